@@ -20,10 +20,12 @@ from deltic.circuit.operators.join import JoinOperator
 from deltic.circuit.operators.linear import Exchange
 from deltic.circuit.operators.nested_join import NestedJoin
 from deltic.circuit.operators.semijoin import SemiJoin
-from deltic.circuit.operators.table import TableInput
+from deltic.circuit.operators.table import StreamInput, TableInput
 from deltic.circuit.operators.top_k import TopKOperator
+from deltic.circuit.operators.watermark import WatermarkOperator
 from deltic.connectors.connector import SinkSpec, SourceSpec
 from deltic.drawing import Vertex, graphviz, mermaid
+from deltic.lowering.show_bounds import StateBound, state_bounds
 from deltic.lowering.show_rules import JoinPicture, short, word_names
 from deltic.lowering.show_rules import pictures as joins
 from deltic.optimizer.form_multiway_joins import binary_cycles
@@ -136,7 +138,7 @@ class Explanation:
     """The result of `explain`: text by `str()`, or `.json()`, `.mermaid()` or `.graphviz()`.
 
     joins: the multiway joins. copies: the arrangements of the whole program that hold rows of the tables that the views read. sources: by
-    table. sinks: name → (view, sink) for the sinks that read the views.
+    table. sinks: name → (view, sink) for the sinks that read the views. bounds: of the state of each operator, if a stream is read.
     """
 
     plans: Mapping[str, str]
@@ -149,6 +151,7 @@ class Explanation:
     notes: tuple[str, ...]
     sources: Mapping[str, SourceSpec]
     sinks: Mapping[str, tuple[str, SinkSpec]]
+    bounds: tuple[StateBound, ...] = ()
 
     def __str__(self) -> str:
         lines = [f"source {table}: {source.describe()}" for table, source in self.sources.items()]
@@ -167,6 +170,7 @@ class Explanation:
         for table in dict.fromkeys(copy.table for copy in self.copies):
             held = [copy for copy in self.copies if copy.table == table]
             lines += [f"rows of {table} are held in {len(held)} arrangements", *(f"  {copy}" for copy in held)] if len(held) > 1 else []
+        lines += map(str, self.bounds)
         lines += [f"note: {note}" for note in self.notes]
         return "\n".join(lines)
 
@@ -191,6 +195,7 @@ class Explanation:
             "levels": self.levels,
             "exchanges": self.exchanges,
             "notes": list(self.notes),
+            "bounds": [asdict(bound) for bound in self.bounds],
             "sources": {table: source.facts() for table, source in self.sources.items()},
             "sinks": {name: {"view": view, **sink.facts()} for name, (view, sink) in self.sinks.items()},
         }
@@ -231,6 +236,7 @@ def explain(
         (*_notes(shown), *_cycles(plans)),
         {table: sources[table.lower()] for table in tables if table.lower() in sources},
         {name: (view, sink) for name, (view, sink) in sinks.items() if view in plans},
+        tuple(state_bounds(circuit.nodes, shown)) if any(isinstance(n.operator, StreamInput | WatermarkOperator) for n in shown) else (),
     )
 
 

@@ -336,3 +336,39 @@ def test_errors_of_circuits() -> None:
         circuit.output("v", circuit.stream("s", schema=schema, lateness={"at": "1 hour"}).when_closed("at"))
         with pytest.raises(CircuitError, match="input s"):
             session.install(circuit)
+
+
+def test_explain_says_what_bounds_the_state_of_each_operator() -> None:
+    with Session() as session:
+        session.sql(
+            READINGS
+            + HOURLY
+            + """
+            CREATE TABLE names (k BIGINT, name STRING);
+            CREATE STREAM plain (k BIGINT);
+            CREATE MATERIALIZED VIEW latest AS SELECT sensor, name FROM current(readings) JOIN names ON k = sensor;
+            CREATE MATERIALIZED VIEW ever AS SELECT k, count(*) AS n FROM integrate(plain) GROUP BY k;
+            CREATE MATERIALIZED VIEW late AS SELECT k FROM delay(plain);
+            CREATE MATERIALIZED VIEW all_names AS SELECT * FROM names;
+            """
+        )
+        circuit = deltic.Circuit(session)
+        plain = circuit.input("plain")
+        circuit.output("seen", plain.index_with("k").stream_aggregate(lambda held, rows: (held or 0) + 1, schema={"n": int}))
+
+        @circuit.feedback("folded", schema={"k": int | None})
+        def folded(before: deltic.Stream) -> deltic.Stream:
+            return plain.current().plus(before).distinct().index_with("k").semijoin(circuit.input("names").index_with("k"))
+
+        circuit.output("folded", folded)
+        session.install(circuit)
+        bounds = {view: [str(bound).split(" ", 3)[3] for bound in session.explain(view).bounds] for view in session.views}
+    assert bounds["hourly"] == ["closed_windows is bounded by the rows of open windows of readings"]
+    assert "current is bounded by the rows of one tick" in bounds["latest"]
+    assert "trace_append is bounded by one tick of stream readings, table names" in bounds["latest"]
+    assert "integrate grows with what every tick adds from stream plain" in bounds["ever"]
+    assert bounds["late"] == ["delay is bounded by the rows of one tick"]
+    assert "stream_aggregate grows with every new key of stream plain" in bounds["seen"]
+    assert "feedback_over_ticks is bounded by the change of one tick" in bounds["folded"]
+    assert "trace_append grows with what every tick feeds back, unless the feedback drops it" in bounds["folded"]
+    assert bounds["all_names"] == []

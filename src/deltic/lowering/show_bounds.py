@@ -1,0 +1,97 @@
+"""What bounds the state of each operator, for explanations: tables, open windows, one tick, or nothing.
+
+The rows of a relation are bounded by what it reads; sums over all ticks, accumulators and feedbacks may grow with every tick.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from deltic.circuit.nodes import Node
+from deltic.circuit.operators.accumulate import AccumulateOperator
+from deltic.circuit.operators.over_ticks import KeepChange, OverTicksOperator, PreviousTick
+from deltic.circuit.operators.table import StreamInput, TableInput
+from deltic.circuit.operators.watermark import WatermarkOperator
+
+ONE_TICK = "the rows of one tick"
+LAST_CHANGE = "the change of one tick"
+
+
+@dataclass(frozen=True, slots=True)
+class StateBound:
+    """The bound of an operator's state. grows: it has none. by: what bounds it, or what it grows with."""
+
+    operator: str
+    name: str
+    grows: bool
+    by: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"state of {self.operator} {self.name} {'grows with' if self.grows else 'is bounded by'} {', '.join(self.by)}"
+
+
+Sources = frozenset[tuple[bool, str]]
+"""(whether it grows, what it is)."""
+
+
+def state_bounds(nodes: Sequence[Node], shown: Sequence[Node]) -> Iterator[StateBound]:
+    """Those of the operators with state among `shown`. nodes: all of the circuit, by their ids. O(nodes)."""
+    known = _sources(nodes)
+    for node in shown:
+        if node.owns is None or node.ephemeral:
+            continue
+        sources = _kept(node) or known[node.id]
+        grows = any(growing for growing, _ in sources)
+        yield StateBound(node.name, node.operator.name, grows, tuple(sorted(what for growing, what in sources if growing == grows)))
+
+
+def _sources(nodes: Sequence[Node]) -> list[Sources]:
+    """For each node, what bounds its content."""
+    known: list[Sources] = []
+    for node in nodes:
+        known.append(_source(node, known))
+    return known
+
+
+def _source(node: Node, known: Sequence[Sources]) -> Sources:
+    operator = node.operator
+    below = frozenset[tuple[bool, str]]().union(*(known[i] for i in node.inputs))
+    match operator:
+        case StreamInput():
+            return frozenset({(False, f"one tick of stream {operator.table.name}")})
+        case TableInput():
+            return frozenset({(False, f"table {operator.table.name}")})
+        case WatermarkOperator():
+            return frozenset({(False, f"one tick of closed windows of {operator.table}")}) if operator.closed else _open(operator)
+        case OverTicksOperator(function="integrate"):
+            return frozenset({(True, f"what every tick adds from {_named(below)}")})
+        case AccumulateOperator():
+            return frozenset({(True, f"every new key of {_named(below)}")})
+        case PreviousTick():
+            return frozenset({(True, "what every tick feeds back, unless the feedback drops it")})
+        case _:
+            return below or frozenset({(False, "constants")})
+
+
+def _kept(node: Node) -> Sources:
+    """What bounds the state where that is not the content."""
+    match node.operator:
+        case WatermarkOperator():
+            return _open(node.operator)
+        case OverTicksOperator(function="delay") if not node.stream:
+            return frozenset({(False, LAST_CHANGE)})
+        case OverTicksOperator(function="current" | "delay"):
+            return frozenset({(False, ONE_TICK)})
+        case KeepChange():
+            return frozenset({(False, LAST_CHANGE)})
+        case _:
+            return frozenset()
+
+
+def _open(operator: WatermarkOperator) -> Sources:
+    return frozenset({(False, f"the rows of open windows of {operator.table}")})
+
+
+def _named(sources: Sources) -> str:
+    return " and ".join(sorted(what.removeprefix("one tick of ") for _, what in sources)) or "a stream"
