@@ -239,3 +239,40 @@ def test_errors() -> None:
 def test_return_types_of_table_functions(returns: Any) -> None:
     with deltic.Session() as session, pytest.raises((CircuitError, CatalogError)):
         session.register("words", Words, returns=returns)
+
+
+class Latest:
+    """The text of the greatest number, and how many rows there are: an aggregate by rows."""
+
+    def __init__(self) -> None:
+        self.rows, self.best = 0, (-1, "")
+
+    def step(self, n: int | None, text: str | None) -> None:
+        self.rows += 1
+        self.best = max(self.best, (-1 if n is None else n, text or ""))
+
+    def finish(self) -> str:
+        return f"{self.best[1]}/{self.rows}"
+
+
+def test_a_class_with_step_and_finish_is_an_aggregate() -> None:
+    with deltic.Session() as session:
+        session.register("latest", Latest, str)
+        session.sql("CREATE TABLE t (id INT PRIMARY KEY, k INT, n INT, s STRING)")
+        session.sql("CREATE MATERIALIZED VIEW v AS SELECT k, latest(n, s) AS s FROM t GROUP BY k")
+        session.sql("CREATE MATERIALIZED VIEW w AS SELECT latest(n, s) FILTER (WHERE k > 1) AS s FROM t")
+        with session.transaction() as tx:
+            tx.insert("t", [dict(id=i, k=i % 2, n=None if i == 4 else i, s=f"s{i}") for i in range(5)])
+        assert {tuple(row.values()) for row in session.view("v").rows()} == {(0, "s2/3"), (1, "s3/2")}
+        with session.transaction() as tx:
+            tx.delete("t", [3, 0])
+        assert {tuple(row.values()) for row in session.view("v").rows()} == {(0, "s2/2"), (1, "s1/1")}
+        assert session.view("w").rows() == [{"s": None}]
+
+
+def test_a_class_that_is_no_aggregate_is_refused() -> None:
+    class Half:
+        def step(self, n: int) -> None: ...
+
+    with deltic.Session() as session, pytest.raises(CircuitError, match=r"half: the class .*Half is not an aggregate"):
+        session.register("half", Half, str, aggregate=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from inspect import Parameter, signature
+from inspect import Parameter, isclass, signature
 from types import UnionType
 from typing import Any, Final, Union, get_args, get_origin
 
@@ -16,7 +16,7 @@ from deltic.frontends.python.tables import columns_of, handler_of, is_handler, r
 from deltic.frontends.statements import PythonAggregate, PythonScalar, PythonTable
 from deltic.purity import name_of
 from deltic.schema import Type
-from deltic.types import struct
+from deltic.types import frozen_list, struct
 
 _BY_ROW: Final = (100, 101)
 _PANDAS, _ARROW = 200, 250
@@ -32,9 +32,9 @@ class UDF:
     arrow_udf returned is taken with its return type. returns: a Python type or a type's SQL name, such as "DECIMAL(10,2)"; the result may
     be None. on_batches: the function takes Arrow arrays and returns one of the same length, and is called once for each change.
     aggregate: the function takes the rows of a group, an Arrow array for each argument, sorted by all of them, with NULLs, and returns the
-    value of the group; what pandas_udf and arrow_udf returned for such a function is one without this. A class with `eval`, or what udtf
-    returned for one, is a table function; `returns` is its columns, such as "word STRING, n INT". A new instance serves each call, so that
-    it is pure.
+    value of the group; what pandas_udf and arrow_udf returned for such a function is one without this. A class with `step`, which gets the
+    values of one row, and `finish`, which returns the value, is an aggregate too. A class with `eval`, or what udtf returned for one, is a
+    table function; `returns` is its columns, such as "word STRING, n INT". A new instance serves each call, so that it is pure.
 
     Cost: a Python call for each row, for each change on batches, or for each group that changed, with all of its rows. Raises CircuitError.
     """
@@ -60,8 +60,16 @@ class UDF:
         if type is None:
             expected = 'bool, int, float, str, a date, datetime or timedelta of datetime, or a type\'s SQL name, such as "DECIMAL(10,2)"'
             raise CircuitError(f"{name}: invalid type {returns!r} of the result", expected=expected)
-        least, most = _counts(name, function)
-        if aggregate:
+        step: Any = getattr(function, "step", None)
+        accumulates = isclass(function) and step is not None and hasattr(function, "finish")
+        if isclass(function) and aggregate and not accumulates:
+            expected = "a class with step(…) and finish(), or a function of arrays"
+            raise CircuitError(f"{name}: the class {name_of(function)} is not an aggregate", expected=expected)
+        least, most = _counts(name, step if accumulates else function)
+        if accumulates:
+            call = user_function(_of_accumulator(function), (), 0)
+            self.defined = PythonAggregate(name, call, type, max(least - 1, 1), None if most is None else most - 1)
+        elif aggregate:
             self.defined = PythonAggregate(name, user_function(function, (), 0), type, max(least, 1), most)
         else:
             self.defined = PythonScalar(name, user_function(function, (), 0, on_batches=on_batches), type, least, most)
@@ -142,6 +150,19 @@ def _of_series(function: Callable[..., Any]) -> Callable[..., Any]:
     @wrapper_of("group of series", function)
     def of_arrays(*arrays: pa.Array) -> Any:
         return function(*(array.to_pandas() for array in arrays))
+
+    return of_arrays
+
+
+def _of_accumulator(accumulator: Any) -> Callable[..., Any]:
+    """The class as a function of the rows of a group: `step` of each row of a new instance, then `finish`."""
+
+    @wrapper_of("accumulator", accumulator)
+    def of_arrays(*arrays: pa.Array) -> Any:
+        group = accumulator()
+        for values in zip(*map(frozen_list, arrays), strict=True):
+            group.step(*values)
+        return group.finish()
 
     return of_arrays
 
