@@ -8,11 +8,13 @@ from random import Random
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import deltic
+from deltic.connectors.files.sinks import MARKER
 from deltic.errors import TypeMismatch, Unsupported
-from deltic.types import Type
+from deltic.types import Type, array_type, text
 from tests.support.checked import Checked
 
 TABLE = """
@@ -127,3 +129,32 @@ def test_what_is_not_supported_is_refused(query: str, message: str) -> None:
 def test_a_primary_key_with_a_collation_is_refused() -> None:
     with deltic.Session() as session, pytest.raises(Unsupported, match="a PRIMARY KEY of STRING COLLATE UTF8_LCASE is not supported"):
         session.sql("CREATE TABLE u (k STRING COLLATE UTF8_LCASE, PRIMARY KEY (k))")
+
+
+@pytest.mark.parametrize("format_", ["json", "csv", "parquet"])
+def test_files_bring_and_take_texts_with_collations(format_: str, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    if format_ == "parquet":
+        pq.write_table(pa.table({"c": ["Ab", "aB"]}), tmp_path / "in" / "rows.parquet")
+    else:
+        (tmp_path / "in" / f"rows.{format_}").write_text('{"c": "Ab"}\n{"c": "aB"}\n' if format_ == "json" else "c\nAb\naB\n")
+    options = "OPTIONS (path 'in', header 'true')" if format_ == "csv" else "OPTIONS (path 'in')"
+    program = f"""
+        CREATE TABLE t (c STRING COLLATE UTF8_LCASE) USING {format_} {options};
+        CREATE MATERIALIZED VIEW v AS SELECT c, count(*) AS n FROM t GROUP BY c;
+        CREATE SINK s FROM v USING {format_} OPTIONS (path 'out', mode 'changes');
+    """
+    with deltic.Pipeline(program, state=tmp_path / "state", base=tmp_path) as pipeline:
+        pipeline.run_once()
+    (written,) = [path for path in (tmp_path / "out").iterdir() if path.suffix == f".{format_}" and path.name != MARKER]
+    if format_ == "parquet":
+        assert pq.read_table(written).select(["c", "n"]).to_pylist() == [{"c": "aB", "n": 2}]
+    else:
+        assert "aB" in written.read_text() and "Ab" not in written.read_text()
+
+
+def test_spark_reads_a_column_with_its_collation() -> None:
+    types = pytest.importorskip("pyspark.sql.types")
+    datasource = pytest.importorskip("deltic.runtimes.spark.datasource")
+    assert datasource.spark_type(text("UTF8_LCASE")) == types.StringType("UTF8_LCASE") != types.StringType()
+    assert datasource.spark_type(array_type(text("UTF8_LCASE_RTRIM"))) == types.ArrayType(types.StringType("UTF8_LCASE_RTRIM"))

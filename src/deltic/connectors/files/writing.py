@@ -94,7 +94,8 @@ def _interval_text(field: pa.Field, column: pa.ChunkedArray[Any]) -> pa.ChunkedA
     name = (field.metadata or {}).get(TYPE.encode())
     if name is None and not pa.types.is_duration(column.type):
         return None
-    return _rendered(column, Type.parse(name.decode()) if name else DAY_TO_SECOND)
+    type_ = Type.parse(name.decode()) if name else DAY_TO_SECOND
+    return _rendered(column, type_) if type_.is_interval else None
 
 
 def _rendered(column: pa.ChunkedArray[Any], type_: Type) -> pa.ChunkedArray[Any]:
