@@ -56,10 +56,10 @@ def _moments(rows: Rows) -> tuple[int, list[Fraction]] | None:
 
 
 def _skewness_reference(rows: Rows, signature: Signature) -> float | None:
-    found = _moments(rows)
-    if found is None:
+    counted = _moments(rows)
+    if counted is None:
         return math.nan
-    _, moments = found
+    _, moments = counted
     if not moments[2]:
         return None
     size = decimal_root(moments[3] ** 2 / moments[2] ** 3)
@@ -67,10 +67,10 @@ def _skewness_reference(rows: Rows, signature: Signature) -> float | None:
 
 
 def _kurtosis_reference(rows: Rows, signature: Signature) -> float | None:
-    found = _moments(rows)
-    if found is None:
+    counted = _moments(rows)
+    if counted is None:
         return math.nan
-    _, moments = found
+    _, moments = counted
     return nearest(moments[4] / moments[2] ** 2 - 3) if moments[2] else None
 
 

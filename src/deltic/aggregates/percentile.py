@@ -47,21 +47,21 @@ def at_ranks(rows: Rows, signature: Signature, ranks: Sequence[Rank]) -> tuple[V
     descending = bool(signature.directions) and signature.directions[0][0]
     ordered = sorted((row for row in rows if row[1]), key=lambda row: total_key(row[0][0]), reverse=descending)
     values = [values[0] for values, weight in ordered for _ in range(weight)]
-    found = []
+    results = []
     for rank in ranks:
         low, high, share = rank.places(len(values))
         lower, higher = values[low], values[high]
         if isinstance(lower, float) and isinstance(higher, float) and share and lower != higher:
             lower = (1.0 - share) * lower + share * higher
-        found.append(lower)
-    return tuple(found)
+        results.append(lower)
+    return tuple(results)
 
 
 def _reference(state: Ranked) -> Callable[[Rows, Signature], Value]:
     def reference(rows: Rows, signature: Signature) -> Value:
         named = rows[0][0][1]
-        found = at_ranks(rows, signature, state.ranks(rows[0][0]))
-        return found if isinstance(named, tuple) else found[0]
+        results = at_ranks(rows, signature, state.ranks(rows[0][0]))
+        return results if isinstance(named, tuple) else results[0]
 
     return reference
 

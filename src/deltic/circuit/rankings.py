@@ -70,21 +70,21 @@ def new_ranking(
     source, columns, weights = probe(Spine.of(delta), groups, range(key, key + width), context.counters)
     changed = source[first_of_each(source)]
     counts = np.maximum(sums[ranking.counted], 0)
-    found = changed[counts[changed] > 0]
+    present = changed[counts[changed] > 0]
     results: list[tuple[pa.Array, pa.Array, np.ndarray]] = []
     words: list[Words] = []
     for i, rank in enumerate(ranking.ranks):
         value, before = old[1 + 2 * i], old[2 + 2 * i][0]
         starts, known = _starts(ranking, value, context)
         preceding = before + _shift(starts, known, source, columns, weights[0])
-        low, high, shares = _places(rank, counts[found])
-        prefixes = [g[found] for g in groups]
-        lower, preceding, higher = ranked(now, prefixes, [s[found] for s in starts], (preceding[found], low, high), context.counters)
+        low, high, shares = _places(rank, counts[present])
+        prefixes = [g[present] for g in groups]
+        lower, preceding, higher = ranked(now, prefixes, [s[present] for s in starts], (preceding[present], low, high), context.counters)
         results.append((_decoded(ranking, lower, context), _decoded(ranking, higher, context), shares))
         words += [_stored(ranking, lower), (preceding,)]
     words.insert(0, encode(_result(ranking, results), ranking.result, context.strings))
     nulls = [null_words(field) for field in ranking.fields]
-    return [replaced(one, null, changed, found, new) for one, null, new in zip(old, nulls, words, strict=True)]
+    return [replaced(one, null, changed, present, new) for one, null, new in zip(old, nulls, words, strict=True)]
 
 
 def _starts(ranking: Ranking, value: Words, context: Context) -> tuple[Words, np.ndarray]:
@@ -126,10 +126,10 @@ def _decoded(ranking: Ranking, order: Words, context: Context) -> pa.Array:
 
 def _result(ranking: Ranking, results: Sequence[tuple[pa.Array, pa.Array, np.ndarray]]) -> pa.Array:
     """The result of each group."""
-    found = [_between(*each) if rank.interpolated else each[0] for rank, each in zip(ranking.ranks, results, strict=True)]
+    columns = [_between(*each) if rank.interpolated else each[0] for rank, each in zip(ranking.ranks, results, strict=True)]
     if ranking.result.type.name != "ARRAY":
-        return found[0]
-    rows = [list(values) for values in zip(*(each.to_pylist() for each in found), strict=True)]
+        return columns[0]
+    rows = [list(values) for values in zip(*(each.to_pylist() for each in columns), strict=True)]
     return pa.array(rows, ranking.result.type.arrow)
 
 

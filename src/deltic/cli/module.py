@@ -99,13 +99,13 @@ def _run(path: Path, source: str) -> ModuleType:
 
 
 def _program(path: Path, module: ModuleType) -> Program:
-    found = getattr(module, VARIABLE, None)
-    if isinstance(found, Program):
-        return found
-    if isinstance(found, Circuit):
+    program = getattr(module, VARIABLE, None)
+    if isinstance(program, Program):
+        return program
+    if isinstance(program, Circuit):
         raise ModuleFailure(f"{VARIABLE} in {path} is a deltic.Circuit", expected=_EXPECTED, remedy=f"{VARIABLE} = deltic.Program(circuit)")
     if hasattr(module, VARIABLE):
-        raise ModuleFailure(f"{VARIABLE} in {path} is {_described(found)}", expected=_EXPECTED)
+        raise ModuleFailure(f"{VARIABLE} in {path} is {_described(program)}", expected=_EXPECTED)
     named = [name for name, value in vars(module).items() if isinstance(value, Program)]
     remedy = f"rename {named[0]} to {VARIABLE}" if len(named) == 1 else None
     raise ModuleFailure(f"{path} has no variable {VARIABLE}", expected=_EXPECTED, remedy=remedy)

@@ -62,22 +62,22 @@ def overlap(call: Call, left: Elements, right: Elements) -> bool | None:
 
 
 def _by_key(elements: Iterable[Value]) -> dict[Value, Value]:
-    found: dict[Value, Value] = {}
+    distinct: dict[Value, Value] = {}
     for one in elements:
         value = normalized(one)
-        found.setdefault(lookup_key(value), value)
-    return found
+        distinct.setdefault(lookup_key(value), value)
+    return distinct
 
 
 def best(better: Callable[[int], bool]) -> Callable[[Call, Elements], Value]:
     """The first of the best elements that are not NULL."""
 
     def rows(call: Call, elements: Elements) -> Value:
-        found: Value = None
+        chosen: Value = None
         for one in elements:
-            if one is not None and (found is None or better(order(one, found))):
-                found = one
-        return found
+            if one is not None and (chosen is None or better(order(one, chosen))):
+                chosen = one
+        return chosen
 
     return rows
 

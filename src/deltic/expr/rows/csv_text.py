@@ -33,15 +33,15 @@ _BLANKS: Final = "".join(map(chr, range(33)))
 
 def fields(line: str, separator: str) -> list[str]:
     """The texts of the fields."""
-    found, position = list[str](), 0
+    values, position = list[str](), 0
     while True:
         text, position = _quoted(line, position, separator) if line.startswith('"', position) else _plain(line, position, separator)
-        found.append(text)
+        values.append(text)
         if position >= len(line):
-            return found
+            return values
         position += len(separator)
         if position == len(line):
-            return [*found, ""]
+            return [*values, ""]
 
 
 def _plain(line: str, position: int, separator: str) -> tuple[str, int]:
@@ -97,15 +97,18 @@ def _reader(type: Type, dates: str | None, timestamps: str | None) -> Callable[[
 def _floating(text: str, parse: Callable[[str], float | None]) -> float | None:
     if text in ("Inf", "-Inf"):
         return math.inf if text == "Inf" else -math.inf
-    found = parse(text)
-    return None if found is None or (not math.isfinite(found) and text.strip()[-1:].isalpha() and text.strip() not in _INFINITE) else found
+    number = parse(text)
+    if number is None:
+        return None
+    named = text.strip()[-1:].isalpha() and text.strip() not in _INFINITE
+    return None if named and not math.isfinite(number) else number
 
 
 def _day(text: str, pattern: str | None) -> datetime.date | None:
     if pattern is None:
         return parse_date(text)
-    found = parse_by(text, pattern, lenient=True)
-    return None if found is None else found.date()
+    moment = parse_by(text, pattern, lenient=True)
+    return None if moment is None else moment.date()
 
 
 def line_of(values: tuple[Any, ...], type: Type, separator: str, dates: str | None, timestamps: str) -> str:

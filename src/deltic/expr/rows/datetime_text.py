@@ -240,22 +240,22 @@ class _Reading:
             self.zone = datetime.UTC
             return True
         form = _FORMS[part.count - 1] if part.letter != "Z" else "HH:MM:ss" if part.count == 5 else "HHMM"
-        found = _OFFSETS[form].match(self.text, self.position)
-        if found is None or int(found[3] or 0) > 59 or int(found[4] or 0) > 59:
+        match = _OFFSETS[form].match(self.text, self.position)
+        if match is None or int(match[3] or 0) > 59 or int(match[4] or 0) > 59:
             return False
-        size = datetime.timedelta(hours=int(found[2]), minutes=int(found[3] or 0), seconds=int(found[4] or 0))
+        size = datetime.timedelta(hours=int(match[2]), minutes=int(match[3] or 0), seconds=int(match[4] or 0))
         if size > datetime.timedelta(hours=18):
             return False
-        self.position = found.end()
-        self.zone = datetime.timezone(size if found[1] == "+" else -size)
+        self.position = match.end()
+        self.zone = datetime.timezone(size if match[1] == "+" else -size)
         return True
 
     def _zone_name(self) -> bool:
-        found = _ZONE.match(self.text, self.position)
-        zone = parse_zone(found[0]) if found else None
-        if found is None or zone is None:
+        match = _ZONE.match(self.text, self.position)
+        zone = parse_zone(match[0]) if match else None
+        if match is None or zone is None:
             return False
-        self.position, self.zone = found.end(), zone
+        self.position, self.zone = match.end(), zone
         return True
 
     def moment(self) -> datetime.datetime | None:

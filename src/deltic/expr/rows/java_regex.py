@@ -209,11 +209,11 @@ class _Translator:
 
     def _flags_alone(self) -> bool:
         """(?flags) holds to the end of the group that it is in."""
-        found = re.compile(r"\(\?([a-zA-Z]*)(?:-([a-zA-Z]*))?\)").match(self.pattern, self.position)
-        if found is None:
+        match = re.compile(r"\(\?([a-zA-Z]*)(?:-([a-zA-Z]*))?\)").match(self.pattern, self.position)
+        if match is None:
             return False
-        self._set_flags(found[1], found[2] or "")
-        self.position = found.end()
+        self._set_flags(match[1], match[2] or "")
+        self.position = match.end()
         return True
 
     def _set_flags(self, on: str, off: str) -> None:
@@ -245,11 +245,11 @@ class _Translator:
                 return f"(?{start}"
         if self._passes("<"):
             return "(?P<"
-        found = re.compile(r"([a-zA-Z]*)(?:-([a-zA-Z]*))?:").match(self.pattern, self.position)
-        if found is None:
+        match = re.compile(r"([a-zA-Z]*)(?:-([a-zA-Z]*))?:").match(self.pattern, self.position)
+        if match is None:
             raise RegexFault("unknown group (?")
-        self._set_flags(found[1], found[2] or "")
-        self.position = found.end()
+        self._set_flags(match[1], match[2] or "")
+        self.position = match.end()
         return "(?:"
 
     def _group_name(self, number: int) -> str:
@@ -296,11 +296,11 @@ class _Translator:
         return self._referring(number)
 
     def _named_reference(self) -> str:
-        found = re.compile(r"<([a-zA-Z][a-zA-Z0-9]*)>").match(self.pattern, self.position)
-        if found is None or found[1] not in self.names:
+        match = re.compile(r"<([a-zA-Z][a-zA-Z0-9]*)>").match(self.pattern, self.position)
+        if match is None or match[1] not in self.names:
             raise RegexFault("a reference to an unknown group")
-        self.position = found.end()
-        return self._referring(self.names[found[1]])
+        self.position = match.end()
+        return self._referring(self.names[match[1]])
 
     def _referring(self, number: int) -> str:
         if number not in self.closed:
@@ -338,48 +338,48 @@ class _Translator:
         return character
 
     def _octal(self) -> str:
-        found = re.compile(r"[0-3][0-7]{2}|[0-7]{1,2}").match(self.pattern, self.position)
-        if found is None:
+        match = re.compile(r"[0-3][0-7]{2}|[0-7]{1,2}").match(self.pattern, self.position)
+        if match is None:
             raise RegexFault("invalid octal escape")
-        self.position = found.end()
-        return chr(int(found[0], 8))
+        self.position = match.end()
+        return chr(int(match[0], 8))
 
     def _hexadecimal(self) -> str:
-        found = re.compile(r"\{([0-9a-fA-F]{1,8})\}|([0-9a-fA-F]{2})").match(self.pattern, self.position)
-        if found is None or (code := int(found[1] or found[2], 16)) > TOP:
+        match = re.compile(r"\{([0-9a-fA-F]{1,8})\}|([0-9a-fA-F]{2})").match(self.pattern, self.position)
+        if match is None or (code := int(match[1] or match[2], 16)) > TOP:
             raise RegexFault("invalid hexadecimal escape")
-        self.position = found.end()
+        self.position = match.end()
         return chr(code)
 
     def _unicode(self) -> str:
         """Two escapes of a surrogate pair are one character."""
-        found = re.compile(r"([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|([0-9a-fA-F]{4})").match(
+        match = re.compile(r"([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|([0-9a-fA-F]{4})").match(
             self.pattern, self.position
         )
-        if found is None:
+        if match is None:
             raise RegexFault("invalid Unicode escape")
-        self.position = found.end()
-        if found[3]:
-            return chr(int(found[3], 16))
-        return chr(0x10000 + (int(found[1], 16) - 0xD800 << 10) + int(found[2], 16) - 0xDC00)
+        self.position = match.end()
+        if match[3]:
+            return chr(int(match[3], 16))
+        return chr(0x10000 + (int(match[1], 16) - 0xD800 << 10) + int(match[2], 16) - 0xDC00)
 
     def _by_name(self) -> str:
-        found = re.compile(r"\{([^}]*)\}").match(self.pattern, self.position)
+        match = re.compile(r"\{([^}]*)\}").match(self.pattern, self.position)
         try:
-            named = unicodedata.lookup(found[1]) if found else ""
+            named = unicodedata.lookup(match[1]) if match else ""
         except KeyError:
             named = ""
-        if found is None or len(named) != 1:
+        if match is None or len(named) != 1:
             raise RegexFault("unknown character name")
-        self.position = found.end()
+        self.position = match.end()
         return named
 
     def _property(self, negated: bool) -> CodePoints:
-        found = re.compile(r"\{([^}]*)\}|(.)").match(self.pattern, self.position)
-        if found is None:
+        match = re.compile(r"\{([^}]*)\}|(.)").match(self.pattern, self.position)
+        if match is None:
             raise RegexFault("invalid property")
-        self.position = found.end()
-        name = found[1] or found[2]
+        self.position = match.end()
+        name = match[1] or match[2]
         chosen = self._property_named(name)
         return complement(chosen) if negated else chosen
 

@@ -100,8 +100,8 @@ def double_quoted(text: str) -> str:
     return _STRING.sub(_double_quoted, text)
 
 
-def _double_quoted(found: re.Match[str]) -> str:
-    return found[0] if found[1] is None else '"' + found[1].replace('"', '\\"') + '"'
+def _double_quoted(match: re.Match[str]) -> str:
+    return match[0] if match[1] is None else '"' + match[1].replace('"', '\\"') + '"'
 
 
 @lru_cache(maxsize=256)
@@ -113,7 +113,7 @@ def steps(path: str) -> tuple[Step, ...] | None:
     """
     if not path.startswith("$"):
         return None
-    found: list[Step] = []
+    parsed: list[Step] = []
     position = 1
     while path[position:].strip():
         step = _STEP.match(path, position)
@@ -121,12 +121,12 @@ def steps(path: str) -> tuple[Step, ...] | None:
             return None
         position = step.end()
         if step["every"]:
-            found.append(NOTHING)
+            parsed.append(NOTHING)
         elif step["index"]:
-            found.append(EVERY if step["index"] == "*" else int(step["index"]))
+            parsed.append(EVERY if step["index"] == "*" else int(step["index"]))
         else:
-            found.append(step["name"] or step["quoted"])
-    return tuple(found)
+            parsed.append(step["name"] or step["quoted"])
+    return tuple(parsed)
 
 
 def value_at(text: str, path: str) -> str | None:
@@ -214,7 +214,7 @@ def quoted(text: str) -> str:
     return f'"{_ESCAPED.sub(_escape, text)}"'
 
 
-def _escape(found: re.Match[str]) -> str:
+def _escape(match: re.Match[str]) -> str:
     """As Jackson writes it: a character outside the Basic Multilingual Plane as its two UTF-16 units."""
-    units = found[0].encode("utf-16-be", "surrogatepass").hex().upper()
-    return _ESCAPES.get(found[0]) or "".join(f"\\u{units[k : k + 4]}" for k in range(0, len(units), 4))
+    units = match[0].encode("utf-16-be", "surrogatepass").hex().upper()
+    return _ESCAPES.get(match[0]) or "".join(f"\\u{units[k : k + 4]}" for k in range(0, len(units), 4))

@@ -82,7 +82,7 @@ def read(text: str) -> Any:
     if "'" in plain:
         plain = double_quoted(plain)
     if "INF" in plain or "+I" in plain:
-        plain = _STRANGE.sub(lambda found: found[0] if found["special"] is None else _plain_special(found[0]), plain)
+        plain = _STRANGE.sub(lambda match: match[0] if match["special"] is None else _plain_special(match[0]), plain)
     try:
         value, _ = _DECODER.raw_decode(plain)
     except (ValueError, RecursionError):
@@ -133,13 +133,13 @@ def _structs(fields: list[tuple[str, Reader]], strict: bool) -> Reader:
     positions = {name: i for i, (name, _) in enumerate(fields)}
 
     def convert(value: Any) -> Value:
-        found: list[Value] = [None] * len(fields)
+        values: list[Value] = [None] * len(fields)
         for name, one in _of_kind(value, JsonObject).pairs:
             i = positions.get(name)
             if i is not None:
                 with nullcontext() if strict else suppress(Unfit):  # the field keeps what an earlier one of its name gave
-                    found[i] = fields[i][1](one)
-        return tuple(found)
+                    values[i] = fields[i][1](one)
+        return tuple(values)
 
     return convert
 
@@ -186,10 +186,10 @@ def _decimal(value: Any, type: Type) -> Decimal:
     text = value.text if isinstance(value, Number) else value
     if not isinstance(text, str) or not _DECIMAL.fullmatch(text):
         raise Unfit
-    found = fit(Fraction(text), type)
-    if found is None:
+    fitted = fit(Fraction(text), type)
+    if fitted is None:
         raise Unfit
-    return found
+    return fitted
 
 
 def _text(value: Any) -> str:
@@ -220,10 +220,10 @@ def _binary(value: Any) -> bytes:
 
 def _moment(value: Any, pattern: str | None, parse: Callable[[str], Any]) -> Any:
     text: str = _of_kind(value, str)
-    found = parse(text) if pattern is None else parse_by(text, pattern, lenient=True)
-    if found is None:
+    moment = parse(text) if pattern is None else parse_by(text, pattern, lenient=True)
+    if moment is None:
         raise Unfit
-    return found.date() if parse is parse_date and isinstance(found, datetime.datetime) else found
+    return moment.date() if parse is parse_date and isinstance(moment, datetime.datetime) else moment
 
 
 def _timestamp(value: Any, pattern: str | None) -> datetime.datetime:
@@ -232,8 +232,8 @@ def _timestamp(value: Any, pattern: str | None) -> datetime.datetime:
             return EPOCH + datetime.timedelta(seconds=int(value.text))
         except OverflowError:
             raise Unfit from None
-    found: datetime.datetime = _moment(value, pattern, parse_timestamp)
-    return found
+    moment: datetime.datetime = _moment(value, pattern, parse_timestamp)
+    return moment
 
 
 _SCALARS: Final[dict[str, Reader]] = {
@@ -276,8 +276,8 @@ def field_text(text: str, name: str) -> str | None:
         value = read_leniently(text)
     except MalformedJson:
         return None
-    found = next((part for known, part in reversed(value.pairs) if known == name), None) if isinstance(value, JsonObject) else None
-    return None if found is None else _text(found)
+    member = next((part for known, part in reversed(value.pairs) if known == name), None) if isinstance(value, JsonObject) else None
+    return None if member is None else _text(member)
 
 
 _LENIENT: Final = json.JSONDecoder(**{**_HOOKS, "parse_constant": None}, strict=False)

@@ -15,14 +15,14 @@ Entries = tuple[tuple[Any, Any], ...]
 def of_entries(call: Call, entries: Iterable[tuple[Any, Any]]) -> Entries:
     """Raises EvaluationError for a NULL key, and for a key that comes twice."""
     seen: set[Value] = set()
-    found = tuple(entries)
-    for key, _ in found:
+    pairs = tuple(entries)
+    for key, _ in pairs:
         if key is None:
             raise invalid("the key of a MAP is NULL", call.span)
         if (known := lookup_key(normalized(key))) in seen:
             raise invalid(f"the key {key!r} comes twice in a MAP", call.span)
         seen.add(known)
-    return found
+    return pairs
 
 
 def concatenated(call: Call, *maps: Entries) -> Entries:
@@ -49,7 +49,7 @@ def _put(key: Any) -> Any:
 
 def joined_entries(left: Sequence[tuple[Any, Any]], right: Sequence[tuple[Any, Any]]) -> list[tuple[Any, Any, Any]]:
     """(key, value in the left MAP, value in the right MAP), NULL where it is not there: the keys of the left one, then the others."""
-    found = {lookup_key(normalized(key)): [_put(key), item, None] for key, item in left}
+    merged = {lookup_key(normalized(key)): [_put(key), item, None] for key, item in left}
     for key, item in right:
-        found.setdefault(lookup_key(normalized(key)), [_put(key), None, None])[2] = item
-    return [(key, a, b) for key, a, b in found.values()]
+        merged.setdefault(lookup_key(normalized(key)), [_put(key), None, None])[2] = item
+    return [(key, a, b) for key, a, b in merged.values()]

@@ -51,20 +51,20 @@ class NumberPattern:
 @lru_cache(maxsize=256)
 def number_pattern(text: str) -> NumberPattern | None:
     """The pattern; None for one that is invalid, or of more than 38 digits."""
-    found = _PATTERN.fullmatch(text.upper().replace("G", ",").replace("D", "."))
-    if found is None:
+    match = _PATTERN.fullmatch(text.upper().replace("G", ",").replace("D", "."))
+    if match is None:
         return None
-    runs = found["before"].split(",") if found["before"] else []
-    once = not found["sign"] or found["sign"] != found["end"]
-    if not all(runs) or not once or not (runs or found["after"]):
+    runs = match["before"].split(",") if match["before"] else []
+    once = not match["sign"] or match["sign"] != match["end"]
+    if not all(runs) or not once or not (runs or match["after"]):
         return None
     pattern = NumberPattern(
-        found["sign"] or "",
-        found["dollar"] is not None,
+        match["sign"] or "",
+        match["dollar"] is not None,
         tuple(map(_run, runs)),
-        found["point"] is not None,
-        _run(found["after"]) if found["after"] else None,
-        found["end"] or "",
+        match["point"] is not None,
+        _run(match["after"]) if match["after"] else None,
+        match["end"] or "",
     )
     return pattern if pattern.precision <= _LONGEST else None
 
@@ -82,11 +82,11 @@ class _Input:
 
     def takes(self, characters: str) -> str:
         """The next character, if it is one of these; else nothing is taken."""
-        found = self.text[self.position : self.position + 1]
-        if not found or found not in characters:
+        character = self.text[self.position : self.position + 1]
+        if not character or character not in characters:
             return ""
         self.position += 1
-        return found
+        return character
 
     def sign(self, kind: str) -> None:
         if kind in ("S", "MI") and self.takes("+-" if kind == "S" else "-") == "-":
@@ -94,17 +94,17 @@ class _Input:
 
     def groups(self, separated: bool) -> list[str]:
         """Digits between separators; white space is skipped."""
-        found = [""]
+        runs = [""]
         while self.position < len(self.text):
             character = self.text[self.position]
             if character == "," and separated:
-                found.append("")
+                runs.append("")
             elif character in "0123456789":
-                found[-1] += character
+                runs[-1] += character
             elif not character.isspace():
                 break
             self.position += 1
-        return found
+        return runs
 
 
 def parse_number(text: str, pattern: NumberPattern) -> Decimal | None:

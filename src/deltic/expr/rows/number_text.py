@@ -45,10 +45,10 @@ def places_form(places: int) -> DecimalForm:
 @lru_cache(maxsize=256)
 def decimal_form(pattern: str) -> DecimalForm | None:
     """The form of a pattern of #, 0, commas and a point; None for others."""
-    found = _PATTERN.fullmatch(pattern)
-    if found is None or not pattern.strip(",.") or found["whole"].endswith(","):
+    match = _PATTERN.fullmatch(pattern)
+    if match is None or not pattern.strip(",.") or match["whole"].endswith(","):
         return None
-    whole, least, most = found["whole"], len(found["least"] or ""), len(found["most"] or "")
+    whole, least, most = match["whole"], len(match["least"] or ""), len(match["most"] or "")
     grouping = len(whole) - whole.rindex(",") - 1 if "," in whole else 0
     zeros = whole.count("0")
     if not whole.strip(",") and not least:
@@ -109,37 +109,37 @@ def specifiers(form: str) -> tuple[str | Specifier, ...]:
     parts: list[str | Specifier] = []
     position, following, last = 0, 0, -1
     while (start := form.find("%", position)) >= 0:
-        found = _SPECIFIER.match(form, start)
-        if found is None:
+        specifier = _SPECIFIER.match(form, start)
+        if specifier is None:
             raise FormatFault(f"the specifier at {form[start : start + 10]!r} is invalid")
-        if found["kind"] in "%n":
+        if specifier["kind"] in "%n":
             argument = None
-        elif found["last"]:
+        elif specifier["last"]:
             argument = last
-        elif found["index"]:
-            argument = int(found["index"]) - 1
+        elif specifier["index"]:
+            argument = int(specifier["index"]) - 1
         else:
             argument, following = following, following + 1
         if argument is not None:
             if argument < 0:
                 raise FormatFault("%< without an argument before it")
             last = argument
-        parts += form[position:start], _checked(found, argument)
-        position = found.end()
+        parts += form[position:start], _checked(specifier, argument)
+        position = specifier.end()
     return (*parts, form[position:])
 
 
-def _checked(found: re.Match[str], argument: int | None) -> Specifier:
-    kind, flags, width = found["kind"], found["flags"], int(found["width"] or 0)
-    precision = None if found["precision"] is None else int(found["precision"])
+def _checked(specifier: re.Match[str], argument: int | None) -> Specifier:
+    kind, flags, width = specifier["kind"], specifier["flags"], int(specifier["width"] or 0)
+    precision = None if specifier["precision"] is None else int(specifier["precision"])
     if kind not in "bBsScCdoxXeEfgGn%":
         raise FormatFault(f"the conversion %{kind} is not supported")
     if len(set(flags)) < len(flags) or width > _MOST_WIDTH or (precision or 0) > MOST_PLACES:
-        raise FormatFault(f"the specifier {found[0]} is invalid")
+        raise FormatFault(f"the specifier {specifier[0]} is invalid")
     if not set(flags) <= set(_ALLOWED.get(kind.lower(), "-")) or (kind in "doxXcCn" and precision is not None) or (kind == "n" and width):
-        raise FormatFault(f"the specifier {found[0]} is invalid")
+        raise FormatFault(f"the specifier {specifier[0]} is invalid")
     if ({"-", "0"} & set(flags) and not width) or {"-", "0"} <= set(flags) or {"+", " "} <= set(flags):
-        raise FormatFault(f"the specifier {found[0]} is invalid")
+        raise FormatFault(f"the specifier {specifier[0]} is invalid")
     return Specifier(argument, flags, width, precision, kind)
 
 

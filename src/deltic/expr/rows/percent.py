@@ -37,9 +37,9 @@ def decode(text: str) -> str | None:
     """The text of a form; bytes that are no UTF-8 become U+FFFD. None for a % without two hexadecimal digits."""
     parts: list[str] = []
     last = 0
-    for found in _ESCAPE.finditer(text):
-        parts += text[last : found.start()], bytes(int(digits, 16) for digits in found[0][1:].split("%")).decode(errors="replace")
-        last = found.end()
+    for match in _ESCAPE.finditer(text):
+        parts += text[last : match.start()], bytes(int(digits, 16) for digits in match[0][1:].split("%")).decode(errors="replace")
+        last = match.end()
     plain = [*parts[::2], text[last:]]
     if any("%" in part for part in plain):
         return None
@@ -90,10 +90,10 @@ def parse(text: str) -> Url | None:
     """
     if opaque := _OPAQUE.fullmatch(text):
         return None if text.endswith(":") else Url(opaque["scheme"], None, None, None, None, None, opaque["ref"])
-    found = _HIERARCHICAL.fullmatch(text)
-    if found is None:
+    match = _HIERARCHICAL.fullmatch(text)
+    if match is None:
         return None
-    scheme, authority, path = found["scheme"], found["authority"], found["path"]
+    scheme, authority, path = match["scheme"], match["authority"], match["path"]
     if authority == "" and not path:
         return None
     if authority is not None and path and not path.startswith("/"):
@@ -106,10 +106,10 @@ def parse(text: str) -> Url | None:
     if authority and server is None and ("[" in authority or "]" in authority):
         return None
     user, host = (server["user"], server["host"]) if server else (None, None)
-    return Url(scheme, authority or None, user, host, path, found["query"], found["ref"])
+    return Url(scheme, authority or None, user, host, path, match["query"], match["ref"])
 
 
 def value_of(query: str, key: re.Pattern[str]) -> str | None:
     """The first value that the pattern of `key_pattern` finds in a query."""
-    found = key.search(query)
-    return found[2] if found else None
+    match = key.search(query)
+    return match[2] if match else None

@@ -60,15 +60,15 @@ def _parts(text: str) -> list[str]:
 
 
 def _column(name: str, text: str) -> Field:
-    found = _COLUMN.match(text)
+    match = _COLUMN.match(text)
     try:
-        if found is None:
+        if match is None:
             raise ValueError(text)
-        notation = (found[2] or found[4]).strip()
+        notation = (match[2] or match[4]).strip()
         type = Type.parse(_spelled(notation))
     except ValueError:
         raise CircuitError(f"{name}: invalid column {text.strip()!r}", expected='columns as "word STRING, n INT"') from None
-    return Field((found[1] or found[3]).strip("`"), type)
+    return Field((match[1] or match[3]).strip("`"), type)
 
 
 def _spelled(notation: str) -> str:
@@ -88,9 +88,9 @@ def rows_function(handler: type) -> Callable[..., list[tuple[Any, ...]]]:
     @wrapper_of("udtf", handler)
     def rows(*values: Any) -> list[tuple[Any, ...]]:
         instance = handler()
-        found = list(instance.eval(*values) or ())
+        listed = list(instance.eval(*values) or ())
         if hasattr(instance, "terminate"):
-            found += list(instance.terminate() or ())
-        return [tuple(row) if isinstance(row, tuple | list) else (row,) for row in found]
+            listed += list(instance.terminate() or ())
+        return [tuple(row) if isinstance(row, tuple | list) else (row,) for row in listed]
 
     return rows

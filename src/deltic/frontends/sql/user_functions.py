@@ -113,15 +113,15 @@ def _marked(node: Any, calls: _Calls) -> Any:
         old = getattr(node, field.name)
         if (new := _marked(old, calls)) is not old:
             changed[field.name] = new
-    found = replace(node, **changed) if changed else node
-    if isinstance(found, tree.TableCall) and isinstance(found.call, tree.DefinedCall) and isinstance(found.call.function, SqlTable):
-        return _table(found, found.call, found.call.function, calls)
-    if not isinstance(found, tree.FunctionCall):
-        return found
-    if found.name not in calls.known:
-        _check_known(found, calls.known)
-        return found
-    return _called(found, calls)
+    inlined = replace(node, **changed) if changed else node
+    if isinstance(inlined, tree.TableCall) and isinstance(inlined.call, tree.DefinedCall) and isinstance(inlined.call.function, SqlTable):
+        return _table(inlined, inlined.call, inlined.call.function, calls)
+    if not isinstance(inlined, tree.FunctionCall):
+        return inlined
+    if inlined.name not in calls.known:
+        _check_known(inlined, calls.known)
+        return inlined
+    return _called(inlined, calls)
 
 
 def _table(node: tree.TableCall, call: tree.DefinedCall, function: SqlTable, calls: _Calls) -> tree.DefinedTable:
