@@ -36,6 +36,10 @@ class Field:
     nullable: bool = True
 
 
+OMITTED: Final = "omitted from ids by default"
+"""Metadata of a field that counts in ids only where it differs from its default, so that ids of existing states stay."""
+
+
 @dataclass(frozen=True, slots=True)
 class Type:
     """A Spark SQL type; `precision` and `scale` are those of DECIMAL and 0 elsewhere.
@@ -51,7 +55,7 @@ class Type:
     precision: int = 0
     scale: int = 0
     parts: tuple[Field, ...] = ()
-    collation: str = ""
+    collation: str = field(default="", metadata={OMITTED: True})
     kind: TypeKind = field(init=False, compare=False, repr=False)
     """What it has in common with all types of its name."""
 

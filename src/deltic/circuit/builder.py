@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from deltic.circuit.nodes import ArrangementSpec, Dataflow, Level, Node, NodeKind, Port, Shape
-from deltic.circuit.operator import OMITTED, Operator
+from deltic.circuit.operator import Operator
 from deltic.circuit.operators.accumulate import AccumulateOperator
 from deltic.circuit.operators.arrange import Arrange
 from deltic.circuit.operators.child import Child
@@ -24,6 +24,7 @@ from deltic.circuit.operators.table import StreamInput, TableInput
 from deltic.circuit.operators.watermark import WatermarkOperator
 from deltic.circuit.pending import PendingRows
 from deltic.schema import Field, TableSchema, Type
+from deltic.types import OMITTED
 
 NAMED = (TableSchema, ReduceOperator, AccumulateOperator, InspectOperator)
 """Classes in whose ids the names of columns count."""

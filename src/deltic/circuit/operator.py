@@ -22,9 +22,6 @@ from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
 from deltic.trace.strings import StringTable
 
-OMITTED = "omitted from ids by default"
-"""Metadata of an operator's field that counts in ids only where it differs from its default, so that ids of existing states stay."""
-
 HOME = 0
 """The shard of all relations that are not partitioned by a key: global aggregates, top-k, cross joins."""
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from deltic.circuit.measures import carry_pairs
-from deltic.circuit.operator import OMITTED, Context, Delta, as_batch
+from deltic.circuit.operator import Context, Delta, as_batch
 from deltic.circuit.operators.chain import ARROW, Chain
 from deltic.circuit.operators.keys import Keys, key_words
 from deltic.circuit.operators.selection_vector import SelectionVector
@@ -22,6 +22,7 @@ from deltic.trace.probe import probe
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
 from deltic.trace.weights import products
+from deltic.types import OMITTED
 
 Words = tuple[np.ndarray, ...]
 

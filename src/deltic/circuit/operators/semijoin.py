@@ -11,13 +11,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from deltic.circuit.operator import OMITTED, Context, Delta, as_batch
+from deltic.circuit.operator import Context, Delta, as_batch
 from deltic.circuit.operators.keys import Keys, key_words
 from deltic.trace.consolidate import consolidate
 from deltic.trace.probe import lookup, probe
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
 from deltic.trace.weights import add_checked
+from deltic.types import OMITTED
 
 
 @dataclass(frozen=True, slots=True)
