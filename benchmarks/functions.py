@@ -55,6 +55,8 @@ EXACT: Final = frozenset(("kurtosis", "skewness"))
 """Aggregates that are rounded once here; in Spark their last digits are those of a sum in the order of rows."""
 ASIDE: Final = frozenset(("sketch_funcs", "st_funcs", "xml_funcs", "avro_funcs", "protobuf_funcs"))
 """Kinds that are not counted: DataSketches, geometry, XML, Avro and Protobuf."""
+SKETCHES: Final = ("approx_top_k", "hll_", "kll_", "theta_", "tuple_")
+"""What the names of DataSketches' functions begin with, its aggregates among them."""
 DOCUMENTED: Final = {
     **dict.fromkeys(APPROXIMATE, "the last place of DOUBLE"),
     **dict.fromkeys(
@@ -102,11 +104,16 @@ class Finding:
         return "any" if self.name in UNORDERED else "differs" if self.name in DOCUMENTED else "same"
 
     @property
+    def aside(self) -> bool:
+        """Whether it is not counted."""
+        return self.kind in ASIDE or self.name.startswith(SKETCHES)
+
+    @property
     def reason(self) -> str:
         """Why it is refused."""
-        if self.kind in ASIDE:
-            return self.kind
-        parts = {"variant": "VARIANT", "parse_json": "VARIANT", "time": "TIME", "approx_top_k": "a sketch"}
+        if self.aside:
+            return self.kind if self.kind in ASIDE else "sketch_funcs"
+        parts = {"variant": "VARIANT", "parse_json": "VARIANT", "time": "TIME"}
         words = [*self.refused, "no example"][0]
         known = (reason for part, reason in parts.items() if part in self.name and not self.name.endswith(("timestamp", "window_time")))
         return REASONS.get(self.name) or next(known, words)
@@ -233,7 +240,7 @@ def summary(findings: Sequence[Finding]) -> dict[str, Any]:
     for finding in findings:
         verdict = "of the moment" if finding.name in MOMENT and finding.verdict == "refused" else finding.verdict
         kinds[finding.kind][verdict] += 1
-        if verdict != "of the moment" and finding.kind not in ASIDE:
+        if verdict != "of the moment" and not finding.aside:
             counted[verdict] += 1
     refused: dict[str, list[str]] = defaultdict(list)
     for finding in findings:
