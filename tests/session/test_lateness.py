@@ -145,6 +145,45 @@ def test_random_ticks_equal_the_oracle(seed: int, tmp_path: Path) -> None:
     run_against_oracle(seed, [{}, {"shards": 3}, {"state": tmp_path / "s"}, {"state": tmp_path / "s", "shards": 2}][seed % 4])
 
 
+DEFINED_LATER = """
+    CREATE MATERIALIZED VIEW later AS SELECT date_trunc('hour', at) AS hour, count(*) AS n FROM t GROUP BY 1 EMIT ON WINDOW CLOSE;
+    CREATE MATERIALIZED VIEW later_named AS
+        SELECT time_bucket(INTERVAL 4 HOURS, at) AS start, name, count(*) AS n FROM t JOIN names ON t.k = names.k GROUP BY 1, 2
+        EMIT ON WINDOW CLOSE;
+    CREATE MATERIALIZED VIEW later_sums AS SELECT date_trunc('hour', hour) AS hour, sum(n) AS n FROM later GROUP BY 1;
+"""
+
+
+def define_more(session: Session) -> None:
+    session.sql(DEFINED_LATER)
+    made = deltic.Circuit(session)
+    table = made.input("t")
+    made.output("later_closed", table.when_closed("time_bucket(INTERVAL 3 HOURS, at)"))
+    made.output("later_open", table.while_open("time_bucket(INTERVAL 3 HOURS, at)"))
+    session.install(made)
+
+
+@pytest.mark.parametrize("options", [{}, {"shards": 3}])
+def test_windows_hold_the_rows_that_the_table_had_before_the_view(options: dict[str, Any]) -> None:
+    with Session(**options) as session:
+        session.sql("CREATE TABLE t (at TIMESTAMP LATENESS INTERVAL 1 HOUR, sensor BIGINT, v BIGINT)")
+        insert(session, (20, 1, 1), (2, 1, 1), table="t")
+        session.sql("CREATE MATERIALIZED VIEW h AS SELECT date_trunc('hour', at), count(*) FROM t GROUP BY 1 EMIT ON WINDOW CLOSE")
+        made = deltic.Circuit(session)
+        made.output("closed", made.input("t").when_closed("date_trunc('hour', at)"))
+        session.install(made)
+        assert rows(session, "h") == rows(session, "closed") == []
+        insert(session, (20.5, 1, 2), (30, 1, 1), table="t")
+        assert rows(session, "h") == [(at(20), 2)]
+        assert rows(session, "closed") == [(at(20), 1, 1), (at(20.5), 1, 2)]
+
+
+@pytest.mark.parametrize("seed", [*range(100, 104), *slow(*range(104, 120))])
+def test_views_that_are_defined_between_ticks_equal_the_oracle(seed: int, tmp_path: Path) -> None:
+    options: list[dict[str, Any]] = [{}, {"shards": 3}, {"state": tmp_path / "s"}, {"state": tmp_path / "s", "shards": 2}]
+    run_against_oracle(seed, options[seed % 4], defined_later=True)
+
+
 @pytest.mark.slow
 @pytest.mark.spark
 def test_windows_on_spark(spark: Any, tmp_path: Path) -> None:
@@ -174,9 +213,13 @@ def opened(options: dict[str, Any]) -> Session:
     return session
 
 
-def run_against_oracle(seed: int, options: dict[str, Any], ticks: int = 14) -> None:
-    """Random ticks; a session with a state is closed and opened again between some of them, on other shards."""
+def run_against_oracle(seed: int, options: dict[str, Any], ticks: int = 14, *, defined_later: bool = False) -> None:
+    """Random ticks; a session with a state is closed and opened again between some of them, on other shards.
+
+    defined_later: more views over tables, whose rows are kept, are defined between two ticks. What they denote does not depend on it.
+    """
     rng, session = Random(f"lateness {seed}"), opened(options)
+    definition = rng.randrange(1, 6) if defined_later else None
     tables: dict[str, TableSchema] = {name: session.table(name) for name in session.tables}
     held = {name: Relation() for name in tables}
     moments, hour = [Moment(held)], 0.0
@@ -184,6 +227,10 @@ def run_against_oracle(seed: int, options: dict[str, Any], ticks: int = 14) -> N
         if "state" in options and rng.random() < 0.3:
             session.close()
             session = opened({**options, "shards": rng.randrange(1, 4)} if "spark" not in options else options)
+            if definition is not None and number > definition:
+                definition = number  # the program has dropped the later views, so they are filled again
+        if number == definition:
+            define_more(session)
         hour += rng.choice([0, 0.25, 1, 7, 30, 400])
         changes = drawn(rng, hour, moments, tables)
         frames = {

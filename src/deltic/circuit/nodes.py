@@ -146,7 +146,10 @@ class Port(Shaped):
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """The parts of a node that the stage function needs in every tick. source: its input is the pending rows of a table."""
+    """The parts of a node that the stage function needs in every tick. source: its input is the pending rows of a table.
+
+    keeps: the arrangement of its own whose rows outlive the tick.
+    """
 
     id: int
     name: str
@@ -156,12 +159,21 @@ class Instruction:
     source: bool
     nothing: Rows
     stream: bool
+    keeps: str | None
 
     @classmethod
     def of(cls, node: Node) -> Instruction:
         nothing = _no_rows(node.shape.layout.width, node.shape.weights)
         source = node.kind is NodeKind.SOURCE and not node.inputs
-        return cls(node.id, node.name, node.operator, node.inputs, node.operator.eager, source, nothing, node.stream)
+        keeps = None if node.ephemeral else node.owns
+        return cls(node.id, node.name, node.operator, node.inputs, node.operator.eager, source, nothing, node.stream, keeps)
+
+    def idle_in_backfill(self, fresh: frozenset[str], needed: frozenset[int]) -> bool:
+        """Whether a backfill of `fresh`, which needs the nodes `needed`, leaves it out.
+
+        A stream has no rows then; but one that keeps rows, such as those of open windows of a table, must be filled with them.
+        """
+        return self.id not in needed or (self.stream and self.keeps not in fresh)
 
 
 @cache

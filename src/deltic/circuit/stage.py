@@ -98,11 +98,12 @@ def run_level(
 def _run_nodes(circuit: Dataflow, level: Level, context: Context, arrived: Mapping[str, Delta], result: LevelResult) -> dict[int, Delta]:
     values: dict[int, Delta] = {port.node: _arrived(port, arrived) for port in level.arrives}
     context.decoded.update((id(values[i]), DecodedChange()) for i in level.shared if i in values)
-    needed = None if context.tick.fresh is None else circuit.upstream(context.tick.fresh)
+    fresh = context.tick.fresh
+    needed = None if fresh is None else circuit.upstream(fresh)
     for node in level.instructions:
         inputs = [values.get(node.id, node.nothing)] if node.source else [values[i] for i in node.inputs]
         rows_in = sum(map(len, inputs))
-        idle = needed is not None and (node.stream or node.id not in needed)
+        idle = fresh is not None and needed is not None and node.idle_in_backfill(fresh, needed)
         if idle or not (rows_in or node.eager):
             values[node.id] = node.nothing
             continue
