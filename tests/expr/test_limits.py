@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from deltic import Session
-from deltic.errors import EvaluationError
+from deltic.errors import EvaluationError, TypeMismatch
 from deltic.expr import Column, Literal, can_fail, cast, resolve
 from deltic.expr.columns import evaluate_columns
 from deltic.expr.interpreter import evaluate
 from deltic.expr.rows.text import MAX_LENGTH
-from deltic.schema import BIGINT, DOUBLE, INT, STRING, Type, decimal
+from deltic.schema import BIGINT, DATE, DOUBLE, INT, STRING, TIMESTAMP, TIMESTAMP_NTZ, Type, decimal
+from expr_check import check
+from expr_terms import Term
 
 TEXT = Column(0, STRING, True)
+
+
+def texts(rows: Sequence[tuple[Any, ...]]) -> pa.Table:
+    return pa.table({"text": pa.array([text for (text,) in rows], pa.string())})
 
 
 def of(value: str | int | None) -> Literal:
@@ -99,3 +107,44 @@ def test_a_cast_of_a_literal_to_the_type_that_it_has_counts_the_digits_of_the_ty
 
 def test_initcap_of_a_final_sigma() -> None:
     assert evaluate(resolve("initcap", [TEXT]), ("ΑΣ ΣΑΣ ΣΑ Σ",)) == "Ας Σας Σα Σ"
+
+
+@pytest.mark.parametrize("day", ["0000-01-01", "0000-12-31", "0001-01-01"])
+@pytest.mark.parametrize("lenient", [False, True])
+@pytest.mark.parametrize(("type_", "rest"), [(DATE, ""), (TIMESTAMP, " 00:00:00"), (TIMESTAMP_NTZ, " 23:59:59.5")])
+def test_text_with_year_0_is_malformed(type_: Type, rest: str, lenient: bool, day: str) -> None:
+    check(Term("year 0", cast(TEXT, type_, lenient=lenient)), [(None,), (day + rest,), ("2024-02-29" + rest,)], texts)
+
+
+@pytest.mark.parametrize("digits", [1000, 1001, 5000])
+def test_a_number_in_json_has_a_thousand_digits_at_most_as_in_jackson(digits: int) -> None:
+    """In text it may have any number of digits."""
+    session, text = Session(), "9" * digits
+    session.sql("""
+        CREATE TABLE t (s STRING);
+        CREATE MATERIALIZED VIEW v AS SELECT from_json(s, 'a STRING').a AS text, from_json(s, 'a DECIMAL(38, 2)').a AS number FROM t;
+        CREATE MATERIALIZED VIEW w AS SELECT from_csv(get_json_object(s, '$.a'), 'a DECIMAL(38, 0)').a AS number FROM t;
+    """)
+
+    def read(json: str) -> list[tuple[object, ...]]:
+        with session.transaction() as tx:
+            tx.insert("t", [{"s": json}])
+        try:
+            return [tuple(session.view(name).rows()[0].values()) for name in ("v", "w")]
+        finally:
+            with session.transaction() as tx:
+                tx.delete("t", [{"s": json}])
+
+    assert read(f'{{"a": {text}}}') == [(text if digits == 1000 else None, None), (None,)]
+    assert read(f'{{"a": "{text}"}}') == [(text, None), (None,)]
+    assert read(f'{{"a": "0.{text}"}}') == [(f"0.{text}", Decimal(1)), (Decimal(1),)]
+
+
+def test_null_and_empty_arrays_without_a_type() -> None:
+    session = Session()
+    session.sql("CREATE TABLE t (s STRING); CREATE MATERIALIZED VIEW v AS SELECT decode(NULL, NULL, 'n') AS a, NULL <=> NULL AS b FROM t")
+    with session.transaction() as tx:
+        tx.insert("t", [{"s": "x"}])
+    assert session.view("v").rows() == [{"a": "n", "b": True}]
+    with pytest.raises(TypeMismatch, match="an empty MAP has no types of keys and values"):
+        session.sql("CREATE MATERIALIZED VIEW w AS SELECT map_from_arrays(array(), array()) AS m FROM t")

@@ -308,3 +308,17 @@ def test_a_program_with_functions_is_a_value() -> None:
     assert pickle.loads(pickle.dumps(program)) == program
     with pytest.raises(CatalogError, match="function Shout is defined already"):
         deltic.Program(deltic.UDF("shout", shout, str), deltic.UDF("Shout", shout, str))
+
+
+def test_char_and_varchar_are_read_as_strings_after_returns_and_in_declared_views() -> None:
+    session = deltic.Session()
+    session.sql("""
+        CREATE TABLE t (s STRING);
+        CREATE FUNCTION f(x CHAR(3)) RETURNS VARCHAR(2) RETURN x || 'c';
+        CREATE FUNCTION g() RETURNS CHAR(3) RETURN 'a';
+        DECLARE RECURSIVE VIEW r (a CHAR(3));
+        CREATE MATERIALIZED VIEW r AS SELECT f(s) AS a FROM t UNION SELECT g() AS a FROM r;
+    """)
+    with session.transaction() as tx:
+        tx.insert("t", [{"s": "ab"}])
+    assert sorted(row["a"] for row in session.view("r").rows()) == ["a", "abc"]

@@ -10,6 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -19,6 +20,8 @@ from deltic.expr.nodes import lookup_key
 from deltic.frontends.python.schemas import schema_of
 from deltic.intervals import FIRST
 from deltic.plan.relation import normal
+from deltic.schema import DATE, TIMESTAMP, TIMESTAMP_NTZ, Field, Type
+from deltic.trace.encoding import decode
 from deltic.trace.identity import Identity
 from deltic.trace.strings import StringTable
 from parts import slow
@@ -108,6 +111,15 @@ def test_a_string_of_a_state_that_is_not_utf_8_is_refused_where_it_is_read() -> 
     assert strings.decode(ids[:1]).to_pylist() == ["plain"]
     with pytest.raises(CorruptState, match="a string of the state is not UTF-8"):
         strings.decode(ids)
+
+
+@pytest.mark.parametrize("type_", [DATE, TIMESTAMP, TIMESTAMP_NTZ], ids=lambda type_: type_.name)
+def test_a_year_of_a_state_that_is_not_from_1_to_9999_is_refused_where_it_is_read(type_: Type) -> None:
+    field, strings = Field("day", type_), StringTable(Identity.drawn())
+    words = np.array([0, np.iinfo(np.int64).min, -(2**31) if type_ == DATE else 2**62])
+    assert decode([words[:2]], field, strings).null_count == 1
+    with pytest.raises(CorruptState, match=f"a {type_.name} outside the years 1 to 9999 in column day"):
+        decode([words], field, strings)
 
 
 def test_char_and_varchar_keep_their_lengths_as_spark_does(tmp_path: Path) -> None:

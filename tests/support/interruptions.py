@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -111,7 +111,7 @@ def raising(kind: type[BaseException], line: int) -> Iterator[list[int]]:
     """Raises at the line-th executed line of Deltic in the block; yields [lines so far].
 
     Lines at which neither signals nor allocations come between are left out: the head of a `with`, by which Python also leaves it, and what
-    stands in a `finally`.
+    stands in a `finally`. So are functions that callbacks of weak references run: Python prints what these raise, and goes on.
     """
     seen = [0]
 
@@ -133,6 +133,9 @@ def raising(kind: type[BaseException], line: int) -> Iterator[list[int]]:
         sys.settrace(before)
 
 
+IN_CALLBACKS: Final = ("__hash__", "representative")
+
+
 @cache
 def sheltered(file: str) -> frozenset[int]:
     """Lines of a source at which no exception is raised."""
@@ -142,6 +145,8 @@ def sheltered(file: str) -> frozenset[int]:
             lines.update(range(node.lineno, node.body[0].lineno))
         for statement in node.finalbody if isinstance(node, ast.Try) else ():
             lines.update(range(statement.lineno, (statement.end_lineno or 0) + 1))
+        if isinstance(node, ast.FunctionDef) and node.name in IN_CALLBACKS:
+            lines.update(range(node.lineno, (node.end_lineno or 0) + 1))
     return frozenset(lines)
 
 

@@ -20,6 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from deltic import canonical
+from deltic.domains import outside
 from deltic.errors import ConstraintViolation, CorruptState
 from deltic.kernels import floats
 from deltic.kernels.table import address
@@ -232,7 +233,10 @@ def decode(words: Sequence[npt.NDArray[np.int64]], field: Field, strings: String
             missing = None
     if field.type.is_decimal:
         return _decimals(words, field.type, missing)
-    return _array(words[-1], field.type, missing)
+    array = _array(words[-1], field.type, missing)
+    if field.type.kind.ends is not None and (wrong := outside(field.type, array)) is not None:
+        raise CorruptState(f"a value of the state is damaged: {wrong.what} in column {field.name}", expected="words that Deltic wrote")
+    return array
 
 
 def _from_bytes(ids: npt.NDArray[np.int64], type_: Type, strings: StringTable) -> pa.Array:

@@ -27,10 +27,11 @@ from deltic.schema import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, FLOAT, INTEGER_
 Outcome = tuple[pa.Array, Mask | None]
 
 _WHOLE: Final = r"^-?[0-9]{1,18}$"
-_MOMENT: Final = r"^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?$"
+_YEAR: Final = r"^([1-9][0-9]{3}|0[1-9][0-9]{2}|00[1-9][0-9]|000[1-9])"  # not 0000, which Arrow would take
+_MOMENT: Final = _YEAR + r"-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?$"
 _PLAIN: Final = {
     "DOUBLE": r"^-?[0-9]{1,15}(\.[0-9]{1,15})?$",
-    "DATE": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$",
+    "DATE": _YEAR + r"-[0-9]{2}-[0-9]{2}$",
     "TIMESTAMP": _MOMENT,
     "TIMESTAMP_NTZ": _MOMENT,
 }

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from deltic.canonical import key_bytes, normalized
 from deltic.expr.arrays.datum import Datum, Kernel, array_of, dense, nulls_of, values_of
 from deltic.expr.nodes import Call
-from deltic.schema import BOOLEAN, TINYINT, Type
+from deltic.schema import BOOLEAN, NULL, TINYINT, Type
 
 _PLAIN: Final = {
     "equal": pc.equal,
@@ -26,6 +26,8 @@ _MIRRORED: Final = {"less": "greater", "less_equal": "greater_equal", "greater":
 
 def compare(name: str, type: Type, left: Datum, right: Datum) -> Datum:
     """BOOLEAN: the comparison of two operands of one type; NULL where either is."""
+    if type == NULL:
+        return pa.scalar(None, pa.bool_())
     if type.is_float:
         return _compare_floats(name, left, right)
     if type.is_nested:

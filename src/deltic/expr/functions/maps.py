@@ -56,6 +56,9 @@ def _contains(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
 def _from_arrays(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
     check_count(name, arguments, 2, 2, span)
     keys, values = (accept(name, i, a, ARRAY, span) for i, a in enumerate(arguments, 1))
+    if element_type(keys) == NULL:
+        expected = "an ARRAY with a type, as array(1)"
+        raise TypeMismatch("an empty MAP has no types of keys and values", span=keys.span or span, expected=expected)
     check_key(element_type(keys), keys.span or span)
     return Typed((keys, values), map_type(element_type(keys), element_type(values)), keys.nullable or values.nullable)
 

@@ -7,7 +7,6 @@ import math
 import re
 from collections.abc import Callable
 from decimal import Decimal
-from fractions import Fraction
 from functools import cache
 from typing import Any, Final
 
@@ -15,7 +14,7 @@ from deltic.expr.nodes import Value
 from deltic.expr.rows.datetime_text import parse_by
 from deltic.expr.rows.json_writing import moment_text
 from deltic.expr.rows.numbers import fit, in_range
-from deltic.expr.rows.parsing import parse_date, parse_double, parse_single, parse_timestamp
+from deltic.expr.rows.parsing import parse_date, parse_decimal, parse_double, parse_single, parse_timestamp
 from deltic.expr.rows.rendering import render
 from deltic.types import BIGINT, BOOLEAN, DATE, DOUBLE, FLOAT, INT, SMALLINT, STRING, TIMESTAMP, TIMESTAMP_NTZ, TINYINT, Type, decimal
 
@@ -88,10 +87,15 @@ def _reader(type: Type, dates: str | None, timestamps: str | None) -> Callable[[
     if type.is_float:
         return lambda text: _floating(text, parse_single if type == FLOAT else parse_double)
     if type.is_decimal:
-        return lambda text: fit(Fraction(text), type) if _DECIMAL.fullmatch(text) else None
+        return lambda text: _fitted(text, type) if _DECIMAL.fullmatch(text) else None
     if type == DATE:
         return lambda text: _day(text, dates)
     return lambda text: parse_timestamp(text) if timestamps is None else parse_by(text, timestamps, lenient=True)
+
+
+def _fitted(text: str, type: Type) -> Value:
+    number = parse_decimal(text)
+    return None if number is None else fit(number, type)
 
 
 def _floating(text: str, parse: Callable[[str], float | None]) -> float | None:

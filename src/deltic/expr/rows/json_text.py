@@ -52,15 +52,16 @@ Step = str | int | Wildcard
 
 
 def _floating(text: str) -> JsonNumber:
-    value = float(_bounded(text))
+    value = float(bounded(text))
     return JsonNumber(f'"{render_double(value)}"' if math.isinf(value) else render_double(value))
 
 
 def _integer(text: str) -> JsonNumber:
-    return JsonNumber(str(int(_bounded(text))))
+    return JsonNumber(str(int(bounded(text))))
 
 
-def _bounded(text: str) -> str:
+def bounded(text: str) -> str:
+    """The number as it is written. Raises ValueError where Jackson stops reading."""
     if len(text) > _LONGEST_NUMBER:
         raise ValueError("a number of too many digits")
     return text

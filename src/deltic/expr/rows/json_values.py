@@ -16,16 +16,15 @@ from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from decimal import Decimal
-from fractions import Fraction
 from functools import cache
 from typing import Any, Final
 
 from deltic.expr.nodes import Value
 from deltic.expr.rows.casts import EPOCH
 from deltic.expr.rows.datetime_text import parse_by
-from deltic.expr.rows.json_text import JsonNumber, JsonObject, double_quoted, written
+from deltic.expr.rows.json_text import JsonNumber, JsonObject, bounded, double_quoted, written
 from deltic.expr.rows.numbers import fit, in_range, single
-from deltic.expr.rows.parsing import parse_date, parse_timestamp
+from deltic.expr.rows.parsing import parse_date, parse_decimal, parse_timestamp
 from deltic.expr.rows.rendering import render_double
 from deltic.types import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, FLOAT, INT, SMALLINT, STRING, TIMESTAMP, TINYINT, Type
 
@@ -69,8 +68,8 @@ def _constant(text: str) -> Number:
 
 _HOOKS: Final[dict[str, Any]] = {
     "object_pairs_hook": lambda pairs: JsonObject(tuple(pairs)),
-    "parse_float": lambda text: Number(text, False),
-    "parse_int": lambda text: Number(text, True),
+    "parse_float": lambda text: Number(bounded(text), False),
+    "parse_int": lambda text: Number(bounded(text), True),
     "parse_constant": _constant,
 }
 _DECODER: Final = json.JSONDecoder(**_HOOKS)
@@ -186,7 +185,8 @@ def _decimal(value: Any, type: Type) -> Decimal:
     text = value.text if isinstance(value, Number) else value
     if not isinstance(text, str) or not _DECIMAL.fullmatch(text):
         raise Unfit
-    fitted = fit(Fraction(text), type)
+    number = parse_decimal(text)
+    fitted = None if number is None else fit(number, type)
     if fitted is None:
         raise Unfit
     return fitted
@@ -200,7 +200,7 @@ def _shown(value: Any) -> Any:
     """The value with its numbers as Java writes them."""
     if isinstance(value, Number):
         if value.whole:
-            return JsonNumber(str(int(value.text)))
+            return JsonNumber("0" if value.text == "-0" else value.text)
         number = _SPECIAL[value.text] if value.text in _SPECIAL else float(value.text)
         return JsonNumber(render_double(number) if math.isfinite(number) else f'"{render_double(number)}"')
     if isinstance(value, JsonObject):

@@ -50,7 +50,8 @@ def bind_statement(parsed: Parsed, env: Environment) -> Statement:
             name = parsed.table.name
             fields, _ = _columns(parsed.table)
             limit = ITERATION_LIMIT if parsed.limit is None else parsed.limit
-            return DeclareView(name.text, Schema(tuple(fields)), limit, name.span)
+            schema = Schema(tuple(Field(field.name, field.type.read, field.nullable) for field in fields))
+            return DeclareView(name.text, schema, limit, name.span)
         case QueryStatement():
             raise Unsupported("a query by itself is not a statement of a script", span=parsed.span, remedy=_ALONE)
         case tree.FunctionDefinition():

@@ -35,7 +35,7 @@ def create_function(node: tree.FunctionDefinition, namespace: Namespace) -> Crea
     if isinstance(node.result, tree.TableResult):
         return _create_table_function(node, node.result, namespace)
     assert not isinstance(node.body, tree.QUERIES)
-    body = FunctionBody(_parameters(node), None if node.result is None else sql_type(node.result), node.body)
+    body = FunctionBody(_parameters(node), None if node.result is None else sql_type(node.result).read, node.body)
     for part in tree.walk(node.body):
         if isinstance(part, tree.QUERIES):
             remedy = "join its rows where the function is called"
@@ -82,7 +82,7 @@ def _parameters(node: tree.FunctionDefinition) -> tuple[BodyParameter, ...]:
             raise QueryError(f"the parameter {part.name.text!r} is defined twice", span=part.name.span, remedy="give it another name")
         if part.default is None and parameters and parameters[-1].default is not None:
             raise QueryError(f"the parameter {part.name.text!r} has no default, and follows one that has", span=part.name.span)
-        parameters.append(BodyParameter(part.name.text, sql_type(part.type), part.default))
+        parameters.append(BodyParameter(part.name.text, sql_type(part.type).read, part.default))
     return tuple(parameters)
 
 
