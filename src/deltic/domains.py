@@ -1,4 +1,8 @@
-"""What an Arrow column may hold and its type does not: years outside 1 to 9999, parts of an interval's last field, keys of a MAP twice."""
+"""What an Arrow column may hold and its type does not: years outside 1 to 9999, parts of an interval's last field, keys of a MAP twice.
+
+A cast of Arrow's gives NULL for a field of a STRUCT that the value has not, also where only the case of the name differs, and drops others:
+`has_fields` and `with_fields` come before it.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltic.intervals import FIRST, UNITS
-from deltic.types import Type
+from deltic.types import Type, frozen_list
 
 
 class Outside(NamedTuple):
@@ -67,3 +71,49 @@ def has_distinct_keys(value: Any, type: Type) -> bool:
         return all(has_distinct_keys(part, type.parts[0].type) for part in value)
     keys = {key for key, _ in value}
     return None not in keys and len(keys) == len(value) and all(has_distinct_keys(item, type.parts[1].type) for _, item in value)
+
+
+def with_bad_keys(type: Type, column: pa.Array | pa.ChunkedArray[Any]) -> int:
+    """The first row with a MAP of which a key is NULL or comes twice, or -1."""
+    if not _has(type, "MAP"):
+        return -1
+    return next((row for row, value in enumerate(frozen_list(column)) if not has_distinct_keys(value, type)), -1)
+
+
+def has_fields(type: Type, source: pa.DataType) -> bool:
+    """Whether each STRUCT in an Arrow type has the fields of the type's, by name (any case) and in its order."""
+    if type.name == "STRUCT" and pa.types.is_struct(source):
+        names = [part.name.lower() for part in source] == [part.name.lower() for part in type.parts]
+        return names and all(has_fields(part.type, given.type) for part, given in zip(type.parts, source, strict=True))
+    if type.name == "MAP" and pa.types.is_map(source):
+        return has_fields(type.parts[0].type, source.key_type) and has_fields(type.parts[1].type, source.item_type)
+    return type.name != "ARRAY" or not hasattr(source, "value_type") or has_fields(type.parts[0].type, source.value_type)
+
+
+def with_fields(type: Type, array: pa.Array) -> pa.Array:
+    """The array with the type's names of fields. Precondition: has_fields. Cost: no copy of values."""
+    source = array.type
+    if not _has(type, "STRUCT") or not pa.types.is_nested(source) or not len(array):
+        return array
+    if type.name == "STRUCT":
+        parts = [with_fields(part.type, values) for part, values in zip(type.parts, array.flatten(), strict=True)]
+        fields = [pa.field(part.name, values.type) for part, values in zip(type.parts, parts, strict=True)]
+        return pa.StructArray.from_arrays(parts, fields=fields, mask=array.is_null()) if parts else array
+    if type.name == "MAP":
+        items = with_fields(type.parts[1].type, array.items)
+        fields = [pa.field("key", array.keys.type, nullable=False), pa.field("value", items.type)]
+        entries = pa.StructArray.from_arrays([array.keys, items], fields=fields)
+        return _around(pa.map_(array.keys.type, items.type), array, entries)
+    listed = array.cast(pa.list_(source.value_type))
+    values = with_fields(type.parts[0].type, listed.values)
+    return _around(pa.list_(values.type), listed, values)
+
+
+def _around(arrow: pa.DataType, array: pa.Array, values: pa.Array) -> pa.Array:
+    """The lists of `array`, of other values."""
+    return pa.Array.from_buffers(arrow, len(array), array.buffers()[:2], offset=array.offset, children=[values])
+
+
+@cache
+def _has(type: Type, name: str) -> bool:
+    return type.name == name or any(_has(part.type, name) for part in type.parts)

@@ -180,7 +180,7 @@ def test_a_schema_in_python_names_every_type(notation: str, type_: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "notation", ["VARCHAR(3)", "ARRAY<INT", "MAP<INT>", "STRUCT<a INT>", "ARRAY<>", "VOID", "DECIMAL(39,1)", "STRUCT<a: INT, A: INT>"]
+    "notation", ["VARCHAR(3)", "ARRAY<INT", "MAP<INT>", "STRUCT<a>", "", "ARRAY<>", "VOID", "DECIMAL(39,1)", "STRUCT<a: INT, A: INT>"]
 )
 def test_what_is_no_type_of_a_stream_is_refused(notation: str) -> None:
     with pytest.raises(CircuitError, match="column x"):

@@ -17,10 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltic.connectors.recognise import Column
-from deltic.domains import has_distinct_keys, outside
+from deltic.domains import outside, with_bad_keys, with_fields
 from deltic.errors import ConstraintViolation, FrameError
 from deltic.schema import Field, Type
-from deltic.types import frozen_list
 
 _MOST_PLACES: Final = 38
 _MONTH_DAY_NANO: Final = pa.month_day_nano_interval()
@@ -57,24 +56,12 @@ def check_nulls(column: pa.ChunkedArray[Any], field: Field, where: str) -> None:
 def check_domain(column: pa.ChunkedArray[Any], field: Field, where: str) -> None:
     """Raises ConstraintViolation for a value that Arrow can represent and the type cannot, such as a date after the year 9999."""
     wrong = outside(field.type, column)
-    if wrong is None and (row := _with_bad_keys(field.type, column)) >= 0:
+    if wrong is None and (row := with_bad_keys(field.type, column)) >= 0:
         message = f"{where}, row {row}, column {field.name}: a MAP with a key that is NULL, or there twice"
         raise ConstraintViolation(message, expected=field.type.values)
     if wrong is not None:
         message = f"{where}, row {wrong.row}, column {field.name}: {wrong.what}"
         raise ConstraintViolation(message, expected=field.type.values)
-
-
-def _with_bad_keys(target: Type, column: pa.ChunkedArray[Any]) -> int:
-    """The first row with a MAP of which a key is NULL or comes twice, or -1."""
-    if not _has_map(target):
-        return -1
-    found = (row for row, value in enumerate(frozen_list(column)) if not has_distinct_keys(value, target))
-    return next(found, -1)
-
-
-def _has_map(target: Type) -> bool:
-    return target.name == "MAP" or any(_has_map(part.type) for part in target.parts)
 
 
 def with_lengths(column: pa.Array[Any] | pa.ChunkedArray[Any], target: Type) -> tuple[Any, Sequence[int]]:
@@ -159,6 +146,8 @@ def cast(part: pa.ChunkedArray[Any], target: Type) -> pa.ChunkedArray[Any]:
         return part.cast(pa.decimal256(76, target.scale)).cast(arrow_type)  # from int64, Arrow requires room for 19 digits first
     if source == _MONTH_DAY_NANO:
         return pa.chunked_array([_months(chunk.to_pylist()) for chunk in part.chunks], arrow_type)
+    if target.is_nested and not pa.types.is_null(source):
+        part = pa.chunked_array([with_fields(target, chunk) for chunk in part.chunks], None if part.num_chunks else source)
     if target.name == "STRUCT":
         return pa.chunked_array([_struct(chunk, target) for chunk in part.chunks], arrow_type)
     return part.cast(arrow_type)
@@ -178,7 +167,7 @@ def _month_count(value: object) -> object:
 
 
 def _struct(chunk: pa.Array[Any], target: Type) -> pa.Array[Any]:
-    """Field by field: their names may differ in case."""
+    """Field by field."""
     if pa.types.is_null(chunk.type):
         return chunk.cast(target.arrow)
     parts = [cast(pa.chunked_array([part]), f.type).combine_chunks() for part, f in zip(chunk.flatten(), target.parts, strict=True)]

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from deltic.domains import outside
+from deltic.domains import has_distinct_keys, has_fields, outside, with_bad_keys, with_fields
 from deltic.errors import EvaluationError
 from deltic.expr.failures import at_row
 from deltic.expr.nodes import Expr, PythonFunction, UserFunction, Value
@@ -178,7 +178,7 @@ def element_of(expr: PythonFunction, result: Any) -> Any:
         raise EvaluationError(
             f"the function {expr.function.name} returned {shown(result)}",
             span=expr.span,
-            expected=f"a tuple of {width} values, one for each column",
+            expected="a tuple of 1 value" if width == 1 else f"a tuple of {width} values, one for each column",
         )
     return result[expr.part]
 
@@ -189,12 +189,16 @@ def checked_array(expr: PythonFunction, result: Any, length: int) -> pa.Array:
     if not isinstance(array, pa.Array) or len(array) != length:
         found = f"{len(array)} values" if isinstance(array, pa.Array) else f"{type(array).__name__} {shown(array)}"
         raise at_row(_misfit(expr, found, f"an Arrow array of {length} values"), 0)
+    if not has_fields(expr.type, array.type):
+        raise at_row(_misfit(expr, f"an array of {array.type}", expr.type.sql), 0)
     try:
-        array = array.cast(expr.type.arrow)
+        array = with_fields(expr.type, array).cast(expr.type.arrow)
     except pa.ArrowException as error:
         raise at_row(_misfit(expr, f"an array of {array.type}", expr.type.sql), 0) from error
     if (wrong := outside(expr.type, array)) is not None:  # Arrow supports years beyond 9999
         raise at_row(_misfit(expr, wrong.what, expr.type.sql), wrong.row)
+    if (row := with_bad_keys(expr.type, array)) >= 0:
+        raise at_row(_misfit(expr, "a MAP with a key that is NULL, or there twice", expr.type.sql), row)
     if array.null_count and not expr.nullable:
         raise at_row(_misfit(expr, "NULL", f"{expr.type.sql} NOT NULL"), int(array.is_null().index(True).as_py()))
     return array
@@ -256,16 +260,49 @@ def _interval(type: Type, value: Any) -> Value:
 
 
 def _nested(type: Type, value: Any) -> Value:
-    """As Arrow takes it: lists or tuples for an ARRAY, dicts or tuples for a STRUCT, pairs or a dict for a MAP."""
+    """As tables take it: lists or tuples for an ARRAY, dicts or tuples of all fields for a STRUCT, pairs or a dict for a MAP."""
     try:
-        given: Value = frozen_list(pa.array([value], type.arrow))[0]
+        given: Value = frozen_list(pa.array([_part(type, value)], type.arrow))[0]
     except (pa.ArrowException, TypeError, ValueError):
         return None
-    return given
+    return given if has_distinct_keys(given, type) else None
+
+
+def _part(type: Type, value: Any) -> Any:
+    """A part of a nested value as Arrow takes it. Raises ValueError or TypeError where the type does not hold it."""
+    if value is None:
+        return None
+    value = value.tolist() if _is_of_numpy(value) else value
+    if not type.is_nested:
+        if (fitted := _value_of(type, value)) is None:
+            raise ValueError(value)
+        return fitted
+    if not issubclass(value.__class__, type.kind.python):
+        raise TypeError(value)
+    kinds = [part.type for part in type.parts]
+    if type.name == "ARRAY":
+        return [_part(kinds[0], part) for part in value]
+    if type.name == "MAP":
+        return [(_part(kinds[0], key), _part(kinds[1], item)) for key, item in (value.items() if isinstance(value, dict) else value)]
+    parts = _in_order(type, value) if isinstance(value, dict) else value
+    return tuple(_part(kind, part) for kind, part in zip(kinds, parts, strict=True))
+
+
+def _in_order(type: Type, value: dict[Any, Any]) -> list[Any]:
+    """The values of a STRUCT's fields, by their names in any case. Raises ValueError for a dict without one of them or with another."""
+    given = {str(name).lower(): part for name, part in value.items()}
+    names = [part.name.lower() for part in type.parts]
+    if len(given) < len(value) or set(given) != set(names):
+        raise ValueError(f"other fields: {', '.join(map(str, value))}")
+    return [given[name] for name in names]
 
 
 def _is_numpy_scalar(value: Any) -> bool:
-    return type(value).__module__ == "numpy" and getattr(value, "shape", None) == ()
+    return _is_of_numpy(value) and getattr(value, "shape", None) == ()
+
+
+def _is_of_numpy(value: Any) -> bool:
+    return type(value).__module__ == "numpy"
 
 
 def _decimal(value: decimal.Decimal, type: Type) -> decimal.Decimal | None:

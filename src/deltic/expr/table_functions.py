@@ -6,14 +6,14 @@ from which each row was computed. Rows may be in any order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltic.errors import EvaluationError
+from deltic.errors import EvaluationError, ImpureFunction
 from deltic.expr.failures import at_row, row_of
 from deltic.expr.nodes import PythonFunction, UserFunction, Value
 from deltic.expr.python import call_function, checked_array, checked_value, element_of, row_class
@@ -26,14 +26,25 @@ ROW: Final = "_row"
 
 @dataclass(frozen=True, slots=True)
 class BesideRow:
-    """A function of a row: its first `kept` columns, followed by each row that `function` returns for the values of the others."""
+    """A function of a row: its first `kept` columns, followed by each row that a function returns for the values of the others.
 
-    function: Callable[..., Any]
+    columns: those of the rows that the function returns, against which its rows are checked.
+    """
+
+    columns: tuple[PythonFunction, ...]
     kept: int
 
-    def __call__(self, row: Sequence[Any]) -> list[tuple[Any, ...]]:
-        kept = tuple(row[: self.kept])
-        return [(*kept, *returned) for returned in self.function(*row[self.kept :])]
+    def __call__(self, row: Sequence[Any]) -> list[tuple[Value, ...]]:
+        """Raises EvaluationError with the place and the arguments of the call."""
+        kept, arguments = tuple(row[: self.kept]), tuple(row[self.kept :])
+        try:
+            returned = call_function(self.columns[0], list(arguments))
+            return [(*kept, *_checked(self.columns, result)) for result in returned]
+        except ImpureFunction:
+            raise
+        except EvaluationError as error:
+            message = f"{error.message}, called with ({', '.join(map(shown, arguments))})"
+            raise EvaluationError(message, span=error.span, expected=error.expected, remedy=error.remedy) from error.__cause__
 
 
 def rows_of_table_function(function: UserFunction, schema: Schema, row: Sequence[Value], input: Schema) -> list[tuple[Value, ...]]:
@@ -73,10 +84,16 @@ def _columns(function: UserFunction, schema: Schema) -> list[PythonFunction]:
 
 
 def _rows(function: UserFunction, columns: Sequence[PythonFunction], row: Sequence[Value]) -> list[tuple[Value, ...]]:
+    if isinstance(function.call, BesideRow):
+        return function.call(row)
     (names,) = function.parameters
     assert names is not None
     results = call_function(columns[0], [row_class(names)(*row)])
-    return [tuple(checked_value(column, element_of(column, result)) for column in columns) for result in results]
+    return [_checked(columns, result) for result in results]
+
+
+def _checked(columns: Sequence[PythonFunction], result: object) -> tuple[Value, ...]:
+    return tuple(checked_value(column, element_of(column, result)) for column in columns)
 
 
 def _arrays_of_batch(function: UserFunction, schema: Schema, arguments: Sequence[pa.Array], length: int) -> tuple[pa.Array, list[pa.Array]]:

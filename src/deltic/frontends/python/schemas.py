@@ -7,8 +7,9 @@ import types
 from collections.abc import Hashable, Mapping
 from typing import Any, Final, Union, get_args, get_origin
 
-from deltic.errors import CircuitError
-from deltic.schema import BIGINT, BOOLEAN, DATE, DAY_TO_SECOND, DOUBLE, NULL, STRING, TIMESTAMP, Field, Schema, Type
+from deltic.errors import CircuitError, QueryError
+from deltic.frontends.sql.bind_schema import type_in
+from deltic.schema import BIGINT, BOOLEAN, DATE, DAY_TO_SECOND, DOUBLE, STRING, TIMESTAMP, Field, Schema, Type
 
 PYTHON: Final[dict[object, Type]] = {
     bool: BOOLEAN,
@@ -54,7 +55,7 @@ def type_of(notation: Any) -> Type | None:
     if not isinstance(notation, str):
         return PYTHON.get(notation) if isinstance(notation, Hashable) else None
     try:
-        type_ = Type.parse(notation if "<" in notation else notation.upper())  # names of fields keep their case
-    except ValueError:
+        type_ = type_in(notation)
+    except QueryError:
         return None
-    return None if type_ == NULL or type_.is_limited else type_
+    return None if type_.is_limited else type_

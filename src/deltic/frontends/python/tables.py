@@ -6,20 +6,16 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from deltic.errors import CircuitError
+from deltic.errors import CircuitError, QueryError
 from deltic.frontends.python.functions import wrapper_of
 from deltic.frontends.python.schemas import schema_of
+from deltic.frontends.sql.bind_schema import type_in
 from deltic.purity import name_of
-from deltic.schema import Field, Schema, Type
-from deltic.types import NESTED, PLAIN
+from deltic.schema import Schema
 
 BY_ROW: Final = (300, 301)
 """PySpark's evaluation type of a udtf of rows."""
-_COLUMN: Final = re.compile(r"\s*(`[^`]+`|\w+)\s*:?\s+(.+?)\s*$|\s*(`[^`]+`|\w+)\s*:(.+?)\s*$", re.DOTALL)
-
-_ALIASES: Final = {"INTEGER": "INT", "LONG": "BIGINT", "SHORT": "SMALLINT", "BYTE": "TINYINT", "REAL": "FLOAT"}
-_WORD: Final = re.compile(rf"\b({'|'.join((*PLAIN, *NESTED, *_ALIASES, 'DECIMAL'))})\b(?!\s*:)", re.IGNORECASE)
-"""The name of a type, where it is not that of a field."""
+_STRUCT: Final = re.compile(r"\s*struct\s*<", re.IGNORECASE)
 
 
 def is_handler(function: object) -> bool:
@@ -43,40 +39,13 @@ def columns_of(name: str, function: Any, returns: Any) -> Schema:
     if isinstance(given, Mapping | Schema):
         return schema_of(given)
     text = given if isinstance(given, str) else getattr(given, "simpleString", lambda: repr(given))()
-    return Schema(tuple(_column(name, part) for part in _parts(text)))
-
-
-def _parts(text: str) -> list[str]:
-    """The columns of "a INT, b STRUCT<…>" or "struct<a:int,b:…>"."""
-    whole = re.fullmatch(r"\s*struct<(.*)>\s*", text, re.DOTALL | re.IGNORECASE)
-    text = whole[1] if whole else text
-    parts, depth, start = [], 0, 0
-    for i, character in enumerate(text):
-        depth += (character in "<(") - (character in ">)")
-        if character == "," and not depth:
-            parts.append(text[start:i])
-            start = i + 1
-    return [*parts, text[start:]]
-
-
-def _column(name: str, text: str) -> Field:
-    match = _COLUMN.match(text)
     try:
-        if match is None:
-            raise ValueError(text)
-        notation = (match[2] or match[4]).strip()
-        type = Type.parse(_spelled(notation))
-    except ValueError:
-        raise CircuitError(f"{name}: invalid column {text.strip()!r}", expected='columns as "word STRING, n INT"') from None
-    return Field((match[1] or match[3]).strip("`"), type)
-
-
-def _spelled(notation: str) -> str:
-    """A type as `Type.parse` takes it: words in upper case, and a blank after the colon of a field."""
-    if "<" not in notation:
-        return _ALIASES.get(notation.upper(), notation.upper())
-    upper = _WORD.sub(lambda word: _ALIASES.get(word[0].upper(), word[0].upper()), notation)
-    return re.sub(r"\s*,\s*", ", ", re.sub(r"\s*:\s*", ": ", upper))
+        row = type_in(text if _STRUCT.match(text) else f"STRUCT<{text}>")
+    except QueryError as error:
+        raise CircuitError(f"{name}: invalid columns {text!r}: {error.message}", expected='columns as "word STRING, n INT"') from None
+    if not row.parts:
+        raise CircuitError(f"{name}: a table function without columns", expected='columns as "word STRING, n INT"')
+    return Schema(row.parts)
 
 
 def rows_function(handler: type) -> Callable[..., list[tuple[Any, ...]]]:

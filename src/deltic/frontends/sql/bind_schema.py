@@ -32,20 +32,32 @@ def schema_literal(name: str, argument: Expr) -> Expr:
 
 def _parsed(text: str) -> Type:
     try:
-        return _type(f"STRUCT<{text}>")
+        return sql_type(_optional(_node(f"STRUCT<{text}>")))
     except QueryError as error:
         try:
-            return _type(text)
+            return sql_type(_optional(_node(text)))
         except QueryError:
             raise error from None
 
 
-def _type(text: str) -> Type:
-    parser = TypeParser(text, "schema", tokenize(text, "schema"))
+def type_in(text: str) -> Type:
+    """The type that SQL calls so, in any of its spellings. Raises QueryError.
+
+    >>> type_in("map<string,array<long>>").sql
+    'MAP<STRING, ARRAY<BIGINT>>'
+    """
+    return sql_type(_node(text))
+
+
+def _node(text: str) -> tree.TypeName:
+    tokens = tokenize(text, "schema")
+    if not tokens:
+        raise QueryError("the name of a type is empty")
+    parser = TypeParser(text, "schema", tokens)
     node = parser.type_name()
     if not parser.ended:
         raise parser.failure("the end of the schema")
-    return sql_type(_optional(node))
+    return node
 
 
 def _optional(node: tree.TypeName) -> tree.TypeName:

@@ -13,6 +13,7 @@ from typing import Final
 from deltic.errors import Span, SyntaxFailure, TypeMismatch, Unsupported
 from deltic.expr import Expr, Literal, cast, common_type, resolve
 from deltic.expr.functions.signature import INTEGER, LONG, TEXT, accept, check_count, constant
+from deltic.expr.nodes import PythonFunction
 from deltic.expr.table_functions import BesideRow
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_call import OTHER_TABLE_FUNCTIONS, bind_call
@@ -133,7 +134,9 @@ class MadeByUser:
         renamed = (replace(field, name=name) for field, name in zip(self.table.returned, self.names, strict=True))
         returned = Schema((*plan.schema.fields, *renamed))
         function = self.table.function
-        beside = replace(function, parameters=(given.schema.names,), width=len(returned), call=BesideRow(function.call, kept))
+        parts = enumerate(self.table.returned)
+        checked = tuple(PythonFunction(function, (), i, field.type, field.nullable, self.span) for i, field in parts)
+        beside = replace(function, parameters=(given.schema.names,), width=len(returned), call=BesideRow(checked, kept))
         return Generate(given, beside, returned)
 
     def named(self, names: Sequence[str], span: Span) -> MadeByUser:
