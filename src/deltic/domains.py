@@ -36,6 +36,12 @@ def outside(type: Type, column: pa.Array | pa.ChunkedArray[Any]) -> Outside | No
     return None if row < 0 else Outside(row, f"a {type.sql} outside the years 1 to 9999")
 
 
+@cache
+def is_restricted(type: Type) -> bool:
+    """Whether a column may hold values that the type does not have, by `outside` or `with_bad_keys`."""
+    return _may_have(type) or _has(type, "MAP")
+
+
 def _in_interval(type: Type, column: pa.Array | pa.ChunkedArray[Any]) -> Outside | None:
     numbers, unit = column.cast(pa.int64()), UNITS[type.fields[1]]
     if type.is_day_time and (row := pc.index(pc.less(numbers, FIRST), True).as_py()) >= 0:

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from deltic.connectors.fitting import check_domain, check_lengths, check_nulls, fit
 from deltic.connectors.recognise import Column, Columns, columns_of
+from deltic.domains import is_restricted
 from deltic.errors import FrameError
 from deltic.purity import shown
 from deltic.schema import BIGINT, STRING, Field, Op, Schema, TableSchema, Type
@@ -134,11 +135,13 @@ def _fits(frame: pa.Schema, table: TableSchema) -> _Verdict:
 
 def _checked(rows: Fitted, table: TableSchema) -> Fitted:
     for i, field in enumerate(table.schema.fields):
-        if not field.nullable and (column := rows.column(i)).null_count:
+        column = rows.column(i)
+        if not field.nullable and column.null_count:
             check_nulls(column, field, _where(table))
-        check_domain(rows.column(i), field, _where(table))
+        if is_restricted(field.type):
+            check_domain(column, field, _where(table))
         if field.type.is_limited:
-            rows = rows.set_column(i, rows.schema.field(i), check_lengths(rows.column(i), field, _where(table)))
+            rows = rows.set_column(i, rows.schema.field(i), check_lengths(column, field, _where(table)))
     return rows
 
 
