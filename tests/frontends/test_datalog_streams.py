@@ -11,7 +11,7 @@ import pytest
 import deltic
 from deltic.cli import main
 from deltic.cli.exits import Exit
-from deltic.errors import Unsupported
+from deltic.errors import CatalogError, DelticError, Unsupported
 from deltic.frontends.datalog import bind_datalog
 from deltic.plan.evaluate import Moment, evaluate
 from deltic.plan.relation import Relation
@@ -132,6 +132,10 @@ def test_streams_in_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert main(["datalog", str(tmp_path / "p.dl"), "--script", str(tmp_path / "p.dat")]) == Exit.OK
     first = "Sum:\nSum{.k = 1, .s = 14}: +1\nBig:\nBig{.v = 7}: +2\nBig{.v = 7}\nBig{.v = 7}\n"
     assert capsys.readouterr().out == first + "Sum:\nSum{.k = 1, .s = 14}\n\nBig:\n\n"
+    (tmp_path / "p.dat").write_text("dump Event;")
+    assert main(["datalog", str(tmp_path / "p.dl"), "--script", str(tmp_path / "p.dat")]) == Exit.INPUT
+    shown = capsys.readouterr().err
+    assert "Event is an input stream, whose rows are gone after the transaction" in shown and "dump an output stream" in shown
 
 
 @pytest.mark.parametrize(
@@ -166,3 +170,74 @@ def test_errors(rules: str, place: str, message: str) -> None:
     assert caught.value.span is not None
     assert f"{caught.value.span.line}:{caught.value.span.column}" == place
     assert "help: " in str(caught.value)
+
+
+SESSION = """
+    CREATE STREAM q (k BIGINT NOT NULL, v BIGINT NOT NULL);
+    CREATE VIEW w AS SELECT k, v FROM q WHERE v > 0;
+    CREATE TABLE n (k BIGINT NOT NULL);
+"""
+
+
+def of_session(program: str) -> deltic.Session:
+    session = deltic.Session()
+    session.sql(SESSION)
+    session.datalog(program)
+    return session
+
+
+@pytest.mark.parametrize("stream", ["Q", "W"])
+@pytest.mark.parametrize(
+    ("program", "message", "remedy"),
+    [
+        ("output relation O(k: s64)\nO(k) :- @(k, _).", "the relation O would be derived from the stream @", "@'(…)"),
+        ("output relation O(k: s64)\nO(k) :- @(k, _).\nindex I(k: s64) on O(k)", "would be derived from the stream @", "@'(…)"),
+        ("output stream O(k: s64)\nO(k) :- @(k, _).\nO(k) :- N(k).", "the stream O is derived without a stream", "declare O as a relation"),
+        ("output relation O(k: s64)\nO(k) :- N(k), not @(k, _).", "a negated stream", "@'(…)"),
+        ("output stream O(k: s64)\nO(k) :- @(k, _), @(_, k).", "a join of the streams @ and @", "@'(…)"),
+        ("output relation O(k: s64)\nO(k) :- N'(k).", "N' of a relation", "read N"),
+        ("output relation O(k: s64)\nO(k) :- N(k).\nO(k) :- O(k), @'(k, _).", "a stream in the recursion of O", "outside the recursion"),
+    ],
+)
+def test_streams_of_the_session_are_streams_in_rules(stream: str, program: str, message: str, remedy: str) -> None:
+    with pytest.raises(Unsupported) as caught:
+        of_session(program.replace("@", stream))
+    assert message.replace("@", stream) in str(caught.value) and caught.value.span is not None
+    assert remedy.replace("@", stream) in str(caught.value.remedy) and "current()" not in str(caught.value)
+
+
+@pytest.mark.parametrize("stream", ["Q", "W"])
+def test_rules_over_streams_of_the_session(stream: str) -> None:
+    program = """
+        output stream O(k: s64, v: s64)
+        O(k, v) :- @(k, v), N(k).
+        output relation Sum(k: s64, s: s64)
+        Sum(k, s) :- @(k, v), var s = v.stream_aggregate(k, |a: s64, x, w| a + x * w, 0).
+        output relation Now(k: s64)
+        Now(k) :- N(k), not @'(k, _).
+    """
+    with of_session(program.replace("@", stream)) as session:
+        session.apply({"n": [{"k": 1, "_weight": 1}, {"k": 2, "_weight": 1}], "q": [{"k": 1, "v": 5, "_weight": 2}]})
+        assert [contents(session, name) for name in ("O", "Sum", "Now")] == [[(1, 5), (1, 5)], [(1, 10)], [(2,)]]
+        session.apply({"q": [{"k": 2, "v": 1, "_weight": 1}]})
+        assert [contents(session, name) for name in ("O", "Sum", "Now")] == [[(2, 1)], [(1, 10), (2, 1)], [(1,)]]
+
+
+@pytest.mark.parametrize(
+    ("name", "declared", "atom", "message"),
+    [
+        ("Q", "relation Q(k: s64, v: s64)", "Q(k, v)", "has a stream q"),
+        ("N", "stream N(k: s64)", "N(k)", "has a table n"),
+    ],
+)
+def test_an_input_is_declared_as_what_it_is_in_the_session(name: str, declared: str, atom: str, message: str) -> None:
+    with pytest.raises(CatalogError, match=message):
+        of_session(f"input {declared}\noutput {declared.replace(name, 'O')}\n{atom.replace(name, 'O')} :- {atom}.")
+
+
+def test_a_view_that_rules_read_cannot_become_a_stream() -> None:
+    with deltic.Session() as session:
+        session.sql("CREATE STREAM q (k BIGINT NOT NULL); CREATE VIEW w AS SELECT k FROM integrate(q)")
+        session.datalog("output relation O(k: s64)\nO(k) :- W(k).")
+        with pytest.raises(DelticError, match="would be derived from the stream W"):
+            session.sql("CREATE OR REPLACE VIEW w AS SELECT k FROM q")

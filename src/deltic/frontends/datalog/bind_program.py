@@ -14,7 +14,7 @@ from deltic.frontends.datalog.indexes import index_plan
 from deltic.frontends.datalog.kinds import Constructor, Kind, PlainKind, UnionKind, kind_of, option, stored
 from deltic.frontends.datalog.patterns import by_name
 from deltic.frontends.datalog.strata import dependencies, recursive, strata
-from deltic.frontends.datalog.streams import check_index, check_streams, delayed, fed_back
+from deltic.frontends.datalog.streams import Streams, check_index, check_streams, delayed, fed_back
 from deltic.frontends.datalog.tree import AtomTerm, DatalogRule, FieldTerm, IndexDeclaration, Item, Term, TupleTerm, VariableTerm
 from deltic.frontends.datalog.validity import checked_input
 from deltic.frontends.datalog.values import optional, part
@@ -41,8 +41,6 @@ class DatalogBinder:
         derived = [name for name, relation in self.declarations.relations.items() if not relation.is_input]
         self.strata = strata(derived, self.dependencies)
         self.recursive = recursive(derived, self.dependencies)
-        for rule in self.declarations.rules:
-            check_streams(rule, self.declarations, self.recursive)
 
     def _check_head(self, head: AtomTerm) -> None:
         relation = self.declarations.relation_named(head.name)
@@ -148,6 +146,9 @@ class DatalogBinder:
 
     def plans(self, group: tuple[str, ...], namespace: Namespace, calls: set[str]) -> dict[str, Plan]:
         """The plan of each relation of a group; others are read from the namespace."""
+        streams = Streams(self.declarations, namespace)
+        for rule in dict.fromkeys(rule for name in group for rule, _ in self._rules[name]):
+            check_streams(rule, streams, self.recursive)
         schemas = {name: self._declared(name) for name in group}
         while True:
             bodies = {name: self._body(name, schemas, namespace, calls) for name in group}
@@ -278,6 +279,9 @@ def _check_same(relation: DatalogRelation, table: TableSchema, known: TableSchem
     assert declared is not None
     if not isinstance(known, TableSchema):
         raise CatalogError(f"{relation.name} is a view of the session", span=declared.span, remedy="read it without declaring it")
+    if isinstance(known, StreamSchema) != relation.is_stream:
+        what, expected = ("table", "relation") if relation.is_stream else ("stream", "stream")
+        raise CatalogError(f"the session has a {what} {known.name}", span=declared.span, expected=f"input {expected} {relation.name}(…)")
     if declared.connector is not None:
         remedy = "leave the attribute out: the table has the source that it was declared with"
         raise CatalogError(f"the session has a table {known.name}", span=declared.connector.span, remedy=remedy)

@@ -107,6 +107,9 @@ class CommandReader:
         wanted = "input" if inputs else "output"
         names = [one.name for one in known.values() if one.declaration is not None and one.declaration.role == wanted]
         if relation is None or relation.name not in names:
+            if relation is not None and relation.is_stream and relation.is_input:
+                remedy = f"dump an output stream that is derived from {name}: it has the rows of the last transaction"
+                raise UnknownName(f"{name} is an input stream, whose rows are gone after the transaction", span=span, remedy=remedy)
             message = f"{name} is not an {wanted} relation" if relation else f"there is no relation {name}"
             raise UnknownName(message, span=span, remedy=did_you_mean(name, names))
         return relation

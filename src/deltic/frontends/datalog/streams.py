@@ -1,62 +1,85 @@
 """Streams and delays: which rules may read them, and the plans of R-N, S' and of relations that depend on their own past.
 
-A rule that reads a stream derives rows of a stream, unless it reads it as S', the relation of this transaction's rows.
+A rule that reads a stream derives rows of a stream, unless it reads it as S', the relation of this transaction's rows. Rules are checked
+with the relations of the session, which may be streams that the program does not declare.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from deltic.errors import Unsupported
 from deltic.frontends.datalog.bind_term import STREAM_AGGREGATE
 from deltic.frontends.datalog.declarations import Declarations
 from deltic.frontends.datalog.rewriting import parts_of_kind
 from deltic.frontends.datalog.tree import AtomTerm, CallTerm, DatalogRule, IndexDeclaration, OperationTerm
+from deltic.frontends.statements import Namespace
 from deltic.plan.nodes import OverTicks, Plan, Reference, TickRecursion, references
 from deltic.plan.streams import is_stream
-from deltic.schema import Schema
+from deltic.schema import Schema, StreamSchema, TableSchema
 
 
-def check_streams(rule: DatalogRule, declarations: Declarations, recursive: set[str]) -> None:
+@dataclass(frozen=True, slots=True)
+class Streams:
+    """Which relations are streams: as the program declares them, or else as the session has them."""
+
+    declarations: Declarations
+    namespace: Namespace
+
+    def __contains__(self, name: str) -> bool:
+        declared = self.declarations.relation_named(name)
+        if declared is not None:
+            return declared.is_stream
+        found = self.namespace.relation(name)
+        if found is None or isinstance(found, TableSchema):
+            return isinstance(found, StreamSchema)
+        return is_stream(found)
+
+
+def check_streams(rule: DatalogRule, streams: Streams, recursive: set[str]) -> None:
     """Raises Unsupported, with the place, for a rule that reads streams in a way that has no meaning for the rows of one transaction."""
-    streams: list[AtomTerm] = []
+    found: list[AtomTerm] = []
     in_recursion = next((head for head in rule.heads if head.name in recursive), None)
     for term in rule.body:
         negated = [one.operands[0] for one in parts_of_kind(term, OperationTerm, lambda one: one.operator == "not")]
         for atom in parts_of_kind(term, AtomTerm):
-            relation = declarations.relation_named(atom.name)
-            if relation is not None and atom.differentiated and not relation.is_stream:
-                raise Unsupported(f"{atom.name}' of a relation", span=atom.span, remedy=f"read {atom.name}, or declare it as a stream")
-            is_one = relation is not None and relation.is_stream
+            is_one = atom.name in streams
+            if atom.differentiated and not is_one:
+                raise _of_relation(atom, streams.declarations)
             if is_one and in_recursion is not None:
                 remedy = "read it in a rule outside the recursion"
                 raise Unsupported(f"a stream in the recursion of {in_recursion.name}", span=atom.span, remedy=remedy)
-            if any(atom is one for one in negated) and (streams or (is_one and not atom.differentiated)):
-                what = "an antijoin after a stream" if streams else "a negated stream"
-                remedy = f"{streams[0].name}'(…), the stream as a relation" if streams else f"not {atom.name}'(…), the stream as a relation"
+            if any(atom is one for one in negated) and (found or (is_one and not atom.differentiated)):
+                what = "an antijoin after a stream" if found else "a negated stream"
+                remedy = f"{found[0].name}'(…), the stream as a relation" if found else f"not {atom.name}'(…), the stream as a relation"
                 raise Unsupported(what, span=atom.span, remedy=remedy)
             if is_one and not atom.differentiated:
-                streams.append(atom)
+                found.append(atom)
         for call in parts_of_kind(term, CallTerm, lambda one: one.name == STREAM_AGGREGATE):
-            if not streams:
+            if not found:
                 raise Unsupported("stream_aggregate of a relation, which keeps its rows", span=call.span, remedy="group_by")
-            streams.clear()  # the accumulators are a relation
-    if len(streams) > 1:
-        remedy = f"{streams[1].name}'(…), the stream as a relation"
-        raise Unsupported(f"a join of the streams {streams[0].name} and {streams[1].name}", span=streams[1].span, remedy=remedy)
+            found.clear()  # the accumulators are a relation
+    if len(found) > 1:
+        remedy = f"{found[1].name}'(…), the stream as a relation"
+        raise Unsupported(f"a join of the streams {found[0].name} and {found[1].name}", span=found[1].span, remedy=remedy)
     for head in rule.heads:
-        _check_head(head, rule, streams, declarations)
+        _check_head(head, found, derives_stream=head.name in streams)
 
 
-def _check_head(head: AtomTerm, rule: DatalogRule, streams: list[AtomTerm], declarations: Declarations) -> None:
-    relation = declarations.relation_named(head.name)
-    derives_stream = relation is not None and relation.is_stream
+def _check_head(head: AtomTerm, streams: list[AtomTerm], *, derives_stream: bool) -> None:
     if streams and not derives_stream:
         remedy = f"declare {head.name} as a stream, or read {streams[0].name}'(…)"
         raise Unsupported(f"the relation {head.name} would be derived from the stream {streams[0].name}", span=head.place, remedy=remedy)
     if derives_stream and not streams:
         remedy = f"declare {head.name} as a relation"
         raise Unsupported(f"the stream {head.name} is derived without a stream", span=head.place, remedy=remedy)
+
+
+def _of_relation(atom: AtomTerm, declarations: Declarations) -> Unsupported:
+    declared = declarations.relation_named(atom.name) is not None
+    remedy = f"read {atom.name}, or declare it as a stream" if declared else f"read {atom.name}"
+    return Unsupported(f"{atom.name}' of a relation", span=atom.span, remedy=remedy)
 
 
 def check_index(index: IndexDeclaration, declarations: Declarations) -> None:
@@ -72,8 +95,7 @@ def delayed(atom: AtomTerm, plan: Plan) -> Plan:
     for _ in range(atom.delay):
         plan = OverTicks(plan, "delay")
     if atom.differentiated:
-        if not is_stream(plan):
-            raise Unsupported(f"{atom.name}' of a relation", span=atom.span, remedy=f"read {atom.name}")
+        assert is_stream(plan), "rules are checked before"
         plan = OverTicks(plan, "current")
     return plan
 
