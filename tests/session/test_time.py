@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
 import deltic
 from deltic.errors import ClockError, SetupError
 from deltic.frontends.sql import bind_query
-from deltic.plan.evaluate import evaluate
+from deltic.plan.evaluate import Moment, evaluate
+from deltic.plan.relation import Relation
+from deltic.session.clock import EPOCH
 from timed import MICROSECOND, QUERIES, SCRIPT, START, TABLE, Timed, random_row
 
 
@@ -108,3 +111,58 @@ def test_the_wall_clock_is_the_time_of_each_tick() -> None:
             tx.insert("r", [{"id": 1, "t": first, "u": None, "d": None}])
         assert session.now is not None and first <= session.now <= datetime.now(UTC)
         assert session.view("v").rows() == [{"id": 1}]
+
+
+OVER_TICKS = """
+    CREATE STREAM c (k BIGINT);
+    CREATE TABLE o (at TIMESTAMP, k BIGINT);
+    CREATE MATERIALIZED VIEW due AS SELECT k FROM o WHERE at <= now();
+    CREATE MATERIALIZED VIEW late AS SELECT k FROM delay(c);
+    CREATE MATERIALIZED VIEW late_due AS SELECT k FROM delay(due);
+    CREATE MATERIALIZED VIEW sums AS SELECT k, count(*) AS n FROM integrate(o) GROUP BY k;
+    CREATE MATERIALIZED VIEW due_sums AS SELECT k, count(*) AS n FROM integrate(due) GROUP BY k;
+    CREATE MATERIALIZED VIEW ever AS SELECT k FROM integrate(c);
+    CREATE MATERIALIZED VIEW last AS SELECT k FROM current(c);
+    CREATE MATERIALIZED VIEW each AS SELECT count(*) AS n FROM c JOIN o ON c.k >= o.k;
+    CREATE MATERIALIZED VIEW counted AS SELECT n FROM integrate(each);
+"""
+FEEDBACK = "output relation Rounds(k: s64, n: s64)\nRounds(k, 1) :- Due(k).\nRounds(k, n + 1) :- Rounds-1(k, n), n < 9."
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_a_definition_and_a_reopening_that_move_the_time_are_not_a_tick(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shards: int
+) -> None:
+    """As if the tick before had had the later time: compared with the oracle."""
+    seconds = 0.0
+    monkeypatch.setattr("deltic.session.clock.wall_us", lambda: int(seconds * 1e6))
+
+    def opened() -> deltic.Session:
+        session = deltic.Session(state=tmp_path / "s", clock="wall", shards=shards)
+        session.program(deltic.Program(OVER_TICKS.replace("k BIGINT", "k BIGINT NOT NULL"), deltic.Datalog(FEEDBACK)))
+        return session
+
+    session, held, moments = opened(), {"o": Relation(), "c": Relation()}, list[Moment]()
+    for number in range(7):
+        seconds += 1
+        rows = [{"at": EPOCH + timedelta(seconds=seconds + wait), "k": number, "_weight": 1} for wait in (-0.5, 0.5, 1.5)]
+        session.apply({"o": rows, "c": [{"k": number, "_weight": 1}]})
+        held = {"o": held["o"] + Relation(((row["at"], row["k"]), 1) for row in rows), "c": Relation([((number,), 1)])}
+        moments.append(Moment(held, EPOCH + timedelta(seconds=seconds)))
+        compare(session, moments, session.views)
+        if number % 2:
+            seconds += 0.75
+            session.sql(f"CREATE MATERIALIZED VIEW more_{number} AS SELECT k FROM o WHERE at > now()")
+            if number % 4 == 1:
+                session.close()
+                session = opened()
+            moments[-1] = Moment(held, EPOCH + timedelta(seconds=seconds))
+            compare(session, moments, set(session.views) - {"late", "each"})  # streams are empty
+    session.close()
+
+
+def compare(session: deltic.Session, moments: list[Moment], views: Iterable[str]) -> None:
+    plans = {view.name: view.plan for view in session._definitions.catalog.views.values()}
+    for name in views:
+        expected = evaluate(plans[name], moments[-1].tables, now=moments[-1].now, past=moments[:-1])
+        assert Relation((tuple(row.values()), 1) for row in session.view(name).rows()) == expected, (len(moments), name)

@@ -43,6 +43,8 @@ class Tick:
     rows so far are not in it.
     fresh: None in an ordinary tick. In a backfill, the arrangements to fill: tables emit their whole content, every other arrangement is
     read as empty, and only those in `fresh` are appended to.
+    amends: whether it belongs to the tick before, whose time it changes: relations of other ticks stay those of the same ticks, and streams
+    have no rows.
     """
 
     epoch: int
@@ -50,6 +52,7 @@ class Tick:
     fresh: frozenset[str] | None = None
     before_us: int | None = None
     watermarks: Mapping[str, tuple[int, int]] = field(default_factory=lambda: NO_WATERMARKS)
+    amends: bool = False
 
 
 @dataclass(slots=True)

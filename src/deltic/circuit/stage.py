@@ -103,7 +103,10 @@ def _run_nodes(circuit: Dataflow, level: Level, context: Context, arrived: Mappi
     for node in level.instructions:
         inputs = [values.get(node.id, node.nothing)] if node.source else [values[i] for i in node.inputs]
         rows_in = sum(map(len, inputs))
-        idle = fresh is not None and needed is not None and node.idle_in_backfill(fresh, needed)
+        if fresh is not None and needed is not None:
+            idle = node.idle_in_backfill(fresh, needed)
+        else:
+            idle = context.tick.amends and node.stream and node.keeps is None
         if idle or not (rows_in or node.eager):
             values[node.id] = node.nothing
             continue

@@ -116,10 +116,10 @@ class Runtime(Protocol):
         """
         ...
 
-    def tick(self, changes: Mapping[str, PendingRows], notes: Mapping[str, Any] | None = None) -> TickResult:
+    def tick(self, changes: Mapping[str, PendingRows], notes: Mapping[str, Any] | None = None, *, amends: bool = False) -> TickResult:
         """Applies changes, by table, and commits; if it raises, nothing has changed.
 
-        notes: committed with the tick; None removes a note.
+        notes: committed with the tick; None removes a note. amends: see `circuit.operator.Tick`.
         """
         ...
 

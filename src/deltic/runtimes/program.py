@@ -47,12 +47,15 @@ def checked(notes: Notes) -> Notes:
     return notes
 
 
-def next_tick(epoch: int, known: Notes, notes: Notes) -> Tick:
-    """The tick after `epoch`, at the time in its notes, or else at that of the tick before. known: the notes before it."""
+def next_tick(epoch: int, known: Notes, notes: Notes, *, amends: bool = False) -> Tick:
+    """The tick after `epoch`, at the time in its notes, or else at that of the tick before.
+
+    known: the notes before it. amends: see Tick.
+    """
     now = notes.get(CLOCK, known.get(CLOCK))
     before = known.get(CLOCK, now)
     assert now is None or now >= before, "time must not decrease"
-    return Tick(epoch + 1, now, before_us=before, watermarks=_watermarks(known, notes))
+    return Tick(epoch + 1, now, before_us=before, watermarks=_watermarks(known, notes), amends=amends)
 
 
 def backfill(epoch: int, known: Notes, notes: Notes, fresh: frozenset[str]) -> Tick:

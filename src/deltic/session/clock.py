@@ -56,7 +56,7 @@ class SessionClock:
         return notes if recorded == known.get(WATERMARKS, {}) else {**notes, WATERMARKS: recorded or None}
 
     def notes_after_definitions(self, definitions: Definitions, known: Notes, runtime: Runtime) -> Notes | None:
-        """For a tick of its own after new definitions; None if none is due.
+        """For a commit of its own after new definitions, which is no tick; None if none is due.
 
         Rows that were stored before their column became a watermark count; and by the wall clock, time has passed since the state was last
         open, whose views the installation took over at the time that they had. O(tables that became watermarks).

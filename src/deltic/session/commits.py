@@ -1,6 +1,6 @@
 """The commits of a session, one at a time: its ticks and its definitions.
 
-A runtime's last commit is replaced as a whole, definitions included. What follows it here (calls of subscribers, a tick that brings new
+A runtime's last commit is replaced as a whole, definitions included. What follows it here (calls of subscribers, a commit that brings new
 definitions to the current time) may be cut off by Ctrl-C, so each turn begins with what the one before it left undone.
 """
 
@@ -50,15 +50,15 @@ class Commits:
             yield
         self._contents.subscribers.deliver()
 
-    def tick(self, changes: Mapping[str, Any], notes: Notes) -> None:
-        """Commits changes by table, in a turn. notes: override those of the clock."""
+    def tick(self, changes: Mapping[str, Any], notes: Notes, *, amends: bool = False) -> None:
+        """Commits changes by table, in a turn. notes: override those of the clock. amends: see `circuit.operator.Tick`."""
         known = self._runtime.notes
         late = watermarks_after(self._definitions.late, known, changes)
         timed = {**self._clock.notes_of_tick(self._definitions.marks, known, changes), **late}
         rows = [len(change) for change in changes.values() if isinstance(change, PendingRows)]  # a frame of Spark's is not counted
         few = len(rows) == len(changes) and sum(rows) <= FEW
         with self._contents.precedence.tick(), collector_paused() if few else nullcontext():
-            self._runtime.tick(changes, {**timed, **notes})
+            self._runtime.tick(changes, {**timed, **notes}, amends=amends)
         self._contents.queue()
 
     def advance_to(self, moment: datetime) -> None:
@@ -89,7 +89,7 @@ class Commits:
         notes = self._clock.notes_after_definitions(definitions, self._runtime.notes, self._runtime)
         if notes is not None:
             try:
-                self.tick({}, notes)
+                self.tick({}, notes, amends=True)
             except DelticError:
                 self._settled = definitions
                 raise

@@ -1,7 +1,8 @@
 """delay, integrate, delta0, stamp and current at the root: a relation in other ticks, as changes. The plan node defines what each denotes.
 
 Each keeps in its own arrangement what the next tick needs. A backfill is not a tick for those whose state exists: they emit what they hold.
-For those that are being filled it is the first tick.
+For those that are being filled it is the first tick. Nor is a tick that amends the one before: its change of the input is one more part of
+the change of that tick.
 """
 
 from __future__ import annotations
@@ -52,6 +53,8 @@ class OverTicksOperator:
         fresh = context.tick.fresh
         if fresh is not None and self.memory not in fresh:
             return self._unchanged(inputs[0], context)
+        if context.tick.amends and self.function != "stamp":
+            return self._amended(inputs[0], context)
         held = context.old(self.memory, self.columns, 1).scan(context.counters)
         match self.function:
             case "delay":
@@ -70,13 +73,24 @@ class OverTicksOperator:
             case _:
                 assert_never(self.function)
 
+    def _amended(self, delta: Delta, context: Context) -> Delta:
+        nothing = Rows.empty(self.columns, 1)
+        match self.function:
+            case "delay":
+                self._append(as_batch(delta), context)
+                return nothing
+            case "integrate":
+                return self._append(as_batch(delta), context)
+            case _:
+                return nothing
+
     def _content(self, delta: Delta, context: Context) -> Batch:
         """The content of the input now. O(content)."""
         assert self.arrangement is not None
         return context.old(self.arrangement, self.width, 1).with_batch(as_batch(delta)).scan(context.counters)
 
-    def _append(self, rows: Rows, context: Context) -> Batch:
-        batch = consolidate(rows)
+    def _append(self, rows: Delta, context: Context) -> Batch:
+        batch = as_batch(rows)
         check_sums(batch, self.memory, context)
         context.append(self.memory, batch)
         return batch
@@ -108,6 +122,8 @@ class PreviousTick:
 
     def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
         fresh = context.tick.fresh
+        if context.tick.amends:
+            return Rows.empty(self.width, 1)
         if fresh is None:
             return context.state[self.change].scan(context.counters)
         if self.change in fresh:
@@ -132,6 +148,6 @@ class KeepChange:
         return True
 
     def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
-        held = context.old(self.change, self.width, 1).scan(context.counters)
+        held = Rows.empty(self.width, 1) if context.tick.amends else context.old(self.change, self.width, 1).scan(context.counters)
         context.append(self.change, consolidate(Rows.concat([inputs[0], negated(held)])))
         return inputs[0]

@@ -127,10 +127,10 @@ class Durable(ABC):
             self._version = replace(version, last=result)
         return result
 
-    def tick(self, changes: Mapping[str, Any], notes: Notes | None = None) -> TickResult:
+    def tick(self, changes: Mapping[str, Any], notes: Notes | None = None, *, amends: bool = False) -> TickResult:
         """One tick; see Runtime."""
         version = self.committed
-        tick = next_tick(version.epoch, version.notes, notes or {})
+        tick = next_tick(version.epoch, version.notes, notes or {}, amends=amends)
         return self._run(version, changes, tick, Change(notes=notes or {}))
 
     def changes_at(self, view: str, epoch: int) -> Batch | None:

@@ -99,11 +99,11 @@ class Embedded:
         self._version = replace(installed, notes=applied(before.notes, notes), program=program, last=result)
         return result
 
-    def tick(self, changes: Mapping[str, PendingRows], notes: Mapping[str, Any] | None = None) -> TickResult:
+    def tick(self, changes: Mapping[str, PendingRows], notes: Mapping[str, Any] | None = None, *, amends: bool = False) -> TickResult:
         """One tick; see Runtime."""
         version = self._version
         arrived = routed(version.circuit, changes, self.shards)
-        tick = next_tick(version.epoch, version.notes, notes or {})
+        tick = next_tick(version.epoch, version.notes, notes or {}, amends=amends)
         return self._run(version, tick, arrived, notes or {}, version.program.after(notes or {}))
 
     def _run(

@@ -98,7 +98,7 @@ class Assignment:
             {
                 "root": self.root,
                 "generation": self.generation,
-                "tick": [self.tick.epoch, self.tick.now_us, fresh, self.tick.before_us, dict(self.tick.watermarks)],
+                "tick": [self.tick.epoch, self.tick.now_us, fresh, self.tick.before_us, dict(self.tick.watermarks), self.tick.amends],
                 "files": [[f.name, f.size_bytes, f.checksum] for f in self.files.values()],
                 "segments": {name: [[numbers[s.file], s.rows, s.ranged] for s in entries] for name, entries in self.segments.items()},
             }
@@ -107,9 +107,9 @@ class Assignment:
     @staticmethod
     def unpack(payload: bytes, shard: int) -> Assignment:
         fields = json.loads(payload)
-        epoch, now_us, fresh, before_us, marks = fields["tick"]
+        epoch, now_us, fresh, before_us, marks, amends = fields["tick"]
         watermarks = {table: (before, after) for table, (before, after) in marks.items()}
-        tick = Tick(epoch, now_us, None if fresh is None else frozenset(fresh), before_us, watermarks)
+        tick = Tick(epoch, now_us, None if fresh is None else frozenset(fresh), before_us, watermarks, amends)
         files = [FileRef(*file) for file in fields["files"]]
         segments = {
             name: tuple(SegmentRef(shard, name, files[i].name, rows, ranged) for i, rows, ranged in entries)
