@@ -70,6 +70,39 @@ def test_the_watermark_is_durable_and_does_not_go_back(tmp_path: Path) -> None:
         insert(session, (1, 1, 1))
 
 
+@pytest.mark.parametrize("shards", [1, 3])
+def test_a_lateness_that_is_added_counts_the_rows_of_the_table(tmp_path: Path, shards: int) -> None:
+    table = "CREATE TABLE t (at TIMESTAMP NOT NULL, sensor BIGINT, v BIGINT);"
+    with Session(state=tmp_path, shards=shards) as session:
+        session.sql(table)
+        insert(session, (20, 1, 1), (2, 1, 1), table="t")
+    with Session(state=tmp_path, shards=shards) as session:
+        session.sql(
+            table.replace("NOT NULL", "LATENESS INTERVAL 1 HOUR")
+            + "CREATE MATERIALIZED VIEW h AS SELECT date_trunc('hour', at) AS h, count(*) AS n FROM t GROUP BY 1 EMIT ON WINDOW CLOSE;"
+        )
+        made = deltic.Circuit(session)
+        made.output("open", made.input("t").while_open("date_trunc('hour', at)"))
+        session.install(made)
+        assert rows(session, "open") == [(at(20), 1, 1)]
+        with pytest.raises(DataError, match="before the watermark 2024-02-28 19:00:00"):
+            insert(session, (2, 1, 1), table="t")
+        insert(session, (30, 1, 1), table="t")
+        assert rows(session, "h") == [(at(20), 1)]
+
+
+def test_a_shorter_lateness_counts_all_rows_from_the_next_tick_on(tmp_path: Path) -> None:
+    with Session(state=tmp_path) as session:
+        session.sql(READINGS.replace("1 HOUR", "5 HOURS") + HOURLY)
+        insert(session, (10, 1, 1), (20, 1, 1))
+    with Session(state=tmp_path) as session:
+        session.sql(READINGS + HOURLY)
+        insert(session, (16, 1, 1))
+        assert rows(session, "hourly") == [(at(16), 1, 1, 1)]
+        with pytest.raises(DataError, match="before the watermark 2024-02-28 19:00:00"):
+            insert(session, (18, 1, 1))
+
+
 def test_a_table_rejects_late_changes_and_only_rows_that_are_added_move_the_watermark() -> None:
     with Session() as session:
         session.sql("CREATE TABLE t (at TIMESTAMP LATENESS INTERVAL 1 HOUR, sensor BIGINT, v BIGINT)")

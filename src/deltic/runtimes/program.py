@@ -67,9 +67,9 @@ def backfill(epoch: int, known: Notes, notes: Notes, fresh: frozenset[str]) -> T
 
 def _watermarks(known: Notes, notes: Notes) -> dict[str, tuple[int, int]]:
     """By table: as of the tick before, and of the one with these notes."""
-    before = {table: watermark for table, (_, watermark) in known.get(LATENESS, {}).items()}
+    before = {table: watermark for table, (_, watermark, _) in known.get(LATENESS, {}).items()}
     after = notes.get(LATENESS, known.get(LATENESS)) or {}
-    return {table: (before.get(table, BEGINNING), watermark) for table, (_, watermark) in after.items()}
+    return {table: (before.get(table, BEGINNING), watermark) for table, (_, watermark, _) in after.items()}
 
 
 def described(circuit: Dataflow, known: ProgramDescription, dropped: Collection[str] = ()) -> ProgramDescription:

@@ -22,7 +22,7 @@ from deltic.session.compiling import Compiler
 from deltic.session.contents import Contents
 from deltic.session.definitions import NOTHING, Definitions
 from deltic.session.functions import check_functions
-from deltic.session.lateness import late_tables, watermarks_after, watermarks_of
+from deltic.session.lateness import late_tables, watermarks_after, watermarks_after_definitions, watermarks_of
 
 Notes = Mapping[str, Any]
 
@@ -53,7 +53,7 @@ class Commits:
     def tick(self, changes: Mapping[str, Any], notes: Notes, *, amends: bool = False) -> None:
         """Commits changes by table, in a turn. notes: override those of the clock. amends: see `circuit.operator.Tick`."""
         known = self._runtime.notes
-        late = watermarks_after(self._definitions.late, known, changes)
+        late = {} if amends else watermarks_after(self._definitions.late, known, changes)
         timed = {**self._clock.notes_of_tick(self._definitions.marks, known, changes), **late}
         rows = [len(change) for change in changes.values() if isinstance(change, PendingRows)]  # a frame of Spark's is not counted
         few = len(rows) == len(changes) and sum(rows) <= FEW
@@ -86,10 +86,12 @@ class Commits:
         if self._settled is definitions:
             return
         self._contents.subscribers.keep(definitions.views)
-        notes = self._clock.notes_after_definitions(definitions, self._runtime.notes, self._runtime)
-        if notes is not None:
+        known = self._runtime.notes
+        timed = self._clock.notes_after_definitions(definitions, known, self._runtime)
+        late = watermarks_after_definitions(definitions.late, known, definitions.circuit, self._runtime)
+        if timed is not None or late:
             try:
-                self.tick({}, notes, amends=True)
+                self.tick({}, {**(timed or {}), **late}, amends=True)
             except DelticError:
                 self._settled = definitions
                 raise

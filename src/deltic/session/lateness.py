@@ -1,6 +1,7 @@
 """Late rows: the watermarks of tables with LATENESS, which are notes of the state, and the rejection of rows that are before them.
 
-A row is judged by the watermark as of the last commit, so the order of rows within a tick does not matter.
+A row is judged by the watermark as of the last commit, so the order of rows within a tick does not matter. A note holds the column, the
+watermark and the greatest value of the column: the next tick applies a lateness that has become shorter.
 """
 
 from __future__ import annotations
@@ -13,12 +14,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from deltic.circuit.nodes import Dataflow
 from deltic.circuit.operators.table import located
 from deltic.circuit.pending import PendingRows
 from deltic.errors import DataError
 from deltic.expr.rows.casts import EPOCH
+from deltic.runtimes import Runtime
 from deltic.runtimes.distributed import Distributed
 from deltic.schema import StreamSchema, TableSchema
+from deltic.session.watermark import greatest_stored
 from deltic.storage.program import LATENESS
 from deltic.trace.encoding import Layout
 
@@ -38,11 +42,11 @@ class LateTable:
 
     @property
     def column(self) -> str:
-        return self.table.schema[self._field].name
+        return self.table.schema[self.field].name
 
     @property
     def word(self) -> int:
-        start: int = Layout.of(self.table.schema).slices[self._field].start
+        start: int = Layout.of(self.table.schema).slices[self.field].start
         return start
 
     @property
@@ -51,7 +55,7 @@ class LateTable:
         return self.table.lateness.microseconds
 
     @property
-    def _field(self) -> int:
+    def field(self) -> int:
         assert self.table.lateness is not None
         return self.table.lateness.column
 
@@ -59,6 +63,15 @@ class LateTable:
         """In microseconds since 1970 UTC; None before the first row, and if another column had the lateness."""
         entry = known.get(LATENESS, {}).get(self.key)
         return entry[1] if entry is not None and entry[0] == self.column else None
+
+    def entry(self, known: Notes, latest: int | None) -> list[Any] | None:
+        """Its note after rows with this greatest value, if any; None before the first row."""
+        watermark, entry = self.watermark(known), known.get(LATENESS, {}).get(self.key)
+        greatest = max((moment for moment in (latest, None if watermark is None else entry[2]) if moment is not None), default=None)
+        if greatest is None:
+            return None
+        due = greatest - self.delay_us
+        return [self.column, due if watermark is None else max(watermark, due), greatest]
 
     def late(self, rows: pa.Table, known: Notes) -> np.ndarray:
         """bool[n]: which rows of a change frame are before the watermark. A frame without the column has none: the tick reports it."""
@@ -74,7 +87,7 @@ class LateTable:
 
     @property
     def _type(self) -> pa.DataType:
-        return self.table.schema.arrow.field(self._field).type
+        return self.table.schema.arrow.field(self.field).type
 
     def error(self, moment_us: int, watermark_us: int, ordinal: int) -> DataError:
         kind = "stream" if isinstance(self.table, StreamSchema) else "table"
@@ -95,16 +108,24 @@ def late_tables(tables: Iterable[TableSchema]) -> tuple[LateTable, ...]:
 def watermarks_after(tables: Iterable[LateTable], known: Notes, changes: Mapping[str, PendingRows | Distributed]) -> Notes:
     """The notes of a tick with these changes. Raises DataError for the first row that is late."""
     entries: dict[str, Any] = known.get(LATENESS, {})
-    moved = {}
+    after = dict(entries)
     for late in tables:
         change = changes.get(late.table.name)
-        if change is None:
-            continue
-        watermark = late.watermark(known)
-        latest = _latest(late, change, watermark)
-        if latest is not None and (watermark is None or latest - late.delay_us > watermark):
-            moved[late.key] = [late.column, latest - late.delay_us]
-    return {LATENESS: {**entries, **moved}} if moved else {}
+        entry = late.entry(known, None if change is None else _latest(late, change, late.watermark(known)))
+        if entry is not None:
+            after[late.key] = entry
+    return {} if after == entries else {LATENESS: after}
+
+
+def watermarks_after_definitions(tables: Iterable[LateTable], known: Notes, circuit: Dataflow, runtime: Runtime) -> Notes:
+    """The notes for columns with rows that were committed before the column had a lateness. O(tables that have none yet)."""
+    found = {}
+    for late in tables:
+        if late.watermark(known) is None and not isinstance(late.table, StreamSchema):
+            entry = late.entry(known, greatest_stored(late.table, late.field, circuit, runtime))
+            if entry is not None:
+                found[late.key] = entry
+    return {LATENESS: {**known.get(LATENESS, {}), **found}} if found else {}
 
 
 def watermarks_of(tables: Iterable[LateTable], known: Notes, dropped: Iterable[str]) -> Notes:

@@ -115,7 +115,11 @@ class Marks:
         recorded = self.recorded(known)
         entries = {}
         for key, mark in self.by_table.items():
-            if mark is not None and key not in recorded and (latest := _stored(mark, circuit, runtime)) is not None:
+            if (
+                mark is not None
+                and key not in recorded
+                and (latest := greatest_stored(mark.table, mark.field, circuit, runtime)) is not None
+            ):
                 entries[key] = [mark.column, latest]
         return entries
 
@@ -163,11 +167,11 @@ def _latest(rows: PendingRows, word: int) -> int | None:
     return int(values.max()) if len(values) else None
 
 
-def _stored(mark: Mark, circuit: Dataflow, runtime: Runtime) -> int | None:
-    """The greatest value of the column in the table as it is stored."""
-    arrangement = circuit.tables[mark.table.name]
+def greatest_stored(table: TableSchema, field: int, circuit: Dataflow, runtime: Runtime) -> int | None:
+    """The greatest value of a TIMESTAMP column in the table as it is stored; None if there is none. O(table)."""
+    arrangement = circuit.tables[table.name]
     spec = circuit.arrangements[arrangement]
-    word = spec.shape.layout.slices[spec.order.index(mark.field)].start
+    word = spec.shape.layout.slices[spec.order.index(field)].start
     spines: list[Spine] = [spine for spine in runtime.snapshot(arrangement) if spine.rows]
     columns = [spine.scan(Counters()).columns[word] for spine in spines]
     return max((int(column.max()) for column in columns if len(column) and column.max() != MARKER), default=None)

@@ -263,6 +263,13 @@ def _mark(entry: Json) -> tuple[str, int]:
     raise Malformed("watermarks: expected a column and its greatest value")
 
 
+def _late(entry: Json) -> tuple[str, int, int]:
+    match entry:
+        case [str(column), watermark, greatest]:
+            return column, _time(watermark, f"the watermark of {column}"), _time(greatest, f"the greatest {column}")
+    raise Malformed("lateness: expected a column, its watermark and its greatest value")
+
+
 def _time(value: Json, what: str) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= MOST_US:
         return value
@@ -279,7 +286,7 @@ _PARTS: Final[Mapping[str, tuple[str, Callable[[Json], Any]]]] = {
     "views": ("views", _entries(ViewDescription.parse, "views")),
     FUNCTIONS: ("functions", _entries(_digests, FUNCTIONS)),
     WATERMARKS: ("watermarks", _entries(_mark, WATERMARKS)),
-    LATENESS: ("lateness", _entries(_mark, LATENESS)),
+    LATENESS: ("lateness", _entries(_late, LATENESS)),
     CLOCK: ("now_us", _or_none(_time, CLOCK)),
     "id": ("id", _or_none(string, "id")),
     "hash": ("hash_version", _or_none(count, "hash")),

@@ -23,7 +23,8 @@ class WatermarkOperator:
     """Its input has `width` words of a row and one of the window's end, in microseconds less `offset`.
 
     table: in lower case, that of the watermark. queue: the arrangement (end, words of the row) of the rows of open windows.
-    closed: whether the output is the rows of windows that the tick closes, a stream, or the change of the rows of open windows.
+    closed: whether the output is the rows of windows that the tick closes, a stream, or the change of the rows of open windows. A watermark
+    that begins with the rows that a table has had closes windows in a tick that amends the one before: nobody gets these.
     """
 
     table: str
@@ -54,7 +55,7 @@ class WatermarkOperator:
         context.append(self.queue, change)
         if not self.closed:
             return self._rows(change)
-        return self._nothing() if fresh is not None else Rows.concat([self._rows(passed), self._rows(due)])
+        return self._nothing() if fresh is not None or context.tick.amends else Rows.concat([self._rows(passed), self._rows(due)])
 
     def _parted(self, delta: Batch, before: int, now: int) -> tuple[Rows, Rows]:
         """(rows of windows that are open after the tick, rows of windows that it closes), each after its end."""

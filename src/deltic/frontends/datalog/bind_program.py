@@ -14,7 +14,7 @@ from deltic.frontends.datalog.indexes import index_plan
 from deltic.frontends.datalog.kinds import Constructor, Kind, PlainKind, UnionKind, kind_of, option, stored
 from deltic.frontends.datalog.patterns import by_name
 from deltic.frontends.datalog.strata import dependencies, recursive, strata
-from deltic.frontends.datalog.streams import Streams, check_index, check_streams, delayed, fed_back
+from deltic.frontends.datalog.streams import DatalogStreams, check_index, check_streams, delayed, fed_back
 from deltic.frontends.datalog.tree import AtomTerm, DatalogRule, FieldTerm, IndexDeclaration, Item, Term, TupleTerm, VariableTerm
 from deltic.frontends.datalog.validity import checked_input
 from deltic.frontends.datalog.values import optional, part
@@ -146,7 +146,7 @@ class DatalogBinder:
 
     def plans(self, group: tuple[str, ...], namespace: Namespace, calls: set[str]) -> dict[str, Plan]:
         """The plan of each relation of a group; others are read from the namespace."""
-        streams = Streams(self.declarations, namespace)
+        streams = DatalogStreams(self.declarations, namespace)
         for rule in dict.fromkeys(rule for name in group for rule, _ in self._rules[name]):
             check_streams(rule, streams, self.recursive)
         schemas = {name: self._declared(name) for name in group}

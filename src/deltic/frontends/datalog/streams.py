@@ -21,7 +21,7 @@ from deltic.schema import Schema, StreamSchema, TableSchema
 
 
 @dataclass(frozen=True, slots=True)
-class Streams:
+class DatalogStreams:
     """Which relations are streams: as the program declares them, or else as the session has them."""
 
     declarations: Declarations
@@ -37,7 +37,7 @@ class Streams:
         return is_stream(found)
 
 
-def check_streams(rule: DatalogRule, streams: Streams, recursive: set[str]) -> None:
+def check_streams(rule: DatalogRule, streams: DatalogStreams, recursive: set[str]) -> None:
     """Raises Unsupported, with the place, for a rule that reads streams in a way that has no meaning for the rows of one transaction."""
     found: list[AtomTerm] = []
     in_recursion = next((head for head in rule.heads if head.name in recursive), None)
