@@ -321,11 +321,11 @@ def test_weights_and_operations_do_not_mix_in_one_tick() -> None:
 def test_reads_do_not_wait_for_a_tick_and_see_the_last_committed_one(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[object] = []
 
-    def tick_read_meanwhile(changes: Any, notes: Any) -> Any:
+    def tick_read_meanwhile(changes: Any, notes: Any, **options: Any) -> Any:
         reader = threading.Thread(target=lambda: seen.extend([view.rows(), view.changes().to_pylist(), session.epoch]))
         reader.start()
         reader.join(10)
-        return tick(changes, notes)
+        return tick(changes, notes, **options)
 
     with deltic.Session() as session:
         session.sql("CREATE TABLE t (a INT); CREATE MATERIALIZED VIEW v AS SELECT a FROM t")

@@ -101,8 +101,8 @@ def test_an_interrupted_delivery_is_made_with_the_next_commit(session: deltic.Se
     stop = session.view("v").subscribe(heard.append)
     tick = session._runtime.tick
 
-    def interrupted(changes: Any, notes: Any) -> None:
-        tick(changes, notes)
+    def interrupted(changes: Any, notes: Any, **options: Any) -> None:
+        tick(changes, notes, **options)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
