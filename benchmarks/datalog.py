@@ -8,7 +8,6 @@ the load and every tenth tick, and with the other engines' after every tick. The
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -116,14 +115,7 @@ def measure_peers(folder: Path, case: str, sums: list[int] | None) -> dict[str, 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.datalog", description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
-    parser.add_argument("--peers", action=argparse.BooleanOptionalAction, default=True, help="measure the peers too")
-    parser.add_argument("--quick", action="store_true", help="a tenth of the facts, ten ticks")
-    options = parser.parse_args()
-    cases = {name: measure(name, options.quick, options.peers) for name in options.cases}
-    face = next(iter(cases.values()))
-    harness.emit({"benchmark": "datalog", "engine": "deltic", **face, "growth": None, "cases": cases})
+    harness.run_cases("datalog", __doc__, CASES, measure, quick="a tenth of the facts, ten ticks")
 
 
 if __name__ == "__main__":

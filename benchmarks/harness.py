@@ -5,12 +5,13 @@ Times are wall clock, memory is the process's highest resident set (VmHWM); a pe
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import statistics
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,21 @@ def describe(name: str, figure: Figures) -> str:
         f"{name}: load {figure['load_s']:.2f} s, tick {tick['median']:.3f} ms (p95 {tick['p95']:.3f}), "
         f"peak {figure['peak_mb']:.0f} MB, {'correct' if figure['correct'] else 'WRONG'}"
     )
+
+
+def run_cases(benchmark: str, doc: str | None, cases: Iterable[str], measure: Callable[[str, bool, bool], Figures], *, quick: str) -> None:
+    """The command line of a benchmark of several cases, whose figures at the top are the first one's.
+
+    measure: a case by (name, quick, with peers).
+    """
+    parser = argparse.ArgumentParser(prog=f"python -m benchmarks.{benchmark}", description=doc.splitlines()[0] if doc else None)
+    parser.add_argument("--cases", nargs="+", choices=list(cases), default=list(cases))
+    parser.add_argument("--peers", action=argparse.BooleanOptionalAction, default=True, help="measure the peers too")
+    parser.add_argument("--quick", action="store_true", help=quick)
+    options = parser.parse_args()
+    measured = {name: measure(name, options.quick, options.peers) for name in options.cases}
+    face = next(iter(measured.values()))
+    emit({"benchmark": benchmark, "engine": "deltic", **face, "growth": None, "cases": measured})
 
 
 def emit(result: Figures) -> None:

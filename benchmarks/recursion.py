@@ -8,7 +8,6 @@ nodes; 20 ticks that remove an edge or add it again. The figures at the top are 
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -146,14 +145,7 @@ def measure_peers(folder: Path) -> dict[str, Figures]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.recursion", description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
-    parser.add_argument("--peers", action=argparse.BooleanOptionalAction, default=True, help="measure the peers too")
-    parser.add_argument("--quick", action="store_true", help="a tenth of the nodes and edges, few ticks")
-    options = parser.parse_args()
-    cases = {name: measure(name, options.quick, options.peers) for name in options.cases}
-    face = next(iter(cases.values()))
-    harness.emit({"benchmark": "recursion", "engine": "deltic", **face, "growth": None, "cases": cases})
+    harness.run_cases("recursion", __doc__, CASES, measure, quick="a tenth of the nodes and edges, few ticks")
 
 
 if __name__ == "__main__":

@@ -115,15 +115,21 @@ def exp(x: float) -> float:
     return math.ldexp(y, k) if k >= -1021 else math.ldexp(y, k + 1000) * 2.0**-1000
 
 
+def _exponent(x: float) -> tuple[int, int, float]:
+    """(k, the high word, x) of a positive x, 2^k ≤ x < 2^(k + 1); a subnormal x is scaled to be normal, and k is its own."""
+    word = high(x)
+    if word >= 0x00100000:
+        return (word >> 20) - 1023, word, x
+    x *= 2.0**54
+    word = high(x)
+    return (word >> 20) - 1077, word, x
+
+
 def log(x: float) -> float:
     """The natural logarithm of a positive x, also of infinity and NaN."""
     if not math.isfinite(x):
         return x
-    k, word = 0, high(x)
-    if word < 0x00100000:
-        x *= 2.0**54
-        k, word = -54, high(x)
-    k += (word >> 20) - 1023
+    k, word, x = _exponent(x)
     word &= 0xFFFFF
     carry = (word + 0x95F64) & 0x100000
     x = with_high(x, word | (carry ^ 0x3FF00000))
@@ -148,11 +154,7 @@ def log10(x: float) -> float:
     """Of a positive x, also of infinity and NaN."""
     if not math.isfinite(x):
         return x
-    k, word = 0, high(x)
-    if word < 0x00100000:
-        x *= 2.0**54
-        k, word = -54, high(x)
-    k += (word >> 20) - 1023
+    k, word, x = _exponent(x)
     below = int(k < 0)
     x = with_high(x, (word & 0xFFFFF) | (0x3FF - below) << 20)
     y = float(k + below)
