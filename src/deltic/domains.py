@@ -79,6 +79,11 @@ def has_distinct_keys(value: Any, type: Type) -> bool:
     return None not in keys and len(keys) == len(value) and all(has_distinct_keys(item, type.parts[1].type) for _, item in value)
 
 
+def has_nanoseconds(value: Any) -> bool:
+    """Whether a Timestamp or Timedelta of pandas has parts of a microsecond, which Arrow would leave out."""
+    return bool(getattr(value, "nanosecond", 0) or getattr(value, "nanoseconds", 0))
+
+
 def with_bad_keys(type: Type, column: pa.Array | pa.ChunkedArray[Any]) -> int:
     """The first row with a MAP of which a key is NULL or comes twice, or -1."""
     if not _has(type, "MAP"):

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
+import pandas
 import pyarrow as pa
 import pytest
 
 import deltic
 from deltic.domains import has_fields, with_fields
-from deltic.errors import CircuitError, EvaluationError
+from deltic.errors import CircuitError, ConstraintViolation, DataError, DelticError, EvaluationError, QueryError, StateError
 from deltic.frontends.sql.bind_schema import type_in
 
 LATERAL = "CREATE MATERIALIZED VIEW v AS SELECT t.x, f.n FROM t, LATERAL f(t.x) AS f"
@@ -146,3 +148,113 @@ def test_arrays_get_the_names_of_the_type(type_: str, arrow: pa.DataType) -> Non
         named = with_fields(parsed, part).cast(parsed.arrow)
         named.validate(full=True)
         assert named.to_pylist() == [None if i is None else value(i, str.lower) for i in kept]
+
+
+@pytest.mark.parametrize(
+    ("definition", "text"),
+    [
+        ("f(x INT, y INT DEFAULT zzz) RETURN x", "<sql>:1:40: there is no column 'zzz'"),
+        ("f(x INT, y INT DEFAULT x) RETURN x", "<sql>:1:40: there is no column 'x'"),
+        ("f(x INT, n INT DEFAULT 'q') RETURN x", "<sql>:1:40: .*'q'"),
+        ("f(x INT, n INT DEFAULT array(1)) RETURN x", "<sql>:1:40: "),
+        ("f(n INT DEFAULT zzz) RETURNS TABLE (a INT) RETURN SELECT n", "<sql>:1:33: there is no column 'zzz'"),
+    ],
+)
+def test_a_default_is_checked_where_it_is_defined(definition: str, text: str) -> None:
+    with deltic.Session() as session:
+        with pytest.raises(QueryError, match=text):
+            session.sql(f"CREATE FUNCTION {definition}")
+        session.sql("CREATE FUNCTION f(x STRING DEFAULT 7, y INT DEFAULT '8', z INT DEFAULT NULL) RETURN concat(x, y)")
+        session.sql("CREATE TABLE t (a INT); CREATE MATERIALIZED VIEW v AS SELECT f() AS y FROM t")
+        session.apply({"t": [{"a": 1, "_weight": 1}]})
+        assert session.view("v").rows() == [{"y": "78"}]
+
+
+def test_a_class_that_is_no_function_is_named() -> None:
+    with pytest.raises(CircuitError, match=r"n: the class .*Nothing.* has no eval"):
+        deltic.UDF("n", type("Nothing", (), {}), "n INT")
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        ("parse_json('1')", "parse_json.* is not supported: there is no type VARIANT"),
+        ("variant_get('1', '$')", "there is no type VARIANT"),
+        ("to_time('10:00')", "to_time.* is not supported: there is no type TIME"),
+        ("a % 0", "help: the divisor is 0 on every row"),
+        ("INTERVAL '1' DAY / 0", "help: the divisor is 0 on every row"),
+        ("a % (a - 1)", r"help: use nullif\(\(a - 1\), 0\)"),
+    ],
+)
+def test_what_is_not_supported_or_never_valid_has_a_remedy(call: str, text: str) -> None:
+    with deltic.Session() as session:
+        session.register("parse_jsons", lambda x: x, str)
+        session.sql("CREATE TABLE t (a INT)")
+        session.apply({"t": [{"a": 1, "_weight": 1}]})
+        with pytest.raises(DelticError, match=text) as caught:
+            session.sql(f"CREATE MATERIALIZED VIEW v AS SELECT {call} AS y FROM t")
+        assert "nullif(0, 0)" not in str(caught.value)
+
+
+def test_a_list_as_the_key_of_an_array_has_a_remedy() -> None:
+    with deltic.Session() as session:
+        session.sql("CREATE TABLE t (a DOUBLE); CREATE MATERIALIZED VIEW v AS SELECT array(a, a) AS k, count(*) AS n FROM t GROUP BY 1")
+        session.apply({"t": [{"a": 1.5, "_weight": 1}]})
+        with pytest.raises(DataError, match=r"help: a key of one column is a tuple of its list: \(\[…\],\)"):
+            session.view("v").lookup([1.5, 1.5])
+        assert session.view("v").lookup(([1.5, 1.5],)) == [{"k": [1.5, 1.5], "n": 1}]
+
+
+@pytest.mark.parametrize(
+    ("type_", "value", "kept"),
+    [
+        (
+            "TIMESTAMP",
+            pandas.Timestamp("2024-01-01 00:00:00.000001002", tz="UTC"),
+            pandas.Timestamp("2024-01-01 00:00:00.000001", tz="UTC"),
+        ),
+        ("TIMESTAMP_NTZ", pandas.Timestamp("2024-01-01 00:00:00.000001002"), pandas.Timestamp("2024-01-01 00:00:00.000001")),
+        ("INTERVAL DAY TO SECOND", pandas.Timedelta(1_002, "ns"), pandas.Timedelta(1_000, "ns")),
+    ],
+)
+def test_nanoseconds_are_refused_in_rows_and_results(type_: str, value: Any, kept: Any) -> None:
+    with deltic.Session() as session:
+        session.sql(f"CREATE TABLE t (k INT, a {type_}, b ARRAY<{type_}>); CREATE MATERIALIZED VIEW v AS SELECT a, b FROM t")
+        for row in ({"a": value, "b": []}, {"a": None, "b": [value]}):
+            with pytest.raises(ConstraintViolation, match=r"row 1, column [ab]: .* does not fit"):
+                session.apply({"t": [{"k": 0, "a": kept, "b": [kept], "_weight": 1}, {"k": 1, **row, "_weight": 1}]})
+        session.apply({"t": [{"k": 0, "a": kept, "b": [kept], "_weight": 1}]})
+        assert session.view("v").rows() == [{"a": kept, "b": [kept]}]
+    moment = kept.isoformat().replace("000001", "000001002") if isinstance(kept, pandas.Timestamp) else 1_002
+    with pytest.raises(EvaluationError, match="returned"):
+        returned(type_, lambda x: pandas.Timestamp(moment) if isinstance(moment, str) else pandas.Timedelta(moment, "ns"))
+
+
+def shout(x: int) -> int:
+    return x + 1
+
+
+def doubled(x: int) -> int:
+    return x * 2
+
+
+doubled.__qualname__ = "shout"
+
+
+@pytest.mark.parametrize(
+    ("function", "text"),
+    [(doubled, r"the function h \(.*\.shout\) has changed"), (lambda x: x * 2, r"\.shout, which the program lacks: h is .*<lambda>")],
+)
+def test_a_function_that_changed_between_sessions_is_named_as_sql_calls_it(function: Any, text: str, tmp_path: Path) -> None:
+    script = "CREATE TABLE t (a INT); CREATE MATERIALIZED VIEW v AS SELECT h(a) AS y FROM t"
+    with deltic.Session(state=tmp_path / "state") as session:
+        session.register("h", shout, int)
+        session.sql(script)
+        session.apply({"t": [{"a": 3, "_weight": 1}]})
+    with deltic.Session(state=tmp_path / "state") as session:
+        session.register("h", function, int)
+        with pytest.raises(StateError, match=text) as caught:
+            session.sql(script)
+        assert "help: register it as it was; or session.program(" in str(caught.value)
+        session.program(deltic.Program(deltic.UDF("h", function, int), script))
+        assert session.view("v").rows() == [{"y": 6}]

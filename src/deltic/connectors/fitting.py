@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltic.connectors.recognise import Column
-from deltic.domains import outside, with_bad_keys, with_fields
+from deltic.domains import has_nanoseconds, outside, with_bad_keys, with_fields
 from deltic.errors import ConstraintViolation, FrameError
 from deltic.schema import Field, Type
 
@@ -205,6 +205,8 @@ def _build(values: list[object], target: Type) -> pa.ChunkedArray[Any]:
         raise pa.ArrowInvalid("too many decimal places, on which Arrow may crash")
     if target.is_year_month:
         return pa.chunked_array([_months(values)])
+    if any(map(has_nanoseconds, values)):
+        raise pa.ArrowInvalid("parts of a microsecond, which Arrow would leave out")
     if target.name == "TIMESTAMP_NTZ" and any(isinstance(value, datetime) and value.tzinfo is not None for value in values):
         raise pa.ArrowInvalid("a time with a zone, which Arrow would leave out")
     array = pa.array(values, type=target.arrow)
@@ -235,6 +237,8 @@ def _plain(value: Any, target: Type) -> object:
             return tuple(_plain(part, kind) for part, kind in zip(_in_order(value, target), types, strict=True))
         case _ if target.is_year_month:
             return _month_count(value)
+        case _ if has_nanoseconds(value):
+            raise pa.ArrowInvalid("parts of a microsecond, which Arrow would leave out")
         case "DECIMAL":
             return Decimal(value) if isinstance(value, int) else value
         case _:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from deltic.errors import ArithmeticOverflow, CastFailure, Divergence, DivisionByZero, EvaluationError, NegativeWeight, Span
-from deltic.expr.nodes import Call, Value
+from deltic.expr.nodes import Call, Value, is_fixed
 from deltic.schema import Type
 
 TRY_CAST = "use try_cast to get NULL instead"
@@ -36,6 +36,8 @@ def out_of_calendar(what: str, span: Span | None) -> ArithmeticOverflow:
 
 def division_by_zero(call: Call) -> DivisionByZero:
     """A call of (dividend, divisor) whose divisor is 0."""
+    if is_fixed(call.arguments[1]):
+        return DivisionByZero("division by zero", span=call.span, remedy="the divisor is 0 on every row: divide by another value")
     place = call.arguments[1].span
     divisor = "divisor" if place is None else place.text[place.start : place.end]
     if len(divisor) > LONGEST_NAMED or "\n" in divisor:

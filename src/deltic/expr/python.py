@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from deltic.domains import has_distinct_keys, has_fields, outside, with_bad_keys, with_fields
+from deltic.domains import has_distinct_keys, has_fields, has_nanoseconds, outside, with_bad_keys, with_fields
 from deltic.errors import EvaluationError
 from deltic.expr.failures import at_row
 from deltic.expr.nodes import Expr, PythonFunction, UserFunction, Value
@@ -218,7 +218,9 @@ def checked_value(expr: PythonFunction, result: Any) -> Value:
 
 
 def _value_of(type: Type, value: Any) -> Value:
-    """The value in the type's representation; None if it is of another class or out of range."""
+    """The value in the type's representation; None if it is of another class, out of range, or more precise than microseconds."""
+    if has_nanoseconds(value):
+        return None
     if type.is_integer:
         greatest = 2 ** (INTEGER_BITS[type.name] - 1)
         return value if isinstance(value, int) and not isinstance(value, bool) and -greatest <= value < greatest else None

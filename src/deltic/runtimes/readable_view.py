@@ -96,7 +96,8 @@ class ReadableView(ABC):
             return tuple(values)
         values = list(key) if isinstance(key, Sequence) and not isinstance(key, str) else [key]
         if not 1 <= len(values) <= len(names):
-            raise DataError(f"view {self.name} has no key of {len(values)} columns", expected=expected)
+            remedy = "a key of one column is a tuple of its list: ([…],)" if self._leading[0].type.is_nested else None
+            raise DataError(f"view {self.name} has no key of {len(values)} columns", expected=expected, remedy=remedy)
         return tuple(values)
 
 

@@ -11,6 +11,7 @@ from deltic.connectors.connector import SinkSpec, SourceSpec
 from deltic.connectors.frames import OP, WEIGHT
 from deltic.connectors.registry import sink_spec, source_spec
 from deltic.errors import CatalogError, CircuitError, QueryError, Span, UnknownName, did_you_mean
+from deltic.expr.nodes import UserFunction
 from deltic.frontends.statements import (
     CreateFunction,
     CreateSink,
@@ -91,6 +92,10 @@ class Catalog:
     def functions(self) -> Mapping[str, DefinedFunction]:
         """The functions of users."""
         return self.scalars
+
+    def python_functions(self) -> Mapping[str, UserFunction]:
+        """The functions of users in Python, by the name that SQL calls."""
+        return {one.name: one.function for one in self.scalars.values() if not isinstance(one, SqlScalar | SqlTable)}
 
     def relation(self, name: str) -> TableSchema | Plan | None:
         """The relation that a query calls `name`: a table by its schema, a view by its plan; None if there is neither."""

@@ -69,7 +69,7 @@ class Commits:
         """Makes a catalog the session's, in a turn. dropped: tables whose rows go. replace: whether views by other functions may go."""
         circuit = self.compiler.circuit(catalog)
         if self._stated is not None and not replace:
-            check_functions(self._stated, circuit)
+            check_functions(self._stated, circuit, catalog.python_functions())
         marks = self._clock.marks(catalog)
         timed = self._clock.notes_of_definitions(marks, self._runtime.notes, circuit, dropped)
         timed = {**timed, **watermarks_of(late_tables(catalog.tables.values()), self._runtime.notes, dropped)}

@@ -1,4 +1,4 @@
-"""Functions that a state names and a program supplies: a state has their names and digests, never their code.
+"""Functions that a state names and a program supplies: a state has their names in Python and digests, never their code.
 
 A lambda has no name of its own, so a changed lambda is a changed view and not an error.
 """
@@ -6,31 +6,43 @@ A lambda has no name of its own, so a changed lambda is a changed view and not a
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from typing import Final
 
 from deltic.circuit.functions import functions_of
 from deltic.circuit.nodes import Dataflow
 from deltic.errors import StateError
+from deltic.expr.nodes import UserFunction
 
-REMEDY = (
+REMEDY: Final = (
     "session.install(circuit, replace=True) drops views whose functions are missing, and fills views again whose functions have changed"
 )
+REGISTERED: Final = (
+    "register it as it was; or session.program(deltic.Program(deltic.UDF(name, function, type), script)), which fills such views again"
+)
+"""What to do about a function that SQL calls."""
 
 
-def check_functions(known: Mapping[str, Collection[str]], circuit: Dataflow) -> None:
-    """Raises StateError for a function of the state that is missing in the circuit, or has changed. known: its digests by name."""
+def check_functions(known: Mapping[str, Collection[str]], circuit: Dataflow, registered: Mapping[str, UserFunction]) -> None:
+    """Raises StateError for a function of the state that is missing in the circuit, or has changed.
+
+    known: its digests by name. registered: the functions that SQL calls, by the name it has in SQL.
+    """
     supplied = functions_of(circuit)
+    instead = ", ".join(f"{word} is {function.name}" for word, function in registered.items() if function.name not in known)
     for name, digests in known.items():
         if "<lambda>" in name:
             continue
         if name not in supplied:
             raise StateError(
-                f"the state has views that use the function {name}, which the program lacks",
-                expected="first of all a circuit with that function",
-                remedy=REMEDY,
+                f"the state has views that use the function {name}, which the program lacks{instead and f': {instead}'}",
+                expected="first of all a circuit with that function, or views in SQL that call it",
+                remedy=REGISTERED if registered else REMEDY,
             )
         if not set(digests) <= set(supplied[name]):
+            words = [word for word, function in registered.items() if function.name == name]
+            called = f"{words[0]} ({name})" if words else name
             raise StateError(
-                f"the function {name} has changed since the state computed its views with it",
+                f"the function {called} has changed since the state computed its views with it",
                 expected="the same code, with the same values from outside",
-                remedy=f"give it another name; {REMEDY}",
+                remedy=REGISTERED if words else f"give it another name; {REMEDY}",
             )

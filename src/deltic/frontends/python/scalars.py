@@ -57,11 +57,14 @@ class UDF:
         if not callable(function):
             raise CircuitError(f"{name}: {function!r} cannot be called", expected="a function")
         type = type_of(_without_none(returns))
+        step: Any = getattr(function, "step", None)
+        accumulates = isclass(function) and step is not None and hasattr(function, "finish")
+        if isclass(function) and type is None and not accumulates:
+            expected = "a class with eval(…) for a table function, or with step(…) and finish() for an aggregate"
+            raise CircuitError(f"{name}: the class {name_of(function)} has no eval", expected=expected)
         if type is None:
             expected = 'bool, int, float, str, a date, datetime or timedelta of datetime, or a type\'s SQL name, such as "DECIMAL(10,2)"'
             raise CircuitError(f"{name}: invalid type {returns!r} of the result", expected=expected)
-        step: Any = getattr(function, "step", None)
-        accumulates = isclass(function) and step is not None and hasattr(function, "finish")
         if isclass(function) and aggregate and not accumulates:
             expected = "a class with step(…) and finish(), or a function of arrays"
             raise CircuitError(f"{name}: the class {name_of(function)} is not an aggregate", expected=expected)

@@ -27,6 +27,18 @@ REFUSED: Final = {
 }
 """Nondeterministic functions, with remedies."""
 
+_OF_VARIANT: Final = ("VARIANT", "get_json_object(text, path), or from_json(text, schema)")
+_OF_TIME: Final = ("TIME", "INTERVAL DAY TO SECOND, the time since midnight")
+UNTYPED: Final = {
+    **dict.fromkeys(("parse_json", "try_parse_json", "variant_get", "try_variant_get", "to_variant_object"), _OF_VARIANT),
+    **dict.fromkeys(("is_variant_null", "schema_of_variant"), _OF_VARIANT),
+    **dict.fromkeys(("variant_explode", "variant_explode_outer"), ("VARIANT", "explode(from_json(text, schema))")),
+    **dict.fromkeys(("current_time", "make_time", "to_time", "try_to_time", "time_diff", "time_trunc"), _OF_TIME),
+    **dict.fromkeys(("time_from_seconds", "time_from_millis", "time_from_micros"), _OF_TIME),
+    **dict.fromkeys(("time_to_seconds", "time_to_millis", "time_to_micros"), _OF_TIME),
+}
+"""Functions of types that Deltic does not have: the type and the remedy."""
+
 CALENDAR: Final = ("make_interval", "try_make_interval")
 """What makes Spark's CalendarIntervalType, which cannot be compared."""
 TABLE_FUNCTIONS: Final = (
@@ -42,7 +54,6 @@ TABLE_FUNCTIONS: Final = (
     "repeat_row",
     "range",
 )
-OTHER_TABLE_FUNCTIONS: Final = ("variant_explode", "variant_explode_outer")
 
 
 CLOCK_WORDS: Final = {
@@ -74,8 +85,9 @@ def bind_call(binder: ExpressionBinder, node: tree.FunctionCall) -> Expr:
     if name in TABLE_FUNCTIONS:
         place = "a select list without other items, LATERAL VIEW, or FROM"
         raise Unsupported(f"{name}() is a table function, which is not allowed here", span=span, expected=place)
-    if name in OTHER_TABLE_FUNCTIONS:
-        raise Unsupported(f"{name}() is not supported: there is no type VARIANT", span=span, remedy="explode(from_json(text, schema))")
+    if name in UNTYPED:
+        type, remedy = UNTYPED[name]
+        raise Unsupported(f"{name}() is not supported: there is no type {type}", span=span, remedy=remedy)
     rule = lambda_rule(name)
     if rule is not None:
         return resolve(name, bind_arguments(binder, name, _scalars(node), rule, span), span)

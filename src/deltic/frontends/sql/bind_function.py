@@ -61,17 +61,17 @@ def bind_body(binder: ExpressionBinder, body: FunctionBody, name: str, arguments
     inner = replace(binder, scope=NOTHING, clause="a function", aliases={}, aliases_first=True, keys=None, collector=None, outer=False)
     inner = replace(inner, lambdas=({},) * len(binder.lambdas))  # they cannot be read, but a lambda in the body is within them
     given = [*arguments, *(inner.bind(one.default) for one in body.parameters[len(arguments) :] if one.default is not None)]
-    values = {one.name.lower(): (_fitted(value, one.type),) for one, value in zip(body.parameters, given, strict=True)}
+    values = {one.name.lower(): (fitted(value, one.type),) for one, value in zip(body.parameters, given, strict=True)}
     bound = replace(inner, aliases=values).bind(body.expression)
     return bound if body.result is None else cast(bound, body.result, span)
 
 
-def _fitted(value: Expr, type: Type) -> Expr:
+def fitted(value: Expr, type: Type) -> Expr:
     """The argument of a parameter of this type."""
-    fitted = cast(value, type, value.span)
-    if isinstance(fitted, Cast) and isinstance(fitted.argument, Literal):
-        check_literal(fitted, fitted.argument)
-    return fitted
+    converted = cast(value, type, value.span)
+    if isinstance(converted, Cast) and isinstance(converted.argument, Literal):
+        check_literal(converted, converted.argument)
+    return converted
 
 
 def _python(scalar: PythonScalar, arguments: Sequence[Expr], span: Span) -> Expr:

@@ -15,9 +15,9 @@ from deltic.errors import CatalogError, QueryError, Span, UnknownName, Unsupport
 from deltic.expr import Column, known_functions
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_aggregate import UNSUPPORTED, aggregate_of
-from deltic.frontends.sql.bind_call import OTHER_TABLE_FUNCTIONS, REFUSED, TABLE_FUNCTIONS
+from deltic.frontends.sql.bind_call import REFUSED, TABLE_FUNCTIONS, UNTYPED
 from deltic.frontends.sql.bind_expression import ExpressionBinder, check_bound
-from deltic.frontends.sql.bind_function import NOTHING, BodyParameter, FunctionBody, bind_body
+from deltic.frontends.sql.bind_function import NOTHING, BodyParameter, FunctionBody, bind_body, fitted
 from deltic.frontends.sql.bind_query import bind_tree
 from deltic.frontends.sql.bind_time import CLOCK
 from deltic.frontends.sql.environment import Environment
@@ -26,7 +26,7 @@ from deltic.frontends.sql.table_macros import TableBody, expanded, unknown_argum
 from deltic.frontends.statements import CreateFunction, DefinedFunction, Namespace, PythonAggregate, SqlScalar, SqlTable
 
 Node = TypeVar("Node")
-_OTHERS = frozenset((*TABLE_FUNCTIONS, *OTHER_TABLE_FUNCTIONS, *REFUSED, *CLOCK, "window"))
+_OTHERS = frozenset((*TABLE_FUNCTIONS, *UNTYPED, *REFUSED, *CLOCK, "window"))
 
 
 def create_function(node: tree.FunctionDefinition, namespace: Namespace) -> CreateFunction:
@@ -82,7 +82,10 @@ def _parameters(node: tree.FunctionDefinition) -> tuple[BodyParameter, ...]:
             raise QueryError(f"the parameter {part.name.text!r} is defined twice", span=part.name.span, remedy="give it another name")
         if part.default is None and parameters and parameters[-1].default is not None:
             raise QueryError(f"the parameter {part.name.text!r} has no default, and follows one that has", span=part.name.span)
-        parameters.append(BodyParameter(part.name.text, sql_type(part.type).read, part.default))
+        type = sql_type(part.type).read
+        if part.default is not None:
+            check_bound(fitted(ExpressionBinder(NOTHING, "a default").bind(part.default), type), part.default.span)
+        parameters.append(BodyParameter(part.name.text, type, part.default))
     return tuple(parameters)
 
 
