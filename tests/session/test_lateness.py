@@ -13,7 +13,7 @@ import pytest
 
 import deltic
 from deltic import Pipeline, Session
-from deltic.errors import CatalogError, CircuitError, DataError, DelticError
+from deltic.errors import CatalogError, CircuitError, DataError, DelticError, EvaluationError
 from deltic.plan.evaluate import Moment, evaluate
 from deltic.plan.nodes import Plan
 from deltic.plan.relation import Relation
@@ -176,6 +176,67 @@ def plans_of(session: Session) -> dict[str, Plan]:
 @pytest.mark.parametrize("seed", [0, 1, 2, 3, *slow(*range(4, 40))])
 def test_random_ticks_equal_the_oracle(seed: int, tmp_path: Path) -> None:
     run_against_oracle(seed, [{}, {"shards": 3}, {"state": tmp_path / "s"}, {"state": tmp_path / "s", "shards": 2}][seed % 4])
+
+
+def test_groups_of_a_tick_in_a_view_stay_groups_of_a_tick() -> None:
+    with Session() as session:
+        session.sql(
+            READINGS
+            + """
+            CREATE MATERIALIZED VIEW of_ticks AS SELECT at, max(v) AS top FROM readings GROUP BY at;
+            CREATE MATERIALIZED VIEW tops AS
+                SELECT date_trunc('hour', at) AS hour, sum(top) AS total, count(*) AS n FROM of_ticks GROUP BY 1 EMIT ON WINDOW CLOSE;
+            CREATE MATERIALIZED VIEW different AS
+                SELECT date_trunc('hour', at) AS hour, count(*) AS n FROM (SELECT DISTINCT at FROM readings) GROUP BY 1
+                EMIT ON WINDOW CLOSE;
+            """
+        )
+        for v in (1, 5, 2):
+            insert(session, (9.5, 1, v), (9.5, 1, 0))
+        insert(session, (12, 1, 0))
+        assert rows(session, "tops") == [(at(9), 8, 3)]
+        assert rows(session, "different") == [(at(9), 3)]
+
+
+def test_an_error_in_a_window_that_closes_names_it_and_what_to_do() -> None:
+    view = (
+        "CREATE OR REPLACE MATERIALIZED VIEW h AS SELECT date_trunc('hour', at) AS w, @ AS n FROM readings GROUP BY 1 EMIT ON WINDOW CLOSE"
+    )
+    with Session() as session:
+        session.sql(READINGS + view.replace("@", "10 / sum(v)"))
+        insert(session, (9.5, 1, 0))
+        with pytest.raises(EvaluationError) as error:
+            insert(session, (12, 1, 1))
+        shown = str(error.value)
+        assert "it is in a window of readings that ends at or before the watermark 2024-02-28 11:00:00" in shown, shown
+        assert "replace the view" in shown
+        session.sql(view.replace("@", "try_divide(10, sum(v))"))
+        insert(session, (9.5, 1, 0))
+        insert(session, (12, 1, 1))
+        assert rows(session, "h") == [(at(9), None)]
+
+
+def test_windows_at_the_end_of_the_calendar_never_close() -> None:
+    last = datetime.datetime(9999, 12, 31, 23, tzinfo=UTC)
+    units = ("hour", "week", "month", "quarter", "year")
+    with Session() as session:
+        session.sql(
+            READINGS
+            + "".join(
+                f"CREATE MATERIALIZED VIEW {unit}s AS SELECT date_trunc('{unit}', at) AS w, count(*) AS n FROM readings GROUP BY 1"
+                f" EMIT ON WINDOW CLOSE; CREATE MATERIALIZED VIEW ever_{unit} AS SELECT date_trunc('{unit}', at) AS w, count(*) AS n"
+                " FROM integrate(readings) GROUP BY 1;"
+                for unit in units
+            )
+        )
+        insert(session, (0, 1, 1))
+        with session.transaction() as tx:
+            tx.insert("readings", [{"at": last, "sensor": 1, "v": 1}])
+        assert [len(rows(session, f"{unit}s")) for unit in units] == [1] * 5
+        with session.transaction() as tx:
+            tx.insert("readings", [{"at": last, "sensor": 1, "v": 1}])
+        assert [rows(session, f"{unit}s") for unit in units] == [[]] * 5
+        assert [[n for _, n in rows(session, f"ever_{unit}")] for unit in units] == [[1, 2]] * 5
 
 
 DEFINED_LATER = """
@@ -373,6 +434,18 @@ def test_late_rows_of_a_source_are_dead_letters_where_the_table_says_so(tmp_path
         ("CREATE STREAM a (at BIGINT LATENESS INTERVAL 1 HOUR)", "LATENESS of column at, which is BIGINT"),
         ("CREATE STREAM a (at TIMESTAMP LATENESS INTERVAL 1 MONTH)", "invalid LATENESS"),
         ("CREATE STREAM a (at TIMESTAMP LATENESS INTERVAL -1 HOUR)", "invalid LATENESS"),
+        ("CREATE STREAM a (at TIMESTAMP LATENESS INTERVAL 60000000 DAYS)", "at most 3,652,058 DAYS"),
+        *[
+            (f"CREATE VIEW a AS SELECT at, count(*) AS n FROM {source} GROUP BY at {rest} EMIT ON WINDOW CLOSE", f"of a query with {named}")
+            for source, rest, named in (
+                ("(SELECT at FROM readings UNION ALL SELECT at FROM readings)", "", "UNION"),
+                ("current(readings)", "", "current()"),
+                ("delay(readings)", "", "delay()"),
+                ("(SELECT at FROM integrate(readings) WHERE at <= now())", "", "now()"),
+                ("readings", "ORDER BY n LIMIT 3", "LIMIT"),
+                ("(SELECT old.at FROM readings JOIN old ON readings.v = old.v)", "", "windows of a table that is joined to a stream"),
+            )
+        ],
         ("CREATE STREAM a (at TIMESTAMP LATENESS 3)", "expected: LATENESS INTERVAL 1 HOUR, for example"),
         ("CREATE TABLE a (k INT PRIMARY KEY, at TIMESTAMP LATENESS INTERVAL 1 HOUR)", "LATENESS in a table with a PRIMARY KEY"),
         ("CREATE STREAM a (at TIMESTAMP LATENESS INTERVAL 1 HOUR, b TIMESTAMP LATENESS INTERVAL 1 HOUR)", "LATENESS of two columns"),
@@ -384,7 +457,8 @@ def test_late_rows_of_a_source_are_dead_letters_where_the_table_says_so(tmp_path
 )
 def test_errors_have_a_place(statement: str, message: str) -> None:
     with Session() as session:
-        session.sql(READINGS)
+        session.sql(READINGS + "CREATE TABLE old (at TIMESTAMP LATENESS INTERVAL 1 HOUR, v BIGINT)")
+        session.advance_to(DAY)
         with pytest.raises(DelticError) as error:
             session.sql(statement)
         assert message in str(error.value) and "^" in str(error.value), str(error.value)

@@ -12,6 +12,7 @@ from functools import cache
 from time import perf_counter
 
 from deltic import errors
+from deltic.circuit.closing import error_in_window
 from deltic.circuit.cube import Replicate
 from deltic.circuit.decoded_change import DecodedChange
 from deltic.circuit.nodes import Dataflow, Level, Node, NodeKind, Port
@@ -118,6 +119,8 @@ def _run_nodes(circuit: Dataflow, level: Level, context: Context, arrived: Mappi
             if circuit.nodes[node.id].kind is NodeKind.CHILD:
                 raise
             raise overflow_outside(circuit, circuit.nodes[node.id], inputs, context.strings) from error
+        except EvaluationError as error:
+            raise error_in_window(error, circuit, node.id, context.tick) from None
         if node.id in level.shared:
             context.decoded.setdefault(id(output), DecodedChange())
         counters.seconds = perf_counter() - start

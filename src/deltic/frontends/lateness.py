@@ -11,6 +11,8 @@ from deltic.frontends.sql.delays import FORM, delay_us
 from deltic.schema import TIMESTAMP, Lateness, Schema, TableSchema
 
 MICROSECOND = timedelta(microseconds=1)
+MOST = timedelta(days=3_652_058)
+"""The length of the calendar."""
 
 
 def in_sql(table: TableSchema, column: int, interval: Literal, span: Span) -> TableSchema:
@@ -18,8 +20,9 @@ def in_sql(table: TableSchema, column: int, interval: Literal, span: Span) -> Ta
     field = table.schema[column]
     if field.type != TIMESTAMP:
         raise TypeMismatch(f"LATENESS of column {field.name}, which is {field.type.sql}", span=span, expected="a column of type TIMESTAMP")
-    if not isinstance(interval.value, timedelta) or interval.value < timedelta():
-        raise TypeMismatch("invalid LATENESS", span=interval.span, expected="an INTERVAL of days or less that is not negative")
+    if not isinstance(interval.value, timedelta) or not timedelta() <= interval.value <= MOST:
+        expected = f"an INTERVAL of days or less, not negative and at most {MOST.days:,} DAYS"
+        raise TypeMismatch("invalid LATENESS", span=interval.span, expected=expected)
     if table.key:
         remedy = f"leave out the PRIMARY KEY, or make {table.name} a stream"
         raise Unsupported("LATENESS in a table with a PRIMARY KEY: an upsert could replace a row that is late", span=span, remedy=remedy)
@@ -35,7 +38,7 @@ def in_python(table: TableSchema, column: str, delay: timedelta | str) -> TableS
     if (type_ := table.schema[positions[0]].type) != TIMESTAMP:
         raise CircuitError(f"input {table.name} has a lateness of {column}, which is {type_.sql}", expected="a column of type TIMESTAMP")
     microseconds = delay // MICROSECOND if isinstance(delay, timedelta) else delay_us(delay) if isinstance(delay, str) else None
-    if microseconds is None or microseconds < 0:
+    if microseconds is None or not 0 <= microseconds <= MOST // MICROSECOND:
         raise CircuitError(f"the lateness of {table.name}.{column} is {delay!r}", expected=f"a timedelta, or {FORM}")
     if table.key:
         raise CircuitError(f"input {table.name} has a key and a lateness", remedy="leave out the key, or use circuit.stream")

@@ -228,10 +228,10 @@ def _by_watermark(plan: ByWatermark, world: _World) -> Relation:
     kept = []
     for row, weight in rows.pairs():
         end = _moment_of(plan.end, row)
-        is_open = after is None or (end is not None and after < end)
-        if end is None or is_open != (plan.phase == "open"):
+        is_open = after is None or end is None or after < end
+        if is_open != (plan.phase == "open"):
             continue
-        if plan.phase == "open" or (world.past and (before is None or before < end)):
+        if is_open or (world.past and (before is None or before < end)):
             kept.append((row, weight))
     return Relation(kept)
 
@@ -245,7 +245,9 @@ def _watermark(table: TableSchema, ticks: Iterable[Moment]) -> datetime.datetime
 
 def _moment_of(bound: Bound, row: Row) -> Any:
     moment: Any = value_of(bound.moment, row)
-    return None if moment is None else moment + datetime.timedelta(microseconds=bound.offset)
+    offset = datetime.timedelta(microseconds=bound.offset)
+    last = datetime.datetime.max.replace(tzinfo=datetime.UTC) - offset
+    return None if moment is None or moment > last else moment + offset
 
 
 def _over_ticks(plan: OverTicks, world: _World) -> Relation:

@@ -48,7 +48,7 @@ class TemporalFilter(PlanNode):
 class ByWatermark(PlanNode):
     """Rows of windows, by the watermark of `table`: the greatest value so far of its column with LATENESS, less the lateness.
 
-    end: the end of the row's window, which is open until the watermark reaches it; a row whose end is NULL belongs to none.
+    end: the end of the row's window, which is open until the watermark reaches it; one whose end is NULL never closes.
     With w[t] the watermark after tick t, and the rows of all ticks up to t if the input is a stream, or else its rows in t:
     open: a relation of the rows with w[t] < end. closed: a stream of the rows with w[t - 1] < end <= w[t], the windows that this tick
     closes, as a whole; none at tick 0, in which the node was created.

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from deltic.expr.nodes import Call, Cast, Column, Expr, Literal, columns_of
-from deltic.expr.rows.dates import DATE_UNITS, TIME_UNITS
+from deltic.expr.nodes import Call, Case, Cast, Column, Expr, Literal, columns_of
+from deltic.expr.rows.dates import DATE_UNITS, TIME_UNITS, add_months
 from deltic.plan.columns import reference, shift, substitute
 from deltic.plan.nodes import (
     Aggregate,
@@ -23,12 +23,19 @@ from deltic.plan.nodes import (
     Inspect,
     Join,
     Multiset,
+    OverTicks,
     Phase,
     Plan,
     Project,
+    SetOperation,
     Table,
+    TemporalFilter,
+    TopK,
+    Union,
 )
-from deltic.schema import DATE, INT, TIMESTAMP
+from deltic.plan.streams import is_stream
+from deltic.plan.walk import nodes
+from deltic.schema import BOOLEAN, DATE, INT, TIMESTAMP, TableSchema
 
 _DAY_US: Final = 86_400_000_000
 _FIXED_US: Final = {
@@ -41,49 +48,61 @@ _FIXED_US: Final = {
     "WEEK": 7 * _DAY_US,
 }
 _MONTHS: Final = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
+_CALENDAR_MONTHS: Final = 12 * 9_998
 _CLIPPED_DAYS: Final = 3
 """A day of the month after the 28th may be that many days later in the next window than in this one."""
 
 
-def window_end(window: Expr, column: int) -> Bound | None:
+def window_end(window: Expr, column: int, value: Expr | None = None) -> Bound | None:
     """The end of a row's window: the least value of `column` in the next one, or later; None if the expression is not a window of it.
+
+    value: the window as the rows have it, if not as the expression itself. The end is NULL for a window that the calendar ends in.
 
     >>> from deltic.expr.nodes import Column
     >>> window_end(Column(0, TIMESTAMP, False), 0).offset
     1
     """
+    value = window if value is None else value
     match window:
         case Column(index=index):
-            return Bound(window, 1) if index == column and window.type == TIMESTAMP else None
+            return Bound(value, 1) if index == column and window.type == TIMESTAMP else None
         case Cast(argument=Column(index=index), lenient=False) if index == column and window.type == DATE:
-            return Bound(Cast(window, TIMESTAMP, window.nullable), _DAY_US)
+            return Bound(Cast(value, TIMESTAMP, value.nullable), _DAY_US)
         case Call("date_trunc", (Literal(value=str(unit)), Column(index=index))) if index == column:
-            return _truncated(window, {**DATE_UNITS, **TIME_UNITS}.get(unit.upper()))
+            return _truncated(value, {**DATE_UNITS, **TIME_UNITS}.get(unit.upper()))
         case Call("time_bucket", (Literal(value=int(months)), Literal(value=int(size_us)), Column(index=index), Literal(value=origin))):
             if index != column or not isinstance(origin, datetime.datetime):
                 return None
             clipped = _CLIPPED_DAYS * _DAY_US if origin.day > 28 else 0
-            return _later(window, months, clipped) if months else Bound(window, size_us)
+            return _later(value, months, clipped) if months else Bound(value, size_us)
         case _:
             return None
 
 
-def _truncated(window: Call, unit: str | None) -> Bound | None:
+def _truncated(window: Expr, unit: str | None) -> Bound | None:
     if unit in _FIXED_US:
         return Bound(window, _FIXED_US[unit])
     return _later(window, _MONTHS[unit], 0) if unit in _MONTHS else None
 
 
 def _later(window: Expr, months: int, offset: int) -> Bound:
-    return Bound(Call("add_months", (window, Literal(months, INT)), TIMESTAMP, window.nullable), offset)
+    if months > _CALENDAR_MONTHS:
+        return Bound(Literal(None, TIMESTAMP), offset)
+    last = Literal(add_months(datetime.datetime.max.replace(tzinfo=datetime.UTC), -months), TIMESTAMP)
+    is_last = Call("greater", (window, last), BOOLEAN, window.nullable)
+    end = Call("add_months", (window, Literal(months, INT)), TIMESTAMP, window.nullable)
+    return Bound(Case(((is_last, Literal(None, TIMESTAMP)),), end, TIMESTAMP, True), offset)
 
 
 def by_windows(plan: Plan, windows: Sequence[Expr], phase: Phase) -> Plan | None:
     """The plan over the rows of open windows, or of those that a tick closes; None if none of `windows`, over its columns, is one.
 
-    Every row has its columns from one table, which is replaced: a join keeps its other side as it is.
+    Every row has its columns from one table, which is replaced: a join keeps its other side as it is. A group of a stream is one of a tick
+    and stays so: the rows of windows are then those of the groups.
     """
     match plan:
+        case Aggregate() | Distinct() if is_stream(plan):
+            return _over_groups(plan, windows, phase)
         case Table():
             lateness = plan.table.lateness
             if lateness is None:
@@ -104,11 +123,46 @@ def by_windows(plan: Plan, windows: Sequence[Expr], phase: Phase) -> Plan | None
     return None if below is None else replace(plan, input=below)
 
 
+def _over_groups(plan: Plan, windows: Sequence[Expr], phase: Phase) -> Plan | None:
+    ends: list[tuple[Bound, TableSchema]] = []
+    for window in windows:
+        table, expr = _origin(plan, window)
+        if table is not None and table.lateness is not None and (end := window_end(expr, table.lateness.column, window)) is not None:
+            ends.append((end, table))
+    if not ends:
+        return None
+    end, table = min(ends, key=lambda one: _length_us(one[0]))
+    return ByWatermark(plan, table, end, phase)
+
+
+def _origin(plan: Plan, expr: Expr) -> tuple[TableSchema | None, Expr]:
+    """The table whose columns an expression over the plan's columns reads, and the expression over them."""
+    match plan:
+        case Table():
+            return plan.table, expr
+        case Project():
+            return _origin(plan.input, substitute(expr, [column for _, column in plan.columns]))
+        case Filter() | Distinct() | Multiset() | Inspect():
+            return _origin(plan.input, expr)
+        case Aggregate() if _over([expr], range(len(plan.keys))):
+            return _origin(plan.input, substitute(expr, [key for _, key in plan.keys]))
+        case Join() if plan.kind not in ("right", "full") and _over([expr], range(len(plan.left.schema))):
+            return _origin(plan.left, expr)
+        case Join() if plan.kind in ("inner", "right") and _over([expr], range(len(plan.left.schema), len(plan.schema))):
+            return _origin(plan.right, shift(expr, -len(plan.left.schema)))
+        case _:
+            return None, expr
+
+
 def _joined(plan: Join, windows: Sequence[Expr], phase: Phase) -> Plan | None:
     width = len(plan.left.schema)
-    if plan.kind not in ("right", "full") and (left := by_windows(plan.left, _over(windows, range(width)), phase)) is not None:
+    if phase == "closed" and is_stream(plan.left) != is_stream(plan.right):
+        by_left, by_right = is_stream(plan.left), is_stream(plan.right)
+    else:
+        by_left = by_right = True
+    if by_left and plan.kind not in ("right", "full") and (left := by_windows(plan.left, _over(windows, range(width)), phase)) is not None:
         return replace(plan, left=left)
-    if plan.kind not in ("inner", "right"):
+    if not by_right or plan.kind not in ("inner", "right"):
         return None
     after = [shift(window, -width) for window in _over(windows, range(width, len(plan.schema)))]
     right = by_windows(plan.right, after, phase)
@@ -123,8 +177,10 @@ def _over(windows: Iterable[Expr], columns: range) -> list[Expr]:
 def _length_us(end: Bound) -> int:
     """About how long the window is, to choose the shortest."""
     match end.moment:
-        case Call("add_months", (_, Literal(value=int(months)))):
+        case Case(otherwise=Call("add_months", (_, Literal(value=int(months))))):
             return months * 31 * _DAY_US
+        case Literal():
+            return _CALENDAR_MONTHS * 31 * _DAY_US
         case _:
             return end.offset
 
@@ -136,9 +192,53 @@ def at_window_close(plan: Plan) -> Plan | None:
             below = at_window_close(plan.input)
         case Aggregate():
             below = by_windows(plan.input, [expr for _, expr in plan.keys], "closed")
+        case Distinct() if _is_grouped(plan.input):
+            below = at_window_close(plan.input)
         case Distinct():
             schema = plan.input.schema
             below = by_windows(plan.input, [reference(schema, i) for i in range(len(schema))], "closed")
         case _:
             return None
     return None if below is None else replace(plan, input=below)
+
+
+def _is_grouped(plan: Plan) -> bool:
+    """Whether the rows are those of GROUP BY of the same query."""
+    while isinstance(plan, Project | Filter | Multiset | Inspect):
+        plan = plan.input
+    return isinstance(plan, Aggregate)
+
+
+def obstacle(plan: Plan) -> str | None:
+    """What a query has that windows do not pass, above a table with a lateness, as SQL calls it; None if there is nothing like it."""
+    match plan:
+        case Project() | Filter() | Distinct() | Multiset() | Inspect() | Aggregate():
+            return obstacle(plan.input)
+        case Join():
+            if is_stream(plan.left) != is_stream(plan.right) and _has_lateness(plan.left if is_stream(plan.right) else plan.right):
+                return "windows of a table that is joined to a stream"
+            return obstacle(plan.left) or obstacle(plan.right)
+        case _:
+            return _called(plan) if not isinstance(plan, Table) and _has_lateness(plan) else None
+
+
+def _has_lateness(plan: Plan) -> bool:
+    return any(isinstance(node, Table) and node.table.lateness is not None for node in nodes(plan))
+
+
+def _called(plan: Plan) -> str | None:
+    match plan:
+        case TemporalFilter():
+            return "now()"
+        case Union():
+            return "UNION"
+        case SetOperation():
+            return "EXCEPT or INTERSECT"
+        case TopK():
+            return "LIMIT"
+        case OverTicks():
+            return f"{plan.function}()"
+        case ByWatermark():
+            return "a view that has EMIT ON WINDOW CLOSE itself"
+        case _:
+            return None

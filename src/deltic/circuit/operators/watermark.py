@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
 
 from deltic.circuit.operator import BEGINNING, Context, Delta, as_batch
 from deltic.circuit.operators.arrange import check_sums
@@ -17,10 +20,12 @@ from deltic.trace.consolidate import consolidate
 from deltic.trace.encoding import MARKER
 from deltic.trace.rows import Rows
 
+_NEVER: Final = int(np.iinfo(np.int64).max)
+
 
 @dataclass(frozen=True, slots=True)
 class WatermarkOperator:
-    """Its input has `width` words of a row and one of the window's end, in microseconds less `offset`.
+    """Its input has `width` words of a row and one of the window's end, in microseconds less `offset`; NULL if the window never closes.
 
     table: in lower case, that of the watermark. queue: the arrangement (end, words of the row) of the rows of open windows.
     closed: whether the output is the rows of windows that the tick closes, a stream, or the change of the rows of open windows. A watermark
@@ -61,9 +66,9 @@ class WatermarkOperator:
         """(rows of windows that are open after the tick, rows of windows that it closes), each after its end."""
         ends = delta.columns[self.width]
         known = ends != MARKER
-        ends = ends + self.offset
+        ends = np.where(known, ends + self.offset, _NEVER)
         rows = Rows((ends, *delta.columns[: self.width]), delta.weights)
-        return rows.take((known & (ends > now)).nonzero()[0]), rows.take((known & (ends > before) & (ends <= now)).nonzero()[0])
+        return rows.take((ends > now).nonzero()[0]), rows.take(((ends > before) & (ends <= now)).nonzero()[0])
 
     def _due(self, before: int, now: int, context: Context) -> Batch:
         """The queued rows whose window the tick closes."""

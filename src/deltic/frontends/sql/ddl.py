@@ -33,7 +33,7 @@ from deltic.frontends.statements import (
 )
 from deltic.plan.nodes import ITERATION_LIMIT, Plan, Reference
 from deltic.plan.signs import as_view
-from deltic.plan.windows import at_window_close
+from deltic.plan.windows import at_window_close, obstacle
 from deltic.schema import NULL, Field, Schema, StreamSchema, TableSchema
 
 _ALONE: Final = "CREATE MATERIALIZED VIEW name AS SELECT …, then session.view(name)"
@@ -155,6 +155,9 @@ def bind_view(node: tree.NamedQuery, env: Environment) -> Plan:
 
 def _at_window_close(plan: Plan, span: Span) -> Plan:
     closed = at_window_close(plan)
+    if closed is None and (found := obstacle(plan)) is not None:
+        remedy = "leave it out, or apply it in another view, which reads this one"
+        raise Unsupported(f"EMIT ON WINDOW CLOSE of a query with {found}", span=span, remedy=remedy)
     if closed is None:
         raise Unsupported(
             "EMIT ON WINDOW CLOSE of a query without windows",
