@@ -322,3 +322,30 @@ def test_char_and_varchar_are_read_as_strings_after_returns_and_in_declared_view
     with session.transaction() as tx:
         tx.insert("t", [{"s": "ab"}])
     assert sorted(row["a"] for row in session.view("r").rows()) == ["a", "abc"]
+
+
+CALLS: list[int] = []
+
+
+def counted(x: int) -> int:
+    import test_user_functions  # noqa: PLC0415  a global that changes would be part of the function
+
+    test_user_functions.CALLS.append(x)
+    return x + 1
+
+
+def test_registering_a_function_again_keeps_the_views_of_the_state(tmp_path: Path) -> None:
+    script = "CREATE TABLE t (x BIGINT PRIMARY KEY); CREATE MATERIALIZED VIEW v AS SELECT counted(x) AS y FROM t"
+    for start in range(3):
+        with deltic.Session(state=tmp_path / "state") as session:
+            session.register("counted", counted, returns="BIGINT")
+            if start == 1:
+                continue  # ends before it defines anything
+            session.sql(script)
+            session.apply({"t": [{"x": start, "_op": "insert"}]})
+            assert sorted(row["y"] for row in session.view("v").rows()) == [1, 3][: 1 + start // 2]
+    assert CALLS == [0, 2]
+    with deltic.Session(state=tmp_path / "state") as session:
+        session.register("counted", lambda x: x + 2, returns="BIGINT")
+        with pytest.raises(StateError, match="the state has views that use the function"):
+            session.sql(script)

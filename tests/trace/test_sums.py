@@ -13,7 +13,8 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from deltic.kernels import warm_up
+from deltic.errors import CorruptState
+from deltic.kernels import floats, warm_up
 from deltic.schema import decimal
 from deltic.trace.sums import (
     NAN,
@@ -356,3 +357,11 @@ def test_no_groups() -> None:
     for buffer in (None, pa.py_buffer(b"")):
         empty = pa.Array.from_buffers(pa.decimal128(9, 2), 0, [None, buffer])
         assert [len(limb) for limb in decimal_limbs(empty)] == [0, 0]
+
+
+@pytest.mark.parametrize(
+    "position", [floats.LOWEST - 1, floats.LOWEST + floats.ROOM - 1, floats.NAN - 1, floats.NEGATIVE_INFINITY + 1, -(2**63)]
+)
+def test_a_position_that_no_double_has_is_damage(position: int) -> None:
+    with pytest.raises(CorruptState, match="a digit at a position that no DOUBLE has"):
+        round_limbs(np.array([0, 2]), np.array([0, position]), np.array([1, 1]))

@@ -116,6 +116,10 @@ class Runtime(Protocol):
         """
         ...
 
+    def declare(self, definitions: object) -> None:
+        """Replaces `committed.definitions` alone: the program and its state stay as they are."""
+        ...
+
     def tick(self, changes: Mapping[str, PendingRows], notes: Mapping[str, Any] | None = None, *, amends: bool = False) -> TickResult:
         """Applies changes, by table, and commits; if it raises, nothing has changed.
 

@@ -75,9 +75,18 @@ class Commits:
         timed = {**timed, **watermarks_of(late_tables(catalog.tables.values()), self._runtime.notes, dropped)}
         definitions = Definitions.of(catalog, self.compiler.plans, circuit, marks, self._definitions.views)
         self._runtime.install(circuit, dropped=dropped, notes={**(notes or {}), **timed}, definitions=definitions)
-        if circuit.views or not replace:  # functions are registered before the views that call them
-            self._stated = None
+        self._stated = None
         self._settle()
+
+    def register(self, catalog: Catalog) -> None:
+        """Makes a catalog that has another function the session's, in a turn. The views of a state stay until a program is defined."""
+        if self._stated is None or catalog.views:
+            self.install(catalog, (), replace=True)
+        else:
+            circuit = self.compiler.circuit(catalog)
+            marks = self._clock.marks(catalog)
+            self._runtime.declare(Definitions.of(catalog, self.compiler.plans, circuit, marks, self._definitions.views))
+            self._settle()
 
     def _settle(self) -> None:
         """Does what follows the last commit, unless it has been done."""

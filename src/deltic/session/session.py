@@ -183,7 +183,7 @@ class Session:
         with self._commits.turn():
             draft = Draft(self._catalog, self._undeclared())
             draft.apply(registration(defined, or_replace=True))
-            self._commits.install(draft.catalog, draft.dropped, replace=True)
+            self._commits.register(draft.catalog)
 
     def transaction(self) -> Transaction:
         """Gathers changes, and commits them as one tick at the end of a `with` block."""

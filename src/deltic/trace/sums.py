@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from deltic.errors import CorruptState
 from deltic.kernels import decimals, floats
-from deltic.kernels.floats import NAN, NEGATIVE_INFINITY, POSITIVE_INFINITY
+from deltic.kernels.floats import LOWEST, NAN, NEGATIVE_INFINITY, POSITIVE_INFINITY, ROOM
 from deltic.kernels.table import address, addresses
 from deltic.schema import Type
 
@@ -167,10 +168,12 @@ def round_limbs(group_starts: Words, positions: Words, limbs: Words) -> npt.NDAr
     """float64[groups]: the sum of limbs group_starts[g] … group_starts[g + 1], correctly rounded (half to even), 0.0 if it is zero.
 
     Beyond the greatest double it is an infinity. A nonzero count of NaN gives NaN, and so do infinities of both signs; an infinity with a
-    negative count is the opposite one. Limbs are in any order.
+    negative count is the opposite one. Limbs are in any order. Raises CorruptState for a position that no double has.
     """
     out = np.empty(len(group_starts) - 1, np.float64)
     starts, places, words = (np.ascontiguousarray(array, np.int64) for array in (group_starts, positions, limbs))
+    if ((places < NAN) & ((places < LOWEST) | (places >= LOWEST + ROOM - 1)) | (places > NEGATIVE_INFINITY)).any():
+        raise CorruptState("a sum of the state has a digit at a position that no DOUBLE has", expected="words that Deltic wrote")
     floats.round_sums(address(starts), address(places), address(words), out)
     return out
 

@@ -127,6 +127,10 @@ class Durable(ABC):
             self._version = replace(version, last=result)
         return result
 
+    def declare(self, definitions: object) -> None:
+        """See Runtime."""
+        self._version = replace(self.committed, definitions=definitions)
+
     def tick(self, changes: Mapping[str, Any], notes: Notes | None = None, *, amends: bool = False) -> TickResult:
         """One tick; see Runtime."""
         version = self.committed

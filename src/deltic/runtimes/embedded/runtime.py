@@ -99,6 +99,10 @@ class Embedded:
         self._version = replace(installed, notes=applied(before.notes, notes), program=program, last=result)
         return result
 
+    def declare(self, definitions: object) -> None:
+        """See Runtime."""
+        self._version = replace(self._version, definitions=definitions)
+
     def tick(self, changes: Mapping[str, PendingRows], notes: Mapping[str, Any] | None = None, *, amends: bool = False) -> TickResult:
         """One tick; see Runtime."""
         version = self._version
