@@ -394,7 +394,7 @@ _NESTED: Final = {
     "map": ["map('k', i)", "map(i, s, NULL, s)", "map(i, x, j, y)", "map('a', array(i), 'b', NULL)", "map('a', i)['a']", "map('a', i)['b']", "map('a', i).a",
         "map(x, i)", "map(struct(i, j), s)[struct(i, j)]"],
     "element_at": ["element_at(array(i, j, l), 1)", "element_at(array(i, j), -1)", "element_at(array(i, j), t)", "element_at(map('a', i, 'b', j), s)",
-        "element_at(map(i, s), j)", "array(i, j)[t]", "array(i, l)[0]", "array(s)[1]"],
+        "element_at(map(i, s), j)", "array(i, j)[t]", "array(i, l)[0]", "array(s)[int(t & 0) + 1]"],
     "try_element_at": ["try_element_at(array(i, j), 1)", "try_element_at(array(i, j), -3)", "try_element_at(array(i, j), t)", "try_element_at(map(s, i), 'a')"],
     "size": ["size(array(i, j))", "size(map('a', i))", "cardinality(array(s))", "size(CASE WHEN b THEN array(i) END)"],
     "map_keys": ["map_keys(map('a', i, 'b', j))"],
