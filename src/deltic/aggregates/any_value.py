@@ -20,18 +20,23 @@ def any_rule(name: str, types: Sequence[Type], span: Span | None) -> Signature:
     return Signature(tuple(types), signature.result)
 
 
-def _reference(rows: Rows, signature: Signature) -> Value:
-    return min((values[0] for values, _ in rows), key=total_key)
+def extreme_value(name: str, *aliases: str, descending: bool) -> AggregateFunction:
+    """The least value that is not NULL, or the greatest. A second argument is whether NULL is ignored, as it always is."""
+    pick = max if descending else min
 
+    def reference(rows: Rows, signature: Signature) -> Value:
+        return pick((values[0] for values, _ in rows), key=total_key)
 
-AGGREGATES = (
-    AggregateFunction(
-        "any_value",
+    return AggregateFunction(
+        name,
         any_rule,
-        First((0,), descending=False),
-        _reference,
+        First((0,), descending=descending),
+        reference,
+        aliases=aliases,
         parameters=(1, 2),
         copies=False,
         constants={1: ("TRUE or FALSE, whether NULL is ignored", lambda value: isinstance(value, bool))},
-    ),
-)
+    )
+
+
+AGGREGATES = (extreme_value("any_value", descending=False),)

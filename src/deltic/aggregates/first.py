@@ -2,25 +2,6 @@
 
 from __future__ import annotations
 
-from deltic.aggregates.any_value import any_rule
-from deltic.aggregates.definition import AggregateFunction, First, Rows, Signature
-from deltic.expr.nodes import Value
-from deltic.expr.rows.ordering import total_key
+from deltic.aggregates.any_value import extreme_value
 
-
-def _reference(rows: Rows, signature: Signature) -> Value:
-    return min((values[0] for values, _ in rows), key=total_key)
-
-
-AGGREGATES = (
-    AggregateFunction(
-        "first",
-        any_rule,
-        First((0,), descending=False),
-        _reference,
-        aliases=("first_value",),
-        parameters=(1, 2),
-        copies=False,
-        constants={1: ("TRUE or FALSE, whether NULL is ignored", lambda value: isinstance(value, bool))},
-    ),
-)
+AGGREGATES = (extreme_value("first", "first_value", descending=False),)
