@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 
-from deltic.errors import DataError, SetupError
+from deltic.errors import SetupError
+from deltic.runtimes.sought import Sought, sought_by_columns, sought_by_key
 from deltic.schema import Field, Schema
-from deltic.trace.batch import Batch
-from deltic.trace.consolidate import consolidate
-from deltic.trace.counters import Counters
-from deltic.trace.probe import probe
-from deltic.trace.rows import Rows
-from deltic.trace.spine import Spine
 
 if TYPE_CHECKING:
     import pandas
@@ -45,10 +39,12 @@ class ReadableView(ABC):
         """
 
     @abstractmethod
-    def lookup(self, key: Any) -> list[dict[str, Any]]:
+    def lookup(self, key: Any, *, by: Sequence[str] | None = None) -> list[dict[str, Any]]:
         """The rows with a key: a value, a tuple, or a dict over the view's key columns (`key_columns`) or the first of them.
 
-        O(log state + matching rows).
+        by: the names of any columns, of which the key then has the values, in their order. None finds NULL.
+        O(log state + matching rows). By other columns than the first of the key's, the first call sorts the view by them in memory,
+        in O(n log n), and later ones sort the rows that have been written since. Raises DataError for a column that the view lacks.
         """
 
     @property
@@ -84,31 +80,11 @@ class ReadableView(ABC):
         """The content as dicts."""
         return listed(self.to_arrow())
 
-    def _key_values(self, key: Any) -> tuple[Any, ...]:
-        """The values of a key of `lookup`, for the first of its columns. Raises DataError."""
-        names = self.key_columns
-        expected = names[0] if len(names) == 1 else f"{', '.join(names)}, or the first of them"
-        if isinstance(key, Mapping):
-            given = {str(name).lower(): value for name, value in key.items()}
-            values = [given.pop(n.lower()) for n in names[: len(given)] if n.lower() in given]
-            if given or len(values) != len(key):
-                raise DataError(f"view {self.name} cannot be looked up by {', '.join(map(str, key))}", expected=expected)
-            return tuple(values)
-        values = list(key) if isinstance(key, Sequence) and not isinstance(key, str) else [key]
-        if not 1 <= len(values) <= len(names):
-            remedy = "a key of one column is a tuple of its list: ([…],)" if self._leading[0].type.is_nested else None
-            raise DataError(f"view {self.name} has no key of {len(values)} columns", expected=expected, remedy=remedy)
-        return tuple(values)
-
-
-def rows_under(spines: Sequence[Spine], words: Sequence[np.ndarray], width: int) -> Batch:
-    """The rows with the keys in all spines. words: int64[n] for each leading column. width: the number of words of a row."""
-    parts = []
-    for spine in spines:
-        _, columns, weights = probe(spine, words, range(width), Counters())
-        rows = Rows(columns, weights)
-        parts.append(rows if spine.share is None else spine.share.of(rows))
-    return consolidate(Rows.concat(parts))
+    def _sought(self, stored: Schema, key: Any, by: Sequence[str] | None) -> Sought:
+        """What `lookup` looks up. stored: the fields of the stored rows. Raises DataError."""
+        if by is None:
+            return sought_by_key(self.name, stored, self._leading, key)
+        return sought_by_columns(self.name, stored, self.schema.names, key, by)
 
 
 def listed(table: pa.Table) -> list[dict[str, Any]]:

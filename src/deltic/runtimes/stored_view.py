@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from deltic.runtimes.durable.strings import StateStrings
-from deltic.runtimes.readable_view import ReadableView, listed, rows_under
+from deltic.runtimes.readable_view import ReadableView, listed
+from deltic.runtimes.sought import rows_under
 from deltic.runtimes.view_layout import Key, ViewLayout
 from deltic.schema import Field, Schema
 from deltic.storage.dictionary import Dictionary
@@ -64,12 +65,14 @@ class StoredView(ReadableView):
         """The content; a row of weight w occurs w times. O(rows)."""
         return self._columns.content(*self._content(range(self._shards)))
 
-    def lookup(self, key: Any) -> list[dict[str, Any]]:
+    def lookup(self, key: Any, *, by: Sequence[str] | None = None) -> list[dict[str, Any]]:
         """See ReadableView."""
-        values = self._key_values(key)
+        sought = self._sought(self._layout.stored, key, by)
+        self._layout.check_sought(sought)
         matches = []
-        for shards in self._layout.homes([values], self._shards):
-            batch, strings = self._content(shards, [values])
+        for shards in self._layout.homes(sought.keys if sought.is_leading else None, self._shards):
+            spines, strings = self._spines(self._reader.manifest, shards)
+            batch = sought.rows(spines, strings)
             matches += listed(self._columns.table(copied(batch.columns, batch.weights[0]), strings))
         return matches
 
@@ -96,24 +99,22 @@ class StoredView(ReadableView):
             yield [c[cut] for c in batch.columns], batch.weights[0][cut], strings
 
     def _content(self, shards: Sequence[int], keys: Sequence[Key] | None = None) -> tuple[Batch, StringTable]:
-        arrangement, manifest = self._layout.arrangement, self._reader.manifest
-        if self._layout.ephemeral:
-            return self._content_of_stream(manifest, shards, keys)
-        opened = [self._arrangements(manifest, shard) for shard in shards]
-        names = sorted({name for arrangements in opened for name in arrangements.names(arrangement)}, reverse=True)
-        strings = file_strings(self._layout.identity, [self._files[manifest.files[name]].dictionary() for name in names])
-        spines = [arrangements[arrangement] for arrangements in opened]
+        spines, strings = self._spines(self._reader.manifest, shards)
         if keys is None:
             return merge([spine.scan(Counters()).verified() for spine in spines]), strings
         return rows_under(spines, self._layout.key_words(keys, strings), self._layout.widths[0]), strings
 
-    def _content_of_stream(self, manifest: Manifest, shards: Sequence[int], keys: Sequence[Key] | None) -> tuple[Batch, StringTable]:
-        changes, dictionaries = self._changes(manifest, shards)
-        strings = file_strings(self._layout.identity, dictionaries)
-        content = merge(changes) if changes else Batch.empty(*self._layout.widths)
-        if keys is None:
-            return content, strings
-        return rows_under([Spine.of(content)], self._layout.key_words(keys, strings), self._layout.widths[0]), strings
+    def _spines(self, manifest: Manifest, shards: Sequence[int]) -> tuple[list[Spine], StringTable]:
+        """The view on some shards; of a stream, its change in the manifest's epoch."""
+        arrangement = self._layout.arrangement
+        if self._layout.ephemeral:
+            changes, dictionaries = self._changes(manifest, shards)
+            content = merge(changes) if changes else Batch.empty(*self._layout.widths)
+            return [Spine.of(content)], file_strings(self._layout.identity, dictionaries)
+        opened = [self._arrangements(manifest, shard) for shard in shards]
+        names = sorted({name for arrangements in opened for name in arrangements.names(arrangement)}, reverse=True)
+        strings = file_strings(self._layout.identity, [self._files[manifest.files[name]].dictionary() for name in names])
+        return [arrangements[arrangement] for arrangements in opened], strings
 
     def _arrangements(self, manifest: Manifest, shard: int) -> ShardArrangements:
         """The arrangements of a shard; files from before a resharding also contain rows of others."""

@@ -11,7 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from deltic.connectors.fitting import fit
+from deltic.errors import DataError
 from deltic.runtimes.durable.strings import HASH_VERSION
+from deltic.runtimes.sought import Sought
 from deltic.schema import Field, Schema
 from deltic.storage.program import ProgramDescription
 from deltic.trace.encoding import Layout, decode, encode
@@ -62,6 +64,13 @@ class ViewLayout:
         """The fields by which rows are looked up; in a state of another version, those before the first string."""
         fields = self.stored.fields[: self.key]
         return fields if self.identity is not None else tuple(takewhile(lambda f: not f.type.has_bytes, fields))
+
+    def check_sought(self, sought: Sought) -> None:
+        """Raises DataError for strings that cannot be looked up, since their ids are those of another version."""
+        strings = [self.stored[i].name for i in sought.fields if self.stored[i].type.has_bytes]
+        if strings and self.identity is None:
+            message = f"view {self.name} cannot be looked up by {', '.join(strings)}: another version of Deltic has written the state"
+            raise DataError(message, expected="columns without strings", remedy="select the rows of to_arrow()")
 
     def decoded(self, words: Sequence[np.ndarray], names: Collection[str], strings: StringTable) -> pa.Table:
         """The named columns of rows, in the stored order."""

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 
-from deltic.circuit.nodes import ArrangementSpec
-from deltic.connectors.fitting import fit
 from deltic.errors import SetupError
-from deltic.runtimes.readable_view import ReadableView, listed, rows_under
+from deltic.runtimes.readable_view import ReadableView, listed
 from deltic.schema import Field, Schema
 from deltic.session.contents import Contents
 from deltic.session.definitions import Stored
@@ -19,7 +16,6 @@ from deltic.session.subscribers import Subscriber
 from deltic.storage.reader import checked_epoch
 from deltic.trace.batch import Batch
 from deltic.trace.counters import Counters
-from deltic.trace.encoding import encode
 from deltic.trace.merge import merge
 from deltic.trace.reading import copied
 from deltic.trace.spine import Spine
@@ -56,14 +52,14 @@ class View(ReadableView):
             raise SetupError("this session has no Spark", remedy="deltic.Session(spark=spark, state='folder') has one")
         return self._spark.createDataFrame(self.to_arrow())
 
-    def lookup(self, key: Any) -> list[dict[str, Any]]:
+    def lookup(self, key: Any, *, by: Sequence[str] | None = None) -> list[dict[str, Any]]:
         """See ReadableView."""
-        return self._contents.read(self.name, lambda stored, spines: self._matches(stored, spines, key))
+        return self._contents.read(self.name, lambda stored, spines: self._matches(stored, spines, key, by))
 
-    def _matches(self, stored: Stored, spines: Sequence[Spine], key: Any) -> list[dict[str, Any]]:
-        words = self._key_words(stored.spec, self._key_values(key))
-        matches = rows_under(spines, words, stored.spec.shape.layout.width)
-        return listed(stored.reader.table(copied(matches.columns, matches.weights[0]), self._contents.strings))
+    def _matches(self, stored: Stored, spines: Sequence[Spine], key: Any, by: Sequence[str] | None) -> list[dict[str, Any]]:
+        strings = self._contents.strings
+        matches = self._sought(stored.spec.shape.schema, key, by).rows(spines, SoughtStrings(strings))
+        return listed(stored.reader.table(copied(matches.columns, matches.weights[0]), strings))
 
     @property
     def _leading(self) -> tuple[Field, ...]:
@@ -77,12 +73,6 @@ class View(ReadableView):
     def subscribe(self, callback: Subscriber) -> Callable[[], None]:
         """Calls `callback(changes)` after each commit that changes the view. Returns a function that ends the subscription."""
         return self._contents.subscribe(self.name, callback)
-
-    def _key_words(self, spec: ArrangementSpec, values: tuple[Any, ...]) -> list[np.ndarray]:
-        fields = spec.shape.schema.fields[: len(values)]
-        arrays = [fit([value], f, f"a key of view {self.name}") for value, f in zip(values, fields, strict=True)]
-        strings = SoughtStrings(self._contents.strings)
-        return [word for array, f in zip(arrays, fields, strict=True) for word in encode(array, f, strings)]
 
 
 def _merged(parts: Sequence[Spine]) -> Batch:

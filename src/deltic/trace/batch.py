@@ -6,8 +6,9 @@ The index (layout in `kernels/index.py`) holds no addresses: it can be stored be
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from threading import Lock
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -21,6 +22,7 @@ from deltic.trace.guard import Guard
 from deltic.trace.rows import Rows
 
 _INDEXING: Final = Lock()
+NO_ORDERS: Final[Mapping[tuple[int, ...], Batch]] = MappingProxyType({})
 
 
 class Batch(Rows):
@@ -29,13 +31,17 @@ class Batch(Rows):
     guard: of a mapped batch whose pages are verified as they are read. Spines and merges use it; other readers must call `verified` first.
     """
 
-    __slots__ = ("_entry", "_index", "guard")
+    __slots__ = ("_entry", "_index", "guard", "rearranged")
+
+    rearranged: Mapping[tuple[int, ...], Batch]
+    """The same rows in other orders of the columns, as `trace/rearranged.py` has derived them."""
 
     def __init__(self, columns: Sequence[Words], weights: Sequence[Words], index: Words | None = None) -> None:
         super().__init__(columns, weights)
         self._index = index
         self._entry: Words | None = None
         self.guard: Guard | None = None
+        self.rearranged = NO_ORDERS
         assert sort.sortedness(self.table, len(self.columns), len(self.weights), self.length) == 2, "rows are not consolidated"
 
     @classmethod
@@ -57,6 +63,7 @@ class Batch(Rows):
         batch._index = index
         batch._entry = None
         batch.guard = guard
+        batch.rearranged = NO_ORDERS
         return batch
 
     def verified(self) -> Batch:

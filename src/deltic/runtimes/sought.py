@@ -1,0 +1,139 @@
+"""Sought: the columns and values by which rows of a view are looked up, and the rows of a trace that have them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from deltic.connectors.fitting import fit
+from deltic.errors import DataError, did_you_mean
+from deltic.purity import shown
+from deltic.schema import Field, Schema
+from deltic.trace.batch import Batch
+from deltic.trace.consolidate import consolidate
+from deltic.trace.counters import Counters
+from deltic.trace.encoding import Layout, encode
+from deltic.trace.probe import probe
+from deltic.trace.rearranged import rearranged
+from deltic.trace.rows import Rows
+from deltic.trace.spine import Spine
+from deltic.trace.strings import StringTable
+
+
+@dataclass(frozen=True, slots=True)
+class Sought:
+    """Values of some columns. fields: their positions among the stored fields, ascending."""
+
+    view: str
+    stored: Schema
+    fields: tuple[int, ...]
+    values: tuple[Any, ...]
+
+    @property
+    def is_leading(self) -> bool:
+        """Whether the columns are the first ones of the stored rows, by which these are sorted."""
+        return self.fields == tuple(range(len(self.fields)))
+
+    @property
+    def keys(self) -> list[tuple[Any, ...]]:
+        """The values as rows may have them: zero, which is equal to its negative, is both."""
+        return list(product(*((0.0, -0.0) if isinstance(value, float) and value == 0 else (value,) for value in self.values)))
+
+    def words(self, strings: StringTable) -> list[np.ndarray]:
+        """The words of the keys. Raises DataError for values that do not fit."""
+        where = f"a key of view {self.view}"
+        columns = zip(zip(*self.keys, strict=True), self.fields, strict=True)
+        return [word for values, i in columns for word in encode(fit(list(values), self.stored[i], where), self.stored[i], strings)]
+
+    def rows(self, spines: Sequence[Spine], strings: StringTable, counters: Counters | None = None) -> Batch:
+        """The rows with these values in all spines. O(log state + rows), after the index of other than leading columns has been derived."""
+        counters = Counters() if counters is None else counters
+        words, width = self.words(strings), Layout.of(self.stored).width
+        if self.is_leading:
+            return rows_under(spines, words, width, counters)
+        slices = Layout.of(self.stored).slices
+        leading = [word for i in self.fields for word in range(slices[i].start, slices[i].stop)]
+        order = [*leading, *(word for word in range(width) if word not in leading)]
+        return _rows_by(spines, words, order, counters)
+
+
+def sought_by_key(view: str, stored: Schema, leading: Sequence[Field], key: Any) -> Sought:
+    """The first of the leading fields. key: a value, a tuple or a dict. Raises DataError."""
+    names = [field.name for field in leading]
+    expected = names[0] if len(names) == 1 else f"{', '.join(names)}, or the first of them"
+    if isinstance(key, Mapping):
+        given = {str(name).lower(): value for name, value in key.items()}
+        values = [given.pop(n.lower()) for n in names[: len(given)] if n.lower() in given]
+        if given or len(values) != len(key):
+            named = ", ".join(map(str, key))
+            any_columns = f"by={[str(name) for name in key]} looks rows up by any columns"
+            raise DataError(f"view {view} cannot be looked up by {named}", expected=expected, remedy=any_columns)
+    else:
+        values = _listed(key)
+        if not 1 <= len(values) <= len(names):
+            remedy = "a key of one column is a tuple of its list: ([…],)" if leading[0].type.is_nested else None
+            raise DataError(f"view {view} has no key of {len(values)} columns", expected=expected, remedy=remedy)
+    return Sought(view, stored, tuple(range(len(values))), tuple(values))
+
+
+def sought_by_columns(view: str, stored: Schema, columns: Sequence[str], key: Any, by: Any) -> Sought:
+    """The columns `by`. columns: those of the view. Raises DataError for a column that it lacks."""
+    names = [by] if isinstance(by, str) else list(by) if isinstance(by, Sequence) else []
+    if not names or not all(isinstance(name, str) for name in names):
+        raise DataError(f"invalid columns {shown(by)} to look up rows of view {view} by", expected=f"a list of {', '.join(columns)}")
+    folded = [name.lower() for name in names]
+    for name in names:
+        if not stored.find(name):
+            raise DataError(
+                f"view {view} has no column {name}", expected=f"columns of {', '.join(columns)}", remedy=did_you_mean(name, columns)
+            )
+        if folded.count(name.lower()) > 1:
+            raise DataError(f"column {name} occurs twice in the columns to look up rows of view {view} by", expected="each column once")
+    values = _values_of(view, names, folded, key)
+    if len(values) != len(names):
+        one = stored[stored.find(names[0])[0]]
+        remedy = "a key of one column is a tuple of its list: ([…],)" if len(names) == 1 and one.type.is_nested else None
+        message = f"the key has {len(values)} values to look up rows of view {view} by {len(names)} columns"
+        raise DataError(message, expected=f"one for each of {', '.join(names)}", remedy=remedy)
+    pairs = sorted(((stored.find(name)[0], value) for name, value in zip(names, values, strict=True)), key=lambda pair: pair[0])
+    return Sought(view, stored, tuple(field for field, _ in pairs), tuple(value for _, value in pairs))
+
+
+def _values_of(view: str, names: Sequence[str], folded: Sequence[str], key: Any) -> list[Any]:
+    if not isinstance(key, Mapping):
+        return _listed(key)
+    given = {str(name).lower(): value for name, value in key.items()}
+    if set(given) != set(folded):
+        named = ", ".join(map(str, key))
+        raise DataError(f"the key has values of {named} to look up rows of view {view}", expected=f"one for each of {', '.join(names)}")
+    return [given[name] for name in folded]
+
+
+def _listed(key: Any) -> list[Any]:
+    return list(key) if isinstance(key, Sequence) and not isinstance(key, str | bytes) else [key]
+
+
+def rows_under(spines: Sequence[Spine], words: Sequence[np.ndarray], width: int, counters: Counters | None = None) -> Batch:
+    """The rows with the keys in all spines. words: int64[n] for each leading column. width: the number of words of a row."""
+    return _probed(spines, words, range(width), lambda spine: spine, Counters() if counters is None else counters)
+
+
+def _rows_by(spines: Sequence[Spine], words: Sequence[np.ndarray], order: Sequence[int], counters: Counters) -> Batch:
+    stored = [order.index(word) for word in range(len(order))]
+    return _probed(spines, words, stored, lambda spine: rearranged(spine, order, counters), counters)
+
+
+def _probed(
+    spines: Sequence[Spine], words: Sequence[np.ndarray], columns: Sequence[int], index: Callable[[Spine], Spine], counters: Counters
+) -> Batch:
+    """columns: those of the index, in the order in which the spine has them."""
+    parts = []
+    for spine in spines:
+        _, found, weights = probe(index(spine), words, columns, counters)
+        rows = Rows(found, weights)
+        parts.append(rows if spine.share is None else spine.share.of(rows))
+    return consolidate(Rows.concat(parts))
