@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import datetime, time, timedelta
 from enum import IntEnum
 from typing import Final
 
@@ -119,18 +120,25 @@ class Schema:
         return pa.schema([pa.field(f.name, f.type.arrow, f.nullable, {TYPE: f.type.sql} if name else None) for f, name in parts])
 
 
+_EPOCH: Final = datetime(1970, 1, 1)
+
+
 @dataclass(frozen=True, slots=True)
 class Lateness:
-    """How late the rows of a table may be: the position of a TIMESTAMP column, and microseconds.
+    """How late the rows of a table may be, by a column of type TIMESTAMP, DATE or a whole number: its position, and microseconds, or units
+    of the number.
 
-    The watermark of the table is the greatest value that the column has had, less these. Rows before it are rejected.
+    The watermark of the table is the greatest value that the column has had, less the delay. Rows before it are rejected, and so are those
+    more than `ahead`, if given, after the clock of the machine; of a number, after the greatest value of the ticks before.
     """
 
     column: int
-    microseconds: int
+    delay: int
+    ahead: int | None = None
 
     def __post_init__(self) -> None:
-        assert self.microseconds >= 0
+        assert self.delay >= 0
+        assert self.ahead is None or self.ahead >= 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +155,18 @@ class TableSchema:
 
     def __post_init__(self) -> None:
         assert self.lateness is None or not self.key
+
+    def shown_time(self, value: int) -> str:
+        """A value or watermark of the column with LATENESS: a whole number, or a time from microseconds since 1970 UTC."""
+        assert self.lateness is not None
+        type_ = self.schema[self.lateness.column].type
+        if type_.is_integer:
+            return str(value)
+        try:
+            moment = _EPOCH + timedelta(microseconds=value)
+        except OverflowError:
+            return f"{value} µs"
+        return str(moment.date() if type_ == DATE and moment.time() == time() else moment)
 
 
 @dataclass(frozen=True, slots=True)

@@ -348,7 +348,7 @@ def drawn(rng: Random, hour: float, moments: list[Moment], tables: dict[str, Tab
             continue
         column = kind.lateness.column
         known = [row[column] for moment in moments for row in moment.tables[name]]
-        least = max(known) - timedelta(microseconds=kind.lateness.microseconds) if known else at(-1000)
+        least = max(known) - timedelta(microseconds=kind.lateness.delay) if known else at(-1000)
         times = [at(hour - rng.choice([0, 0.2, 0.5, 1, 1.5, 2.9]) + rng.randrange(3)) for _ in range(rng.randrange(5))]
         made = [(moment, rng.randrange(3), rng.randrange(-2, 5)) for moment in times if moment >= least]
         drawn[name] = Relation((row if name == "s" else (row[1], row[0]), 1) for row in made)
@@ -431,7 +431,7 @@ def test_late_rows_of_a_source_are_dead_letters_where_the_table_says_so(tmp_path
 @pytest.mark.parametrize(
     ("statement", "message"),
     [
-        ("CREATE STREAM a (at BIGINT LATENESS INTERVAL 1 HOUR)", "LATENESS of column at, which is BIGINT"),
+        ("CREATE STREAM a (at BIGINT LATENESS INTERVAL 1 HOUR)", "LATENESS 100, for example: a whole number, as the column is BIGINT"),
         ("CREATE STREAM a (at TIMESTAMP LATENESS INTERVAL 1 MONTH)", "invalid LATENESS"),
         ("CREATE STREAM a (at TIMESTAMP LATENESS INTERVAL -1 HOUR)", "invalid LATENESS"),
         ("CREATE STREAM a (at TIMESTAMP LATENESS INTERVAL 60000000 DAYS)", "at most 3,652,058 DAYS"),
@@ -446,7 +446,7 @@ def test_late_rows_of_a_source_are_dead_letters_where_the_table_says_so(tmp_path
                 ("(SELECT old.at FROM readings JOIN old ON readings.v = old.v)", "", "windows of a table that is joined to a stream"),
             )
         ],
-        ("CREATE STREAM a (at TIMESTAMP LATENESS 3)", "expected: LATENESS INTERVAL 1 HOUR, for example"),
+        ("CREATE STREAM a (at TIMESTAMP LATENESS 3)", "expected: an INTERVAL of days or less"),
         ("CREATE TABLE a (k INT PRIMARY KEY, at TIMESTAMP LATENESS INTERVAL 1 HOUR)", "LATENESS in a table with a PRIMARY KEY"),
         ("CREATE STREAM a (at TIMESTAMP LATENESS INTERVAL 1 HOUR, b TIMESTAMP LATENESS INTERVAL 1 HOUR)", "LATENESS of two columns"),
         ("DECLARE RECURSIVE VIEW a (at TIMESTAMP LATENESS INTERVAL 1 HOUR)", "a view has no LATENESS"),

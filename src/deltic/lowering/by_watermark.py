@@ -18,12 +18,13 @@ def lower_by_watermark(lowering: PlanLowering, plan: ByWatermark) -> int:
     rows = lowering.relation(plan.input)
     placed = streams.gather(rows, width) if width else streams.exchange(rows, ())
     columns = [*(reference(schema, i) for i in range(len(schema))), plan.end.moment]
-    mapped = streams.map(placed, columns, Schema((*schema.fields, Field("end", TIMESTAMP, True))))
+    timed = plan.end.moment.type == TIMESTAMP
+    mapped = streams.map(placed, columns, Schema((*schema.fields, Field("end", plan.end.moment.type, timed))))
     partition = streams.partition(placed)
     assert partition is not None
     closed, table = plan.phase == "closed", plan.table.name.lower()
     queue = builder.name("windows", table, closed, plan.end.offset, builder.fingerprint(mapped))
-    operator = WatermarkOperator(table, queue, width, plan.end.offset, closed)
+    operator = WatermarkOperator(plan.table, queue, width, plan.end.offset, closed, timed)
     node = builder.add(operator, (mapped,), Shape(schema), partition, owns=queue)
     waiting = Shape(Schema((Field("end", BIGINT, False), *schema.fields)))
     builder.specify(ArrangementSpec(queue, waiting, builder.nodes[node].level, 1, partition=tuple(word + 1 for word in partition)))

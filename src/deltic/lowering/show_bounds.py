@@ -63,7 +63,7 @@ def _source(node: Node, known: Sequence[Sources]) -> Sources:
         case TableInput():
             return frozenset({(False, f"table {operator.table.name}")})
         case WatermarkOperator():
-            return frozenset({(False, f"one tick of closed windows of {operator.table}")}) if operator.closed else _open(operator)
+            return frozenset({(False, f"one tick of closed windows of {operator.table.name}")}) if operator.closed else _open(operator)
         case OverTicksOperator(function="integrate"):
             return frozenset({(True, f"what every tick adds from {_named(below)}")})
         case AccumulateOperator():
@@ -90,7 +90,7 @@ def _kept(node: Node) -> Sources:
 
 
 def _open(operator: WatermarkOperator) -> Sources:
-    return frozenset({(False, f"the rows of open windows of {operator.table}")})
+    return frozenset({(False, f"the rows of open windows of {operator.table.name}")})
 
 
 def _named(sources: Sources) -> str:

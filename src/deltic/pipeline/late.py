@@ -1,8 +1,9 @@
-"""Late rows of a source, which go to its dead letters if it has any; otherwise they fail the tick."""
+"""Rows of a source that are late, or too far ahead, which go to its dead letters if it has any; otherwise they fail the tick."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -18,25 +19,19 @@ MOST: int = 10_000
 
 
 def without_late_rows(load: Load, notes: Notes) -> Load:
-    """The load with its late rows as dead letters. notes: of the last commit."""
+    """The load with such rows as dead letters. notes: of the last commit."""
     for late in late_tables([load.table]):
-        changes, watermark = load.batch.changes, late.watermark(notes)
-        if changes is None or watermark is None or not (mask := late.late(changes, notes)).any():
-            continue
-        rows = changes.filter(pa.array(mask))
-        moments = rows.column(late.column).cast(pa.int64()).to_pylist()
-        reasons = [late.reason(moment, watermark) for moment in moments]
-        return replace(load, batch=_parted(load.batch, changes, mask, late.column, reasons))
+        changes = load.batch.changes
+        if changes is not None and (reasons := late.reasons(changes, notes)):
+            return replace(load, batch=_parted(load.batch, changes, late.column, reasons))
     return load
 
 
-def _parted(batch: SourceBatch, changes: pa.Table, late: np.ndarray, column: str, reasons: list[str]) -> SourceBatch:
-    kept, positions = np.flatnonzero(~late), np.flatnonzero(late)
-    texts = [_text(row) for row in changes.take(positions).to_pylist()]
-    letters = [
-        DeadLetter(*_place(batch, int(row)), column, f"the row is late: {reason}", text)
-        for row, reason, text in zip(positions, reasons, texts, strict=True)
-    ]
+def _parted(batch: SourceBatch, changes: pa.Table, column: str, reasons: Mapping[int, str]) -> SourceBatch:
+    """The batch without the rows that have a reason, by position, as dead letters."""
+    kept = np.setdiff1d(np.arange(changes.num_rows), np.array(list(reasons)))
+    texts = [_text(row) for row in changes.take(list(reasons)).to_pylist()]
+    letters = [DeadLetter(*_place(batch, row), column, reason, text) for (row, reason), text in zip(reasons.items(), texts, strict=True)]
     origin, place = batch.origin, batch.place
     return replace(
         batch,

@@ -236,15 +236,24 @@ def _by_watermark(plan: ByWatermark, world: _World) -> Relation:
     return Relation(kept)
 
 
-def _watermark(table: TableSchema, ticks: Iterable[Moment]) -> datetime.datetime | None:
-    """After these ticks; None before the first row. Rows that were deleted later count."""
+def _watermark(table: TableSchema, ticks: Iterable[Moment]) -> Any:
+    """After these ticks, a time or a whole number; None before the first row. Rows that were deleted later count."""
     assert table.lateness is not None
-    moments: list[Any] = [row[table.lateness.column] for tick in ticks for row in tick.tables[table.name]]
-    return max(moments) - datetime.timedelta(microseconds=table.lateness.microseconds) if moments else None
+    values: list[Any] = [row[table.lateness.column] for tick in ticks for row in tick.tables[table.name]]
+    if not values:
+        return None
+    greatest = max(values)
+    if isinstance(greatest, int):
+        return greatest - table.lateness.delay
+    if not isinstance(greatest, datetime.datetime):
+        greatest = datetime.datetime.combine(greatest, datetime.time(), datetime.UTC)
+    return greatest - datetime.timedelta(microseconds=table.lateness.delay)
 
 
 def _moment_of(bound: Bound, row: Row) -> Any:
     moment: Any = value_of(bound.moment, row)
+    if isinstance(moment, int):
+        return moment + bound.offset if moment + bound.offset < 1 << 63 else None
     offset = datetime.timedelta(microseconds=bound.offset)
     last = datetime.datetime.max.replace(tzinfo=datetime.UTC) - offset
     return None if moment is None or moment > last else moment + offset

@@ -41,7 +41,7 @@ from deltic.plan.nodes import (
     inputs,
     references,
 )
-from deltic.schema import StreamSchema, Type
+from deltic.schema import TIMESTAMP, StreamSchema, Type
 
 Occurrence = tuple[Plan, tuple[Recursion, ...]]
 """(a node, the recursions around it, if it reads one of their relations): equal occurrences are one relation."""
@@ -216,7 +216,8 @@ def _multiway_join(plan: MultiwayJoin) -> str:
 
 
 def _bound(bound: Bound) -> str:
-    return show_expr(bound.moment) + (f" {'+-'[bound.offset < 0]} {abs(bound.offset):,} µs" if bound.offset else "")
+    unit = " µs" if bound.moment.type == TIMESTAMP else ""
+    return show_expr(bound.moment) + (f" {'+-'[bound.offset < 0]} {abs(bound.offset):,}{unit}" if bound.offset else "")
 
 
 def _order(text: str, descending: bool, nulls_first: bool) -> str:

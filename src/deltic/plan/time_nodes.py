@@ -8,7 +8,7 @@ from typing import Literal as OneOf
 
 from deltic.expr.nodes import Expr
 from deltic.plan.node import PlanNode, computed
-from deltic.schema import TIMESTAMP, Schema, TableSchema
+from deltic.schema import BIGINT, TIMESTAMP, Schema, TableSchema
 
 if TYPE_CHECKING:
     from deltic.plan.nodes import Plan
@@ -20,6 +20,7 @@ Phase = OneOf["open", "closed"]
 class Bound:
     """The instant `moment` + `offset` microseconds. moment: an expression of type TIMESTAMP.
 
+    Of windows of whole numbers, `moment` is a BIGINT that is not NULL, and `offset` is one too.
     optional: a NULL moment satisfies the bound, and no clock is required if it is always NULL. Other bounds of NULL are not satisfied.
     """
 
@@ -28,7 +29,7 @@ class Bound:
     optional: bool = False
 
     def __post_init__(self) -> None:
-        assert self.moment.type == TIMESTAMP
+        assert self.moment.type == TIMESTAMP or (self.moment.type == BIGINT and not self.moment.nullable)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,7 +49,8 @@ class TemporalFilter(PlanNode):
 class ByWatermark(PlanNode):
     """Rows of windows, by the watermark of `table`: the greatest value so far of its column with LATENESS, less the lateness.
 
-    end: the end of the row's window, which is open until the watermark reaches it; one whose end is NULL never closes.
+    end: the end of the row's window, which is open until the watermark reaches it; one whose end is NULL, or past the values of its type,
+    never closes.
     With w[t] the watermark after tick t, and the rows of all ticks up to t if the input is a stream, or else its rows in t:
     open: a relation of the rows with w[t] < end. closed: a stream of the rows with w[t - 1] < end <= w[t], the windows that this tick
     closes, as a whole; none at tick 0, in which the node was created.

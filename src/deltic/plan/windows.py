@@ -1,18 +1,11 @@
-"""Windows of time: when a group of rows is final, from the expressions that it is grouped by and the lateness of their table.
-
-A window is a value of a column with LATENESS, its date, DATE_TRUNC or TIME_BUCKET: nondecreasing functions, so when the watermark has
-reached the least time of the next window, no row of this one can come.
-"""
+"""Windows of time: when a group of rows is final, from the expressions that it is grouped by and the lateness of their table."""
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Final
 
-from deltic.expr.nodes import Call, Case, Cast, Column, Expr, Literal, columns_of
-from deltic.expr.rows.dates import DATE_UNITS, TIME_UNITS, add_months
+from deltic.expr.nodes import Expr, columns_of
 from deltic.plan.columns import reference, shift, substitute
 from deltic.plan.nodes import (
     Aggregate,
@@ -35,63 +28,8 @@ from deltic.plan.nodes import (
 )
 from deltic.plan.streams import is_stream
 from deltic.plan.walk import nodes
-from deltic.schema import BOOLEAN, DATE, INT, TIMESTAMP, TableSchema
-
-_DAY_US: Final = 86_400_000_000
-_FIXED_US: Final = {
-    "MICROSECOND": 1,
-    "MILLISECOND": 1_000,
-    "SECOND": 1_000_000,
-    "MINUTE": 60_000_000,
-    "HOUR": 3_600_000_000,
-    "DAY": _DAY_US,
-    "WEEK": 7 * _DAY_US,
-}
-_MONTHS: Final = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
-_CALENDAR_MONTHS: Final = 12 * 9_998
-_CLIPPED_DAYS: Final = 3
-"""A day of the month after the 28th may be that many days later in the next window than in this one."""
-
-
-def window_end(window: Expr, column: int, value: Expr | None = None) -> Bound | None:
-    """The end of a row's window: the least value of `column` in the next one, or later; None if the expression is not a window of it.
-
-    value: the window as the rows have it, if not as the expression itself. The end is NULL for a window that the calendar ends in.
-
-    >>> from deltic.expr.nodes import Column
-    >>> window_end(Column(0, TIMESTAMP, False), 0).offset
-    1
-    """
-    value = window if value is None else value
-    match window:
-        case Column(index=index):
-            return Bound(value, 1) if index == column and window.type == TIMESTAMP else None
-        case Cast(argument=Column(index=index), lenient=False) if index == column and window.type == DATE:
-            return Bound(Cast(value, TIMESTAMP, value.nullable), _DAY_US)
-        case Call("date_trunc", (Literal(value=str(unit)), Column(index=index))) if index == column:
-            return _truncated(value, {**DATE_UNITS, **TIME_UNITS}.get(unit.upper()))
-        case Call("time_bucket", (Literal(value=int(months)), Literal(value=int(size_us)), Column(index=index), Literal(value=origin))):
-            if index != column or not isinstance(origin, datetime.datetime):
-                return None
-            clipped = _CLIPPED_DAYS * _DAY_US if origin.day > 28 else 0
-            return _later(value, months, clipped) if months else Bound(value, size_us)
-        case _:
-            return None
-
-
-def _truncated(window: Expr, unit: str | None) -> Bound | None:
-    if unit in _FIXED_US:
-        return Bound(window, _FIXED_US[unit])
-    return _later(window, _MONTHS[unit], 0) if unit in _MONTHS else None
-
-
-def _later(window: Expr, months: int, offset: int) -> Bound:
-    if months > _CALENDAR_MONTHS:
-        return Bound(Literal(None, TIMESTAMP), offset)
-    last = Literal(add_months(datetime.datetime.max.replace(tzinfo=datetime.UTC), -months), TIMESTAMP)
-    is_last = Call("greater", (window, last), BOOLEAN, window.nullable)
-    end = Call("add_months", (window, Literal(months, INT)), TIMESTAMP, window.nullable)
-    return Bound(Case(((is_last, Literal(None, TIMESTAMP)),), end, TIMESTAMP, True), offset)
+from deltic.plan.window_ends import length, window_end
+from deltic.schema import TableSchema
 
 
 def by_windows(plan: Plan, windows: Sequence[Expr], phase: Phase) -> Plan | None:
@@ -108,7 +46,7 @@ def by_windows(plan: Plan, windows: Sequence[Expr], phase: Phase) -> Plan | None
             if lateness is None:
                 return None
             ends = [end for window in windows if (end := window_end(window, lateness.column)) is not None]
-            return ByWatermark(plan, plan.table, min(ends, key=_length_us), phase) if ends else None
+            return ByWatermark(plan, plan.table, min(ends, key=length), phase) if ends else None
         case Project():
             below = by_windows(plan.input, [substitute(window, [expr for _, expr in plan.columns]) for window in windows], phase)
         case Filter() | Distinct() | Multiset() | Inspect():
@@ -131,7 +69,7 @@ def _over_groups(plan: Plan, windows: Sequence[Expr], phase: Phase) -> Plan | No
             ends.append((end, table))
     if not ends:
         return None
-    end, table = min(ends, key=lambda one: _length_us(one[0]))
+    end, table = min(ends, key=lambda one: length(one[0]))
     return ByWatermark(plan, table, end, phase)
 
 
@@ -172,17 +110,6 @@ def _joined(plan: Join, windows: Sequence[Expr], phase: Phase) -> Plan | None:
 def _over(windows: Iterable[Expr], columns: range) -> list[Expr]:
     """Those that read these columns alone."""
     return [window for window in windows if all(i in columns for i in columns_of(window))]
-
-
-def _length_us(end: Bound) -> int:
-    """About how long the window is, to choose the shortest."""
-    match end.moment:
-        case Case(otherwise=Call("add_months", (_, Literal(value=int(months))))):
-            return months * 31 * _DAY_US
-        case Literal():
-            return _CALENDAR_MONTHS * 31 * _DAY_US
-        case _:
-            return end.offset
 
 
 def at_window_close(plan: Plan) -> Plan | None:

@@ -21,7 +21,9 @@ class Distributed(ABC):
 
     @abstractmethod
     def extremes(self, columns: Mapping[str, str]) -> Mapping[str, tuple[int, int | None]]:
-        """Table → the least value of a TIMESTAMP column in all rows, and the greatest in added ones or None, in microseconds.
+        """Table → the least value of a column in all rows, and the greatest in added ones or None.
+
+        Values are microseconds of a TIMESTAMP, days of a DATE, or whole numbers.
 
         columns: table → column. Tables without a value are left out. Invalid rows are skipped: the tick reports them. Cost: reads the
         changes once.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal, get_args
@@ -15,6 +14,7 @@ from deltic.runtimes import Committed, Runtime
 from deltic.runtimes.distributed import Distributed
 from deltic.session.catalog import Catalog
 from deltic.session.definitions import Definitions
+from deltic.session.time_column import wall_us
 from deltic.session.watermark import BEGINNING, Marks, Watermark
 from deltic.storage.program import CLOCK, WATERMARKS
 from deltic.trace.between import first_after
@@ -125,11 +125,6 @@ def notes_at(known: Notes, moment: datetime) -> Notes:
     if last is not None and now < known[CLOCK]:
         raise ClockError(f"the time cannot go back to {moment}", expected=f"the current time, {last}, or a later one")
     return {CLOCK: now}
-
-
-def wall_us() -> int:
-    """The wall clock: microseconds since 1970 UTC."""
-    return time.time_ns() // 1000
 
 
 def next_due(committed: Committed) -> datetime | None:

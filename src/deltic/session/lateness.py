@@ -1,7 +1,8 @@
 """Late rows: the watermarks of tables with LATENESS, which are notes of the state, and the rejection of rows that are before them.
 
 A row is judged by the watermark as of the last commit, so the order of rows within a tick does not matter. A note holds the column, the
-watermark and the greatest value of the column: the next tick applies a lateness that has become shorter.
+watermark and the greatest value of the column: the next tick applies a lateness that has become shorter. Rows that are too far ahead are
+rejected, too: one would move the watermark so far that all later rows are late.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final, Self
 
 import numpy as np
 import pyarrow as pa
@@ -18,22 +19,41 @@ from deltic.circuit.nodes import Dataflow
 from deltic.circuit.operators.table import located
 from deltic.circuit.pending import PendingRows
 from deltic.errors import DataError
-from deltic.expr.rows.casts import EPOCH
 from deltic.runtimes import Runtime
 from deltic.runtimes.distributed import Distributed
 from deltic.schema import StreamSchema, TableSchema
-from deltic.session.watermark import greatest_stored
+from deltic.session.time_column import TimeColumn, wall_us
 from deltic.storage.program import LATENESS
-from deltic.trace.encoding import Layout
+from deltic.trace.encoding import MARKER
 
 Notes = Mapping[str, Any]
+_LEAST: Final = int(np.iinfo(np.int64).min)
+_MOST: Final = int(np.iinfo(np.int64).max)
 
 
 @dataclass(frozen=True, slots=True)
-class LateTable:
-    """A table with a lateness."""
+class Limits:
+    """Between which values of the column with LATENESS a tick takes rows. watermark, most: None if there is no such limit."""
 
-    table: TableSchema
+    watermark: int | None
+    most: int | None
+
+    def outside(self, values: np.ndarray) -> np.ndarray:
+        """bool[n]: which values are not between them."""
+        late = np.zeros(len(values), bool) if self.watermark is None else values < self.watermark
+        return late if self.most is None else late | (values > self.most)
+
+
+@dataclass(frozen=True, slots=True)
+class LateTable(TimeColumn):
+    """A table with a lateness. ahead: see `schema.Lateness`."""
+
+    ahead: int | None
+
+    @classmethod
+    def of(cls, table: TableSchema) -> Self:
+        assert table.lateness is not None
+        return cls(table, table.lateness.column, table.lateness.delay, table.lateness.ahead)
 
     @property
     def key(self) -> str:
@@ -41,77 +61,108 @@ class LateTable:
         return self.table.name.lower()
 
     @property
-    def column(self) -> str:
-        return self.table.schema[self.field].name
-
-    @property
-    def word(self) -> int:
-        start: int = Layout.of(self.table.schema).slices[self.field].start
-        return start
-
-    @property
-    def delay_us(self) -> int:
-        assert self.table.lateness is not None
-        return self.table.lateness.microseconds
-
-    @property
-    def field(self) -> int:
-        assert self.table.lateness is not None
-        return self.table.lateness.column
+    def is_number(self) -> bool:
+        """Whether the column has whole numbers, not times."""
+        return self.table.schema[self.field].type.is_integer
 
     def watermark(self, known: Notes) -> int | None:
-        """In microseconds since 1970 UTC; None before the first row, and if another column had the lateness."""
+        """None before the first row, and if another column had the lateness."""
+        entry = self._entry(known)
+        return None if entry is None else entry[1]
+
+    def _entry(self, known: Notes) -> list[Any] | None:
         entry = known.get(LATENESS, {}).get(self.key)
-        return entry[1] if entry is not None and entry[0] == self.column else None
+        return entry if entry is not None and entry[0] == self.column else None
+
+    def limits(self, known: Notes) -> Limits:
+        """Those of the tick after a commit with these notes."""
+        entry = self._entry(known)
+        if self.ahead is None or (self.is_number and entry is None):
+            most = None
+        else:
+            most = min((entry[2] if self.is_number and entry is not None else wall_us()) + self.ahead, _MOST)
+        return Limits(self.watermark(known), most)
 
     def entry(self, known: Notes, latest: int | None) -> list[Any] | None:
         """Its note after rows with this greatest value, if any; None before the first row."""
-        watermark, entry = self.watermark(known), known.get(LATENESS, {}).get(self.key)
-        greatest = max((moment for moment in (latest, None if watermark is None else entry[2]) if moment is not None), default=None)
+        watermark, entry = self.watermark(known), self._entry(known)
+        greatest = max((value for value in (latest, None if entry is None else entry[2]) if value is not None), default=None)
         if greatest is None:
             return None
-        due = greatest - self.delay_us
+        due = max(greatest - self.delay, _LEAST)
         return [self.column, due if watermark is None else max(watermark, due), greatest]
 
-    def late(self, rows: pa.Table, known: Notes) -> np.ndarray:
-        """bool[n]: which rows of a change frame are before the watermark. A frame without the column has none: the tick reports it."""
-        watermark = self.watermark(known)
-        if watermark is None or self.column not in rows.column_names or rows.schema.field(self.column).type != self._type:
-            return np.zeros(rows.num_rows, bool)
-        moments = rows.column(self.column).cast(pa.int64())
-        return np.asarray(moments.fill_null(watermark).to_numpy()) < watermark
+    def reasons(self, rows: pa.Table, known: Notes) -> dict[int, str]:
+        """Why rows of a change frame are rejected, by their position. A frame without the column has none: the tick reports it."""
+        limits = self.limits(known)
+        if self.column not in rows.column_names or rows.schema.field(self.column).type != self._type:
+            return {}
+        values = self.values(rows)
+        rejected = np.flatnonzero(limits.outside(values) & (values != MARKER))
+        return {int(row): f"the row is {self._reason(int(values[row]), limits)}" for row in rejected}
 
-    def reason(self, moment_us: int, watermark_us: int) -> str:
-        """Why a row of that time is rejected."""
-        return f"{self.column} is {_shown(moment_us)}, before the watermark {_shown(watermark_us)}"
+    def _reason(self, value: int, limits: Limits) -> str:
+        shown = self.table.shown_time
+        if limits.watermark is not None and value < limits.watermark:
+            return f"late: {self.column} is {shown(value)}, before the watermark {shown(limits.watermark)}"
+        assert self.ahead is not None
+        assert limits.most is not None
+        origin = "the greatest value" if self.is_number else "the clock of the machine"
+        return f"too far ahead: {self.column} is {shown(value)}, more than {self._length(self.ahead)} after {origin}"
 
     @property
     def _type(self) -> pa.DataType:
         return self.table.schema.arrow.field(self.field).type
 
-    def error(self, moment_us: int, watermark_us: int, ordinal: int) -> DataError:
+    def _length(self, units: int) -> str:
+        return str(units) if self.is_number else str(timedelta(microseconds=units))
+
+    def error(self, value: int, limits: Limits, ordinal: int) -> DataError:
+        """For a row with a value outside the limits."""
         kind = "stream" if isinstance(self.table, StreamSchema) else "table"
-        least = f"rows at most {timedelta(microseconds=self.delay_us)} older than the greatest {self.column} of the ticks before"
-        error = DataError(
-            f"{kind} {self.table.name}: a row is late: {self.reason(moment_us, watermark_us)}",
-            expected=least,
-            remedy="increase LATENESS, or leave out late rows; a source with on_error 'dead_letter' sends them to its dead letters",
-        )
+        reason = self._reason(value, limits)
+        if reason.startswith("late"):
+            older = "less" if self.is_number else "older"
+            expected = f"rows at most {self._length(self.delay)} {older} than the greatest {self.column} of the ticks before"
+            remedy = "increase LATENESS, or leave out late rows; a source with on_error 'dead_letter' sends them to its dead letters"
+        else:
+            expected = "rows that do not make all later rows late"
+            remedy = "increase AHEAD, or leave out the row; a source with on_error 'dead_letter' sends it to its dead letters"
+        error = DataError(f"{kind} {self.table.name}: a row is {reason}", expected=expected, remedy=remedy)
         return located(error, self.table.name, ordinal)
+
+    def greatest_of(self, change: PendingRows | Distributed, known: Notes) -> int | None:
+        """The greatest value of rows that are added. Raises DataError for a row outside the limits; deleted rows may be far ahead."""
+        limits = self.limits(known)
+        if isinstance(change, Distributed):
+            earliest, latest = change.extremes({self.table.name: self.column}).get(self.table.name, (None, None))
+            for value in (earliest, latest):
+                if value is not None and limits.outside(np.array([value * self.scale]))[0]:
+                    raise self.error(value * self.scale, limits, 0)
+            return None if latest is None else latest * self.scale
+        words = change.words[self.word]
+        values = words * self.scale
+        late = Limits(limits.watermark, None).outside(values)
+        if limits.most is not None:
+            late |= (values > limits.most) & change.added
+        if late.any():
+            first = min(np.flatnonzero(late), key=lambda row: change.ordinals[row])
+            raise self.error(int(values[first]), limits, int(change.ordinals[first]))
+        return self.greatest(change)
 
 
 def late_tables(tables: Iterable[TableSchema]) -> tuple[LateTable, ...]:
     """Those of the tables that have a lateness."""
-    return tuple(LateTable(table) for table in tables if table.lateness is not None)
+    return tuple(LateTable.of(table) for table in tables if table.lateness is not None)
 
 
 def watermarks_after(tables: Iterable[LateTable], known: Notes, changes: Mapping[str, PendingRows | Distributed]) -> Notes:
-    """The notes of a tick with these changes. Raises DataError for the first row that is late."""
+    """The notes of a tick with these changes. Raises DataError for the first row that is late, or too far ahead."""
     entries: dict[str, Any] = known.get(LATENESS, {})
     after = dict(entries)
     for late in tables:
         change = changes.get(late.table.name)
-        entry = late.entry(known, None if change is None else _latest(late, change, late.watermark(known)))
+        entry = late.entry(known, None if change is None else late.greatest_of(change, known))
         if entry is not None:
             after[late.key] = entry
     return {} if after == entries else {LATENESS: after}
@@ -122,7 +173,7 @@ def watermarks_after_definitions(tables: Iterable[LateTable], known: Notes, circ
     found = {}
     for late in tables:
         if late.watermark(known) is None and not isinstance(late.table, StreamSchema):
-            entry = late.entry(known, greatest_stored(late.table, late.field, circuit, runtime))
+            entry = late.entry(known, late.greatest_stored(circuit, runtime))
             if entry is not None:
                 found[late.key] = entry
     return {LATENESS: {**known.get(LATENESS, {}), **found}} if found else {}
@@ -133,25 +184,3 @@ def watermarks_of(tables: Iterable[LateTable], known: Notes, dropped: Iterable[s
     removed = {name.lower() for name in dropped}
     kept = {late.key: known[LATENESS][late.key] for late in tables if late.key not in removed and late.watermark(known) is not None}
     return {} if kept == known.get(LATENESS, {}) else {LATENESS: kept or None}
-
-
-def _latest(late: LateTable, change: PendingRows | Distributed, watermark: int | None) -> int | None:
-    """The greatest time of rows that are added. Raises DataError for a row before the watermark."""
-    if isinstance(change, Distributed):
-        earliest, latest = change.extremes({late.table.name: late.column}).get(late.table.name, (None, None))
-        if watermark is not None and earliest is not None and earliest < watermark:
-            raise late.error(earliest, watermark, 0)
-        return latest
-    moments = change.words[late.word]
-    if watermark is not None and (before := np.flatnonzero(moments < watermark)).size:
-        first = before[np.argmin(change.ordinals[before])]
-        raise late.error(int(moments[first]), watermark, int(change.ordinals[first]))
-    added = moments[change.added]
-    return int(added.max()) if len(added) else None
-
-
-def _shown(moment_us: int) -> str:
-    try:
-        return f"{(EPOCH + timedelta(microseconds=moment_us)).replace(tzinfo=None)}"
-    except OverflowError:
-        return f"{moment_us} µs"

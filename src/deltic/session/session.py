@@ -19,7 +19,7 @@ from deltic.connectors.recognise import is_spark
 from deltic.errors import CatalogError, CircuitError, FrameError, UnknownName
 from deltic.explain import Explanation, explain
 from deltic.frontends.datalog import Dialect
-from deltic.frontends.python import UDF, Circuit, Columns, Lateness, check_unchanged
+from deltic.frontends.python import UDF, Circuit, Columns, Delay, Lateness, check_unchanged
 from deltic.frontends.sql import parse_script
 from deltic.kernels import prepare
 from deltic.purity import shown
@@ -161,13 +161,14 @@ class Session:
                 draft.apply(statement)
             self._commits.install(draft.catalog, draft.dropped, replace=replace)
 
-    def stream(self, name: str, *, schema: Columns, lateness: Lateness | None = None) -> None:
+    def stream(self, name: str, *, schema: Columns, lateness: Lateness | None = None, ahead: Delay | None = None) -> None:
         """Creates a stream, as CREATE STREAM does: it holds the rows that a tick inserts, and is empty in the next tick.
 
-        schema: {"column": type}, and lateness: {"column": "1 hour"}, as in `Circuit.stream`. Raises CircuitError, CatalogError.
+        schema: {"column": type}; lateness: {"column": "1 hour"}, and ahead: "1 day", as in `Circuit.stream`.
+        Raises CircuitError, CatalogError.
         """
         circuit = Circuit()
-        circuit.stream(name, schema=schema, lateness=lateness)
+        circuit.stream(name, schema=schema, lateness=lateness, ahead=ahead)
         if name.lower() in self._catalog.tables:
             raise CatalogError(f"{name} is defined already", remedy="drop it first, or give it another name")
         self.install(circuit)

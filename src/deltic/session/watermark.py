@@ -22,10 +22,8 @@ from deltic.runtimes import Runtime
 from deltic.runtimes.distributed import Distributed
 from deltic.schema import TIMESTAMP, TableSchema
 from deltic.session.catalog import Catalog
+from deltic.session.time_column import TimeColumn
 from deltic.storage.program import CLOCK, WATERMARKS
-from deltic.trace.counters import Counters
-from deltic.trace.encoding import MARKER, Layout
-from deltic.trace.spine import Spine
 
 BEGINNING: Final = -62_135_596_800_000_000
 """The time until a row determines it: the first microsecond of the calendar."""
@@ -55,31 +53,13 @@ class Watermark:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
-    """A watermark of a table that exists. field: the position of its column."""
-
-    table: TableSchema
-    field: int
-    delay_us: int
-
-    @property
-    def column(self) -> str:
-        return self.table.schema[self.field].name
-
-    @property
-    def word(self) -> int:
-        start: int = Layout.of(self.table.schema).slices[self.field].start
-        return start
-
-
-@dataclass(frozen=True, slots=True)
 class Marks:
     """The watermarks that are the clock, by table in lower case; empty if another clock is used. None: the table does not exist yet.
 
     The notes of a commit record, by table, the column and its greatest value: an entry [column, microseconds].
     """
 
-    by_table: Mapping[str, Mark | None] = field(default_factory=lambda: MappingProxyType({}))
+    by_table: Mapping[str, TimeColumn | None] = field(default_factory=lambda: MappingProxyType({}))
 
     def __bool__(self) -> bool:
         return bool(self.by_table)
@@ -87,13 +67,13 @@ class Marks:
     @classmethod
     def of(cls, watermarks: Iterable[Watermark], catalog: Catalog) -> Marks:
         """Those of a session, and those of the catalog's tables. Raises ClockError for a column that cannot be a watermark."""
-        marks: dict[str, Mark | None] = {
-            key: Mark(catalog.tables[key], catalog.tables[key].schema.find(timed.column)[0], timed.delay_us)
+        marks: dict[str, TimeColumn | None] = {
+            key: TimeColumn(catalog.tables[key], catalog.tables[key].schema.find(timed.column)[0], timed.delay_us)
             for key, timed in catalog.timed.items()
         }
         for watermark in watermarks:
             table = catalog.tables.get(watermark.table.lower())
-            marks[watermark.table.lower()] = None if table is None else Mark(table, _column(watermark, table), watermark.delay_us)
+            marks[watermark.table.lower()] = None if table is None else TimeColumn(table, _column(watermark, table), watermark.delay_us)
         return cls(marks)
 
     def check_tables(self) -> None:
@@ -115,11 +95,7 @@ class Marks:
         recorded = self.recorded(known)
         entries = {}
         for key, mark in self.by_table.items():
-            if (
-                mark is not None
-                and key not in recorded
-                and (latest := greatest_stored(mark.table, mark.field, circuit, runtime)) is not None
-            ):
+            if mark is not None and key not in recorded and (latest := mark.greatest_stored(circuit, runtime)) is not None:
                 entries[key] = [mark.column, latest]
         return entries
 
@@ -129,7 +105,7 @@ class Marks:
         for key, (column, latest) in entries.items():
             recorded[key] = [column, max(latest, recorded.get(key, [column, latest])[1])]
         notes: dict[str, Any] = {} if recorded == known.get(WATERMARKS, {}) else {WATERMARKS: recorded or None}
-        values = [recorded[key][1] - mark.delay_us for key, mark in self.by_table.items() if mark is not None and key in recorded]
+        values = [recorded[key][1] - mark.delay for key, mark in self.by_table.items() if mark is not None and key in recorded]
         if values and len(values) == len(self.by_table) and max(min(values), BEGINNING) > known.get(CLOCK, BEGINNING - 1):
             notes[CLOCK] = max(min(values), BEGINNING)
         return notes
@@ -144,7 +120,7 @@ class Marks:
             change = None if mark is None else changes.get(mark.table.name)
             if mark is None or change is None:
                 continue
-            latest = distributed_latest.get(mark.table.name) if isinstance(change, Distributed) else _latest(change, mark.word)
+            latest = distributed_latest.get(mark.table.name) if isinstance(change, Distributed) else mark.greatest(change)
             if latest is not None:
                 entries[key] = [mark.column, latest]
         return entries
@@ -158,20 +134,3 @@ def _column(watermark: Watermark, table: TableSchema) -> int:
     if (type_ := table.schema[positions[0]].type) != TIMESTAMP:
         raise ClockError(f"the watermark {table.name}.{watermark.column} is of type {type_.sql}", expected="a column of type TIMESTAMP")
     return positions[0]
-
-
-def _latest(rows: PendingRows, word: int) -> int | None:
-    """The greatest value in rows that are added; NULL does not count."""
-    column = rows.words[word]
-    values = column[rows.added & (column != MARKER)]
-    return int(values.max()) if len(values) else None
-
-
-def greatest_stored(table: TableSchema, field: int, circuit: Dataflow, runtime: Runtime) -> int | None:
-    """The greatest value of a TIMESTAMP column in the table as it is stored; None if there is none. O(table)."""
-    arrangement = circuit.tables[table.name]
-    spec = circuit.arrangements[arrangement]
-    word = spec.shape.layout.slices[spec.order.index(field)].start
-    spines: list[Spine] = [spine for spine in runtime.snapshot(arrangement) if spine.rows]
-    columns = [spine.scan(Counters()).columns[word] for spine in spines]
-    return max((int(column.max()) for column in columns if len(column) and column.max() != MARKER), default=None)

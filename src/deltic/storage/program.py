@@ -266,8 +266,14 @@ def _mark(entry: Json) -> tuple[str, int]:
 def _late(entry: Json) -> tuple[str, int, int]:
     match entry:
         case [str(column), watermark, greatest]:
-            return column, _time(watermark, f"the watermark of {column}"), _time(greatest, f"the greatest {column}")
+            return column, _word(watermark, f"the watermark of {column}"), _word(greatest, f"the greatest {column}")
     raise Malformed("lateness: expected a column, its watermark and its greatest value")
+
+
+def _word(value: Json, what: str) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and -(1 << 63) <= value < 1 << 63:
+        return value
+    raise Malformed(f"{what}: expected an integer of 64 bits")
 
 
 def _time(value: Json, what: str) -> int:

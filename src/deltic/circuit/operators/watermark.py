@@ -14,6 +14,7 @@ import numpy as np
 from deltic.circuit.operator import BEGINNING, Context, Delta, as_batch
 from deltic.circuit.operators.arrange import check_sums
 from deltic.circuit.operators.linear import negated
+from deltic.schema import TableSchema
 from deltic.trace.batch import Batch
 from deltic.trace.between import between
 from deltic.trace.consolidate import consolidate
@@ -25,29 +26,36 @@ _NEVER: Final = int(np.iinfo(np.int64).max)
 
 @dataclass(frozen=True, slots=True)
 class WatermarkOperator:
-    """Its input has `width` words of a row and one of the window's end, in microseconds less `offset`; NULL if the window never closes.
+    """Its input has `width` words of a row and one of the window's end, less `offset`: microseconds, or a whole number, as the table's
+    column with LATENESS has. The window never closes if it is NULL, which a `nullable` end may be, or if the sum leaves 64 bits.
 
-    table: in lower case, that of the watermark. queue: the arrangement (end, words of the row) of the rows of open windows.
+    table: that of the watermark. queue: the arrangement (end, words of the row) of the rows of open windows.
     closed: whether the output is the rows of windows that the tick closes, a stream, or the change of the rows of open windows. A watermark
     that begins with the rows that a table has had closes windows in a tick that amends the one before: nobody gets these.
     """
 
-    table: str
+    table: TableSchema
     queue: str
     width: int
     offset: int
     closed: bool
+    nullable: bool = True
 
     @property
     def name(self) -> str:
         return "closed_windows" if self.closed else "open_windows"
 
     @property
+    def key(self) -> str:
+        """The name of the watermark."""
+        return self.table.name.lower()
+
+    @property
     def eager(self) -> bool:
         return True
 
     def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
-        before, now = context.tick.watermarks.get(self.table, (BEGINNING, BEGINNING))
+        before, now = context.tick.watermarks.get(self.key, (BEGINNING, BEGINNING))
         fresh = context.tick.fresh
         if fresh is not None and self.queue not in fresh:
             return self._nothing() if self.closed else self._rows(context.state[self.queue].scan(context.counters))
@@ -65,7 +73,9 @@ class WatermarkOperator:
     def _parted(self, delta: Batch, before: int, now: int) -> tuple[Rows, Rows]:
         """(rows of windows that are open after the tick, rows of windows that it closes), each after its end."""
         ends = delta.columns[self.width]
-        known = ends != MARKER
+        known = ends <= _NEVER - self.offset
+        if self.nullable:
+            known &= ends != MARKER
         ends = np.where(known, ends + self.offset, _NEVER)
         rows = Rows((ends, *delta.columns[: self.width]), delta.weights)
         return rows.take((ends > now).nonzero()[0]), rows.take(((ends > before) & (ends <= now)).nonzero()[0])

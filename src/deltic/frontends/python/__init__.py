@@ -3,10 +3,11 @@
 The oracle evaluates the plans (`Circuit.outputs`), and a session keeps them exact (`Session.install`).
 """
 
+from deltic.frontends.lateness import Delay
 from deltic.frontends.python.circuit import Circuit, Lateness, described
 from deltic.frontends.python.functions import check_unchanged
 from deltic.frontends.python.scalars import UDF
 from deltic.frontends.python.schemas import Columns
 from deltic.frontends.python.stream import IndexedStream, Stream, Trace
 
-__all__ = ["UDF", "Circuit", "Columns", "IndexedStream", "Lateness", "Stream", "Trace", "check_unchanged", "described"]
+__all__ = ["UDF", "Circuit", "Columns", "Delay", "IndexedStream", "Lateness", "Stream", "Trace", "check_unchanged", "described"]

@@ -15,11 +15,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from datetime import timedelta
 from typing import Any, Literal, overload
 
 from deltic.errors import CircuitError, UnknownName, did_you_mean
-from deltic.frontends.lateness import in_python
+from deltic.frontends.lateness import Delay, in_python
 from deltic.frontends.python.schemas import Columns, schema_of
 from deltic.frontends.python.stream import Stream, expected
 from deltic.frontends.statements import Defining
@@ -30,7 +29,7 @@ from deltic.plan.signs import as_view
 from deltic.purity import shown
 from deltic.schema import Field, Schema, StreamSchema, TableSchema
 
-Lateness = Mapping[str, timedelta | str]
+Lateness = Mapping[str, Delay]
 
 
 class Circuit:
@@ -56,10 +55,18 @@ class Circuit:
         copied._recursions = set(self._recursions)
         return copied
 
-    def input(self, name: str, *, schema: Columns | None = None, key: Iterable[str] = (), lateness: Lateness | None = None) -> Stream:
+    def input(
+        self,
+        name: str,
+        *,
+        schema: Columns | None = None,
+        key: Iterable[str] = (),
+        lateness: Lateness | None = None,
+        ahead: Delay | None = None,
+    ) -> Stream:
         """A table. key: the columns of its primary key, which become NOT NULL; without a key the table is a multiset.
 
-        lateness: as in `stream`.
+        lateness, ahead: as in `stream`.
 
         Without a schema it is a table of the program or session that the circuit is over.
         """
@@ -76,20 +83,21 @@ class Circuit:
             raise CircuitError(f"the key of input {name} has a column that is not in its schema", expected=expected)
         positions = tuple(dict.fromkeys(position for (position,) in matches))
         fields = [Field(f.name, f.type, f.nullable and i not in positions) for i, f in enumerate(columns)]
-        table = _with_lateness(TableSchema(name, Schema(tuple(fields)), positions), lateness)
+        table = _with_lateness(TableSchema(name, Schema(tuple(fields)), positions), lateness, ahead)
         self.inputs[name] = table
         return Stream(Table(table))
 
-    def stream(self, name: str, *, schema: Columns, lateness: Lateness | None = None) -> Stream:
+    def stream(self, name: str, *, schema: Columns, lateness: Lateness | None = None, ahead: Delay | None = None) -> Stream:
         """A stream: it holds the rows that a tick inserts, and is empty in the next tick; see docs/streams.md.
 
-        lateness: {a TIMESTAMP column: a timedelta or text such as "1 hour"}. Rows older than its greatest value so far, less this, are
-        rejected.
+        lateness: {a column of type TIMESTAMP or DATE: a timedelta or text such as "1 hour"}, or {one of a whole number: a number}. Rows
+        older than its greatest value so far, less this, are rejected. ahead: so are rows that are more than this after the clock of the
+        machine, or, of a whole number, after the greatest value of the ticks before.
         """
         self._check_free(name)
         columns = schema_of(schema)
         _check_columns(name, columns)
-        self.inputs[name] = _with_lateness(StreamSchema(name, columns), lateness)
+        self.inputs[name] = _with_lateness(StreamSchema(name, columns), lateness, ahead)
         return Stream(Table(self.inputs[name]))
 
     def view(self, name: str, *, schema: Columns | None = None) -> Stream:
@@ -249,11 +257,13 @@ def described(schema: Schema) -> str:
     return ", ".join(f"{f.name} {f.type}{'' if f.nullable else ' NOT NULL'}" for f in schema)
 
 
-def _with_lateness(table: TableSchema, lateness: Lateness | None) -> TableSchema:
+def _with_lateness(table: TableSchema, lateness: Lateness | None, ahead: Delay | None) -> TableSchema:
     """Raises CircuitError."""
     if lateness is None:
+        if ahead is not None:
+            raise CircuitError(f"input {table.name} has ahead={ahead!r}, but no lateness", remedy='lateness={"column": "1 hour"}')
         return table
     if not isinstance(lateness, Mapping) or len(lateness) != 1 or not all(isinstance(column, str) for column in lateness):
         raise CircuitError(f"the lateness of input {table.name} is {shown(lateness)}", expected='{"column": "1 hour"}, of one column')
     ((column, delay),) = lateness.items()
-    return in_python(table, column, delay)
+    return in_python(table, column, delay, ahead)

@@ -53,8 +53,9 @@ class OverTime(ABC):
     def when_closed(self, window: str) -> Self:
         """A stream of the rows of each window, as a whole, in the tick that closes it.
 
-        window: an SQL expression: a column with a lateness, its date, date_trunc() or time_bucket(). A window closes when the watermark
-        reaches its end. Cost: the rows of the tick and of the windows that close; the rows of open windows are kept.
+        window: an SQL expression: a column with a lateness, its date, trunc(), date_trunc() or time_bucket(), or a whole number div a
+        constant. A window closes when the watermark reaches its end. Cost: the rows of the tick and of the windows that close; the rows of
+        open windows are kept.
         """
         return self._over(windowed(self.plan, window, "closed"))
 

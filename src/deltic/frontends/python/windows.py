@@ -5,6 +5,7 @@ from __future__ import annotations
 from deltic.errors import CircuitError
 from deltic.frontends.python.query import selected, text_of
 from deltic.plan.nodes import Phase, Plan, Project
+from deltic.plan.window_ends import WINDOWS
 from deltic.plan.windows import by_windows
 
 
@@ -17,7 +18,7 @@ def windowed(plan: Plan, window: str, phase: Phase) -> Plan:
     if after is None:
         raise CircuitError(
             f"{window} is not a window of a column with a lateness",
-            expected="such a column, its date, date_trunc() or time_bucket()",
+            expected=WINDOWS,
             remedy='declare it: circuit.stream(…, lateness={"column": "1 hour"})',
         )
     return after

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Final, assert_never
 
 from deltic.errors import QueryError, Span, TypeMismatch, UnknownName, Unsupported, did_you_mean
+from deltic.expr.nodes import Literal
 from deltic.frontends import lateness
 from deltic.frontends.sql import interval_literals, tree
 from deltic.frontends.sql.bind_query import bind_tree, renamed
@@ -33,8 +34,9 @@ from deltic.frontends.statements import (
 )
 from deltic.plan.nodes import ITERATION_LIMIT, Plan, Reference
 from deltic.plan.signs import as_view
+from deltic.plan.window_ends import WINDOWS
 from deltic.plan.windows import at_window_close, obstacle
-from deltic.schema import NULL, Field, Schema, StreamSchema, TableSchema
+from deltic.schema import BIGINT, NULL, Field, Schema, StreamSchema, TableSchema
 
 _ALONE: Final = "CREATE MATERIALIZED VIEW name AS SELECT …, then session.view(name)"
 
@@ -89,9 +91,19 @@ def _with_lateness(table: TableSchema, definition: tree.TableDefinition) -> Tabl
     late = [(i, column, column.lateness) for i, column in enumerate(columns) if column.lateness is not None]
     if len(late) > 1:
         raise Unsupported("LATENESS of two columns", span=late[1][1].span, expected="at most one column, by which rows are late")
-    for i, column, interval in late:
-        table = lateness.in_sql(table, i, interval_literals.bound(interval), column.span)
+    for i, column, clause in late:
+        ahead = None if clause.ahead is None else _delay(clause.ahead)
+        table = lateness.in_sql(table, i, _delay(clause.delay), ahead, column.span)
     return table
+
+
+def _delay(node: tree.IntervalText | tree.NumberText) -> Literal:
+    """An INTERVAL, or a BIGINT."""
+    if isinstance(node, tree.IntervalText):
+        return interval_literals.bound(node)
+    if not node.text.isdecimal():
+        raise TypeMismatch(f"invalid LATENESS {node.text}", span=node.span, expected="a whole number, or INTERVAL 1 HOUR")
+    return Literal(int(node.text), BIGINT, node.span)
 
 
 def _columns(table: tree.TableDefinition) -> tuple[list[Field], tuple[int, ...]]:
@@ -162,8 +174,8 @@ def _at_window_close(plan: Plan, span: Span) -> Plan:
         raise Unsupported(
             "EMIT ON WINDOW CLOSE of a query without windows",
             span=span,
-            expected="GROUP BY or SELECT DISTINCT of a column with LATENESS, its date, date_trunc() or time_bucket()",
-            remedy="declare LATENESS INTERVAL … for the column in CREATE TABLE or CREATE STREAM",
+            expected=f"GROUP BY or SELECT DISTINCT of {WINDOWS}",
+            remedy="declare LATENESS for the column in CREATE TABLE or CREATE STREAM",
         )
     return closed
 

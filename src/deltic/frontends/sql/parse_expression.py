@@ -373,7 +373,7 @@ class ExpressionParser(OrderParser, ABC):
                 self.position = begin
                 return None
             amount = self.expression(UNARY)
-            if self.token.kind != WORD or self.word in NO_OPERANDS or (self.word == "TO"):
+            if self.token.kind != WORD or self.word in NO_OPERANDS or self.word in ("TO", "AHEAD"):
                 if parts or not isinstance(amount, tree.StringText):
                     self.position = begin
                     return None

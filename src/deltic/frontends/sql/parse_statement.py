@@ -12,7 +12,7 @@ from typing import Final
 from deltic.errors import Span, SyntaxFailure, Unsupported
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.clauses import ClauseParser
-from deltic.frontends.sql.lexer import SIGN, WORD, Token, tokenize
+from deltic.frontends.sql.lexer import NUMBER, SIGN, WORD, Token, tokenize
 from deltic.frontends.sql.nesting import shallow
 from deltic.frontends.sql.options import WATERMARK, timed_of
 from deltic.frontends.sql.parse_function import FunctionParser
@@ -26,7 +26,8 @@ UNDERSTOOD: Final = (
     "DECLARE RECURSIVE VIEW, DROP TABLE, STREAM, VIEW, SINK or FUNCTION, SELECT"
 )
 TABLE_FORM: Final = (
-    "CREATE TABLE [IF NOT EXISTS] name (column type [NOT NULL] [PRIMARY KEY] [LATENESS interval] [COMMENT '…'], …) [COMMENT '…' | USING …]"
+    "CREATE TABLE [IF NOT EXISTS] name "
+    "(column type [NOT NULL] [PRIMARY KEY] [LATENESS delay [AHEAD delay]] [COMMENT '…'], …) [COMMENT '…' | USING …]"
 )
 VIEW_FORM: Final = (
     "CREATE [OR REPLACE] [MATERIALIZED | TEMPORARY] VIEW [IF NOT EXISTS] name [(column, …)] [COMMENT '…'] AS SELECT … "
@@ -210,10 +211,17 @@ class _Parser(FunctionParser, ClauseParser):
                 raise self.failure(COLUMN_FORM)
         return tree.ColumnDefinition(name, type, required, key, self.since(start), lateness)
 
-    def _lateness(self) -> tree.IntervalText:
+    def _lateness(self) -> tree.LatenessDefinition:
+        delay = self._delay("LATENESS")
+        return tree.LatenessDefinition(delay, self._delay("AHEAD") if self.passes("AHEAD") else None)
+
+    def _delay(self, word: str) -> tree.IntervalText | tree.NumberText:
+        if self.token.kind == NUMBER:
+            token = self.take()
+            return tree.NumberText(token.text, self.of(token))
         interval = self._interval() if self.word == "INTERVAL" else None
         if interval is None:
-            raise self.failure("LATENESS INTERVAL 1 HOUR, for example")
+            raise self.failure(f"{word} INTERVAL 1 HOUR, for example, or {word} 100 of a whole number")
         return interval
 
     def _create_view(self, replaces: bool, materialized: bool) -> tree.NamedQuery:

@@ -175,12 +175,13 @@ def split(batch: pa.RecordBatch, tagged: bool) -> Iterator[tuple[int, pa.Table]]
 
 
 def _extremes(frame: pa.Table, part: TaggedTable, column: str) -> tuple[int, int | None] | None:
-    """The column's least value, and its greatest in rows that are added; None also for an invalid frame, which the tick reports."""
+    """The column's least word, and its greatest in rows that are added; None also for an invalid frame, which the tick reports."""
     try:
         changes = inserted(frame, part.table) if part.inserts else change_frame(frame, part.table, part.sequence)
     except DelticError:
         return None
-    values = changes.rows.column(part.table.schema.find(column)[0]).cast(pa.int64())
+    values = changes.rows.column(part.table.schema.find(column)[0])
+    values = (values.cast(pa.int32()) if pa.types.is_date32(values.type) else values).cast(pa.int64())
     earliest = pc.min(values).as_py()
     latest = pc.max(values.filter(pa.array(added(changes.ops, changes.weights)))).as_py()
     return None if earliest is None else (earliest, latest)

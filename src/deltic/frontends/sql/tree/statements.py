@@ -5,20 +5,28 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from deltic.errors import Span
-from deltic.frontends.sql.tree.expressions import Expression, IntervalText, Name, TypeName
+from deltic.frontends.sql.tree.expressions import Expression, IntervalText, Name, NumberText, TypeName
 from deltic.frontends.sql.tree.queries import Query
 
 
 @dataclass(frozen=True, slots=True)
+class LatenessDefinition:
+    """LATENESS delay [AHEAD ahead], each an interval or a number."""
+
+    delay: IntervalText | NumberText
+    ahead: IntervalText | NumberText | None
+
+
+@dataclass(frozen=True, slots=True)
 class ColumnDefinition:
-    """name type [NOT NULL] [PRIMARY KEY] [LATENESS interval]."""
+    """name type [NOT NULL] [PRIMARY KEY] [lateness]."""
 
     name: Name
     type: TypeName
     required: bool
     key: bool
     span: Span
-    lateness: IntervalText | None = None
+    lateness: LatenessDefinition | None = None
 
 
 @dataclass(frozen=True, slots=True)
