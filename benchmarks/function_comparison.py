@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import random
 import struct
@@ -64,6 +65,7 @@ class Term:
     expr: Expr
 
 
+@functools.cache
 def bound(function: str, sql: str) -> Term:
     """The term of this SQL; an INTERVAL as text, since Python's Arrow does not have all of them. Raises QueryError if Deltic refuses it."""
     plan = bind_query(f"SELECT {sql} AS c FROM samples", "term", Samples())

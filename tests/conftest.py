@@ -25,6 +25,8 @@ from seeds import KEY, ROTATION
 MEMORY: Final = "/dev/shm"
 MEMORY_BYTES: Final = 4 << 30
 """What the tests' temporary folders need at most, several times over."""
+QUICK: Final = {"spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:-UsePerfData -XX:TieredStopAtLevel=1"}
+"""Java's second compiler takes a quarter of the CPU that the fast suite's Spark takes, and is repaid in longer runs only."""
 READ_BY_DATA_SOURCE: Final = ("tests/docs/test_docs", "tests/runtimes/test_old_states", "tests/spark/test_datasource")
 settings.register_profile("few", max_examples=25, derandomize=True, deadline=None)
 settings.register_profile("many", max_examples=500, deadline=None)
@@ -113,11 +115,11 @@ def goldens(request: pytest.FixtureRequest) -> Goldens:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
+def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     """A Spark session that Deltic made, on two cores; one for all the tests that need one from the first of them on."""
     pytest.importorskip("pyspark")
     from deltic.runtimes.spark.session import local_session  # noqa: PLC0415  needs the extra
 
-    session = local_session(2, name="deltic tests")
+    session = local_session(2, name="deltic tests", settings={} if request.config.option.markexpr == "slow" else QUICK)
     yield session
     session.stop()

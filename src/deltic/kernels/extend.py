@@ -62,10 +62,8 @@ def advance(column: int, start: int, end: int, word: int) -> tuple[int, int]:
     while low < high:
         middle = (low + high) >> 1
         touched += 1
-        if load(column, middle) < word:
-            low = middle + 1
-        else:
-            high = middle
+        less = load(column, middle) < word
+        low, high = choose(less, middle + 1, low), choose(less, high, middle)
     return low, touched
 
 

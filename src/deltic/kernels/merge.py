@@ -88,10 +88,8 @@ def gallop_run(directory: Words, start: int, end: int, run: int, bound: int, row
     above = min(below + step, end)
     while below + 1 < above:
         middle = (below + above) >> 1
-        if compare_rows(directory, run, middle, directory, bound, row, columns) < 0:
-            below = middle
-        else:
-            above = middle
+        less = compare_rows(directory, run, middle, directory, bound, row, columns) < 0
+        below, above = choose(less, middle, below), choose(less, above, middle)
     return above
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from deltic.kernels.compiler import kernel, part
 from deltic.kernels.index import BASE, BUCKETS, INDEX_HEADER, NULLS, SHIFT, one_word_each
-from deltic.kernels.memory import WORD_MIN, Words, load, prefetch, store
+from deltic.kernels.memory import WORD_MIN, Words, choose, load, prefetch, store
 from deltic.kernels.merge import BATCH_INDEX, BATCH_ROWS, DIRECTORY_HEADER
 
 BLOCK = 128
@@ -49,10 +49,8 @@ def not_below(column: int, low: int, high: int, guess: int, word: int) -> tuple[
     while below + 1 < above:
         middle = (below + above) >> 1
         touched += 1
-        if load(column, middle) < word:
-            below = middle
-        else:
-            above = middle
+        less = load(column, middle) < word
+        below, above = choose(less, middle, below), choose(less, above, middle)
     return above, touched
 
 
@@ -82,10 +80,8 @@ def equal_range(column: int, low: int, high: int, word: int) -> tuple[int, int, 
     while end < last:
         middle = (end + last) >> 1
         touched += 1
-        if load(column, middle) == word:
-            end = middle + 1
-        else:
-            last = middle
+        equal = load(column, middle) == word
+        end, last = choose(equal, middle + 1, end), choose(equal, last, middle)
     return start, end, touched + 3
 
 
@@ -137,8 +133,8 @@ def narrow(column: int, key: int, first: int, listed: int, hits: Words, low: Wor
         if rows <= 4:
             final = end - 1
             a = load(column, start)
-            b = load(column, min(start + 1, final))
-            c = load(column, min(start + 2, final))
+            b = load(column, choose(rows > 1, start + 1, final))
+            c = load(column, choose(rows > 2, start + 2, final))
             d = load(column, final)
             two, three, four = np.int64(rows > 1), np.int64(rows > 2), np.int64(rows > 3)
             equal = np.int64(a == word) + (np.int64(b == word) & two) + (np.int64(c == word) & three) + (np.int64(d == word) & four)
