@@ -74,6 +74,7 @@ def pytest_sessionfinish() -> None:
     gc.unfreeze()  # extensions complain about what is left at exit
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """With several workers, tests that need Spark are one group, which shares a session. --part leaves out the other parts.
 

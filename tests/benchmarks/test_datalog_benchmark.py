@@ -73,6 +73,7 @@ def test_the_engine_and_duckdb_are_right_after_every_tick(case: str, tmp_path: P
             duckdb_datalog.engine(**arguments)
 
 
+@pytest.mark.slow
 def test_a_peer_that_differs_where_nothing_is_computed_from_scratch_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     params = datalog.write(tmp_path, "dataflow", facts("dataflow"), 4, 3)
     assert params["rows"] > 100
