@@ -1,10 +1,11 @@
-"""Linear recursions in one kernel: output and state equal those of the operators of their scope, to the row and the iteration."""
+"""Recursions in one kernel: output and state equal those of the operators of their scope, to the row and the iteration."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,8 +13,8 @@ from test_recursion import random_ticks
 
 from deltic.circuit.operator import Delta
 from deltic.circuit.operators import loop as loop_module
-from deltic.circuit.operators.child import Child
 from deltic.circuit.operators.loop import Loop
+from deltic.circuit.operators.recursion import RecursiveScope
 from deltic.circuit.scopes import Nest
 from deltic.errors import Divergence, WeightOverflow
 from deltic.plan.evaluate import evaluate
@@ -25,44 +26,32 @@ from deltic.trace.guard import Guard
 from deltic.trace.spine import Spine
 from engines import Engine, embedded
 from recursive_plans import TABLES, plans
+from scope_kernels import kept, operator_by_operator, scopes
 
 PLANS = plans()
+PLANS = {**PLANS, "few_doublings": replace(PLANS["non_linear_closure"], limit=1)}
 LOOPS = ("closure", "left_closure", "reachable", "both_ends", "connected", "few_steps")
-
-
-@contextmanager
-def operator_by_operator(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    with monkeypatch.context() as patch:
-        patch.setattr(Loop, "applies", lambda self, nest: False)
-        yield
-
-
-def kept(engine: Engine) -> dict[str, list[list[int]]]:
-    """All state, row by row."""
-    state = {}
-    for name in engine.circuit.arrangements:
-        (spine,) = engine.runtime.snapshot(name)
-        whole = spine.scan(Counters())
-        state[name] = [column.tolist() for column in (*whole.columns, *whole.weights)]
-    return state
-
-
-def loops(engine: Engine) -> int:
-    return sum(isinstance(n.operator, Child) and n.operator.loop is not None for n in engine.circuit.nodes)
+RECURSIONS = ("non_linear_closure", "same_generation", "even_and_odd", "semi_and_anti", "few_doublings")
 
 
 @pytest.mark.parametrize("name", LOOPS)
 def test_loops_are_found(name: str) -> None:
-    assert loops(embedded(TABLES, {"v": PLANS[name]})) == 1
+    assert scopes(embedded(TABLES, {"v": PLANS[name]}), Loop) == 1
 
 
-@pytest.mark.parametrize("name", ["non_linear_closure", "even_and_odd", "shortest", "semi_and_anti", "nested_closure", "derivations"])
-def test_other_scopes_are_not_loops(name: str) -> None:
-    assert loops(embedded(TABLES, {"v": PLANS[name]})) == 0
+@pytest.mark.parametrize("name", RECURSIONS)
+def test_recursions_that_are_not_linear_are_found(name: str) -> None:
+    assert scopes(embedded(TABLES, {"v": PLANS[name]}), RecursiveScope) == 1
 
 
-@pytest.mark.parametrize("name", LOOPS)
-def test_a_loop_keeps_the_state_of_its_operators(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["shortest", "nested_closure", "derivations", "count_inside", "first_rows"])
+def test_other_scopes_run_operator_by_operator(name: str) -> None:
+    engine = embedded(TABLES, {"v": PLANS[name]})
+    assert scopes(engine, Loop) == scopes(engine, RecursiveScope) == 0
+
+
+@pytest.mark.parametrize("name", [*LOOPS, *RECURSIONS])
+def test_a_kernel_keeps_the_state_of_the_operators(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in range(6):
         rng = random.Random(seed)
         loop, plain, mixed = (embedded(TABLES, {"v": PLANS[name]}) for _ in range(3))
@@ -93,9 +82,10 @@ def _tick(engine: Engine, tick: dict[str, list[tuple[tuple[int, int], int]]]) ->
     return ""
 
 
-def test_a_loop_of_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["closure", "non_linear_closure"])
+def test_a_kernel_with_many_rows(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(5)
-    loop, plain = (embedded(TABLES, {"v": PLANS["closure"]}) for _ in range(2))
+    loop, plain = (embedded(TABLES, {"v": PLANS[name]}) for _ in range(2))
     ends = np.unique(np.sort(rng.integers(0, 300, (450, 2)), axis=1), axis=0)
     edges = [(int(a), int(b)) for a, b in ends]
     for tick in (
@@ -110,18 +100,21 @@ def test_a_loop_of_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
         assert kept(loop) == kept(plain)
 
 
+@pytest.mark.parametrize(("name", "kind"), [("closure", Loop), ("non_linear_closure", RecursiveScope)])
 @pytest.mark.parametrize(("at_once", "runs"), [(1 << 26, 2), (0, 1)])
-def test_mapped_state_is_verified_before_it_is_read(at_once: int, runs: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    done: list[Loop] = []
-    run = Loop.run
+def test_mapped_state_is_verified_before_it_is_read(
+    name: str, kind: type[Loop | RecursiveScope], at_once: int, runs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[Loop | RecursiveScope] = []
+    run = kind.run
 
-    def noted(self: Loop, inputs: Sequence[Delta], limit: int, nest: Nest) -> Delta:
+    def noted(self: Any, inputs: Sequence[Delta], limit: int, nest: Nest) -> Delta:
         done.append(self)
         return run(self, inputs, limit, nest)
 
-    monkeypatch.setattr(Loop, "run", noted)
+    monkeypatch.setattr(kind, "run", noted)
     monkeypatch.setattr(loop_module, "VERIFIED_AT_ONCE", at_once)
-    engine = embedded(TABLES, {"v": PLANS["closure"]})
+    engine = embedded(TABLES, {"v": PLANS[name]})
     done.clear()
     engine.tick({"edges": [((i, i + 1), 1) for i in range(20)]})
     assert isinstance(engine.runtime, Embedded)

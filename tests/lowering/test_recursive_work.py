@@ -1,4 +1,4 @@
-"""Work of recursions that run operator by operator: a change touches rows in proportion to its effect, not to the state."""
+"""Work of recursions that are not linear: a change touches rows in proportion to its effect, not to the state."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import deltic
-from deltic.kernels import extend, fixpoint
+from deltic.kernels import extend, fixpoint, recursion
 from deltic.trace import interrupts
 
 ATTEMPTS = 5
@@ -23,6 +23,7 @@ CREATE TABLE t (a BIGINT NOT NULL, b BIGINT NOT NULL);
 CREATE MATERIALIZED VIEW v AS WITH RECURSIVE p(a, b) AS (SELECT a, b FROM t UNION SELECT p.a, t.b FROM p JOIN t ON p.b = t.a)
   SELECT a, b FROM p
 """
+DOUBLED = PATHS.replace("JOIN t ON", "JOIN p t ON")
 TRIANGLES = """
 CREATE TABLE t (a BIGINT, b BIGINT);
 CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n FROM t x, t y, t z WHERE x.b = y.a AND y.b = z.a AND z.b = x.a
@@ -34,9 +35,10 @@ CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n FROM t x, t y, t z WHERE x.b 
     ("script", "module", "edges"),
     [
         (PATHS, fixpoint, [(i, i + 1) for i in range(450)]),
+        (DOUBLED, recursion, [(i, i + 1) for i in range(100)]),
         (TRIANGLES, extend, [(a, b) for a in range(150) for b in range(a % 2, 150, 2)]),
     ],
-    ids=["recursion", "multiway"],
+    ids=["linear", "recursion", "multiway"],
 )
 def test_ctrl_c_in_a_kernel(script: str, module: ModuleType, edges: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch) -> None:
     name = module.__name__.rpartition(".")[2]

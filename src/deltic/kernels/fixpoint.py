@@ -304,7 +304,7 @@ def fixpoint(
     while report[OVERFLOWED] == 0 and iteration < len(waiting.heads):
         visited, fresh = renewed(visited, report[ROWS]), renewed(fresh, report[ROWS])
         visits, unknown = take_due(waiting, seen.records, iteration, visited, fresh, report)
-        history = read_histories(past, past_batches, width, seen.records, fresh, unknown, history, hits, report)
+        history = read_histories(past, past_batches, width, 0, 0, 1, seen.records, fresh, unknown, history, hits, report)
         start = report[CHANGES]
         waiting, derivations, changes, changed = settle(
             seen, waiting, visited, visits, history, width, iteration, derivations, changes, changed, report

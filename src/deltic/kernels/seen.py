@@ -285,9 +285,23 @@ def take_due(waiting: Waiting, records: Words, iteration: int, visited: Words, f
 
 @part
 def read_histories(
-    past: Words, batches: int, width: int, records: Words, fresh: Words, count: int, history: Words, hits: KeyHits, report: Words
+    past: Words,
+    batches: int,
+    width: int,
+    lead: int,
+    relation: int,
+    relations: int,
+    records: Words,
+    fresh: Words,
+    count: int,
+    history: Words,
+    hits: KeyHits,
+    report: Words,
 ) -> Words:
-    """Looks the rows fresh[:count] up in the directory of past derivations; returns the histories with theirs."""
+    """Looks the rows fresh[:count] of a relation up in the directory of its past derivations; returns the histories with theirs.
+
+    lead: how many words of a record precede the row. Iteration i of the relation is i * relations + relation in the histories.
+    """
     stride = DIRECTORY_HEADER + width + 2
     keys = np.empty((width, min(count, BLOCK)), np.int64)
     table = np.empty(width, np.int64)
@@ -301,7 +315,7 @@ def read_histories(
         for i in range(block):
             records[fresh[first + i], HISTORY] = NOTHING
             for c in range(width):
-                keys[c, i] = records[fresh[first + i], STATE + c]
+                keys[c, i] = records[fresh[first + i], STATE + lead + c]
         for b in range(batches):
             matches, inspected = seek_block(past, b * stride, table, width, 0, block, hits.keys, low, high)
             iterations = past[b * stride + DIRECTORY_HEADER + width]
@@ -312,7 +326,7 @@ def read_histories(
             for h in range(matches):
                 r = fresh[first + hits.keys[h]]
                 for k in range(low[h], high[h]):
-                    iteration = load(iterations, k)
+                    iteration = load(iterations, k) * relations + relation
                     latest = max(latest, iteration)
                     history[used, PAST_ITERATION], history[used, PAST_WEIGHT] = iteration, load(weights, k)
                     history[used, PAST_NEXT] = records[r, HISTORY]

@@ -20,6 +20,7 @@ from deltic.circuit.operators.arrange import check_sums
 from deltic.circuit.operators.feedback import Feedback, Import
 from deltic.circuit.operators.inspect import InspectOperator
 from deltic.circuit.operators.loop import Loop, find_loop
+from deltic.circuit.operators.recursion import RecursiveScope, find_recursion
 from deltic.circuit.overflow import overflow_within
 from deltic.circuit.scopes import Nest, divergence
 from deltic.errors import Divergence, WeightOverflow
@@ -45,13 +46,14 @@ class Child:
     computing: tuple[Node, ...] = field(init=False, repr=False)
     """The nodes other than inspect, which define the scope."""
     feedback: tuple[Node, ...] = field(init=False, compare=False, repr=False)
-    loop: Loop | None = field(init=False, compare=False, repr=False)
+    loop: Loop | RecursiveScope | None = field(init=False, compare=False, repr=False)
+    """The scope as a kernel runs it; None if only operators can."""
     nothing: tuple[Rows, ...] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "computing", tuple(n for n in self.nodes if not isinstance(n.operator, InspectOperator)))
         object.__setattr__(self, "feedback", tuple(n for n in self.nodes if isinstance(n.operator, Feedback)))
-        object.__setattr__(self, "loop", find_loop(self.nodes, self.export))
+        object.__setattr__(self, "loop", find_loop(self.nodes, self.export) or find_recursion(self.nodes, self.export))
         object.__setattr__(self, "nothing", tuple(Rows.empty(n.shape.layout.width, n.shape.weights) for n in self.nodes))
 
     @property

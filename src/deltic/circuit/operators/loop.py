@@ -5,7 +5,7 @@ The kernel keeps the same state as the operators would, to the row and the itera
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from deltic.circuit.nodes import Node, NodeKind
@@ -58,23 +58,16 @@ class Loop:
     steps: tuple[Step, ...]
 
     def applies(self, nest: Nest) -> bool:
-        """Whether the kernel may run: not if much state must first be verified, or if the clock has hooks.
+        """Whether the kernel may run; see `kernel_may_run`."""
+        return kernel_may_run(self._arrangements(), nest)
 
-        Nor after resharding while batches still contain rows of other shards, which the kernel cannot distinguish.
-        """
-        state = self._state(nest)
-        if nest.clock.hooks or any(spine.share is not None for spine in state):
-            return False
-        return sum(spine.unverified for spine in state) <= VERIFIED_AT_ONCE
-
-    def _state(self, nest: Nest) -> list[Spine]:
-        """The arrangements that the kernel reads, as of the last commit."""
-        names = [_owned(self.derived), *(name for step in self.steps for name in (_owned(step.recursive), _arrangement(step.other)))]
-        return [] if nest.backfill else [nest.state[name] for name in names]
+    def _arrangements(self) -> list[str]:
+        """The arrangements that the kernel reads."""
+        return [_owned(self.derived), *(name for step in self.steps for name in (_owned(step.recursive), _arrangement(step.other)))]
 
     def run(self, inputs: Sequence[Delta], limit: int, nest: Nest) -> Delta:
         """The sum of the changes of all iterations."""
-        for spine in self._state(nest):
+        for spine in _state(self._arrangements(), nest):
             spine.expect(())
         width = self.distinct.shape.layout.width
         base = Rows.concat([Rows.empty(width, 1), *(inputs[_position(node)] for node in self.base)])
@@ -108,6 +101,22 @@ class Loop:
             columns = result.changes.columns
             arranged = Rows([columns[word] for word in (*step.arranged, len(columns) - 1)], result.changes.weights)
             nest.traces[_owned(step.recursive)].append_timed(consolidate(arranged))
+
+
+def kernel_may_run(arrangements: Iterable[str], nest: Nest) -> bool:
+    """Whether a kernel may run a scope that reads these arrangements: not if much state must first be verified, or if the clock has hooks.
+
+    Nor after resharding while batches still contain rows of other shards, which the kernel cannot distinguish.
+    """
+    state = _state(arrangements, nest)
+    if nest.clock.hooks or any(spine.share is not None for spine in state):
+        return False
+    return sum(spine.unverified for spine in state) <= VERIFIED_AT_ONCE
+
+
+def _state(arrangements: Iterable[str], nest: Nest) -> list[Spine]:
+    """The arrangements as of the last commit."""
+    return [] if nest.backfill else [nest.state[name] for name in arrangements]
 
 
 def find_loop(nodes: Sequence[Node], export: int) -> Loop | None:
