@@ -12,6 +12,7 @@ from benchmarks.collection_terms import COLLECTIONS
 from benchmarks.interval_terms import INTERVALS
 from benchmarks.json_terms import JSON_VALUES
 from benchmarks.text_terms import TEXT_VALUES
+from benchmarks.variant_terms import VARIANTS
 
 
 def each(template: str, arguments: str) -> list[str]:
@@ -440,6 +441,7 @@ TOPICS: Final = (
     JSON_VALUES,
     TEXT_VALUES,
     BYTES,
+    VARIANTS,
 )
 TERMS: Final[Mapping[str, list[str]]] = {
     name: [term for topic in TOPICS for term in topic.get(name, ())] for name in dict.fromkeys(name for topic in TOPICS for name in topic)

@@ -32,6 +32,7 @@ from benchmarks.function_comparison import APPROXIMATE, LAST_PLACE, Ask, Samples
 from benchmarks.function_samples import sample_rows, table_of
 from benchmarks.function_terms import TERMS
 from benchmarks.harness import progress
+from deltic.connectors.recognise import of_spark
 from deltic.errors import DelticError
 from deltic.expr import known_functions
 from deltic.frontends.sql import bind_query
@@ -197,7 +198,7 @@ def report(spark: Any, names: Sequence[str], quick: bool) -> list[Finding]:
     spark.createDataFrame(table).coalesce(1).cache().createOrReplaceTempView("samples")
 
     def ask(query: str) -> pa.Table:
-        return in_months(spark.sql(query)).toArrow()
+        return of_spark(in_months(spark.sql(query)), "the answer")
 
     findings = []
     for name, kind, queries in registry(spark):

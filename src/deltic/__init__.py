@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from deltic.runtimes.read_only import ReadOnlyState, open
     from deltic.runtimes.stored_view import StoredView
     from deltic.session import Datalog, Program, Session, Transaction, View, Watermark
+    from deltic.variants import Variant
 
 __version__ = "0.1.0"
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "StoredView",
     "Stream",
     "Transaction",
+    "Variant",
     "View",
     "Watermark",
     "__version__",
@@ -51,6 +53,7 @@ _LOADED_LATE: Final = {
     **dict.fromkeys(("ReadOnlyState", "open"), "deltic.runtimes.read_only"),
     "Pipeline": "deltic.pipeline",
     "StoredView": "deltic.runtimes.stored_view",
+    "Variant": "deltic.variants",
 }
 
 

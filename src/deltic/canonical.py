@@ -73,8 +73,8 @@ def normalized(array: pa.Array, type: Type) -> pa.Array:
 def _value_bytes(array: pa.Array, type: Type, *, signed: bool) -> pa.BinaryArray:
     """Of values without a tag; NULL where one is NULL."""
     match type.kind.stored:
-        case "bytes" if type.name == "STRUCT":
-            parts = [_tagged(part, f.type, signed) for part, f in zip(array.flatten(), type.parts, strict=True)]
+        case "bytes" if type.held.name == "STRUCT":
+            parts = [_tagged(part, f.type, signed) for part, f in zip(array.flatten(), type.held.parts, strict=True)]
             joined = pc.binary_join_element_wise(*parts, b"") if parts else pa.repeat(pa.scalar(b"", _BINARY), len(array))
         case "bytes" if type.is_nested:
             joined = _list_bytes(array, type, signed)
@@ -195,7 +195,7 @@ class _Reader:
     def values(self, type: Type, at: Positions) -> tuple[pa.Array, Positions]:
         """The values that begin at these positions, and where they end."""
         match type.kind.stored:
-            case "bytes" if type.name == "STRUCT":
+            case "bytes" if type.held.name == "STRUCT":
                 return self._structs(type, at)
             case "bytes" if type.is_nested:
                 return self._lists(type, at)
@@ -223,7 +223,7 @@ class _Reader:
 
     def _structs(self, type: Type, at: Positions) -> tuple[pa.Array, Positions]:
         columns = []
-        for part in type.parts:
+        for part in type.held.parts:
             column, at = self.tagged(part.type, at)
             columns.append(column)
         if not columns:

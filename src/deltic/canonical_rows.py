@@ -24,8 +24,8 @@ Write = Callable[[Any], bytes]
 @cache
 def is_plain(type: Type) -> bool:
     """Whether the type has only integers, BOOLEAN, STRING and BINARY in it, whose Python values have one form."""
-    if type.parts:
-        return all(is_plain(part.type) for part in type.parts)
+    if type.held.parts:
+        return all(is_plain(part.type) for part in type.held.parts)
     return type.is_integer or type.name in ("BOOLEAN", "STRING", "BINARY")
 
 
@@ -49,8 +49,8 @@ def from_bytes(values: pa.Array, type: Type) -> pa.Array:
 
 @cache
 def _writer(type: Type) -> Write:
-    if type.name == "STRUCT":
-        fields = [(part.name, _tagging(part.type)) for part in type.parts]
+    if type.held.name == "STRUCT":
+        fields = [(part.name, _tagging(part.type)) for part in type.held.parts]
         return lambda value: b"".join([write(value[name]) for name, write in fields])
     if type.name == "MAP":
         key, item = (_tagging(part.type) for part in type.parts)
@@ -73,8 +73,8 @@ def _tagging(type: Type) -> Write:
 
 @cache
 def _reader(type: Type) -> Read:
-    if type.name == "STRUCT":
-        return _struct_reader(type)
+    if type.held.name == "STRUCT":
+        return _struct_reader(type.held)
     if type.is_nested:
         return _list_reader(type)
     if type.is_integer:

@@ -1,4 +1,5 @@
-"""What an Arrow column may hold and its type does not: years outside 1 to 9999, parts of an interval's last field, keys of a MAP twice.
+"""What an Arrow column may hold and its type does not: years outside 1 to 9999, parts of an interval's last field, keys of a MAP twice,
+bytes that are no VARIANT.
 
 A cast of Arrow's gives NULL for a field of a STRUCT that the value has not, also where only the case of the name differs, and drops others:
 `has_fields` and `with_fields` come before it.
@@ -14,6 +15,7 @@ import pyarrow.compute as pc
 
 from deltic.intervals import FIRST, UNITS
 from deltic.types import Type, frozen_list
+from deltic.variant_bytes import fault
 
 
 class Outside(NamedTuple):
@@ -29,6 +31,8 @@ def outside(type: Type, column: pa.Array | pa.ChunkedArray[Any]) -> Outside | No
         return _in_parts(type, column) if _may_have(type) else None
     if not _may_have(type) or column.null_count == len(column):
         return None
+    if type.name == "VARIANT":
+        return _in_variants(column)
     if type.is_interval:
         return _in_interval(type, column)
     first, last = (pa.scalar(end, column.type) for end in type.kind.ends or ())
@@ -42,6 +46,13 @@ def is_restricted(type: Type) -> bool:
     return _may_have(type) or _has(type, "MAP")
 
 
+def _in_variants(column: pa.Array | pa.ChunkedArray[Any]) -> Outside | None:
+    for row, value in enumerate(column.to_pylist()):
+        if value is not None and (wrong := fault(value["value"], value["metadata"])) is not None:
+            return Outside(row, f"bytes that are no VARIANT: {wrong}")
+    return None
+
+
 def _in_interval(type: Type, column: pa.Array | pa.ChunkedArray[Any]) -> Outside | None:
     numbers, unit = column.cast(pa.int64()), UNITS[type.fields[1]]
     if type.is_day_time and (row := pc.index(pc.less(numbers, FIRST), True).as_py()) >= 0:
@@ -52,7 +63,7 @@ def _in_interval(type: Type, column: pa.Array | pa.ChunkedArray[Any]) -> Outside
 
 @cache
 def _may_have(type: Type) -> bool:
-    return type.kind.ends is not None or type.is_interval or any(_may_have(part.type) for part in type.parts)
+    return type.kind.ends is not None or type.is_interval or type.name == "VARIANT" or any(_may_have(part.type) for part in type.parts)
 
 
 def _in_parts(type: Type, column: pa.Array | pa.ChunkedArray[Any]) -> Outside | None:
@@ -104,7 +115,10 @@ def has_fields(type: Type, source: pa.DataType) -> bool:
 def with_fields(type: Type, array: pa.Array) -> pa.Array:
     """The array with the type's names of fields. Precondition: has_fields. Cost: no copy of values."""
     source = array.type
-    if not _has(type, "STRUCT") or not pa.types.is_nested(source) or not len(array):
+    if type.name == "VARIANT" and pa.types.is_struct(source):
+        parts = [array.field(part.name).cast(pa.binary()) for part in type.held.parts]
+        return pa.StructArray.from_arrays(parts, names=[part.name for part in type.held.parts], mask=array.is_null())
+    if not (_has(type, "STRUCT") or type.has_variant) or not pa.types.is_nested(source) or not len(array):
         return array
     if type.name == "STRUCT":
         parts = [with_fields(part.type, values) for part, values in zip(type.parts, array.flatten(), strict=True)]

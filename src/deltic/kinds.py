@@ -66,6 +66,8 @@ def _intervals(fields: tuple[str, ...]) -> Iterator[TypeKind]:
             yield TypeKind((word,), pa.int32(), "i4", (int, pa.MonthDayNano), takes, fields=ends)
 
 
+VARIANT_ARROW: Final = pa.struct([pa.field("value", pa.binary()), pa.field("metadata", pa.binary(), metadata={"variant": "true"})])
+"""As in Spark, where this metadata of the field marks a VARIANT; but Spark's fields are NOT NULL, with which Arrow casts no NULL."""
 _LAST_MOMENT: Final = datetime.datetime.max.replace(tzinfo=datetime.UTC)
 _FIRST_MOMENT: Final = datetime.datetime.min.replace(tzinfo=datetime.UTC)
 _ALL: Final = (
@@ -105,6 +107,7 @@ _ALL: Final = (
     TypeKind(("ARRAY",), None, "bytes", (list, tuple), "a list", []),
     TypeKind(("MAP",), None, "bytes", (dict, list, tuple), "a dict, or pairs of keys and values", []),
     TypeKind(("STRUCT",), None, "bytes", (dict, tuple), "a dict with its fields"),
+    TypeKind(("VARIANT",), VARIANT_ARROW, "bytes", (tuple, dict), "a deltic.Variant, such as Variant.of(value)", (b"\0", b"\1\0\0")),
     TypeKind(("VOID",), pa.null(), "none", (), "nothing but NULL", None),
 )
 KINDS: Final[Mapping[str, TypeKind]] = MappingProxyType({kind.name: kind for kind in _ALL})

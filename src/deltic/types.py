@@ -17,7 +17,8 @@ from typing import Any, Final
 import pyarrow as pa
 
 from deltic.collations import BINARY_NAME, COLLATIONS
-from deltic.kinds import DAY_TIME, KINDS, YEAR_MONTH, TypeKind, interval_word
+from deltic.kinds import DAY_TIME, KINDS, VARIANT_ARROW, YEAR_MONTH, TypeKind, interval_word
+from deltic.variants import Variant
 
 INTEGER_BITS: Final = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 _EXACT_FLOAT: Final = {"FLOAT": 24, "DOUBLE": 53}
@@ -200,14 +201,24 @@ class Type:
         return array_type(Type("STRUCT", parts=self.parts)) if self.name == "MAP" else self
 
     @property
+    def held(self) -> Type:
+        """What its values are to Arrow: a VARIANT a STRUCT of its two parts; another type is itself."""
+        return _HELD_VARIANT if self.name == "VARIANT" else self
+
+    @property
+    def has_variant(self) -> bool:
+        """Whether a VARIANT is in its values."""
+        return self.name == "VARIANT" or any(part.type.has_variant for part in self.parts)
+
+    @property
     def has_zeros(self) -> bool:
         """Whether two of its values can be equal in SQL and differ: 0.0 and -0.0, also within a nested value."""
         return self.is_float or any(part.type.has_zeros for part in self.parts)
 
     @property
     def is_ordered(self) -> bool:
-        """Whether its values can be compared: a MAP cannot, nor what has one in it."""
-        return self.name != "MAP" and all(part.type.is_ordered for part in self.parts)
+        """Whether its values can be compared: a MAP and a VARIANT cannot, nor what has one in it."""
+        return self.name not in ("MAP", "VARIANT") and all(part.type.is_ordered for part in self.parts)
 
     @property
     def arrow(self) -> pa.DataType:
@@ -242,12 +253,14 @@ DATE: Final = Type("DATE")
 TIMESTAMP: Final = Type("TIMESTAMP")
 TIMESTAMP_NTZ: Final = Type("TIMESTAMP_NTZ")
 BINARY: Final = Type("BINARY")
+VARIANT: Final = Type("VARIANT")
+_HELD_VARIANT: Final = Type("STRUCT", parts=(Field("value", BINARY, False), Field("metadata", BINARY, False)))
 NULL: Final = Type("VOID")  # the type of a bare NULL
 PLAIN: Final[Mapping[str, Type]] = MappingProxyType(
     {
         one.name: one
         for one in (
-            *(BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, STRING, DATE, TIMESTAMP, TIMESTAMP_NTZ, BINARY, NULL),
+            *(BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, STRING, DATE, TIMESTAMP, TIMESTAMP_NTZ, BINARY, VARIANT, NULL),
             *(Type(name) for name, kind in KINDS.items() if kind.fields is not None),
         )
     }
@@ -376,10 +389,15 @@ def _expect(sql: str, mark: str, at: int) -> int:
     return at + len(mark)
 
 
+_VARIANT_FIELDS: Final = [(part.name, part.type, part.metadata) for part in VARIANT_ARROW]
+
+
 @cache
 def type_of(arrow: pa.DataType) -> Type:
     """The type whose columns have this Arrow type."""
     t = pa.types
+    if t.is_struct(arrow) and [(part.name, part.type, part.metadata) for part in arrow] == _VARIANT_FIELDS:
+        return VARIANT
     if t.is_struct(arrow):
         return Type("STRUCT", parts=tuple(Field(part.name, type_of(part.type)) for part in arrow))
     if t.is_list(arrow):
@@ -391,12 +409,25 @@ def type_of(arrow: pa.DataType) -> Type:
     return next(type_ for type_ in PLAIN.values() if type_.kind.arrow == arrow)
 
 
+_VARIANT_PARTS: Final = {"value", "metadata"}
+
+
 def frozen(value: Any) -> Any:
     """A value from Arrow as expressions and the oracle hold it, hashable: an ARRAY as a tuple, a STRUCT as the tuple of its fields' values,
-    a MAP as a tuple of pairs."""
+    a MAP as a tuple of pairs, a VARIANT as a Variant, which is a tuple of its parts."""
     if isinstance(value, dict):
-        return tuple(map(frozen, value.values()))
+        parts = tuple(map(frozen, value.values()))
+        return Variant(*parts) if "metadata" in value and value.keys() == _VARIANT_PARTS else parts
     return tuple(map(frozen, value)) if type(value) in (list, tuple) else value
+
+
+def with_variants(value: Any) -> Any:
+    """A value from Arrow with a Variant for each VARIANT in it."""
+    if isinstance(value, dict):
+        if value.keys() == _VARIANT_PARTS:
+            return Variant(value["value"], value["metadata"])
+        return {name: with_variants(part) for name, part in value.items()}
+    return type(value)(map(with_variants, value)) if isinstance(value, list | tuple) else value
 
 
 def frozen_list(array: pa.Array | pa.ChunkedArray[Any]) -> list[Any]:

@@ -11,6 +11,7 @@ import pytest
 from benchmarks.function_comparison import Ask, Term, bound, differences
 from benchmarks.function_samples import SCHEMA, Row, sample_rows, table_of
 from benchmarks.function_terms import TERMS
+from deltic.connectors.recognise import of_spark
 from deltic.expr import can_fail
 from expr_check import check
 from parts import slow
@@ -41,7 +42,7 @@ def ask(request: pytest.FixtureRequest) -> Iterator[Ask]:
     table = table_of(ROWS).append_column("row", pa.array(range(len(ROWS)), pa.int32()))
     samples = session.createDataFrame(table).coalesce(1).cache()
     samples.createOrReplaceTempView("samples")
-    yield lambda query: session.sql(query).toArrow()
+    yield lambda query: of_spark(session.sql(query), "the answer")
     samples.unpersist()
 
 

@@ -369,6 +369,7 @@ def test_the_public_names() -> None:
         "Stream",
         "Transaction",
         "UDF",
+        "Variant",
         "View",
         "Watermark",
         "__version__",

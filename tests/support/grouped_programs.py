@@ -25,6 +25,7 @@ from deltic.schema import (
     SMALLINT,
     STRING,
     TINYINT,
+    VARIANT,
     Field,
     Schema,
     TableSchema,
@@ -77,6 +78,8 @@ def _columns(function: AggregateFunction, columns: list[Expr]) -> list[Expr]:
             return [resolve("bitmap_bit_position", [column]) for column in columns if column.type == BIGINT]
         case "bitmap_or_agg" | "bitmap_and_agg":
             return [cast(column, BINARY) for column in columns if column.type == STRING]
+        case "schema_of_variant_agg":
+            return [cast(column, VARIANT) for column in columns]
         case "vector_sum" | "vector_avg":
             return [resolve("array", [column]) for column in columns if column.type == FLOAT]
         case _:

@@ -12,7 +12,7 @@ from deltic.schema import BIGINT, DOUBLE, Type
 
 def _rule(name: str, types: Sequence[Type], span: Span | None) -> Signature:
     if not types[0].is_ordered:
-        raise refused(name, types[0], "a type without a MAP", span)
+        raise refused(name, types[0], "a type without a MAP or a VARIANT", span)
     if len(types) > 1 and not types[1].is_numeric:
         raise refused_argument(name, 2, types[1], "a number", span)
     return Signature((types[0], DOUBLE)[: len(types)], BIGINT, nullable=False)

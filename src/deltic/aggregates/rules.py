@@ -61,7 +61,7 @@ def same(name: str, types: Sequence[Type], span: Span | None) -> Signature:
     """Any types that have an order; the result has the type of the first argument."""
     for type in types:
         if not type.is_ordered:
-            raise refused(name, type, "a type without a MAP", span)
+            raise refused(name, type, "a type without a MAP or a VARIANT", span)
     return Signature(tuple(types), types[0])
 
 

@@ -19,7 +19,8 @@ import pyarrow.compute as pc
 from deltic.connectors.recognise import Column
 from deltic.domains import has_nanoseconds, outside, with_bad_keys, with_fields
 from deltic.errors import ConstraintViolation, FrameError
-from deltic.schema import Field, Type
+from deltic.schema import BINARY, Field, Type
+from deltic.variants import of_pyspark
 
 _MOST_PLACES: Final = 38
 _MONTH_DAY_NANO: Final = pa.month_day_nano_interval()
@@ -33,7 +34,7 @@ def fit(column: Column, field: Field, where: str) -> pa.ChunkedArray[Any]:
     plain = without_dictionary(column)
     arrow_type = field.type.arrow
     if plain.type == arrow_type:
-        if field.type.is_nested:
+        if field.type.held.is_nested:
             plain.validate(full=True)
         return plain
     if not may_become(plain.type, field.type):
@@ -102,6 +103,8 @@ def may_become(source: pa.DataType, target: Type) -> bool:
         return True
     if target.is_nested:
         return _parts_may_become(source, target)
+    if target.name == "VARIANT":
+        return _is_of_parts(source)
     if target.is_integer:
         return bool(t.is_integer(source))
     if target.is_float:
@@ -139,6 +142,12 @@ def _parts_may_become(source: pa.DataType, target: Type) -> bool:
     return len(parts) == len(types) and all(map(may_become, parts, types))
 
 
+def _is_of_parts(source: pa.DataType) -> bool:
+    """Whether it has the two parts of a VARIANT, in any order; a shredded one has more."""
+    parts = list(source) if pa.types.is_struct(source) else []
+    return sorted(part.name for part in parts) == ["metadata", "value"] and all(may_become(part.type, BINARY) for part in parts)
+
+
 def cast(part: pa.ChunkedArray[Any], target: Type) -> pa.ChunkedArray[Any]:
     """Raises ArrowInvalid if a value is lost."""
     source, arrow_type = part.type, target.arrow
@@ -146,7 +155,7 @@ def cast(part: pa.ChunkedArray[Any], target: Type) -> pa.ChunkedArray[Any]:
         return part.cast(pa.decimal256(76, target.scale)).cast(arrow_type)  # from int64, Arrow requires room for 19 digits first
     if source == _MONTH_DAY_NANO:
         return pa.chunked_array([_months(chunk.to_pylist()) for chunk in part.chunks], arrow_type)
-    if target.is_nested and not pa.types.is_null(source):
+    if target.held.is_nested and not pa.types.is_null(source):
         part = pa.chunked_array([with_fields(target, chunk) for chunk in part.chunks], None if part.num_chunks else source)
     if target.name == "STRUCT":
         return pa.chunked_array([_struct(chunk, target) for chunk in part.chunks], arrow_type)
@@ -177,6 +186,8 @@ def _struct(chunk: pa.Array[Any], target: Type) -> pa.Array[Any]:
 def _fit_values(values: list[object], field: Field, where: str) -> pa.ChunkedArray[Any]:
     """Python values are checked by their classes: Arrow's inferred type for a mixed list can lose parts of a value."""
     allowed = field.type.kind.python
+    if field.type.name == "VARIANT":
+        values = [of_pyspark(value) for value in values]
     kinds = set(map(type, values)) - {type(None)}
     if any(issubclass(kind, np.generic) for kind in kinds):
         values = [v.item() if isinstance(v, np.generic) else v for v in values]
@@ -186,7 +197,7 @@ def _fit_values(values: list[object], field: Field, where: str) -> pa.ChunkedArr
         row = next(i for i, value in enumerate(values) if type(value) in wrong)
         value = f"{type(values[row]).__name__} {values[row]!r}"
         raise FrameError(f"{where}, row {row}, column {field.name}: found {value}", expected=field.type.values)
-    if field.type.is_nested:
+    if field.type.held.is_nested:
         return _checked(lambda part: _build_nested(part, field.type), values, field, where)
     if field.type.is_decimal and int in kinds:
         values = [Decimal(v) if isinstance(v, int) else v for v in values]
@@ -224,6 +235,7 @@ def _plain(value: Any, target: Type) -> object:
     if value is None:
         return None
     value = value.item() if isinstance(value, np.generic) else value.tolist() if isinstance(value, np.ndarray) else value
+    value = of_pyspark(value) if target.name == "VARIANT" else value
     if not _is_kind(type(value), target.kind.python if not target.is_integer else (int,)):
         raise pa.ArrowInvalid(f"{type(value).__name__} for {target.sql}")
     types = [part.type for part in target.parts]
@@ -235,6 +247,8 @@ def _plain(value: Any, target: Type) -> object:
             return [(_plain(key, types[0]), _plain(item, types[1])) for key, item in pairs]
         case "STRUCT":
             return tuple(_plain(part, kind) for part, kind in zip(_in_order(value, target), types, strict=True))
+        case "VARIANT":
+            return _variant(value)
         case _ if target.is_year_month:
             return _month_count(value)
         case _ if has_nanoseconds(value):
@@ -243,6 +257,16 @@ def _plain(value: Any, target: Type) -> object:
             return Decimal(value) if isinstance(value, int) else value
         case _:
             return value
+
+
+def _variant(value: Any) -> object:
+    """Its two parts."""
+    if isinstance(value, dict) and value.keys() != {"value", "metadata"}:
+        raise pa.ArrowInvalid("a dict that is not of the two parts")
+    parts = (value["value"], value["metadata"]) if isinstance(value, dict) else tuple(value)
+    if len(parts) != 2 or not all(isinstance(part, bytes | bytearray) for part in parts):
+        raise pa.ArrowInvalid("not two parts of bytes")
+    return tuple(bytes(part) for part in parts)
 
 
 def _in_order(value: Any, target: Type) -> list[object]:

@@ -19,6 +19,7 @@ from deltic.schema import Schema
 
 _YEAR_MONTH: Final = ("interval year", "interval month")
 """How Spark's names of their types begin."""
+_MISSING: Final = "_deltic_missing_"
 Column: TypeAlias = "pa.ChunkedArray[Any] | list[object]"
 
 
@@ -55,6 +56,25 @@ def in_arrow(frame: Any, where: str) -> Any:
     return frame.selectExpr(*columns) if any(" AS " in column for column in columns) else frame
 
 
+def of_spark(frame: Any, where: str) -> pa.Table:
+    """The rows of a DataFrame of PySpark. Raises FrameError for what Python's Arrow has no type for."""
+    frame = in_arrow(frame, where)
+    variants = [name for name, kind in frame.dtypes if kind == "variant"]
+    if not variants:
+        table: pa.Table = frame.toArrow()
+        return table
+    # PySpark cannot convert a VARIANT that is NULL (its parts are NOT NULL), so NULLs come as columns of their own.
+    quoted = ["`" + name.replace("`", "``") + "`" for name in frame.columns]
+    shown = [f"coalesce({q}, parse_json('null')) AS {q}" if n in variants else q for n, q in zip(frame.columns, quoted, strict=True)]
+    missing = [f"{q} IS NULL AS {_MISSING}{i}" for i, q in enumerate(quoted) if frame.columns[i] in variants]
+    table = frame.selectExpr(*shown, *missing).toArrow()
+    columns = list(table.columns)[: len(quoted)]
+    for i, name in enumerate(frame.columns):
+        if name in variants:
+            columns[i] = pc.if_else(table.column(f"{_MISSING}{i}"), pa.scalar(None, columns[i].type), columns[i])
+    return pa.table(columns, schema=pa.schema(list(table.schema)[: len(quoted)]))
+
+
 def is_pandas(frame: object) -> bool:
     return any(t.__name__ == "DataFrame" and t.__module__.startswith("pandas.") for t in type(frame).__mro__)
 
@@ -69,7 +89,7 @@ def columns_of(frame: Any, schema: Schema, where: str) -> Columns:
     if isinstance(frame, pa.RecordBatch):
         return _of_arrow(pa.Table.from_batches([frame]))
     if is_spark(frame):
-        return _of_arrow(in_arrow(frame, where).toArrow())
+        return _of_arrow(of_spark(frame, where))
     if is_pandas(frame):
         return _of_pandas(frame, schema, where)
     if isinstance(frame, Sequence) and not isinstance(frame, (str, bytes)):

@@ -24,6 +24,7 @@ from deltic.intervals import UNITS, interval_of, units_of
 from deltic.purity import shown
 from deltic.schema import BINARY, BOOLEAN, DATE, DOUBLE, INT, INTEGER_BITS, STRING, TIMESTAMP, TIMESTAMP_NTZ, Schema, Type
 from deltic.types import frozen_list
+from deltic.variants import of_pyspark
 
 FunctionCall = tuple[UserFunction, tuple[Expr, ...]]
 """A function and its arguments: all columns of one result have the same call."""
@@ -226,7 +227,7 @@ def _value_of(type: Type, value: Any) -> Value:
         return value if isinstance(value, int) and not isinstance(value, bool) and -greatest <= value < greatest else None
     if type.is_decimal:
         return _decimal(decimal.Decimal(value), type) if isinstance(value, decimal.Decimal | int) and not isinstance(value, bool) else None
-    if type.is_nested:
+    if type.held.is_nested:
         return _nested(type, value)
     if type.is_interval:
         return _interval(type, value)
@@ -265,7 +266,9 @@ def _nested(type: Type, value: Any) -> Value:
     """As tables take it: lists or tuples for an ARRAY, dicts or tuples of all fields for a STRUCT, pairs or a dict for a MAP."""
     try:
         given: Value = frozen_list(pa.array([_part(type, value)], type.arrow))[0]
-    except (pa.ArrowException, TypeError, ValueError):
+    except (pa.ArrowException, TypeError, ValueError, KeyError):
+        return None
+    if type.has_variant and outside(type, pa.array([given], type.arrow)) is not None:
         return None
     return given if has_distinct_keys(given, type) else None
 
@@ -275,6 +278,8 @@ def _part(type: Type, value: Any) -> Any:
     if value is None:
         return None
     value = value.tolist() if _is_of_numpy(value) else value
+    if type.name == "VARIANT":
+        return _variant(of_pyspark(value))
     if not type.is_nested:
         if (fitted := _value_of(type, value)) is None:
             raise ValueError(value)
@@ -288,6 +293,14 @@ def _part(type: Type, value: Any) -> Any:
         return [(_part(kinds[0], key), _part(kinds[1], item)) for key, item in (value.items() if isinstance(value, dict) else value)]
     parts = _in_order(type, value) if isinstance(value, dict) else value
     return tuple(_part(kind, part) for kind, part in zip(kinds, parts, strict=True))
+
+
+def _variant(value: Any) -> tuple[bytes, bytes]:
+    """Raises ValueError or TypeError unless it is one, or its two parts."""
+    first, second = (value["value"], value["metadata"]) if isinstance(value, dict) else value
+    if not isinstance(first, bytes | bytearray) or not isinstance(second, bytes | bytearray):
+        raise TypeError(value)
+    return bytes(first), bytes(second)
 
 
 def _in_order(type: Type, value: dict[Any, Any]) -> list[Any]:

@@ -29,6 +29,7 @@ from deltic.schema import (
     TIMESTAMP,
     TIMESTAMP_NTZ,
     TINYINT,
+    VARIANT,
     Type,
     decimal,
     interval,
@@ -118,6 +119,8 @@ def _wider(left: Type, right: Type) -> Type | None:
     if left.is_collated or right.is_collated:
         common = _wider(left.plain, right.plain)
         return None if common is None or has_text(common) else common
+    if VARIANT in (left, right):
+        return VARIANT if STRING in (left, right) else None
     if left.is_nested or right.is_nested:
         return _wider_nested(left, right)
     if left.is_interval or right.is_interval:
@@ -165,6 +168,8 @@ def _wider_number(left: Type, right: Type) -> Type:
 def can_cast(source: Type, target: Type) -> bool:
     """Whether ANSI Spark has a cast between the types."""
     source, target = source.plain, target.plain
+    if VARIANT in (source, target) and source != NULL:
+        return _can_cast_variant(source, target)
     if source in (target, NULL) or (target == STRING and not source.is_nested):
         return True
     if source.is_nested or target.is_nested:
@@ -180,6 +185,20 @@ def can_cast(source: Type, target: Type) -> bool:
     if source in _MOMENTS:
         return target in _MOMENTS or (source == TIMESTAMP and target.is_numeric)
     return False
+
+
+def _can_cast_variant(source: Type, target: Type) -> bool:
+    """From a VARIANT also to STRUCTs, and MAPs with keys of STRING."""
+    return holds(target, objects=True) if source == VARIANT else holds(source, objects=False)
+
+
+def holds(type: Type, *, objects: bool) -> bool:
+    """Whether a VARIANT holds each value of a type; objects: also STRUCTs, and MAPs with keys of STRING."""
+    if type.name == "MAP" and type.parts[0].type != STRING:
+        return False
+    if type.is_nested and not (objects or type.name == "ARRAY"):
+        return False
+    return not (type.is_interval or type == NULL) and all(holds(part.type, objects=objects) for part in type.parts)
 
 
 def _can_cast_interval(source: Type, target: Type) -> bool:
@@ -201,6 +220,8 @@ def _can_cast_parts(source: Type, target: Type) -> bool:
 def cast_can_fail(source: Type, target: Type) -> bool:
     """Whether some value of `source` cannot be represented in `target` (CAST raises, TRY_CAST gives NULL)."""
     source, target = source.plain, target.plain
+    if VARIANT in (source, target) and source != target:
+        return source == VARIANT
     if source.is_nested and source != target:
         targets = [part.type for part in target.parts] or [STRING] * len(source.parts)
         return source.name == "MAP" or any(cast_can_fail(a.type, b) for a, b in zip(source.parts, targets, strict=True))
@@ -241,6 +262,7 @@ def cast(expr: Expr, type: Type, span: Span | None = None, *, lenient: bool = Fa
         plain = cast(stripped(expr), type.plain, place, lenient=lenient) if expr.type.plain != type.plain else expr
         return plain if plain.type == type else Cast(plain, type, plain.nullable, lenient, place)
     nullable = expr.nullable or (lenient and cast_can_fail(expr.type, type)) or (expr.type.is_float and type.is_decimal)
+    nullable = nullable or expr.type == VARIANT
     node = Cast(expr, type, nullable, lenient, place)
     return _folded(node) if isinstance(expr, Literal) else node
 
@@ -255,6 +277,8 @@ def _folded(node: Cast) -> Expr:
 def _cast_remedy(source: Type, target: Type) -> str | None:
     if target == DATE and source.is_integer:
         return "date_add(DATE '1970-01-01', n) converts a number of days to a date"
+    if target == VARIANT and (source.is_nested or any(part.type.is_nested for part in source.parts)):
+        return "to_variant_object(x) takes STRUCTs, and MAPs with keys of STRING"
     if source == DATE and target.is_integer:
         return "datediff(d, DATE '1970-01-01') converts a date to a number of days"
     if source.is_interval or target.is_interval:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from deltic.errors import SetupError
 from deltic.runtimes.sought import Sought, sought_by_columns, sought_by_key
 from deltic.schema import Field, Schema
+from deltic.types import type_of, with_variants
 
 if TYPE_CHECKING:
     import pandas
@@ -88,6 +89,9 @@ class ReadableView(ABC):
 
 
 def listed(table: pa.Table) -> list[dict[str, Any]]:
-    """The rows of a table as dicts."""
+    """The rows of a table as dicts; a VARIANT is a Variant."""
     rows: list[dict[str, Any]] = table.to_pylist()
+    for name in [field.name for field in table.schema if pa.types.is_nested(field.type) and type_of(field.type).has_variant]:
+        for row in rows:
+            row[name] = with_variants(row[name])
     return rows

@@ -3,7 +3,7 @@
 Integers, BOOLEAN (0, 1), DATE (days), TIMESTAMP (microseconds UTC) and INTERVAL (microseconds or months) are themselves.
 FLOAT and DOUBLE are the bits of the double b, as they are if b ≥ 0, else with all but the sign flipped; there is one NaN, and -0.0
 is the word -1. DECIMAL of up to 18 digits is the unscaled integer, a wider one its high and low 64 bits, the low with its top bit flipped.
-A STRING is its id (trace/strings.py), which has no order; so is a BINARY, and an ARRAY, MAP or STRUCT that of its canonical bytes.
+A STRING is its id (trace/strings.py), which has no order; so is a BINARY, and an ARRAY, MAP, STRUCT or VARIANT that of its canonical bytes.
 NULL is the marker, INT64_MIN, in the first word (0 in the second); a nullable BIGINT has a flag word before its
 value instead: 0 for NULL, whose value is then 0, else 1. A VOID is always the marker.
 """
@@ -81,7 +81,7 @@ def encode(array: pa.Array | pa.ChunkedArray, field: Field, strings: StringTable
         return encode_words(array, field)
     if array.null_count and not field.nullable:
         raise _null_error(array, field)
-    return (strings.intern(canonical.to_bytes(array, field.type) if field.type.is_nested else array),)
+    return (strings.intern(canonical.to_bytes(array, field.type) if field.type.held.is_nested else array),)
 
 
 def _whole(array: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -242,7 +242,7 @@ def decode(words: Sequence[npt.NDArray[np.int64]], field: Field, strings: String
 def _from_bytes(ids: npt.NDArray[np.int64], type_: Type, strings: StringTable) -> pa.Array:
     if type_.is_text:
         return strings.decode(ids)
-    if not type_.is_nested:
+    if not type_.held.is_nested:
         return strings.bytes_of(ids)
     try:
         return canonical.from_bytes(strings.bytes_of(ids), type_)

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltic.errors import EvaluationError
+from deltic.errors import CastFailure, EvaluationError, Span
 from deltic.expr.arrays.arithmetic import rounded_units, saturated
 from deltic.expr.arrays.dates import DAY, FIRST_MICRO, LAST_MICRO, SECOND
 from deltic.expr.arrays.datum import Mask, array_of, fail_at, nulls_of, truths, values_of, without
@@ -22,7 +22,22 @@ from deltic.expr.arrays.distinct import apply_distinct
 from deltic.expr.nodes import Cast
 from deltic.expr.rows.casts import cast_value
 from deltic.intervals import SIZES, UNITS
-from deltic.schema import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, FLOAT, INTEGER_BITS, NULL, STRING, TIMESTAMP, TIMESTAMP_NTZ, Type, decimal
+from deltic.schema import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INTEGER_BITS,
+    NULL,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    VARIANT,
+    Type,
+    decimal,
+)
 
 Outcome = tuple[pa.Array, Mask | None]
 
@@ -46,7 +61,8 @@ def cast_array(node: Cast, array: pa.Array) -> pa.Array:
         return pa.nulls(len(array), target.arrow)
     if source.is_collated or target.is_collated:
         return array  # only the collation differs
-    route = partial(_by_value, lenient=node.lenient) if source.is_nested else _route(source, target)
+    by_value = source.is_nested or VARIANT in (source, target)
+    route = partial(_by_value, lenient=node.lenient, span=node.span) if by_value else _route(source, target)
     result, bad = route(array, source, target)
     if bad is None or not bad.any():
         return result
@@ -81,15 +97,17 @@ def _route(source: Type, target: Type) -> Callable[[pa.Array, Type, Type], Outco
     return _from_float if source.is_float else _from_integer
 
 
-def _by_value(array: pa.Array, source: Type, target: Type, *, lenient: bool = False) -> Outcome:
+def _by_value(array: pa.Array, source: Type, target: Type, *, lenient: bool = False, span: Span | None = None) -> Outcome:
     """Casts each distinct value once with the interpreter; failed where it fails."""
     failed = object()
     seen: list[Any] = []
 
     def run(value: Any) -> int:
         try:
-            seen.append(cast_value(value, source, target, lenient=lenient))
-        except EvaluationError:
+            seen.append(cast_value(value, source, target, span, lenient=lenient))
+        except EvaluationError as error:
+            if lenient and not isinstance(error, CastFailure):
+                raise
             seen.append(failed)
         return len(seen) - 1
 

@@ -56,6 +56,7 @@ from deltic.expr.functions import (
     trigonometry,
     units,
     urls,
+    variants,
     vectors,
 )
 from deltic.expr.registry import Function, Rewrite, known_functions, register, resolve
@@ -78,6 +79,7 @@ TOPICS: Final[Mapping[str, tuple[Function | Rewrite, ...]]] = MappingProxyType(
         "numbers as text": (*number_text.FUNCTIONS, *number_patterns.FUNCTIONS),
         "hashes, encodings, URLs": (*hashes.FUNCTIONS, *encodings.FUNCTIONS, *aes.FUNCTIONS, *urls.FUNCTIONS),
         "JSON and CSV": (*json_text.FUNCTIONS, *json_values.FUNCTIONS, *csv_text.FUNCTIONS),
+        "VARIANT": variants.FUNCTIONS,
         "arrays, maps and structs": (*nested.FUNCTIONS, *array_elements.FUNCTIONS, *array_making.FUNCTIONS, *maps.FUNCTIONS),
         "higher-order functions": lambdas.FUNCTIONS,
         "vectors": vectors.FUNCTIONS,

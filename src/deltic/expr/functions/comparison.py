@@ -45,10 +45,15 @@ def filled(expr: Expr, other: Expr) -> Expr:
 
 
 def check_ordered(name: str, type: Type, span: Span | None) -> None:
-    """Raises TypeMismatch for a MAP, and a type with one in it: as in Spark they cannot be compared."""
+    """Raises TypeMismatch for a MAP or a VARIANT, and a type with one in it: as in Spark they cannot be compared."""
     if not type.is_ordered:
-        remedy = "compare map_keys() and map_values()"
-        raise TypeMismatch(f"{name} does not support {type.sql}: a MAP cannot be compared", span=span, remedy=remedy)
+        remedy = "compare a cast of it, such as v::STRING" if type.has_variant else "compare map_keys() and map_values()"
+        raise TypeMismatch(f"{name} does not support {type.sql}: {incomparable(type)}", span=span, remedy=remedy)
+
+
+def incomparable(type: Type) -> str:
+    """Why a type is not ordered."""
+    return f"a {'VARIANT' if type.has_variant else 'MAP'} cannot be compared"
 
 
 def _two(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:

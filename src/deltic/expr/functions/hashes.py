@@ -45,7 +45,7 @@ def _of_values(type: Type) -> Signature:
         check_count(name, arguments, 1, None, span)
         for i, argument in enumerate(arguments, 1):
             if not argument.type.is_ordered:
-                expected = f"any type without a MAP, found {argument.type.sql}"
+                expected = f"any type without a MAP or a VARIANT, found {argument.type.sql}"
                 raise TypeMismatch(f"argument {i} of {name} has the wrong type", span=argument.span or span, expected=expected)
         return Typed(tuple(arguments), type, False)
 

@@ -81,8 +81,8 @@ def _from_json(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed
 
 
 def _check_readable(name: str, type: Type, place: Span | None, *, nested: bool) -> None:
-    if not nested and not type.is_nested:
-        raise TypeMismatch(f"the schema of {name} is {type.sql}", span=place, expected="columns, a STRUCT, an ARRAY or a MAP")
+    if not nested and not type.held.is_nested:
+        raise TypeMismatch(f"the schema of {name} is {type.sql}", span=place, expected="columns, a STRUCT, an ARRAY, a MAP or VARIANT")
     if type.name == "MAP" and type.parts[0].type != STRING:
         raise Unsupported(f"{name} does not support {type.sql}", span=place, expected="MAPs with keys of STRING")
     if not (type.is_nested or type.is_decimal or type in rows.READABLE):
@@ -132,8 +132,9 @@ def _to_json(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
     """(value[, options])."""
     check_count(name, arguments, 1, 2, span)
     value = arguments[0]
-    if not value.type.is_nested:
-        raise TypeMismatch(f"argument 1 of {name} is {value.type.sql}", span=value.span or span, expected="a STRUCT, an ARRAY or a MAP")
+    if not value.type.held.is_nested:
+        expected = "a STRUCT, an ARRAY, a MAP or a VARIANT"
+        raise TypeMismatch(f"argument 1 of {name} is {value.type.sql}", span=value.span or span, expected=expected)
     _check_writable(name, value.type, value.span or span)
     options = options_of(name, arguments[1] if len(arguments) > 1 else None, _WRITING, span)
     return Typed((value, as_literal(options)), STRING, value.nullable)

@@ -45,9 +45,9 @@ def _map(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
 
 
 def check_key(type: Type, span: Span | None) -> None:
-    """Raises TypeMismatch for a MAP, and what has one in it: it is no key of a MAP."""
+    """Raises TypeMismatch for a MAP or a VARIANT, and what has one in it: it is no key of a MAP."""
     if not type.is_ordered:
-        raise TypeMismatch(f"the key of a MAP cannot be {type.sql}", span=span, expected="a type that is not a MAP")
+        raise TypeMismatch(f"the key of a MAP cannot be {type.sql}", span=span, expected="a type without a MAP or a VARIANT")
 
 
 def _struct(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
@@ -99,7 +99,8 @@ def _field(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
         return resolve("subscript", [value, word], span)
     inner = value.type.parts[0].type if value.type.name == "ARRAY" else value.type
     if inner.name != "STRUCT":
-        raise TypeMismatch(f"{value.type.sql} has no field {word.value}", span=span, expected="a STRUCT, or an ARRAY or MAP of them")
+        expected, remedy = "a STRUCT, or an ARRAY or MAP of them", f"v:{word.value} reads a VARIANT" if inner.name == "VARIANT" else None
+        raise TypeMismatch(f"{value.type.sql} has no field {word.value}", span=span, expected=expected, remedy=remedy)
     found = [i for i, part in enumerate(inner.parts) if part.name.lower() == word.value.lower()]
     if not found:
         fields = ", ".join(part.name for part in inner.parts)

@@ -14,7 +14,7 @@ from deltic.expr.interpreter import evaluate
 from deltic.expr.nodes import Call, Expr, Literal, is_fixed
 from deltic.expr.registry import Builder, Typed
 from deltic.expr.typing import cast
-from deltic.schema import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, INT, NULL, STRING, TIMESTAMP, TIMESTAMP_NTZ, Type
+from deltic.schema import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, INT, NULL, STRING, TIMESTAMP, TIMESTAMP_NTZ, VARIANT, Type
 
 TypeRule = Callable[[str, Sequence[Expr], Span | None], Typed]
 """(the name as written, the arguments, the call's place) -> the arguments cast, and the result's type."""
@@ -47,8 +47,8 @@ def _moment(t: Type) -> Type | None:
 INTEGER = Parameter("INT", _number_as(INT))
 LONG = Parameter("BIGINT", _number_as(BIGINT))
 REAL = Parameter("DOUBLE", _number_as(DOUBLE))
-TEXT = Parameter("STRING", lambda t: STRING if t in (BINARY, STRING) or not t.has_bytes else None)
-TEXT_ALONE = Parameter("STRING", lambda t: None if t == BINARY else TEXT.accept(t))
+TEXT = Parameter("STRING", lambda t: STRING if t in (BINARY, STRING, VARIANT) or not t.has_bytes else None)
+TEXT_ALONE = Parameter("STRING", lambda t: None if t in (BINARY, VARIANT) else TEXT.accept(t))
 TEXT_OR_BYTES = Parameter("STRING or BINARY", lambda t: t if t == BINARY else TEXT.accept(t))
 PLAIN_TEXT = Parameter("STRING", lambda t: STRING if t in (STRING, NULL) else None)
 CONDITION = Parameter("BOOLEAN", lambda t: BOOLEAN if t in (BOOLEAN, STRING, NULL) else None)

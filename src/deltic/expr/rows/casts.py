@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
-from typing import Final
+from typing import Any, Final
 
 from deltic import intervals
 from deltic.errors import CastFailure, Span
@@ -26,7 +26,10 @@ from deltic.expr.rows.parsing import (
     parse_timestamp,
 )
 from deltic.expr.rows.rendering import render
-from deltic.schema import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, FLOAT, STRING, TIMESTAMP, TIMESTAMP_NTZ, Type
+from deltic.expr.rows.variants import read, written
+from deltic.schema import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, FLOAT, STRING, TIMESTAMP, TIMESTAMP_NTZ, VARIANT, Type
+from deltic.variant_bytes import VariantPlace
+from deltic.variant_json import text_of
 
 EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 MICROSECOND: Final = datetime.timedelta(microseconds=1)
@@ -47,6 +50,10 @@ def cast_value(value: Value, source: Type, target: Type, span: Span | None = Non
     """The value cast to `target`; `value` is not NULL and of type `source`. NaN and infinities become NULL as DECIMAL."""
     if source.is_collated or target.is_collated:
         return value  # only the collation differs
+    if target == VARIANT:
+        return written(value, source)
+    if source == VARIANT:
+        return _of_variant(value, target, span, lenient)
     if isinstance(value, tuple):
         return _nested_text(value, source, span) if target == STRING else _nested(value, source, target, span, lenient)
     if isinstance(value, bytes):
@@ -63,6 +70,15 @@ def cast_value(value: Value, source: Type, target: Type, span: Span | None = Non
         return datetime.datetime(value.year, value.month, value.day, tzinfo=datetime.UTC if target == TIMESTAMP else None)
     assert isinstance(value, bool | int | float | Decimal)
     return _cast_number(value, source, target, span)
+
+
+def _of_variant(value: Any, target: Type, span: Span | None, lenient: bool) -> Value:
+    """Raises CastFailure. lenient: what cannot be cast is NULL, also within a nested value."""
+
+    def cast(scalar: Value, source: Type, target: Type) -> Value:
+        return cast_value(scalar, source, target, span)
+
+    return read(VariantPlace(*value), target, cast, span, lenient=lenient)
 
 
 def _nested(value: tuple[Value, ...], source: Type, target: Type, span: Span | None, lenient: bool) -> Value:
@@ -98,6 +114,8 @@ def _nested_text(value: tuple[Value, ...], type: Type, span: Span | None) -> str
     def part(given: Value, i: int) -> str:
         if given is None:
             return "null"
+        if type.parts[i].type == VARIANT:
+            return text_of(VariantPlace(*given))  # type: ignore[misc]
         text = cast_value(given, type.parts[i].type, STRING, span)
         assert isinstance(text, str)
         return text

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-from deltic.expr.rows.rendering import render_double
+from deltic.java_floats import render_double
 
 _STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"' + r"|'((?:[^'\\]|\\.)*)'", re.DOTALL)
 _STEP: Final = re.compile(

@@ -25,10 +25,13 @@ from deltic.expr.rows.datetime_text import parse_by
 from deltic.expr.rows.json_text import JsonNumber, JsonObject, bounded, double_quoted, written
 from deltic.expr.rows.numbers import fit, in_range, single
 from deltic.expr.rows.parsing import parse_date, parse_decimal, parse_timestamp
-from deltic.expr.rows.rendering import render_double
-from deltic.types import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, FLOAT, INT, SMALLINT, STRING, TIMESTAMP, TINYINT, Type
+from deltic.java_floats import render_double
+from deltic.types import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, FLOAT, INT, SMALLINT, STRING, TIMESTAMP, TINYINT, VARIANT, Type
+from deltic.variant_bytes import Form, MalformedVariant, Writer
+from deltic.variant_json import number
+from deltic.variants import Variant
 
-READABLE: Final = (BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, STRING, BINARY, DATE, TIMESTAMP)
+READABLE: Final = (BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, STRING, BINARY, DATE, TIMESTAMP, VARIANT)
 """The types without parameters that JSON is read as; also DECIMAL, ARRAY, MAP with keys of STRING, and STRUCT."""
 _SPACE: Final = " \t\n\r"
 _SPECIAL: Final = {
@@ -103,6 +106,8 @@ def reader(type: Type, date_format: str | None, timestamp_format: str | None, *,
 
     def part(inner: Type) -> Callable[[Any], Value]:
         convert = reader(inner, date_format, timestamp_format, strict=strict)
+        if inner == VARIANT:
+            return convert  # which holds null
         return lambda value: None if value is None else convert(value)
 
     if type.name == "STRUCT":
@@ -113,6 +118,8 @@ def reader(type: Type, date_format: str | None, timestamp_format: str | None, *,
     if type.name == "MAP":
         item = part(type.parts[1].type)
         return lambda value: tuple((name, item(one)) for name, one in _of_kind(value, JsonObject).pairs)
+    if type == VARIANT:
+        return _variant
     if type == DATE:
         return lambda value: _moment(value, date_format, parse_date)
     if type == TIMESTAMP:
@@ -208,6 +215,23 @@ def _shown(value: Any) -> Any:
     return list(map(_shown, value)) if isinstance(value, list) else value
 
 
+def _variant(value: Any) -> Variant:
+    writer = Writer()
+    try:
+        writer.tree(value, _form)
+    except (MalformedVariant, UnicodeEncodeError):
+        raise Unfit from None
+    return Variant(*writer.result)
+
+
+def _form(value: Any) -> tuple[Form, Any]:
+    if isinstance(value, JsonObject):
+        return "object", value.pairs
+    if isinstance(value, Number):
+        return "scalar", _SPECIAL[value.text] if value.text in _SPECIAL else number(value.text)
+    return ("array", value) if isinstance(value, list) else ("scalar", value)
+
+
 def _binary(value: Any) -> bytes:
     text = _of_kind(value, str)
     try:
@@ -251,7 +275,7 @@ def value_of_type(text: str, type: Type, convert: Reader) -> Value:
     if not text.strip(_SPACE):
         return None
     value = read(text)
-    if value is None:
+    if value is None and type != VARIANT:
         raise MalformedJson(text)
     if type.name == "ARRAY" and type.parts[0].type.name == "STRUCT" and isinstance(value, JsonObject):
         value = [value]  # one object stands for an array of it

@@ -5,17 +5,16 @@ from __future__ import annotations
 import base64
 import datetime
 import math
-import re
 from dataclasses import dataclass
 from typing import Any, Final
 
 from deltic.expr.rows.casts import EPOCH, MICROSECOND
 from deltic.expr.rows.datetime_text import format_timestamp
 from deltic.expr.rows.rendering import render
-from deltic.types import BINARY, DATE, TIMESTAMP, TIMESTAMP_NTZ, Type
+from deltic.types import BINARY, DATE, TIMESTAMP, TIMESTAMP_NTZ, VARIANT, Type
+from deltic.variant_bytes import VariantPlace
+from deltic.variant_json import quoted, text_of
 
-_ESCAPES: Final = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
-_ESCAPED: Final = re.compile('["\\\\\x00-\x1f]')
 TIMESTAMPS: Final = "yyyy-MM-dd'T'HH:mm:ss[.SSS][XXX]"
 LOCAL_TIMESTAMPS: Final = "yyyy-MM-dd'T'HH:mm:ss[.SSS]"
 
@@ -33,6 +32,8 @@ def json_of(value: Any, type: Type, form: JsonForm) -> str:
     """A value that may be NULL, as JSON without blanks."""
     if value is None:
         return "null"
+    if type == VARIANT:
+        return text_of(VariantPlace(*value))
     if type.name == "STRUCT":
         named = zip(value, type.parts, strict=True)
         parts = [f"{quoted(part.name)}:{json_of(one, part.type, form)}" for one, part in named if one is not None or form.null_fields]
@@ -82,11 +83,3 @@ def _key(value: Any, type: Type) -> str:
 def is_key(type: Type) -> bool:
     """Whether JSON has a name for each key of this type."""
     return not type.is_nested and type != BINARY
-
-
-def quoted(text: str) -> str:
-    return f'"{_ESCAPED.sub(_escape, text)}"'
-
-
-def _escape(found: re.Match[str]) -> str:
-    return _ESCAPES.get(found[0]) or f"\\u{ord(found[0]):04X}"

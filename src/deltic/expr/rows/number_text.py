@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Final
 
 from deltic.expr.rows.numbers import in_range
-from deltic.expr.rows.rendering import render_double, render_single
+from deltic.java_floats import render_double, render_single
 from deltic.schema import FLOAT, INTEGER_BITS, Type
 
 _WIDE: Final = Context(prec=800)

@@ -32,7 +32,6 @@ UNSUPPORTED: Final = {
     "histogram_numeric": "COUNT(*) with GROUP BY floor(x / width): bins of equal width, which do not depend on the order of rows",
     **dict.fromkeys(("grouping", "grouping_id"), "one view per grouping, and UNION ALL of them, each with its own constant"),
     "measure": "the aggregate itself",
-    "schema_of_variant_agg": "from_json(text, schema): there is no type VARIANT",
 }
 
 

@@ -27,12 +27,8 @@ REFUSED: Final = {
 }
 """Nondeterministic functions, with remedies."""
 
-_OF_VARIANT: Final = ("VARIANT", "get_json_object(text, path), or from_json(text, schema)")
 _OF_TIME: Final = ("TIME", "INTERVAL DAY TO SECOND, the time since midnight")
 UNTYPED: Final = {
-    **dict.fromkeys(("parse_json", "try_parse_json", "variant_get", "try_variant_get", "to_variant_object"), _OF_VARIANT),
-    **dict.fromkeys(("is_variant_null", "schema_of_variant"), _OF_VARIANT),
-    **dict.fromkeys(("variant_explode", "variant_explode_outer"), ("VARIANT", "explode(from_json(text, schema))")),
     **dict.fromkeys(("current_time", "make_time", "to_time", "try_to_time", "time_diff", "time_trunc"), _OF_TIME),
     **dict.fromkeys(("time_from_seconds", "time_from_millis", "time_from_micros"), _OF_TIME),
     **dict.fromkeys(("time_to_seconds", "time_to_millis", "time_to_micros"), _OF_TIME),
@@ -50,6 +46,8 @@ TABLE_FUNCTIONS: Final = (
     "inline_outer",
     "stack",
     "json_tuple",
+    "variant_explode",
+    "variant_explode_outer",
     "generate_series",
     "repeat_row",
     "range",
@@ -94,8 +92,8 @@ def bind_call(binder: ExpressionBinder, node: tree.FunctionCall) -> Expr:
     if any(isinstance(argument, tree.NamedValue) for argument in node.arguments):
         return _named_fields(binder, node)
     arguments = [binder.bind(argument) for argument in _scalars(node)]
-    if name in WITH_SCHEMA and len(arguments) > 1:
-        arguments[1] = schema_literal(name, arguments[1])
+    if len(arguments) > (schema := WITH_SCHEMA.get(name, len(arguments))):
+        arguments[schema] = schema_literal(name, arguments[schema])
     if name not in known_functions():
         # expr's names of operators are not SQL functions.
         raise UnknownName(f"there is no function {name}", span=span, remedy=did_you_mean(name, known_functions()))

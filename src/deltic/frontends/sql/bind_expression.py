@@ -96,6 +96,8 @@ class ExpressionBinder:
                 return bind_extract(self, node)
             case tree.FieldOf():
                 return self._fields(self._placed(node.value), [node.field])
+            case tree.PathOf():
+                return resolve("variant_get", [self._placed(node.value), Literal(node.path, STRING, node.span)], node.span, written=":")
             case tree.Subscript():
                 return resolve("subscript", [self._placed(node.value), self._placed(node.index)], node.span, written="[]")
             case tree.Keyword():

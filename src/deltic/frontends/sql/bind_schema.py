@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Final
 
 from deltic.errors import QueryError, TypeMismatch
@@ -14,8 +16,8 @@ from deltic.frontends.sql.parse_type import TypeParser
 from deltic.frontends.sql.sql_types import sql_type
 from deltic.schema import STRING, Type
 
-WITH_SCHEMA: Final = ("from_json", "from_csv")
-"""Functions whose second argument is a schema."""
+WITH_SCHEMA: Final[Mapping[str, int]] = MappingProxyType({"from_json": 1, "from_csv": 1, "variant_get": 2, "try_variant_get": 2})
+"""Functions with a schema, and the place of it among their arguments."""
 
 
 def schema_literal(name: str, argument: Expr) -> Expr:
@@ -36,8 +38,8 @@ def _parsed(text: str) -> Type:
     except QueryError as error:
         try:
             return sql_type(_optional(_node(text)))
-        except QueryError:
-            raise error from None
+        except QueryError as other:
+            raise (error if " " in text.strip() else other) from None
 
 
 def type_in(text: str) -> Type:

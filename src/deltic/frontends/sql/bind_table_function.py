@@ -28,11 +28,12 @@ from deltic.schema import BIGINT, DATE, DAYS, INT, NULL, STRING, Schema
 EXPLODES: Final = {"explode": (False, False), "explode_outer": (False, True), "posexplode": (True, False), "posexplode_outer": (True, True)}
 """Whether the position stands before the element, and whether a row without an element stays."""
 
+VARIANTS: Final = ("variant_explode", "variant_explode_outer")
 INLINES: Final = ("inline", "inline_outer")
 SERIES: Final = "generate_series"
 MOST_ROWS: Final = 10_000
 """Of stack()."""
-MAKERS: Final = (*EXPLODES, *INLINES, SERIES, "stack", "json_tuple", "repeat_row", "range")
+MAKERS: Final = (*EXPLODES, *INLINES, *VARIANTS, SERIES, "stack", "json_tuple", "repeat_row", "range")
 _SPECIAL: Final = frozenset("\\^$.|?*+()[]{}")
 
 
@@ -180,6 +181,8 @@ def bind_made(node: tree.FunctionCall | tree.DefinedCall, binder: ExpressionBind
         return Made(function, arguments, names, position, outer, span, split)
     if name in INLINES:
         return _inline(node, binder)
+    if name in VARIANTS:
+        return _variant(node, binder)
     if name in ("stack", "json_tuple"):
         return _stack(node, binder) if name == "stack" else _json_tuple(node, binder)
     if name == SERIES:
@@ -200,6 +203,16 @@ def _inline(node: tree.FunctionCall, binder: ExpressionBinder) -> Made:
         raise TypeMismatch(message, span=value.span or node.span, expected="an ARRAY of STRUCTs")
     names = tuple(part.name for part in value.type.parts[0].type.parts)
     return Made("elements", (value,), names, False, node.name == "inline_outer", node.span, True)
+
+
+def _variant(node: tree.FunctionCall, binder: ExpressionBinder) -> Made:
+    """A row for each field of an object or element of an array; only in FROM, as in Spark."""
+    if binder.clause not in ("FROM", "LATERAL"):
+        remedy = f"FROM t, LATERAL {node.name}(v)"
+        raise Unsupported(f"{node.name}() is allowed in FROM only", span=node.span, expected="a table in FROM", remedy=remedy)
+    check_count(node.name, node.arguments, 1, 1, node.span)
+    entries = resolve("variant_entries", [binder.bind(node.arguments[0])], node.span, written=node.name)
+    return Made("elements", (entries,), ("pos", "key", "value"), True, node.name.endswith("outer"), node.span, True)
 
 
 def _stack(node: tree.FunctionCall, binder: ExpressionBinder) -> Made:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Final, assert_never
 
 from deltic.errors import QueryError, Span, TypeMismatch, UnknownName, Unsupported, did_you_mean
+from deltic.expr.functions.comparison import incomparable
 from deltic.expr.nodes import Literal
 from deltic.frontends import lateness
 from deltic.frontends.sql import interval_literals, tree
@@ -73,7 +74,7 @@ def _create_table(parsed: TableStatement) -> CreateTable:
         raise Unsupported("a stream has no PRIMARY KEY: it holds the rows of one tick", span=last.span, remedy=remedy)
     for i in key:
         if not fields[i].type.is_ordered:
-            raise TypeMismatch(f"a PRIMARY KEY of {fields[i].type.sql}: a MAP cannot be compared", span=definition.name.span)
+            raise TypeMismatch(f"a PRIMARY KEY of {fields[i].type.sql}: {incomparable(fields[i].type)}", span=definition.name.span)
         if fields[i].type.is_collated:
             remedy = "declare it STRING, and write COLLATE in queries"
             raise Unsupported(f"a PRIMARY KEY of {fields[i].type.sql} is not supported", span=definition.name.span, remedy=remedy)

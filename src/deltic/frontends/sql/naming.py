@@ -21,6 +21,10 @@ def expression_name(node: tree.Expression) -> str:
             return node.parts[-1].text
         case tree.FieldOf():
             return node.field.text
+        case tree.PathOf():
+            return f"variant_get({expression_name(node.value)}, {node.path})" if node.field is None else node.field
+        case tree.CastCall(operand=tree.PathOf(field=str(field))):
+            return field
         case tree.Subscript():
             return f"{expression_name(node.value)}[{expression_name(node.index)}]"
         case tree.Parenthesised():

@@ -14,6 +14,7 @@ from deltic.frontends.sql import tree
 from deltic.frontends.sql.interval_literals import UNITS
 from deltic.frontends.sql.lexer import NUMBER, QUOTED, STRING, WORD
 from deltic.frontends.sql.parse_order import OrderParser
+from deltic.frontends.sql.parse_path import path_of
 from deltic.frontends.sql.refusals import AFTER_ARGUMENT, AFTER_VALUE, OPERANDS, refuse
 
 OR, AND, NOT, PREDICATE, COMPARISON = 1, 2, 3, 4, 5
@@ -40,7 +41,7 @@ NO_OPERANDS: Final = frozenset((
 ))  # fmt: skip
 """Words that cannot be columns where an operand is expected, unless in back quotes."""
 
-_AFTER_VALUE: Final = ("::", "[", ".", "COLLATE")
+_AFTER_VALUE: Final = ("::", "[", ".", ":", "COLLATE")
 """What a value goes on with: a cast, a subscript, a field."""
 CLOCKS: Final = frozenset(("CURRENT_DATE", "CURRENT_TIMESTAMP", "CURRENT_TIME", "CURRENT_USER", "SESSION_USER", "USER", "LOCALTIMESTAMP"))
 _UNIT_CALLS: Final = {
@@ -123,6 +124,8 @@ class ExpressionParser(OrderParser, ABC):
                     self.depth -= 1
                     self.expect("]")
                     node = tree.Subscript(node, index, self.since(start))
+                case ":":
+                    node = path_of(self, node, start)
                 case "COLLATE":
                     name = self.collation()
                     arguments = (node, tree.StringText(name.text, name.span))

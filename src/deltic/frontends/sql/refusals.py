@@ -42,7 +42,6 @@ AFTER_VALUE: Final[Refusals] = _by_first(
         "RESPECT NULLS": ("RESPECT NULLS is not supported", LEAVE_OUT),
         "->": ("a lambda is not allowed here", "a higher-order function, such as transform(a, x -> x + 1)"),
         "=>": ("named arguments are not supported", "give the arguments in their order"),
-        ":": ("fields of a VARIANT are not supported", "a column for each field"),
         "??": ("?? is not supported", "coalesce(a, b)"),
         "AT TIME ZONE": ("AT TIME ZONE is not supported: timestamps are in UTC", "add an INTERVAL"),
     }

@@ -17,11 +17,10 @@ _REMEDIES: Final = {
     "TEXT": "STRING",
     "INTERVAL": "INTERVAL DAY TO SECOND or INTERVAL YEAR TO MONTH, or another pair of their fields",
     "TIME": "INTERVAL DAY TO SECOND, the time since midnight",
-    "VARIANT": "a column for each field, or STRING",
 }
 EXPECTED: Final = (
     "BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DECIMAL(p, s), STRING, "
-    "CHAR(n), VARCHAR(n), BINARY, DATE, TIMESTAMP, TIMESTAMP_NTZ, INTERVAL …, ARRAY<…>, MAP<…, …> or STRUCT<…>"
+    "CHAR(n), VARCHAR(n), BINARY, DATE, TIMESTAMP, TIMESTAMP_NTZ, INTERVAL …, VARIANT, ARRAY<…>, MAP<…, …> or STRUCT<…>"
 )
 _FORMS: Final = {"ARRAY": "ARRAY<element>", "MAP": "MAP<key, value>", "STRUCT": "STRUCT<name: type, …>"}
 
@@ -75,7 +74,9 @@ def _nested(node: tree.TypeName, name: str) -> Type:
         if types[0].is_collated:
             raise Unsupported("a key of a MAP with a collation is not supported", span=parts[0].span, remedy="STRING")
         if not types[0].is_ordered:
-            raise TypeMismatch(f"the key of a MAP cannot be {types[0].sql}", span=parts[0].span, expected="a type that is not a MAP")
+            raise TypeMismatch(
+                f"the key of a MAP cannot be {types[0].sql}", span=parts[0].span, expected="a type without a MAP or a VARIANT"
+            )
         return map_type(*types)
     raise TypeMismatch(f"invalid {name}", span=node.span, expected=_FORMS[name])
 

@@ -36,6 +36,7 @@ from pyspark.sql.types import (
     StructType,
     TimestampNTZType,
     TimestampType,
+    VariantType,
 )
 
 from deltic.errors import FrameError, SetupError
@@ -68,6 +69,7 @@ _SPARK: Final[Mapping[str, DataType]] = {
     "DATE": DateType(),
     "TIMESTAMP": TimestampType(),
     "TIMESTAMP_NTZ": TimestampNTZType(),
+    "VARIANT": VariantType(),
     "VOID": NullType(),
     **{
         interval_word(start, end): DayTimeIntervalType(i, j) for i, start in enumerate(DAY_TIME) for j, end in enumerate(DAY_TIME) if i <= j

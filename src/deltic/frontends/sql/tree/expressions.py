@@ -228,6 +228,16 @@ class FieldOf:
 
 
 @dataclass(frozen=True, slots=True)
+class PathOf:
+    """value:path, a part of a VARIANT. path: as variant_get takes it. field: the last name in it, None if there are only indexes."""
+
+    value: Expression
+    path: str
+    field: str | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class Subscript:
     """value[index]."""
 
@@ -328,6 +338,7 @@ Expression = (
     | IntervalText
     | NamedValue
     | FieldOf
+    | PathOf
     | Subscript
     | Operation
     | Prefix

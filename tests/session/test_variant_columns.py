@@ -1,0 +1,220 @@
+"""VARIANT as a column: in views and their state, in nested values, in frames, and refused where it cannot be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import deltic
+from deltic import Variant
+from deltic.errors import ConstraintViolation, DelticError, FrameError, QueryError
+from tests.support.checked import Checked
+
+SCRIPT = """
+CREATE TABLE t (id BIGINT PRIMARY KEY, j STRING, v VARIANT, a ARRAY<VARIANT>, s STRUCT<x: VARIANT, y: INT>, m MAP<STRING, VARIANT>);
+CREATE MATERIALIZED VIEW parts AS
+    SELECT id, v, v:a AS a, v:a.b[0] AS b, v:k::STRING AS k, try_variant_get(v, '$.a', 'MAP<STRING, INT>') AS m, get(t.a, 0):k AS e,
+           s.x AS x, schema_of_variant(v) AS schema, to_json(struct(v, a, s, m)) AS text, is_variant_null(v) AS n
+    FROM t;
+CREATE MATERIALIZED VIEW parsed AS SELECT id, try_parse_json(j) AS p, CAST(id AS VARIANT) AS i FROM t;
+CREATE MATERIALIZED VIEW exploded AS SELECT id, pos, key, value FROM t, LATERAL variant_explode(v);
+CREATE MATERIALIZED VIEW kept AS SELECT id, x.pos, x.value:k AS k FROM t, LATERAL variant_explode_outer(v) AS x;
+CREATE MATERIALIZED VIEW grouped AS
+    SELECT v:k::STRING AS k, count(*) AS n, count(v) AS present, schema_of_variant_agg(v) AS schema FROM t GROUP BY v:k::STRING;
+CREATE MATERIALIZED VIEW unions AS SELECT id, v FROM t UNION ALL SELECT id, s.x FROM t WHERE s.y > 0;
+CREATE MATERIALIZED VIEW joined AS SELECT t.v, u.s FROM t JOIN t AS u ON t.id = u.v:id::BIGINT;
+CREATE MATERIALIZED VIEW made AS SELECT id, to_variant_object(struct(j, m, a)) AS o, map('v', v) AS mv, array(v, s.x) AS av FROM t;
+"""
+TEXTS = (
+    '{"a":{"b":[1,"x"]},"k":"y"}',
+    '{"k":"x","id":1}',
+    "[1,2.50,null]",
+    '"k"',
+    "null",
+    '{"k":["x"],"id":2}',
+    '{"a":{"b":1,"c":2}}',
+    "{}",
+)
+VALUES = (None, *map(Variant.parse_json, TEXTS), Variant.of({"n": "z" * 300, "id": 3}))
+
+
+def row(rng: Random, id_: int) -> tuple[Any, ...]:
+    some = [rng.choice(VALUES) for _ in range(rng.randrange(3))]
+    struct = rng.choice([None, (rng.choice(VALUES), rng.choice([None, 0, 1]))])
+    array, entries = rng.choice([None, tuple(some)]), tuple(zip(("k", "l"), some, strict=False))
+    return id_, rng.choice((*TEXTS, "{", None)), rng.choice(VALUES), array, struct, rng.choice([None, entries])
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_views_over_variants(shards: int, tmp_path: Path) -> None:
+    """Equal to the oracle after each tick, on one shard or three, and after a restart."""
+    rng = Random(7)
+    checked = Checked(SCRIPT, session=deltic.Session(shards=shards, state=tmp_path / "state"))
+    rows: dict[int, tuple[Any, ...]] = {}
+    for tick in range(5):
+        changes: dict[tuple[Any, ...], int] = {}
+        for id_ in rng.sample(range(9), 5):
+            if (old := rows.pop(id_, None)) is not None:
+                changes[old] = changes.get(old, 0) - 1
+            if old is None or rng.random() < 0.6:
+                rows[id_] = row(rng, id_)
+                changes[rows[id_]] = changes.get(rows[id_], 0) + 1
+        checked.tick({"t": {row: n for row, n in changes.items() if n}})
+        if tick == 2:
+            checked.session.close()
+            checked.open(deltic.Session(shards=shards, state=tmp_path / "state"))
+    checked.session.close()
+
+
+def session_of(columns: str, view: str = "SELECT * FROM t") -> deltic.Session:
+    session = deltic.Session()
+    session.sql(f"CREATE TABLE t ({columns}); CREATE MATERIALIZED VIEW v AS {view}")
+    return session
+
+
+def test_values_that_differ_in_nothing_but_their_bytes_do_not_collapse() -> None:
+    session = session_of("v VARIANT")
+    one, other = Variant.parse_json("1.50"), Variant.parse_json("1.5")
+    with session.transaction() as tx:
+        tx.insert("t", [{"v": value} for value in (one, one, other, Variant.of(1), Variant.of(1.0), None, Variant.of(None))])
+    with session.transaction() as tx:
+        tx.delete("t", [{"v": one}])
+    assert len(session.view("v").rows()) == 6
+    assert {repr(row["v"]) for row in session.view("v").rows()} == {
+        repr(value) for value in (one, other, Variant.of(1), Variant.of(1.0), None, Variant.of(None))
+    }
+
+
+def test_rows_have_variants_and_frames_have_their_parts_as_spark_has_them() -> None:
+    session = session_of("v VARIANT, m MAP<STRING, ARRAY<VARIANT>>")
+    value = Variant.of({"a": 1})
+    with session.transaction() as tx:
+        tx.insert("t", [{"v": value, "m": {"k": [value, None]}}, {"v": {"value": value.value, "metadata": value.metadata}, "m": None}])
+    one, other = sorted(session.view("v").rows(), key=lambda row: row["m"] is None)
+    assert (one, other) == ({"v": value, "m": [("k", [value, None])]}, {"v": value, "m": None})
+    assert one["v"].to_python() == {"a": 1}
+    table = session.view("v").to_arrow()
+    kind = table.schema.field("v").type
+    assert kind == pa.struct([("value", pa.binary()), ("metadata", pa.binary())])
+    assert kind.field("metadata").metadata == {b"variant": b"true"}
+    with session.transaction() as tx:
+        tx.insert("t", table)
+    assert len(session.view("v").rows()) == 4
+
+
+def test_arrow_columns_of_other_forms() -> None:
+    """The parts in the other order, as Parquet's specification has them, in larger types, and within an ARRAY."""
+    session = session_of("v VARIANT, a ARRAY<VARIANT>")
+    value = Variant.parse_json('{"a":[1]}')
+    kind = pa.struct([("metadata", pa.large_binary()), ("value", pa.binary_view())])
+    parts = {"metadata": value.metadata, "value": value.value}
+    with session.transaction() as tx:
+        tx.insert("t", pa.table({"v": pa.array([parts, None], kind), "a": pa.array([[parts, None], []], pa.list_(kind))}))
+    assert session.view("v").rows() == [{"v": None, "a": []}, {"v": value, "a": [value, None]}]
+    for wrong in (pa.struct([("value", pa.binary())]), pa.struct([*kind, pa.field("typed_value", pa.int64())]), pa.string()):
+        with pytest.raises(FrameError, match="column v: found Arrow"), session.transaction() as tx:
+            tx.insert("t", pa.table({"v": pa.nulls(1, wrong), "a": pa.array([[]], pa.list_(kind))}))
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "match"),
+    [
+        (5, FrameError, "row 0, column v: found int 5"),
+        ({"a": 1}, ConstraintViolation, "does not fit"),
+        ((b"\x0c",), ConstraintViolation, "does not fit"),
+        ((b"\x03\xff", b"\x01\x00\x00"), ConstraintViolation, "row 0, column v: bytes that are no VARIANT: they end too early"),
+        ((b"\x0c\x01", b"\x02\x00\x00"), ConstraintViolation, "the metadata is not of version 1"),
+    ],
+)
+def test_values_that_are_no_variant_are_refused(value: Any, error: type[DelticError], match: str) -> None:
+    session = session_of("v VARIANT, a ARRAY<VARIANT>")
+    with pytest.raises(error, match=match) as caught, session.transaction() as tx:
+        tx.insert("t", [{"v": value, "a": None}])
+    assert "deltic.Variant" in str(caught.value)
+    with pytest.raises(ConstraintViolation, match="column a"), session.transaction() as tx:
+        tx.insert("t", [{"v": None, "a": [value]}])
+    damaged = pa.table({"v": pa.array([(b"\x03\xff", b"\x01\x00\x00")], pa.struct([("value", pa.binary()), ("metadata", pa.binary())]))})
+    with pytest.raises(ConstraintViolation, match="row 0, column v"), session.transaction() as tx:
+        tx.insert("t", damaged.append_column("a", pa.nulls(1, session.view("v").to_arrow().schema.field("a").type)))
+
+
+@pytest.mark.parametrize(
+    ("query", "match"),
+    [
+        ("SELECT DISTINCT v FROM t", "DISTINCT does not support VARIANT: a VARIANT cannot be compared"),
+        ("SELECT v, count(*) FROM t GROUP BY v", "a VARIANT cannot be compared"),
+        ("SELECT v FROM t UNION SELECT v FROM t", "a VARIANT cannot be compared"),
+        ("SELECT v FROM t EXCEPT ALL SELECT v FROM t", "a VARIANT cannot be compared"),
+        ("SELECT v FROM t ORDER BY v LIMIT 1", "a VARIANT cannot be compared"),
+        ("SELECT a.v FROM t a JOIN t b ON a.v = b.v", "a VARIANT cannot be compared"),
+        ("SELECT v = '1' FROM t", "a VARIANT cannot be compared"),
+        ("SELECT v IN (v) FROM t", "a VARIANT cannot be compared"),
+        ("SELECT nullif(v, v) FROM t", "a VARIANT cannot be compared"),
+        ("SELECT array_distinct(array(v)) FROM t", "a VARIANT cannot be compared"),
+        ("SELECT greatest(v, v) FROM t", "a VARIANT cannot be compared"),
+        ("SELECT map(v, 1) FROM t", "the key of a MAP cannot be VARIANT"),
+        ("SELECT hash(v) FROM t", "argument 1 of hash has the wrong type"),
+        ("SELECT max(v) FROM t", "MAX does not accept VARIANT"),
+        ("SELECT sum(v) FROM t", "SUM does not accept VARIANT"),
+        ("SELECT v + 1 FROM t", "VARIANT"),
+        ("SELECT coalesce(v, 1) FROM t", "no common type"),
+        ("SELECT t.v.a FROM t", "VARIANT has no field a"),
+        ("SELECT v['a'] FROM t", "VARIANT"),
+        ("SELECT explode(v) FROM t", r"explode\(\) does not accept VARIANT"),
+        ("SELECT size(v) FROM t", "VARIANT"),
+        ("SELECT variant_explode(v) FROM t", r"variant_explode\(\) is allowed in FROM only"),
+        ("SELECT k FROM t LATERAL VIEW variant_explode(v) e AS p, k, w", "is allowed in FROM only"),
+        ("SELECT parse_json(1)", "expected: STRING, found INT"),
+        ("SELECT CAST(struct(1) AS VARIANT)", "cannot cast STRUCT<col1: INT> to VARIANT"),
+        ("SELECT CAST(INTERVAL '1' DAY AS VARIANT)", "cannot cast INTERVAL DAY to VARIANT"),
+        ("SELECT CAST(v AS INTERVAL DAY) FROM t", "cannot cast VARIANT to INTERVAL DAY"),
+        ("SELECT CAST(v AS MAP<INT, INT>) FROM t", "cannot cast VARIANT to MAP<INT, INT>"),
+        ("SELECT to_variant_object(map(1, 2))", r"argument 1 of to_variant_object is MAP<INT, INT>"),
+        ("SELECT to_variant_object(1)", "argument 1 of to_variant_object is INT"),
+        ("SELECT variant_get(v, 'a') FROM t", "invalid path 'a'"),
+        ("SELECT variant_get(v, '$.a', 'foo') FROM t", "the type FOO is not supported"),
+        ("SELECT v: FROM t GROUP", "syntax error"),
+        ("SELECT v:a['x FROM t", "unterminated quote"),
+    ],
+)
+def test_what_spark_refuses_is_refused(query: str, match: str) -> None:
+    session = session_of("v VARIANT")
+    with pytest.raises(QueryError, match=match):
+        session.sql(f"CREATE MATERIALIZED VIEW w AS {query}")
+
+
+@pytest.mark.parametrize("table", ["CREATE TABLE u (v VARIANT PRIMARY KEY)", "CREATE TABLE u (m MAP<VARIANT, INT>)"])
+def test_a_variant_is_no_key(table: str) -> None:
+    with pytest.raises(QueryError, match="VARIANT"):
+        deltic.Session().sql(table)
+
+
+def test_a_cast_that_fails_names_the_value_and_its_place() -> None:
+    session = session_of("v VARIANT", "SELECT v:a::INT AS a FROM t")
+    with pytest.raises(DelticError, match=r"the value \"x\" of type VARIANT cannot be cast to INT") as caught, session.transaction() as tx:
+        tx.insert("t", [{"v": Variant.of({"a": "x"})}])
+    assert "v:a::INT" in str(caught.value)
+    assert session.view("v").rows() == []
+
+
+def test_python_functions_take_and_return_variants() -> None:
+    session = deltic.Session()
+    session.sql("CREATE TABLE t (v VARIANT, a ARRAY<VARIANT>)")
+    session.register("keys", lambda v: sorted(v.to_python()), returns="ARRAY<STRING>")
+    session.register("wrapped", lambda a: Variant.of({"all": a}), returns="VARIANT")
+    session.sql("CREATE MATERIALIZED VIEW w AS SELECT keys(v) AS k, wrapped(a) AS o FROM t")
+    with session.transaction() as tx:
+        tx.insert("t", [{"v": Variant.of({"b": 1, "a": 2}), "a": [Variant.of(1), Variant.of("x")]}])
+    assert session.view("w").rows() == [{"k": ["a", "b"], "o": Variant.of({"all": [1, "x"]})}]
+    session.register("damaged", lambda v: (b"\x03\xff", b"\x01\x00\x00"), returns="VARIANT")
+    with pytest.raises(DelticError, match="returned"):
+        session.sql("CREATE MATERIALIZED VIEW d AS SELECT damaged(v) AS k FROM t")
+
+
+def test_names_of_paths_are_those_of_spark() -> None:
+    session = session_of("v VARIANT", "SELECT v:a.b[0]::INT, v:`k y`, v:c['d'], v:[1] FROM t")
+    assert session.view("v").schema.names == ("b", "k y", "d", "variant_get(v, $[1])")
