@@ -15,14 +15,14 @@ from deltic.expr import resolve
 from deltic.expr.failing import can_fail
 from deltic.expr.nodes import Column, Literal
 from deltic.optimizer import RULES, optimize
-from deltic.plan.columns import agrees
+from deltic.plan.columns import agrees, conjunction, shift
 from deltic.plan.evaluate import Moment, evaluate
 from deltic.plan.fingerprint import fingerprint
-from deltic.plan.nodes import Aggregate, AggregateCall, Bound, Distinct, Filter, OverTicks, Plan, Project, Table, TemporalFilter
+from deltic.plan.nodes import Aggregate, AggregateCall, Bound, Distinct, Filter, Join, OverTicks, Plan, Project, Table, TemporalFilter
 from deltic.plan.relation import Relation
 from deltic.plan.show import show
 from deltic.plan.walk import expressions, nodes
-from deltic.schema import BIGINT, STRING, TIMESTAMP, Field, Lateness, Schema, StreamSchema
+from deltic.schema import BIGINT, DAY_TO_SECOND, STRING, TIMESTAMP, Field, Lateness, Schema, StreamSchema
 from parts import slow
 from program_data import INSTANTS
 from programs import Case, applied, case, daring, empty, expected, mixed, outcome
@@ -98,7 +98,7 @@ def of_times(plan: Plan) -> Iterator[Plan]:
 
 
 def of_windows() -> Iterator[Plan]:
-    """Groups and distinct rows by windows over all rows of a stream."""
+    """Groups and distinct rows by windows over all rows of a stream, and joins on bounds of the times of two."""
     schema = Schema((Field("at", TIMESTAMP, False), Field("k", BIGINT)))
     every = OverTicks(Table(StreamSchema("events", schema, lateness=Lateness(0, DAY_US))), "integrate")
     at, k = (Column(i, field.type, field.nullable, field.name) for i, field in enumerate(schema))
@@ -109,6 +109,13 @@ def of_windows() -> Iterator[Plan]:
     yield Aggregate(
         large, (("day", day),), (("n", AggregateCall("count", (), BIGINT, False)), ("top", AggregateCall("max", (k,), BIGINT, True)))
     )
+    later = shift(at, len(schema))
+    after, until = Literal(timedelta(hours=-3), DAY_TO_SECOND), Literal(timedelta(hours=9), DAY_TO_SECOND)
+    near = conjunction(
+        [resolve("less_equal", [resolve("add", [at, after]), later]), resolve("greater", [resolve("add", [at, until]), later])]
+    )
+    yield Join(large, every, "inner", ((k, k),), near)
+    yield Filter(Join(every.input, every.input, "inner"), near)
 
 
 def events(seed: int) -> Relation:

@@ -12,7 +12,7 @@ from deltic.errors import Unsupported
 from deltic.plan.evaluate import Moment, evaluate
 from deltic.plan.nodes import Join, OverTicks, Plan, SetOperation, Table
 from deltic.plan.relation import Relation
-from deltic.plan.streams import check_streams, is_stream
+from deltic.plan.stream_checks import check_streams, is_stream
 from deltic.plan.walk import map_inputs, nodes
 from deltic.runtimes import Runtime
 from deltic.schema import StreamSchema, TableSchema

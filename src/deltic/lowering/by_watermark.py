@@ -22,9 +22,9 @@ def lower_by_watermark(lowering: PlanLowering, plan: ByWatermark) -> int:
     mapped = streams.map(placed, columns, Schema((*schema.fields, Field("end", plan.end.moment.type, timed))))
     partition = streams.partition(placed)
     assert partition is not None
-    closed, table = plan.phase == "closed", plan.table.name.lower()
-    queue = builder.name("windows", table, closed, plan.end.offset, builder.fingerprint(mapped))
-    operator = WatermarkOperator(plan.table, queue, width, plan.end.offset, closed, timed)
+    table = plan.table.name.lower()
+    queue = builder.name("windows", table, plan.phase == "closed", plan.end.offset, builder.fingerprint(mapped))
+    operator = WatermarkOperator(plan.table, queue, width, plan.end.offset, plan.phase, timed)
     node = builder.add(operator, (mapped,), Shape(schema), partition, owns=queue)
     waiting = Shape(Schema((Field("end", BIGINT, False), *schema.fields)))
     builder.specify(ArrangementSpec(queue, waiting, builder.nodes[node].level, 1, partition=tuple(word + 1 for word in partition)))

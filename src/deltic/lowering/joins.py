@@ -21,6 +21,7 @@ from deltic.lowering.streams import ZERO, Arranged, Nulls, Streams, is_any_null,
 from deltic.plan.columns import map_columns, reference
 from deltic.plan.nodes import Filter, Join, Plan, Project, Union, Weighted, references
 from deltic.plan.signs import may_be_negative
+from deltic.plan.time_joins import is_pairing
 from deltic.schema import BOOLEAN, Field, Schema
 from deltic.trace.encoding import words_of
 
@@ -54,6 +55,7 @@ class Side:
 
 
 def lower_join(lowering: PlanLowering, plan: Join) -> int:
+    assert not is_pairing(plan), "a join of two streams has not been rewritten"
     plan = with_ordered_keys(plan)
     match plan.kind:
         case "inner":

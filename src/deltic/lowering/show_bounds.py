@@ -14,6 +14,7 @@ from deltic.circuit.operators.over_ticks import KeepChange, OverTicksOperator, P
 from deltic.circuit.operators.table import StreamInput, TableInput
 from deltic.circuit.operators.watermark import WatermarkOperator
 
+_TICK = "one tick of "
 ONE_TICK = "the rows of one tick"
 LAST_CHANGE = "the change of one tick"
 
@@ -62,6 +63,8 @@ def _source(node: Node, known: Sequence[Sources]) -> Sources:
             return frozenset({(False, f"one tick of stream {operator.table.name}")})
         case TableInput():
             return frozenset({(False, f"table {operator.table.name}")})
+        case WatermarkOperator(phase="joinable"):
+            return frozenset({(False, f"the rows of {_named(below)} that later rows of {operator.table.name} can join")})
         case WatermarkOperator():
             return frozenset({(False, f"one tick of closed windows of {operator.table.name}")}) if operator.closed else _open(operator)
         case OverTicksOperator(function="integrate"):
@@ -77,7 +80,7 @@ def _source(node: Node, known: Sequence[Sources]) -> Sources:
 def _kept(node: Node) -> Sources:
     """What bounds the state where that is not the content."""
     match node.operator:
-        case WatermarkOperator():
+        case WatermarkOperator(phase="open" | "closed"):
             return _open(node.operator)
         case OverTicksOperator(function="delay") if not node.stream:
             return frozenset({(False, LAST_CHANGE)})
@@ -94,4 +97,7 @@ def _open(operator: WatermarkOperator) -> Sources:
 
 
 def _named(sources: Sources) -> str:
-    return " and ".join(sorted(what.removeprefix("one tick of ") for _, what in sources)) or "a stream"
+    """The streams, or else all sources."""
+    names = [what for _, what in sources]
+    streams = [what.removeprefix(_TICK) for what in names if what.startswith(_TICK)]
+    return " and ".join(sorted(streams or names)) or "a stream"

@@ -17,6 +17,7 @@ from typing import Final
 
 from deltic.optimizer.drop_distinct import drop_distinct
 from deltic.optimizer.forget_closed_windows import forget_closed_windows
+from deltic.optimizer.forget_unjoinable_rows import forget_unjoinable_rows
 from deltic.optimizer.form_inner_joins import form_inner_joins
 from deltic.optimizer.form_multiway_joins import form_multiway_joins
 from deltic.optimizer.merge_projections import merge_projections
@@ -32,6 +33,7 @@ from deltic.schema import Type
 Rule = Callable[[Plan], Plan]
 
 RULES: Final[tuple[Rule, ...]] = (
+    forget_unjoinable_rows,
     simplify,
     merge_projections,
     form_inner_joins,

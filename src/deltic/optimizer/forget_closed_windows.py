@@ -45,8 +45,8 @@ def _forget(plan: Plan) -> Plan:
             windows = [reference(plan.input.schema, i) for i in range(len(plan.input.schema))]
         case _:
             return plan
-    rows = _rows_of_ticks(plan.input)
-    if rows is None or any(map(_calls_python, expressions(plan))):
+    rows = rows_of_ticks(plan.input)
+    if rows is None or any(map(calls_python, expressions(plan))):
         return plan
     closed, open_ = by_windows(rows, windows, "closed"), by_windows(rows, windows, "open")
     if closed is None or open_ is None:
@@ -55,13 +55,13 @@ def _forget(plan: Plan) -> Plan:
     return Union((OverTicks(final, "integrate"), rest))
 
 
-def _rows_of_ticks(plan: Plan) -> Plan | None:
+def rows_of_ticks(plan: Plan) -> Plan | None:
     """The plan without its integrate, if it is projections and filters of all rows of a stream; they call no functions of users."""
     match plan:
         case OverTicks(function="integrate") if is_stream(plan.input) and _is_scan(plan.input):
             return plan.input
-        case Project() | Filter() if not any(map(_calls_python, expressions(plan))):
-            below = _rows_of_ticks(plan.input)
+        case Project() | Filter() if not any(map(calls_python, expressions(plan))):
+            below = rows_of_ticks(plan.input)
             return None if below is None else map_inputs(plan, lambda _: below)
         case _:
             return None
@@ -69,9 +69,10 @@ def _rows_of_ticks(plan: Plan) -> Plan | None:
 
 def _is_scan(plan: Plan) -> bool:
     if isinstance(plan, Project | Filter):
-        return not any(map(_calls_python, expressions(plan))) and _is_scan(plan.input)
+        return not any(map(calls_python, expressions(plan))) and _is_scan(plan.input)
     return isinstance(plan, Table)
 
 
-def _calls_python(expr: Expr) -> bool:
-    return isinstance(expr, PythonFunction) or any(map(_calls_python, children(expr)))
+def calls_python(expr: Expr) -> bool:
+    """Whether the expression calls a function in Python."""
+    return isinstance(expr, PythonFunction) or any(map(calls_python, children(expr)))

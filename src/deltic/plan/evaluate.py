@@ -141,6 +141,8 @@ def _evaluate(plan: Plan, world: _World) -> Relation:
         case Filter():
             below = _evaluate(plan.input, world).pairs()
             return Relation((row, weight) for row, weight in below if value_of(plan.predicate, row) is True)
+        case Join() if is_stream(plan.left) and is_stream(plan.right):
+            return _paired(plan, world)
         case Join():
             return Relation(_joined(plan, _evaluate(plan.left, world), _evaluate(plan.right, world)))
         case MultiwayJoin():
@@ -229,7 +231,7 @@ def _by_watermark(plan: ByWatermark, world: _World) -> Relation:
     for row, weight in rows.pairs():
         end = _moment_of(plan.end, row)
         is_open = after is None or end is None or after < end
-        if is_open != (plan.phase == "open"):
+        if is_open != (plan.phase != "closed"):
             continue
         if is_open or (world.past and (before is None or before < end)):
             kept.append((row, weight))
@@ -254,9 +256,22 @@ def _moment_of(bound: Bound, row: Row) -> Any:
     moment: Any = value_of(bound.moment, row)
     if isinstance(moment, int):
         return moment + bound.offset if moment + bound.offset < 1 << 63 else None
-    offset = datetime.timedelta(microseconds=bound.offset)
-    last = datetime.datetime.max.replace(tzinfo=datetime.UTC) - offset
-    return None if moment is None or moment > last else moment + offset
+    if moment is None:
+        return None
+    try:
+        return moment + datetime.timedelta(microseconds=bound.offset)
+    except OverflowError:
+        return None if bound.offset > 0 else datetime.datetime.min.replace(tzinfo=datetime.UTC)
+
+
+def _paired(plan: Join, world: _World) -> Relation:
+    """The pairs of rows so far with a row of this tick."""
+    left, right = _evaluate(plan.left, world), _evaluate(plan.right, world)
+    pairs = [*_joined(plan, left, right)]
+    if (before := world.before(plan)) is not None:
+        earlier = [_over_ticks(OverTicks(side, "integrate"), before) for side in (plan.left, plan.right)]
+        pairs += [*_joined(plan, left, earlier[1]), *_joined(plan, earlier[0], right)]
+    return Relation(pairs)
 
 
 def _over_ticks(plan: OverTicks, world: _World) -> Relation:

@@ -179,6 +179,8 @@ def show_node(plan: Plan) -> str:
             conditions = [f"{_bound(bound)} <= now" for bound in plan.lower] + [f"now < {_bound(bound)}" for bound in plan.upper]
             return f"TemporalFilter {' and '.join(conditions)}"
         case ByWatermark():
+            if plan.phase == "joinable":
+                return f"Joinable until the watermark of {plan.table.name} reaches {_bound(plan.end)}"
             return f"Windows {plan.phase} at the watermark of {plan.table.name}: {_bound(plan.end)}"
         case Reference():
             return f"Reference {plan.name} ({', '.join(plan.schema.names)})"

@@ -13,7 +13,7 @@ from deltic.schema import BIGINT, TIMESTAMP, Schema, TableSchema
 if TYPE_CHECKING:
     from deltic.plan.nodes import Plan
 
-Phase = OneOf["open", "closed"]
+Phase = OneOf["open", "closed", "joinable"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +52,9 @@ class ByWatermark(PlanNode):
     end: the end of the row's window, which is open until the watermark reaches it; one whose end is NULL, or past the values of its type,
     never closes.
     With w[t] the watermark after tick t, and the rows of all ticks up to t if the input is a stream, or else its rows in t:
-    open: a relation of the rows with w[t] < end. closed: a stream of the rows with w[t - 1] < end <= w[t], the windows that this tick
-    closes, as a whole; none at tick 0, in which the node was created.
+    open, joinable: a relation of the rows with w[t] < end; joinable are those with which a later row of the table can be joined.
+    closed: a stream of the rows with w[t - 1] < end <= w[t], the windows that this tick closes, as a whole; none at tick 0, in which the
+    node was created.
     """
 
     input: Plan

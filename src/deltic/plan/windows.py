@@ -64,7 +64,7 @@ def by_windows(plan: Plan, windows: Sequence[Expr], phase: Phase) -> Plan | None
 def _over_groups(plan: Plan, windows: Sequence[Expr], phase: Phase) -> Plan | None:
     ends: list[tuple[Bound, TableSchema]] = []
     for window in windows:
-        table, expr = _origin(plan, window)
+        table, expr = origin(plan, window)
         if table is not None and table.lateness is not None and (end := window_end(expr, table.lateness.column, window)) is not None:
             ends.append((end, table))
     if not ends:
@@ -73,27 +73,31 @@ def _over_groups(plan: Plan, windows: Sequence[Expr], phase: Phase) -> Plan | No
     return ByWatermark(plan, table, end, phase)
 
 
-def _origin(plan: Plan, expr: Expr) -> tuple[TableSchema | None, Expr]:
+def origin(plan: Plan, expr: Expr) -> tuple[TableSchema | None, Expr]:
     """The table whose columns an expression over the plan's columns reads, and the expression over them."""
     match plan:
         case Table():
             return plan.table, expr
         case Project():
-            return _origin(plan.input, substitute(expr, [column for _, column in plan.columns]))
+            return origin(plan.input, substitute(expr, [column for _, column in plan.columns]))
         case Filter() | Distinct() | Multiset() | Inspect():
-            return _origin(plan.input, expr)
+            return origin(plan.input, expr)
         case Aggregate() if _over([expr], range(len(plan.keys))):
-            return _origin(plan.input, substitute(expr, [key for _, key in plan.keys]))
+            return origin(plan.input, substitute(expr, [key for _, key in plan.keys]))
+        case Join() if is_stream(plan.left) and is_stream(plan.right):
+            return None, expr  # a row that is joined may be older than the watermark
         case Join() if plan.kind not in ("right", "full") and _over([expr], range(len(plan.left.schema))):
-            return _origin(plan.left, expr)
+            return origin(plan.left, expr)
         case Join() if plan.kind in ("inner", "right") and _over([expr], range(len(plan.left.schema), len(plan.schema))):
-            return _origin(plan.right, shift(expr, -len(plan.left.schema)))
+            return origin(plan.right, shift(expr, -len(plan.left.schema)))
         case _:
             return None, expr
 
 
 def _joined(plan: Join, windows: Sequence[Expr], phase: Phase) -> Plan | None:
     width = len(plan.left.schema)
+    if is_stream(plan.left) and is_stream(plan.right):
+        return None
     if phase == "closed" and is_stream(plan.left) != is_stream(plan.right):
         by_left, by_right = is_stream(plan.left), is_stream(plan.right)
     else:
@@ -142,6 +146,8 @@ def obstacle(plan: Plan) -> str | None:
         case Project() | Filter() | Distinct() | Multiset() | Inspect() | Aggregate():
             return obstacle(plan.input)
         case Join():
+            if is_stream(plan.left) and is_stream(plan.right) and _has_lateness(plan):
+                return "a join of two streams"
             if is_stream(plan.left) != is_stream(plan.right) and _has_lateness(plan.left if is_stream(plan.right) else plan.right):
                 return "windows of a table that is joined to a stream"
             return obstacle(plan.left) or obstacle(plan.right)

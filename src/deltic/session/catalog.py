@@ -32,7 +32,7 @@ from deltic.frontends.statements import (
 )
 from deltic.plan.nodes import Plan, Reference
 from deltic.plan.recursion import bound_to
-from deltic.plan.streams import check_streams
+from deltic.plan.stream_checks import check_streams
 from deltic.schema import Schema, StreamSchema, TableSchema
 from deltic.session.locations import Use, check_locations, sink_uses, source_uses
 from deltic.session.recursive import check_complete, meanings

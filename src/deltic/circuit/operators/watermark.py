@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from deltic.trace.consolidate import consolidate
 from deltic.trace.encoding import MARKER
 from deltic.trace.rows import Rows
 
+Phase = Literal["open", "closed", "joinable"]
 _NEVER: Final = int(np.iinfo(np.int64).max)
 
 
@@ -30,7 +31,8 @@ class WatermarkOperator:
     column with LATENESS has. The window never closes if it is NULL, which a `nullable` end may be, or if the sum leaves 64 bits.
 
     table: that of the watermark. queue: the arrangement (end, words of the row) of the rows of open windows.
-    closed: whether the output is the rows of windows that the tick closes, a stream, or the change of the rows of open windows. A watermark
+    phase: the output is the rows of windows that the tick closes, a stream, or the change of the rows of open windows, also of those with
+    which later rows of the table can be joined. A watermark
     that begins with the rows that a table has had closes windows in a tick that amends the one before: nobody gets these.
     """
 
@@ -38,12 +40,17 @@ class WatermarkOperator:
     queue: str
     width: int
     offset: int
-    closed: bool
+    phase: Phase
     nullable: bool = True
 
     @property
     def name(self) -> str:
-        return "closed_windows" if self.closed else "open_windows"
+        return "joinable_rows" if self.phase == "joinable" else f"{self.phase}_windows"
+
+    @property
+    def closed(self) -> bool:
+        """Whether the output is a stream."""
+        return self.phase == "closed"
 
     @property
     def key(self) -> str:
@@ -73,10 +80,10 @@ class WatermarkOperator:
     def _parted(self, delta: Batch, before: int, now: int) -> tuple[Rows, Rows]:
         """(rows of windows that are open after the tick, rows of windows that it closes), each after its end."""
         ends = delta.columns[self.width]
-        known = ends <= _NEVER - self.offset
+        known = ends <= _NEVER - max(self.offset, 0)
         if self.nullable:
             known &= ends != MARKER
-        ends = np.where(known, ends + self.offset, _NEVER)
+        ends = np.where(known, np.maximum(ends, BEGINNING - min(self.offset, 0)) + self.offset, _NEVER)
         rows = Rows((ends, *delta.columns[: self.width]), delta.weights)
         return rows.take((ends > now).nonzero()[0]), rows.take(((ends > before) & (ends <= now)).nonzero()[0])
 
