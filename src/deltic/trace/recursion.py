@@ -65,7 +65,7 @@ class Lookup:
 
 
 @dataclass(frozen=True, slots=True)
-class Variant:
+class RuleVariant:
     """Lookups, and what is derived from their registers if the conditions are met."""
 
     steps: tuple[Lookup, ...]
@@ -82,7 +82,7 @@ class RecursiveRule:
 
     start: int
     target: int
-    variants: tuple[Variant, ...]
+    variants: tuple[RuleVariant, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,8 +37,8 @@ from deltic.trace.recursion import (
     RecursiveProgram,
     RecursiveRelation,
     RecursiveRule,
+    RuleVariant,
     Settle,
-    Variant,
 )
 from deltic.types import BIGINT, DATE, INT, SMALLINT, STRING, TIMESTAMP, TIMESTAMP_NTZ, TINYINT, Type
 
@@ -225,7 +225,7 @@ class _Finder:
     def _arranged(self, name: str, width: int, depth: int) -> None:
         _require(self.arrangements.setdefault(name, (width, depth)) == (width, depth))
 
-    def _rules(self, number: int, term: SummedTerm) -> Iterator[tuple[int, tuple[Variant, ...]]]:
+    def _rules(self, number: int, term: SummedTerm) -> Iterator[tuple[int, tuple[RuleVariant, ...]]]:
         """(the collection that it starts from, its variants) of each rule for what a node adds."""
         node = self.nodes[number]
         match node.operator:
@@ -235,7 +235,7 @@ class _Finder:
             case Map():
                 yield from self._rules(node.inputs[0], _mapped(term, node.operator))
             case Feedback() | Import() | NestedArrange() | NestedReweigh():
-                yield self._source(node), (Variant((), term.words, term.conditions),)
+                yield self._source(node), (RuleVariant((), term.words, term.conditions),)
             case NestedJoin():
                 yield from self._joined(node, node.operator, term)
             case NestedMultiwayJoin():
@@ -251,7 +251,7 @@ class _Finder:
         _require(node.id in self.of_node)
         return self.of_node[node.id]
 
-    def _joined(self, node: Node, join: NestedJoin, term: SummedTerm) -> Iterator[tuple[int, tuple[Variant, ...]]]:
+    def _joined(self, node: Node, join: NestedJoin, term: SummedTerm) -> Iterator[tuple[int, tuple[RuleVariant, ...]]]:
         flat = join.flat
         _require(flat.weights == ((0, 0),) and not flat.keys and flat.chain is None and not flat.limbs and flat.key)
         for side, name in ((0, flat.right), (1, flat.left)):
@@ -261,7 +261,7 @@ class _Finder:
             registers |= {(1 - side, word): word if word < flat.key else own + word - flat.key for word in range(width)}
             step = self._lookup(start, other, name, join.depths[1 - side], tuple(range(flat.key)), own, side == 0)
             derived = term.through([(registers[place], 0) for place in flat.output])
-            yield self._source(start), (Variant((step,), derived.words, derived.conditions),)
+            yield self._source(start), (RuleVariant((step,), derived.words, derived.conditions),)
 
     def _lookup(self, start: Node, other: Node, name: str, depth: int, key: tuple[int, ...], bound: int, new: bool) -> Lookup:
         """A lookup in the arrangement `name`, whose change is that of `other`."""
@@ -283,7 +283,7 @@ class _Finder:
             self.copies[number, key] = self._collect(Collection(collection.width, key))
         return self.copies[number, key]
 
-    def _variants(self, node: Node, join: NestedMultiwayJoin, rule: DeltaRule, term: SummedTerm) -> Iterator[Variant]:
+    def _variants(self, node: Node, join: NestedMultiwayJoin, rule: DeltaRule, term: SummedTerm) -> Iterator[RuleVariant]:
         """A variant for each relation that may propose the word that the rule binds first."""
         _require(not join.flat.naive and join.flat.cube is None and rule.weights == (Product(),) and not rule.limbs)
         start = self.nodes[node.inputs[rule.port]]
@@ -304,7 +304,7 @@ class _Finder:
                 places |= {p: bound + i for i, p in enumerate(positions[len(key) :])}
                 bound = steps[-1].registers
             derived = term.through([(places[position], 0) for position in rule.output])
-            yield Variant(tuple(steps), derived.words, derived.conditions)
+            yield RuleVariant(tuple(steps), derived.words, derived.conditions)
 
     @staticmethod
     def _known(positions: Sequence[int], places: Mapping[int, int]) -> int:
