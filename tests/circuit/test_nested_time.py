@@ -85,6 +85,11 @@ def test_random_circuits_equal_evaluation_from_scratch() -> None:
     assert tally["same"] > 60 and tally["Diverges later"] > 0, tally
 
 
+def test_an_import_meets_what_a_distinct_relation_has_at_iteration_0() -> None:
+    """The kernel once looked only at what such a relation had before the tick."""
+    assert check(739943000090) == "same"
+
+
 @pytest.mark.slow
 def test_thousands_of_random_circuits_equal_evaluation_from_scratch() -> None:
     tally = Tally(check(seed) for seed in rotating(5_000))

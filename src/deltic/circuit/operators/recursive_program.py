@@ -97,6 +97,8 @@ class SummedTerm:
 class _Finder:
     nodes: Sequence[Node]
     export: int
+    recursive: int = 0
+    """How many collections are those of recursive relations, the first ones."""
     collections: list[Collection] = field(default_factory=list)
     relations: list[RecursiveRelation] = field(default_factory=list)
     operations: list[Operation] = field(default_factory=list)
@@ -105,8 +107,8 @@ class _Finder:
     """The collection of what a feedback, an import or an arrangement adds."""
     copies: dict[tuple[int, int], int] = field(default_factory=dict)
     """The collections with the same rows as another and a further key, by that and the key."""
-    summed: set[int] = field(default_factory=set)
-    """The collections of relations that are not distinct."""
+    late: set[int] = field(default_factory=set)
+    """The collections that get nothing at iteration 0: those of recursive relations, arranged."""
     arrangements: dict[str, tuple[int, int]] = field(default_factory=dict)
     joins: list[Node] = field(default_factory=list)
 
@@ -118,6 +120,7 @@ class _Finder:
         _require(sources and len({*sources}) == len(sources) and all(_distinct(nodes[i].operator) for i in sources))
         for node in feedback:
             self.of_node[node.id] = self._collect(Collection(node.shape.layout.width))
+        self.recursive = len(feedback)
         readers = Counter(i for n in nodes for i in n.inputs)
         distinct = {n.inputs[0]: n for n in nodes if _distinct(n.operator)}
         numbers: dict[int, int] = {}
@@ -145,7 +148,7 @@ class _Finder:
             tuple(self.relations),
             tuple(self._with_copies()),
             tuple(self.rules),
-            len(feedback),
+            self.recursive,
             numbers[self.export],
         )
         return program, tuple(feedback), self.joins[0], self.arrangements
@@ -185,9 +188,10 @@ class _Finder:
         moves = self._moves(node)
         if moves is not None:
             self.operations.append(Rearrange(number, *moves))
+            if moves[0] < self.recursive:
+                self.late.add(number)
         else:
             self.relations.append(RecursiveRelation(width, None, number))
-            self.summed.add(number)
             self._settle(node.inputs[0], width)
         self.of_node[node.id] = number
 
@@ -269,7 +273,7 @@ class _Finder:
         _require(depth in (0, 1) and (depth == 1) == isinstance(other.operator, NestedArrange))
         self._arranged(name, width, depth)
         collection = None
-        if depth == 1 and (not isinstance(start.operator, Import) or self._source(other) in self.summed):
+        if depth == 1 and not (isinstance(start.operator, Import) and self._source(other) in self.late):
             collection = self._keyed(self._source(other), len(key))
         return Lookup(name, key, bound, width, depth == 1, collection, new)
 
