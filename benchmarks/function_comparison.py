@@ -132,7 +132,7 @@ def _alone(term: Term, outcomes: Sequence[Value | EvaluationError], rows: Sequen
 
 
 def _compared(term: Term, outcomes: Sequence[Value | EvaluationError], rows: Sequence[Row], column: Any) -> Iterator[str]:
-    if type_of(column.type) != term.expr.type.plain:  # Arrow does not say a collation
+    if type_of(column.type) != type_of(term.expr.type.arrow):  # Arrow does not say a collation, nor the places of a TIME
         yield f"{term.sql}: Spark's type is {column.type}, ours {term.expr.type}"
         return
     for row, scalar, ours in zip(rows, column.combine_chunks(), outcomes, strict=True):

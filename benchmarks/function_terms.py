@@ -12,6 +12,7 @@ from benchmarks.collection_terms import COLLECTIONS
 from benchmarks.interval_terms import INTERVALS
 from benchmarks.json_terms import JSON_VALUES
 from benchmarks.text_terms import TEXT_VALUES
+from benchmarks.time_terms import TIMES
 from benchmarks.variant_terms import VARIANTS
 
 
@@ -440,6 +441,7 @@ TOPICS: Final = (
     INTERVALS,
     JSON_VALUES,
     TEXT_VALUES,
+    TIMES,
     BYTES,
     VARIANTS,
 )

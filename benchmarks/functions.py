@@ -114,9 +114,9 @@ class Finding:
         """Why it is refused."""
         if self.aside:
             return self.kind if self.kind in ASIDE else "sketch_funcs"
-        parts = {"variant": "VARIANT", "parse_json": "VARIANT", "time": "TIME"}
+        parts = {"variant": "VARIANT", "parse_json": "VARIANT"}
         words = [*self.refused, "no example"][0]
-        known = (reason for part, reason in parts.items() if part in self.name and not self.name.endswith(("timestamp", "window_time")))
+        known = (reason for part, reason in parts.items() if part in self.name)
         return REASONS.get(self.name) or next(known, words)
 
 
@@ -262,7 +262,7 @@ def summary(findings: Sequence[Finding]) -> dict[str, Any]:
 def main(arguments: Sequence[str]) -> int:
     from deltic.runtimes.spark.session import local_session  # noqa: PLC0415  needs the extra
 
-    spark = local_session(1, name="functions")
+    spark = local_session(1, name="functions", settings={"spark.sql.timeType.enabled": "true"})
     try:
         result = summary(report(spark, [a for a in arguments if not a.startswith("-")], "--quick" in arguments))
     finally:

@@ -121,6 +121,7 @@ def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     pytest.importorskip("pyspark")
     from deltic.runtimes.spark.session import local_session  # noqa: PLC0415  needs the extra
 
-    session = local_session(2, name="deltic tests", settings={} if request.config.option.markexpr == "slow" else QUICK)
+    quick = {} if request.config.option.markexpr == "slow" else QUICK
+    session = local_session(2, name="deltic tests", settings={**quick, "spark.sql.timeType.enabled": "true"})
     yield session
     session.stop()

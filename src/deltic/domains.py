@@ -1,5 +1,5 @@
-"""What an Arrow column may hold and its type does not: years outside 1 to 9999, parts of an interval's last field, keys of a MAP twice,
-bytes that are no VARIANT.
+"""What an Arrow column may hold and its type does not: years outside 1 to 9999, times outside a day, parts of an
+interval's last field, keys of a MAP twice, bytes that are no VARIANT.
 
 A cast of Arrow's gives NULL for a field of a STRUCT that the value has not, also where only the case of the name differs, and drops others:
 `has_fields` and `with_fields` come before it.
@@ -37,7 +37,7 @@ def outside(type: Type, column: pa.Array | pa.ChunkedArray[Any]) -> Outside | No
         return _in_interval(type, column)
     first, last = (pa.scalar(end, column.type) for end in type.kind.ends or ())
     row: int = pc.index(pc.or_(pc.less(column, first), pc.greater(column, last)), True).as_py()
-    return None if row < 0 else Outside(row, f"a {type.sql} outside the years 1 to 9999")
+    return None if row < 0 else Outside(row, f"a {type.sql} outside {'a day' if type.is_time else 'the years 1 to 9999'}")
 
 
 @cache
@@ -68,7 +68,9 @@ def _may_have(type: Type) -> bool:
 
 def _in_parts(type: Type, column: pa.Array | pa.ChunkedArray[Any]) -> Outside | None:
     """As `outside`, of a nested type."""
-    array = pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) and column.num_chunks else column
+    array = column
+    if isinstance(column, pa.ChunkedArray):
+        array = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
     if type.name == "MAP":
         return _in_parts(type.entries, array.cast(type.entries.arrow))
     if type.name == "STRUCT":
@@ -137,6 +139,11 @@ def with_fields(type: Type, array: pa.Array) -> pa.Array:
 def _around(arrow: pa.DataType, array: pa.Array, values: pa.Array) -> pa.Array:
     """The lists of `array`, of other values."""
     return pa.Array.from_buffers(arrow, len(array), array.buffers()[:2], offset=array.offset, children=[values])
+
+
+def has_map(type: Type) -> bool:
+    """Whether it is a MAP, or has one in it."""
+    return _has(type, "MAP")
 
 
 @cache

@@ -27,7 +27,7 @@ class TypeKind:
     words: how SQL calls it, Spark's own name first. arrow: the Arrow type of a column; None where it depends on the type's parameters.
     stored: of a value in Arrow. A kind of `bytes` has values of any length: a value's word is the id of its bytes (trace/strings.py).
     python: the classes whose values may be values of it. values: what it takes, for messages; None for numbers, which say their range.
-    zero: any value of it. ends: its first and last value, where it has a year. fields: of an interval, the first and the last.
+    zero: any value of it. ends: its first and last value, where Arrow has others. fields: of an interval, the first and the last.
     """
 
     words: tuple[str, ...]
@@ -101,6 +101,15 @@ _ALL: Final = (
         "a date with a time in whole microseconds, without a zone",
         0,
         (datetime.datetime.min, datetime.datetime.max),
+    ),
+    TypeKind(
+        ("TIME", "TIME WITHOUT TIME ZONE"),
+        pa.time64("us"),
+        "i8",
+        (datetime.time,),
+        "a time of day in whole microseconds, without a zone",
+        0,
+        (datetime.time.min, datetime.time.max),
     ),
     *_intervals(DAY_TIME),
     *_intervals(YEAR_MONTH),

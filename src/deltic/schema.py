@@ -29,6 +29,7 @@ from deltic.types import (
     NULL,
     SMALLINT,
     STRING,
+    TIME,
     TIMESTAMP,
     TIMESTAMP_NTZ,
     TINYINT,
@@ -38,6 +39,7 @@ from deltic.types import (
     Type,
     decimal,
     interval,
+    time_type,
 )
 
 __all__ = [
@@ -54,6 +56,7 @@ __all__ = [
     "NULL",
     "SMALLINT",
     "STRING",
+    "TIME",
     "TIMESTAMP",
     "TIMESTAMP_NTZ",
     "TINYINT",
@@ -69,6 +72,7 @@ __all__ = [
     "decimal",
     "folded",
     "interval",
+    "time_type",
 ]
 
 
@@ -116,8 +120,8 @@ class Schema:
 
     @property
     def arrow(self) -> pa.Schema:
-        """With the name of a type beside it where Arrow's type does not say it: an INTERVAL's, and one with a collation."""
-        named = [f.type.is_interval or f.type.is_collated for f in self.fields]
+        """With the name of a type beside it where Arrow's type does not say it: an INTERVAL's, a TIME's, and one with a collation."""
+        named = [f.type.is_interval or f.type.is_time or f.type.is_collated for f in self.fields]
         parts = zip(self.fields, named, strict=True)
         return pa.schema([pa.field(f.name, f.type.arrow, f.nullable, {TYPE: f.type.sql} if name else None) for f, name in parts])
 

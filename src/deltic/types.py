@@ -43,7 +43,7 @@ OMITTED: Final = "omitted from ids by default"
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A Spark SQL type; `precision` and `scale` are those of DECIMAL and 0 elsewhere.
+    """A Spark SQL type; `precision` and `scale` are those of DECIMAL and 0 elsewhere, but for CHAR(n), VARCHAR(n) and TIME(p).
 
     collation: of a STRING, "" for UTF8_BINARY.
     parts: of an ARRAY its element, of a MAP its key and value, of a STRUCT its fields; a part may be NULL, but for a key.
@@ -88,7 +88,7 @@ class Type:
             return f"STRUCT<{', '.join(f'{_quoted(part.name)}: {part.type.sql}' for part in self.parts)}>"
         if self.parts:
             return f"{self.name}<{', '.join(part.type.sql for part in self.parts)}>"
-        if self.is_limited:
+        if self.is_limited or self.is_time:
             return f"{self.name}({self.precision})"
         if self.collation:
             return f"{self.name} COLLATE {self.collation}"
@@ -190,6 +190,11 @@ class Type:
         return self.kind.fields is not None
 
     @property
+    def is_time(self) -> bool:
+        """Whether it is TIME(p), a time of day in microseconds. As in Spark p is what casts from another TIME keep, and no bound."""
+        return self.name == "TIME"
+
+    @property
     def fields(self) -> tuple[str, str]:
         """Of an interval, the first and the last field."""
         assert self.kind.fields is not None
@@ -288,6 +293,23 @@ def limited(name: str, length: int) -> Type:
     return Type(name, length)
 
 
+@cache
+def time_type(precision: int) -> Type:
+    """TIME(precision), 0 ≤ precision ≤ 6. Raises ValueError.
+
+    >>> time_type(3).sql
+    'TIME(3)'
+    """
+    if not 0 <= precision <= MOST_PLACES:
+        raise ValueError(f"there is no type TIME({precision})")
+    return Type("TIME", precision)
+
+
+MOST_PLACES: Final = 6
+"""Of the seconds of a TIME."""
+TIME: Final = time_type(MOST_PLACES)
+
+
 def interval(start: str, end: str) -> Type:
     """The intervals from one field to another.
 
@@ -355,6 +377,9 @@ def _parsed(sql: str, at: int, depth: int = 0) -> tuple[Type, int]:
         if length is None:
             raise ValueError(f"there is no type {sql[:1000]}")
         return limited(name, int(length[1])), length.end()
+    if name == "TIME":
+        places = _LENGTH.match(sql, end)
+        return (TIME, end) if places is None else (time_type(int(places[1])), places.end())
     if name == "DECIMAL":
         digits = _DIGITS.match(sql, end)
         if digits is None:
@@ -406,6 +431,8 @@ def type_of(arrow: pa.DataType) -> Type:
         return map_type(type_of(arrow.key_type), type_of(arrow.item_type))
     if t.is_decimal(arrow):
         return decimal(arrow.precision, arrow.scale)
+    if t.is_time64(arrow):
+        return TIME
     return next(type_ for type_ in PLAIN.values() if type_.kind.arrow == arrow)
 
 

@@ -23,12 +23,14 @@ from deltic.schema import (
     INT,
     INTEGER_BITS,
     STRING,
+    TIME,
     TIMESTAMP,
     TIMESTAMP_NTZ,
     YEAR_TO_MONTH,
     Type,
     decimal,
     interval,
+    time_type,
 )
 from deltic.types import INTERVALS as INTERVAL_NAMES
 from deltic.types import PLAIN
@@ -42,19 +44,35 @@ _CALLS = {
     "greatest": 2, "least": 2, "upper": 1, "lower": 1, "length": 1, "substring": 3, "left": 2, "right": 2, "concat_ws": 3,
     "trim": 1, "replace": 3, "lpad": 2, "instr": 2, "locate": 3, "startswith": 2, "contains": 2, "reverse": 1, "year": 1, "month": 1,
     "dayofweek": 1, "weekofyear": 1, "hour": 1, "second": 1,
-    "make_dt_interval": 4, "make_ym_interval": 2, "try_add": 2, "try_divide": 2, "typeof": 1, "hash": 2,
+    "make_time": 3, "time_trunc": 2, "time_diff": 3, "time_from_seconds": 1, "time_from_micros": 1, "time_to_millis": 1, "minute": 1,
+    "make_timestamp_ntz": 2, "make_dt_interval": 4, "make_ym_interval": 2, "try_add": 2, "try_divide": 2, "typeof": 1, "hash": 2,
     "array": 2, "struct": 2, "size": 1, "try_element_at": 2, "sort_array": 1, "array_distinct": 1, "array_contains": 2, "concat": 2,
     "string": 1,
     "date_add": 2, "datediff": 2, "add_months": 2, "last_day": 1, "trunc": 2,
     "date_trunc": 2, "make_date": 3, "unix_timestamp": 1, "power": 2, "ln": 1, "bround": 1, "ascii": 1, "split_part": 3,
 }  # fmt: skip
-_TARGETS = (BOOLEAN, INT, BIGINT, DOUBLE, decimal(12, 3), decimal(38, 6), STRING, BINARY, DATE, TIMESTAMP, TIMESTAMP_NTZ, *INTERVALS)
+_TARGETS = (
+    BOOLEAN,
+    INT,
+    BIGINT,
+    DOUBLE,
+    decimal(12, 3),
+    decimal(38, 6),
+    STRING,
+    BINARY,
+    DATE,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    TIME,
+    time_type(0),
+    *INTERVALS,
+)
 _CONSTANTS = (
     literal(0, INT), literal(1, INT), literal(-3, INT), literal(2.5, DOUBLE), literal(float("nan"), DOUBLE), literal("a", STRING),
     literal("12", STRING), literal("month", STRING), literal(None, INT), literal(True, BOOLEAN), literal(Decimal("1.50"), decimal(3, 2)),
     literal(datetime.date(2020, 2, 29), DATE), literal(2**63 - 1, BIGINT), literal(datetime.timedelta(days=3), DAYS),
     literal(datetime.timedelta(seconds=-1.5), interval("SECOND", "SECOND")), literal(14, YEAR_TO_MONTH),
-    literal(-2, interval("MONTH", "MONTH")),
+    literal(-2, interval("MONTH", "MONTH")), literal(datetime.time(23, 59, 59, 500_000), TIME), literal("hour", STRING),
 )  # fmt: skip
 
 
@@ -115,6 +133,7 @@ def values(type: Type, edges: tuple[Value, ...]) -> st.SearchStrategy[Value]:
             "BINARY": st.binary(max_size=6),
             "TIMESTAMP_NTZ": st.datetimes(),
             "DATE": st.dates(),
+            "TIME": st.times(),
             "TIMESTAMP": st.datetimes(timezones=st.just(datetime.UTC)),
         }[type.name]
     return st.one_of(st.none(), st.sampled_from(edges), st.sampled_from(edges), anything)

@@ -20,7 +20,7 @@ from deltic.expr.nodes import lookup_key
 from deltic.frontends.python.schemas import schema_of
 from deltic.intervals import FIRST
 from deltic.plan.relation import normal
-from deltic.schema import DATE, TIMESTAMP, TIMESTAMP_NTZ, Field, Type
+from deltic.schema import DATE, TIME, TIMESTAMP, TIMESTAMP_NTZ, Field, Type
 from deltic.trace.encoding import decode
 from deltic.trace.identity import Identity
 from deltic.trace.strings import StringTable
@@ -35,6 +35,18 @@ VALUES: dict[str, Sequence[Any]] = {
         datetime.datetime(1969, 12, 31, 23, 59, 59, 999_999),
         datetime.datetime(2024, 2, 29, 12, 30),
         datetime.datetime(9999, 12, 31, 23, 59, 59, 999_999),
+    ),
+    "TIME(6)": (
+        datetime.time(),
+        datetime.time(0, 0, 0, 1),
+        datetime.time(12, 34, 56, 789_123),
+        datetime.time(23, 59, 59, 999_999),
+    ),
+    "STRUCT<a: TIME(0), b: ARRAY<TIME(6)>>": (
+        (datetime.time(), (datetime.time(1), None)),
+        (datetime.time(12, 34), ()),
+        (None, (datetime.time.max,)),
+        (datetime.time.max, None),
     ),
     "INTERVAL DAY TO SECOND": tuple(datetime.timedelta(microseconds=n) for n in (0, 1, -1, 2**63 - 1, FIRST, 86_400_000_000)),
     "INTERVAL HOUR": tuple(datetime.timedelta(hours=n) for n in (0, 1, -1, 2_562_047_788)),
@@ -70,6 +82,8 @@ LITERALS = {
     "STRUCT<a: STRING, b: ARRAY<STRUCT<c: DATE, d: BOOLEAN>>>": (
         "named_struct('a', 'x', 'b', array(named_struct('c', DATE '2020-01-01', 'd', TRUE)))"
     ),
+    "TIME(6)": "TIME '12:34:56.789123'",
+    "STRUCT<a: TIME(0), b: ARRAY<TIME(6)>>": "named_struct('a', CAST('12:34' AS TIME(0)), 'b', array(TIME '1:02:03.5'))",
     "INTERVAL DAY TO SECOND": "INTERVAL '1' DAY",
     "INTERVAL HOUR": "INTERVAL 1 HOUR",
     "INTERVAL YEAR TO MONTH": "INTERVAL '1-2' YEAR TO MONTH",
@@ -122,6 +136,14 @@ def test_a_year_of_a_state_that_is_not_from_1_to_9999_is_refused_where_it_is_rea
         decode([words], field, strings)
 
 
+def test_a_time_of_a_state_that_is_outside_the_day_is_refused_where_it_is_read() -> None:
+    field, strings = Field("at", TIME), StringTable(Identity.drawn())
+    words = np.array([0, np.iinfo(np.int64).min, 86_400_000_000])
+    assert decode([words[:2]], field, strings).null_count == 1
+    with pytest.raises(CorruptState, match=r"a TIME\(6\) outside a day in column at"):
+        decode([words], field, strings)
+
+
 def test_char_and_varchar_keep_their_lengths_as_spark_does(tmp_path: Path) -> None:
     """VARCHAR(n) refuses more than n characters, blanks at the end aside; CHAR(n) is filled with blanks, as what it is compared with."""
     script = """
@@ -169,6 +191,8 @@ def test_files_are_held_to_the_lengths_of_their_columns(tmp_path: Path) -> None:
         ("DECIMAL(10, 2)", "DECIMAL(10,2)"),
         ("decimal(10,2)", "DECIMAL(10,2)"),
         ("binary", "BINARY"),
+        ("time", "TIME(6)"),
+        ("MAP<time (3) without time zone, TIME WITHOUT TIME ZONE>", "MAP<TIME(3), TIME(6)>"),
         (
             "ARRAY<STRUCT<camelCase: INT, `a b`: MAP<STRING, DECIMAL(5, 1)>>>",
             "ARRAY<STRUCT<camelCase: INT, `a b`: MAP<STRING, DECIMAL(5,1)>>>",
@@ -180,7 +204,20 @@ def test_a_schema_in_python_names_every_type(notation: str, type_: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "notation", ["VARCHAR(3)", "ARRAY<INT", "MAP<INT>", "STRUCT<a>", "", "ARRAY<>", "VOID", "DECIMAL(39,1)", "STRUCT<a: INT, A: INT>"]
+    "notation",
+    [
+        "VARCHAR(3)",
+        "ARRAY<INT",
+        "MAP<INT>",
+        "STRUCT<a>",
+        "",
+        "ARRAY<>",
+        "VOID",
+        "TIME(7)",
+        "TIME(x)",
+        "DECIMAL(39,1)",
+        "STRUCT<a: INT, A: INT>",
+    ],
 )
 def test_what_is_no_type_of_a_stream_is_refused(notation: str) -> None:
     with pytest.raises(CircuitError, match="column x"):

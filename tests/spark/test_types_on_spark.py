@@ -1,4 +1,4 @@
-"""Nested values, BINARY, TIMESTAMP_NTZ, CHAR, VARCHAR and intervals on Spark: its engine, and its data source."""
+"""Nested values, BINARY, TIMESTAMP_NTZ, CHAR, VARCHAR, intervals and TIME on Spark: its engine, and its data source."""
 
 from __future__ import annotations
 
@@ -93,3 +93,43 @@ def test_the_spark_engine_and_its_data_source_give_what_the_embedded_engine_give
     assert read[2]["s"]["b"] == ["y", "y" * 40]
     assert frame.selectExpr("explode(s.b) AS w").count() == 4
     embedded.close()
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.filterwarnings("ignore")
+def test_times_come_from_spark_and_go_back(spark: Any, tmp_path: Path) -> None:
+    from deltic.spark import register  # noqa: PLC0415  needs the extra
+
+    session = deltic.Session(spark=spark, state=str(tmp_path / "state"), shards=2)
+    session.sql("""
+        CREATE TABLE t (id INT PRIMARY KEY, t TIME, n TIME(3), a ARRAY<TIME>, m MAP<TIME, STRUCT<x: TIME(0)>>);
+        CREATE MATERIALIZED VIEW v AS SELECT id, t, n, a, m, t - n AS d, CAST(t AS TIME(0)) AS s FROM t;
+        CREATE MATERIALIZED VIEW g AS SELECT t, max(n) AS n, count(*) AS c FROM t GROUP BY t;
+    """)
+    one = "SELECT 1 AS id, TIME '12:34:56.789123' AS t, CAST('01:02:03.456789' AS TIME(3)) AS n, array(TIME '00:00:01', NULL) AS a"
+    frame = spark.sql(f"""
+        {one}, map(TIME '10:00:00', named_struct('x', CAST('11:00' AS TIME(0)))) AS m, 'insert' AS _op
+        UNION ALL SELECT 2, NULL, NULL, NULL, NULL, 'insert'
+    """)
+    session.apply({"t": frame})
+    time = datetime.time
+    assert {(r["t"], r["n"], r["c"]) for r in session.view("g").rows()} == {
+        (time(12, 34, 56, 789_123), time(1, 2, 3, 456_789), 1),
+        (None, None, 1),
+    }
+    session.close()
+    register(spark)
+    spark.conf.set("spark.sql.timeType.enabled", "false")
+    try:
+        loaded = spark.read.format("deltic").option("path", str(tmp_path / "state")).option("view", "v").load()
+        rows = {row["id"]: row for row in loaded.collect()}
+    finally:
+        spark.conf.set("spark.sql.timeType.enabled", "true")
+    assert [field.dataType.simpleString() for field in loaded.schema][1:4] == ["time(6)", "time(3)", "array<time(6)>"]
+    first = rows[1]
+    assert (first["t"], first["n"], first["s"]) == (time(12, 34, 56, 789_123), time(1, 2, 3, 456_789), time(12, 34, 56))
+    assert (first["a"], first["m"][time(10)]["x"]) == ([time(0, 0, 1), None], time(11))
+    assert first["d"] == timedelta(hours=11, minutes=32, seconds=53, microseconds=332_334)
+    assert rows[2]["t"] is None
+    assert loaded.where("t > TIME '12:00:00'").count() == 1

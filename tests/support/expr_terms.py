@@ -2,7 +2,7 @@
 
 Columns: b BOOLEAN, t TINYINT, h SMALLINT, i j INT, l m BIGINT, f g FLOAT, x y DOUBLE, p q DECIMAL(10,2), r DECIMAL(38,10),
 w DECIMAL(38,0), v DECIMAL(5,5), s a STRING, u STRING of numbers, k STRING of dates, dt du DATE, ts tt TIMESTAMP,
-iv INTERVAL DAY TO SECOND, iw INTERVAL HOUR, im INTERVAL YEAR TO MONTH, which frames have as INT, bn BINARY, nt TIMESTAMP_NTZ,
+iv INTERVAL DAY TO SECOND, iw INTERVAL HOUR, im INTERVAL YEAR TO MONTH, which frames have as INT, bn BINARY, nt TIMESTAMP_NTZ, tm TIME,
 ar ARRAY<INT>, st STRUCT<n: DOUBLE, t: STRING>.
 """
 
@@ -37,6 +37,7 @@ from deltic.schema import (
     NULL,
     SMALLINT,
     STRING,
+    TIME,
     TIMESTAMP,
     TIMESTAMP_NTZ,
     TINYINT,
@@ -125,6 +126,7 @@ COLUMNS: tuple[tuple[str, Type, Sequence[Value]], ...] = (
     ("iw", interval("HOUR", "HOUR"), tuple(datetime.timedelta(hours=n) for n in (0, 1, -1, 25, 2_562_047_788, -100))),
     ("bn", BINARY, (b"", b"\x00", b"\xff\xfe", b"text", "é".encode())),
     ("nt", TIMESTAMP_NTZ, tuple(moment.replace(tzinfo=None) for moment in _INSTANTS)),
+    ("tm", TIME, tuple(map(datetime.time.fromisoformat, ("00:00:00", "23:59:59.999999", "12:34:56.789", "00:00:00.000001", "09:00:00")))),
     ("ar", array_type(INT), ((), (1,), (None,), (1, None, -7), (2**31 - 1, 0), (3, 3, 1))),
     ("st", struct_type((Field("n", DOUBLE), Field("t", STRING))), ((0.0, "a"), (-0.0, "a"), (NAN, None), (None, ""), (1.5, "é"))),
     ("im", YEAR_TO_MONTH, (0, 1, -1, 12, -14, 2**31 - 1, -(2**31), 25)),
@@ -198,6 +200,8 @@ def literal(value: Value, type: Type) -> Term:
             text = f"CAST('{value!r}' AS {type.sql})"
         case Decimal():
             text = f"CAST('{value}' AS {type.sql})"
+        case datetime.time():
+            text = f"TIME '{value.isoformat()}'"
         case datetime.datetime():
             text = f"TIMESTAMP '{value.replace(tzinfo=None).isoformat(' ')}'"
         case _:

@@ -28,6 +28,7 @@ from deltic.schema import (
     INTEGER_BITS,
     SMALLINT,
     STRING,
+    TIME,
     TIMESTAMP,
     TIMESTAMP_NTZ,
     TINYINT,
@@ -36,11 +37,12 @@ from deltic.schema import (
     TableSchema,
     Type,
     decimal,
+    time_type,
 )
 from deltic.types import INTERVALS, PLAIN
 
 TYPES = (BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, STRING, DATE, TIMESTAMP, decimal(5, 2), decimal(18, 0), decimal(38, 10))
-OWN_TYPES = (*TYPES, BINARY, TIMESTAMP_NTZ, *(PLAIN[name] for name in INTERVALS))
+OWN_TYPES = (*TYPES, BINARY, TIMESTAMP_NTZ, TIME, time_type(0), *(PLAIN[name] for name in INTERVALS))
 EVERY = TableSchema("every", Schema(tuple(Field(f"c{i}_{type_.name.lower()}", type_) for i, type_ in enumerate(TYPES))))
 OWN = TableSchema("own", Schema(tuple(Field(f"c{i}", type_, nullable=i % 2 == 0) for i, type_ in enumerate(OWN_TYPES))))
 """Types that others do not write as Deltic does, too."""
@@ -67,6 +69,8 @@ def random_value(chance: random.Random, type_: Type, *, plain: bool = False) -> 
     match type_.name:
         case "BINARY":
             return chance.choice([b"", b"\xff", b"text", chance.randbytes(40)])
+        case "TIME":
+            return chance.choice([dt.time.min, dt.time.max, random_timestamp(chance, plain=plain).time()])
         case "TIMESTAMP_NTZ":
             return random_timestamp(chance, plain=plain).replace(tzinfo=None)
         case "BOOLEAN":

@@ -29,6 +29,7 @@ from deltic.schema import (
     INTEGER_BITS,
     SMALLINT,
     STRING,
+    TIME,
     TIMESTAMP,
     TIMESTAMP_NTZ,
     TINYINT,
@@ -39,6 +40,7 @@ from deltic.schema import (
     Type,
     decimal,
     interval,
+    time_type,
 )
 from deltic.types import array_type, limited, struct
 
@@ -48,7 +50,17 @@ Tick = dict[str, list[Change]]
 PAIR = struct((Field("a", INT), Field("b", STRING)))
 TYPES = (
     *(BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, decimal(5, 2), decimal(18, 4), decimal(30, 10), STRING, DATE, TIMESTAMP),
-    *(TIMESTAMP_NTZ, BINARY, DAY_TO_SECOND, interval("HOUR", "HOUR"), YEAR_TO_MONTH, limited("CHAR", 4), limited("VARCHAR", 4)),
+    *(
+        TIME,
+        time_type(0),
+        TIMESTAMP_NTZ,
+        BINARY,
+        DAY_TO_SECOND,
+        interval("HOUR", "HOUR"),
+        YEAR_TO_MONTH,
+        limited("CHAR", 4),
+        limited("VARCHAR", 4),
+    ),
     *(array_type(INT), array_type(DOUBLE), PAIR, array_type(PAIR), struct((Field("d", array_type(DATE)), Field("i", DAY_TO_SECOND)))),
 )
 """All but those with a MAP in them, which is no key of a group."""
@@ -75,6 +87,7 @@ INSTANTS = (
     _instant(2024, 2, 29, 12, 30, 0, 1),
 )
 SPANS = tuple(datetime.timedelta(microseconds=n) for n in (0, 86_400_000_000, -1, 500_000, -93_784_500_000, 10**15, 1, 60_000_000))
+TIMES = tuple(datetime.time(*parts) for parts in ((), (12, 30), (23, 59, 59, 999_999), (0, 0, 0, 1), (12, 30, 0, 500_000)))
 FLOATS = (0.0, -0.0, 1.5, -2.5, math.nan, math.inf, -math.inf, 0.25, 16777216.0)
 DOUBLES = (0.0, -0.0, 1.5, -2.5, math.nan, math.inf, -math.inf, 0.1, 1e308, -1e308, 5e-324, 2.0**53)
 
@@ -94,6 +107,7 @@ def domain(type: Type, *, extreme: bool = False) -> tuple[Value, ...]:
         units = (interval_of(n * UNITS[type.fields[1]], type) for n in (0, 1, -1, 14, -25, 1200, 2, 3))
         return SPANS if type == DAY_TO_SECOND else tuple(units)
     fixed: dict[str, tuple[Value, ...]] = {
+        "TIME": TIMES,
         "TIMESTAMP_NTZ": tuple(moment.replace(tzinfo=None) for moment in INSTANTS),
         "BINARY": (b"", b"\x00", b"\xff\xfe", b"text", LONG.encode() + b"\x00", LONG.encode() + b"\x01"),
         "CHAR": tuple(text[:4].ljust(4) for text in STRINGS[:8]),

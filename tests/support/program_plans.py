@@ -35,7 +35,22 @@ from deltic.plan.nodes import (
     Union,
     Values,
 )
-from deltic.schema import BIGINT, BOOLEAN, DATE, DOUBLE, INT, INTEGER_BITS, STRING, TIMESTAMP, TIMESTAMP_NTZ, Field, Schema, Type
+from deltic.schema import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INT,
+    INTEGER_BITS,
+    STRING,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    Field,
+    Schema,
+    Type,
+    time_type,
+)
 from program_data import Source, domain
 
 MANY = 10**6  # more rows than any group of these programs has
@@ -114,15 +129,31 @@ class Scalars:
 
     def _calendar(self, source: Sized, depth: int) -> Scalar | None:
         """Dates, times and intervals added up; within the calendar, and within the intervals' range."""
-        left = self.column(source, lambda type: type.is_interval or type in (DATE, TIMESTAMP, TIMESTAMP_NTZ))
+        left = self.column(source, lambda type: type.is_interval or type.is_time or type in (DATE, TIMESTAMP, TIMESTAMP_NTZ))
         if left is None:
             return None
+        if left[0].type.is_time:
+            return self._of_time(source, left[0]), None
         if left[0].type.is_interval:
             function = self.rng.choice(["negate", "abs", "sign", "string"])
             return resolve(function, [left[0]]), None
         right = self.column(source, lambda type: type in (DATE, TIMESTAMP, TIMESTAMP_NTZ))
         assert right is not None
         return resolve("-", [left[0], right[0]]), None
+
+    def _of_time(self, source: Sized, time: Expr) -> Expr:
+        """Of a TIME, what is never outside the day."""
+        match self.rng.choice(["-", "time_trunc", "time_to_micros", "second_fraction", "cast"]):
+            case "-":
+                other = self.column(source, lambda type: type.is_time)
+                assert other is not None
+                return resolve("-", [time, other[0]])
+            case "time_trunc":
+                return resolve("time_trunc", [Literal(self.rng.choice(["HOUR", "minute", "MILLISECOND"]), STRING), time])
+            case "cast":
+                return cast(time, self.rng.choice([time_type(0), time_type(3), TIME, INT, STRING]))
+            case name:
+                return resolve(name, [time])
 
     def _text(self, source: Sized, depth: int) -> Scalar | None:
         operand = self.column(source, lambda type: type == STRING)

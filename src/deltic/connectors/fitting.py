@@ -8,7 +8,7 @@ ConstraintViolation. Rows are counted from 0.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import datetime, time
 from decimal import Decimal
 from typing import Any, Final
 
@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltic.connectors.recognise import Column
-from deltic.domains import has_nanoseconds, outside, with_bad_keys, with_fields
+from deltic.domains import has_map, has_nanoseconds, outside, with_bad_keys, with_fields
 from deltic.errors import ConstraintViolation, FrameError
 from deltic.schema import BINARY, Field, Type
 from deltic.variants import of_pyspark
@@ -119,6 +119,8 @@ def may_become(source: pa.DataType, target: Type) -> bool:
         return bool(t.is_duration(source))
     if target.is_year_month:
         return bool(t.is_integer(source) or source == _MONTH_DAY_NANO)
+    if target.is_time:
+        return bool(t.is_time(source))
     if target.name == "BINARY":
         return bool(t.is_large_binary(source) or t.is_binary_view(source) or t.is_fixed_size_binary(source))
     if target.name == "TIMESTAMP_NTZ":
@@ -159,7 +161,11 @@ def cast(part: pa.ChunkedArray[Any], target: Type) -> pa.ChunkedArray[Any]:
         part = pa.chunked_array([with_fields(target, chunk) for chunk in part.chunks], None if part.num_chunks else source)
     if target.name == "STRUCT":
         return pa.chunked_array([_struct(chunk, target) for chunk in part.chunks], arrow_type)
-    return part.cast(arrow_type)
+    cast = part.cast(arrow_type)
+    if not has_map(target):
+        return cast
+    # Arrow does not count the NULLs of keys that it has cast, and ends the process when it joins such chunks: taken rows are counted.
+    return pa.chunked_array([chunk.take(pa.array(np.arange(len(chunk)))) for chunk in cast.chunks], arrow_type)
 
 
 def _months(values: Sequence[object]) -> pa.Array[Any]:
@@ -218,7 +224,9 @@ def _build(values: list[object], target: Type) -> pa.ChunkedArray[Any]:
         return pa.chunked_array([_months(values)])
     if any(map(has_nanoseconds, values)):
         raise pa.ArrowInvalid("parts of a microsecond, which Arrow would leave out")
-    if target.name == "TIMESTAMP_NTZ" and any(isinstance(value, datetime) and value.tzinfo is not None for value in values):
+    if target.name in ("TIMESTAMP_NTZ", "TIME") and any(
+        isinstance(value, datetime | time) and value.tzinfo is not None for value in values
+    ):
         raise pa.ArrowInvalid("a time with a zone, which Arrow would leave out")
     array = pa.array(values, type=target.arrow)
     if target.name == "FLOAT":
@@ -251,6 +259,8 @@ def _plain(value: Any, target: Type) -> object:
             return _variant(value)
         case _ if target.is_year_month:
             return _month_count(value)
+        case "TIME" if value.tzinfo is not None:
+            raise pa.ArrowInvalid("a time with a zone, which Arrow would leave out")
         case _ if has_nanoseconds(value):
             raise pa.ArrowInvalid("parts of a microsecond, which Arrow would leave out")
         case "DECIMAL":

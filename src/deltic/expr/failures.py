@@ -34,6 +34,11 @@ def out_of_calendar(what: str, span: Span | None) -> ArithmeticOverflow:
     return ArithmeticOverflow(f"{what} is outside the years 1 to 9999", span=span)
 
 
+def outside_the_day(what: str, span: Span | None) -> ArithmeticOverflow:
+    """A TIME before 00:00:00 or after 23:59:59.999999."""
+    return ArithmeticOverflow(f"{what} is outside the day", span=span, expected="a TIME from 00:00:00 to 23:59:59.999999")
+
+
 def division_by_zero(call: Call) -> DivisionByZero:
     """A call of (dividend, divisor) whose divisor is 0."""
     if is_fixed(call.arguments[1]):
@@ -50,9 +55,9 @@ def malformed(text: str, source: Type, target: Type, span: Span | None) -> CastF
     return CastFailure(message, span=span, remedy=TRY_CAST)
 
 
-def malformed_by(text: str, pattern: str, span: Span | None) -> CastFailure:
-    """Text that a pattern for dates and times does not read."""
-    return CastFailure(f"the text {text!r} does not fit the pattern {pattern!r}", span=span, remedy="try_to_timestamp gives NULL instead")
+def malformed_by(text: str, pattern: str, span: Span | None, instead: str = "try_to_timestamp") -> CastFailure:
+    """Text that a pattern for dates and times does not read. instead: the function that gives NULL."""
+    return CastFailure(f"the text {text!r} does not fit the pattern {pattern!r}", span=span, remedy=f"{instead} gives NULL instead")
 
 
 def cast_overflow(text: str, source: Type, target: Type, span: Span | None) -> CastFailure:

@@ -18,9 +18,10 @@ from typing import Any, Final
 from deltic.errors import Span
 from deltic.schema import BOOLEAN, Type
 
-Value = bool | int | float | str | bytes | decimal.Decimal | datetime.date | datetime.datetime | datetime.timedelta | tuple[Any, ...] | None
-"""A value of a row in Python. TIMESTAMP is an aware datetime in UTC, TIMESTAMP_NTZ one without a zone; FLOAT is a Python float that float32
-can hold; a day-time INTERVAL is a timedelta, a year-month one the number of its months."""
+Moment = datetime.date | datetime.datetime | datetime.time | datetime.timedelta
+Value = bool | int | float | str | bytes | decimal.Decimal | Moment | tuple[Any, ...] | None
+"""A value of a row in Python. TIMESTAMP is an aware datetime in UTC, TIMESTAMP_NTZ one without a zone, TIME a time without one; FLOAT is a
+Python float that float32 can hold; a day-time INTERVAL is a timedelta, a year-month one the number of its months."""
 
 
 @dataclass(frozen=True, slots=True)

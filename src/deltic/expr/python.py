@@ -247,6 +247,8 @@ def _value_of(type: Type, value: Any) -> Value:
             return value.astimezone(datetime.UTC) if type == TIMESTAMP and value.utcoffset() is not None else None
         case datetime.date() if type == DATE:
             return value
+        case datetime.time() if type.is_time:
+            return value if value.tzinfo is None else None
         case _:
             return None
 

@@ -39,6 +39,8 @@ MAX_PRECISION: Final = 38
 MIN_ADJUSTED_SCALE: Final = 6
 MANY_CONSTANTS: Final = 8
 """A CASE with at least this many branches x = c becomes a lookup."""
+SECONDS_OF_DAY: Final = decimal(11, 6)
+"""What holds a TIME as seconds."""
 INTEGER_DIGITS: Final = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 20}
 _MOMENTS: Final = (DATE, TIMESTAMP_NTZ, TIMESTAMP)
 """Each can be the ones after it."""
@@ -178,6 +180,8 @@ def can_cast(source: Type, target: Type) -> bool:
         return True
     if source.is_interval or target.is_interval:
         return _can_cast_interval(source, target)
+    if source.is_time or target.is_time:
+        return source.is_time and (target.is_time or target.is_integer or target.is_decimal)
     if source.is_numeric:
         return target.is_numeric or target in (BOOLEAN, TIMESTAMP)
     if source == BOOLEAN:
@@ -231,6 +235,8 @@ def cast_can_fail(source: Type, target: Type) -> bool:
         return not (
             source.is_interval and (target.is_interval or target == BIGINT or (target == INT and source.fields[1] in _NARROW_FIELDS))
         )
+    if source.is_time and not target.is_decimal:
+        return target.is_integer and INTEGER_DIGITS[target.name] <= INTEGER_DIGITS["SMALLINT"]
     if target.is_decimal:
         return _decimal_can_fail(source, target)
     if target.is_integer:
@@ -243,7 +249,7 @@ def cast_can_fail(source: Type, target: Type) -> bool:
 def _decimal_can_fail(source: Type, target: Type) -> bool:
     if source.is_float or source == TIMESTAMP:
         return True
-    digits = decimal(1, 0) if source == BOOLEAN else decimal_of(source)
+    digits = decimal(1, 0) if source == BOOLEAN else SECONDS_OF_DAY if source.is_time else decimal_of(source)
     spare = (target.precision - target.scale) - (digits.precision - digits.scale)
     # Rounding to fewer places can carry into one more integral digit.
     return spare < 0 or (spare == 0 and target.scale < digits.scale)
@@ -281,6 +287,12 @@ def _cast_remedy(source: Type, target: Type) -> str | None:
         return "to_variant_object(x) takes STRUCTs, and MAPs with keys of STRING"
     if source == DATE and target.is_integer:
         return "datediff(d, DATE '1970-01-01') converts a date to a number of days"
+    if source.is_time and target in _MOMENTS:
+        return "make_timestamp(date, time) adds a date"
+    if target.is_time and source in _MOMENTS:
+        return "make_time(hour(t), minute(t), extract(SECOND FROM t)) is its time of day"
+    if source.is_time or target.is_time:
+        return "time_from_seconds() and time_to_seconds(), or those of millis and micros, convert between a TIME and a number"
     if source.is_interval or target.is_interval:
         return "EXTRACT takes an interval apart; a cast to BIGINT counts its last field"
     if source.is_nested or target.is_nested:

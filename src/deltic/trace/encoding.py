@@ -1,6 +1,6 @@
 """Values as words: one or two int64 for each, so that the order of words is the order of values, NULL first.
 
-Integers, BOOLEAN (0, 1), DATE (days), TIMESTAMP (microseconds UTC) and INTERVAL (microseconds or months) are themselves.
+Integers, BOOLEAN (0, 1), DATE (days), TIMESTAMP and TIME (microseconds) and INTERVAL (microseconds or months) are themselves.
 FLOAT and DOUBLE are the bits of the double b, as they are if b ≥ 0, else with all but the sign flipped; there is one NaN, and -0.0
 is the word -1. DECIMAL of up to 18 digits is the unscaled integer, a wider one its high and low 64 bits, the low with its top bit flipped.
 A STRING is its id (trace/strings.py), which has no order; so is a BINARY, and an ARRAY, MAP, STRUCT or VARIANT that of its canonical bytes.
@@ -197,6 +197,7 @@ def _fitted(array: pa.Array, field: Field) -> pa.Array:
         or (number and (field.type.is_integer or field.type.is_decimal))
         or (t.is_floating(kind) and field.type.is_float)
         or (t.is_timestamp(kind) and t.is_timestamp(field.type.arrow))
+        or (t.is_time(kind) and field.type.is_time)
     ), f"Arrow {kind} for {field.type.sql}"
     try:
         return array.cast(field.type.arrow)

@@ -4,7 +4,8 @@ Integers: digits with an optional sign. DECIMAL: also with a point and an expone
 rounded once, or NaN, Inf and Infinity in any case; a finite number out of range is refused. BOOLEAN: true or false in any case.
 DATE: yyyy-mm-dd. TIMESTAMP: a date, then optionally T or a space and hh, hh:mm or hh:mm:ss with up to six digits after the point
 (more if they are zeros), then optionally a zone: Z, UTC, GMT, ±hh, ±hhmm or ±hh:mm, with or without a space; UTC if there is none.
-TIMESTAMP_NTZ: so, without a zone. BINARY: base 64. INTERVAL: as SQL casts it to text, or only what stands in its quotes.
+TIMESTAMP_NTZ: so, without a zone. TIME: hh:mm or hh:mm:ss, so too. BINARY: base 64. INTERVAL: as SQL casts it to text, or only what
+stands in its quotes.
 A month, day, hour, minute or second may have one digit, which is slower to parse. Years are 1 to 9999, with four digits.
 """
 
@@ -37,6 +38,7 @@ _TIME: Final = r"([0-9]{1,2})(?::([0-9]{1,2})(?::([0-9]{1,2})(?:\.([0-9]{1,6})0*
 _ZONE: Final = " ?(?:Z|UTC|GMT|([+-])([0-9]{2})(?::?([0-9]{2}))?)"
 _DATE: Final = re.compile(_DAY)
 _TIMESTAMP: Final = re.compile(f"{_DAY}(?:[T ]{_TIME}(?:{_ZONE})?)?")
+_CLOCK: Final = re.compile(r"([0-9]{1,2}):([0-9]{1,2})(?::([0-9]{1,2})(?:\.([0-9]{1,6})0*)?)?")
 _ZONED: Final = r"[T ][0-9:.]+(Z|[+-][0-9:]+)$"
 _FIRST: Final = datetime.datetime(1, 1, 1, tzinfo=datetime.UTC)
 _LAST: Final = datetime.datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=datetime.UTC)
@@ -71,6 +73,8 @@ def expected_text(target: Type) -> str:
         return "TIMESTAMP, such as 2024-05-31T23:59:59.999999Z, in UTC if it names no zone"
     if target.name == "TIMESTAMP_NTZ":
         return "TIMESTAMP_NTZ, such as 2024-05-31T23:59:59.999999, without a zone"
+    if target.is_time:
+        return f"{target.sql}, such as 23:59:59.999999"
     if target.is_interval:
         return f"{target.sql}, such as {render(_SAMPLE_MONTHS if target.is_year_month else _SAMPLE, target)}"
     if target.name == "BINARY":
@@ -97,6 +101,7 @@ def _ways(target: Type) -> tuple[Callable[[pa.Array], pa.Array], Callable[[str],
         "DATE": (_dates, lambda text: _date(text, target)),
         "TIMESTAMP": (_timestamps, lambda text: _timestamp(text, target)),
         "TIMESTAMP_NTZ": (_local_timestamps, lambda text: _local_timestamp(text, target)),
+        "TIME": (_times, lambda text: _time(text, target)),
         "BINARY": (_bytes, lambda text: _bytes_of(text, target)),
         "STRING": (lambda array: array, lambda text: text),
     }[target.read.name]
@@ -253,6 +258,21 @@ def _local_timestamp(text: str, target: Type) -> datetime.datetime | Fault:
     if _TIMESTAMP.fullmatch(text) and not re.search(f"{_ZONE}$", text[10:]):
         value = _timestamp(text, target)
         return value.replace(tzinfo=None) if isinstance(value, datetime.datetime) else value
+    return _malformed(text, target)
+
+
+def _times(array: pa.Array) -> pa.Array:
+    _refuse(pc.invert(pc.match_substring(array, ":")))
+    return array.cast(pa.time64("us"))
+
+
+def _time(text: str, target: Type) -> datetime.time | Fault:
+    match = _CLOCK.fullmatch(text)
+    try:
+        if match is not None:
+            return datetime.time(int(match[1]), int(match[2]), int(match[3] or 0), int((match[4] or "").ljust(6, "0")))
+    except ValueError:
+        pass  # 24:00, for example
     return _malformed(text, target)
 
 

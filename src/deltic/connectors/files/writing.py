@@ -1,7 +1,7 @@
 """Encodes rows as the bytes of a file: Parquet, CSV, or JSON lines.
 
 The same rows in the same order give the same bytes. Every value is exact, and file sources read the same value back: a timestamp is
-in UTC with six decimal places; NaN and the infinities are NaN, Infinity and -Infinity, in JSON as strings; in CSV every
+in UTC with six decimal places, and so is a time; NaN and the infinities are NaN, Infinity and -Infinity, in JSON as strings; in CSV every
 string is quoted, which distinguishes an empty one from NULL; in JSON a NULL is null; BINARY is text in base 64; an INTERVAL is the text
 to which SQL casts it, but within a nested value a year-month one is its number of months.
 """
@@ -78,7 +78,7 @@ def _json_text(column: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
         return _float_text(column, '"')
     if t.is_string(kind):
         return _json_strings(column)
-    if t.is_date(kind):
+    if t.is_date(kind) or t.is_time(kind):
         return _within(column.cast(pa.string()), '"')
     if t.is_timestamp(kind):
         return _within(pc.strftime(column.cast(pa.timestamp("us")), "%Y-%m-%dT%H:%M:%S" + ("Z" if kind.tz else "")), '"')

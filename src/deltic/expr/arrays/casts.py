@@ -21,6 +21,7 @@ from deltic.expr.arrays.decimals import NARROW, decimals_of, misfits, rescale, s
 from deltic.expr.arrays.distinct import apply_distinct
 from deltic.expr.nodes import Cast
 from deltic.expr.rows.casts import cast_value
+from deltic.expr.typing import SECONDS_OF_DAY
 from deltic.intervals import SIZES, UNITS
 from deltic.schema import (
     BIGINT,
@@ -38,6 +39,7 @@ from deltic.schema import (
     Type,
     decimal,
 )
+from deltic.times import unit_of
 
 Outcome = tuple[pa.Array, Mask | None]
 
@@ -49,6 +51,7 @@ _PLAIN: Final = {
     "DATE": _YEAR + r"-[0-9]{2}-[0-9]{2}$",
     "TIMESTAMP": _MOMENT,
     "TIMESTAMP_NTZ": _MOMENT,
+    "TIME": r"^[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?$",
 }
 _EXACT: Final = 2**53
 _MAX_POWER: Final = 22  # 10^22 is the greatest power of ten that is a double
@@ -84,6 +87,8 @@ def _route(source: Type, target: Type) -> Callable[[pa.Array, Type, Type], Outco
         return _to_string
     if source == STRING:
         return _from_string
+    if source.is_time:
+        return _from_time
     if source in (TIMESTAMP, TIMESTAMP_NTZ):
         return _from_timestamp
     if source == DATE:
@@ -144,6 +149,8 @@ def _to_string(array: pa.Array, source: Type, target: Type) -> Outcome:
     if source in (TIMESTAMP, TIMESTAMP_NTZ):
         text = array.view(pa.timestamp("us")).cast(target.arrow)
         return pc.replace_substring_regex(text, r"\.?0*$", ""), None
+    if source.is_time:
+        return pc.replace_substring_regex(array.cast(target.arrow), r"\.?0*$", ""), None
     return _by_value(array, source, target)
 
 
@@ -255,6 +262,16 @@ def _from_timestamp(array: pa.Array, source: Type, target: Type) -> Outcome:
     seconds, half = micros // SECOND, 1 << (INTEGER_BITS[target.name] - 1)
     bad = (seconds < -half) | (seconds >= half)
     return array_of(np.where(bad, 0, seconds), nulls, target), bad
+
+
+def _from_time(array: pa.Array, source: Type, target: Type) -> Outcome:
+    micros, nulls = values_of(array, source), nulls_of(array)
+    if target.is_time:
+        return array_of(micros - micros % unit_of(target.precision), nulls, target), None
+    if target.is_decimal:
+        return _decimal_from_units(micros, nulls, SECONDS_OF_DAY, target)
+    seconds, half = micros // SECOND, 1 << (INTEGER_BITS[target.name] - 1)
+    return array_of(np.where(bad := seconds >= half, 0, seconds), nulls, target), bad
 
 
 def _to_timestamp(array: pa.Array, source: Type, target: Type) -> Outcome:

@@ -34,7 +34,7 @@ def part(function: Callable[..., Datum], **options: Any) -> Kernel:
 
 
 def clock(part: Callable[[np.ndarray], np.ndarray]) -> Kernel:
-    """Kernel: a part of a TIMESTAMP as INT."""
+    """Kernel: a part of a TIMESTAMP or a TIME as INT."""
 
     def kernel(call: Call, length: int, value: Datum) -> Datum:
         return array_of(part(values_of(value, TIMESTAMP)), nulls_of(value), INT)

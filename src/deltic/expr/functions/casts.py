@@ -10,9 +10,9 @@ from deltic.expr.functions.signature import check_count
 from deltic.expr.nodes import Expr
 from deltic.expr.registry import Builder, Rewrite
 from deltic.expr.typing import cast
-from deltic.schema import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, FLOAT, INT, SMALLINT, STRING, TIMESTAMP, TINYINT, Type, decimal
+from deltic.schema import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, FLOAT, INT, SMALLINT, STRING, TIME, TIMESTAMP, TINYINT, Type, decimal
 
-_TYPES: Final = (BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, decimal(10, 0), STRING, BINARY, DATE, TIMESTAMP)
+_TYPES: Final = (BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, decimal(10, 0), STRING, BINARY, DATE, TIME, TIMESTAMP)
 
 
 def _cast(type: Type) -> Builder:

@@ -35,7 +35,7 @@ def _check(name: str, type: Type, known: Sequence[Type], place: Span | None) -> 
     for part in type.parts:
         if part.name == CORRUPT:
             raise Unsupported(f"the column {CORRUPT} of {name} is not supported", span=place, remedy="leave it out, and keep the text")
-        if not (part.type in known or part.type.is_decimal):
+        if not (part.type in known or part.type.is_decimal or part.type.is_time):
             raise Unsupported(f"{name} does not support {part.type.sql}", span=place, remedy="STRING, and a cast")
 
 

@@ -11,11 +11,10 @@ from deltic.errors import Span, TypeMismatch
 from deltic.expr.arrays import dates as arrays
 from deltic.expr.arrays.dates import SECOND
 from deltic.expr.arrays.datum import Kernel
-from deltic.expr.functions import intervals
-from deltic.expr.functions.signature import DAY, INSTANT, check_count, constant, takes
+from deltic.expr.functions import intervals, times
+from deltic.expr.functions.signature import DAY, INSTANT, Parameter, check_count, constant, takes
 from deltic.expr.nodes import Expr, Literal
 from deltic.expr.registry import Function, Rewrite, Typed, resolve
-from deltic.expr.rows import dates as rows
 from deltic.schema import INT, decimal
 
 _FIELDS: Final = {
@@ -32,6 +31,7 @@ _FIELDS: Final = {
     "minute": ("minute", "minutes", "m", "min", "mins"),
     "second_fraction": ("second", "seconds", "s", "sec", "secs"),
 }
+_CLOCK: Final = Parameter("TIMESTAMP or TIME", lambda type: type if type.is_time else INSTANT.accept(type))
 FIELD: Final = {word: field for field, words in _FIELDS.items() for word in words}
 
 
@@ -45,6 +45,8 @@ def _extract(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
         raise TypeMismatch(f"unknown field in {name}", span=arguments[0].span or span, expected=f"one of {fields}")
     if arguments[1].type.is_interval:
         return intervals.extract(field, str(word.value if word else ""), arguments[1], span)
+    if arguments[1].type.is_time:
+        return times.extract(field, str(word.value if word else ""), arguments[1], span)
     if field == "dayofweek_iso":
         monday = resolve("weekday", arguments[1:], span, written=name)
         return Typed((monday, Literal(1, INT)), INT, monday.nullable).call("add", span)
@@ -60,8 +62,8 @@ def _part(name: str, rows: Callable[[Any], int], arrays: Kernel, *, named: bool 
 
 
 def _clock(name: str, rows: Callable[[Any], int], arrays: Kernel) -> Function:
-    """The record of a part of a TIMESTAMP, an INT."""
-    return Function(name=name, signature=takes([INSTANT], INT), can_fail=False, rows=lambda call, t: rows(t), arrays=arrays)
+    """The record of a part of a TIMESTAMP or a TIME, an INT."""
+    return Function(name=name, signature=takes([_CLOCK], INT), can_fail=False, rows=lambda call, t: rows(t), arrays=arrays)
 
 
 FUNCTIONS: Final = (
@@ -80,10 +82,10 @@ FUNCTIONS: Final = (
     Function(
         name="second_fraction",
         named=False,
-        signature=takes([INSTANT], decimal(8, 6)),
+        signature=takes([_CLOCK], decimal(8, 6)),
         can_fail=False,
-        rows=lambda call, t: rows.second_fraction(t),
-        arrays=arrays.second_fraction,
+        rows=times.second_fraction,
+        arrays=times.second_fractions,
     ),
     Rewrite(name="extract", aliases=("date_part", "datepart"), build=_extract),
 )

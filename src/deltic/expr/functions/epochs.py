@@ -8,8 +8,9 @@ from decimal import Decimal
 from typing import Any, Final
 
 from deltic.errors import ArithmeticOverflow, EvaluationError, Span
+from deltic.expr.arrays import times as arrays
 from deltic.expr.arrays.distinct import per_distinct
-from deltic.expr.functions.signature import DAY, INSTANT, INTEGER, TEXT, Parameter, accept, any_nullable, check_count, takes
+from deltic.expr.functions.signature import DAY, INSTANT, INTEGER, TEXT, TIME_ALONE, Parameter, accept, any_nullable, check_count, takes
 from deltic.expr.nodes import Call, Expr, Literal
 from deltic.expr.registry import Builder, Function, Rewrite, Signature, Typed, resolve
 from deltic.expr.rows import epochs as rows
@@ -17,7 +18,7 @@ from deltic.expr.rows.casts import EPOCH
 from deltic.expr.rows.dates import micros_of
 from deltic.expr.rows.datetime_patterns import MONTHS, WEEKDAYS
 from deltic.expr.typing import cast
-from deltic.schema import BIGINT, DATE, INT, NULL, STRING, TIMESTAMP, TIMESTAMP_NTZ, Type, decimal
+from deltic.schema import BIGINT, DATE, INT, NULL, STRING, TIME, TIMESTAMP, TIMESTAMP_NTZ, Type, decimal
 
 _COUNT: Final = Parameter("BIGINT", lambda t: BIGINT if t.is_integer or t == NULL else None)
 _DAYS: Final = Parameter("INT", lambda t: INT if (t.is_integer and t != BIGINT) or t == NULL else None)
@@ -27,6 +28,12 @@ _MOMENT: Final = Parameter("TIMESTAMP", lambda t: TIMESTAMP if t in (TIMESTAMP, 
 _DATE: Final = Parameter("DATE", lambda t: DATE if t in (DATE, NULL) else None)
 _CLOCK: Final = Parameter("TIMESTAMP_NTZ", lambda t: TIMESTAMP_NTZ if t in (DATE, TIMESTAMP, TIMESTAMP_NTZ, STRING, NULL) else None)
 _UTC: Final = Literal("UTC", STRING)
+_MIDNIGHT: Final = Literal(datetime.time.min, TIME)
+_FROM_DATE: Final = {
+    **dict.fromkeys(("make_timestamp", "try_make_timestamp"), (1, 2, 3)),
+    **dict.fromkeys(("make_timestamp_ltz", "try_make_timestamp_ltz"), (2, 3)),
+}
+"""How many arguments a function has whose first one is a date."""
 _FIELDS: Final = (INTEGER, INTEGER, INTEGER, INTEGER, INTEGER, _SECOND, TEXT)
 
 
@@ -52,15 +59,26 @@ def _of_count(name: str, unit_us: int) -> Function:
 
 
 def _parts(nullable: bool) -> Signature:
-    """(year, month, day, hour, minute, second[, zone])."""
+    """(year, month, day, hour, minute, second[, zone]), or (date[, time[, zone]])."""
 
-    def rule(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
+    def rule(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed | Expr:
+        if len(arguments) in _FROM_DATE.get(name, ()):
+            return _at(name, arguments, span)
         check_count(name, arguments, 6, 7, span)
         whole = [*arguments, _UTC][:7]
         taken = tuple(accept(name, i, a, p, span) for i, (a, p) in enumerate(zip(whole, _FIELDS, strict=True), 1))
         return Typed(taken, TIMESTAMP, nullable or any_nullable(taken))
 
     return rule
+
+
+def _at(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
+    """(date[, time[, zone]]) as TIMESTAMP."""
+    whole = [*arguments, *(_MIDNIGHT, _UTC)[len(arguments) - 1 :]]
+    taken = tuple(accept(name, i, a, p, span) for i, (a, p) in enumerate(zip(whole, (_DATE, TIME_ALONE, TEXT), strict=True), 1))
+    if taken[2] == _UTC:
+        return cast(resolve("date_at_time", taken[:2], span, written=name), TIMESTAMP, span)
+    return Call("date_at_time_in", taken, TIMESTAMP, any_nullable(taken), span)
 
 
 def _made(call: Call, *parts: Any) -> datetime.datetime:
@@ -102,9 +120,11 @@ def _current_timezone(name: str, arguments: Sequence[Expr], span: Span | None) -
 
 
 def _zoneless(function: str) -> Builder:
-    """(year, month, day, hour, minute, second) as TIMESTAMP_NTZ."""
+    """(year, month, day, hour, minute, second) or (date, time) as TIMESTAMP_NTZ."""
 
     def build(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
+        if len(arguments) == 2:
+            return resolve("date_at_time", arguments, span, written=name)
         check_count(name, arguments, 6, 6, span)
         return cast(resolve(function, arguments, span, written=name), TIMESTAMP_NTZ, span)
 
@@ -175,6 +195,22 @@ FUNCTIONS: Final[tuple[Function | Rewrite, ...]] = (
         signature=_parts(True),
         can_fail=True,
         rows=_try_made,
+        arrays=per_distinct,
+    ),
+    Function(
+        name="date_at_time",
+        named=False,
+        signature=takes([_DATE, TIME_ALONE], TIMESTAMP_NTZ),
+        can_fail=False,
+        rows=lambda call, day, time: datetime.datetime.combine(day, time),
+        arrays=arrays.date_at_time,
+    ),
+    Function(
+        name="date_at_time_in",
+        named=False,
+        signature=takes([_DATE, TIME_ALONE, TEXT], TIMESTAMP),
+        can_fail=True,
+        rows=lambda call, day, time, zone: rows.to_utc(datetime.datetime.combine(day, time), zone, call.span),
         arrays=per_distinct,
     ),
     Rewrite(name="make_timestamp_ntz", build=_zoneless("make_timestamp")),

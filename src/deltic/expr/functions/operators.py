@@ -12,7 +12,7 @@ from deltic.errors import Span, TypeMismatch
 from deltic.expr.arrays import arithmetic as arrays
 from deltic.expr.arrays import decimal_arithmetic as decimals
 from deltic.expr.failing import is_nonzero_number
-from deltic.expr.functions import intervals
+from deltic.expr.functions import intervals, times
 from deltic.expr.functions.signature import NUMBER, TypeRule, accept, check_count, first, takes
 from deltic.expr.nodes import Call, Expr, Literal
 from deltic.expr.registry import Function, Nulls, Rewrite, Signature, Typed
@@ -87,7 +87,8 @@ def _typed(left: Expr, right: Expr, type: Type) -> Typed:
 def _sum(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed | Expr:
     """+; of a DATE and days, a call of add_days; with an INTERVAL, what that gives. A sum on the left of the same type is extended."""
     check_count(name, arguments, 2, 2, span)
-    moved = intervals.plus(name, arguments, span) or _moved_date("add_days", arguments[0], arguments[1], span)
+    moved = times.plus(arguments, span) or intervals.plus(name, arguments, span)
+    moved = moved or _moved_date("add_days", arguments[0], arguments[1], span)
     if moved is not None:
         return moved
     typed = _SUM(name, arguments, span)
@@ -100,7 +101,8 @@ def _sum(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed | Exp
 def _difference(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed | Expr:
     """-; of a DATE and days, a call of subtract_days; with an INTERVAL, or of two dates or times, what that gives."""
     check_count(name, arguments, 2, 2, span)
-    moved = _moved_date("subtract_days", arguments[0], arguments[1], span) or intervals.minus(name, arguments, span)
+    moved = _moved_date("subtract_days", arguments[0], arguments[1], span) or times.minus(arguments, span)
+    moved = moved or intervals.minus(name, arguments, span)
     return moved or _SUM(name, arguments, span)
 
 

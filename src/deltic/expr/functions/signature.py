@@ -14,7 +14,7 @@ from deltic.expr.interpreter import evaluate
 from deltic.expr.nodes import Call, Expr, Literal, is_fixed
 from deltic.expr.registry import Builder, Typed
 from deltic.expr.typing import cast
-from deltic.schema import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, INT, NULL, STRING, TIMESTAMP, TIMESTAMP_NTZ, VARIANT, Type
+from deltic.schema import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, INT, NULL, STRING, TIME, TIMESTAMP, TIMESTAMP_NTZ, VARIANT, Type
 
 TypeRule = Callable[[str, Sequence[Expr], Span | None], Typed]
 """(the name as written, the arguments, the call's place) -> the arguments cast, and the result's type."""
@@ -57,6 +57,7 @@ INSTANT = Parameter("TIMESTAMP", _one_of(TIMESTAMP, DATE, TIMESTAMP_NTZ))
 DAYS = Parameter("INT, SMALLINT or TINYINT", _days)
 DAY_OR_INSTANT = Parameter("DATE or TIMESTAMP", _moment)
 NUMBER = Parameter("a number", lambda t: t if t.is_numeric else DOUBLE if t in (STRING, NULL) else None)
+TIME_ALONE = Parameter("TIME", lambda t: t if t.is_time else TIME if t == NULL else None)
 ANY = Parameter("any type", lambda t: t)
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 from deltic.errors import EvaluationError, Span, TypeMismatch
 from deltic.expr.arrays.datum import Datum
 from deltic.expr.arrays.distinct import per_distinct
-from deltic.expr.functions import intervals
+from deltic.expr.functions import intervals, times
 from deltic.expr.functions.operators import FUNCTIONS as OPERATORS
 from deltic.expr.functions.signature import check_count
 from deltic.expr.nodes import Call, Expr
@@ -19,14 +19,15 @@ from deltic.schema import NULL
 _OPERATORS: Final = {record.name: record for record in OPERATORS if isinstance(record, Function)}
 
 
-_INTERVALS: Final = {record.name: record for record in intervals.FUNCTIONS}
-_ON_INTERVALS: Final = ("add_intervals", "subtract_intervals", "multiply_interval", "divide_interval")
+_INTERVALS: Final = {record.name: record for record in (*intervals.FUNCTIONS, *times.OPERATORS)}
+_ON_INTERVALS: Final = ("add_intervals", "subtract_intervals", "multiply_interval", "divide_interval", "add_to_time", "subtract_from_time")
+_NEVER_FAILS: Final = "times_between"
 
 
 def _signature(operator: Function) -> Signature:
     def rule(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed | Expr:
         check_count(name, arguments, 2, 2, span)
-        if any(argument.type.is_interval for argument in arguments):
+        if any(argument.type.is_interval or argument.type.is_time for argument in arguments):
             return _of_intervals(name, operator.signature(name, arguments, span), span)
         for argument in arguments:
             if not (argument.type.is_numeric or argument.type == NULL):
@@ -43,6 +44,8 @@ def _signature(operator: Function) -> Signature:
 
 def _of_intervals(name: str, expr: Typed | Expr, span: Span | None) -> Expr:
     """The call of an operator on intervals, tried. A date is refused: after the year 9999 Spark has a date, and no NULL."""
+    if isinstance(expr, Call) and expr.function == _NEVER_FAILS:
+        return expr
     if not isinstance(expr, Call) or expr.function not in _ON_INTERVALS:
         raise TypeMismatch(f"{name} does not accept a date or time", span=span, expected="numbers, or INTERVALs", remedy="use the operator")
     return replace(expr, function=f"try_{expr.function}", nullable=True)

@@ -9,7 +9,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Final
 
-from deltic import intervals
+from deltic import intervals, times
 from deltic.errors import CastFailure, Span
 from deltic.expr.failures import cast_overflow, malformed, out_of_calendar
 from deltic.expr.nodes import Value, lookup_key
@@ -42,6 +42,7 @@ _PARSERS: Final[dict[str, Callable[[str], Value]]] = {
     "DATE": parse_date,
     "TIMESTAMP": parse_timestamp,
     "TIMESTAMP_NTZ": parse_local_timestamp,
+    "TIME": times.parse,
     "BINARY": str.encode,
 }
 
@@ -64,6 +65,8 @@ def cast_value(value: Value, source: Type, target: Type, span: Span | None = Non
         return _interval(value, source, target, span)
     if isinstance(value, str):
         return cast_text(value, target, span)
+    if isinstance(value, datetime.time):
+        return _cast_time(value, source, target, span)
     if isinstance(value, datetime.datetime):
         return _cast_timestamp(value, target, span)
     if isinstance(value, datetime.date):
@@ -172,6 +175,15 @@ def cast_text(value: str, target: Type, span: Span | None = None) -> Value:
     elif (parsed := _PARSERS[target.name](value)) is not None:
         return parsed
     raise malformed(repr(value), STRING, target, span)
+
+
+def _cast_time(value: datetime.time, source: Type, target: Type, span: Span | None) -> Value:
+    """To seconds, or to fewer places; text keeps all its places, and so does a cast to more."""
+    if target.is_time:
+        return times.cut(value, times.unit_of(target.precision))
+    seconds = Fraction(times.micros_of(value), SECOND)
+    text = times.render(value)
+    return _fitted(seconds, text, source, target, span) if target.is_decimal else _integer(math.floor(seconds), text, source, target, span)
 
 
 def _cast_timestamp(value: datetime.datetime, target: Type, span: Span | None) -> Value:

@@ -10,6 +10,7 @@ from decimal import Decimal
 from functools import cache
 from typing import Any, Final
 
+from deltic import times
 from deltic.expr.nodes import Value
 from deltic.expr.rows.datetime_text import parse_by
 from deltic.expr.rows.json_writing import moment_text
@@ -20,7 +21,7 @@ from deltic.types import BIGINT, BOOLEAN, DATE, DOUBLE, FLOAT, INT, SMALLINT, ST
 
 READABLE: Final = (BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, STRING, DATE, TIMESTAMP)
 WRITABLE: Final = (*READABLE, TIMESTAMP_NTZ)
-"""The types without parameters that CSV has; also DECIMAL."""
+"""The types without parameters that CSV has; also DECIMAL and TIME."""
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,40}")
 _DECIMAL: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,5})?")
 _CLOCK: Final = re.compile(r"\s*(\d{1,2}:|T\d{1,2}(:|$))")
@@ -88,6 +89,8 @@ def _reader(type: Type, dates: str | None, timestamps: str | None) -> Callable[[
         return lambda text: _floating(text, parse_single if type == FLOAT else parse_double)
     if type.is_decimal:
         return lambda text: _fitted(text, type) if _DECIMAL.fullmatch(text) else None
+    if type.is_time:
+        return times.parse
     if type == DATE:
         return lambda text: _day(text, dates)
     return lambda text: parse_timestamp(text) if timestamps is None else parse_by(text, timestamps, lenient=True)

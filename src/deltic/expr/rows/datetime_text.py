@@ -146,6 +146,20 @@ def parse_by(text: str, pattern: str, span: Span | None = None, *, lenient: bool
     return moment
 
 
+def parse_clock(text: str, pattern: str, span: Span | None = None) -> tuple[datetime.time, int]:
+    """(the time of day that a text denotes by a pattern, what the text has beyond its microseconds, in nanoseconds).
+
+    A date and a zone are read and count for nothing. Raises CastFailure for other text.
+    """
+    parts = parts_of(pattern, True, span)
+    reading = _Reading(text)
+    clock = reading.clock() if reading.read(parts) and reading.position == len(text) and reading.moment() is not None else None
+    if clock is None:
+        raise malformed_by(text, pattern, span, "try_to_time")
+    micros, nanos = divmod(reading.fields.get("S", 0), 1000)
+    return datetime.time(*clock, micros), nanos
+
+
 _BEYOND: Final = datetime.datetime.max.replace(tzinfo=datetime.timezone(datetime.timedelta(hours=1)))
 """Stands for a moment that Spark has and Deltic has not."""
 
@@ -260,7 +274,7 @@ class _Reading:
 
     def moment(self) -> datetime.datetime | None:
         """The timestamp of the fields; None where they contradict one another, or are none."""
-        clock = self._clock()
+        clock = self.clock()
         year, month, day = self._day()
         if clock is None or not (1 <= month <= 12 and 1 <= day <= 31):
             return None
@@ -289,7 +303,7 @@ class _Reading:
             return year, 0, day
         return year, by_number.month, by_number.day
 
-    def _clock(self) -> tuple[int, int, int] | None:
+    def clock(self) -> tuple[int, int, int] | None:
         """Hour, minute and second; None where one is out of its range, or they contradict one another."""
         given = self.fields
         if not all(low <= given.get(letter, low) <= high for letter, (low, high) in _RANGES.items()):

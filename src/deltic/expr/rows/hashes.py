@@ -1,8 +1,8 @@
 """Murmur3 (x86, 32 bits) and XXH64 of one value, from a seed, as Spark's HASH and XXHASH64 compute them.
 
 Both take Spark's layout of a value: four bytes of BOOLEAN to INT, FLOAT, DATE and a year-month INTERVAL, eight of BIGINT, DOUBLE,
-TIMESTAMP, a day-time INTERVAL and DECIMAL of at most 18 digits, the unscaled number's bytes of a longer one, UTF-8 of a string, BINARY as
-it is. Spark's Murmur3 mixes the bytes after the last whole word one by one, each as a signed word.
+TIMESTAMP, TIME (nanoseconds), a day-time INTERVAL and DECIMAL of at most 18 digits, the unscaled number's bytes of a longer one, UTF-8 of
+a string, BINARY as it is. Spark's Murmur3 mixes the bytes after the last whole word one by one, each as a signed word.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from deltic.expr.nodes import Value
 from deltic.expr.rows.arithmetic import wrapped
 from deltic.expr.rows.casts import EPOCH, MICROSECOND
 from deltic.schema import BIGINT, FLOAT, INT, Type
+from deltic.times import NANOSECONDS, micros_of
 
 SEED: Final = 42
 _32: Final = 2**32 - 1
@@ -54,6 +55,8 @@ def layout(value: Value, type: Type) -> bytes:
             return ((value.replace(tzinfo=datetime.UTC) - EPOCH) // MICROSECOND).to_bytes(8, "little", signed=True)
         case datetime.timedelta():
             return (value // MICROSECOND).to_bytes(8, "little", signed=True)
+        case datetime.time():
+            return (micros_of(value) * NANOSECONDS).to_bytes(8, "little")
         case datetime.date():
             return (value.toordinal() - EPOCH.toordinal()).to_bytes(4, "little", signed=True)
         case tuple():

@@ -19,6 +19,7 @@ from decimal import Decimal
 from functools import cache
 from typing import Any, Final
 
+from deltic import times
 from deltic.expr.nodes import Value
 from deltic.expr.rows.casts import EPOCH
 from deltic.expr.rows.datetime_text import parse_by
@@ -32,7 +33,7 @@ from deltic.variant_json import number
 from deltic.variants import Variant
 
 READABLE: Final = (BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, STRING, BINARY, DATE, TIMESTAMP, VARIANT)
-"""The types without parameters that JSON is read as; also DECIMAL, ARRAY, MAP with keys of STRING, and STRUCT."""
+"""The types without parameters that JSON is read as; also DECIMAL, TIME, ARRAY, MAP with keys of STRING, and STRUCT."""
 _SPACE: Final = " \t\n\r"
 _SPECIAL: Final = {
     "NaN": math.nan,
@@ -124,6 +125,8 @@ def reader(type: Type, date_format: str | None, timestamp_format: str | None, *,
         return lambda value: _moment(value, date_format, parse_date)
     if type == TIMESTAMP:
         return lambda value: _timestamp(value, timestamp_format)
+    if type.is_time:
+        return lambda value: _moment(value, None, times.parse)
     if type.is_decimal:
         return lambda value: _decimal(value, type)
     return _SCALARS[type.name]

@@ -11,6 +11,7 @@ from typing import Any, Final
 from deltic.expr.rows.casts import EPOCH, MICROSECOND
 from deltic.expr.rows.datetime_text import format_timestamp
 from deltic.expr.rows.rendering import render
+from deltic.times import NANOSECONDS, micros_of
 from deltic.types import BINARY, DATE, TIMESTAMP, TIMESTAMP_NTZ, VARIANT, Type
 from deltic.variant_bytes import VariantPlace
 from deltic.variant_json import quoted, text_of
@@ -56,6 +57,8 @@ def _scalar(value: Any, type: Type, form: JsonForm) -> str:
             return render(value, type)
         case float():
             return render(value, type) if math.isfinite(value) else f'"{render(value, type)}"'
+        case datetime.time():
+            return quoted(render(value, type))
         case datetime.date():
             return quoted(moment_text(value, type, form.dates, form.timestamps))
         case _:
@@ -72,12 +75,12 @@ def moment_text(value: datetime.date, type: Type, dates: str | None, timestamps:
 
 
 def _key(value: Any, type: Type) -> str:
-    """The key of a MAP: dates and timestamps are numbers since 1970."""
+    """The key of a MAP: dates and timestamps are numbers since 1970, times are nanoseconds."""
     if type == DATE:
         return str((value - EPOCH.date()).days)
     if type in (TIMESTAMP, TIMESTAMP_NTZ):
         return str((value.replace(tzinfo=datetime.UTC) - EPOCH) // MICROSECOND)
-    return render(value, type)
+    return str(micros_of(value) * NANOSECONDS) if type.is_time else render(value, type)
 
 
 def is_key(type: Type) -> bool:

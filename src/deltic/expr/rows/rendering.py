@@ -6,7 +6,7 @@ import datetime
 from decimal import Decimal
 from typing import assert_never
 
-from deltic import intervals
+from deltic import intervals, times
 from deltic.expr.nodes import Value
 from deltic.java_floats import render_double, render_single
 from deltic.schema import FLOAT, Type
@@ -33,6 +33,8 @@ def render(value: Value, type: Type) -> str:
             return render_timestamp(value)
         case datetime.date():
             return value.isoformat()
+        case datetime.time():
+            return times.render(value)
         case None:
             raise AssertionError("NULL has no text")
         case _:

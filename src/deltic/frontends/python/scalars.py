@@ -63,7 +63,7 @@ class UDF:
             expected = "a class with eval(…) for a table function, or with step(…) and finish() for an aggregate"
             raise CircuitError(f"{name}: the class {name_of(function)} has no eval", expected=expected)
         if type is None:
-            expected = 'bool, int, float, str, a date, datetime or timedelta of datetime, or a type\'s SQL name, such as "DECIMAL(10,2)"'
+            expected = 'bool, int, float, str, a class of datetime, or a type\'s SQL name, such as "DECIMAL(10,2)"'
             raise CircuitError(f"{name}: invalid type {returns!r} of the result", expected=expected)
         if isclass(function) and aggregate and not accumulates:
             expected = "a class with step(…) and finish(), or a function of arrays"

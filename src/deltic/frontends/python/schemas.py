@@ -9,7 +9,7 @@ from typing import Any, Final, Union, get_args, get_origin
 
 from deltic.errors import CircuitError, QueryError
 from deltic.frontends.sql.bind_schema import type_in
-from deltic.schema import BIGINT, BOOLEAN, DATE, DAY_TO_SECOND, DOUBLE, STRING, TIMESTAMP, Field, Schema, Type
+from deltic.schema import BIGINT, BOOLEAN, DATE, DAY_TO_SECOND, DOUBLE, STRING, TIME, TIMESTAMP, Field, Schema, Type
 
 PYTHON: Final[dict[object, Type]] = {
     bool: BOOLEAN,
@@ -18,6 +18,7 @@ PYTHON: Final[dict[object, Type]] = {
     str: STRING,
     datetime.date: DATE,
     datetime.datetime: TIMESTAMP,
+    datetime.time: TIME,
     datetime.timedelta: DAY_TO_SECOND,
 }
 Columns = Mapping[str, Any]
@@ -43,7 +44,7 @@ def _field(name: str, notation: Any) -> Field:
     kinds = [part for part in parts if part is not type(None)]
     type_ = type_of(kinds[0]) if len(kinds) == 1 else None
     if type_ is None:
-        expected = "bool, int, float, str, a date, datetime or timedelta of datetime, with | None if it may be NULL, or a type's SQL name"
+        expected = "bool, int, float, str, a class of datetime, with | None if it may be NULL, or a type's SQL name"
         raise CircuitError(f"column {name}: invalid type {notation!r}", expected=expected)
     return Field(name, type_, len(kinds) < len(parts))
 

@@ -21,19 +21,11 @@ if TYPE_CHECKING:
 _CLOCK: Final = "in WHERE, compare with now(); or store the time in a table of one row and join it"
 _RANDOM: Final = "compute it in the application, and insert it as a column"
 REFUSED: Final = {
-    **dict.fromkeys(("current_date", "curdate", "localtimestamp", "unix_timestamp"), _CLOCK),
+    **dict.fromkeys(("current_date", "curdate", "current_time", "localtimestamp", "unix_timestamp"), _CLOCK),
     **dict.fromkeys(("rand", "random", "randn", "uuid", "shuffle", "randstr", "uniform"), _RANDOM),
     **dict.fromkeys(("monotonically_increasing_id", "spark_partition_id", "input_file_name"), _RANDOM),
 }
 """Nondeterministic functions, with remedies."""
-
-_OF_TIME: Final = ("TIME", "INTERVAL DAY TO SECOND, the time since midnight")
-UNTYPED: Final = {
-    **dict.fromkeys(("current_time", "make_time", "to_time", "try_to_time", "time_diff", "time_trunc"), _OF_TIME),
-    **dict.fromkeys(("time_from_seconds", "time_from_millis", "time_from_micros"), _OF_TIME),
-    **dict.fromkeys(("time_to_seconds", "time_to_millis", "time_to_micros"), _OF_TIME),
-}
-"""Functions of types that Deltic does not have: the type and the remedy."""
 
 CALENDAR: Final = ("make_interval", "try_make_interval")
 """What makes Spark's CalendarIntervalType, which cannot be compared."""
@@ -83,9 +75,6 @@ def bind_call(binder: ExpressionBinder, node: tree.FunctionCall) -> Expr:
     if name in TABLE_FUNCTIONS:
         place = "a select list without other items, LATERAL VIEW, or FROM"
         raise Unsupported(f"{name}() is a table function, which is not allowed here", span=span, expected=place)
-    if name in UNTYPED:
-        type, remedy = UNTYPED[name]
-        raise Unsupported(f"{name}() is not supported: there is no type {type}", span=span, remedy=remedy)
     rule = lambda_rule(name)
     if rule is not None:
         return resolve(name, bind_arguments(binder, name, _scalars(node), rule, span), span)

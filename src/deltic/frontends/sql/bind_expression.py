@@ -20,7 +20,7 @@ from deltic.frontends.sql.bind_function import bind_defined
 from deltic.frontends.sql.bind_lambda import HIGHER_ORDER
 from deltic.frontends.sql.scope import OUTER, Scope
 from deltic.frontends.sql.sql_types import sql_type
-from deltic.schema import BOOLEAN, DATE, NULL, STRING, TIMESTAMP, TIMESTAMP_NTZ
+from deltic.schema import BOOLEAN, DATE, NULL, STRING, TIME, TIMESTAMP, TIMESTAMP_NTZ
 
 _CONSTANTS: Final = {"TRUE": (True, BOOLEAN), "FALSE": (False, BOOLEAN), "NULL": (None, NULL)}
 _PREFIXES: Final = {"NOT": "not", "-": "negate", "+": "positive", "~": "~"}
@@ -254,7 +254,7 @@ class ExpressionBinder:
         if word == "X":
             return literals.binary(node.text, node.span)
         type = sql_type(tree.TypeName(word, (), None, node.type.span))
-        if type not in (DATE, TIMESTAMP, TIMESTAMP_NTZ):
+        if type not in (DATE, TIMESTAMP, TIMESTAMP_NTZ, TIME):
             raise Unsupported(f"invalid literal {type.sql} '…'", span=node.span, remedy=f"CAST('…' AS {type.sql})")
         return literals.typed(node.text, type, node.span)
 

@@ -16,7 +16,6 @@ from deltic.expr.functions.signature import INTEGER, LONG, TEXT, accept, check_c
 from deltic.expr.nodes import PythonFunction
 from deltic.expr.table_functions import BesideRow
 from deltic.frontends.sql import tree
-from deltic.frontends.sql.bind_call import UNTYPED, bind_call
 from deltic.frontends.sql.bind_expression import ExpressionBinder
 from deltic.frontends.sql.parse_query import TABLE_FUNCTIONS
 from deltic.frontends.sql.scope import Scope, ScopeColumn, ScopedRelation
@@ -168,8 +167,6 @@ def bind_made(node: tree.FunctionCall | tree.DefinedCall, binder: ExpressionBind
     if isinstance(node, tree.DefinedCall):
         return _of_user(node, binder)
     name, span = node.name, node.span
-    if name in UNTYPED:
-        bind_call(binder, node)
     if name not in MAKERS:
         raise Unsupported(f"{name}() is not a table function", span=span, expected=TABLE_FUNCTIONS, remedy="name a table")
     if name in EXPLODES:

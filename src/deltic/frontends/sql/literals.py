@@ -69,12 +69,13 @@ def whole(node: tree.Expression | None, most: int) -> int | None:
 
 
 def typed(text: str, type: Type, span: Span) -> Literal:
-    """DATE '…', TIMESTAMP '…' and TIMESTAMP_NTZ '…', parsed as by CAST."""
+    """DATE '…', TIMESTAMP '…', TIMESTAMP_NTZ '…' and TIME '…', parsed as by CAST."""
     try:
         return Literal(evaluate(Cast(Literal(text, STRING), type, False, False, span), ()), type, span)
     except EvaluationError as error:
-        form = "DATE '2025-01-31'" if type.name == "DATE" else f"{type.sql} '2025-01-31 12:00:00'"
-        raise TypeMismatch(f"invalid {type.sql}", span=span, expected=form) from error
+        forms = {"DATE": "2025-01-31", "TIME": "12:00:00"}
+        expected = f"{type.name} '{forms.get(type.name, '2025-01-31 12:00:00')}'"
+        raise TypeMismatch(f"invalid {type.name}", span=span, expected=expected) from error
 
 
 def binary(text: str, span: Span) -> Literal:

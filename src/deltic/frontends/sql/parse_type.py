@@ -28,10 +28,11 @@ class TypeParser(TokenCursor):
         if first.word == "INTERVAL":
             while self.token.kind == WORD and self.word in ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND", "TO"):
                 words += f" {self.take().word}"
-        elif _MORE.get(first.word) and self.passes(*_MORE[first.word]):
+        parameters = self.listed(self._parameter) if first.word == "TIME" and self.word == "(" else ()
+        if _MORE.get(first.word) and self.passes(*_MORE[first.word]):
             words += f" {' '.join(_MORE[first.word])}"
         parts = self._parts(first.word == "STRUCT") if self.word in ("<", "<>") else None
-        parameters = self.listed(self._parameter) if self.word == "(" else ()
+        parameters = parameters or (self.listed(self._parameter) if self.word == "(" else ())
         collation = self.collation() if self.passes("COLLATE") else None
         return tree.TypeName(words, parameters, parts, self.since(first.start), collation)
 

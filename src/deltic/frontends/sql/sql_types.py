@@ -9,18 +9,17 @@ from deltic.expr.functions.collated import known_collation
 from deltic.frontends.sql import tree
 from deltic.kinds import KIND_WORDS
 from deltic.schema import Field, Type, decimal
-from deltic.types import NESTED, PLAIN, array_type, limited, map_type, struct, text
+from deltic.types import MOST_PLACES, NESTED, PLAIN, TIME, array_type, limited, map_type, struct, text, time_type
 
 MAX_PRECISION: Final = 38
 
 _REMEDIES: Final = {
     "TEXT": "STRING",
     "INTERVAL": "INTERVAL DAY TO SECOND or INTERVAL YEAR TO MONTH, or another pair of their fields",
-    "TIME": "INTERVAL DAY TO SECOND, the time since midnight",
 }
 EXPECTED: Final = (
     "BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DECIMAL(p, s), STRING, "
-    "CHAR(n), VARCHAR(n), BINARY, DATE, TIMESTAMP, TIMESTAMP_NTZ, INTERVAL …, VARIANT, ARRAY<…>, MAP<…, …> or STRUCT<…>"
+    "CHAR(n), VARCHAR(n), BINARY, DATE, TIME, TIME(p), TIMESTAMP, TIMESTAMP_NTZ, INTERVAL …, VARIANT, ARRAY<…>, MAP<…, …> or STRUCT<…>"
 )
 _FORMS: Final = {"ARRAY": "ARRAY<element>", "MAP": "MAP<key, value>", "STRUCT": "STRUCT<name: type, …>"}
 
@@ -36,6 +35,8 @@ def sql_type(node: tree.TypeName) -> Type:
         return _nested(node, kind.name)
     if kind is not None and kind.name in ("CHAR", "VARCHAR") and node.parts is None:
         return _limited(node, kind.name)
+    if kind is not None and kind.name == "TIME" and node.parts is None:
+        return _time(node)
     if kind is not None and kind.name == "DECIMAL" and node.parts is None:
         return _decimal(node)
     if kind is not None and node.parts is None and not node.parameters:
@@ -50,6 +51,14 @@ def _limited(node: tree.TypeName, name: str) -> Type:
         return limited(name, int(length))
     except ValueError:
         raise TypeMismatch(f"invalid {name}", span=node.span, expected=f"{name}(n), 1 ≤ n < 2^31") from None
+
+
+def _time(node: tree.TypeName) -> Type:
+    try:
+        (places,) = node.parameters or (str(TIME.precision),)
+        return time_type(int(places))
+    except ValueError:
+        raise TypeMismatch("invalid TIME", span=node.span, expected=f"TIME(p), 0 ≤ p ≤ {MOST_PLACES}") from None
 
 
 def _nested(node: tree.TypeName, name: str) -> Type:

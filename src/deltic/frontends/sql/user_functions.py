@@ -15,7 +15,7 @@ from deltic.errors import CatalogError, QueryError, Span, UnknownName, Unsupport
 from deltic.expr import Column, known_functions
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_aggregate import UNSUPPORTED, aggregate_of
-from deltic.frontends.sql.bind_call import REFUSED, TABLE_FUNCTIONS, UNTYPED
+from deltic.frontends.sql.bind_call import REFUSED, TABLE_FUNCTIONS
 from deltic.frontends.sql.bind_expression import ExpressionBinder, check_bound
 from deltic.frontends.sql.bind_function import NOTHING, BodyParameter, FunctionBody, bind_body, fitted
 from deltic.frontends.sql.bind_query import bind_tree
@@ -26,7 +26,7 @@ from deltic.frontends.sql.table_macros import TableBody, expanded, unknown_argum
 from deltic.frontends.statements import CreateFunction, DefinedFunction, Namespace, PythonAggregate, SqlScalar, SqlTable
 
 Node = TypeVar("Node")
-_OTHERS = frozenset((*TABLE_FUNCTIONS, *UNTYPED, *REFUSED, *CLOCK, "window"))
+_OTHERS = frozenset((*TABLE_FUNCTIONS, *REFUSED, *CLOCK, "window"))
 
 
 def create_function(node: tree.FunctionDefinition, namespace: Namespace) -> CreateFunction:

@@ -36,6 +36,7 @@ from pyspark.sql.types import (
     StructType,
     TimestampNTZType,
     TimestampType,
+    TimeType,
     VariantType,
 )
 
@@ -92,6 +93,8 @@ def spark_type(type_: Type) -> DataType:
     match type_.name:
         case "DECIMAL":
             return DecimalType(type_.precision, type_.scale)
+        case "TIME":
+            return TimeType(type_.precision)
         case "ARRAY":
             return ArrayType(parts[0])
         case "MAP":
