@@ -32,7 +32,7 @@ def source_of(value: Any) -> str:
             return repr(value)
         case decimal.Decimal():
             return f"decimal.{value!r}"
-        case datetime.date() | datetime.timedelta() | datetime.timezone():
+        case datetime.date() | datetime.time() | datetime.timedelta() | datetime.timezone():
             return repr(value)
         case tuple():
             return f"({', '.join(map(source_of, value))}{',' * (len(value) == 1)})"
