@@ -178,6 +178,9 @@ def test_a_class_that_is_no_function_is_named() -> None:
 @pytest.mark.parametrize(
     ("call", "text"),
     [
+        ("variant_get('1', '$')", "expected: VARIANT, found STRING"),
+        ("variant_get(parse_json('1'), 'a')", "invalid path 'a'"),
+        ("parse_json('1') = parse_json('1')", "a VARIANT cannot be compared"),
         ("CAST('10:00' AS TIME(7))", "invalid TIME"),
         ("a % 0", "help: the divisor is 0 on every row"),
         ("INTERVAL '1' DAY / 0", "help: the divisor is 0 on every row"),

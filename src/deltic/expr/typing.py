@@ -202,7 +202,7 @@ def holds(type: Type, *, objects: bool) -> bool:
         return False
     if type.is_nested and not (objects or type.name == "ARRAY"):
         return False
-    return not (type.is_interval or type == NULL) and all(holds(part.type, objects=objects) for part in type.parts)
+    return not (type.is_interval or type.is_time or type == NULL) and all(holds(part.type, objects=objects) for part in type.parts)
 
 
 def _can_cast_interval(source: Type, target: Type) -> bool:
@@ -283,6 +283,8 @@ def _folded(node: Cast) -> Expr:
 def _cast_remedy(source: Type, target: Type) -> str | None:
     if target == DATE and source.is_integer:
         return "date_add(DATE '1970-01-01', n) converts a number of days to a date"
+    if VARIANT in (source, target) and (source.is_time or target.is_time):
+        return "CAST it to STRING first"
     if target == VARIANT and (source.is_nested or any(part.type.is_nested for part in source.parts)):
         return "to_variant_object(x) takes STRUCTs, and MAPs with keys of STRING"
     if source == DATE and target.is_integer:
