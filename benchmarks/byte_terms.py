@@ -42,7 +42,7 @@ BYTES: Final[Mapping[str, list[str]]] = {
         name: [f"{name}({_S}, 5)", f"{name}({_S}, 5, {_A})", f"{name}({_S}, t, X'FF00')", f"{name}({_S}, 5, a)", f"{name}(s, 5, {_A})", f"{name}({_S}, -1)", f"{name}({_S}, 4, NULL)"]
         for name in ("lpad", "rpad")
     },
-    "overlay": [f"overlay({_S}, {_A}, 2)", f"overlay({_S}, X'FF', t, 1)", f"overlay({_S}, {_A}, -1, 0)", "overlay(s PLACING a FROM 2)", "overlay(s PLACING 'x' FROM t FOR 2)"],
+    "overlay": [f"overlay({_S}, {_A}, 2)", f"overlay({_S}, X'FF', t, 1)", f"overlay({_S}, {_A}, -1, 0)", "overlay(s PLACING a FROM 2)", "overlay(s PLACING 'x' FROM t FOR 2)", "overlay(s, 'x', -2147483648, 0)"],
     "concat": [f"concat({_S}, {_A})", f"{_S} || {_A} || X'FF'", f"concat({_S}, a)", f"concat({_S}, NULL)", f"concat({_S})"],
     "reverse": [f"reverse({_S})", "reverse(X'FF00')"],
     **{name: [f"{name}({_S}, {_A})", f"{name}({_S}, X'61')", f"{name}({_S}, 'a')", f"{name}(s, {_A})"] for name in ("contains", "startswith", "endswith")},

@@ -96,7 +96,9 @@ def _of_two(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
 
 def _overlaid(call: Call, text: AnyStr, by: AnyStr, position: int, length: int) -> AnyStr:
     """Replaces `length` characters from `position` by `by`; a negative length means len(by)."""
-    rest = position + (length if length >= 0 else len(by))
+    rest = max(
+        position + (length if length >= 0 else len(by)), 1 - 2**31
+    )  # Spark's overlay takes -2**31 for the next number, its substring does not
     return rows.substring(text, 1, position - 1) + by + rows.substring(text, rest, 2**31 - 1)
 
 
