@@ -186,6 +186,9 @@ def test_groups_of_a_tick_in_a_view_stay_groups_of_a_tick() -> None:
             CREATE MATERIALIZED VIEW of_ticks AS SELECT at, max(v) AS top FROM readings GROUP BY at;
             CREATE MATERIALIZED VIEW tops AS
                 SELECT date_trunc('hour', at) AS hour, sum(top) AS total, count(*) AS n FROM of_ticks GROUP BY 1 EMIT ON WINDOW CLOSE;
+            CREATE MATERIALIZED VIEW each_top AS SELECT DISTINCT at, top FROM of_ticks WHERE top <> 2 EMIT ON WINDOW CLOSE;
+            CREATE MATERIALIZED VIEW both AS
+                SELECT DISTINCT max(top) AS top, at FROM (SELECT * FROM of_ticks) GROUP BY at EMIT ON WINDOW CLOSE;
             CREATE MATERIALIZED VIEW different AS
                 SELECT date_trunc('hour', at) AS hour, count(*) AS n FROM (SELECT DISTINCT at FROM readings) GROUP BY 1
                 EMIT ON WINDOW CLOSE;
@@ -196,6 +199,11 @@ def test_groups_of_a_tick_in_a_view_stay_groups_of_a_tick() -> None:
         insert(session, (12, 1, 0))
         assert rows(session, "tops") == [(at(9), 8, 3)]
         assert rows(session, "different") == [(at(9), 3)]
+        assert rows(session, "each_top") == [(at(9.5), 1), (at(9.5), 5)]
+        assert rows(session, "both") == [(5, at(9.5))]
+        for query in ("SELECT * FROM of_ticks", "SELECT at FROM (SELECT DISTINCT at FROM readings)"):
+            with pytest.raises(DelticError, match="EMIT ON WINDOW CLOSE of a query without windows"):
+                session.sql(f"CREATE VIEW none AS {query} EMIT ON WINDOW CLOSE")
 
 
 def test_an_error_in_a_window_that_closes_names_it_and_what_to_do() -> None:

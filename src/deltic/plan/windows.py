@@ -116,28 +116,24 @@ def _over(windows: Iterable[Expr], columns: range) -> list[Expr]:
     return [window for window in windows if all(i in columns for i in columns_of(window))]
 
 
-def at_window_close(plan: Plan) -> Plan | None:
-    """The stream of the groups of a GROUP BY or DISTINCT, each once, when its window closes; None if the plan has no windows."""
+def at_window_close(plan: Plan, *, grouped: bool) -> Plan | None:
+    """The stream of the groups of a GROUP BY or DISTINCT, each once, when its window closes; None if the plan has no windows.
+
+    grouped: whether the query itself has GROUP BY or aggregates; else it has DISTINCT. Groups of a view that it reads are rows to it.
+    """
     match plan:
         case Project() | Filter() | Multiset() | Inspect():
-            below = at_window_close(plan.input)
-        case Aggregate():
-            below = by_windows(plan.input, [expr for _, expr in plan.keys], "closed")
-        case Distinct() if _is_grouped(plan.input):
-            below = at_window_close(plan.input)
+            below = at_window_close(plan.input, grouped=grouped)
+        case Distinct() if grouped:
+            below = at_window_close(plan.input, grouped=True)
         case Distinct():
             schema = plan.input.schema
             below = by_windows(plan.input, [reference(schema, i) for i in range(len(schema))], "closed")
+        case Aggregate() if grouped:
+            below = by_windows(plan.input, [expr for _, expr in plan.keys], "closed")
         case _:
             return None
     return None if below is None else replace(plan, input=below)
-
-
-def _is_grouped(plan: Plan) -> bool:
-    """Whether the rows are those of GROUP BY of the same query."""
-    while isinstance(plan, Project | Filter | Multiset | Inspect):
-        plan = plan.input
-    return isinstance(plan, Aggregate)
 
 
 def obstacle(plan: Plan) -> str | None:

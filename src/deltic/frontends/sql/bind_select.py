@@ -71,7 +71,7 @@ def bind_block(
     relation = bind_from(node, replace(env, hint=hint), bind_query)
     check_followed(hint, relation.plan)
     where = _where(node, relation, env, bind_inner)
-    select = _Select(node, terms, relation, Collector() if _is_grouped(node, terms) else None, relation.plan)
+    select = _Select(node, terms, relation, Collector() if is_grouped(node, terms) else None, relation.plan)
     for item in node.items:
         _bind_item(select, item)
     _bind_keys(select)
@@ -91,7 +91,7 @@ def _where(node: tree.SelectQuery, relation: ScopedRelation, env: Environment, b
     return [] if node.where is None else bind_conjuncts(node.where, binder, env, bind_inner)
 
 
-def _is_grouped(node: tree.SelectQuery, terms: tuple[tree.OrderTerm, ...]) -> bool:
+def is_grouped(node: tree.SelectQuery, terms: tuple[tree.OrderTerm, ...] = ()) -> bool:
     listed = [*(item.expression for item in node.items), *(term.expression for term in terms)]
     return node.group is not None or node.having is not None or any(has_aggregate(expression) for expression in listed)
 

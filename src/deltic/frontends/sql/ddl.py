@@ -13,6 +13,7 @@ from deltic.frontends import lateness
 from deltic.frontends.sql import interval_literals, tree
 from deltic.frontends.sql.bind_query import bind_tree, renamed
 from deltic.frontends.sql.bind_recursive import declared_body
+from deltic.frontends.sql.bind_select import is_grouped
 from deltic.frontends.sql.environment import Environment
 from deltic.frontends.sql.naming import output_name
 from deltic.frontends.sql.nesting import shallow
@@ -160,14 +161,18 @@ def bind_view(node: tree.NamedQuery, env: Environment) -> Plan:
     """The plan of a view's query, under the view's column names and, if it is declared recursive, its declared types."""
     plan = renamed(bind_tree(node.query, env), node.columns)
     if node.emits is not None:
-        plan = _at_window_close(plan, node.emits)
+        plan = _at_window_close(plan, node.query, node.emits)
     _check_view(plan, node)
     declared = env.catalog.relation(node.name.text)
     return as_view(declared_body(plan, declared, node.name.span) if isinstance(declared, Reference) else plan)
 
 
-def _at_window_close(plan: Plan, span: Span) -> Plan:
-    closed = at_window_close(plan)
+def _at_window_close(plan: Plan, query: tree.Query, span: Span) -> Plan:
+    while isinstance(query, tree.WholeQuery):
+        query = query.body
+    select = query if isinstance(query, tree.SelectQuery) else None
+    grouped = select is not None and is_grouped(select)
+    closed = at_window_close(plan, grouped=grouped) if select is not None and (grouped or select.distinct) else None
     if closed is None and (found := obstacle(plan)) is not None:
         remedy = "leave it out, or apply it in another view, which reads this one"
         raise Unsupported(f"EMIT ON WINDOW CLOSE of a query with {found}", span=span, remedy=remedy)
