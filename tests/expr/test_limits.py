@@ -87,6 +87,7 @@ def test_a_cast_of_a_literal_has_the_digits_of_its_type() -> None:
     assert resolve("/", [d, of(3)]).type == decimal(9, 6)
     assert resolve("/", [d, cast(of(3), BIGINT)]).type == decimal(24, 21)
     assert resolve("+", [d, cast(Literal("3", STRING), INT)]).type == decimal(11, 0)
+    assert resolve("+", [d, resolve("positive", [of(3)])]).type == decimal(11, 0)
 
 
 def test_a_cast_of_a_literal_in_sql() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final
 
 import pyarrow.compute as pc
@@ -169,7 +170,8 @@ def _whole_quotient(name: str, arguments: Sequence[Expr], span: Span | None) -> 
 
 def _positive(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
     check_count(name, arguments, 1, 1, span)
-    return arguments[0] if arguments[0].type.is_interval else accept(name, 1, arguments[0], NUMBER, span)
+    number = arguments[0] if arguments[0].type.is_interval else accept(name, 1, arguments[0], NUMBER, span)
+    return replace(number, derived=True) if isinstance(number, Literal) else number  # DECIMAL + +1 has the digits of INT in Spark
 
 
 def _leaves_type(call: Call) -> bool:
