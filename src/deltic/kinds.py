@@ -116,7 +116,14 @@ _ALL: Final = (
     TypeKind(("ARRAY",), None, "bytes", (list, tuple), "a list", []),
     TypeKind(("MAP",), None, "bytes", (dict, list, tuple), "a dict, or pairs of keys and values", []),
     TypeKind(("STRUCT",), None, "bytes", (dict, tuple), "a dict with its fields"),
-    TypeKind(("VARIANT",), VARIANT_ARROW, "bytes", (tuple, dict), "a deltic.Variant, such as Variant.of(value)", (b"\0", b"\1\0\0")),
+    TypeKind(
+        ("VARIANT",),
+        VARIANT_ARROW,
+        "bytes",
+        (tuple, dict),
+        "a deltic.Variant, such as Variant.of(value)",
+        (b"\0", b"\1\0\0"),
+    ),
     TypeKind(("VOID",), pa.null(), "none", (), "nothing but NULL", None),
 )
 KINDS: Final[Mapping[str, TypeKind]] = MappingProxyType({kind.name: kind for kind in _ALL})

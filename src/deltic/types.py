@@ -417,11 +417,16 @@ def _expect(sql: str, mark: str, at: int) -> int:
 _VARIANT_FIELDS: Final = [(part.name, part.type, part.metadata) for part in VARIANT_ARROW]
 
 
+def is_variant(arrow: pa.DataType) -> bool:
+    """Whether it is the Arrow type of VARIANTs, or Spark's."""
+    return pa.types.is_struct(arrow) and [(part.name, part.type, part.metadata) for part in arrow] == _VARIANT_FIELDS
+
+
 @cache
 def type_of(arrow: pa.DataType) -> Type:
     """The type whose columns have this Arrow type."""
     t = pa.types
-    if t.is_struct(arrow) and [(part.name, part.type, part.metadata) for part in arrow] == _VARIANT_FIELDS:
+    if is_variant(arrow):
         return VARIANT
     if t.is_struct(arrow):
         return Type("STRUCT", parts=tuple(Field(part.name, type_of(part.type)) for part in arrow))

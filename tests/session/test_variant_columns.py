@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import deltic
@@ -218,3 +220,64 @@ def test_python_functions_take_and_return_variants() -> None:
 def test_names_of_paths_are_those_of_spark() -> None:
     session = session_of("v VARIANT", "SELECT v:a.b[0]::INT, v:`k y`, v:c['d'], v:[1] FROM t")
     assert session.view("v").schema.names == ("b", "k y", "d", "variant_get(v, $[1])")
+
+
+def test_files_of_json_and_parquet(tmp_path: Path) -> None:
+    """JSON takes any value; Parquet the parts in any order, also NOT NULL, as Spark writes them. What is no VARIANT is a dead letter."""
+    value = Variant.of({"a": [1]})
+    lines = ('{"id":1,"v":{"a":[1]}}', '{"id":2,"v":null}', '{"id":3}', '{"id":4,"a":[1.50,null]}', '{"id":5,"v":{"a":1,"a":2}}')
+    (tmp_path / "json").mkdir()
+    (tmp_path / "json" / "a.json").write_text("\n".join((*lines, '{"id":6,"v":"\\ud83d"}', '{"id":7,"v":NaN}', "")))
+    (tmp_path / "parquet").mkdir()
+    parts = [pa.field("metadata", pa.binary(), False), pa.field("value", pa.binary(), False)]
+    for i, kind in enumerate(
+        (pa.struct(parts), pa.struct(parts[::-1]), session_of("v VARIANT").view("v").to_arrow().schema.field("v").type)
+    ):
+        rows = [{"value": value.value, "metadata": value.metadata}, None, {"value": b"\x03\xff", "metadata": b"\x01\x00\x00"}]
+        table = pa.table({"id": pa.array([10 * i, 10 * i + 1, 10 * i + 2], pa.int32()), "v": pa.array(rows, kind)})
+        pq.write_table(table, tmp_path / "parquet" / f"{i}.parquet")
+    letters = "append_only true, on_error 'dead_letter', dead_letter_path 'letters'"
+    script = f"""
+        CREATE TABLE j (id INT, v VARIANT, a ARRAY<VARIANT>) USING json OPTIONS (path 'json', {letters});
+        CREATE TABLE p (id INT, v VARIANT) USING parquet OPTIONS (path 'parquet', {letters});
+        CREATE MATERIALIZED VIEW vj AS SELECT * FROM j;
+        CREATE MATERIALIZED VIEW vp AS SELECT * FROM p;
+        CREATE SINK sj FROM vj USING json OPTIONS (path 'out', mode 'snapshot');
+        CREATE SINK sp FROM vp USING parquet OPTIONS (path 'written', mode 'snapshot');
+    """
+    with deltic.Pipeline(script, state=str(tmp_path / "state"), base=tmp_path) as pipeline:
+        pipeline.run_once()
+    state = deltic.open(str(tmp_path / "state"))
+    rows = {row["id"]: (row["v"], row["a"]) for row in state.view("vj").rows()}
+    nan = Variant.of(float("nan"))
+    half = [Variant.parse_json("1.50"), Variant.of(None)]
+    assert rows == {1: (value, None), 2: (Variant.of(None), None), 3: (None, None), 4: (None, half), 7: (nan, None)}
+    assert {row["id"]: row["v"] for row in state.view("vp").rows()} == {0: value, 1: None, 10: value, 11: None, 20: value, 21: None}
+    reasons = "".join(file.read_text() for file in sorted((tmp_path / "letters").iterdir()))
+    assert reasons.count("bytes that are no VARIANT: they end too early") == 3
+    assert "the name 'a' comes twice in an object" in reasons and "half of a surrogate pair" in reasons
+    written = [json.loads(line) for line in (tmp_path / "out" / "snapshot.json").read_text().splitlines()]
+    assert written[0] == {"id": 1, "v": {"a": [1]}, "a": None} and written[3] == {"id": 4, "v": None, "a": [1.5, None]}
+    assert pq.read_table(tmp_path / "written" / "snapshot.parquet").column("v").to_pylist()[0] == value._asdict()
+
+
+def test_csv_has_no_form_for_a_variant(tmp_path: Path) -> None:
+    script = "CREATE TABLE t (v VARIANT) USING csv OPTIONS (path 'in')"
+    with pytest.raises(DelticError, match="CSV has no form for the column v of VARIANT"):
+        deltic.Pipeline(script, state=str(tmp_path / "state"), base=tmp_path).run_once()
+
+
+def test_a_nested_column_of_kindred_types_in_parquet(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    table = pa.table(
+        {"a": pa.array([[1, None], None, [3]], pa.large_list(pa.int32())), "s": pa.array([{"X": 1}] * 3, pa.struct([("X", pa.int8())]))}
+    )
+    pq.write_table(table, tmp_path / "in" / "a.parquet", store_schema=True)
+    script = """
+        CREATE TABLE t (a ARRAY<BIGINT>, s STRUCT<x: INT>) USING parquet OPTIONS (path 'in', append_only true);
+        CREATE MATERIALIZED VIEW v AS SELECT * FROM t;
+    """
+    with deltic.Pipeline(script, state=str(tmp_path / "state"), base=tmp_path) as pipeline:
+        pipeline.run_once()
+    rows = deltic.open(str(tmp_path / "state")).view("v").rows()
+    assert sorted((row["a"] or [] for row in rows), key=len) == [[], [3], [1, None]] and {row["s"]["x"] for row in rows} == {1}

@@ -50,9 +50,9 @@ class CsvFiles:
 
     def __init__(self, table: TableSchema, fields: Sequence[Field], *, header: bool, sep: str, null_value: str) -> None:
         for field in fields:
-            if field.type.is_nested:
+            if field.type.held.is_nested:
                 message = f"table {table.name}: CSV has no form for the column {field.name} of {field.type.sql}"
-                raise SourceError(message, expected="a table without ARRAY, MAP and STRUCT", remedy="read it as JSON or Parquet")
+                raise SourceError(message, expected="a table without ARRAY, MAP, STRUCT and VARIANT", remedy="read it as JSON or Parquet")
         self._table, self._fields = table.name, fields
         self._header, self._sep, self._null = header, sep, null_value
         self._listed = "the columns " + ", ".join(field.name for field in fields)

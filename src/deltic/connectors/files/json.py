@@ -1,8 +1,9 @@
 """JSON lines: one object per line, in UTF-8. Field names are case-insensitive; a missing field is NULL, an unknown one an error of the row.
 
 Numbers are JSON numbers, DECIMAL also a string; strings, dates and timestamps are strings; BINARY is a string in base 64; an INTERVAL is a
-string, one of years and months also the number of its months; an ARRAY is an array, a STRUCT and a MAP are objects; FLOAT and DOUBLE take
-NaN, Infinity and -Infinity beside numbers, as words or as strings. Every line counts as a row, even an empty one, which is skipped.
+string, one of years and months also the number of its months; an ARRAY is an array, a STRUCT and a MAP are objects; a VARIANT is any value,
+also null. FLOAT and DOUBLE take NaN, Infinity and -Infinity beside numbers, as words or as strings. Every line counts as a row, even an
+empty one, which is skipped.
 """
 
 from __future__ import annotations
@@ -25,6 +26,10 @@ from deltic.errors import SourceError
 from deltic.intervals import UNITS
 from deltic.schema import INT, Field, TableSchema, Type
 from deltic.types import INTERVALS
+from deltic.variant_bytes import MalformedVariant, Writer
+from deltic.variant_json import Pairs as _Object
+from deltic.variant_json import WrittenNumber as _Number
+from deltic.variant_json import form_of_json
 
 _BYTES: Final = 4 << 20
 _LONGEST: Final = 64 << 20
@@ -34,16 +39,6 @@ _WHITE: Final = b" \t\r"
 _IN_STRINGS: Final = ("STRING", "CHAR", "VARCHAR", "BINARY", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "TIME", *INTERVALS)
 _DIGITS: Final = bytes.maketrans(b"123456789.E", b"0000000000e")
 _Row = list[object]
-
-
-class _Number(str):
-    """The text of a JSON number."""
-
-    __slots__ = ()
-
-
-class _Object(list[tuple[str, object]]):
-    """The (name, value) pairs of a JSON object; names may be duplicated."""
 
 
 class JsonFiles:
@@ -119,7 +114,7 @@ class JsonFiles:
         """Parses all lines at once. Raises pa.ArrowException if some line must be parsed alone."""
         if not texts:
             return [ParsedColumn(pa.array([], field.type.arrow), {}) for field in self._fields]
-        if any(field.type.is_nested for field in self._fields):
+        if any(field.type.held.is_nested for field in self._fields):
             raise pa.ArrowInvalid("nested values are read one by one")
         if not all(text[0] == ord("{") and text[-1] == ord("}") for text in texts):
             raise pa.ArrowInvalid("not an object on each line")
@@ -235,6 +230,8 @@ def _decoded(text: bytes) -> object:
 
 def _value(value: object, target: Type) -> object:
     """A value of the type, or a Fault."""
+    if target.name == "VARIANT":
+        return _variant(value)
     if value is None:
         return None
     if target.is_nested:
@@ -252,6 +249,18 @@ def _value(value: object, target: Type) -> object:
     if target.is_decimal or target.name in _IN_STRINGS or (target.is_float and is_no_number(value)):
         return parse(value, target)
     return _mistyped(value, target)
+
+
+def _variant(value: object) -> object:
+    """Any value, also null."""
+    writer = Writer()
+    try:
+        writer.tree(value, form_of_json)
+    except MalformedVariant as error:
+        return Fault(str(error), "a value that a VARIANT holds")
+    except UnicodeEncodeError:
+        return Fault("half of a surrogate pair", "text in Unicode")
+    return writer.result
 
 
 def _months(value: _Number, target: Type) -> object:

@@ -53,7 +53,7 @@ class _FileSink:
         nested = [field.name for field in rows.schema if pa.types.is_nested(field.type)]
         if nested and self._format == "csv":
             message = f"{self._name}: CSV has no form for the nested column {nested[0]}"
-            raise SinkError(message, expected="a view without ARRAY, MAP and STRUCT", remedy="write it as JSON or Parquet")
+            raise SinkError(message, expected="a view without ARRAY, MAP, STRUCT and VARIANT", remedy="write it as JSON or Parquet")
         return list(encoded(rows, self._format, header=self._header, sep=self._sep))
 
     def _written(self, act: Callable[[], _Result]) -> _Result:

@@ -20,6 +20,9 @@ import pyarrow.parquet as pq
 
 from deltic.intervals import render
 from deltic.schema import DAY_TO_SECOND, TYPE, Type
+from deltic.types import is_variant
+from deltic.variant_bytes import VariantPlace
+from deltic.variant_json import text_of
 
 Format: TypeAlias = Literal["parquet", "csv", "json"]
 _ROWS: Final = 1 << 16
@@ -106,6 +109,10 @@ def _rendered(column: pa.ChunkedArray[Any], type_: Type) -> pa.ChunkedArray[Any]
 def _json_nested(array: pa.Array) -> pa.Array:
     """Arrays and objects; the keys of a MAP are strings, NULL is null."""
     t, kind = pa.types, array.type
+    if is_variant(kind):
+        values = array.to_pylist()
+        texts = [None if value is None else text_of(VariantPlace(value["value"], value["metadata"])) for value in values]
+        return pa.array(texts, pa.string())
     if t.is_struct(kind):
         pieces: list[Any] = []
         for i, (field, part) in enumerate(zip(kind, array.flatten(), strict=True)):
