@@ -281,3 +281,22 @@ def test_a_nested_column_of_kindred_types_in_parquet(tmp_path: Path) -> None:
         pipeline.run_once()
     rows = deltic.open(str(tmp_path / "state")).view("v").rows()
     assert sorted((row["a"] or [] for row in rows), key=len) == [[], [3], [1, None]] and {row["s"]["x"] for row in rows} == {1}
+
+
+def test_arrays_for_spark_have_parts_that_are_not_null() -> None:
+    pytest.importorskip("pyspark")
+    from deltic.runtimes.spark.variant_arrays import for_spark, in_spark  # noqa: PLC0415  needs the extra
+
+    session = session_of("v VARIANT, a ARRAY<VARIANT>, s STRUCT<x: ARRAY<VARIANT>, y: INT>, m MAP<STRING, VARIANT>, i INT")
+    one = Variant.of("x")
+    with session.transaction() as tx:
+        tx.insert(
+            "t", [dict.fromkeys("vasmi"), {"v": one, "a": [one, None], "s": {"x": [None, one], "y": 1}, "m": {"k": None, "l": one}, "i": 5}]
+        )
+    table = session.view("v").to_arrow().combine_chunks()
+    for column in table.columns:
+        for array in (column.chunk(0), column.chunk(0).slice(1)):
+            found = for_spark(array)
+            found.validate(full=True)
+            assert found.type == in_spark(array.type) and found.to_pylist() == array.to_pylist()
+            assert "not null" in str(found.type) or found.type == pa.int32()

@@ -45,6 +45,7 @@ from deltic.kinds import DAY_TIME, interval_word
 from deltic.runtimes.spark.feed import EARLIEST, EPOCH, Piece, Position, ViewFeed, read_piece
 from deltic.runtimes.spark.filters import columns_of, keys, passing
 from deltic.runtimes.spark.read_options import ReadOptions
+from deltic.runtimes.spark.variant_arrays import for_spark, in_spark
 from deltic.runtimes.stored_view import StoredView
 from deltic.runtimes.view_layout import ViewLayout
 from deltic.schema import BIGINT, Field, Schema, Type, decimal
@@ -329,10 +330,14 @@ def _checked(view: ViewLayout, schema: StructType) -> Schema:
 
 def _arrow(schema: StructType, fields: Schema) -> pa.Schema:
     """The Arrow schema that Spark requires: it compares names, types and nullability."""
-    types = {f.name: f.type.arrow for f in fields}
+    types = {f.name: in_spark(f.type.arrow) for f in fields}
     return pa.schema([pa.field(field.name, types[field.name], field.nullable) for field in schema.fields])
 
 
 def _batches(table: pa.Table, arrow: pa.Schema) -> Iterator[pa.RecordBatch]:
-    whole = pa.Table.from_arrays([table.column(name) for name in arrow.names], schema=arrow)
+    columns = [
+        pa.chunked_array([for_spark(chunk) for chunk in column.chunks], type)
+        for column, type in zip(map(table.column, arrow.names), arrow.types, strict=True)
+    ]
+    whole = pa.Table.from_arrays(columns, schema=arrow)
     yield from whole.combine_chunks().to_batches()
