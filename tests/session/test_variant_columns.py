@@ -300,3 +300,25 @@ def test_arrays_for_spark_have_parts_that_are_not_null() -> None:
             found.validate(full=True)
             assert found.type == in_spark(array.type) and found.to_pylist() == array.to_pylist()
             assert "not null" in str(found.type) or found.type == pa.int32()
+
+
+def test_constants_and_functions_of_variants_and_their_state(tmp_path: Path) -> None:
+    script = """
+        CREATE TABLE t (id INT PRIMARY KEY, v VARIANT);
+        CREATE FUNCTION f(x VARIANT) RETURNS STRING RETURN x:a::STRING;
+        CREATE MATERIALIZED VIEW c AS
+            SELECT id, coalesce(v, parse_json('{"a":[1]}')) AS x, array(parse_json('1'), NULL) AS z, f(v) AS f FROM t;
+        CREATE MATERIALIZED VIEW e AS SELECT * FROM variant_explode(parse_json('{"b":1,"a":null}'));
+        CREATE MATERIALIZED VIEW r AS SELECT v:a::INT AS a FROM VALUES (parse_json('{"a":1}')), (NULL) AS q(v);
+    """
+    for i in range(2):
+        with deltic.Session(state=tmp_path / "state") as session:
+            session.sql(script)
+            with session.transaction() as tx:
+                tx.insert("t", [{"id": i, "v": Variant.of({"a": i}) if i else None}])
+            rows = [(row["x"].to_json(), row["z"], row["f"]) for row in session.view("c").rows()]
+            z = [Variant.of(1), None]
+            assert rows == [('{"a":[1]}', z, None), ('{"a":1}', z, "1")][: i + 1]
+            assert [(row["pos"], row["key"], str(row["value"])) for row in session.view("e").rows()] == [(0, "a", "null"), (1, "b", "1")]
+            assert {row["a"] for row in session.view("r").rows()} == {1, None}
+            assert """VARIANT '{"a":[1]}'""" in str(session.explain("c"))

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from deltic.storage.care import MaintenanceResult, Size
 from deltic.storage.survey import EpochLine
+from deltic.types import with_variants
 
 _UNITS: Final = ("bytes", "kB", "MB", "GB", "TB")
 
@@ -113,7 +114,7 @@ def _source(name: str, source: Mapping[str, Any]) -> str:
 
 def rows_text(shown: pa.Table, rows: int) -> str:
     """The output of `read`: rows, and their number in the view."""
-    columns = [["NULL" if value is None else str(value) for value in column.to_pylist()] for column in shown.columns]
+    columns = [["NULL" if value is None else str(with_variants(value)) for value in column.to_pylist()] for column in shown.columns]
     text = table(shown.column_names, list(zip(*columns, strict=True)))
     return f"{text}\n{rows:,} rows" + (f", the first {shown.num_rows:,} are shown" if shown.num_rows < rows else "")
 
