@@ -273,6 +273,17 @@ def test_a_hint_that_cannot_be_followed_is_an_error(plan: Plan, why: str) -> Non
         optimize(plan)
 
 
+def test_wide_values_beside_others_are_a_condition_of_a_join_with_a_hint() -> None:
+    """In ON or above it, where the optimizer makes a key of the equality."""
+    left, right = (graph(name, INT, decimal(30, 2)) for name in "gh")
+    keys = tuple((reference(left.schema, i), reference(right.schema, i)) for i in range(2))
+    (join,) = formed(Join(left, right, "inner", keys, hint=Hint("multiway")))
+    assert len(join.inputs) == 2
+    assert not formed(Join(left, right, "inner", keys))
+    first = Join(left, right, "inner", keys[:1], hint=Hint("multiway"))
+    assert formed(Filter(first, resolve("equal", [reference(first.schema, 1), reference(first.schema, 3)])))
+
+
 def test_a_hint_is_not_for_a_join_around_those_that_have_it() -> None:
     (join,) = formed(Join(joined("ab", "bc", kind="multiway"), graph("h"), "inner"))
     assert join.inputs == (graph(), graph())

@@ -10,6 +10,7 @@ import json
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from pathlib import Path
 
 from deltic import disk
 from deltic.errors import DelticError
+from deltic.storage.leases import LEASE_THREAD
 from deltic.storage.manifest import Change
 from deltic.storage.merging import merge_segments
 from deltic.storage.state import State
@@ -101,8 +103,13 @@ def _defect(state: State, record: CommitRecord) -> str | None:
 
 @contextmanager
 def watching(at: Callable[[str, str], None]) -> Iterator[None]:
-    """`at` is called at every step."""
-    before, disk.at = disk.at, at
+    """`at` is called at every step but those of the leases of readers that earlier lives left: their threads renew them."""
+
+    def of_this_life(step: str, path: str) -> None:
+        if threading.current_thread().name != LEASE_THREAD:
+            at(step, path)
+
+    before, disk.at = disk.at, of_this_life
     try:
         yield
     finally:

@@ -181,7 +181,8 @@ def _joined(plan: Join, left: JoinTree, right: JoinTree, obstacle: str | None = 
         (*left.obstacles, *right.obstacles, *([] if obstacle is None else [obstacle])),
     )
     pairs = [(substitute(one, left.columns), substitute(other, right.columns)) for one, other in plan.keys]
-    keys = [pair for pair in pairs if all(tree.leaf_of(side) is not None for side in pair)]
+    wait = _may_wait(plan)
+    keys = [pair for pair in pairs if all(tree.leaf_of(side) is not None for side in pair) and (is_word(pair[0].type) or not wait)]
     others = tuple(equality(*pair) for pair in pairs if pair not in keys)
     tree = replace(
         tree,
@@ -207,7 +208,12 @@ def _obstacle(plan: Join, left: JoinTree, right: JoinTree) -> str | None:
     if any(map(can_fail, guarded)):
         return FALLIBLE
     wide = next((one.type for one, _ in plan.keys if not is_word(one.type)), None)
-    return None if wide is None else f"values of type {wide} are compared"
+    return None if wide is None or _may_wait(plan) else f"values of type {wide} are compared"
+
+
+def _may_wait(plan: Join) -> bool:
+    """Whether keys of more than a word are conditions on what the others join: they are where a hint requests it, since that costs more."""
+    return plan.hint is not None and any(is_word(one.type) for one, _ in plan.keys)
 
 
 def _of_projection(plan: Project, below: JoinTree, beyond: bool) -> JoinTree | None:

@@ -19,6 +19,7 @@ from deltic.storage.folder import StateFolder
 from deltic.storage.names import LEASES
 
 LEASE_S: Final = 300.0
+LEASE_THREAD: Final = "deltic-lease"
 _RENEWALS: Final = 4
 _LEASE: Final = re.compile(r"[0-9A-Za-z]+\.json")
 _log = logging.getLogger(__name__)
@@ -34,7 +35,7 @@ class Lease:
         self._name = f"{LEASES}/{secrets.token_hex(8)}.json"
         self._released = threading.Event()
         self._write()
-        self._thread = threading.Thread(target=self._renew, name="deltic-lease", daemon=True)
+        self._thread = threading.Thread(target=self._renew, name=LEASE_THREAD, daemon=True)
         self._thread.start()
 
     def release(self) -> None:
