@@ -1,9 +1,12 @@
-"""A fold over a stream: `python -m benchmarks.streams [--rows N] [--quick] [--cases fold accumulator]`.
+"""Folds over a stream, and transactions without end: `python -m benchmarks.streams [--rows N] [--quick] [--cases fold accumulator]`.
 
 Rows of a key and an amount come in ticks of 10,000, with 100,000 keys at a time: in every tick 50 keys go, and 50 new ones come. The view
 has the sum of each key's amounts since it came. Cases: `fold`, by feedback over the keys (a table); `accumulator`, stream_aggregate, which
 drops a key at its last row; `kept`, GROUP BY over a table that keeps everything, for comparison. Each runs in a process of its own, and its
 view is compared with NumPy's sums at the end. State and peak memory are those after a tenth of the rows, and after all.
+
+Cases `transactions` and `transactions_in_memory`: 1,000,000 transactions of one row (`--transactions N`), see benchmarks/transactions.py.
+State, files and peak memory are those after a hundredth of them, and after all.
 """
 
 from __future__ import annotations
@@ -11,21 +14,25 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 import deltic
-from benchmarks import harness
+from benchmarks import harness, transactions
 from deltic import kernels
 
 ROWS, TICK, KEYS, MOVING = 10_000_000, 10_000, 100_000, 50
 LAST = -1
 """The amount of a key's last row, which the accumulator takes as its end."""
-CASES = ("fold", "accumulator", "kept")
+FOLDS = ("fold", "accumulator", "kept")
+TRANSACTIONS = ("transactions", "transactions_in_memory")
+CASES = (*FOLDS, *TRANSACTIONS)
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 
@@ -111,6 +118,18 @@ def run(case: str, rows: int) -> dict[str, Any]:
         return {"rows_per_s": round(rows / spent), "after": marks, "correct": found == feed.expected()}
 
 
+def run_case(case: str, rows: int, count: int) -> dict[str, Any]:
+    """The figures of a case of either kind."""
+    if case in FOLDS:
+        return run(case, rows)
+    kernels.warm_up()
+    marks = (count // 100, count)
+    if case == "transactions_in_memory":
+        return transactions.run(marks, None)
+    with tempfile.TemporaryDirectory() as folder:
+        return transactions.run(marks, Path(folder))
+
+
 def _changes(case: str, events: pa.Table, new: Ints, gone: Ints) -> dict[str, pa.Table]:
     if case == "accumulator":
         ends = pa.table({"k": gone, "amount": np.full(len(gone), LAST)})
@@ -124,26 +143,37 @@ def _changes(case: str, events: pa.Table, new: Ints, gone: Ints) -> dict[str, pa
 def main() -> None:
     options = _options()
     if options.case is not None:
-        print(json.dumps(run(options.case, options.rows)))
+        print(json.dumps(run_case(options.case, options.rows, options.transactions)))
         return
     cases = {}
     for case in options.cases:
         command = [sys.executable, "-m", "benchmarks.streams", "--case", case, "--rows", str(options.rows)]
-        cases[case] = harness.run(command, 3600)
+        command += ["--transactions", str(options.transactions)]
+        cases[case] = harness.run(command, 4 * 3600)
         harness.progress(f"{case}: {cases[case]}")
     correct = all(figures.get("correct") for figures in cases.values())
-    harness.emit({"benchmark": "streams", "engine": "deltic", "params": {"rows": options.rows}, "cases": cases, "correct": correct})
+    harness.emit(
+        {
+            "benchmark": "streams",
+            "engine": "deltic",
+            "params": {"rows": options.rows, "transactions": options.transactions},
+            "cases": cases,
+            "correct": correct,
+        }
+    )
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.streams", description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--rows", type=int, default=ROWS)
+    parser.add_argument("--transactions", type=int, default=1_000_000)
     parser.add_argument("--cases", nargs="+", choices=CASES, default=CASES)
     parser.add_argument("--case", choices=CASES, help=argparse.SUPPRESS)
-    parser.add_argument("--quick", action="store_true", help="a tenth of the rows")
+    parser.add_argument("--quick", action="store_true", help="a tenth of the rows, a hundredth of the transactions")
     options = parser.parse_args()
     if options.quick:
         options.rows //= 10
+        options.transactions //= 100
     return options
 
 
