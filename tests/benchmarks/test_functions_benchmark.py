@@ -30,9 +30,9 @@ def test_an_example_is_compared(answer: list[float], verdict: str) -> None:
 def test_refused_queries_are_counted_by_error() -> None:
     finding = Finding("nonsense", "misc_funcs")
     tried(finding, ["SELECT nonsense(1)"], lambda query: pa.table({"c": [1]}))
-    result = summary([finding, Finding("rand", "math_funcs"), Finding("to_xml", "xml_funcs"), Finding("make_time", "datetime_funcs")])
+    result = summary([finding, Finding("rand", "math_funcs"), Finding("to_xml", "xml_funcs"), Finding("make_ready", "datetime_funcs")])
     assert result["refused"] == {
-        "TIME": ["make_time"],
+        "no example": ["make_ready"],
         "of the moment": ["rand"],
         "there is no function nonsense": ["nonsense"],
         "xml_funcs": ["to_xml"],
