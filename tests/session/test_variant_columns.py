@@ -285,7 +285,7 @@ def test_a_nested_column_of_kindred_types_in_parquet(tmp_path: Path) -> None:
 
 def test_arrays_for_spark_have_parts_that_are_not_null() -> None:
     pytest.importorskip("pyspark")
-    from deltic.runtimes.spark.variant_arrays import for_spark, in_spark  # noqa: PLC0415  needs the extra
+    from deltic.runtimes.spark.arrays import for_spark, in_spark  # noqa: PLC0415  needs the extra
 
     session = session_of("v VARIANT, a ARRAY<VARIANT>, s STRUCT<x: ARRAY<VARIANT>, y: INT>, m MAP<STRING, VARIANT>, i INT")
     one = Variant.of("x")

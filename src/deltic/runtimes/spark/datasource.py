@@ -42,10 +42,10 @@ from pyspark.sql.types import (
 
 from deltic.errors import FrameError, SetupError
 from deltic.kinds import DAY_TIME, interval_word
+from deltic.runtimes.spark.arrays import for_spark, in_spark
 from deltic.runtimes.spark.feed import EARLIEST, EPOCH, Piece, Position, ViewFeed, read_piece
 from deltic.runtimes.spark.filters import columns_of, keys, passing
 from deltic.runtimes.spark.read_options import ReadOptions
-from deltic.runtimes.spark.variant_arrays import for_spark, in_spark
 from deltic.runtimes.stored_view import StoredView
 from deltic.runtimes.view_layout import ViewLayout
 from deltic.schema import BIGINT, Field, Schema, Type, decimal
