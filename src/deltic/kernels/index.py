@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from deltic.kernels.compiler import kernel, part
-from deltic.kernels.memory import WORD_MIN, load, store
+from deltic.kernels.memory import WORD_MIN, choose, load, store
 
 NULLS, BASE, SHIFT, BUCKETS, INDEX_HEADER = range(5)
 """Words of an index: rows whose leading word is the NULL marker, which come first; the least other leading word; by how many bits buckets
@@ -80,7 +80,8 @@ def index_end(index: int, column: int, n: int) -> None:
     store(index, INDEX_HEADER, position)
     buckets = load(index, BUCKETS)
     for b in range(1, buckets + 1):
-        position = max(position, load(index, INDEX_HEADER + b))
+        end = load(index, INDEX_HEADER + b)
+        position = choose(end > position, end, position)
         store(index, INDEX_HEADER + b, position)
     store(index, INDEX_HEADER + buckets + 1, n)
 
