@@ -28,7 +28,8 @@ _MOST_DIGITS: Final = 1000
 _LONGEST_NAME: Final = 50_000
 _LONG: Final = 2**63
 _PLACES: Final = 38
-_ESCAPES: Final = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
+ESCAPES: Final = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
+"""Characters that a string of JSON has a short escape for."""
 _ESCAPED: Final = re.compile('["\\\\\x00-\x1f]')
 
 
@@ -177,4 +178,4 @@ def quoted(text: str) -> str:
 
 
 def _escape(found: re.Match[str]) -> str:
-    return _ESCAPES.get(found[0]) or f"\\u{ord(found[0]):04X}"
+    return ESCAPES.get(found[0]) or f"\\u{ord(found[0]):04X}"

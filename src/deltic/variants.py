@@ -61,11 +61,11 @@ class Variant(NamedTuple):
         return VariantPlace(self.value, self.metadata)
 
 
-def of_pyspark(value: object) -> object:
+def of_pyspark(value: Any) -> Any:
     """PySpark's VariantVal as a Variant; any other value is itself."""
     if type(value).__name__ != "VariantVal" or not type(value).__module__.startswith("pyspark."):
         return value
-    return Variant(bytes(value.value), bytes(value.metadata))  # type: ignore[attr-defined]
+    return Variant(bytes(value.value), bytes(value.metadata))
 
 
 def _form(value: Any) -> tuple[Form, Any]:

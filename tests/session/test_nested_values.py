@@ -12,7 +12,7 @@ import pytest
 import deltic
 from deltic.connectors.files.writing import encoded
 from deltic.errors import ConstraintViolation, EvaluationError, FrameError, QueryError
-from tests.support.checked import Checked
+from tests.support.checked import check_replaced_rows
 
 SCRIPT = """
 CREATE TABLE t (
@@ -52,22 +52,7 @@ def value(rng: Random) -> tuple[Any, ...]:
 
 @pytest.mark.parametrize("shards", [1, 3])
 def test_views_over_nested_columns(shards: int, tmp_path: Path) -> None:
-    rng = Random(11)
-    checked = Checked(SCRIPT, session=deltic.Session(shards=shards, state=tmp_path / "state"))
-    rows: dict[int, tuple[Any, ...]] = {}
-    for tick in range(6):
-        changes: dict[tuple[Any, ...], int] = {}
-        for id_ in rng.sample(range(14), 7):
-            if (old := rows.pop(id_, None)) is not None:
-                changes[old] = changes.get(old, 0) - 1
-            if old is None or rng.random() < 0.6:
-                rows[id_] = (id_, *value(rng))
-                changes[rows[id_]] = changes.get(rows[id_], 0) + 1
-        checked.tick({"t": {row: n for row, n in changes.items() if n}})
-        if tick == 2:
-            checked.session.close()
-            checked.open(deltic.Session(shards=shards, state=tmp_path / "state"))
-    checked.session.close()
+    check_replaced_rows(SCRIPT, lambda rng, id_: (id_, *value(rng)), Random(11), ticks=6, ids=14, shards=shards, state=tmp_path / "state")
 
 
 def session_of(columns: str, view: str) -> deltic.Session:

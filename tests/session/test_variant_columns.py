@@ -14,7 +14,7 @@ import pytest
 import deltic
 from deltic import Variant
 from deltic.errors import ConstraintViolation, DelticError, FrameError, QueryError
-from tests.support.checked import Checked
+from tests.support.checked import check_replaced_rows
 
 SCRIPT = """
 CREATE TABLE t (id BIGINT PRIMARY KEY, j STRING, v VARIANT, a ARRAY<VARIANT>, s STRUCT<x: VARIANT, y: INT>, m MAP<STRING, VARIANT>);
@@ -54,22 +54,7 @@ def row(rng: Random, id_: int) -> tuple[Any, ...]:
 @pytest.mark.parametrize("shards", [1, 3])
 def test_views_over_variants(shards: int, tmp_path: Path) -> None:
     """Equal to the oracle after each tick, on one shard or three, and after a restart."""
-    rng = Random(7)
-    checked = Checked(SCRIPT, session=deltic.Session(shards=shards, state=tmp_path / "state"))
-    rows: dict[int, tuple[Any, ...]] = {}
-    for tick in range(5):
-        changes: dict[tuple[Any, ...], int] = {}
-        for id_ in rng.sample(range(9), 5):
-            if (old := rows.pop(id_, None)) is not None:
-                changes[old] = changes.get(old, 0) - 1
-            if old is None or rng.random() < 0.6:
-                rows[id_] = row(rng, id_)
-                changes[rows[id_]] = changes.get(rows[id_], 0) + 1
-        checked.tick({"t": {row: n for row, n in changes.items() if n}})
-        if tick == 2:
-            checked.session.close()
-            checked.open(deltic.Session(shards=shards, state=tmp_path / "state"))
-    checked.session.close()
+    check_replaced_rows(SCRIPT, row, Random(7), ticks=5, ids=9, shards=shards, state=tmp_path / "state")
 
 
 def session_of(columns: str, view: str = "SELECT * FROM t") -> deltic.Session:

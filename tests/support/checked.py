@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -88,6 +90,30 @@ class Checked:
     def _frame(self, name: str, rows: Mapping[Row, int]) -> list[dict[str, Value]]:
         columns = self.schemas[name.lower()].schema.names
         return [{**dict(zip(columns, row, strict=True)), "_weight": weight} for row, weight in rows.items()]
+
+
+def check_replaced_rows(
+    script: str, row: Callable[[Random, int], Row], rng: Random, *, ticks: int, ids: int, shards: int, state: Path
+) -> None:
+    """Checks ticks that remove rows of the table `t`, add them and replace them by others, with a restart after the third.
+
+    row: a random row with this id. A tick changes half of the ids.
+    """
+    checked = Checked(script, session=deltic.Session(shards=shards, state=state))
+    rows: dict[int, Row] = {}
+    for tick in range(ticks):
+        changes: dict[Row, int] = {}
+        for id_ in rng.sample(range(ids), (ids + 1) // 2):
+            if (old := rows.pop(id_, None)) is not None:
+                changes[old] = changes.get(old, 0) - 1
+            if old is None or rng.random() < 0.6:
+                rows[id_] = row(rng, id_)
+                changes[rows[id_]] = changes.get(rows[id_], 0) + 1
+        checked.tick({"t": {row: n for row, n in changes.items() if n}})
+        if tick == 2:
+            checked.session.close()
+            checked.open(deltic.Session(shards=shards, state=state))
+    checked.session.close()
 
 
 def _relation(rows: Iterable[Mapping[str, Value]]) -> Relation:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -22,6 +22,8 @@ from deltic.trace.rearranged import rearranged
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
 from deltic.trace.strings import StringTable
+
+_OF_ONE_LIST: Final = "a key of one column is a tuple of its list: ([…],)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,7 @@ def sought_by_key(view: str, stored: Schema, leading: Sequence[Field], key: Any)
     else:
         values = _listed(key)
         if not 1 <= len(values) <= len(names):
-            remedy = "a key of one column is a tuple of its list: ([…],)" if leading[0].type.is_nested else None
+            remedy = _OF_ONE_LIST if leading[0].type.is_nested else None
             raise DataError(f"view {view} has no key of {len(values)} columns", expected=expected, remedy=remedy)
     return Sought(view, stored, tuple(range(len(values))), tuple(values))
 
@@ -96,7 +98,7 @@ def sought_by_columns(view: str, stored: Schema, columns: Sequence[str], key: An
     values = _values_of(view, names, folded, key)
     if len(values) != len(names):
         one = stored[stored.find(names[0])[0]]
-        remedy = "a key of one column is a tuple of its list: ([…],)" if len(names) == 1 and one.type.is_nested else None
+        remedy = _OF_ONE_LIST if len(names) == 1 and one.type.is_nested else None
         message = f"the key has {len(values)} values to look up rows of view {view} by {len(names)} columns"
         raise DataError(message, expected=f"one for each of {', '.join(names)}", remedy=remedy)
     pairs = sorted(((stored.find(name)[0], value) for name, value in zip(names, values, strict=True)), key=lambda pair: pair[0])

@@ -33,15 +33,10 @@ _MOST: Final = int(np.iinfo(np.int64).max)
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Between which values of the column with LATENESS a tick takes rows. watermark, most: None if there is no such limit."""
+    """The least and the greatest value of the column with LATENESS that a tick takes: a watermark, and how far ahead a row may be."""
 
-    watermark: int | None
-    most: int | None
-
-    def outside(self, values: np.ndarray) -> np.ndarray:
-        """bool[n]: which values are not between them."""
-        late = np.zeros(len(values), bool) if self.watermark is None else values < self.watermark
-        return late if self.most is None else late | (values > self.most)
+    least: int
+    most: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,20 +72,18 @@ class LateTable(TimeColumn):
     def limits(self, known: Notes) -> Limits:
         """Those of the tick after a commit with these notes."""
         entry = self._entry(known)
-        if self.ahead is None or (self.is_number and entry is None):
-            most = None
-        else:
-            most = min((entry[2] if self.is_number and entry is not None else wall_us()) + self.ahead, _MOST)
-        return Limits(self.watermark(known), most)
+        least, greatest = (_LEAST, None) if entry is None else entry[1:]
+        origin = greatest if self.is_number else wall_us()
+        return Limits(least, _MOST if self.ahead is None or origin is None else min(origin + self.ahead, _MOST))
 
     def entry(self, known: Notes, latest: int | None) -> list[Any] | None:
         """Its note after rows with this greatest value, if any; None before the first row."""
-        watermark, entry = self.watermark(known), self._entry(known)
+        entry = self._entry(known)
         greatest = max((value for value in (latest, None if entry is None else entry[2]) if value is not None), default=None)
         if greatest is None:
             return None
         due = max(greatest - self.delay, _LEAST)
-        return [self.column, due if watermark is None else max(watermark, due), greatest]
+        return [self.column, due if entry is None else max(entry[1], due), greatest]
 
     def reasons(self, rows: pa.Table, known: Notes) -> dict[int, str]:
         """Why rows of a change frame are rejected, by their position. A frame without the column has none: the tick reports it."""
@@ -98,15 +91,14 @@ class LateTable(TimeColumn):
         if self.column not in rows.column_names or rows.schema.field(self.column).type != self._type:
             return {}
         values = self.values(rows)
-        rejected = np.flatnonzero(limits.outside(values) & (values != MARKER))
+        rejected = np.flatnonzero(((values < limits.least) | (values > limits.most)) & (values != MARKER))
         return {int(row): f"the row is {self._reason(int(values[row]), limits)}" for row in rejected}
 
     def _reason(self, value: int, limits: Limits) -> str:
         shown = self.table.shown_time
-        if limits.watermark is not None and value < limits.watermark:
-            return f"late: {self.column} is {shown(value)}, before the watermark {shown(limits.watermark)}"
+        if value < limits.least:
+            return f"late: {self.column} is {shown(value)}, before the watermark {shown(limits.least)}"
         assert self.ahead is not None
-        assert limits.most is not None
         origin = "the greatest value" if self.is_number else "the clock of the machine"
         return f"too far ahead: {self.column} is {shown(value)}, more than {self._length(self.ahead)} after {origin}"
 
@@ -120,33 +112,30 @@ class LateTable(TimeColumn):
     def error(self, value: int, limits: Limits, ordinal: int) -> DataError:
         """For a row with a value outside the limits."""
         kind = "stream" if isinstance(self.table, StreamSchema) else "table"
-        reason = self._reason(value, limits)
-        if reason.startswith("late"):
+        if value < limits.least:
             older = "less" if self.is_number else "older"
             expected = f"rows at most {self._length(self.delay)} {older} than the greatest {self.column} of the ticks before"
             remedy = "increase LATENESS, or leave out late rows; a source with on_error 'dead_letter' sends them to its dead letters"
         else:
             expected = "rows that do not make all later rows late"
             remedy = "increase AHEAD, or leave out the row; a source with on_error 'dead_letter' sends it to its dead letters"
-        error = DataError(f"{kind} {self.table.name}: a row is {reason}", expected=expected, remedy=remedy)
+        error = DataError(f"{kind} {self.table.name}: a row is {self._reason(value, limits)}", expected=expected, remedy=remedy)
         return located(error, self.table.name, ordinal)
 
     def greatest_of(self, change: PendingRows | Distributed, known: Notes) -> int | None:
         """The greatest value of rows that are added. Raises DataError for a row outside the limits; deleted rows may be far ahead."""
         limits = self.limits(known)
         if isinstance(change, Distributed):
-            earliest, latest = change.extremes({self.table.name: self.column}).get(self.table.name, (None, None))
+            extremes = change.extremes({self.table.name: self.column}).get(self.table.name, (None, None))
+            earliest, latest = (None if value is None else value * self.scale for value in extremes)
             for value in (earliest, latest):
-                if value is not None and limits.outside(np.array([value * self.scale]))[0]:
-                    raise self.error(value * self.scale, limits, 0)
-            return None if latest is None else latest * self.scale
-        words = change.words[self.word]
-        values = words * self.scale
-        late = Limits(limits.watermark, None).outside(values)
-        if limits.most is not None:
-            late |= (values > limits.most) & change.added
-        if late.any():
-            first = min(np.flatnonzero(late), key=lambda row: change.ordinals[row])
+                if value is not None and not limits.least <= value <= limits.most:
+                    raise self.error(value, limits, 0)
+            return latest
+        values = change.words[self.word] * self.scale
+        rejected = np.flatnonzero((values < limits.least) | ((values > limits.most) & change.added))
+        if len(rejected):
+            first = min(rejected, key=lambda row: change.ordinals[row])
             raise self.error(int(values[first]), limits, int(change.ordinals[first]))
         return self.greatest(change)
 

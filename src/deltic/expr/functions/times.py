@@ -130,7 +130,9 @@ def _of_number(name: str, rule: TypeRule, run: Callable[..., Any], kernel: Kerne
 
 
 def _of_count(name: str, size: int) -> Function:
-    run = lambda call, count: rows.of_count(count, size, name, call.span)  # noqa: E731
+    def run(call: Call, count: int) -> datetime.time:
+        return rows.of_count(count, size, name, call.span)
+
     return _of_number(name, takes([_COUNT], TIME), run, arrays.of_count(size))
 
 

@@ -114,11 +114,11 @@ def _nested(value: tuple[Value, ...], source: Type, target: Type, span: Span | N
 def _nested_text(value: tuple[Value, ...], type: Type, span: Span | None) -> str:
     """[a, b], {a, b}, {k -> v}; NULL is null."""
 
-    def part(given: Value, i: int) -> str:
+    def part(given: Any, i: int) -> str:
         if given is None:
             return "null"
         if type.parts[i].type == VARIANT:
-            return text_of(VariantPlace(*given))  # type: ignore[misc]
+            return text_of(VariantPlace(*given))
         text = cast_value(given, type.parts[i].type, STRING, span)
         assert isinstance(text, str)
         return text

@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from deltic.java_floats import render_double
+from deltic.variant_json import ESCAPES
 
 _STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"' + r"|'((?:[^'\\]|\\.)*)'", re.DOTALL)
 _STEP: Final = re.compile(
@@ -22,7 +23,6 @@ _STEP: Final = re.compile(
 )
 _SPACE: Final = " \t\n\r"
 _LONGEST_NUMBER: Final = 1000
-_ESCAPES: Final = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
 _ESCAPED: Final = re.compile('["\\\\\x00-\x1f\ud800-\udfff\U00010000-\U0010ffff]')
 _LONE: Final = re.compile("[\ud800-\udfff]")
 
@@ -218,4 +218,4 @@ def quoted(text: str) -> str:
 def _escape(match: re.Match[str]) -> str:
     """As Jackson writes it: a character outside the Basic Multilingual Plane as its two UTF-16 units."""
     units = match[0].encode("utf-16-be", "surrogatepass").hex().upper()
-    return _ESCAPES.get(match[0]) or "".join(f"\\u{units[k : k + 4]}" for k in range(0, len(units), 4))
+    return ESCAPES.get(match[0]) or "".join(f"\\u{units[k : k + 4]}" for k in range(0, len(units), 4))

@@ -116,10 +116,10 @@ def _scalar(place: VariantPlace, kind: str, target: Type, cast: ScalarCast, span
         if target == STRING:
             return text_of(place)
         raise malformed(text_of(place), VARIANT, target, span)
-    value = place.scalar
-    source = _decimal_type(value) if kind == "DECIMAL" else _SCALARS[kind]
+    value: Value = place.scalar
+    source = _decimal_type(place.scalar) if kind == "DECIMAL" else _SCALARS[kind]
     if source == target:
-        return value  # type: ignore[no-any-return]
+        return value
     beyond = target == TIMESTAMP and isinstance(value, int | Decimal) and not -_LONG <= value * _SECOND < _LONG
     result: Value = None
     if not beyond and _has_cast(source, target):
