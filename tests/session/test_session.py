@@ -480,11 +480,12 @@ def test_a_read_waits_for_a_tick_but_not_for_long(monkeypatch: pytest.MonkeyPatc
     begun, may_end, order = threading.Event(), threading.Event(), list[str]()
 
     def tick() -> None:
-        with precedence.tick():
-            precedence.give()  # a function that reads during its own tick
-            begun.set()
-            may_end.wait(10)
-            order.append("tick")
+        precedence.begin()
+        precedence.give()  # a function that reads during its own tick
+        begun.set()
+        may_end.wait(10)
+        order.append("tick")
+        precedence.end()
 
     thread = threading.Thread(target=tick)
     thread.start()

@@ -35,7 +35,7 @@ CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n FROM t x, t y, t z WHERE x.b 
     ("script", "module", "edges"),
     [
         (PATHS, fixpoint, [(i, i + 1) for i in range(450)]),
-        (DOUBLED, recursion, [(i, i + 1) for i in range(100)]),
+        (DOUBLED, recursion, [(i, i + 1) for i in range(200)]),
         (TRIANGLES, extend, [(a, b) for a in range(150) for b in range(a % 2, 150, 2)]),
     ],
     ids=["linear", "recursion", "multiway"],

@@ -25,7 +25,10 @@ UNORDERED: Final = -1
 """The ordinal of a row whose position in the tick is unknown."""
 
 _SUFFIX: Final = (Field("_op", BIGINT, False), Field("_ordinal", BIGINT, False))
-_ADDING: Final = (Op.INSERT, Op.UPSERT, Op.UPDATE)
+INSERT, DELETE_ROW, UPSERT, DELETE_KEY, UPDATE, WEIGHT = (int(op) for op in Op)
+"""The codes of ops as plain integers: NumPy takes 3 µs more to compare an array, however small, with a member of an enumeration."""
+
+_ADDING: Final = (INSERT, UPSERT, UPDATE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,5 +78,5 @@ class PendingRows:
 
 def added(ops: Words, weights: Words) -> npt.NDArray[np.bool_]:
     """bool[n]: whether a change adds a row to its table."""
-    adding: npt.NDArray[np.bool_] = np.isin(ops, _ADDING) | ((ops == Op.WEIGHT) & (weights > 0))
+    adding: npt.NDArray[np.bool_] = np.isin(ops, _ADDING) | ((ops == WEIGHT) & (weights > 0))
     return adding

@@ -53,10 +53,12 @@ def buffer_address(buffer: Buffer, owner: object) -> int:
 
 def addresses(arrays: Sequence[Words] | Words, length: int) -> Words:
     """int64[len(arrays)] addresses; TypeError or ValueError unless each is a contiguous int64[length]."""
+    starts = []
     for array in arrays:
         if len(array) != length:
             raise ValueError(f"columns of {length} and {len(array)} words in one table")
-    return np.array([address(array) for array in arrays], INT64)
+        starts.append(address(array))
+    return np.array(starts, INT64)
 
 
 def zeros(length: int, gradual: bool = False) -> Words:
@@ -81,7 +83,7 @@ def block(columns: int, length: int, gradual: bool = False) -> tuple[Words, Word
     if CHECKED:
         return table, addresses(table, length)
     first = start(words)
-    return table, np.array([first + 8 * length * c for c in range(columns)], INT64)
+    return table, np.arange(first, first + 8 * size, 8 * length) if size else np.full(columns, first)
 
 
 def cut(table: Words) -> Words | None:

@@ -57,8 +57,13 @@ class Commits:
         timed = {**self._clock.notes_of_tick(self._definitions.marks, known, changes), **late}
         rows = [len(change) for change in changes.values() if isinstance(change, PendingRows)]  # a frame of Spark's is not counted
         few = len(rows) == len(changes) and sum(rows) <= FEW
-        with self._contents.precedence.tick(), collector_paused() if few else nullcontext():
-            self._runtime.tick(changes, {**timed, **notes}, amends=amends)
+        precedence = self._contents.precedence
+        try:
+            precedence.begin()
+            with collector_paused() if few else nullcontext():
+                self._runtime.tick(changes, {**timed, **notes}, amends=amends)
+        finally:
+            precedence.end()
         self._contents.queue()
 
     def advance_to(self, moment: datetime) -> None:

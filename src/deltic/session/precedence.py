@@ -7,8 +7,6 @@ the tick takes: ticks of large changes and busy sessions delay readers by no mor
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from threading import Event, get_ident
 from time import monotonic
 from typing import Final
@@ -26,15 +24,13 @@ class Precedence:
         self._ticking = 0
         """The thread of the current tick."""
 
-    @contextmanager
-    def tick(self) -> Iterator[None]:
-        """Reads on other threads that begin in the block wait for its end."""
-        try:
-            self._ticking = get_ident()
-            self._idle.clear()
-            yield
-        finally:
-            self._idle.set()
+    def begin(self) -> None:
+        """Reads on other threads that begin now wait for `end`. To be called inside the `try` whose `finally` calls that."""
+        self._ticking = get_ident()
+        self._idle.clear()
+
+    def end(self) -> None:
+        self._idle.set()
 
     def give(self) -> None:
         """Waits while ticks run, at most LONGEST_S. A function that reads during a tick of its own thread does not wait."""

@@ -288,15 +288,16 @@ def encode_changes(table: pa.Table | pa.RecordBatch, target: TableSchema, string
 
     They are copied: a frame from NumPy or pandas may share memory that is written to later.
     """
-    for i in target.key:
+    zeros = [i for i in target.key if target.schema[i].type.has_zeros]
+    for i in zeros:
         field = target.schema[i]
-        if field.type.is_nested and field.type.has_zeros:
+        if field.type.is_nested:
             table = table.set_column(i, field.name, canonical.normalized(_whole(table.column(i)), field.type))
-    words = tuple(owned(word) for word in encode_table(table, target.schema, strings))
-    if not any(target.schema[i].type.is_float for i in target.key):
+    words = tuple([owned(word) for word in encode_table(table, target.schema, strings)])
+    if not zeros:
         return words
     slices = Layout.of(target.schema).slices
-    signed = {slices[i].start for i in target.key if target.schema[i].type.is_float}
+    signed = {slices[i].start for i in zeros if target.schema[i].type.is_float}
     return tuple(np.where(word == NEGATIVE_ZERO, 0, word) if i in signed else word for i, word in enumerate(words))
 
 

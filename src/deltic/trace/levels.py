@@ -13,7 +13,8 @@ between versions. It depends on the merge's inputs alone, so the work of an aban
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
 
 from deltic.trace.batch import Batch
 from deltic.trace.merge import EVERYTHING, Merge, merge
@@ -32,14 +33,16 @@ readers have fewer batches."""
 LEAST_FUEL = 64
 
 
-@dataclass(frozen=True, slots=True)
-class Levels:
+NONE: Final[Mapping[int, Any]] = MappingProxyType({})
+
+
+class Levels(NamedTuple):
     """small: the newest batches, oldest first. small_rows: of all of these. runs, merges: by level."""
 
     small: tuple[Batch, ...] = ()
     small_rows: int = 0
-    runs: Mapping[int, Batch] = field(default_factory=dict)
-    merges: Mapping[int, Merge] = field(default_factory=dict)
+    runs: Mapping[int, Batch] = NONE
+    merges: Mapping[int, Merge] = NONE
 
     def batches(self) -> tuple[Batch, ...]:
         """All batches, the settled ones first; their sum is the trace."""

@@ -13,9 +13,9 @@ import numpy as np
 
 from deltic.circuit.operator import Context, Delta
 from deltic.circuit.operators.arrange import check_sums
-from deltic.circuit.pending import UNORDERED, PendingRows
+from deltic.circuit.pending import DELETE_KEY, DELETE_ROW, INSERT, UNORDERED, UPDATE, WEIGHT, PendingRows
 from deltic.errors import AbsentRow, DataError, DuplicateKey
-from deltic.schema import Op, TableSchema
+from deltic.schema import TableSchema
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
 from deltic.trace.encoding import Layout, decode
@@ -58,7 +58,7 @@ class TableInput:
             return Rows.empty(len(self.order), 1)
         words, ops = pending.words, pending.ops
         columns = tuple(words[i] for i in self.order)
-        if ops[0] == Op.WEIGHT and (ops == Op.WEIGHT).all():
+        if ops[0] == WEIGHT and (ops == WEIGHT).all():
             delta = consolidate(Rows(columns, (pending.weights,)))
             self._check_weights(delta, stored, pending, context)
         else:
@@ -109,7 +109,7 @@ class TableInput:
     def _resolve_multiset(
         self, rows: Words, ops: np.ndarray, ordinals: np.ndarray, first: np.ndarray, stored: Spine, context: Context
     ) -> Batch:
-        change = np.where(ops == Op.INSERT, 1, -1)
+        change = np.where(ops == INSERT, 1, -1)
         starts = np.flatnonzero(first)
         (old,) = lookup(stored, [c[starts] for c in rows], context.counters)
         group = np.cumsum(first) - 1
@@ -126,16 +126,16 @@ class TableInput:
         starts = np.flatnonzero(first)
         old = self._stored_rows(stored, [c[starts] for c in key], context)
         exists, before = self._before(rows, ops, first, old)
-        removes = (ops == Op.DELETE_ROW) | (ops == Op.DELETE_KEY)
-        duplicate = (ops == Op.INSERT) & exists
-        absent = (removes | (ops == Op.UPDATE)) & ~exists
+        removes = (ops == DELETE_ROW) | (ops == DELETE_KEY)
+        duplicate = (ops == INSERT) & exists
+        absent = (removes | (ops == UPDATE)) & ~exists
         differs = np.logical_or.reduce([a != b for a, b in zip(rows, before, strict=True)])
-        absent |= (ops == Op.DELETE_ROW) & differs
+        absent |= (ops == DELETE_ROW) & differs
         if (bad := np.flatnonzero(duplicate | absent)).size:
             row = bad[np.argmin(ordinals[bad])]
             if duplicate[row]:
                 raise self._duplicate([c[row : row + 1] for c in key], context, ordinal=int(ordinals[row]))
-            words = [c[row : row + 1] for c in (rows if ops[row] == Op.DELETE_ROW else key)]
+            words = [c[row : row + 1] for c in (rows if ops[row] == DELETE_ROW else key)]
             raise self._absent(words, context, ordinal=int(ordinals[row]))
         last = np.flatnonzero(np.append(first[1:], True) & ~removes)
         existed, old_rows = old
@@ -161,7 +161,7 @@ class TableInput:
         """(whether the key of each operation exists when the operation is applied, the words of its row)."""
         existed, old_rows = old
         group = np.cumsum(first) - 1
-        kept = np.append(True, (ops != Op.DELETE_ROW) & (ops != Op.DELETE_KEY))[:-1]
+        kept = np.append(True, (ops != DELETE_ROW) & (ops != DELETE_KEY))[:-1]
         exists = np.where(first, existed[group], kept)
         before = [np.where(first, a[group], np.append(0, b)[:-1]) for a, b in zip(old_rows, rows, strict=True)]
         return exists, before
