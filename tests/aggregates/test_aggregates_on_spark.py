@@ -59,6 +59,7 @@ ARGUMENTS = {
     **dict.fromkeys(("percentile_cont", "percentile_disc"), PERCENTAGES),
     **dict.fromkeys(("approx_percentile", "percentile_approx"), APPROXIMATE),
     "approx_count_distinct": ("i", "b", "h % 3", "i, 0.01"),
+    "schema_of_variant_agg": ("CAST(i AS VARIANT)", "CAST(s AS VARIANT)", """parse_json(if(b, '{"a": 1}', '{"b": [2.5]}'))"""),
 }
 """The arguments of each function; the second one of MIN_BY and MAX_BY has no ties."""
 
