@@ -51,7 +51,8 @@ class RandomProgram:
         """In DDlog's syntax."""
         lines = [f"input relation {name}({_columns(width)})" for name, width in self.inputs.items()]
         lines += [f"output relation {name}({_columns(width)})" for name, width in self.derived.items()]
-        return "\n".join([*lines, *map(_datalog, self.rules)])
+        forms = Random(f"forms {self.seed}")
+        return "\n".join([*lines, *(_datalog(rule, forms) for rule in self.rules)])
 
     @property
     def clingo(self) -> str:
@@ -63,13 +64,18 @@ def _columns(width: int) -> str:
     return ", ".join(f"c{i}: s64" for i in range(width))
 
 
-def _datalog(rule: RandomRule) -> str:
+def _datalog(rule: RandomRule, forms: Random) -> str:
+    """forms: chooses between texts of one meaning."""
     heads = ", ".join(f"{name}({', '.join(arguments)})" for name, arguments in rule.heads)
     parts = [_atom(one) for one in rule.atoms] + [f"not {_atom(one)}" for one in rule.negated]
     parts += [f"{a} {operator} {b}" for a, operator, b in rule.conditions]
     if rule.aggregate is not None:
         function, value, keys = rule.aggregate
-        parts.append(f"var agg = {value}.group_by(({', '.join(keys)})).{function}()")
+        group = f".group_by(({', '.join(keys)}))"
+        if function == "max" and forms.random() < 0.5:
+            parts.append(f"var m = (0, {value}){group}.to_map(), var agg = unwrap_or(m.insert_imm(1, 0).get(0), -1)")
+        else:
+            parts.append(f"var agg = {value}{group}.{function}()")
     return f"{heads} :- {', '.join(parts)}."
 
 

@@ -14,9 +14,10 @@ from deltic.errors import Span, TypeMismatch, UnsafeRule, Unsupported
 from deltic.expr.nodes import Expr, Literal, columns_of
 from deltic.frontends.datalog.accumulators import accumulate
 from deltic.frontends.datalog.bind_term import GROUP_BY, GROUPINGS, STREAM_AGGREGATE, TermBinder
-from deltic.frontends.datalog.declarations import BoundTerm, DatalogRelation, Declarations
+from deltic.frontends.datalog.declarations import BoundTerm, DatalogRelation, Declarations, check_comparable
 from deltic.frontends.datalog.groups import AGGREGATES, COLLECTIONS, aggregate_name, collection, group_call
 from deltic.frontends.datalog.kinds import Kind, UnionKind, VectorKind, stored
+from deltic.frontends.datalog.maps import elements
 from deltic.frontends.datalog.patterns import by_name, take_apart
 from deltic.frontends.datalog.rewriting import parts_of_kind, replaced
 from deltic.frontends.datalog.tree import (
@@ -64,12 +65,14 @@ class AtomVisitor:
             self.conditions.append(compared("==", self.names[term.name], value, term.span).expr)
         elif known is not None:
             one, other = common(known, value, "==", term.span)
+            check_comparable(one.kind, f"the variable {term.name} at two places", term.span)
             self.keys.append((one.expr, other.expr))
         else:
             self.names[term.name] = value
 
     def term(self, term: Term, value: BoundTerm) -> None:
         bound = self.binder.bind(term, value.kind)
+        check_comparable(bound.kind, "an argument that is compared", term.span)
         if columns_of(bound.expr):
             self.keys.append((bound.expr, value.expr))
         else:
@@ -218,9 +221,11 @@ class BodyBinder:
 
     def _elements(self, argument: Term) -> ElementCall:
         value = self.binder.bind(argument)
-        if not isinstance(value.kind, VectorKind):
-            raise TypeMismatch(f"FlatMap does not accept {value.kind}", span=argument.span, expected="a Vec or a Set")
-        return ElementCall("elements", (value.expr,), value.kind.item)
+        found = elements(value)
+        if found is None:
+            raise TypeMismatch(f"FlatMap does not accept {value.kind}", span=argument.span, expected="a Vec, a Set or a Map")
+        assert isinstance(found.kind, VectorKind)
+        return ElementCall("elements", (found.expr,), found.kind.item)
 
     def _range(self, argument: Term) -> ElementCall | None:
         """range_vec(start, end, step), without the end."""
@@ -286,11 +291,11 @@ class BodyBinder:
     def _collect(self, keys: Sequence[str], value: BoundTerm, results: dict[str, CallTerm], span: Span) -> None:
         """A group as a vector, and functions of vectors on it."""
         names = {aggregate_name(one.name) for one in results.values()}
-        if names & (set(AGGREGATES) - COLLECTIONS.keys()) or len(names & COLLECTIONS.keys()) > 1:
+        if names & (set(AGGREGATES) - set(COLLECTIONS)) or len(names & set(COLLECTIONS)) > 1:
             remedy = "group_by in two rules, and join their heads"
             raise Unsupported("a group that is collected has no other aggregate", span=span, remedy=remedy)
         column = "value"
-        function, kind = collection(next(iter(names & COLLECTIONS.keys()), "to_vec"), value.kind, column)
+        function, kind = collection(next(iter(names & set(COLLECTIONS)), "to_vec"), value.kind, column, span)
         values = self.binder.values
         pairs = (*((name, values[name].expr) for name in keys), (column, value.expr))
         below = Project(self.plan, pairs)
@@ -371,5 +376,6 @@ def _key_names(term: Term, known: dict[str, Kind]) -> list[str]:
             raise Unsupported("the key of group_by is not a variable", span=item.span, remedy="assign it first: var k = …")
         if item.name not in known:
             raise UnsafeRule(f"the variable {item.name} is not bound", span=item.span, expected="a variable of a preceding atom")
+        check_comparable(known[item.name], f"the key {item.name} of a group", item.span)
         names.append(item.name)
     return list(dict.fromkeys(names))

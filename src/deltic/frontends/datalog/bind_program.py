@@ -9,7 +9,7 @@ from deltic.errors import CatalogError, Span, TypeMismatch, UnknownName, Unsuppo
 from deltic.expr.functions.signature import constant
 from deltic.expr.nodes import Column, Expr, Value
 from deltic.frontends.datalog.bind_body import UNIT, BodyBinder
-from deltic.frontends.datalog.declarations import BoundTerm, DatalogRelation, Declarations
+from deltic.frontends.datalog.declarations import BoundTerm, DatalogRelation, Declarations, check_comparable
 from deltic.frontends.datalog.indexes import index_plan
 from deltic.frontends.datalog.kinds import Constructor, Kind, PlainKind, UnionKind, kind_of, option, stored
 from deltic.frontends.datalog.patterns import by_name
@@ -139,6 +139,7 @@ class DatalogBinder:
             if not isinstance(item, FieldTerm) or not of_row or item.name not in names:
                 expected = f"columns of {relation.name}: ({variable}.{names[0]})"
                 raise Unsupported("the primary key is not a column", span=item.span, expected=expected)
+            check_comparable(dict(relation.columns)[item.name], "a primary key", item.span)
             found.append(names.index(item.name))
         return tuple(dict.fromkeys(found))
 

@@ -11,9 +11,10 @@ from deltic.expr import resolve
 from deltic.expr.nodes import Expr
 from deltic.expr.typing import case
 from deltic.frontends.datalog.builtins import BUILTINS, call_builtin, call_sql, shown_as_text
-from deltic.frontends.datalog.declarations import BoundTerm, Declarations, Substitution, unify
+from deltic.frontends.datalog.declarations import BoundTerm, Declarations, Substitution, check_comparable, unify
 from deltic.frontends.datalog.functions import call_declared, call_python
-from deltic.frontends.datalog.kinds import BOOL, STRING_KIND, Kind, TupleKind, UnionKind, VectorKind
+from deltic.frontends.datalog.kinds import BOOL, STRING_KIND, Kind, MapKind, TupleKind, UnionKind, VectorKind
+from deltic.frontends.datalog.maps import MAP_EMPTY
 from deltic.frontends.datalog.patterns import by_field, constructor_of, local_name, take_apart, unmatched
 from deltic.frontends.datalog.tree import (
     AssignmentTerm,
@@ -26,6 +27,7 @@ from deltic.frontends.datalog.tree import (
     FieldTerm,
     IfTerm,
     InterpolatedTerm,
+    MapTerm,
     MatchTerm,
     OperationTerm,
     Term,
@@ -43,6 +45,7 @@ from deltic.frontends.datalog.values import (
     field_index,
     fitted,
     inverse,
+    map_of,
     negative,
     part,
     tuple_of,
@@ -118,6 +121,8 @@ class TermBinder:
                 return tuple_of([self.bind(item, kind) for item, kind in zip(term.items, wanted, strict=True)], term.span)
             case VectorTerm():
                 return self._vector(term, expected)
+            case MapTerm():
+                return self._map(term, expected)
             case FieldTerm():
                 return self._field(term)
             case ConstructorTerm():
@@ -218,6 +223,16 @@ class TermBinder:
             item = values[0].kind
         assert item is not None
         return vector_of(values, item, term.span)
+
+    def _map(self, term: MapTerm, expected: Kind | None) -> BoundTerm:
+        key, value = (expected.key, expected.value) if isinstance(expected, MapKind) else (None, None)
+        pairs: list[tuple[BoundTerm, BoundTerm]] = []
+        for one, other in term.entries:
+            pairs.append((self.bind(one, key), self.bind(other, value)))
+            key, value = pairs[0][0].kind, pairs[0][1].kind
+        assert key is not None and value is not None
+        check_comparable(key, "the key of a Map", term.entries[0][0].span)
+        return map_of(pairs, MapKind(key, value), term.span)
 
     def _field(self, term: FieldTerm) -> BoundTerm:
         value = self.bind(term.value)
@@ -364,6 +379,8 @@ def _is_adaptable(term: Term) -> bool:
             return operator not in (*COMPARISONS, "and", "or", "not", "=>", "++") and all(map(_is_adaptable, term.operands))
         case TupleTerm():
             return any(map(_is_adaptable, term.items))
+        case CallTerm():
+            return term.name == MAP_EMPTY
         case _:
             return False
 

@@ -10,7 +10,7 @@ from deltic.expr import cast, known_functions, resolve
 from deltic.expr.functions.signature import check_count
 from deltic.expr.nodes import Column, Expr, Literal
 from deltic.expr.typing import case
-from deltic.frontends.datalog.declarations import BoundTerm
+from deltic.frontends.datalog.declarations import BoundTerm, check_comparable
 from deltic.frontends.datalog.kinds import (
     BOOL,
     DATE_KIND,
@@ -18,15 +18,17 @@ from deltic.frontends.datalog.kinds import (
     TIMESTAMP_KIND,
     USIZE,
     Kind,
+    MapKind,
     UnionKind,
     VectorKind,
     is_number,
     kind_of,
     stored,
 )
+from deltic.frontends.datalog.maps import MAP_FUNCTIONS, contains_key, map_get
 from deltic.frontends.datalog.tree import CallTerm
 from deltic.frontends.datalog.values import common, compared, converted, optional, part, tag_is, tuple_of
-from deltic.schema import BIGINT, INT, STRING
+from deltic.schema import BIGINT, BOOLEAN, INT, STRING
 
 if TYPE_CHECKING:
     from deltic.frontends.datalog.bind_term import TermBinder
@@ -127,13 +129,13 @@ def _vector(binder: TermBinder, term: CallTerm, count: int) -> tuple[BoundTerm, 
 
 
 def _len(binder: TermBinder, term: CallTerm, expected: Kind | None) -> BoundTerm:
-    """Of a string or a vector."""
+    """Of a string, a vector or a map."""
     _count(term, 1)
     value = binder.bind(term.arguments[0])
-    if value.kind == STRING_KIND:
-        return BoundTerm(cast(resolve("length", [value.expr], term.span), BIGINT), USIZE)
-    vector, _ = _vector(binder, term, 1)
-    return BoundTerm(cast(resolve("size", [vector.expr], term.span), BIGINT), USIZE)
+    if value.kind != STRING_KIND and not isinstance(value.kind, VectorKind | MapKind):
+        raise TypeMismatch(f"{term.name} does not accept {value.kind}", span=term.span, expected="a string, a Vec, a Set or a Map")
+    function = "length" if value.kind == STRING_KIND else "size"
+    return BoundTerm(cast(resolve(function, [value.expr], term.span), BIGINT), USIZE)
 
 
 def _is_empty(binder: TermBinder, term: CallTerm, expected: Kind | None) -> BoundTerm:
@@ -176,6 +178,32 @@ def _text(function: str, *kinds: Kind) -> Builtin:
     return bound
 
 
+def _contains(binder: TermBinder, term: CallTerm, expected: Kind | None) -> BoundTerm:
+    """Whether a string has another in it, a vector an element, a map a key."""
+    _count(term, 2)
+    value = binder.bind(term.arguments[0])
+    if isinstance(value.kind, MapKind):
+        return contains_key(binder, term, expected)
+    if not isinstance(value.kind, VectorKind):
+        return _text("contains", _S, _S)(binder, term, expected)
+    check_comparable(value.kind.item, "what is searched for", term.span)
+    item = binder.bind(term.arguments[1], value.kind.item)
+    found = resolve("array_contains", [value.expr, item.expr], term.span)
+    return BoundTerm(resolve("coalesce", [found, Literal(False, BOOLEAN)], term.span), BOOL)
+
+
+def _of_maps_or_sql(of_map: Builtin, name: str) -> Builtin:
+    """A function of maps; of other values the function of SQL."""
+
+    def bound(binder: TermBinder, term: CallTerm, expected: Kind | None) -> BoundTerm:
+        arguments = [binder.bind(one) for one in term.arguments]
+        if arguments and isinstance(arguments[0].kind, MapKind):
+            return of_map(binder, term, expected)
+        return call_sql(name, arguments, term.span, tuple(BUILTINS))
+
+    return bound
+
+
 def _substring(binder: TermBinder, term: CallTerm, expected: Kind | None) -> BoundTerm:
     """string_substr(s, start, end): from 0, without the end."""
     _count(term, 3)
@@ -203,15 +231,21 @@ BUILTINS: Final[dict[str, Builtin]] = {
     "len": _len,
     "string_len": _len,
     "vec_len": _len,
+    "map_size": _len,
     "is_empty": _is_empty,
     "nth": _nth,
     "pair": _pair,
     "parse_dec_i64": _parse("s64"),
     "parse_double": _parse("double"),
     "parse_date": _parse("date"),
+    **MAP_FUNCTIONS,
+    "get": _of_maps_or_sql(map_get, "get"),
+    "size": _of_maps_or_sql(_len, "size"),
     "substr": _substring,
     "string_substr": _substring,
-    **dict.fromkeys(("string_contains", "contains"), _text("contains", _S, _S)),
+    "string_contains": _text("contains", _S, _S),
+    "contains": _contains,
+    **dict.fromkeys(("vec_contains", "set_contains"), _contains),
     **dict.fromkeys(("string_starts_with", "starts_with"), _text("startswith", _S, _S)),
     **dict.fromkeys(("string_ends_with", "ends_with"), _text("endswith", _S, _S)),
     **dict.fromkeys(("string_to_uppercase", "to_uppercase"), _text("upper", _S)),

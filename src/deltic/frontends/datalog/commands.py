@@ -17,7 +17,7 @@ from deltic.frontends.datalog.bind_program import DatalogBinder
 from deltic.frontends.datalog.bind_term import TermBinder
 from deltic.frontends.datalog.declarations import BoundTerm, DatalogRelation
 from deltic.frontends.datalog.grammar import grammar, parsed
-from deltic.frontends.datalog.kinds import BOOL, DATE_KIND, TIMESTAMP_KIND, Kind, TupleKind, UnionKind, VectorKind, stored
+from deltic.frontends.datalog.kinds import BOOL, DATE_KIND, TIMESTAMP_KIND, Kind, MapKind, TupleKind, UnionKind, VectorKind, stored
 from deltic.frontends.datalog.parse import Converter
 from deltic.frontends.datalog.patterns import by_name
 from deltic.frontends.datalog.tree import AtomTerm, ConstructorTerm, Term, TupleTerm
@@ -186,13 +186,15 @@ class CommandReader:
 
 
 def plain(value: Any, type: Type) -> Any:
-    """A frozen value of the type as Python has it: a STRUCT as a dict, an ARRAY as a list."""
+    """A frozen value of the type as Python has it: a STRUCT as a dict, an ARRAY as a list, a MAP as pairs."""
     if value is None:
         return None
     if type.name == "STRUCT":
         return {field.name: plain(one, field.type) for field, one in zip(type.parts, value, strict=True)}
     if type.name == "ARRAY":
         return [plain(one, type.parts[0].type) for one in value]
+    if type.name == "MAP":
+        return [tuple(plain(one, part.type) for one, part in zip(entry, type.parts, strict=True)) for entry in value]
     return value
 
 
@@ -217,6 +219,10 @@ def shown_value(kind: Kind, value: Any) -> str:
             return f"({', '.join(shown_value(item, value[f'_{i}']) for i, item in enumerate(kind.items))})"
         case VectorKind():
             return f"[{', '.join(shown_value(kind.item, one) for one in value)}]"
+        case MapKind():
+            entries = sorted(value, key=lambda entry: _order(entry[0]))
+            shown = [f"{shown_value(kind.key, key)} -> {shown_value(kind.value, one)}" for key, one in entries]
+            return f"[{', '.join(shown)}]" if shown else "map_empty()"
         case _ if kind == BOOL:
             return "true" if value else "false"
         case _ if isinstance(value, str):
@@ -238,6 +244,6 @@ def sorted_rows(relation: DatalogRelation, rows: Sequence[Row]) -> list[Row]:
 def _order(value: Any) -> tuple[Any, ...]:
     if isinstance(value, dict):
         return (2, tuple(_order(one) for one in value.values()))
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return (3, tuple(_order(one) for one in value))
     return (0, 0) if value is None else (1, value)

@@ -17,9 +17,11 @@ from deltic.frontends.datalog.kinds import (
     Constructor,
     IntegerKind,
     Kind,
+    MapKind,
     TupleKind,
     UnionKind,
     VectorKind,
+    is_comparable,
     option,
 )
 from deltic.frontends.datalog.tree import (
@@ -149,6 +151,8 @@ class Declarations:
         if not columns:
             remedy = "give it a column, such as a bool"
             raise Unsupported(f"relation {declared.name} has no columns", span=declared.span, remedy=remedy)
+        if declared.kind == "relation" and (declared.role != "input" or declared.key is None):
+            _check_set(declared, columns)
         self.relations[declared.name] = DatalogRelation(declared.name, columns, row, declared)
         if declared.record is None and declared.name not in self.types and declared.name not in self.constructors:
             fields = tuple(DatalogColumn(one.name, one.type, one.span) for one in declared.columns)
@@ -178,13 +182,18 @@ class Declarations:
         if name in ("Vec", "Set") or name in _WRAPPERS:
             if len(kinds) != 1:
                 raise TypeMismatch(f"{name} takes one type", span=term.span, expected=f"{name}<T>")
+            if name == "Set":
+                check_comparable(kinds[0], "the type of the elements of a Set", term.span)
             return kinds[0] if name in _WRAPPERS else VectorKind(kinds[0], name)
         if name == "Map":
-            raise Unsupported("Map is not supported as a type of values", span=term.span, remedy="Vec<(K, V)>, or a relation with a key")
+            if len(kinds) != 2:
+                raise TypeMismatch("Map takes two types", span=term.span, expected="Map<K, V>")
+            check_comparable(kinds[0], "the type of the keys of a Map", term.span)
+            return MapKind(*kinds)
         if name in ALIASES and not kinds:
             return ALIASES[name]
         if name not in self.types:
-            known = (*self.types, *ALIASES, "bit", "signed", "Vec", "Set")
+            known = (*self.types, *ALIASES, "bit", "signed", "Vec", "Set", "Map")
             raise UnknownName(f"there is no type {term.name}", span=term.span, remedy=did_you_mean(name, known))
         declared = self.types[name]
         if len(kinds) != len(declared.parameters):
@@ -224,11 +233,24 @@ def unify(term: TypeTerm, kind: Kind, found: Substitution) -> None:
         case TupleTypeTerm() if isinstance(kind, TupleKind):
             for part, item in zip(term.items, kind.items, strict=False):
                 unify(part, item, found)
-        case NamedTypeTerm() if isinstance(kind, VectorKind | UnionKind):
-            items = (kind.item,) if isinstance(kind, VectorKind) else kind.arguments
+        case NamedTypeTerm() if isinstance(kind, VectorKind | MapKind | UnionKind):
+            match kind:
+                case VectorKind():
+                    items: tuple[Kind, ...] = (kind.item,)
+                case MapKind():
+                    items = (kind.key, kind.value)
+                case UnionKind():
+                    items = kind.arguments
             parts = [part for part in term.arguments if not isinstance(part, int)]
             for part, item in zip(parts, items, strict=False):
                 unify(part, item, found)
+
+
+def check_comparable(kind: Kind, what: str, span: Span) -> None:
+    """Raises TypeMismatch if values of the kind cannot be equal. what: the place that requires it."""
+    if not is_comparable(kind):
+        remedy = "use a part of it, as m.get(k), m.keys() and m.size(), or Vec<(K, V)>"
+        raise TypeMismatch(f"{what} cannot be {kind}: Maps are not compared", span=span, expected="a type without a Map", remedy=remedy)
 
 
 def _of(items: Iterable[Item], kind: type[T]) -> list[T]:
@@ -245,6 +267,16 @@ def _check_columns(declared: RelationDeclaration, names: Sequence[str]) -> None:
         if name.lower() in (other.lower() for other in names[:i]):
             span = declared.columns[i].span if declared.columns else declared.span
             raise CatalogError(f"relation {declared.name} has two columns {name}", span=span, remedy="give one of them another name")
+
+
+def _check_set(declared: RelationDeclaration, columns: Sequence[tuple[str, Kind]]) -> None:
+    """The rows of a set are compared: by all columns, unless it is an input with a primary key."""
+    for i, (name, kind) in enumerate(columns):
+        if not is_comparable(kind):
+            span = declared.columns[i].span if declared.columns else declared.span
+            remedy = f"multiset {declared.name}(…){', or a primary key' if declared.role == 'input' else ''}; or Vec<(K, V)>"
+            message = f"the column {name} is {kind}, and rows of the relation {declared.name} are compared, since it is a set"
+            raise TypeMismatch(message, span=span, expected="a type without a Map", remedy=remedy)
 
 
 def _check_fields(declared: TypeDeclaration, constructors: Sequence[Constructor]) -> None:

@@ -10,16 +10,16 @@ from deltic.aggregates import aggregate_function
 from deltic.errors import Span, TypeMismatch
 from deltic.expr import cast
 from deltic.expr.nodes import Expr, UserFunction
-from deltic.expr.rows.ordering import total_key
-from deltic.frontends.datalog.declarations import BoundTerm
-from deltic.frontends.datalog.kinds import DOUBLE_KIND, FLOAT_KIND, USIZE, Kind, VectorKind, is_number, stored
+from deltic.expr.rows.ordering import order_key, total_key
+from deltic.frontends.datalog.declarations import BoundTerm, check_comparable
+from deltic.frontends.datalog.kinds import DOUBLE_KIND, FLOAT_KIND, USIZE, Kind, MapKind, TupleKind, VectorKind, is_number, stored
 from deltic.frontends.datalog.tree import ClosureTerm, Term
 from deltic.frontends.datalog.values import checked
 from deltic.plan.nodes import AggregateCall
 from deltic.schema import BIGINT, DOUBLE
 
-COLLECTIONS: Final = {"to_vec": "Vec", "to_set": "Set"}
-"""Aggregates that collect a group, by the name of their result's type."""
+COLLECTIONS: Final = ("to_vec", "to_set", "to_map")
+"""Aggregates that collect a group."""
 EXTREMES: Final = {"min": "min", "max": "max", "first": "min", "arg_min": "min_by", "arg_max": "max_by"}
 AGGREGATES: Final = ("count", "count_distinct", "sum", "avg", *EXTREMES, *COLLECTIONS)
 
@@ -47,6 +47,7 @@ def group_call(name: str, value: BoundTerm, arguments: Sequence[Term], bind_clos
         if len(arguments) != 1 or not isinstance(arguments[0], ClosureTerm):
             raise TypeMismatch(f"{name} takes a closure", span=span, expected=f"{name}(|x| …)")
         key = bind_closure(arguments[0], value)
+        check_comparable(key.kind, f"the value of the closure of {name}", span)
         return _call(EXTREMES[name], (value, key), value.kind, span)
     if arguments:
         raise TypeMismatch(f"{name} takes no arguments here", span=span, expected=f"e.group_by(k).{name}()")
@@ -54,6 +55,7 @@ def group_call(name: str, value: BoundTerm, arguments: Sequence[Term], bind_clos
         case "count":
             return GroupCall(AggregateCall("count", (), BIGINT, False, span=span), lambda expr: BoundTerm(expr, USIZE))
         case "count_distinct":
+            check_comparable(value.kind, f"a value of {name}", span)
             call = AggregateCall("count", (value.expr,), BIGINT, False, distinct=True, span=span)
             return GroupCall(call, lambda expr: BoundTerm(expr, USIZE))
         case "sum" | "avg":
@@ -61,6 +63,7 @@ def group_call(name: str, value: BoundTerm, arguments: Sequence[Term], bind_clos
                 raise TypeMismatch(f"{name} does not accept {value.kind}", span=span, expected="numbers")
             return _call(name, (value,), value.kind if name == "sum" else DOUBLE_KIND, span)
         case _:
+            check_comparable(value.kind, f"a value of {name}", span)
             return _call(EXTREMES[name], (value,), value.kind, span)
 
 
@@ -85,8 +88,25 @@ def to_set(rows: Iterable[tuple[Any, int]]) -> tuple[list[Any]]:
     return (sorted({value: None for (value,), _ in rows}, key=total_key),)
 
 
-def collection(name: str, item: Kind, column: str) -> tuple[UserFunction, VectorKind]:
-    """The function of a group that collects it, and the kind of its result."""
-    function = {"to_vec": to_vec, "to_set": to_set}[name]
-    kind = VectorKind(item, COLLECTIONS[name])
+def to_map(rows: Iterable[tuple[Any, int]]) -> tuple[tuple[tuple[Any, Any], ...]]:
+    """The entries of a group in the order of their keys; of a key's values the greatest."""
+    found: dict[Any, tuple[Any, Any]] = {}
+    for key, value in sorted({entry: None for (entry,), _ in rows}, key=total_key):
+        found[order_key(key)] = (key, value)
+    return (tuple(found.values()),)
+
+
+def collection(name: str, item: Kind, column: str, span: Span) -> tuple[UserFunction, Kind]:
+    """The function of a group that collects it, and the kind of its result. Raises TypeMismatch."""
+    check_comparable(item, f"a value of {name}", span)
+    match name:
+        case "to_map":
+            if not isinstance(item, TupleKind) or len(item.items) != 2:
+                raise TypeMismatch(f"to_map does not accept {item}", span=span, expected="tuples of a key and a value: (k, v).group_by(…)")
+            function: Callable[[Any], Any] = to_map
+            kind: Kind = MapKind(*item.items)
+        case "to_set":
+            function, kind = to_set, VectorKind(item, "Set")
+        case _:
+            function, kind = to_vec, VectorKind(item)
     return UserFunction(name, f"deltic.datalog.{name}.1", ((column,),), 1, False, function), kind

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from deltic.errors import TypeMismatch, Unsupported
 from deltic.frontends.datalog.bind_body import BodyBinder, ReadRelation
-from deltic.frontends.datalog.declarations import Declarations
+from deltic.frontends.datalog.declarations import Declarations, check_comparable
 from deltic.frontends.datalog.patterns import by_name
 from deltic.frontends.datalog.tree import ConstantTerm, IndexDeclaration, Term, VariableTerm, WildcardTerm
 from deltic.frontends.statements import Namespace
@@ -22,6 +22,8 @@ def index_plan(index: IndexDeclaration, declarations: Declarations, read: ReadRe
     if atom.record is not None or atom.delay or atom.differentiated or relation is None:
         remedy = f"index {index.name}(x: T) on R(x, _)"
         raise Unsupported("an index is on a relation of the program, as it is now", span=atom.span, remedy=remedy)
+    for column, kind in relation.columns:
+        check_comparable(kind, f"the column {column} of an indexed relation", atom.span)
     names = {one.name: declarations.kind(one.type) for one in index.columns}
     columns = [name for name, _ in relation.columns]
     given = by_name(atom.arguments, columns, f"relation {atom.name}", atom.span)

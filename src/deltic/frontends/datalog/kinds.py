@@ -2,7 +2,7 @@
 
 An integer is stored in the narrowest type that holds it; where that holds more, results are checked. A struct is a STRUCT of its fields, a
 tagged union a STRUCT of `tag`, the constructor's name, and the fields of all constructors, of which those of others are NULL. A tuple is a
-STRUCT of _0, _1, …. No value of Datalog is NULL.
+STRUCT of _0, _1, …. No value of Datalog is NULL. Values are compared as those of their types, so values with a Map are not.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from deltic.schema import BIGINT, BOOLEAN, DATE, DOUBLE, FLOAT, INT, SMALLINT, STRING, TIMESTAMP, TINYINT, Field, Type, decimal
-from deltic.types import array_type, struct
+from deltic.types import array_type, map_type, struct
 
 TAG: Final = "tag"
 
@@ -82,6 +82,17 @@ class VectorKind:
 
 
 @dataclass(frozen=True, slots=True)
+class MapKind:
+    """Map<key, value>."""
+
+    key: Kind
+    value: Kind
+
+    def __str__(self) -> str:
+        return f"Map<{self.key}, {self.value}>"
+
+
+@dataclass(frozen=True, slots=True)
 class Constructor:
     """A constructor of a struct or a tagged union, with its fields."""
 
@@ -110,7 +121,7 @@ class UnionKind:
         return self.name + (f"<{', '.join(map(str, self.arguments))}>" if self.arguments else "")
 
 
-Kind: TypeAlias = PlainKind | IntegerKind | TupleKind | VectorKind | UnionKind
+Kind: TypeAlias = PlainKind | IntegerKind | TupleKind | VectorKind | MapKind | UnionKind
 
 BOOL: Final = PlainKind("bool", BOOLEAN)
 BIGINT_KIND: Final = PlainKind("bigint", decimal(38, 0))
@@ -158,9 +169,16 @@ def stored(kind: Kind) -> Type:
             return struct(tuple(Field(f"_{i}", stored(item)) for i, item in enumerate(kind.items)))
         case VectorKind():
             return array_type(stored(kind.item))
+        case MapKind():
+            return map_type(stored(kind.key), stored(kind.value))
         case UnionKind():
             tag = (Field(TAG, STRING),) if kind.is_tagged else ()
             return struct((*tag, *(Field(name, stored(part)) for name, part in kind.fields.items())))
+
+
+def is_comparable(kind: Kind) -> bool:
+    """Whether its values can be equal: as in SQL, a Map has no equality, nor has what has one in it."""
+    return stored(kind).is_ordered
 
 
 def widens(narrow: Kind, wide: Kind) -> bool:
@@ -181,6 +199,9 @@ def kind_of(type: Type) -> Kind | None:
     if type.name == "ARRAY":
         item = kind_of(type.parts[0].type)
         return None if item is None else VectorKind(item)
+    if type.name == "MAP":
+        key, value = (kind_of(part.type) for part in type.parts)
+        return None if key is None or value is None else MapKind(key, value)
     if type.name == "STRUCT":
         return _record(type)
     return next((kind for kind in PLAIN_KINDS.values() if kind.type == type), None)

@@ -25,6 +25,7 @@ from deltic.frontends.datalog.tree import (
     IfTerm,
     InspectTerm,
     InterpolatedTerm,
+    MapTerm,
     MatchTerm,
     NamedTypeTerm,
     OperationTerm,
@@ -229,6 +230,10 @@ class TermConverter:
 
     def _vector(self, node: Any, *items: Any) -> Term:
         return VectorTerm(tuple(self.term(one) for one in items if one is not None), self.span(node))
+
+    def _map(self, node: Any, *cases: Any) -> Term:
+        pairs = tuple((self.term(one.children[0]), self.term(one.children[1])) for one in cases if one is not None)
+        return MapTerm(pairs, self.span(node))
 
     def _if(self, node: Any, condition: Any, then: Any, otherwise: Any) -> Term:
         return IfTerm(self.term(condition), self.term(then), None if otherwise is None else self.term(otherwise), self.span(node))

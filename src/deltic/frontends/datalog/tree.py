@@ -89,6 +89,14 @@ Arguments: TypeAlias = "tuple[tuple[str | None, Term], ...]"
 
 
 @dataclass(frozen=True, slots=True)
+class MapTerm:
+    """[key -> value, …]."""
+
+    entries: tuple[tuple[Term, Term], ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class ConstructorTerm:
     """C{x, y}, C{.a = x}, and C."""
 
@@ -219,6 +227,7 @@ Term: TypeAlias = (
     | FieldTerm
     | TupleTerm
     | VectorTerm
+    | MapTerm
     | ConstructorTerm
     | AtomTerm
     | OperationTerm

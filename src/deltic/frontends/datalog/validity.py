@@ -7,7 +7,7 @@ from deltic.expr import resolve
 from deltic.expr.nodes import Expr, Lambda, LambdaVariable, Literal
 from deltic.expr.typing import case
 from deltic.frontends.datalog.declarations import BoundTerm
-from deltic.frontends.datalog.kinds import STRING_KIND, IntegerKind, Kind, TupleKind, UnionKind, VectorKind, stored
+from deltic.frontends.datalog.kinds import STRING_KIND, IntegerKind, Kind, MapKind, TupleKind, UnionKind, VectorKind, stored
 from deltic.frontends.datalog.values import checked, field_index, part
 from deltic.plan.columns import conjunction
 from deltic.schema import BOOLEAN, STRING
@@ -17,7 +17,7 @@ def checked_input(column: Expr, kind: Kind, name: str, span: Span) -> Expr:
     """The column of an input; a value that is not one of the kind fails the tick."""
     if isinstance(kind, IntegerKind):
         return column if kind.is_exact else checked(column, kind, span).expr
-    if not isinstance(kind, TupleKind | UnionKind | VectorKind):
+    if not isinstance(kind, TupleKind | UnionKind | VectorKind | MapKind):
         return column
     valid = resolve("coalesce", [_valid(column, kind, 0, span), Literal(False, BOOLEAN)], span)
     failure = resolve("raise_error", [Literal(f"a value of the column {name} is not of type {kind}", STRING)], span)
@@ -35,8 +35,10 @@ def _valid(value: Expr, kind: Kind, level: int, span: Span) -> Expr:
         case TupleKind():
             conditions += [_valid(part(whole, i, item, span).expr, item, level, span) for i, item in enumerate(kind.items)]
         case VectorKind():
-            item = LambdaVariable(level, 0, stored(kind.item), True, "x", span)
-            conditions.append(resolve("forall", [value, Lambda((item,), _valid(item, kind.item, level + 1, span))], span))
+            conditions.append(_all_valid(value, kind.item, level, span))
+        case MapKind():
+            conditions.append(_all_valid(resolve("map_keys", [value], span), kind.key, level, span))
+            conditions.append(_all_valid(resolve("map_values", [value], span), kind.value, level, span))
         case UnionKind() if kind.is_tagged:
             conditions.append(resolve("or", [_of_constructor(whole, kind, one.name, level, span) for one in kind.constructors], span))
         case UnionKind():
@@ -44,6 +46,11 @@ def _valid(value: Expr, kind: Kind, level: int, span: Span) -> Expr:
         case _:
             pass
     return conjunction(conditions)
+
+
+def _all_valid(array: Expr, kind: Kind, level: int, span: Span) -> Expr:
+    item = LambdaVariable(level, 0, stored(kind), True, "x", span)
+    return resolve("forall", [array, Lambda((item,), _valid(item, kind, level + 1, span))], span)
 
 
 def _of_constructor(value: BoundTerm, kind: UnionKind, name: str | None, level: int, span: Span) -> Expr:

@@ -15,7 +15,7 @@ from deltic.errors import Span, TypeMismatch
 from deltic.expr import cast, resolve
 from deltic.expr.nodes import Call, Expr, Literal
 from deltic.expr.typing import case
-from deltic.frontends.datalog.declarations import BoundTerm
+from deltic.frontends.datalog.declarations import BoundTerm, check_comparable
 from deltic.frontends.datalog.kinds import (
     BIGINT_KIND,
     BOOL,
@@ -24,6 +24,7 @@ from deltic.frontends.datalog.kinds import (
     STRING_KIND,
     IntegerKind,
     Kind,
+    MapKind,
     PlainKind,
     TupleKind,
     UnionKind,
@@ -219,8 +220,9 @@ def converted(value: BoundTerm, kind: Kind, span: Span) -> BoundTerm:
 
 
 def compared(operator: str, left: BoundTerm, right: BoundTerm, span: Span) -> BoundTerm:
-    """==, !=, <, … of values of one kind."""
+    """==, !=, <, … of values of one kind. Raises TypeMismatch."""
     left, right = common(left, right, operator, span)
+    check_comparable(left.kind, f"an operand of {operator}", span)
     return BoundTerm(resolve(operator, [left.expr, right.expr], span), BOOL)
 
 
@@ -262,6 +264,13 @@ def vector_of(values: Sequence[BoundTerm], item: Kind, span: Span | None) -> Bou
     """A vector of values of one kind."""
     kind = VectorKind(item)
     return BoundTerm(Call("array", tuple(value.expr for value in values), stored(kind), False, span), kind)
+
+
+def map_of(pairs: Sequence[tuple[BoundTerm, BoundTerm]], kind: MapKind, span: Span | None) -> BoundTerm:
+    """A map of these entries; a key that comes twice fails the tick."""
+    if not pairs:
+        return BoundTerm(Literal((), stored(kind), span), kind)
+    return BoundTerm(resolve("map", [one.expr for pair in pairs for one in pair], span), kind)
 
 
 def optional(expr: Expr, kind: Kind, span: Span | None) -> BoundTerm:
