@@ -70,7 +70,7 @@ def check(seed: int, folder: Path | None = None, shards: int = 1, spark: Any = N
 
 def opened(program: RandomProgram, folder: Path | None, shards: int | None, spark: Any) -> deltic.Session:
     session = deltic.Session(spark=spark, state=folder, shards=shards)
-    session.datalog(program.text, warn=False)
+    session.datalog(program.text, warn=False, inspect=lambda line: None)
     return session
 
 

@@ -69,6 +69,9 @@ def _datalog(rule: RandomRule, forms: Random) -> str:
     heads = ", ".join(f"{name}({', '.join(arguments)})" for name, arguments in rule.heads)
     parts = [_atom(one) for one in rule.atoms] + [f"not {_atom(one)}" for one in rule.negated]
     parts += [f"{a} {operator} {b}" for a, operator, b in rule.conditions]
+    bound = [one for atom in rule.atoms for one in atom.arguments if isinstance(one, str)]
+    if forms.random() < 0.1:
+        parts.append(f"Inspect ({forms.choice(bound)}, 0)")
     if rule.aggregate is not None:
         function, value, keys = rule.aggregate
         group = f".group_by(({', '.join(keys)}))"

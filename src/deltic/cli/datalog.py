@@ -18,9 +18,9 @@ from deltic.cli.output import emit
 from deltic.cli.spark import opened_spark
 from deltic.errors import SourceError
 from deltic.frontends.datalog import DatalogBinder
-from deltic.frontends.datalog.commands import sorted_rows
 from deltic.frontends.datalog.declarations import DatalogRelation
 from deltic.frontends.datalog.facts import text_of, value_of
+from deltic.frontends.datalog.shown_values import sorted_rows
 from deltic.session import Datalog, Session
 
 _FILE: Final = Parameter(validator=validators.Path(exists=True, dir_okay=False))
@@ -70,7 +70,7 @@ def datalog(
     spark = nullcontext() if engine == "embedded" else opened_spark(None, f"deltic datalog {program.name}", ())
     with spark as on_spark, Session(spark=on_spark, state=state, shards=shards) as session:
         is_new = session.epoch == 0
-        session.datalog(source, warn=False)
+        session.datalog(source, warn=False, inspect=emit)
         if facts is not None and is_new:
             _load(session, binder, facts)
         runner = CommandRunner(session, binder, emit)

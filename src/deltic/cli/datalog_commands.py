@@ -11,13 +11,11 @@ from deltic.frontends.datalog.commands import (
     Command,
     PlainCommand,
     QueryCommand,
-    Row,
     UpdateCommand,
     parse_commands,
-    shown_row,
-    sorted_rows,
 )
 from deltic.frontends.datalog.declarations import DatalogRelation
+from deltic.frontends.datalog.shown_values import Row, shown_row, sorted_rows
 from deltic.session import Session
 
 EXIT: Final = "exit"

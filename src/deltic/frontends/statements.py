@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from deltic.errors import Span
 from deltic.expr.nodes import UserFunction
@@ -102,6 +102,10 @@ Rebind: TypeAlias = Callable[[Namespace], Plan]
 """Binds a query again over another namespace. Raises QueryError if it is no longer valid."""
 
 
+ShownChanges: TypeAlias = Callable[[list[dict[str, Any]], int], list[str]]
+"""(rows with `_weight`, epoch) → lines."""
+
+
 @dataclass(frozen=True, slots=True)
 class Timed:
     """A table's watermark: the greatest value of `column` less `delay_us`. span: the place of the column's name."""
@@ -131,7 +135,7 @@ class CreateView:
 
     materialized: False for a plain or temporary view, which only names its query.
     rebind: binds its query again over another namespace. span: its name. depends_on: the relations that it reads, sorted. calls: the
-    users' functions that it calls, directly or not, in lower case.
+    users' functions that it calls, directly or not, in lower case. printed: if the session prints its changes after each tick, their lines.
     """
 
     name: str
@@ -143,6 +147,7 @@ class CreateView:
     span: Span
     depends_on: tuple[str, ...]
     calls: tuple[str, ...] = ()
+    printed: ShownChanges | None = None
 
 
 @dataclass(frozen=True, slots=True)

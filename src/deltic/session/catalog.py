@@ -25,6 +25,7 @@ from deltic.frontends.statements import (
     DropTable,
     DropView,
     Rebind,
+    ShownChanges,
     SqlScalar,
     SqlTable,
     Statement,
@@ -48,7 +49,7 @@ class ViewDefinition:
     """A view. `plan` is its query over base tables and views that are declared recursive; other views are inlined.
 
     depends_on: the relations that it reads. calls: the functions of users that it calls, in lower case. rebind: returns its plan over
-    another catalog.
+    another catalog. printed: the lines of its changes, if they are printed.
     """
 
     name: str
@@ -57,10 +58,12 @@ class ViewDefinition:
     depends_on: tuple[str, ...]
     calls: tuple[str, ...]
     rebind: Rebind
+    printed: ShownChanges | None = None
 
     @classmethod
     def of(cls, statement: CreateView) -> ViewDefinition:
-        return cls(statement.name, statement.plan, statement.materialized, statement.depends_on, statement.calls, statement.rebind)
+        parts = (statement.materialized, statement.depends_on, statement.calls, statement.rebind, statement.printed)
+        return cls(statement.name, statement.plan, *parts)
 
 
 @dataclass(frozen=True, slots=True)

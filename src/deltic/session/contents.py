@@ -13,7 +13,7 @@ from deltic.purity import shown
 from deltic.runtimes import Runtime
 from deltic.session.definitions import Definitions, Stored, definitions_of
 from deltic.session.precedence import Precedence
-from deltic.session.subscribers import Subscriber, Subscribers
+from deltic.session.subscribers import EpochSubscriber, Subscriber, Subscribers
 from deltic.trace.spine import Spine
 from deltic.trace.strings import StringTable, UnknownString
 
@@ -102,6 +102,10 @@ class Contents:
         """Returns a function that ends the subscription."""
         if not callable(callback):
             raise SubscriberError(f"invalid subscriber {shown(callback)} of view {view}: expected a function of a pyarrow.Table")
+        return self.subscribe_with_epoch(view, lambda change, epoch: callback(change))
+
+    def subscribe_with_epoch(self, view: str, callback: EpochSubscriber) -> Callable[[], None]:
+        """The same for a function of the changes and the epoch."""
         with self._lock:
             self.stored(view)
             return self.subscribers.add(view, callback, self._runtime.epoch).end

@@ -40,6 +40,7 @@ from deltic.session.definitions import Definitions
 from deltic.session.draft import Draft
 from deltic.session.engines import open_runtime, spark_changes
 from deltic.session.options import RunOptions
+from deltic.session.printing import PrintedViews, PrintLine, to_stderr
 from deltic.session.program import Program, registration
 from deltic.session.transaction import PendingChanges, Transaction, unknown_table
 from deltic.session.view import View
@@ -101,6 +102,7 @@ class Session:
         self._contents = Contents(self._runtime, self._lock)
         compiler = Compiler(self._runtime.shards, options.iteration_limit)
         self._commits = Commits(self._runtime, self._contents, self._clock, compiler, self._lock)
+        self._printed = PrintedViews(self._contents)
         self._gathering: WeakSet[PendingChanges] = WeakSet()
         self._gathering_lock = Lock()
 
@@ -117,14 +119,20 @@ class Session:
             self._commits.install(draft.catalog, draft.dropped)
 
     def datalog(
-        self, program: str | os.PathLike[str] | Datalog, *, name: str = "<datalog>", dialect: Dialect = "ddlog", warn: bool = True
+        self,
+        program: str | os.PathLike[str] | Datalog,
+        *,
+        name: str = "<datalog>",
+        dialect: Dialect = "ddlog",
+        warn: bool = True,
+        inspect: PrintLine = to_stderr,
     ) -> None:
         """Adds a Datalog program, or that of a file: input relations are tables, others views, materialized if they are outputs.
 
         All of it, or nothing. An input relation may be a table that exists, if the two are the same. Atoms read tables and views of the
         session by their names, and SQL reads the program's relations by theirs. Raises QueryError with the place in the program, and
         EvaluationError if a relation fails on the rows of its tables. warn: issue DatalogWarning for relations that nothing derives or
-        reads. dialect: the syntax, DDlog's or Soufflé's.
+        reads. dialect: the syntax, DDlog's or Soufflé's. inspect: receives each line that Inspect prints; by default, on standard error.
         """
         source = Datalog.of(program, name, dialect)
         with self._commits.turn():
@@ -132,6 +140,7 @@ class Session:
             for statement in datalog_statements(source, draft, warn=warn):
                 draft.apply(statement)
             self._commits.install(draft.catalog, draft.dropped)
+            self._printed.follow(draft.catalog, inspect)
 
     def program(self, program: str | Program, *, name: str = "<sql>", notes: Mapping[str, Any] | None = None) -> None:
         """Replaces all definitions: what the program does not define is dropped, and views that it defines as before keep their state.
@@ -145,6 +154,7 @@ class Session:
         with self._commits.turn():
             dropped = [table for table in self._runtime.committed.program.tables if table.lower() not in catalog.tables]
             self._commits.install(catalog, dropped, checked(notes or {}), replace=True)
+            self._printed.follow(catalog)
 
     def install(self, circuit: Circuit, *, replace: bool = False) -> None:
         """Adds the inputs of a circuit as tables, and its outputs as materialized views, to the definitions of the session.

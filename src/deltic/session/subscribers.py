@@ -19,6 +19,8 @@ from deltic.errors import SubscriberError
 from deltic.runtimes import TickResult
 
 Subscriber = Callable[[pa.Table], object]
+EpochSubscriber = Callable[[pa.Table, int], object]
+"""(changes, epoch)."""
 
 
 class Subscription:
@@ -26,7 +28,7 @@ class Subscription:
 
     __slots__ = ("callback", "ended", "since", "view")
 
-    def __init__(self, view: str, callback: Subscriber, since: int) -> None:
+    def __init__(self, view: str, callback: EpochSubscriber, since: int) -> None:
         self.view, self.callback, self.since = view, callback, since
         self.ended = False
 
@@ -59,7 +61,7 @@ class Subscribers:
         self._made = 0
         """Of the calls that were made and not reported: the exceptions, and the number of calls."""
 
-    def add(self, view: str, callback: Subscriber, since: int) -> Subscription:
+    def add(self, view: str, callback: EpochSubscriber, since: int) -> Subscription:
         """A subscription to what is committed after epoch `since`. Under the session's lock."""
         subscription = Subscription(view, callback, since)
         self._subscriptions = (*(known for known in self._subscriptions if not known.ended), subscription)
@@ -120,7 +122,7 @@ class Subscribers:
                 self._made += 1
                 commit.started += 1  # nothing comes between this and the call: signals are handled when functions begin and return
                 try:
-                    subscription.callback(change)
+                    subscription.callback(change, commit.epoch)
                 except Exception as error:  # a subscriber's own failure; it is reported when all have run
                     self._causes.append(error)
             commit.calls = ()

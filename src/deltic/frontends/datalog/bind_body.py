@@ -16,6 +16,7 @@ from deltic.frontends.datalog.accumulators import accumulate
 from deltic.frontends.datalog.bind_term import GROUP_BY, GROUPINGS, STREAM_AGGREGATE, TermBinder
 from deltic.frontends.datalog.declarations import BoundTerm, DatalogRelation, Declarations, check_comparable
 from deltic.frontends.datalog.groups import AGGREGATES, COLLECTIONS, aggregate_name, collection, group_call
+from deltic.frontends.datalog.inspections import inspected_value
 from deltic.frontends.datalog.kinds import Kind, UnionKind, VectorKind, stored
 from deltic.frontends.datalog.maps import elements
 from deltic.frontends.datalog.patterns import by_name, take_apart
@@ -87,6 +88,8 @@ class BodyBinder:
         self.plan: Plan = UNIT
         self.kinds: dict[str, Kind] = {}
         """The kind of each column of the plan, by the variable's name."""
+        self.inspected: list[tuple[InspectTerm, Plan, BoundTerm]] = []
+        """What each Inspect prints: its value, over the rows of the parts before it."""
 
     @property
     def binder(self) -> TermBinder:
@@ -121,8 +124,7 @@ class BodyBinder:
             case AssignmentTerm():
                 self._assign(term)
             case InspectTerm():
-                remedy = "an output relation of the same columns, and session.view(…).subscribe(…)"
-                raise Unsupported("Inspect is not supported", span=term.span, remedy=remedy)
+                self.inspected.append((term, self.plan, inspected_value(term, self.binder)))
             case _:
                 self.plan = Filter(self.plan, self.binder.condition(term))
 

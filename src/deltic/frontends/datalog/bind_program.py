@@ -11,11 +11,22 @@ from deltic.expr.nodes import Column, Expr, Value
 from deltic.frontends.datalog.bind_body import UNIT, BodyBinder
 from deltic.frontends.datalog.declarations import BoundTerm, DatalogRelation, Declarations, check_comparable
 from deltic.frontends.datalog.indexes import index_plan
+from deltic.frontends.datalog.inspections import Inspection, inspections
 from deltic.frontends.datalog.kinds import Constructor, Kind, PlainKind, UnionKind, kind_of, option, stored
 from deltic.frontends.datalog.patterns import by_name
 from deltic.frontends.datalog.strata import dependencies, recursive, strata
 from deltic.frontends.datalog.streams import DatalogStreams, check_index, check_streams, delayed, fed_back
-from deltic.frontends.datalog.tree import AtomTerm, DatalogRule, FieldTerm, IndexDeclaration, Item, Term, TupleTerm, VariableTerm
+from deltic.frontends.datalog.tree import (
+    AtomTerm,
+    DatalogRule,
+    FieldTerm,
+    IndexDeclaration,
+    InspectTerm,
+    Item,
+    Term,
+    TupleTerm,
+    VariableTerm,
+)
 from deltic.frontends.datalog.validity import checked_input
 from deltic.frontends.datalog.values import optional, part
 from deltic.frontends.statements import CreateSink, CreateTable, CreateView, Namespace, Rebind, Statement
@@ -102,10 +113,28 @@ class DatalogBinder:
                 yield CreateView(name, plans[name], materialized, False, False, rebind, declared.span, reads, tuple(sorted(calls)))
                 if materialized and declared.connector is not None:
                     yield CreateSink(f"{name}_sink", name, declared.connector, False, declared.span, declared.span)
+            yield from self._inspections(group, namespace)
         for index in self.declarations.indexes.values():
             check_index(index, self.declarations)
             rebind = self._index_rebinding(index)
             yield CreateView(index.name, rebind(namespace), True, False, False, rebind, index.span, (index.atom.name,))
+
+    def _inspections(self, group: tuple[str, ...], namespace: Namespace) -> Iterator[Statement]:
+        """A view for each Inspect in the rules of the group, whose relations the namespace has."""
+        for one in (one for name in group for one in inspections(name, [rule for rule, _ in self._rules[name]])):
+            calls: set[str] = set()
+            plan = one.plan(self._inspected(one.rule, namespace, calls))
+            reads = {found.relation for found in dependencies([one.rule])}
+            rebind = self._inspection_rebinding(one)
+            yield CreateView(one.view, plan, True, False, False, rebind, one.span, tuple(sorted(reads)), tuple(sorted(calls)), one)
+
+    def _inspection_rebinding(self, inspection: Inspection) -> Rebind:
+        return lambda namespace: inspection.plan(self._inspected(inspection.rule, namespace, set()))
+
+    def _inspected(self, rule: DatalogRule, namespace: Namespace, calls: set[str]) -> list[tuple[InspectTerm, Plan, BoundTerm]]:
+        body = BodyBinder(self.declarations, namespace, lambda atom: self._read(atom, {}, namespace), calls)
+        body.add_all(rule.body)
+        return body.inspected
 
     def _index_rebinding(self, index: IndexDeclaration) -> Rebind:
         return lambda namespace: index_plan(index, self.declarations, lambda atom: self._read(atom, {}, namespace), namespace)

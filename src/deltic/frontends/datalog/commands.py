@@ -1,10 +1,7 @@
-"""DDlog's commands: changes of input relations in transactions, and what is read of the outputs. Text of values, as DDlog prints it."""
+"""DDlog's commands: changes of input relations in transactions, and what is read of the outputs."""
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 from typing import Literal as OneOf
@@ -17,15 +14,14 @@ from deltic.frontends.datalog.bind_program import DatalogBinder
 from deltic.frontends.datalog.bind_term import TermBinder
 from deltic.frontends.datalog.declarations import BoundTerm, DatalogRelation
 from deltic.frontends.datalog.grammar import grammar, parsed
-from deltic.frontends.datalog.kinds import BOOL, DATE_KIND, TIMESTAMP_KIND, Kind, MapKind, TupleKind, UnionKind, VectorKind, stored
+from deltic.frontends.datalog.kinds import UnionKind, stored
 from deltic.frontends.datalog.parse import Converter
 from deltic.frontends.datalog.patterns import by_name
+from deltic.frontends.datalog.shown_values import Row
 from deltic.frontends.datalog.tree import AtomTerm, ConstructorTerm, Term, TupleTerm
 from deltic.frontends.datalog.values import part
 from deltic.frontends.statements import Namespace
 from deltic.types import Type
-
-Row: TypeAlias = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,54 +192,3 @@ def plain(value: Any, type: Type) -> Any:
     if type.name == "MAP":
         return [tuple(plain(one, part.type) for one, part in zip(entry, type.parts, strict=True)) for entry in value]
     return value
-
-
-def shown_row(relation: DatalogRelation, row: Mapping[str, Any]) -> str:
-    """A row as DDlog prints it: R{.a = 1, .b = "x"}."""
-    kind = relation.row
-    if isinstance(kind, UnionKind) and not kind.is_tagged:
-        fields = ", ".join(f".{name} = {shown_value(inner, row[name])}" for name, inner in relation.columns)
-        return f"{kind.constructors[0].name}{{{fields}}}"
-    return shown_value(kind, row[relation.columns[0][0]])
-
-
-def shown_value(kind: Kind, value: Any) -> str:
-    """A value, in the syntax of terms."""
-    match kind:
-        case UnionKind():
-            own = kind.constructors[0]
-            if kind.is_tagged:
-                own = next(one for one in kind.constructors if one.name == value["tag"])
-            return f"{own.name}{{{', '.join(f'.{name} = {shown_value(inner, value[name])}' for name, inner in own.fields)}}}"
-        case TupleKind():
-            return f"({', '.join(shown_value(item, value[f'_{i}']) for i, item in enumerate(kind.items))})"
-        case VectorKind():
-            return f"[{', '.join(shown_value(kind.item, one) for one in value)}]"
-        case MapKind():
-            entries = sorted(value, key=lambda entry: _order(entry[0]))
-            shown = [f"{shown_value(kind.key, key)} -> {shown_value(kind.value, one)}" for key, one in entries]
-            return f"[{', '.join(shown)}]" if shown else "map_empty()"
-        case _ if kind == BOOL:
-            return "true" if value else "false"
-        case _ if isinstance(value, str):
-            return json.dumps(value, ensure_ascii=False)
-        case _ if kind in (DATE_KIND, TIMESTAMP_KIND):
-            return json.dumps(str(value))
-        case _ if isinstance(value, float):
-            return repr(value) if math.isfinite(value) else str(value)
-        case _:
-            return str(value)
-
-
-def sorted_rows(relation: DatalogRelation, rows: Sequence[Row]) -> list[Row]:
-    """In the order of their columns."""
-    names = [name for name, _ in relation.columns]
-    return sorted(rows, key=lambda row: [_order(row[name]) for name in names])
-
-
-def _order(value: Any) -> tuple[Any, ...]:
-    if isinstance(value, dict):
-        return (2, tuple(_order(one) for one in value.values()))
-    if isinstance(value, list | tuple):
-        return (3, tuple(_order(one) for one in value))
-    return (0, 0) if value is None else (1, value)

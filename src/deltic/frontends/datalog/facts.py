@@ -7,7 +7,6 @@ import math
 from decimal import Decimal
 from typing import Any
 
-from deltic.frontends.datalog.commands import shown_value
 from deltic.frontends.datalog.kinds import (
     BIGINT_KIND,
     BOOL,
@@ -19,6 +18,7 @@ from deltic.frontends.datalog.kinds import (
     IntegerKind,
     Kind,
 )
+from deltic.frontends.datalog.shown_values import shown_value
 
 
 def value_of(kind: Kind, text: str) -> Any:
