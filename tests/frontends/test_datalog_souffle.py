@@ -108,6 +108,52 @@ def test_the_command_reads_facts(tmp_path: Path) -> None:
     assert (out / "path.csv").read_text() == "1\t2\n1\t3\n2\t3\n4\t4\n"
 
 
+FILES = """
+.decl edge(x: number, l: symbol)
+.input edge
+.input edge(filename="more/edges.csv", rfc4180=true, headers=true)
+.input edge(IO=file, filename="semi.txt", delimiter=";")
+.decl far(l: symbol, x: number)
+.output far(filename="out/far.csv", rfc4180=true, headers=true)
+.output far(delimiter="|")
+.output far(IO=stdout, headers=true)
+far(l, x) :- edge(x, l), x > 1.
+"""
+OUT = '---------------\nfar\nl\tx\n===============\na b\t2\nc, "d"\t3\n===============\n'
+
+
+def written(folder: Path) -> tuple[str, str]:
+    return (folder / "out" / "far.csv").read_text(), (folder / "far.csv").read_text()
+
+
+def test_files_are_those_that_the_program_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "more").mkdir()
+    (tmp_path / "p.dl").write_text(FILES)
+    (tmp_path / "edge.facts").write_text("1\tx\r\n2\ta b\n")
+    (tmp_path / "more" / "edges.csv").write_text('x,l\n3,"c, ""d"""\n')
+    (tmp_path / "semi.txt").write_text("2;a b\n")
+    run = ["run", str(tmp_path / "p.dl"), "--dialect", "souffle", "--engine", "embedded", "--state", str(tmp_path / "state")]
+    assert main(run) == Exit.OK
+    assert capsys.readouterr().out == OUT
+    assert written(tmp_path) == ('l,x\na b,2\n"c, ""d""",3\n', 'a b|2\nc, "d"|3\n')
+    (tmp_path / "semi.txt").write_text("5;e\n")
+    (tmp_path / "edge.facts").write_text("1\tx\n")
+    assert main(run) == Exit.OK
+    assert written(tmp_path)[1] == 'c, "d"|3\ne|5\n'
+    out = tmp_path / "elsewhere"
+    command = ["datalog", str(tmp_path / "p.dl"), "--dialect", "souffle", "--facts", str(tmp_path), "--output", str(out)]
+    assert main(command) == Exit.OK
+    assert written(out) == written(tmp_path)
+    assert main([*run, "--json"]) == Exit.USAGE
+    assert "--json does not apply to --dialect souffle" in capsys.readouterr().err
+    (tmp_path / "semi.txt").unlink()
+    assert main(run) == Exit.INPUT
+    assert "p.dl:5:8: cannot read" in (error := capsys.readouterr().err) and "semi.txt: No such file" in error
+    (tmp_path / "semi.txt").write_bytes(b"1;\xff\n")
+    assert main(run) == Exit.INPUT
+    assert "semi.txt: 'utf-8' codec" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("rule", "error", "text"),
     [
@@ -121,6 +167,17 @@ def test_the_command_reads_facts(tmp_path: Path) -> None:
         ("b(x) :- a(x)", SyntaxFailure, "unexpected the end of the program"),
         (".comp C { }", Unsupported, ".comp is not supported"),
         (".printsize b", Unsupported, ".printsize is not supported"),
+        (".input a(filenam=\"x\")", DelticError, "test:3:10: there is no option filenam here"),
+        (".input a(filename=\"../x\")", Unsupported, "test:3:19: the file is outside the folder"),
+        (".output b(filename=\"/tmp/x\")", Unsupported, "test:3:20: the file is outside the folder"),
+        (".input a(filename=\"\")", SyntaxFailure, "test:3:19: invalid file name"),
+        (".input a(IO=sqlite)", Unsupported, "test:3:13: IO=sqlite is not supported here"),
+        (".input a(IO=stdout)", Unsupported, "test:3:13: IO=stdout is not supported here"),
+        (".input a(headers=yes)", SyntaxFailure, "test:3:18: invalid value 'yes' of headers"),
+        (".input a(headers=true, headers=true)", SyntaxFailure, "test:3:24: the option headers is given twice"),
+        (".input a(delimiter=\"::\")", Unsupported, "test:3:20: invalid delimiter '::'"),
+        (".output a\n.output b(filename=\"A.csv\")", DelticError, "test:4:9: the file A.csv is written for another relation"),
+        (".input a(filename=\"b.csv\")\n.output b", DelticError, "test:4:9: the file b.csv is read for another relation"),
         (".decl e(x: number, y: number) eqrel", Unsupported, "eqrel is not supported"),
         (".decl a(x: number)", SyntaxFailure, "relation a is declared twice"),
         (".decl d(x: nmber)", DelticError, "there is no type nmber"),

@@ -12,7 +12,9 @@ from typing import Annotated, Any, Final, Literal
 
 from cyclopts import Group, Parameter, validators
 
+from deltic.cli.datalog import Dialect, opened
 from deltic.cli.exits import Exit
+from deltic.cli.fact_folder import load, reload, write
 from deltic.cli.output import emit
 from deltic.cli.progress import Report
 from deltic.cli.script import opened_program
@@ -24,6 +26,7 @@ from deltic.pipeline.dry_run import DryRun
 from deltic.pipeline.dry_run import dry_run as dry_run_of
 from deltic.session import Program
 from deltic.session.options import PIPELINE_RETAINS, RunOptions
+from deltic.session.printing import to_stderr
 
 _AT_LEAST_ONE: Final = Parameter(validator=validators.Number(gte=1))
 _LENGTH: Final = Group("How long", validator=validators.mutually_exclusive, default_parameter=Parameter(negative=()))
@@ -44,6 +47,7 @@ def run(
     shared_state: Annotated[bool, Parameter(negative=())] = False,
     dry_run: Annotated[bool, Parameter(negative=())] = False,
     json: Annotated[bool, Parameter(negative=())] = False,
+    dialect: Dialect = "ddlog",
 ) -> int:
     """Run a pipeline: read the new files of its tables, keep its views exact, and write its sinks. It resumes where it left off.
 
@@ -79,7 +83,17 @@ def run(
         Change nothing: check the script, read the pending files, and report what would be done.
     json
         Print one JSON object for the start, for each tick and for the end.
+    dialect
+        The syntax of a Datalog program: DDlog's or Soufflé's. A program of Soufflé's reads the files that .input names, R.facts by
+        default, writes those that .output names, R.csv by default, and ends. With --state, the next run applies what has changed in them.
     """
+    if dialect == "souffle":
+        given = {"--master": master, "--follow": follow, "--rows-per-tick": rows_per_tick, "--shared-state": shared_state}
+        given |= {"--dry-run": dry_run, "--json": json, "--retain": retain != PIPELINE_RETAINS}
+        if refused := [name for name, value in given.items() if value]:
+            print(f"deltic: {refused[0]} does not apply to --dialect souffle", file=sys.stderr)
+            return Exit.USAGE
+        return run_souffle(script, engine or _default_engine(False), state, shards)
     engine = engine or _default_engine(master is not None or shared_state)
     if engine == "embedded" and (master is not None or shared_state):
         print("deltic: --master and --shared-state require --engine spark", file=sys.stderr)
@@ -96,6 +110,15 @@ def run(
             spark = nullcontext() if engine == "embedded" else opened_spark(master, f"deltic run {script.name}", module.helpers)
             _run(module.program, options, folder, spark, signals, Report(json=json), follow=follow)
     return Exit.INTERRUPTED if signal.SIGINT in signals.caught else Exit.OK
+
+
+def run_souffle(script: Path, engine: Literal["spark", "embedded"], state: str | None, shards: int | None) -> int:
+    """Reads the files of a program in Soufflé's dialect, and writes those of its outputs, in the program's folder."""
+    folder = script.absolute().parent
+    with opened(script, "souffle", engine, state, shards, to_stderr) as (session, binder, is_new):
+        (load if is_new else reload)(session, binder, folder)
+        write(session, binder, folder, emit)
+    return Exit.OK
 
 
 def _run(

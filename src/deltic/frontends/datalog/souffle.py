@@ -9,6 +9,7 @@ from typing import Any, Final
 from lark import Token, Tree
 
 from deltic.errors import Span, SyntaxFailure, Unsupported
+from deltic.frontends.datalog.fact_files import Directive, DirectiveOption, FactFile, check_files, fact_file
 from deltic.frontends.datalog.grammar import grammar, parsed
 from deltic.frontends.datalog.souffle_rules import Rules
 from deltic.frontends.datalog.tree import (
@@ -59,8 +60,8 @@ class SouffleReader:
         self.text, self.name = text, name
         self.types: list[TypeDeclaration] = []
         self.columns: dict[str, tuple[tuple[DatalogColumn, ...], Span]] = {}
-        self.inputs: dict[str, tuple[tuple[str, str], ...]] = {}
-        self.outputs: dict[str, tuple[tuple[str, str], ...]] = {}
+        self.files: dict[str, list[FactFile]] = {}
+        """By relation, in the order of the directives."""
         self.rules: list[tuple[list[AtomTerm], list[list[Term]], Span]] = []
 
     def span(self, node: Any) -> Span:
@@ -74,20 +75,22 @@ class SouffleReader:
 
     def items(self) -> tuple[Item, ...]:
         """All items, in the tree of DDlog."""
+        check_files(one for files in self.files.values() for one in files)
         rules = Rules({name: columns for name, (columns, _) in self.columns.items()}, {one.name: one for one in self.types})
         derived = {head.name for heads, _, _ in self.rules for head in heads}
         found: list[Item] = [*self.types]
         for name, (columns, span) in self.columns.items():
-            is_input, is_output = name in self.inputs, name in self.outputs
-            options = self.inputs.get(name, ()) + self.outputs.get(name, ())
+            files = self.files.get(name, ())
+            read, written = (tuple(one for one in files if one.directive == directive) for directive in ("input", "output"))
+            is_input, is_output = bool(read), bool(written)
             if is_input and (name in derived or is_output):
                 source = f"{name}_input"
-                found.append(RelationDeclaration("input", "relation", source, columns, None, None, span, options))
+                found.append(RelationDeclaration("input", "relation", source, columns, None, None, span, read))
                 arguments = tuple((None, VariableTerm(one.name, span)) for one in columns)
                 rules.add([AtomTerm(name, arguments, span, span)], [AtomTerm(source, arguments, span, span)], span)
                 is_input = False
             role: Any = "input" if is_input else "output" if is_output else "internal"
-            found.append(RelationDeclaration(role, "relation", name, columns, None, None, span, options))
+            found.append(RelationDeclaration(role, "relation", name, columns, None, None, span, read if is_input else written))
         for heads, bodies, span in self.rules:
             for body in bodies:
                 rules.add(heads, body, span)
@@ -136,8 +139,13 @@ class SouffleReader:
             raise Unsupported(f"{word} is not supported", span=self.span(word), remedy=".output, or count : { … } in a rule")
         for target in targets.children:
             name, *options = target.children
-            pairs = tuple((str(one.children[0]), str(one.children[1]).strip('"')) for one in options if one is not None)
-            (self.inputs if word == ".input" else self.outputs)[str(name)] = pairs
+            given = [self._option(*one.children) for one in options if one is not None]
+            directive: Directive = "input" if word == ".input" else "output"
+            self.files.setdefault(str(name), []).append(fact_file(directive, str(name), given, self.span(name)))
+
+    def _option(self, name: Token, value: Token) -> DirectiveOption:
+        text = str(value)[1:-1] if str(value).startswith('"') else str(value)
+        return DirectiveOption(str(name), text, self.span(name), self.span(value))
 
     # rules
 

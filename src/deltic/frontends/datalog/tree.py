@@ -11,6 +11,7 @@ from typing import Literal as OneOf
 from typing import TypeAlias
 
 from deltic.errors import Span
+from deltic.frontends.datalog.fact_files import FactFile
 from deltic.options import Options
 
 
@@ -323,7 +324,7 @@ class RelationDeclaration:
     record: TypeTerm | None
     key: tuple[str, Term] | None
     span: Span
-    options: tuple[tuple[str, str], ...] = ()
+    files: tuple[FactFile, ...] = ()
     """Of Soufflé's .input and .output."""
     connector: Options | None = None
     """The source of an input relation, or the sink of an output relation."""

@@ -1,0 +1,126 @@
+"""Files of facts: the rows of input relations are read from a folder, those of output relations are written to one."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from deltic.errors import SourceError
+from deltic.frontends.datalog import DatalogBinder
+from deltic.frontends.datalog.declarations import DatalogRelation
+from deltic.frontends.datalog.fact_files import FactFile
+from deltic.frontends.datalog.facts import text_of, value_of
+from deltic.frontends.datalog.shown_values import Row, sorted_rows
+from deltic.session import Session
+
+FACTS: Final = {".facts": "\t", ".tsv": "\t", ".csv": ","}
+"""The separator in files that a program does not name, by their suffix."""
+
+
+def load(session: Session, binder: DatalogBinder, folder: Path) -> None:
+    """The facts of all input relations, in one transaction. Of a set, repeated rows count once. Raises SourceError."""
+    with session.transaction() as tx:
+        for relation in _with_role(binder, "input"):
+            if (rows := _rows(relation, folder)) is not None:
+                (tx.insert if relation.is_multiset else tx.upsert)(relation.name, rows)
+
+
+def reload(session: Session, binder: DatalogBinder, folder: Path) -> None:
+    """What the files of sets have more or less than the session, in one transaction. Raises SourceError."""
+    relations = list(_with_role(binder, "input"))
+    for relation in relations:
+        session.sql(f"CREATE MATERIALIZED VIEW `input {relation.name}` AS SELECT * FROM `{relation.name}`")
+    with session.transaction() as tx:
+        for relation in relations:
+            new = {tuple(row.values()): row for row in _rows(relation, folder) or ()}
+            old = {tuple(row.values()): row for row in session.view(f"input {relation.name}").rows()}
+            tx.delete(relation.name, [row for key, row in old.items() if key not in new])
+            tx.insert(relation.name, [row for key, row in new.items() if key not in old])
+
+
+def write(session: Session, binder: DatalogBinder, folder: Path | None, emit: Callable[[str], None]) -> None:
+    """The output relations: to the folder, if there is one, and what goes to standard output by `emit`. Raises SourceError."""
+    for relation in _with_role(binder, "output"):
+        assert relation.declaration is not None
+        default = FactFile("output", f"{relation.name}.csv", "\t", False, False, relation.declaration.span)
+        rows = sorted_rows(relation, session.view(relation.name).rows())
+        for file in relation.declaration.files or (default,):
+            if file.path is None:
+                emit("\n".join(["-" * 15, relation.name, *_lines(relation, rows, file, "=" * 15), "=" * 15]))
+            elif folder is not None:
+                _save(folder / file.path, "".join(f"{line}\n" for line in _lines(relation, rows, file)))
+
+
+def _with_role(binder: DatalogBinder, role: str) -> Iterator[DatalogRelation]:
+    for relation in binder.declarations.relations.values():
+        if relation.declaration is not None and relation.declaration.role == role:
+            yield relation
+
+
+def _rows(relation: DatalogRelation, folder: Path) -> list[Row] | None:
+    """Those of the relation's files; None if it names none, and there is none."""
+    assert relation.declaration is not None
+    if relation.declaration.files:
+        return [row for file in relation.declaration.files for row in _read(relation, folder / (file.path or ""), file)]
+    span = relation.declaration.span
+    files = [FactFile("input", f"{relation.name}{suffix}", by, suffix == ".csv", False, span) for suffix, by in FACTS.items()]
+    found = [file for file in files if file.path is not None and (folder / file.path).exists()]
+    return [row for file in found for row in _read(relation, folder / (file.path or ""), file)] if found else None
+
+
+def _read(relation: DatalogRelation, path: Path, file: FactFile) -> Iterator[Row]:
+    quoting: Any = csv.QUOTE_MINIMAL if file.quoted else csv.QUOTE_NONE
+    try:
+        with path.open(encoding="utf-8", newline="") as lines:
+            reader = csv.reader(lines, delimiter=file.delimiter, quoting=quoting)
+            if file.headers:
+                next(reader, None)
+            for line in reader:
+                yield _row(relation, line or [""], f"{path}, line {reader.line_num}")
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        place = file.span if relation.declaration is not None and relation.declaration.files else None
+        raise SourceError(f"cannot read {path}: {reason}", span=place, expected="a file of facts in UTF-8") from error
+
+
+def _row(relation: DatalogRelation, line: list[str], place: str) -> Row:
+    if len(line) != len(relation.columns):
+        expected = ", ".join(name for name, _ in relation.columns)
+        raise SourceError(f"{place}: {len(line)} columns", expected=expected)
+    row = {}
+    for (name, kind), text in zip(relation.columns, line, strict=True):
+        value = value_of(kind, text)
+        if value is None:
+            raise SourceError(f"{place}: column {name}: invalid value {text!r}", expected=str(kind))
+        row[name] = value
+    return row
+
+
+def _lines(relation: DatalogRelation, rows: list[Row], file: FactFile, rule: str | None = None) -> list[str]:
+    """The lines of a file. rule: a line after the header."""
+    names = [[name for name, _ in relation.columns]] if file.headers else []
+    texts = [[text_of(kind, row[name]) for name, kind in relation.columns] for row in rows]
+    head, body = (_joined(lines, file) for lines in (names, texts))
+    return [*head, *([] if rule is None else [rule]), *body]
+
+
+def _joined(lines: list[list[str]], file: FactFile) -> list[str]:
+    if not file.quoted:
+        return [file.delimiter.join(line) for line in lines]
+    found = []
+    for line in lines:
+        text = io.StringIO()
+        csv.writer(text, delimiter=file.delimiter, lineterminator="").writerow(line)
+        found.append(text.getvalue())
+    return found
+
+
+def _save(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise SourceError(f"cannot write {path}: {error.strerror}", expected="a file that can be written") from error
