@@ -79,7 +79,12 @@ def _datalog(rule: RandomRule, forms: Random) -> str:
             parts.append(f"var m = (0, {value}){group}.to_map(), var agg = unwrap_or(m.insert_imm(1, 0).get(0), -1)")
         else:
             parts.append(f"var agg = {value}{group}.{function}()")
-    return f"{heads} :- {', '.join(parts)}."
+    text = f"{heads} :- {', '.join(parts)}."
+    if len(rule.atoms) > 1 and forms.random() < 0.2:
+        names = [one.relation for one in rule.atoms]
+        forms.shuffle(names)
+        return f'#[join_order = "{", ".join(names)}"] {text}'
+    return text
 
 
 def _atom(atom: RandomAtom) -> str:

@@ -36,7 +36,7 @@ from deltic.frontends.datalog.tree import (
 from deltic.frontends.datalog.values import common, compared, constructed
 from deltic.frontends.statements import Namespace
 from deltic.plan.columns import conjunction, reference, shift
-from deltic.plan.nodes import Aggregate, Filter, FlatMap, Join, Plan, Project, Reduce, Values
+from deltic.plan.nodes import Aggregate, Filter, FlatMap, Hint, Join, Plan, Project, Reduce, Values
 from deltic.schema import INT, Field, Schema
 
 FLAT_MAP: Final = "FlatMap"
@@ -81,10 +81,15 @@ class AtomVisitor:
 
 
 class BodyBinder:
-    """The plan of the parts bound so far. read: of an atom's relation. calls: collects the called functions of the session."""
+    """The plan of the parts bound so far.
 
-    def __init__(self, declarations: Declarations, namespace: Namespace, read: ReadRelation, calls: set[str]) -> None:
-        self.declarations, self.namespace, self.read, self.calls = declarations, namespace, read, calls
+    read: of an atom's relation. calls: collects the called functions of the session. hint: of the joins.
+    """
+
+    def __init__(
+        self, declarations: Declarations, namespace: Namespace, read: ReadRelation, calls: set[str], hint: Hint | None = None
+    ) -> None:
+        self.declarations, self.namespace, self.read, self.calls, self.hint = declarations, namespace, read, calls, hint
         self.plan: Plan = UNIT
         self.kinds: dict[str, Kind] = {}
         """The kind of each column of the plan, by the variable's name."""
@@ -152,7 +157,7 @@ class BodyBinder:
             self.plan = Project(rows, columns)
         else:
             width = len(self.plan.schema)
-            joined = Join(self.plan, rows, "inner", tuple(visitor.keys))
+            joined = Join(self.plan, rows, "inner", tuple(visitor.keys), hint=self.hint)
             kept = tuple((name, reference(joined.schema, i)) for i, name in enumerate(self.kinds))
             self.plan = Project(joined, (*kept, *((name, shift(value.expr, width)) for name, value in names.items())))
         self.kinds.update({name: value.kind for name, value in names.items()})

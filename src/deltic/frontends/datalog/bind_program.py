@@ -68,7 +68,7 @@ class DatalogBinder:
         """Relations that nothing derives, or that nothing reads; attributes, none of which has an effect."""
         read = {one.relation for one in self.dependencies if one.relation != one.head}
         empty = self._empty()
-        found = [(f"the attribute {one.name} has no effect", one.span) for one in self.declarations.attributes if one.connector is None]
+        found = [(f"the attribute {one.name} has no effect", one.span) for one in self.declarations.attributes if not one.has_effect]
         for name, relation in self.declarations.relations.items():
             declared = relation.declaration
             assert declared is not None
@@ -132,7 +132,7 @@ class DatalogBinder:
         return lambda namespace: inspection.plan(self._inspected(inspection.rule, namespace, set()))
 
     def _inspected(self, rule: DatalogRule, namespace: Namespace, calls: set[str]) -> list[tuple[InspectTerm, Plan, BoundTerm]]:
-        body = BodyBinder(self.declarations, namespace, lambda atom: self._read(atom, {}, namespace), calls)
+        body = BodyBinder(self.declarations, namespace, lambda atom: self._read(atom, {}, namespace), calls, rule.join)
         body.add_all(rule.body)
         return body.inspected
 
@@ -192,8 +192,17 @@ class DatalogBinder:
                 bodies[name] = Values((), schemas[name])
         for component in components(bodies):
             check_monotone({name: bodies[name] for name in component})
-        limits = dict.fromkeys(group, ITERATION_LIMIT)
+        limits = dict.fromkeys(group, self._iterations(group))
         return {name: as_view(plan, f"relation {name}") for name, plan in fed_back(finished(bodies, limits)).items()}
+
+    def _iterations(self, group: tuple[str, ...]) -> int:
+        """The most iterations of the recursion of the group: the least that a hint gives."""
+        found = [rule.iterations for name in group for rule, _ in self._rules[name] if rule.iterations is not None]
+        for _, span in found:
+            if not self.recursive & set(group):
+                remedy = "remove the hint"
+                raise Unsupported(f"the relation {group[0]} is not recursive, so it has no iterations", span=span, remedy=remedy)
+        return min((limit for limit, _ in found), default=ITERATION_LIMIT)
 
     def _declared(self, name: str) -> Schema:
         return Schema(tuple(Field(column, stored(kind), False) for column, kind in self.declarations.relations[name].columns))
@@ -229,7 +238,7 @@ class DatalogBinder:
         calls: set[str],
     ) -> tuple[tuple[tuple[str, Expr], ...], Plan]:
         """(the columns of the head over the rows of the body, the body)."""
-        body = BodyBinder(self.declarations, namespace, lambda atom: self._read(atom, schemas, namespace), calls)
+        body = BodyBinder(self.declarations, namespace, lambda atom: self._read(atom, schemas, namespace), calls, rule.join)
         body.add_all(rule.body)
         values = _head(head, relation, body)
         return tuple((name, value.expr) for (name, _), value in zip(relation.columns, values, strict=True)), body.plan

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeGuard
 
 from lark import Token, Tree
 
@@ -39,8 +39,9 @@ def parse_program(text: str, name: str) -> tuple[Item, ...]:
         if isinstance(part, Token):
             before.append(convert.attribute(part))
             continue
-        inner = [convert.attribute(one) for one in part.scan_values(lambda token: isinstance(token, Token) and token.type == "ATTRIBUTE")]
-        connected(None, inner)
+        inner = [convert.attribute(one) for one in part.scan_values(_is_attribute)]
+        of_rules = [convert.attribute(one) for one in part.children if part.data == "transformer" and _is_attribute(one)]
+        connected(None, [one for one in inner if not (one.hints and one in of_rules)])
         item = connected(convert.item(part), before)
         assert item is not None
         items += (*before, *inner, item)
@@ -53,6 +54,10 @@ def parse_term(text: str, name: str) -> Term:
     """One term, as commands have them."""
     tree = parsed(grammar("ddlog.lark"), text, name, "terms")
     return Converter(text, name).term(tree.children[0])
+
+
+def _is_attribute(node: object) -> TypeGuard[Token]:
+    return isinstance(node, Token) and node.type == "ATTRIBUTE"
 
 
 class Converter(TermConverter):
@@ -116,9 +121,17 @@ class Converter(TermConverter):
 
     def _transformer_item(self, node: Any, name: Token, *rest: Any) -> TransformerDeclaration:
         formals = [one for one in rest if isinstance(one, Tree) and one.data == "formals"]
-        items = [one for one in rest if isinstance(one, Tree) and one.data != "formals"]
+        items: list[Item | None] = []
+        hints: list[Attribute] = []
+        for one in rest:
+            if _is_attribute(one):
+                hints += [attribute for attribute in (self.attribute(one),) if attribute.hints]
+            elif isinstance(one, Tree) and one.data != "formals":
+                items.append(connected(self.item(one), hints))
+                hints = []
+        connected(None, hints)
         inputs, outputs = (tuple(self._formal(one) for one in part.children if one is not None) for part in formals)
-        return TransformerDeclaration(str(name), inputs, outputs, tuple(map(self.item, items)), self.span(name))
+        return TransformerDeclaration(str(name), inputs, outputs, tuple(one for one in items if one is not None), self.span(name))
 
     def _formal(self, node: Any) -> FormalRelation:
         name, kind, columns = node.children

@@ -5,14 +5,15 @@ A term is an expression or a pattern; the binder decides which is allowed where.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Literal as OneOf
 from typing import TypeAlias
 
 from deltic.errors import Span
 from deltic.frontends.datalog.fact_files import FactFile
-from deltic.options import Options
+from deltic.options import Option, Options
+from deltic.plan.nodes import Hint
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,20 +343,27 @@ class IndexDeclaration:
 
 @dataclass(frozen=True, slots=True)
 class DatalogRule:
-    """heads :- body. A fact has no body."""
+    """heads :- body. A fact has no body. join: how its joins are computed. iterations: the most of its recursion, and the place."""
 
     heads: tuple[AtomTerm, ...]
     body: tuple[Term, ...]
     span: Span
+    join: Hint | None = None
+    iterations: tuple[int, Span] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """#[name = value], before a declaration, a rule or a column. connector: of source and sink."""
+    """#[name = value], before a declaration, a rule or a column. connector: of source and sink. hints: of a rule, by name."""
 
     name: str
     span: Span
     connector: Options | None = None
+    hints: Mapping[str, Option] = field(default_factory=dict, hash=False)
+
+    @property
+    def has_effect(self) -> bool:
+        return self.connector is not None or bool(self.hints)
 
 
 @dataclass(frozen=True, slots=True)
