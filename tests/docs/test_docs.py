@@ -89,7 +89,7 @@ def test_what_a_page_does_in_the_shell_works(page: Path, tmp_path: Path) -> None
 
 def test_what_datalog_md_does_in_the_shell_works(tmp_path: Path) -> None:
     codes = apart(ROOT / "docs" / "datalog.md", "datalog")
-    assert len(codes) == 2
+    assert len(codes) == 3
     run_apart(["bash", *STRICT, "\n".join(codes)], tmp_path)
 
 
