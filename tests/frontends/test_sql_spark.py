@@ -165,6 +165,10 @@ SELECT 999Y
 SELECT UPPER() FROM t
 SELECT id AS a, id + 1 AS a, a FROM t
 VALUES (1, 2), (3)
+VALUES (TIME '10:00:00'), ('11:00')
+VALUES (1), ('1')
+VALUES (parse_json('1')), ('1')
+SELECT array_join(array(parse_json('1')), ',') FROM t
 WITH q AS (SELECT 1), q AS (SELECT 2) SELECT * FROM q
 WITH q(a, b) AS (SELECT 1) SELECT * FROM q
 SELECT a FROM (SELECT 1 AS a, 2 AS a)

@@ -107,10 +107,26 @@ def common_type_without_text(left: Type, right: Type) -> Type | None:
     return None if _mixes_text(left, right) else _wider(left, right)
 
 
+def common_type_of_values(types: Sequence[Type]) -> Type | None:
+    """The type of a column of VALUES: as `common_type_without_text`, and an integer beside a FLOAT is a FLOAT."""
+    common: Type | None = types[0]
+    for type in types[1:]:
+        common = None if common is None else common_type_without_text(_beside_float(common, type), _beside_float(type, common))
+    return common
+
+
+def _beside_float(type: Type, other: Type) -> Type:
+    """The type with FLOAT in place of an integer where the other has FLOAT, also as a part of nested types."""
+    if type.name == other.name and len(type.parts) == len(other.parts):
+        parts = (replace(part, type=_beside_float(part.type, beside.type)) for part, beside in zip(type.parts, other.parts, strict=True))
+        return replace(type, parts=tuple(parts))
+    return FLOAT if type.is_integer and other == FLOAT else type
+
+
 def _mixes_text(left: Type, right: Type) -> bool:
     if left.parts and right.parts:
         return any(_mixes_text(a.type, b.type) for a, b in zip(left.parts, right.parts, strict=False))
-    return NULL not in (left, right) and (left == STRING) != (right == STRING)
+    return NULL not in (left, right) and (left.plain == STRING) != (right.plain == STRING)
 
 
 def _wider(left: Type, right: Type) -> Type | None:

@@ -15,7 +15,7 @@ from deltic.expr.nodes import Expr, Literal
 from deltic.expr.registry import Function, Typed
 from deltic.expr.rows import collections as rows
 from deltic.expr.typing import cast, common_type_without_text
-from deltic.schema import BIGINT, BOOLEAN, INT, NULL, STRING, Type
+from deltic.schema import BIGINT, BOOLEAN, INT, NULL, STRING, VARIANT, Type
 from deltic.types import array_type
 
 ARRAY: Final = Parameter("ARRAY", lambda t: t if t.name == "ARRAY" else None)
@@ -101,7 +101,7 @@ def _joined(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
     """(array, delimiter[, text for NULL])."""
     check_count(name, arguments, 2, 3, span)
     array = accept(name, 1, arguments[0], ARRAY_OR_NULL, span)
-    if element_type(array).is_nested:
+    if (element := element_type(array)).is_nested or element == VARIANT:
         raise TypeMismatch(f"argument 1 of {name} has the wrong type", span=span, expected=f"ARRAY<STRING>, found {array.type.sql}")
     texts = [accept(name, i, a, PLAIN_TEXT, span) for i, a in enumerate(arguments[1:], 2)]
     taken = (cast(array, array_type(STRING)), *texts)

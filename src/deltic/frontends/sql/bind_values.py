@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from deltic.errors import EvaluationError, TypeMismatch
-from deltic.expr import Expr, Value, cast, columns_of, common_type
+from deltic.expr import Expr, Value, cast, columns_of
 from deltic.expr.interpreter import evaluate
+from deltic.expr.typing import common_type_of_values
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_expression import ExpressionBinder
 from deltic.frontends.sql.scope import Scope
 from deltic.plan.nodes import Values
-from deltic.schema import Field, Schema
+from deltic.schema import STRING, Field, Schema
 
 
 def bind_values(node: tree.ValuesQuery) -> Values:
@@ -26,7 +27,16 @@ def bind_values(node: tree.ValuesQuery) -> Values:
 
 
 def _parts(row: tree.Expression) -> tuple[tree.Expression, ...]:
-    return row.items if isinstance(row, tree.RowValue) else (row,)
+    """The values of a row: (a, b), a value alone, or, as in Spark, the fields of STRUCT(a, b)."""
+    match row:
+        case tree.RowValue():
+            return row.items
+        case tree.Parenthesised():
+            return _parts(row.inner)
+        case tree.FunctionCall(name="struct", arguments=(_, *_) as fields) if row.span.text[row.span.start] != "`":
+            return tuple(field.value if isinstance(field, tree.NamedValue) else field for field in fields)
+        case _:
+            return (row,)
 
 
 def _constant(binder: ExpressionBinder, node: tree.Expression) -> Expr:
@@ -36,10 +46,13 @@ def _constant(binder: ExpressionBinder, node: tree.Expression) -> Expr:
 
 
 def _column(parts: tuple[Expr, ...]) -> tuple[Expr, ...]:
-    type = common_type([part.type for part in parts])
+    type = common_type_of_values([part.type for part in parts])
     if type is None:
         names = ", ".join(dict.fromkeys(part.type.sql for part in parts))
-        raise TypeMismatch("the values of a VALUES column have no common type", span=parts[0].span, expected=f"one type, found {names}")
+        remedy = "cast them" if any(part.type.plain == STRING for part in parts) else None
+        raise TypeMismatch(
+            "the values of a VALUES column have no common type", span=parts[0].span, expected=f"one type, found {names}", remedy=remedy
+        )
     return tuple(cast(part, type, part.span) for part in parts)
 
 
