@@ -110,6 +110,10 @@ INTERVALS: Final = {
         + [f"CAST(s AS INTERVAL {t})" for t in ("DAY", "YEAR TO MONTH")],
     "interval fields": [f"EXTRACT({field} FROM {a})" for field in ("DAY", "HOUR", "MINUTE", "SECOND") for a in _DAY_TIME[:2]]
         + [f"EXTRACT({field} FROM {_MONTHS[0]})" for field in ("YEAR", "MONTH")] + ["EXTRACT(HOURS FROM CAST(t AS INTERVAL HOUR))", "date_part('DAYS', d - e)", "datepart('SECOND', ts - tt)"],
+    "to_json": [f"to_json(named_struct('a', {a}, 'b', array({b})))" for a, b in zip(_DAY_TIME, (*_MONTHS, *_MONTHS), strict=False)] + ["to_json(map(INTERVAL 1 DAY, INTERVAL 2 MONTHS))", "to_json(map(INTERVAL 1 MONTH, INTERVAL 2 SECONDS))"],
+    "to_csv": [f"to_csv(named_struct('a', {a}, 'b', {b}))" for a, b in zip(_DAY_TIME, (*_MONTHS, *_MONTHS), strict=False)],
+    "hex": [f"hex({a})" for a in (*_DAY_TIME, *_MONTHS)],
+    "format_string": [f"format_string('%s|%d|%x|%05d|%b', {a}, {a}, {a}, {a}, {a})" for a in (*_DAY_TIME, *_MONTHS)],
     "interval tried": ["try_add(INTERVAL '106751991' DAY, make_dt_interval(h))", "try_subtract(CAST(i AS INTERVAL MONTH), CAST(i AS INTERVAL MONTH))", "try_multiply(CAST(i AS INTERVAL MONTH), t)",
         "try_divide(d - e, t)", "try_divide(CAST(i AS INTERVAL MONTH), x)", "try_multiply(ts - tt, p)"],
 }  # fmt: skip

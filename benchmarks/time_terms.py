@@ -148,6 +148,13 @@ TIMES: Final = {
         f"from_json(concat('{{\"a\":\"', {_TEXTS}, '\"}}'), 'a TIME')",
         """from_json('{"a":"x","b":["1:2 PM","T5"]}', 'a TIME, b ARRAY<TIME>')""",
     ],
+    "hex": [f"hex({_MOMENT})", f"hex({_NARROW})"],
+    "format_string": [
+        f"format_string('%s|%d|%x|%,d|%030d|%b|%S', {', '.join([_MOMENT] * 7)})",
+        f"format_string('%s', {_NARROW})",
+        f"format_string('%s', {_TIME})",
+        f"format_string('%c', {T})",
+    ],
     "to_csv": [f"to_csv(named_struct('a', {_MOMENT}, 'b', {_TIME}))"],
     "from_csv": ["from_csv('1:2 PM,x,23:59:59.9999999', 'a TIME, b TIME, c TIME')"],
 }

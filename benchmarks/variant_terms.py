@@ -133,6 +133,9 @@ VARIANTS: Final[Mapping[str, list[str]]] = {
         "coalesce(try_parse_json(js), parse_json('1'))", "coalesce(try_parse_json(js), s)", "if(b, try_parse_json(js), NULL)", "to_json(array(try_parse_json(js), 'x'))", "concat(try_parse_json(js), '!')", "length(try_parse_json(js))", "upper(CAST(s AS VARIANT))", "typeof(parse_json('1'))", "try_parse_json(js) IS NULL", "transform(array(try_parse_json(js)), v -> v:a::string)",
         "element_at(array(try_parse_json(js)), 1)", "map_values(map(1, try_parse_json(js)))[0]", "named_struct('v', try_parse_json(js)).v", "array(parse_json('[1]'), parse_json('2'))", "named_struct('v', parse_json('[7]'), 'm', map('k', parse_json('null')))", "try_parse_json(js) LIKE '%a%'"],
     "from_json": [f"from_json({_quoted(text)}, 'variant')" for text in (*_TEXTS, "", "{", "'x'", "{'a':1}", '{"a":1,"a":2}', '{"a":NaN}', "[1,]", '"\\\\ud83d"')],
+    "hex": ["hex(try_parse_json(js))", *(f"hex(CAST({value} AS VARIANT))" for value in ("i", "p", "d", "ts", "s", "CAST(s AS BINARY)"))],
+    "format_string": ["format_string('%s', try_parse_json(js))", "format_string('%S|%10s|%.3s|%b', CAST(x AS VARIANT), CAST(ts AS VARIANT), try_parse_json(js), try_parse_json(js))", "format_string('%d', CAST(i AS VARIANT))"],
+    "concat_ws": ["concat_ws(',', array(try_parse_json(js), NULL), s)"],
     "to_json": ["to_json(try_parse_json(js))", *(f"to_json(CAST({value} AS VARIANT))" for value in _SCALARS), "to_json(struct(try_parse_json(js) AS v, i))", "to_json(map('k', try_parse_json(js)))", "to_json(array(try_parse_json(js), NULL))", *(f"to_json(parse_json({_quoted(text)}))" for text in _TEXTS), "to_json(to_variant_object(struct(d, ts, x, f, p, s)))"],
 }  # fmt: skip
 """Of functions of JSON those that VARIANT adds."""

@@ -44,6 +44,17 @@ def interval_of(units: int, type: Type) -> Interval | None:
     return units if -_LAST_MONTH - 1 <= units <= _LAST_MONTH else None
 
 
+def whole_units(units: float, type: Type) -> int:
+    """The microseconds or months, without their fraction and within the type, as Spark's percentiles make them of a DOUBLE.
+
+    >>> from deltic.types import DAY_TO_SECOND, YEAR_TO_MONTH
+    >>> whole_units(-2.5, YEAR_TO_MONTH), whole_units(1e30, DAY_TO_SECOND) == 2**63 - 1
+    (-2, True)
+    """
+    least, most = (FIRST, _LAST) if type.is_day_time else (-_LAST_MONTH - 1, _LAST_MONTH)
+    return max(least, min(most, int(units)))
+
+
 def cut(units: int, unit: int) -> int:
     """A multiple of the unit, towards 0."""
     return units - units % unit if units >= 0 else -(-units - -units % unit)

@@ -85,7 +85,7 @@ class Type:
     def sql(self) -> str:
         """As Spark spells it."""
         if self.name == "STRUCT":
-            return f"STRUCT<{', '.join(f'{_quoted(part.name)}: {part.type.sql}' for part in self.parts)}>"
+            return f"STRUCT<{', '.join(f'{quoted(part.name)}: {part.type.sql}' for part in self.parts)}>"
         if self.parts:
             return f"{self.name}<{', '.join(part.type.sql for part in self.parts)}>"
         if self.is_limited or self.is_time:
@@ -353,7 +353,7 @@ def _nested_arrow(type: Type) -> pa.DataType:
     return pa.struct([pa.field(part.name, part.type.arrow, part.nullable) for part in type.parts])
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
     return name if _NAME.fullmatch(name) else "`" + name.replace("`", "``") + "`"
 
 

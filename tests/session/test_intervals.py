@@ -82,6 +82,9 @@ def test_aggregates_of_intervals_follow_every_change() -> None:
                    avg(m) AS am, count(d) AS n, sum(d) AS d, avg(y) AS y FROM t GROUP BY g;
         CREATE MATERIALIZED VIEW ends AS
             SELECT g, min(i) AS a, max(i) AS b, min(m) AS c, max(y) AS d, max_by(i, m) AS e, count(DISTINCT m) AS n FROM t GROUP BY g;
+        CREATE MATERIALIZED VIEW ranks AS
+            SELECT g, percentile(i, array(0.1, 0.5)) AS p, percentile_disc(0.4) WITHIN GROUP (ORDER BY m DESC) AS q, median(m) AS r,
+                   percentile_cont(0.3) WITHIN GROUP (ORDER BY d) AS s, approx_percentile(y, 0.5) AS t FROM t GROUP BY g;
         CREATE MATERIALIZED VIEW joined AS SELECT a.g, sum(a.i) AS i, avg(b.m) AS m FROM t AS a JOIN t AS b ON a.g = b.g GROUP BY a.g;
     """
     )
@@ -104,6 +107,13 @@ def test_aggregates_of_intervals_follow_every_change() -> None:
                 changes[row] = changes.get(row, 0) + 1
         checked.tick({"t": {row: n for row, n in changes.items() if n}})
     checked.session.close()
+
+
+def test_percentiles_pass_through_doubles_as_in_spark() -> None:
+    top = span(microseconds=2**53 + 1)
+    rows = [{"id": i, "g": 1, "i": top - span(microseconds=i), "m": m, "d": None, "y": None} for i, m in ((0, -1), (1, -4))]
+    call = "percentile(m, 0.3) AS a, median(m) AS b, percentile_disc(1.0) WITHIN GROUP (ORDER BY i) AS c, typeof(median(d)) AS d"
+    assert rows_of(f"SELECT {call} FROM t", rows) == [{"a": -3, "b": -2, "c": span(microseconds=2**53), "d": "interval day to second"}]
 
 
 def test_a_sum_out_of_range_rolls_the_tick_back() -> None:

@@ -113,6 +113,8 @@ def test_arrow_columns_come_in_as_they_are_and_as_their_kin() -> None:
         ("SELECT m FROM t UNION SELECT m FROM t", "UNION does not support"),
         ("SELECT m FROM t ORDER BY m LIMIT 1", "ORDER BY does not support"),
         ("SELECT max(m) AS x FROM t", "MAX does not accept MAP"),
+        ("SELECT collect_set(m) AS x FROM t", "COLLECT_SET does not accept MAP"),
+        ("SELECT mode(m) AS x FROM t", "MODE does not accept MAP"),
         ("SELECT m = m AS x FROM t", "= does not support"),
         ("SELECT count(DISTINCT m) AS x FROM t", "does not support MAP"),
         ("SELECT s.z FROM t", "STRUCT<a: INT> has no field z"),

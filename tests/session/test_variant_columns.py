@@ -27,6 +27,10 @@ CREATE MATERIALIZED VIEW exploded AS SELECT id, pos, key, value FROM t, LATERAL 
 CREATE MATERIALIZED VIEW kept AS SELECT id, x.pos, x.value:k AS k FROM t, LATERAL variant_explode_outer(v) AS x;
 CREATE MATERIALIZED VIEW grouped AS
     SELECT v:k::STRING AS k, count(*) AS n, count(v) AS present, schema_of_variant_agg(v) AS schema FROM t GROUP BY v:k::STRING;
+CREATE MATERIALIZED VIEW kept_values AS
+    SELECT id % 2 AS g, collect_list(v) AS list, collect_set(v) AS set, first(v) AS first, last(a) AS last, mode(v) AS mode, min_by(v, j) AS low,
+           max_by(s, id) AS high, max_by(m, id, 2) AS two, any_value(m) AS some, collect_list(m) AS maps
+    FROM t GROUP BY id % 2;
 CREATE MATERIALIZED VIEW unions AS SELECT id, v FROM t UNION ALL SELECT id, s.x FROM t WHERE s.y > 0;
 CREATE MATERIALIZED VIEW joined AS SELECT t.v, u.s FROM t JOIN t AS u ON t.id = u.v:id::BIGINT;
 CREATE MATERIALIZED VIEW made AS SELECT id, to_variant_object(struct(j, m, a)) AS o, map('v', v) AS mv, array(v, s.x) AS av FROM t;
@@ -146,6 +150,8 @@ def test_values_that_are_no_variant_are_refused(value: Any, error: type[DelticEr
         ("SELECT map(v, 1) FROM t", "the key of a MAP cannot be VARIANT"),
         ("SELECT hash(v) FROM t", "argument 1 of hash has the wrong type"),
         ("SELECT max(v) FROM t", "MAX does not accept VARIANT"),
+        ("SELECT max_by(1, v) FROM t", "MAX_BY does not accept VARIANT"),
+        ("SELECT collect_list(DISTINCT v) FROM t", "DISTINCT does not support VARIANT"),
         ("SELECT sum(v) FROM t", "SUM does not accept VARIANT"),
         ("SELECT v + 1 FROM t", "VARIANT"),
         ("SELECT coalesce(v, 1) FROM t", "no common type"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from deltic.aggregates.definition import AggregateFunction, First, Rows, Signature
-from deltic.aggregates.rules import refused_argument, same
+from deltic.aggregates.rules import kept, refused_argument
 from deltic.errors import Span
 from deltic.expr.nodes import Value
 from deltic.expr.rows.ordering import total_key
@@ -13,8 +13,8 @@ from deltic.schema import BOOLEAN, Type
 
 
 def any_rule(name: str, types: Sequence[Type], span: Span | None) -> Signature:
-    """Any type that has an order; the result has it. A second argument is BOOLEAN."""
-    signature = same(name, types[:1], span)
+    """Any type; the result has it. A second argument is BOOLEAN."""
+    signature = kept(name, types[:1], span)
     if any(type != BOOLEAN for type in types[1:]):
         raise refused_argument(name, 2, types[1], "BOOLEAN", span)
     return Signature(tuple(types), signature.result)

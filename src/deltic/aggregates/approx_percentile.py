@@ -20,8 +20,8 @@ _STATE = Ranked(interpolated=False)
 
 def _rule(name: str, types: Sequence[Type], span: Span | None) -> Signature:
     type = DOUBLE if types[0] in (STRING, NULL) else types[0]
-    if not type.is_numeric and type not in (DATE, TIMESTAMP, TIMESTAMP_NTZ):
-        raise refused(name, type, "a number, DATE or TIMESTAMP", span)
+    if not type.is_numeric and not type.is_interval and type not in (DATE, TIMESTAMP, TIMESTAMP_NTZ):
+        raise refused(name, type, "a number, DATE, TIMESTAMP or INTERVAL", span)
     fraction = fraction_type(name, types[1], span)
     if len(types) > 2 and not types[2].is_integer:
         raise refused_argument(name, 3, types[2], "an integer", span)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from deltic.aggregates.definition import AggregateFunction, Listed, Rows, Signature
-from deltic.aggregates.rules import same
+from deltic.aggregates.rules import kept
 from deltic.errors import Span
 from deltic.expr.nodes import Value
 from deltic.expr.rows.ordering import total_key
@@ -17,8 +17,8 @@ from deltic.types import array_type
 
 
 def rule(name: str, types: Sequence[Type], span: Span | None) -> Signature:
-    """An ARRAY of any type that has an order."""
-    signature = same(name, types, span)
+    """An ARRAY of any type."""
+    signature = kept(name, types, span)
     return Signature(signature.arguments, array_type(types[0]), nullable=False)
 
 

@@ -5,10 +5,20 @@ In Spark their order is nondeterministic.
 
 from __future__ import annotations
 
-from deltic.aggregates.collect_list import rule
+from collections.abc import Sequence
+
+from deltic.aggregates import collect_list
 from deltic.aggregates.definition import AggregateFunction, Listed, Rows, Signature
+from deltic.aggregates.rules import without_map
+from deltic.errors import Span
 from deltic.expr.nodes import Value
 from deltic.expr.rows.ordering import normalized, order_key
+from deltic.schema import Type
+
+
+def _rule(name: str, types: Sequence[Type], span: Span | None) -> Signature:
+    without_map(name, types[0], span)
+    return collect_list.rule(name, types, span)
 
 
 def _reference(rows: Rows, signature: Signature) -> Value:
@@ -16,4 +26,4 @@ def _reference(rows: Rows, signature: Signature) -> Value:
     return tuple(distinct[key] for key in sorted(distinct))
 
 
-AGGREGATES = (AggregateFunction("collect_set", rule, Listed(), _reference, copies=False),)
+AGGREGATES = (AggregateFunction("collect_set", _rule, Listed(), _reference, copies=False),)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from deltic.aggregates.definition import AggregateFunction, First, Listed, Rows, Signature
-from deltic.aggregates.rules import LIMIT, first_values, same, several
+from deltic.aggregates.rules import LIMIT, first_values, kept, several
 from deltic.expr.nodes import Value
 from deltic.expr.rows.ordering import total_key
 
@@ -39,7 +39,7 @@ _SEVERAL = AggregateFunction(
 AGGREGATES = (
     AggregateFunction(
         "min_by",
-        same,
+        kept,
         First((1, 0), descending=False),
         _reference,
         parameters=(2, 3),

@@ -6,12 +6,20 @@ Spark returns any of them, unless there is an order or the second argument is TR
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 
 from deltic.aggregates.any_value import any_rule
 from deltic.aggregates.definition import AggregateFunction, Commonest, Rows, Signature
+from deltic.aggregates.rules import without_map
+from deltic.errors import Span
 from deltic.expr.nodes import Value
 from deltic.expr.rows.ordering import normalized, order_key
+from deltic.schema import Type
+
+
+def _rule(name: str, types: Sequence[Type], span: Span | None) -> Signature:
+    without_map(name, types[0], span)
+    return any_rule(name, types, span)
 
 
 def _reference(rows: Rows, signature: Signature) -> Value:
@@ -28,7 +36,7 @@ def _reference(rows: Rows, signature: Signature) -> Value:
 AGGREGATES = (
     AggregateFunction(
         "mode",
-        any_rule,
+        _rule,
         Commonest(),
         _reference,
         parameters=(1, 2),

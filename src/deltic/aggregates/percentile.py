@@ -1,19 +1,22 @@
-"""PERCENTILE(x, p), PERCENTILE_CONT(p) and PERCENTILE_DISC(p) WITHIN GROUP (ORDER BY x), MEDIAN(x), of numbers as DOUBLE.
+"""PERCENTILE(x, p), PERCENTILE_CONT(p) and PERCENTILE_DISC(p) WITHIN GROUP (ORDER BY x), MEDIAN(x), of numbers as DOUBLE, and of INTERVALs.
 
-p is a constant from 0 to 1, or for PERCENTILE, PERCENTILE_CONT and PERCENTILE_DISC an ARRAY of some, with an ARRAY of results.
+p is a constant from 0 to 1, or for PERCENTILE, PERCENTILE_CONT and PERCENTILE_DISC an ARRAY of some, with an ARRAY of results. As in Spark
+the microseconds or months of an INTERVAL pass through a DOUBLE, whose fraction is cut off.
 """
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Sequence
 from typing import Final
 
 from deltic.aggregates.definition import AggregateFunction, Rank, Ranked, Rows, Signature
-from deltic.aggregates.rules import doubles, numeric, refused_argument
+from deltic.aggregates.rules import numeric, refused_argument
 from deltic.errors import Span
 from deltic.expr.nodes import Value
 from deltic.expr.rows.ordering import total_key
-from deltic.schema import DOUBLE, Type
+from deltic.intervals import interval_of, units_of, whole_units
+from deltic.schema import DAY_TO_SECOND, DOUBLE, YEAR_TO_MONTH, Type
 from deltic.types import array_type
 
 
@@ -36,10 +39,23 @@ def fraction_type(name: str, type: Type, span: Span | None) -> Type:
     return array_type(DOUBLE) if several else DOUBLE
 
 
+def _value_type(name: str, type: Type, span: Span | None) -> Type:
+    """That of a percentile: DOUBLE, or an INTERVAL with all fields of its family."""
+    if type.is_interval:
+        return DAY_TO_SECOND if type.is_day_time else YEAR_TO_MONTH
+    numeric(name, type, span)
+    return DOUBLE
+
+
 def _rule(name: str, types: Sequence[Type], span: Span | None) -> Signature:
-    numeric(name, types[0], span)
+    value = _value_type(name, types[0], span)
     fraction = fraction_type(name, types[1], span)
-    return Signature((DOUBLE, fraction), fraction)
+    return Signature((value, fraction), array_type(value) if fraction.name == "ARRAY" else value)
+
+
+def _median_rule(name: str, types: Sequence[Type], span: Span | None) -> Signature:
+    value = _value_type(name, types[0], span)
+    return Signature((value,), value)
 
 
 def at_ranks(rows: Rows, signature: Signature, ranks: Sequence[Rank]) -> tuple[Value, ...]:
@@ -50,11 +66,21 @@ def at_ranks(rows: Rows, signature: Signature, ranks: Sequence[Rank]) -> tuple[V
     results = []
     for rank in ranks:
         low, high, share = rank.places(len(values))
-        lower, higher = values[low], values[high]
-        if isinstance(lower, float) and isinstance(higher, float) and share and lower != higher:
-            lower = (1.0 - share) * lower + share * higher
-        results.append(lower)
+        results.append(_between(values[low], values[high], share, signature.arguments[0]))
     return tuple(results)
+
+
+def _between(lower: Value, higher: Value, share: float, type: Type) -> Value:
+    """The value at that share of the way from one to the other; one of them where they are equal."""
+    if type.is_interval and isinstance(lower, datetime.timedelta | int) and isinstance(higher, datetime.timedelta | int):
+        return interval_of(whole_units(_number_between(float(units_of(lower)), float(units_of(higher)), share), type), type)
+    if isinstance(lower, float) and isinstance(higher, float):
+        return _number_between(lower, higher, share)
+    return lower
+
+
+def _number_between(lower: float, higher: float, share: float) -> float:
+    return (1.0 - share) * lower + share * higher if share and lower != higher else lower
 
 
 def _reference(state: Ranked) -> Callable[[Rows, Signature], Value]:
@@ -77,5 +103,5 @@ AGGREGATES = (
     _percentile("percentile", Ranked(interpolated=True), ordered=False),
     _percentile("percentile_cont", Ranked(interpolated=True), ordered=True),
     _percentile("percentile_disc", Ranked(interpolated=False), ordered=True),
-    AggregateFunction("median", doubles, Ranked(True, 0.5), lambda rows, signature: at_ranks(rows, signature, [Rank(0.5, True)])[0]),
+    AggregateFunction("median", _median_rule, Ranked(True, 0.5), lambda rows, signature: at_ranks(rows, signature, [Rank(0.5, True)])[0]),
 )

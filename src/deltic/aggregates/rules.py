@@ -65,12 +65,31 @@ def same(name: str, types: Sequence[Type], span: Span | None) -> Signature:
     return Signature(tuple(types), types[0])
 
 
+def kept(name: str, types: Sequence[Type], span: Span | None) -> Signature:
+    """A first argument of any type, which is the result's, and others of any types that have an order.
+
+    Where equal values are found, or the order decides, a MAP is its entries and a VARIANT its bytes.
+    """
+    for type in types[1:]:
+        if not type.is_ordered:
+            raise refused(name, type, "a type without a MAP or a VARIANT", span)
+    return Signature(tuple(types), types[0])
+
+
+def without_map(name: str, type: Type, span: Span | None) -> None:
+    """Raises TypeMismatch for a MAP and for what has one in it."""
+    if type.name == "MAP":
+        raise refused(name, type, "a type without a MAP", span)
+    for part in type.parts:
+        without_map(name, part.type, span)
+
+
 LIMIT: Final = {2: ("the number of rows, from 1 to 100000", lambda value: isinstance(value, int) and 0 < value <= 100_000)}
 
 
 def several(name: str, types: Sequence[Type], span: Span | None) -> Signature:
-    """As `same`, but with a constant number of rows, and an ARRAY of results."""
-    signature = same(name, types[:2], span)
+    """As `kept`, but with a constant number of rows, and an ARRAY of results."""
+    signature = kept(name, types[:2], span)
     if not types[2].is_integer:
         raise refused_argument(name, 3, types[2], "an integer", span)
     return Signature((*signature.arguments, INT), array_type(types[0]))

@@ -17,7 +17,8 @@ from deltic.aggregates.definition import Rank
 from deltic.circuit.extremes import known_starts, null_words, old_words, replaced
 from deltic.circuit.operator import Context
 from deltic.circuit.terms import MARKER, Term
-from deltic.schema import BIGINT, Field
+from deltic.intervals import whole_units
+from deltic.schema import BIGINT, Field, Type
 from deltic.trace.batch import Batch
 from deltic.trace.encoding import decode, encode, words_of
 from deltic.trace.probe import first_of_each, probe, ranked
@@ -126,11 +127,22 @@ def _decoded(ranking: Ranking, order: Words, context: Context) -> pa.Array:
 
 def _result(ranking: Ranking, results: Sequence[tuple[pa.Array, pa.Array, np.ndarray]]) -> pa.Array:
     """The result of each group."""
-    columns = [_between(*each) if rank.interpolated else each[0] for rank, each in zip(ranking.ranks, results, strict=True)]
+    type = ranking.term.field.type
+    columns = [
+        _interval(*each, type) if type.is_interval else _between(*each) if rank.interpolated else each[0]
+        for rank, each in zip(ranking.ranks, results, strict=True)
+    ]
     if ranking.result.type.name != "ARRAY":
         return columns[0]
     rows = [list(values) for values in zip(*(each.to_pylist() for each in columns), strict=True)]
     return pa.array(rows, ranking.result.type.arrow)
+
+
+def _interval(low: pa.Array, high: pa.Array, shares: np.ndarray, type: Type) -> pa.Array:
+    """As `_between`, of intervals."""
+    doubles = (each.cast(pa.int64()).cast(pa.float64(), safe=False) for each in (low, high))
+    units = [whole_units(each, type) for each in _between(*doubles, shares).to_pylist()]
+    return pa.array(units, pa.int64()).cast(type.arrow)
 
 
 def _between(low: pa.Array, high: pa.Array, shares: np.ndarray) -> pa.Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from deltic.errors import Span, TypeMismatch, Unsupported
@@ -28,14 +28,14 @@ def _options(name: str, argument: Expr | None, span: Span | None) -> dict[str, s
     return {**found, "sep": separator}
 
 
-def _check(name: str, type: Type, known: Sequence[Type], place: Span | None) -> None:
+def _check(name: str, type: Type, has: Callable[[Type], bool], place: Span | None) -> None:
     """Raises an error unless it is a STRUCT of types that CSV has."""
     if type.name != "STRUCT":
         raise TypeMismatch(f"{name} does not support {type.sql}", span=place, expected="columns, a STRUCT")
     for part in type.parts:
         if part.name == CORRUPT:
             raise Unsupported(f"the column {CORRUPT} of {name} is not supported", span=place, remedy="leave it out, and keep the text")
-        if not (part.type in known or part.type.is_decimal or part.type.is_time):
+        if not has(part.type):
             raise Unsupported(f"{name} does not support {part.type.sql}", span=place, remedy="STRING, and a cast")
 
 
@@ -43,7 +43,7 @@ def _from_csv(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
     """(line, schema[, options])."""
     check_count(name, arguments, 2, 3, span)
     line, type = accept(name, 1, arguments[0], PLAIN_TEXT, span), schema_type(name, arguments[1], span)
-    _check(name, type, rows.READABLE, arguments[1].span or span)
+    _check(name, type, rows.is_readable, arguments[1].span or span)
     options = _options(name, arguments[2] if len(arguments) > 2 else None, span)
     return Typed((line, as_literal(options)), type, line.nullable)
 
@@ -57,7 +57,7 @@ def _to_csv(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
     """(STRUCT[, options])."""
     check_count(name, arguments, 1, 2, span)
     value = arguments[0]
-    _check(name, value.type, rows.WRITABLE, value.span or span)
+    _check(name, value.type, rows.is_writable, value.span or span)
     options = _options(name, arguments[1] if len(arguments) > 1 else None, span)
     return Typed((value, as_literal(options)), STRING, value.nullable)
 

@@ -9,7 +9,7 @@ from typing import Final
 import pyarrow as pa
 
 from deltic.errors import EvaluationError, Span, TypeMismatch
-from deltic.expr.arrays.datum import Datum
+from deltic.expr.arrays.datum import Datum, python_value
 from deltic.expr.arrays.distinct import per_distinct
 from deltic.expr.failing import is_at_most
 from deltic.expr.failures import at_row, invalid
@@ -17,12 +17,13 @@ from deltic.expr.functions.signature import TEXT, Parameter, accept, check_count
 from deltic.expr.nodes import Call, Expr, Value
 from deltic.expr.registry import Function, Nulls, Typed
 from deltic.expr.rows import number_text as rows
-from deltic.schema import BOOLEAN, INT, NULL, STRING
+from deltic.schema import BINARY, INT, NULL, STRING
+from deltic.types import frozen_list
 
 _PLACES: Final = Parameter("INT or STRING", lambda t: INT if t in (INT, NULL) else None)
 _NUMBER: Final = Parameter("a number", lambda t: t if t.is_numeric else INT if t == NULL else None)
 _SHOWN: Final = Parameter(
-    "BOOLEAN, a number or STRING", lambda t: t if t.is_numeric or t in (BOOLEAN, STRING) else STRING if t == NULL else None
+    "a type without BINARYs and parts", lambda t: STRING if t == NULL else None if t == BINARY or t.is_nested or t.is_collated else t
 )
 
 
@@ -84,7 +85,7 @@ def _filled(call: Call, form: str | None, *values: Value) -> str | None:
 
 def _filled_columns(call: Call, length: int, *columns: Datum) -> Datum:
     """Row by row: NULL is an argument like any other."""
-    lists = [column.to_pylist() if isinstance(column, pa.Array) else [column.as_py()] * length for column in columns]
+    lists = [frozen_list(column) if isinstance(column, pa.Array) else [python_value(column)] * length for column in columns]
     results = []
     for row, values in enumerate(zip(*lists, strict=True)):
         try:

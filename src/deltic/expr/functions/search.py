@@ -102,15 +102,28 @@ def _overlaid(call: Call, text: AnyStr, by: AnyStr, position: int, length: int) 
     return rows.substring(text, 1, position - 1) + by + rows.substring(text, rest, 2**31 - 1)
 
 
-def _distance(call: Call, left: str, right: str) -> int:
-    """The Levenshtein distance: the fewest insertions, deletions and replacements. Cost: the product of the lengths."""
+def _compared(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
+    """(text, text[, limit])."""
+    check_count(name, arguments, 2, 3, span)
+    return takes((TEXT, TEXT, INTEGER)[: len(arguments)], INT)(name, arguments, span)
+
+
+def _distance(call: Call, left: str, right: str, limit: int = 2**31 - 1) -> int:
+    """The Levenshtein distance: the fewest insertions, deletions and replacements; -1 if it is above the limit.
+
+    Cost: the product of the lengths, or less where the limit is passed before the end.
+    """
+    if abs(len(left) - len(right)) > limit:
+        return -1
     above = list(range(len(right) + 1))
     for i, a in enumerate(left, 1):
         current = [i]
         for j, b in enumerate(right, 1):
             current.append(min(above[j] + 1, current[-1] + 1, above[j - 1] + (a != b)))
+        if min(current) > limit:
+            return -1
         above = current
-    return above[-1]
+    return above[-1] if above[-1] <= limit else -1
 
 
 FUNCTIONS: Final = (
@@ -132,7 +145,7 @@ FUNCTIONS: Final = (
     Function(
         name="levenshtein",
         collated=ignoring,
-        signature=takes([TEXT, TEXT], INT),
+        signature=_compared,
         can_fail=False,
         rows=_distance,
         arrays=per_distinct,

@@ -29,8 +29,9 @@ from deltic.expr.functions.signature import (
 from deltic.expr.nodes import Call, Expr, Literal, Value
 from deltic.expr.registry import Function, Nulls, Typed, resolve
 from deltic.expr.rows import text as rows
-from deltic.expr.typing import case
-from deltic.schema import BIGINT, BINARY, INT, NULL, STRING, Type
+from deltic.expr.typing import case, cast
+from deltic.schema import BIGINT, BINARY, INT, NULL, STRING, VARIANT, Type
+from deltic.types import array_type
 
 MOST: Final = Literal(2**31 - 1, INT)
 SPACE: Final = Literal(" ", STRING)
@@ -63,6 +64,8 @@ def _concat_ws(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed
 
 def _elements_as_text(name: str, array: Expr, separator: Expr, span: Span | None) -> Expr:
     """Its elements, joined; NULL if there are none, so that no separator stands beside it."""
+    if array.type.parts[0].type == VARIANT:
+        array = cast(array, array_type(STRING), span)
     joined = resolve("array_join", [array, accept(name, 1, separator, TEXT, span)], span, written=name)
     some = resolve(">", [resolve("array_size", [resolve("array_compact", [array])]), Literal(0, INT)])
     return case([(some, joined)], None, span)
@@ -109,9 +112,7 @@ def _padding_can_fail(call: Call) -> bool:
 _SOUNDS: Final = dict(zip("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "01230127022455012623017202", strict=True))
 _BYTES: Final = Parameter("BINARY or STRING", lambda t: BINARY if t in (BINARY, STRING, NULL) else None)
 _PLAIN: Final = Parameter("STRING", lambda t: STRING if t in (STRING, NULL) else None)
-_HEXED: Final = Parameter(
-    "STRING, BINARY or BIGINT", lambda t: BIGINT if t.is_integer else t if t == BINARY else STRING if t in (STRING, NULL) else None
-)
+_HEXED: Final = Parameter("STRING, BINARY or BIGINT", lambda t: BIGINT if t.is_numeric else TEXT_OR_BYTES.accept(t))
 
 
 def _sound(call: Call, text: str) -> str:

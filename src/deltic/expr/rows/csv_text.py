@@ -19,9 +19,8 @@ from deltic.expr.rows.parsing import parse_date, parse_decimal, parse_double, pa
 from deltic.expr.rows.rendering import render
 from deltic.types import BIGINT, BOOLEAN, DATE, DOUBLE, FLOAT, INT, SMALLINT, STRING, TIMESTAMP, TIMESTAMP_NTZ, TINYINT, Type, decimal
 
-READABLE: Final = (BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, STRING, DATE, TIMESTAMP)
-WRITABLE: Final = (*READABLE, TIMESTAMP_NTZ)
-"""The types without parameters that CSV has; also DECIMAL and TIME."""
+_READABLE: Final = (BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, STRING, DATE, TIMESTAMP)
+"""The types without parameters that are read from CSV."""
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,40}")
 _DECIMAL: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,5})?")
 _CLOCK: Final = re.compile(r"\s*(\d{1,2}:|T\d{1,2}(:|$))")
@@ -29,6 +28,16 @@ _CLOCK: Final = re.compile(r"\s*(\d{1,2}:|T\d{1,2}(:|$))")
 _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 _INFINITE: Final = ("NaN", "Infinity", "+Infinity", "-Infinity")
 _BLANKS: Final = "".join(map(chr, range(33)))
+
+
+def is_readable(type: Type) -> bool:
+    """Whether a field of CSV is read as the type."""
+    return type in _READABLE or type.is_decimal or type.is_time
+
+
+def is_writable(type: Type) -> bool:
+    """Whether values of the type are written as a field of CSV."""
+    return is_readable(type) or type == TIMESTAMP_NTZ or type.is_interval
 
 
 def fields(line: str, separator: str) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Any, Final
 from deltic.expr.rows.casts import EPOCH, MICROSECOND
 from deltic.expr.rows.datetime_text import format_timestamp
 from deltic.expr.rows.rendering import render
+from deltic.intervals import units_of
 from deltic.times import NANOSECONDS, micros_of
 from deltic.types import BINARY, DATE, TIMESTAMP, TIMESTAMP_NTZ, VARIANT, Type
 from deltic.variant_bytes import VariantPlace
@@ -48,6 +49,8 @@ def json_of(value: Any, type: Type, form: JsonForm) -> str:
 
 
 def _scalar(value: Any, type: Type, form: JsonForm) -> str:
+    if type.is_interval:
+        return quoted(render(value, type))
     match value:
         case str():
             return quoted(value)
@@ -75,7 +78,9 @@ def moment_text(value: datetime.date, type: Type, dates: str | None, timestamps:
 
 
 def _key(value: Any, type: Type) -> str:
-    """The key of a MAP: dates and timestamps are numbers since 1970, times are nanoseconds."""
+    """The key of a MAP: dates and timestamps are numbers since 1970, times are nanoseconds, intervals microseconds or months."""
+    if type.is_interval:
+        return str(units_of(value))
     if type == DATE:
         return str((value - EPOCH.date()).days)
     if type in (TIMESTAMP, TIMESTAMP_NTZ):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 import re
 from dataclasses import dataclass
@@ -9,9 +10,14 @@ from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal
 from functools import lru_cache
 from typing import Final
 
+from deltic.expr.rows.casts import EPOCH
 from deltic.expr.rows.numbers import in_range
+from deltic.intervals import MICROSECOND, units_of
 from deltic.java_floats import render_double, render_single
-from deltic.schema import FLOAT, INTEGER_BITS, Type
+from deltic.schema import BIGINT, FLOAT, INT, INTEGER_BITS, VARIANT, Type
+from deltic.times import NANOSECONDS, micros_of
+from deltic.variant_bytes import VariantPlace
+from deltic.variant_json import text_of
 
 _WIDE: Final = Context(prec=800)
 _PATTERN: Final = re.compile(r"(?P<whole>[#,]*[0,]*)(?:\.(?P<least>0*)(?P<most>#*))?")
@@ -153,9 +159,24 @@ def _specified(part: Specifier, values: tuple[object, ...], types: tuple[Type, .
         return "\n" if part.kind == "n" else _padded("%", part)
     if part.argument >= len(values):
         raise FormatFault(f"there is no argument for %{part.kind}")
-    value, type = values[part.argument], types[part.argument]
+    value, type = _as_spark_holds_it(values[part.argument], types[part.argument])
     text = _converted(part, value, type)
     return _padded(text.upper() if part.kind in "BSCXEG" else text, part)
+
+
+def _as_spark_holds_it(value: object, type: Type) -> tuple[object, Type]:
+    """A DATE as its days since 1970, a timestamp or an INTERVAL as its microseconds or months, a TIME as its nanoseconds."""
+    if type.is_interval and isinstance(value, datetime.timedelta | int):
+        return units_of(value), BIGINT if type.is_day_time else INT
+    match value:
+        case datetime.datetime():
+            return (value.replace(tzinfo=datetime.UTC) - EPOCH) // MICROSECOND, BIGINT
+        case datetime.date():
+            return (value - EPOCH.date()).days, INT
+        case datetime.time():
+            return micros_of(value) * NANOSECONDS, BIGINT
+        case _:
+            return value, type
 
 
 def _padded(text: str, part: Specifier) -> str:
@@ -200,6 +221,8 @@ def _text(value: object, type: Type) -> str:
             return render_single(value) if type == FLOAT else render_double(value)
         case Decimal():
             return f"{value:f}"
+        case tuple() if type == VARIANT:
+            return text_of(VariantPlace(*value))
         case _:
             return str(value)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from deltic.expr.nodes import Value
+from deltic.variants import Variant
 
 
 def order(left: Value, right: Value) -> int:
@@ -36,6 +37,8 @@ def equal(left: Value, right: Value) -> bool:
 
 def normalized(value: Value) -> Value:
     """The value in a key: -0.0 becomes 0.0, and every NaN the same NaN."""
+    if isinstance(value, Variant):
+        return value
     if isinstance(value, float):
         return math.nan if math.isnan(value) else value + 0.0
     return tuple(map(normalized, value)) if isinstance(value, tuple) else value

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from deltic.frontends.sql import tree
+from deltic.types import quoted
 
 _LOWER: Final = {"DIV": "div"}
 
@@ -37,6 +38,8 @@ def expression_name(node: tree.Expression) -> str:
             return node.word if node.word == "NULL" else node.word.lower()
         case tree.Star():
             return "1"
+        case tree.NamedValue():
+            return f"{expression_name(node.value)} AS {quoted(node.name.text)}"
         case tree.FunctionCall(keywords=False):
             listed = ", ".join(expression_name(part) for part in node.arguments)
             call = f"{node.name}({'DISTINCT ' * node.distinct}{listed})"

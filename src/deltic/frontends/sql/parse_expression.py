@@ -246,7 +246,8 @@ class ExpressionParser(OrderParser, ABC):
         value = self.expression()
         if not self.passes("AS"):
             refuse(self, AFTER_ARGUMENT)
-            return value
+            if self.token.kind not in (WORD, QUOTED):
+                return value
         return tree.NamedValue(value, self.identifier("the name of a field"), self.since(start))
 
     def _argument(self) -> tree.Expression:
