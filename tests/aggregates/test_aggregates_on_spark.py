@@ -27,7 +27,10 @@ LISTED = (
     "i, '|') WITHIN GROUP (ORDER BY b DESC NULLS FIRST, id",
     "CAST(s AS BINARY), X'00') WITHIN GROUP (ORDER BY id",
 )
-APPROXIMATE = ("x, 0.3", "n, 1", "m, array(0, 0.25, 0.99)", "d, 0.5", "make_dt_interval(i), 0.5", "h, 0.5, 1000", "i, 0.4", "f, 0.0", "DISTINCT i, 0.5")
+APPROXIMATE = (
+    *("x, 0.3", "n, 1", "m, array(0, 0.25, 0.99)", "d, 0.5", "h, 0.5, 1000", "i, 0.4", "f, 0.0", "DISTINCT i, 0.5"),
+    "make_dt_interval(i), 0.5",
+)
 PERCENTAGES = (
     *("0.3) WITHIN GROUP (ORDER BY x", "0.3) WITHIN GROUP (ORDER BY n DESC", "array(0, 0.5)) WITHIN GROUP (ORDER BY m"),
     *("0.3) WITHIN GROUP (ORDER BY make_dt_interval(h, i)", "array(0.2, 0.7)) WITHIN GROUP (ORDER BY make_dt_interval(0, 0, 0, m) DESC"),
@@ -57,7 +60,10 @@ ARGUMENTS = {
     **dict.fromkeys(("vector_sum", "vector_avg"), ("array(CAST(i AS FLOAT), f)", "DISTINCT array(f)", "array(CAST(NULL AS FLOAT))")),
     "any_value": ("id * 0", "id - id, true", "CASE WHEN id < 0 THEN s END"),
     "mode": ("k", "i, true", "b, true", ") WITHIN GROUP (ORDER BY i", ") WITHIN GROUP (ORDER BY i DESC", ") WITHIN GROUP (ORDER BY d DESC"),
-    "percentile": ("x, 0.3", "n, 1", "m, array(0, 0.25, 0.99)", "DISTINCT i, 0.5", "h, 1.0 / 3", "f, 0.123456789", "make_dt_interval(h, i), array(0.3, 0.9)"),
+    "percentile": (
+        *("x, 0.3", "n, 1", "m, array(0, 0.25, 0.99)", "DISTINCT i, 0.5", "h, 1.0 / 3", "f, 0.123456789"),
+        "make_dt_interval(h, i), array(0.3, 0.9)",
+    ),
     **dict.fromkeys(("percentile_cont", "percentile_disc"), PERCENTAGES),
     **dict.fromkeys(("approx_percentile", "percentile_approx"), APPROXIMATE),
     "approx_count_distinct": ("i", "b", "h % 3", "i, 0.01"),

@@ -28,8 +28,8 @@ CREATE MATERIALIZED VIEW kept AS SELECT id, x.pos, x.value:k AS k FROM t, LATERA
 CREATE MATERIALIZED VIEW grouped AS
     SELECT v:k::STRING AS k, count(*) AS n, count(v) AS present, schema_of_variant_agg(v) AS schema FROM t GROUP BY v:k::STRING;
 CREATE MATERIALIZED VIEW kept_values AS
-    SELECT id % 2 AS g, collect_list(v) AS list, collect_set(v) AS set, first(v) AS first, last(a) AS last, mode(v) AS mode, min_by(v, j) AS low,
-           max_by(s, id) AS high, max_by(m, id, 2) AS two, any_value(m) AS some, collect_list(m) AS maps
+    SELECT id % 2 AS g, collect_list(v) AS list, collect_set(v) AS set, first(v) AS first, last(a) AS last, mode(v) AS mode,
+           min_by(v, j) AS low, max_by(s, id) AS high, max_by(m, id, 2) AS two, any_value(m) AS some, collect_list(m) AS maps
     FROM t GROUP BY id % 2;
 CREATE MATERIALIZED VIEW unions AS SELECT id, v FROM t UNION ALL SELECT id, s.x FROM t WHERE s.y > 0;
 CREATE MATERIALIZED VIEW joined AS SELECT t.v, u.s FROM t JOIN t AS u ON t.id = u.v:id::BIGINT;
