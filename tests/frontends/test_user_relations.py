@@ -26,6 +26,9 @@ IN_SQL = """
         RETURN SELECT id, concat(label, s), above.least FROM t WHERE x >= least;
     CREATE FUNCTION by_k(m INT) RETURNS TABLE
         RETURN WITH u AS (SELECT k, count(*) AS n FROM above(twice(m)) AS a JOIN t ON a.id = t.id GROUP BY k) SELECT k, n, m FROM u;
+    CREATE FUNCTION sum_of(wanted INT) RETURNS TABLE (total BIGINT, n INT) RETURN SELECT sum(x), count(*) FROM t WHERE k = wanted;
+    CREATE FUNCTION texts(least INT) RETURNS TABLE (word STRING)
+        RETURN SELECT DISTINCT s FROM t WHERE x >= least UNION ALL SELECT concat(least) WHERE EXISTS (SELECT 1 FROM t WHERE x = least);
 """
 VIEWS = """
     CREATE MATERIALIZED VIEW pieces AS SELECT t.id, w.word, w.n FROM t, LATERAL words(s, 2) AS w WHERE w.n < 5;
@@ -35,6 +38,9 @@ VIEWS = """
     CREATE MATERIALIZED VIEW spread_of_all AS SELECT spread(x) AS s FROM t;
     CREATE MATERIALIZED VIEW labelled AS SELECT id, tag, n FROM above(30, 'L');
     CREATE MATERIALIZED VIEW counted AS SELECT k, n, m FROM by_k(10);
+    CREATE MATERIALIZED VIEW each_above AS SELECT t.id, a.id AS other, tag FROM t, LATERAL above(k * 30, s) AS a WHERE n > 0;
+    CREATE MATERIALIZED VIEW next_sums AS SELECT id, y.* FROM t, LATERAL sum_of(k + 1) AS y (total, n);
+    CREATE MATERIALIZED VIEW each_text AS SELECT id, word FROM t, LATERAL texts(CAST(x AS INT));
 """
 Row = tuple[int, int, str | None, int | None]
 
@@ -72,6 +78,16 @@ def spread_of(values: list[int | None]) -> int | None:
     return max(known) - min(known) if known else None
 
 
+def sum_of(values: list[int | None]) -> tuple[int | None, int]:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None, len(values)
+
+
+def texts(least: int, rows: dict[int, Row]) -> list[str | None]:
+    found = {s for _, _, s, x in rows.values() if x is not None and x >= least}
+    return [*found, str(least)]
+
+
 def expected(rows: dict[int, Row]) -> dict[str, Counter[tuple[Any, ...]]]:
     words = [(id, word) for id, _, s, _ in rows.values() for word in (s or "").split()]
     groups = {k: [row for row in rows.values() if row[1] == k] for k in {row[1] for row in rows.values()}}
@@ -85,6 +101,14 @@ def expected(rows: dict[int, Row]) -> dict[str, Counter[tuple[Any, ...]]]:
         "spreads": Counter(row for row in spreads if (row[1] or 0) < 90),
         "spread_of_all": Counter([(spread_of([row[3] for row in rows.values()]),)]),
         "labelled": Counter((id, None if s is None else f"L{s}", 30) for id, _, s, _ in above[30]),
+        "each_above": Counter(
+            (id, other, None if s is None or tag is None else tag + s)
+            for id, k, tag, _ in rows.values()
+            for other, _, s, x in rows.values()
+            if k and x is not None and x >= 30 * k
+        ),
+        "next_sums": Counter((id, *sum_of([row[3] for row in rows.values() if row[1] == k + 1])) for id, k, _, _ in rows.values()),
+        "each_text": Counter((id, word) for id, _, _, x in rows.values() if x is not None for word in texts(x, rows)),
         "counted": Counter((k, n, 10) for k, n in Counter(row[1] for row in above[20]).items()),
     }
 
@@ -215,7 +239,15 @@ ERRORS = [
     ("CREATE FUNCTION f(a INT) RETURN SELECT 1", "a query is not a value"),
     ("CREATE OR REPLACE FUNCTION above(a INT) RETURNS TABLE RETURN SELECT * FROM by_k(a)", "would call itself"),
     ("CREATE VIEW v AS SELECT * FROM above()", "above takes 1 to 2 arguments, found 0"),
-    ("CREATE VIEW v AS SELECT * FROM t, LATERAL above(t.id)", "an argument of above is not constant"),
+    ("CREATE VIEW v AS SELECT * FROM t, above(t.id)", "an argument of above is not constant"),
+    ("CREATE VIEW v AS SELECT * FROM t, LATERAL above(t.nothing)", "there is no column 't.nothing'"),
+    ("CREATE VIEW v AS SELECT * FROM t, LATERAL above(t.id) AS a (b)", "the column names do not fit the columns"),
+    ("CREATE VIEW v AS SELECT * FROM t, LATERAL by_k(t.id)", "a parameter in a subquery of FROM, .* is not supported in by_k"),
+    (
+        "CREATE FUNCTION top(a INT) RETURNS TABLE RETURN SELECT id FROM t WHERE x > a ORDER BY id LIMIT 1;"
+        "CREATE VIEW v AS SELECT * FROM t, LATERAL top(t.id)",
+        "LIMIT is not supported in top, which is called with columns",
+    ),
     ("CREATE VIEW v AS SELECT above(1) FROM t", r"above\(\) is a table function, which is not allowed here"),
     ("CREATE VIEW v AS SELECT words(s) FROM t", r"words\(\) is a table function, which is not allowed here"),
     ("CREATE VIEW v AS SELECT * FROM spread(1)", r"spread\(\) is not a table function"),

@@ -140,8 +140,8 @@ def _result(ranking: Ranking, results: Sequence[tuple[pa.Array, pa.Array, np.nda
 
 def _interval(low: pa.Array, high: pa.Array, shares: np.ndarray, type: Type) -> pa.Array:
     """As `_between`, of intervals."""
-    doubles = (each.cast(pa.int64()).cast(pa.float64(), safe=False) for each in (low, high))
-    units = [whole_units(each, type) for each in _between(*doubles, shares).to_pylist()]
+    first, second = (each.cast(pa.int64()).cast(pa.float64(), safe=False) for each in (low, high))
+    units = [whole_units(each, type) for each in _between(first, second, shares).to_pylist()]
     return pa.array(units, pa.int64()).cast(type.arrow)
 
 

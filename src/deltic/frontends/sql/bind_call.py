@@ -27,8 +27,21 @@ REFUSED: Final = {
 }
 """Nondeterministic functions, with remedies."""
 
-CALENDAR: Final = ("make_interval", "try_make_interval")
-"""What makes Spark's CalendarIntervalType, which cannot be compared."""
+UNSUPPORTED_CALLS: Final = {
+    **{
+        name: (
+            f"{name}() makes an interval of months, days and time, which is not supported",
+            "make_dt_interval(days, hours, minutes, seconds), or make_ym_interval(years, months)",
+        )
+        for name in ("make_interval", "try_make_interval")
+    },
+    "sentences": (
+        "sentences() is not supported: its words follow the rules of Java's BreakIterator",
+        "split(text, ' '), or a function in Python, by session.register",
+    ),
+    "window": ("window() is not supported", "GROUP BY time_bucket(INTERVAL 1 HOUR, ts)"),
+}
+"""Functions of Spark that are not supported: the message and the remedy."""
 TABLE_FUNCTIONS: Final = (
     "explode",
     "explode_outer",
@@ -66,12 +79,9 @@ def bind_call(binder: ExpressionBinder, node: tree.FunctionCall) -> Expr:
         return bind_now(binder, span)
     if name in REFUSED and not (name == "unix_timestamp" and node.arguments):
         raise Unsupported(f"{name}() changes without a change of a row", span=span, remedy=REFUSED[name])
-    if name in CALENDAR:
-        remedy = "make_dt_interval(days, hours, minutes, seconds), or make_ym_interval(years, months)"
-        raise Unsupported(f"{name}() makes an interval of months, days and time, which is not supported", span=span, remedy=remedy)
-    if name == "window":
-        remedy = "GROUP BY time_bucket(INTERVAL 1 HOUR, ts)"
-        raise Unsupported("window() is not supported", span=span, remedy=remedy)
+    if name in UNSUPPORTED_CALLS:
+        message, remedy = UNSUPPORTED_CALLS[name]
+        raise Unsupported(message, span=span, remedy=remedy)
     if name in TABLE_FUNCTIONS:
         place = "a select list without other items, LATERAL VIEW, or FROM"
         raise Unsupported(f"{name}() is a table function, which is not allowed here", span=span, expected=place)

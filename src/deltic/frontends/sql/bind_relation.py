@@ -14,6 +14,7 @@ from deltic.errors import AmbiguousName, Span, TypeMismatch, UnknownName, Unsupp
 from deltic.expr import Call, Expr, Literal, can_fail, columns_of, resolve
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_expression import ExpressionBinder
+from deltic.frontends.sql.bind_lateral import bind_defined_lateral
 from deltic.frontends.sql.bind_over_ticks import OVER_TICKS, bind_over_ticks
 from deltic.frontends.sql.bind_table_function import bind_from_function, bind_lateral, bind_lateral_view
 from deltic.frontends.sql.bind_values import bind_values
@@ -58,6 +59,11 @@ def _item(node: tree.Source, env: Environment, bind_query: BindQuery) -> ScopedR
             return _aliased(bind_query(node.query, env.alone()), None, node.alias)
         case tree.DefinedTable():
             return _aliased(bind_query(node.query, Environment(env.catalog, reads=env.reads)), node.name, node.alias)
+        case tree.DefinedLateral():
+            return bind_defined_lateral(node, NOTHING, env, bind_query)
+        case tree.ArgumentRows():
+            assert env.given is not None, "only the query of a table function reads them"
+            return env.given
         case tree.ValuesQuery():
             return _aliased(bind_values(node), None, node.alias)
         case tree.TableCall(call=tree.FunctionCall() as call) if call.name in OVER_TICKS and not node.lateral:
@@ -74,10 +80,18 @@ def _joined(left: ScopedRelation, joins: Sequence[tree.JoinClause], env: Environ
         right = join.right
         if isinstance(right, tree.TableCall) and right.lateral:
             left = bind_lateral(right, left)
+        elif isinstance(right, tree.DefinedLateral):
+            _check_inner(join)
+            left = bind_defined_lateral(right, left, env, bind_query)
         else:
             _check_reach(right, left)
             left = _join(left, _item(right, env, bind_query), join, env)
     return left
+
+
+def _check_inner(join: tree.JoinClause) -> None:
+    if _KINDS.get(join.kind) != "inner" or join.condition is not None or join.columns or join.natural:
+        raise Unsupported("LATERAL is supported after a comma or CROSS JOIN", span=join.span, remedy="a condition of WHERE")
 
 
 def _check_reach(right: tree.Source, left: ScopedRelation) -> None:

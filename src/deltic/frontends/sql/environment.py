@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from deltic.frontends.sql import tree
-from deltic.frontends.sql.scope import Scope
+from deltic.frontends.sql.scope import Scope, ScopedRelation
 from deltic.frontends.statements import Namespace
 from deltic.plan.nodes import Hint, Plan, Reference
 
@@ -15,7 +15,7 @@ from deltic.plan.nodes import Hint, Plan, Reference
 class Environment:
     """ctes: by lower-case name. reads: collects the catalog's relations that the query reads, by their names in the catalog.
 
-    hint: the join hint of the current SELECT.
+    hint: the join hint of the current SELECT. given: the ArgumentRows of the query.
     """
 
     catalog: Namespace
@@ -23,6 +23,7 @@ class Environment:
     outer: Scope | None = None
     reads: set[str] = field(default_factory=set)
     hint: Hint | None = None
+    given: ScopedRelation | None = None
 
     def alone(self) -> Environment:
         """The environment of a derived table, which cannot read the enclosing query's columns."""

@@ -30,26 +30,26 @@ def expanded(body: TableBody, arguments: Sequence[tree.Expression], namespace: N
     least = sum(parameter.default is None for parameter in body.parameters)
     check_count(body.name.text, arguments, least, len(body.parameters), span)
     for argument in arguments:
-        if column := next(_varying(argument), None):
-            remedy = "call it with constants, or join its query, as a view, on the columns"
+        if column := next(varying(argument), None):
+            remedy = f"LATERAL {body.name.text}(…), after a comma, for columns of the relations before it; or constants"
             raise Unsupported(f"an argument of {body.name.text} is not constant", span=column, expected="constants", remedy=remedy)
-    _check_names(body, namespace)
+    check_names(body, namespace)
     values: dict[str, tree.Expression] = {}
     for i, parameter in enumerate(body.parameters):
         given = arguments[i] if i < len(arguments) else parameter.default
         assert given is not None
         cast = tree.CastCall(given, parameter.type, False, given.span)
         values[parameter.name.text.lower()] = tree.Parenthesised(cast, given.span)
-    query = _substituted(body.query, values, body.name.text.lower())
+    query = substituted(body.query, values, body.name.text.lower())
     return _typed(query, body) if body.columns else query
 
 
-def _varying(node: object) -> Iterator[Span]:
+def varying(node: object) -> Iterator[Span]:
     """The places of columns and queries in an argument; the body of a function that it calls has only parameters."""
     if isinstance(node, (tree.ColumnName, *tree.QUERIES)):
         yield node.span
     for part in node.arguments if isinstance(node, tree.DefinedCall) else tree.parts(node):
-        yield from _varying(part)
+        yield from varying(part)
 
 
 def unknown_arguments(body: TableBody) -> tuple[tree.Expression, ...]:
@@ -68,7 +68,7 @@ def _typed(query: tree.Query, body: TableBody) -> tree.Query:
     return tree.SelectQuery(items, False, None, source, (), None, None, None, span)
 
 
-def _check_names(body: TableBody, namespace: Namespace) -> None:
+def check_names(body: TableBody, namespace: Namespace) -> None:
     """Raises CatalogError for a parameter with the name of a column of a relation, or of an output, in the query."""
     columns = set(_columns(body.query, namespace))
     for parameter in body.parameters:
@@ -91,10 +91,10 @@ def _columns(query: tree.Query, namespace: Namespace) -> Iterator[str]:
                 yield from ("col", "pos", "key", "value", "id")
 
 
-def _substituted(node: Any, values: Mapping[str, tree.Expression], function: str) -> Any:
+def substituted(node: Any, values: Mapping[str, tree.Expression], function: str) -> Any:
     """The tree with values for the names of parameters, alone or after the function's name."""
     if isinstance(node, tuple):
-        parts = tuple(_substituted(part, values, function) for part in node)
+        parts = tuple(substituted(part, values, function) for part in node)
         return node if all(new is old for new, old in zip(parts, node, strict=True)) else parts
     if not tree.is_node(node):
         return node
@@ -104,7 +104,7 @@ def _substituted(node: Any, values: Mapping[str, tree.Expression], function: str
     changed = {}
     for field in fields(node):
         old = getattr(node, field.name)
-        if (new := _substituted(old, values, function)) is not old:
+        if (new := substituted(old, values, function)) is not old:
             changed[field.name] = new
     if isinstance(node, tree.SelectItem) and not node.names and isinstance(node.expression, tree.ColumnName) and changed:
         changed["names"] = node.expression.parts[-1:]

@@ -15,18 +15,19 @@ from deltic.errors import CatalogError, QueryError, Span, UnknownName, Unsupport
 from deltic.expr import Column, known_functions
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_aggregate import UNSUPPORTED, aggregate_of
-from deltic.frontends.sql.bind_call import REFUSED, TABLE_FUNCTIONS
+from deltic.frontends.sql.bind_call import REFUSED, TABLE_FUNCTIONS, UNSUPPORTED_CALLS
 from deltic.frontends.sql.bind_expression import ExpressionBinder, check_bound
 from deltic.frontends.sql.bind_function import NOTHING, BodyParameter, FunctionBody, bind_body, fitted
 from deltic.frontends.sql.bind_query import bind_tree
 from deltic.frontends.sql.bind_time import CLOCK
 from deltic.frontends.sql.environment import Environment
+from deltic.frontends.sql.lateral_macros import lateral
 from deltic.frontends.sql.sql_types import sql_type
-from deltic.frontends.sql.table_macros import TableBody, expanded, unknown_arguments
+from deltic.frontends.sql.table_macros import TableBody, expanded, unknown_arguments, varying
 from deltic.frontends.statements import CreateFunction, DefinedFunction, Namespace, PythonAggregate, SqlScalar, SqlTable
 
 Node = TypeVar("Node")
-_OTHERS = frozenset((*TABLE_FUNCTIONS, *REFUSED, *CLOCK, "window"))
+_OTHERS = frozenset((*TABLE_FUNCTIONS, *REFUSED, *CLOCK, *UNSUPPORTED_CALLS))
 
 
 def create_function(node: tree.FunctionDefinition, namespace: Namespace) -> CreateFunction:
@@ -127,9 +128,12 @@ def _marked(node: Any, calls: _Calls) -> Any:
     return _called(inlined, calls)
 
 
-def _table(node: tree.TableCall, call: tree.DefinedCall, function: SqlTable, calls: _Calls) -> tree.DefinedTable:
+def _table(node: tree.TableCall, call: tree.DefinedCall, function: SqlTable, calls: _Calls) -> tree.DefinedTable | tree.DefinedLateral:
     """A call of a table function in SQL in FROM, as its query."""
     assert isinstance(function.body, TableBody)
+    if node.lateral and any(next(varying(argument), None) for argument in call.arguments):
+        beside = lateral(function.body, call.arguments, calls.namespace, node.alias, call.span)
+        return replace(beside, query=_marked(beside.query, calls))
     query = expanded(function.body, call.arguments, calls.namespace, call.span)
     return tree.DefinedTable(_marked(query, calls), function.name, node.alias, node.span)
 

@@ -44,7 +44,9 @@ from deltic.frontends.sql.tree.expressions import (
 )
 from deltic.frontends.sql.tree.queries import (
     QUERIES,
+    ArgumentRows,
     CommonTable,
+    DefinedLateral,
     DefinedTable,
     DerivedTable,
     GroupClause,
@@ -78,12 +80,14 @@ from deltic.frontends.sql.tree.walk import is_node, parts, walk
 
 __all__ = [
     "QUERIES",
+    "ArgumentRows",
     "BetweenTest",
     "CastCall",
     "ColumnDefinition",
     "ColumnName",
     "CommonTable",
     "DefinedCall",
+    "DefinedLateral",
     "DefinedTable",
     "DerivedTable",
     "DistinctTest",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from deltic.errors import Span
-from deltic.frontends.sql.tree.expressions import DefinedCall, Expression, FunctionCall, Name, OrderTerm
+from deltic.frontends.sql.tree.expressions import DefinedCall, Expression, FunctionCall, Name, OrderTerm, TypeName
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,33 @@ class DefinedTable:
 
     query: Query
     name: str
+    alias: TableAlias | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentRows:
+    """The rows that LATERAL calls a table function in SQL for, in the FROM of the function's query; their columns are hidden."""
+
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class DefinedLateral:
+    """LATERAL f(argument, …): a table function in SQL over columns of the relations before it.
+
+    query: it reads ArgumentRows, and returns the function's columns, then those of the ArgumentRows. by_row: these are the rows before
+    LATERAL with the arguments; else the different arguments alone. arguments: cast to the types of the parameters. rows: the qualifier of
+    the columns of the ArgumentRows. columns: those that the function declares, with their types.
+    """
+
+    query: Query
+    name: str
+    by_row: bool
+    parameters: tuple[str, ...]
+    arguments: tuple[Expression, ...]
+    rows: str
+    columns: tuple[tuple[Name, TypeName], ...]
     alias: TableAlias | None
     span: Span
 
@@ -171,6 +198,6 @@ class WholeQuery:
     span: Span
 
 
-Source = TableName | DerivedTable | DefinedTable | TableCall | ValuesQuery | JoinedTables
+Source = TableName | DerivedTable | DefinedTable | ArgumentRows | DefinedLateral | TableCall | ValuesQuery | JoinedTables
 Query = SelectQuery | ValuesQuery | SetQuery | WholeQuery
 QUERIES = (SelectQuery, ValuesQuery, SetQuery, WholeQuery)
