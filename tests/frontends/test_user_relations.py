@@ -35,6 +35,9 @@ VIEWS = """
     CREATE MATERIALIZED VIEW shouted AS SELECT id, word FROM t LATERAL VIEW words(upper(s)) AS word, length;
     CREATE MATERIALIZED VIEW spreads AS
         SELECT k, spread(x) AS s, spread(x) FILTER (WHERE id > 3) AS f, count(*) AS n FROM t GROUP BY k HAVING coalesce(spread(x), 0) < 90;
+    CREATE MATERIALIZED VIEW means AS
+        SELECT k, mean_of(x) AS m, mean_of(x) FILTER (WHERE id > 3) AS f, count(*) AS n, max(x) AS top FROM t GROUP BY k;
+    CREATE MATERIALIZED VIEW mean_of_all AS SELECT mean_of(x) AS m FROM t;
     CREATE MATERIALIZED VIEW spread_of_all AS SELECT spread(x) AS s FROM t;
     CREATE MATERIALIZED VIEW labelled AS SELECT id, tag, n FROM above(30, 'L');
     CREATE MATERIALIZED VIEW counted AS SELECT k, n, m FROM by_k(10);
@@ -61,6 +64,24 @@ class WithTotal:
         yield self.last * 100, "end"
 
 
+class Mean:
+    """An aggregate that takes rows back."""
+
+    state = "n INT, total BIGINT"
+
+    def __init__(self) -> None:
+        self.n, self.total = 0, 0
+
+    def step(self, x: int | None) -> None:
+        self.n, self.total = (self.n, self.total) if x is None else (self.n + 1, self.total + x)
+
+    def retract(self, x: int | None) -> None:
+        self.n, self.total = (self.n, self.total) if x is None else (self.n - 1, self.total - x)
+
+    def finish(self) -> float | None:
+        return self.total / self.n if self.n else None
+
+
 def spread(x: pa.Array) -> int | None:
     ends = pc.min_max(x).as_py()
     return None if ends["max"] is None else int(ends["max"] - ends["min"])
@@ -69,6 +90,7 @@ def spread(x: pa.Array) -> int | None:
 def define(session: deltic.Session) -> deltic.Session:
     session.register("words", Words, returns="word STRING, n INT")
     session.register("spread", spread, returns=int, aggregate=True)
+    session.register("mean_of", Mean, returns=float)
     session.sql(TABLE + IN_SQL + VIEWS)
     return session
 
@@ -76,6 +98,11 @@ def define(session: deltic.Session) -> deltic.Session:
 def spread_of(values: list[int | None]) -> int | None:
     known = [value for value in values if value is not None]
     return max(known) - min(known) if known else None
+
+
+def mean_of(rows: list[Row]) -> float | None:
+    known = [row[3] for row in rows if row[3] is not None]
+    return sum(known) / len(known) if known else None
 
 
 def sum_of(values: list[int | None]) -> tuple[int | None, int]:
@@ -99,6 +126,17 @@ def expected(rows: dict[int, Row]) -> dict[str, Counter[tuple[Any, ...]]]:
         "pieces": Counter((id, word, len(word)) for id, word in words if 2 <= len(word) < 5),
         "shouted": Counter((id, word.upper()) for id, word in words),
         "spreads": Counter(row for row in spreads if (row[1] or 0) < 90),
+        "means": Counter(
+            (
+                k,
+                mean_of(group),
+                mean_of([r for r in group if r[0] > 3]),
+                len(group),
+                max((r[3] for r in group if r[3] is not None), default=None),
+            )
+            for k, group in groups.items()
+        ),
+        "mean_of_all": Counter([(mean_of(list(rows.values())),)]),
         "spread_of_all": Counter([(spread_of([row[3] for row in rows.values()]),)]),
         "labelled": Counter((id, None if s is None else f"L{s}", 30) for id, _, s, _ in above[30]),
         "each_above": Counter(
@@ -300,6 +338,83 @@ def test_a_class_with_step_and_finish_is_an_aggregate() -> None:
             tx.delete("t", [3, 0])
         assert {tuple(row.values()) for row in session.view("v").rows()} == {(0, "s2/2"), (1, "s1/1")}
         assert session.view("w").rows() == [{"s": None}]
+
+
+CALLS: list[tuple[str, int]] = []
+
+
+class Recorded:
+    """Records its calls, which an aggregate of a program must not do."""
+
+    state = "total BIGINT, last STRUCT<n: INT, s: STRING>"
+
+    def __init__(self) -> None:
+        self.total, self.last = 0, (0, "")
+
+    def step(self, n: int) -> None:
+        CALLS.append(("step", n))
+        self.total, self.last = self.total + n, (n, "added")
+
+    def retract(self, n: int) -> None:
+        CALLS.append(("retract", n))
+        self.total, self.last = self.total - n, (n, "removed")
+
+    def finish(self) -> str:
+        return f"{self.total} {self.last[1]} {self.last[0]}"
+
+
+def test_an_aggregate_that_takes_rows_back_is_called_for_the_change_alone(tmp_path: Path) -> None:
+    def open_session() -> deltic.Session:
+        session = deltic.Session(state=tmp_path / "state")
+        session.register("recorded", Recorded, str)
+        session.sql("CREATE TABLE t (k INT, n INT); CREATE MATERIALIZED VIEW v AS SELECT k, recorded(n) AS r FROM t GROUP BY k")
+        return session
+
+    with open_session() as session, session.transaction() as tx:
+        tx.insert("t", [{"k": n % 2, "n": n} for n in range(1000)])
+    CALLS.clear()
+    with open_session() as session:
+        with session.transaction() as tx:
+            tx.insert("t", [{"k": 1, "n": 7}, {"k": 1, "n": 7}, {"k": 2, "n": 5}])
+            tx.delete("t", [{"k": 1, "n": 1}])
+        assert CALLS == [("step", 7), ("step", 7), ("retract", 1), ("step", 5)]
+        assert {tuple(row.values()) for row in session.view("v").rows()} == {
+            (0, "249500 added 998"),
+            (1, "250013 removed 1"),
+            (2, "5 added 5"),
+        }
+        with session.transaction() as tx:
+            tx.delete("t", [{"k": 2, "n": 5}])
+        assert len(session.view("v").rows()) == 2
+
+
+@pytest.mark.parametrize(
+    ("members", "message"),
+    [
+        ({"retract": lambda self, n: None}, "has only one of retract and state"),
+        ({"state": "n INT"}, "has only one of retract and state"),
+        ({"retract": lambda self, n: None, "state": "n NOTHING"}, "invalid columns 'n NOTHING'"),
+    ],
+)
+def test_a_state_of_an_aggregate_that_is_no_state_is_refused(members: dict[str, Any], message: str) -> None:
+    kind = type("Wrong", (), {"step": lambda self, n: None, "finish": lambda self: 0, **members})
+    with deltic.Session() as session, pytest.raises(CircuitError, match=message):
+        session.register("wrong", kind, int)
+
+
+def test_a_value_of_the_state_must_have_its_type() -> None:
+    class Text(Mean):
+        def step(self, x: int | None) -> None:
+            self.n = "one"  # type: ignore[assignment]
+
+        def finish(self) -> float | None:
+            return None
+
+    with deltic.Session() as session:
+        session.register("text", Text, float)
+        session.sql(TABLE + "CREATE MATERIALIZED VIEW v AS SELECT text(x) AS x FROM t")
+        with pytest.raises(EvaluationError, match="expected: INT"), session.transaction() as tx:
+            tx.insert("t", [{"id": 1, "k": 1, "s": "", "x": 1}])
 
 
 def test_a_class_that_is_no_aggregate_is_refused() -> None:

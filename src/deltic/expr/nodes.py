@@ -16,7 +16,7 @@ from functools import cache
 from typing import Any, Final
 
 from deltic.errors import Span
-from deltic.schema import BOOLEAN, Type
+from deltic.schema import BOOLEAN, Field, Type
 
 Moment = datetime.date | datetime.datetime | datetime.time | datetime.timedelta
 Value = bool | int | float | str | bytes | decimal.Decimal | Moment | tuple[Any, ...] | None
@@ -139,7 +139,7 @@ class UserFunction:
 
     parameters: one entry per parameter: the column names if it takes a row, None if it takes a value. width: the length of the tuple
     that it returns; 0 if it returns a single value. on_batches: it takes an Arrow record batch for a row and an array for a value,
-    and returns arrays.
+    and returns arrays. change: of an aggregate whose value follows the change of a group.
     """
 
     name: str
@@ -148,6 +148,19 @@ class UserFunction:
     width: int
     on_batches: bool
     call: Callable[..., Any] = field(compare=False, repr=False)
+    change: GroupChange | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupChange:
+    """How the value of a group follows from a change of its rows.
+
+    function: (the values of `state`, or None for a group that had no rows; the argument lists of the rows that are added; of those that are
+    removed) → (the value, the new values of `state`, …).
+    """
+
+    function: UserFunction
+    state: tuple[Field, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from deltic.types import frozen_list
 from deltic.variants import of_pyspark
 
 FunctionCall = tuple[UserFunction, tuple[Expr, ...]]
+Arguments = tuple[Value, ...]
 """A function and its arguments: all columns of one result have the same call."""
 Results = dict[FunctionCall, list[Any]]
 """Results for the rows of one change, by call: a function that returns several columns is called once for all of them."""
@@ -76,6 +77,20 @@ def value_of_group(expr: PythonFunction, rows: Iterable[tuple[tuple[Value, ...],
     arrays = [pa.array([values[i] for values in repeated], type.arrow) for i, type in enumerate(types)]
     result = call_function(expr, arrays)
     return checked_value(expr, result.as_py() if isinstance(result, pa.Scalar) else result)
+
+
+def changed_group(expr: PythonFunction, known: Arguments | None, added: Sequence[Arguments], removed: Sequence[Arguments]) -> Arguments:
+    """The value of an aggregate in Python over a group after a change, then the values of its state. Raises EvaluationError.
+
+    known: the values of the state before; None if the group had no rows. added, removed: argument lists.
+    """
+    change = expr.function.change
+    assert change is not None
+    call = PythonFunction(change.function, (), 0, expr.type, expr.nullable, expr.span)
+    value, *state = call_function(call, [known, added, removed])
+    fields = enumerate(change.state, 1)
+    checks = [PythonFunction(change.function, (), i, field.type, True, expr.span) for i, field in fields]
+    return (checked_value(expr, value), *(checked_value(check, each) for check, each in zip(checks, state, strict=True)))
 
 
 def inspect_rows(function: UserFunction, change: Iterable[tuple[tuple[Value, ...], int]]) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from deltic.aggregates.definition import Commonest, First, Listed, Rank, Ranked
+from deltic.circuit.accumulations import Accumulation
 from deltic.circuit.extremes import Extreme
 from deltic.circuit.listings import Listing
 from deltic.circuit.nodes import Shape
@@ -99,8 +100,10 @@ class AllRows:
     def stored(self) -> tuple[Field, ...]:
         return tuple(Field(f"v{i}", value.type, value.nullable) for i, value in enumerate(self.values))
 
-    def reader(self, arrangement: str, key: int) -> Listing:
+    def reader(self, arrangement: str, key: int) -> Listing | Accumulation:
         call, stored, written = self.call, Schema(self.stored), self.call.written
+        if call.user is not None and call.user.change is not None:
+            return Accumulation(arrangement, key, stored, self.arguments, call.signature, self.result, call.user, call.span)
         return Listing(arrangement, key, stored, self.arguments, call.function, written, call.signature, self.result, call.user, call.span)
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from deltic.circuit.accumulations import Accumulation, new_accumulation
 from deltic.circuit.extremes import Extreme, new_extremes
 from deltic.circuit.listings import Listing, new_listing
 from deltic.circuit.operator import HOME, Context, Delta, as_batch
@@ -26,7 +27,7 @@ from deltic.trace.spine import Spine
 from deltic.trace.weights import sums
 
 Words = tuple[np.ndarray, ...]
-Selection = Extreme | Ranking | Listing
+Selection = Extreme | Ranking | Listing | Accumulation
 """What is read from the rows of a group, where sums are not enough."""
 
 ONE_GROUP, REPLACED = np.zeros(2, np.int64), np.array([-1, 1], np.int64)
@@ -162,6 +163,8 @@ class AggregateOperator:
                 return new_ranking(ranking, groups, remembered, existed, after, delta, context)
             case Listing() as listing:
                 return new_listing(listing, groups, remembered, existed, delta, context)
+            case Accumulation() as accumulation:
+                return new_accumulation(accumulation, groups, remembered, existed, delta, context)
 
     def _remembered_extreme(self, extreme: int, old: Words) -> list[Words]:
         """The words of each field of the extreme in the groups' old rows."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from inspect import Parameter, isclass, signature
 from types import UnionType
 from typing import Any, Final, Union, get_args, get_origin
@@ -10,12 +11,13 @@ from typing import Any, Final, Union, get_args, get_origin
 import pyarrow as pa
 
 from deltic.errors import CircuitError
+from deltic.expr.nodes import GroupChange
 from deltic.frontends.python.functions import user_function, wrapper_of
 from deltic.frontends.python.schemas import type_of
 from deltic.frontends.python.tables import columns_of, handler_of, is_handler, rows_function
 from deltic.frontends.statements import PythonAggregate, PythonScalar, PythonTable
 from deltic.purity import name_of
-from deltic.schema import Type
+from deltic.schema import Schema, Type
 from deltic.types import frozen_list, struct
 
 _BY_ROW: Final = (100, 101)
@@ -33,7 +35,8 @@ class UDF:
     be None. on_batches: the function takes Arrow arrays and returns one of the same length, and is called once for each change.
     aggregate: the function takes the rows of a group, an Arrow array for each argument, sorted by all of them, with NULLs, and returns the
     value of the group; what pandas_udf and arrow_udf returned for such a function is one without this. A class with `step`, which gets the
-    values of one row, and `finish`, which returns the value, is an aggregate too. A class with `eval`, or what udtf returned for one, is a
+    values of one row, and `finish`, which returns the value, is an aggregate too; one with `retract`, which takes a row back, and `state`,
+    the names and types of its attributes, follows the rows that change. A class with `eval`, or what udtf returned for one, is a
     table function; `returns` is its columns, such as "word STRING, n INT". A new instance serves each call, so that it is pure.
 
     Cost: a Python call for each row, for each change on batches, or for each group that changed, with all of its rows. Raises CircuitError.
@@ -70,7 +73,10 @@ class UDF:
             raise CircuitError(f"{name}: the class {name_of(function)} is not an aggregate", expected=expected)
         least, most = _counts(name, step if accumulates else function)
         if accumulates:
-            call = user_function(_of_accumulator(function), (), 0)
+            state = _state_of(name, function)
+            call = user_function(_of_accumulator(function, state), (), 0)
+            if state is not None:
+                call = replace(call, change=GroupChange(user_function(_change_of(function, state), (), 1 + len(state)), state.fields))
             self.defined = PythonAggregate(name, call, type, max(least - 1, 1), None if most is None else most - 1)
         elif aggregate:
             self.defined = PythonAggregate(name, user_function(function, (), 0), type, max(least, 1), most)
@@ -157,10 +163,41 @@ def _of_series(function: Callable[..., Any]) -> Callable[..., Any]:
     return of_arrays
 
 
-def _of_accumulator(accumulator: Any) -> Callable[..., Any]:
+def _state_of(name: str, accumulator: Any) -> Schema | None:
+    """The attributes that are the state of an aggregate with `retract`; None for one without it."""
+    state = getattr(accumulator, "state", None)
+    if hasattr(accumulator, "retract") != isinstance(state, str):
+        expected = 'both, or neither: retract(…), and its attributes with their types, state = "n BIGINT, total DOUBLE"'
+        raise CircuitError(f"{name}: the class {name_of(accumulator)} has only one of retract and state", expected=expected)
+    return None if state is None else columns_of(name, accumulator, state)
+
+
+def _role(state: Schema | None) -> str:
+    return "accumulator" if state is None else f"accumulator of {struct(state.fields).sql}"
+
+
+def _change_of(accumulator: Any, state: Schema) -> Callable[..., Any]:
+    """The class as the function of a GroupChange: an instance with the attributes of the state, `step`, `retract`, and `finish`."""
+
+    @wrapper_of(f"change of an {_role(state)}", accumulator)
+    def changed(known: tuple[Any, ...] | None, added: Sequence[tuple[Any, ...]], removed: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
+        group = accumulator()
+        if known is not None:
+            for attribute, value in zip(state.names, known, strict=True):
+                setattr(group, attribute, value)
+        for values in added:
+            group.step(*values)
+        for values in removed:
+            group.retract(*values)
+        return (group.finish(), *(getattr(group, attribute) for attribute in state.names))
+
+    return changed
+
+
+def _of_accumulator(accumulator: Any, state: Schema | None) -> Callable[..., Any]:
     """The class as a function of the rows of a group: `step` of each row of a new instance, then `finish`."""
 
-    @wrapper_of("accumulator", accumulator)
+    @wrapper_of(_role(state), accumulator)
     def of_arrays(*arrays: pa.Array) -> Any:
         group = accumulator()
         for values in zip(*map(frozen_list, arrays), strict=True):

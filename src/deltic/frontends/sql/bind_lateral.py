@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from deltic.errors import TypeMismatch
@@ -53,7 +54,7 @@ def _argument_rows(node: tree.DefinedLateral, left: Plan, values: list[Expr]) ->
 
 def _columns(node: tree.DefinedLateral, inner: Plan, own: int) -> list[tuple[str, Expr]]:
     """The columns of the function, by their types and names."""
-    values = [reference(inner.schema, i) for i in range(own)]
+    values: list[Expr] = [reference(inner.schema, i) for i in range(own)]
     names = [field.name for field in inner.schema][:own]
     if node.columns:
         values = [cast(value, sql_type(type).read, node.span) for value, (_, type) in zip(values, node.columns, strict=True)]
@@ -65,14 +66,14 @@ def _columns(node: tree.DefinedLateral, inner: Plan, own: int) -> list[tuple[str
     return list(zip(names, values, strict=True))
 
 
-def _equal(left: list[Expr], right: list[Expr]) -> tuple[tuple[Expr, Expr], ...]:
+def _equal(left: Sequence[Expr], right: Sequence[Expr]) -> tuple[tuple[Expr, Expr], ...]:
     """Keys of a join, for which NULL is a value like any other."""
     if not any(value.nullable for value in left):
         return tuple(zip(left, right, strict=True))
     return ((_together(left), _together(right)),)
 
 
-def _together(values: list[Expr]) -> Expr:
+def _together(values: Sequence[Expr]) -> Expr:
     """A STRUCT of the values, which is not NULL where they are."""
     plain = [replace(value, span=None) for value in values]
     return resolve("named_struct", [part for i, value in enumerate(plain) for part in (Literal(f"v{i}", STRING), value)], None)
