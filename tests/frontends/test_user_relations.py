@@ -423,3 +423,61 @@ def test_a_class_that_is_no_aggregate_is_refused() -> None:
 
     with deltic.Session() as session, pytest.raises(CircuitError, match=r"half: the class .*Half is not an aggregate"):
         session.register("half", Half, str, aggregate=True)
+
+
+LATERAL = {
+    "above": (
+        "(least INT, label STRING DEFAULT 'none') RETURNS TABLE (id BIGINT, tag STRING, n INT) RETURN "
+        "SELECT id, concat(label, s), above.least FROM t WHERE x >= least",
+        "SELECT q.g, a.id, a.tag, n FROM q, LATERAL above(lo, name) AS a",
+    ),
+    "total": (
+        "(kk INT) RETURNS TABLE (total BIGINT, n BIGINT) RETURN SELECT sum(x), count(*) FROM t WHERE k = kk",
+        "SELECT q.*, x.* FROM q, LATERAL total(g) AS x",
+    ),
+    "having": (
+        "(kk INT) RETURNS TABLE RETURN SELECT count(DISTINCT s) AS n, kk + 1 AS m FROM t WHERE k = kk HAVING count(*) < 2",
+        "SELECT g, n, m FROM q, LATERAL having(g)",
+    ),
+    "grouped": (
+        "(least INT) RETURNS TABLE RETURN SELECT k, count(*) AS c FROM t WHERE x >= least GROUP BY k",
+        "SELECT q.lo, x.* FROM q, LATERAL grouped(lo) AS x(kk, cc)",
+    ),
+    "texts": (
+        "(kk INT) RETURNS TABLE (s STRING) RETURN SELECT DISTINCT s FROM t WHERE k <=> kk",
+        "SELECT g, x.s FROM q, LATERAL texts(g) AS x",
+    ),
+    "both": ("(a INT) RETURNS TABLE (v INT) RETURN SELECT a UNION ALL SELECT a + 1", "SELECT g, v FROM q, LATERAL both(g)"),
+    "others": (
+        "(a INT) RETURNS TABLE (v INT) RETURN SELECT id FROM t EXCEPT SELECT id FROM t WHERE k = a",
+        "SELECT g, v FROM q, LATERAL others(g)",
+    ),
+    "all_of": ("(a INT) RETURNS TABLE RETURN SELECT * FROM t WHERE k = a", "SELECT * FROM q, LATERAL all_of(g + 1) AS z"),
+    "beside": (
+        "(a INT) RETURNS TABLE RETURN SELECT t.id, u.id AS other FROM t LEFT JOIN t AS u ON t.id = u.id + a WHERE t.x > a",
+        "SELECT g, z.* FROM q, LATERAL beside(g) AS z",
+    ),
+}
+"""The rest of CREATE FUNCTION, and a query that calls the function for each row of q."""
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_lateral_calls_are_those_of_spark(spark: SparkSession) -> None:
+    ts = [(i, None if i == 5 else i % 3, None if i == 4 else "ab"[i % 2], None if i == 3 else 10 * i) for i in range(7)]
+    qs = [(1, 20, "L"), (1, 20, "L"), (None, 40, None), (7, None, "x"), (0, 0, "y")]
+    columns = {"t": "id INT, k INT, s STRING, x BIGINT", "q": "g INT, lo INT, name STRING"}
+    other = spark.newSession()
+    with deltic.Session() as session:
+        for (name, types), rows in zip(columns.items(), (ts, qs), strict=True):
+            other.createDataFrame(rows, types).createOrReplaceTempView(name)
+            session.sql(f"CREATE TABLE {name} ({types})")
+            with session.transaction() as tx:
+                tx.insert(name, [dict(zip((part.split()[0] for part in types.split(", ")), row, strict=True)) for row in rows])
+        for name, (rest, query) in LATERAL.items():
+            session.sql(f"CREATE FUNCTION {name}{rest}; CREATE MATERIALIZED VIEW v_{name} AS {query}")
+            other.sql(f"CREATE TEMPORARY FUNCTION {name}{rest}")
+            frame, view = other.sql(query), session.view(f"v_{name}").to_arrow()
+            assert Counter(map(tuple, frame.collect())) == Counter(tuple(row.values()) for row in view.to_pylist()), name
+            assert frame.columns == view.column_names, name
+            other.sql(f"DROP TEMPORARY FUNCTION {name}")
