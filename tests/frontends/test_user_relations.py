@@ -436,8 +436,8 @@ LATERAL = {
         "SELECT q.*, x.* FROM q, LATERAL total(g) AS x",
     ),
     "having": (
-        "(kk INT) RETURNS TABLE RETURN SELECT count(DISTINCT s) AS n, kk + 1 AS m FROM t WHERE k = kk HAVING count(*) < 2",
-        "SELECT g, n, m FROM q, LATERAL having(g)",
+        "(kk INT) RETURNS TABLE RETURN SELECT count(DISTINCT s) AS n FROM t WHERE k = kk HAVING count(*) < 2",
+        "SELECT g, n FROM q, LATERAL having(g)",
     ),
     "grouped": (
         "(least INT) RETURNS TABLE RETURN SELECT k, count(*) AS c FROM t WHERE x >= least GROUP BY k",
@@ -454,7 +454,7 @@ LATERAL = {
     ),
     "all_of": ("(a INT) RETURNS TABLE RETURN SELECT * FROM t WHERE k = a", "SELECT * FROM q, LATERAL all_of(g + 1) AS z"),
     "beside": (
-        "(a INT) RETURNS TABLE RETURN SELECT t.id, u.id AS other FROM t LEFT JOIN t AS u ON t.id = u.id + a WHERE t.x > a",
+        "(a INT) RETURNS TABLE RETURN SELECT t.id, u.id AS other FROM t LEFT JOIN t AS u ON t.id = u.id + 1 WHERE t.x > a",
         "SELECT g, z.* FROM q, LATERAL beside(g) AS z",
     ),
 }
