@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,9 @@ import pytest
 import deltic
 from deltic.errors import AbsentRow, ArithmeticOverflow, CatalogError, DivisionByZero, DuplicateKey, EvaluationError, TypeMismatch
 from deltic.frontends.datalog import bind_datalog
+from deltic.frontends.datalog.facts import text_of, value_of
+from deltic.frontends.datalog.kinds import TIME_KIND
+from deltic.frontends.datalog.shown_values import shown_value
 from deltic.session.datalog import DatalogWarning
 
 GRAPH = """
@@ -157,7 +161,9 @@ def test_terms() -> None:
         ("usize", '"abc".len()', 3),
         ("s64", "max(3, 4) + min(1, 2)", 5),
         ("s64", "if (1 == 2) 3 else { var x = 4; var y = x * 2; y + x }", 12),
-        ("date", '"2024-02-29"', __import__("datetime").date(2024, 2, 29)),
+        ("date", '"2024-02-29"', datetime.date(2024, 2, 29)),
+        ("time", '"12:34:56.5"', datetime.time(12, 34, 56, 500_000)),
+        ("time", '"24:00"', None),
         ("s64", 'unwrap_or("12".parse_dec_i64(), 0) + unwrap_or("x".parse_dec_i64(), 5)', 17),
         ("bool", "is_none([1, 2].nth(2)) and [1, 2].nth(1) == Some{2}", True),
         ("s64", "if let Some{x} = nth([4], 0) { x } else { 0 }", 4),
@@ -176,6 +182,25 @@ def test_values(kind: str, term: str, value: object) -> None:
             relation(program)
     else:
         assert relation(program) == [(value,)]
+
+
+def test_times_of_day() -> None:
+    """They come in and go out as values and as text, and are compared with constants."""
+    with deltic.Session() as session:
+        session.datalog("""
+            input relation A(t: time)
+            output relation B(t: time, text: string, h: s32, early: bool)
+            B(t, "at ${t}", hour(t), t < "10:00") :- A(t).
+        """)
+        with session.transaction() as tx:
+            tx.insert("A", [{"t": datetime.time(9, 5)}, {"t": datetime.time(23, 59, 59, 1)}])
+        assert sorted(tuple(row.values()) for row in session.view("B").rows()) == [
+            (datetime.time(9, 5), "at 09:05:00", 9, True),
+            (datetime.time(23, 59, 59, 1), "at 23:59:59.000001", 23, False),
+        ]
+    assert value_of(TIME_KIND, "1:02 PM") == datetime.time(13, 2) and value_of(TIME_KIND, "24:00") is None
+    assert text_of(TIME_KIND, datetime.time(1, 2, 3)) == "01:02:03"
+    assert shown_value(TIME_KIND, datetime.time(1, 2, 3)) == '"01:02:03"'
 
 
 def test_numbers_out_of_range_fail_the_tick() -> None:

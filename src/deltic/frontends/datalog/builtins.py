@@ -14,8 +14,8 @@ from deltic.frontends.datalog.declarations import BoundTerm, check_comparable
 from deltic.frontends.datalog.kinds import (
     BOOL,
     DATE_KIND,
+    MOMENT_KINDS,
     STRING_KIND,
-    TIMESTAMP_KIND,
     USIZE,
     Kind,
     MapKind,
@@ -63,12 +63,12 @@ def _never_null(expr: Expr, index: int) -> Expr:
 
 
 def shown_as_text(value: BoundTerm, span: Span) -> Expr:
-    """The value in a text: of a number, a bool, a string, a date or a timestamp."""
+    """The value in a text: of a number, a bool, a string, a date, a timestamp or a time."""
     if value.kind == STRING_KIND:
         return value.expr
-    if value.kind == BOOL or is_number(value.kind) or value.kind in (DATE_KIND, TIMESTAMP_KIND):
+    if value.kind == BOOL or is_number(value.kind) or value.kind in MOMENT_KINDS:
         return cast(value.expr, STRING, span)
-    raise TypeMismatch(f"a value of {value.kind} has no text", span=span, expected="a number, bool, string, date or timestamp")
+    raise TypeMismatch(f"a value of {value.kind} has no text", span=span, expected="a number, bool, string, date, timestamp or time")
 
 
 def _count(term: CallTerm, least: int, most: int | None = None) -> None:

@@ -7,13 +7,16 @@ import math
 from decimal import Decimal
 from typing import Any
 
+from deltic import times
 from deltic.frontends.datalog.kinds import (
     BIGINT_KIND,
     BOOL,
     DATE_KIND,
     DOUBLE_KIND,
     FLOAT_KIND,
+    MOMENT_KINDS,
     STRING_KIND,
+    TIME_KIND,
     TIMESTAMP_KIND,
     IntegerKind,
     Kind,
@@ -49,9 +52,9 @@ def _value(kind: Kind, text: str) -> Any:
     if kind == TIMESTAMP_KIND:
         moment = datetime.datetime.fromisoformat(text)
         return moment if moment.tzinfo is not None else moment.replace(tzinfo=datetime.UTC)
-    return None
+    return times.parse(text) if kind == TIME_KIND else None
 
 
 def text_of(kind: Kind, value: Any) -> str:
     """The value in a file."""
-    return value if kind == STRING_KIND else shown_value(kind, value).strip('"' if kind in (DATE_KIND, TIMESTAMP_KIND) else "")
+    return value if kind == STRING_KIND else shown_value(kind, value).strip('"' if kind in MOMENT_KINDS else "")

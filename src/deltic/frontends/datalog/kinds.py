@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from deltic.schema import BIGINT, BOOLEAN, DATE, DOUBLE, FLOAT, INT, SMALLINT, STRING, TIMESTAMP, TINYINT, Field, Type, decimal
+from deltic.schema import BIGINT, BOOLEAN, DATE, DOUBLE, FLOAT, INT, SMALLINT, STRING, TIME, TIMESTAMP, TINYINT, Field, Type, decimal
 from deltic.types import array_type, map_type, struct
 
 TAG: Final = "tag"
@@ -130,7 +130,10 @@ DOUBLE_KIND: Final = PlainKind("double", DOUBLE)
 STRING_KIND: Final = PlainKind("string", STRING)
 DATE_KIND: Final = PlainKind("date", DATE)
 TIMESTAMP_KIND: Final = PlainKind("timestamp", TIMESTAMP)
-PLAIN_KINDS: Final = {one.name: one for one in (BOOL, BIGINT_KIND, FLOAT_KIND, DOUBLE_KIND, STRING_KIND, DATE_KIND, TIMESTAMP_KIND)}
+TIME_KIND: Final = PlainKind("time", TIME)
+MOMENT_KINDS: Final = (DATE_KIND, TIMESTAMP_KIND, TIME_KIND)
+"""Kinds whose constants are written as text."""
+PLAIN_KINDS: Final = {one.name: one for one in (BOOL, BIGINT_KIND, FLOAT_KIND, DOUBLE_KIND, STRING_KIND, *MOMENT_KINDS)}
 USIZE: Final = IntegerKind(63, False)
 """Of counts: what BIGINT has of numbers that are not negative."""
 S64: Final = IntegerKind(64, True)

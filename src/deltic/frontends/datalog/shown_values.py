@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from deltic.frontends.datalog.declarations import DatalogRelation
-from deltic.frontends.datalog.kinds import BOOL, DATE_KIND, TIMESTAMP_KIND, Kind, MapKind, TupleKind, UnionKind, VectorKind
+from deltic.frontends.datalog.kinds import BOOL, MOMENT_KINDS, Kind, MapKind, TupleKind, UnionKind, VectorKind
 
 Row: TypeAlias = dict[str, Any]
 
@@ -42,7 +42,7 @@ def shown_value(kind: Kind, value: Any) -> str:
             return "true" if value else "false"
         case _ if isinstance(value, str):
             return json.dumps(value, ensure_ascii=False)
-        case _ if kind in (DATE_KIND, TIMESTAMP_KIND):
+        case _ if kind in MOMENT_KINDS:
             return json.dumps(str(value))
         case _ if isinstance(value, float):
             return repr(value) if math.isfinite(value) else str(value)

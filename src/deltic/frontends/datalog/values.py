@@ -21,11 +21,11 @@ from deltic.frontends.datalog.kinds import (
     BOOL,
     DOUBLE_KIND,
     FLOAT_KIND,
+    MOMENT_KINDS,
     STRING_KIND,
     IntegerKind,
     Kind,
     MapKind,
-    PlainKind,
     TupleKind,
     UnionKind,
     VectorKind,
@@ -36,7 +36,7 @@ from deltic.frontends.datalog.kinds import (
     widens,
 )
 from deltic.frontends.datalog.tree import ConstantTerm
-from deltic.schema import BIGINT, BOOLEAN, DATE, INT, NULL, STRING, TIMESTAMP, Type
+from deltic.schema import BIGINT, BOOLEAN, INT, NULL, STRING, Type
 
 _RESULTS: Final = {"+": "+", "-": "-", "*": "*", "%": "%"}
 _BITS: Final = {"&": "&", "|": "|", "^": "^"}
@@ -48,7 +48,7 @@ def constant(term: ConstantTerm, expected: Kind | None) -> BoundTerm:
         case "bool":
             return BoundTerm(Literal(term.value, BOOLEAN, term.span), BOOL)
         case "string":
-            return BoundTerm(_text(term, expected), expected if expected in _FROM_TEXT else STRING_KIND)
+            return BoundTerm(_text(term, expected), expected if expected in MOMENT_KINDS else STRING_KIND)
         case "integer" if expected in (FLOAT_KIND, DOUBLE_KIND) and term.bits is None:
             return _real(term, expected)
         case "integer":
@@ -57,18 +57,14 @@ def constant(term: ConstantTerm, expected: Kind | None) -> BoundTerm:
             return _real(term, expected if expected == FLOAT_KIND else DOUBLE_KIND)
 
 
-_FROM_TEXT: Final = tuple(PlainKind(name, type) for name, type in (("date", DATE), ("timestamp", TIMESTAMP)))
-"""Kinds whose constants are written as text."""
-
-
 def _text(term: ConstantTerm, expected: Kind | None) -> Expr:
     text = Literal(term.value, STRING, term.span)
-    if expected not in _FROM_TEXT:
+    if expected not in MOMENT_KINDS:
         return text
     assert expected is not None
     value = cast(text, stored(expected), term.span)
     if not isinstance(value, Literal):
-        raise TypeMismatch(f"{term.value!r} is not a {expected}", span=term.span, expected="2024-12-31, or 2024-12-31 23:59:59")
+        raise TypeMismatch(f"{term.value!r} is not a {expected}", span=term.span, expected="2024-12-31, 2024-12-31 23:59:59 or 23:59:59")
     return value
 
 
