@@ -137,6 +137,9 @@ def test_many_ticks_of_a_stream_leave_the_state_where_it_was() -> None:
         ),
         ("SELECT id FROM delay(users, 0)", "an invalid number of ticks"),
         ("SELECT id FROM delay(1)", "delay() of an expression"),
+        ("SELECT user FROM batched(clicks, 0)", "an invalid number of ticks"),
+        ("SELECT user FROM batched(clicks)", "batched takes 2 arguments"),
+        ("SELECT id FROM batched(users, 2)", "batched() of a relation"),
     ],
 )
 def test_what_has_no_meaning_for_a_stream_is_an_error_with_a_place(query: str, message: str) -> None:

@@ -288,6 +288,24 @@ def test_the_greatest_value_of_a_stream_is_one_row() -> None:
         assert running.rows("Top") == [("a", 999), ("b", 2)]
 
 
+@pytest.mark.parametrize("options", [{}, {"shards": 3}])
+def test_an_aggregate_is_applied_every_third_transaction(options: dict[str, Any], tmp_path: Path) -> None:
+    """What is pending is part of the state."""
+    program = "output relation Sum(k: string, s: s64)\nSum(k, s) :- R1(k, v), var s = v.stream_aggregate(k, |s, v, w| s + v * w, 0, 3)."
+    applied: dict[str, int] = {}
+    pending: dict[str, int] = {}
+    for number in range(10):
+        with Running(EVENTS + program, state=tmp_path / "state", **options) as running:
+            running.tick(("a", number), ("b", 1), ("b", 1))
+            for key, value in (("a", number), ("b", 2)):
+                pending[key] = pending.get(key, 0) + value
+            if running.session.epoch % 3 == 0:
+                applied = {key: applied.get(key, 0) + value for key, value in pending.items()}
+                pending = {}
+            assert running.rows("Sum") == sorted(applied.items()), number
+    assert applied["b"] >= 14
+
+
 @pytest.mark.parametrize(
     ("rules", "message", "place"),
     [
@@ -311,6 +329,9 @@ def test_the_greatest_value_of_a_stream_is_one_row() -> None:
         ("R(m) :- T(x), var m = x.stream_aggregate((), |m, v: u8, w| m, 0).", "the parameter v is s64", "5:53"),
         ("R(m) :- T(x), var m = x.stream_aggregate((), |m, v, w| m + x, 0).", "the variable x is not bound", "5:60"),
         ("R(m) :- T(x), var m = x.stream_aggregate((), |m, v, w| m, x).", "the variable x is not bound", "5:59"),
+        ("R(m) :- T(x), var m = x.stream_aggregate((), |m, v, w| m, 0, x).", "the variable x is not bound", "5:62"),
+        ("R(m) :- T(x), var m = x.stream_aggregate((), |m, v, w| m, 0, 0).", "an invalid number of transactions", "5:62"),
+        ("R(m) :- T(x), var m = x.stream_aggregate((), |m, v, w| m).", "stream_aggregate takes a key, a step", "5:23"),
         ("R(x) :- T(x), 1 == x.stream_aggregate((), |m, v, w| m, 0).", "stream_aggregate is not allowed here", "5:20"),
     ],
 )

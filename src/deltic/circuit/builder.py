@@ -152,7 +152,7 @@ class CircuitBuilder:
 def _streams(operator: Operator, reads_stream: bool) -> tuple[bool, bool]:
     """(whether a node is a stream, whether what it appends is gone after the tick)."""
     if isinstance(operator, OverTicksOperator):
-        return reads_stream and operator.function == "delay", False
+        return reads_stream and operator.function in ("delay", "batched"), False
     if isinstance(operator, WatermarkOperator):
         return operator.closed, False
     if isinstance(operator, AccumulateOperator):

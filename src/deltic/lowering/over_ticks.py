@@ -15,11 +15,12 @@ def lower_over_ticks(lowering: PlanLowering, plan: OverTicks) -> int:
     streams, builder = lowering.streams, lowering.streams.builder
     node, width = _spread(lowering, plan.input)
     arrangement, partition = None, streams.partition(node)
-    memory = builder.name(plan.function, builder.fingerprint(node))
+    parts = (plan.size,) if plan.size else ()
+    memory = builder.name(plan.function, builder.fingerprint(node), *parts)
     if plan.function in ("integrate", "stamp") and not builder.nodes[node].stream:
         arranged = streams.arrange(node, len(plan.input.schema))
         node, arrangement = arranged.node, arranged.id
-    operator = OverTicksOperator(plan.function, memory, width, arrangement)
+    operator = OverTicksOperator(plan.function, memory, width, arrangement, plan.size)
     reads = () if arrangement is None else (arrangement,)
     stream = builder.add(operator, (node,), Shape(plan.schema), partition, owns=memory, reads=reads)
     builder.specify(ArrangementSpec(memory, Shape(plan.schema), builder.nodes[stream].level, len(plan.schema)))

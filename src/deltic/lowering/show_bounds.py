@@ -84,6 +84,8 @@ def _kept(node: Node) -> Sources:
             return _open(node.operator)
         case OverTicksOperator(function="delay") if not node.stream:
             return frozenset({(False, LAST_CHANGE)})
+        case OverTicksOperator(function="batched"):
+            return frozenset({(False, f"the rows that wait for an epoch that is a multiple of {node.operator.size}")})
         case OverTicksOperator(function="current" | "delay"):
             return frozenset({(False, ONE_TICK)})
         case KeepChange():

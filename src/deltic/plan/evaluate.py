@@ -287,10 +287,20 @@ def _over_ticks(plan: OverTicks, world: _World) -> Relation:
             return Relation() if world.past else _evaluate(plan.input, world)
         case "current":
             return _evaluate(plan.input, world)
+        case "batched":
+            return Relation() if world.moment.epoch % plan.size else _evaluate(plan.input, world) + _pending(plan, world)
         case "stamp":
             return Relation(((*row, world.moment.epoch), weight) for row, weight in _evaluate(plan.input, world).pairs())
         case _:
             assert_never(plan.function)
+
+
+def _pending(plan: OverTicks, world: _World) -> Relation:
+    """The rows of the ticks before this one, back to the last one whose epoch is a multiple of the plan's size."""
+    before = world.before(plan.input)
+    if before is None or before.moment.epoch % plan.size == 0:
+        return Relation()
+    return _evaluate(plan.input, before) + _pending(plan, before)
 
 
 def _reduced(plan: Reduce, relation: Relation) -> Iterator[Pair]:

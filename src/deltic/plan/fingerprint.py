@@ -115,7 +115,7 @@ def _own(plan: Plan, nest: Nest) -> Meaning:
         case Distinct() | Union() | Multiset() | Weighted() | Inspect():
             return None
         case OverTicks():
-            return plan.function
+            return (plan.function, plan.size) if plan.size else plan.function
         case Reduce():
             return (tuple(_expr(expr) for _, expr in plan.keys), plan.values, _function(plan.function), _types(plan.returned))
         case SetOperation():

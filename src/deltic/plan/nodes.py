@@ -26,6 +26,7 @@ from deltic.schema import BIGINT, BOOLEAN, Field, Schema, TableSchema, Type
 
 __all__ = [
     "ITERATION_LIMIT",
+    "MOST_BATCHED",
     "Aggregate",
     "AggregateCall",
     "Bound",
@@ -65,7 +66,9 @@ __all__ = [
 ]
 
 SetKind = OneOf["except", "except_all", "intersect", "intersect_all"]
-TickFunction = OneOf["delay", "integrate", "delta0", "stamp", "current"]
+MOST_BATCHED: Final = 1_000_000_000
+"""The greatest number of ticks whose rows are batched."""
+TickFunction = OneOf["delay", "integrate", "delta0", "stamp", "current", "batched"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -251,7 +254,8 @@ class OverTicks(PlanNode):
     """The relation in other ticks. Tick 0 is the one in which the node was created.
 
     With s[t] the input's content after tick t: delay is s[t - 1], empty at 0; integrate is s[0] + … + s[t]; delta0 is s[0] at tick 0 and
-    empty later; stamp is s[t] with the tick's epoch after each row, as a BIGINT column `name`; current is s[t], of a stream as a relation.
+    empty later; stamp is s[t] with the tick's epoch after each row, as a BIGINT column `name`; current is s[t], of a stream as a relation;
+    batched is, in ticks whose epoch is a multiple of `size`, the sum of s since the last such tick, and empty in others: of a stream.
     Weights may be negative. Integrate and current of a stream are relations (plan/streams.py), its delay is a stream.
     In a recursion, the delay of a plan that reads its relations is the plan in the previous iteration; the other functions are not allowed.
     """
@@ -259,6 +263,7 @@ class OverTicks(PlanNode):
     input: Plan
     function: TickFunction
     name: str = ""
+    size: int = 0
 
     @computed
     def schema(self) -> Schema:

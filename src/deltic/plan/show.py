@@ -162,7 +162,8 @@ def show_node(plan: Plan) -> str:
             by = f" by {_columns(plan.keys)}" if plan.keys else ""
             return f"{type(plan).__name__}{by}: {', '.join(plan.returned.names)} := {plan.function.name}"
         case OverTicks():
-            return f"{plan.function.capitalize()}{f' as {plan.name}' if plan.name else ''}"
+            size = f" by {plan.size}" if plan.size else ""
+            return f"{plan.function.capitalize()}{size}{f' as {plan.name}' if plan.name else ''}"
         case Weighted():
             return f"Weighted {plan.name}"
         case Inspect():

@@ -59,6 +59,8 @@ def check_streams(plan: Plan) -> None:
                 _refuse("stream_aggregate of a relation, which keeps its rows", node, "use aggregate")
             case OverTicks(function="current") if not is_stream(node.input):
                 _refuse("current() of a relation, which is a relation already", node, "leave it out")
+            case OverTicks(function="batched") if not is_stream(node.input):
+                _refuse("batched() of a relation, which has all rows in every tick", node, "use it on a stream")
 
 
 def _check_feedback(plan: TickRecursion) -> None:

@@ -1,4 +1,4 @@
-"""delay, integrate, delta0, stamp and current at the root: a relation in other ticks, as changes. The plan node defines what each denotes.
+"""delay, integrate, delta0, stamp, current and batched at the root: a relation in other ticks, as changes. The plan node defines them.
 
 Each keeps in its own arrangement what the next tick needs. A backfill is not a tick for those whose state exists: they emit what they hold.
 For those that are being filled it is the first tick. Nor is a tick that amends the one before: its change of the input is one more part of
@@ -8,7 +8,7 @@ the change of that tick.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal as OneOf
 from typing import assert_never
 
@@ -20,21 +20,24 @@ from deltic.circuit.operators.linear import negated
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
 from deltic.trace.rows import Rows
+from deltic.types import OMITTED
 
-Function = OneOf["delay", "integrate", "delta0", "stamp", "current"]
+Function = OneOf["delay", "integrate", "delta0", "stamp", "current", "batched"]
 
 
 @dataclass(frozen=True, slots=True)
 class OverTicksOperator:
     """width: the number of words of an input row. arrangement: that of the input, for integrate and stamp of a relation.
 
-    memory: for delay the last change of the input, or content if that is a stream; for the others what they denote now.
+    memory: for delay the last change of the input, or content if that is a stream; for batched the rows that wait; for the others what
+    they denote now. size: of batched, which gives all rows that wait in ticks whose epoch is a multiple of it.
     """
 
     function: Function
     memory: str
     width: int
     arrangement: str | None = None
+    size: int = field(default=0, metadata={OMITTED: True})
 
     @property
     def name(self) -> str:
@@ -55,6 +58,9 @@ class OverTicksOperator:
             return self._unchanged(inputs[0], context)
         if context.tick.amends and self.function != "stamp":
             return self._amended(inputs[0], context)
+        if self.function == "batched" and context.tick.epoch % self.size:
+            self._append(inputs[0], context)
+            return Rows.empty(self.columns, 1)
         held = context.old(self.memory, self.columns, 1).scan(context.counters)
         match self.function:
             case "delay":
@@ -66,6 +72,9 @@ class OverTicksOperator:
                 return self._append(inputs[0] if fresh is not None else negated(held), context)
             case "current":
                 return self._append(Rows.concat([inputs[0], negated(held)]), context)
+            case "batched":
+                context.append(self.memory, as_batch(negated(held)))
+                return Rows.concat([inputs[0], held])
             case "stamp":
                 now = self._content(inputs[0], context)
                 stamps = np.full(len(now), context.tick.epoch, np.int64)

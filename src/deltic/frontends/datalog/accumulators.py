@@ -2,7 +2,7 @@
 
 `var s = e.stream_aggregate((x, y), |acc, v, w| step, init)`: for each value v of e in a transaction, with its weight w, the accumulator
 of the key becomes the step's value. Values of a transaction are folded in their order. A step of Option<T>, where T is the type of init,
-drops the key by None.
+drops the key by None. With one more argument n, the values of n transactions are folded at once.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from deltic.frontends.datalog.tree import (
 )
 from deltic.plan.columns import reference
 from deltic.plan.fingerprint import fingerprint
-from deltic.plan.nodes import Accumulate, Plan, Project, Values
+from deltic.plan.nodes import MOST_BATCHED, Accumulate, OverTicks, Plan, Project, Values
 from deltic.schema import Field, Schema
 
 
@@ -57,7 +57,7 @@ class Fold:
 
 def accumulate(plan: Plan, keys: Mapping[str, BoundTerm], value: BoundTerm, call: CallTerm, binder: TermBinder) -> tuple[Plan, Kind]:
     """(the relation of the keys and the accumulator, the accumulator's kind). binder: of terms without variables. Raises TypeMismatch."""
-    closure, init = call.arguments[2:]
+    closure, init = call.arguments[2:4]
     if not isinstance(closure, ClosureTerm) or len(closure.parameters) != 3:
         raise TypeMismatch("the step is a closure of the accumulator, a value and its weight", span=closure.span, expected="|acc, v, w| …")
     types = closure.types or (None, None, None)
@@ -75,10 +75,20 @@ def accumulate(plan: Plan, keys: Mapping[str, BoundTerm], value: BoundTerm, call
     name = next(str(i) for i in range(len(keys) + 2) if str(i) not in keys)
     fold = Fold(step.expr, literal.value, drops)
     function = UserFunction(f"{STREAM_AGGREGATE}.<lambda>", f"deltic.datalog.1.{digest}", (None, (name,)), 0, False, fold)
-    below = Project(plan, (*((key, bound.expr) for key, bound in keys.items()), (name, value.expr)))
+    below: Plan = Project(plan, (*((key, bound.expr) for key, bound in keys.items()), (name, value.expr)))
     columns = tuple((key, reference(below.schema, i)) for i, key in enumerate(keys))
     returned = Schema((Field(name, stored(first.kind), False),))
+    if len(call.arguments) > 4:
+        below = OverTicks(below, "batched", size=_ticks(call.arguments[4], binder))
     return Accumulate(below, columns, (len(keys),), function, returned), first.kind
+
+
+def _ticks(term: Term, binder: TermBinder) -> int:
+    """The number of transactions whose values are folded at once."""
+    literal = constant(binder.bind(term, S64).expr)
+    if literal is None or not isinstance(literal.value, int) or not 1 <= literal.value <= MOST_BATCHED:
+        raise TypeMismatch("an invalid number of transactions", span=term.span, expected=f"an integer from 1 to {MOST_BATCHED}")
+    return literal.value
 
 
 def _check_types(closure: ClosureTerm, kinds: tuple[Kind, ...], binder: TermBinder) -> None:

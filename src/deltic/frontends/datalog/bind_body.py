@@ -321,10 +321,9 @@ class BodyBinder:
     def _accumulate(self, term: AssignmentTerm, call: CallTerm) -> None:
         """Replaces the plan by a fold over its ticks: the columns are the keys and the accumulator."""
         name = self._group_name(term)
-        if len(call.arguments) != 4:
-            raise TypeMismatch(
-                "stream_aggregate takes a key, a step and the first accumulator", span=call.span, expected=GROUPINGS[STREAM_AGGREGATE]
-            )
+        if len(call.arguments) not in (4, 5):
+            what = "stream_aggregate takes a key, a step, the first accumulator, and in how many transactions once"
+            raise TypeMismatch(what, span=call.span, expected=GROUPINGS[STREAM_AGGREGATE])
         keys, values = _key_names(call.arguments[1], self.kinds), self.binder.values
         value = self.binder.bind(call.arguments[0])
         binder = replace(self.binder, values={})

@@ -59,7 +59,7 @@ GROUP_BY: Final = "group_by"
 STREAM_AGGREGATE: Final = "stream_aggregate"
 GROUPINGS: Final = {
     GROUP_BY: "var x = e.group_by(k).sum()",
-    STREAM_AGGREGATE: "var s = e.stream_aggregate((x, y), |acc, v, w| …, init)",
+    STREAM_AGGREGATE: "var s = e.stream_aggregate((x, y), |acc, v, w| …, init, every)",
 }
 """What replaces the variables of a body, and how it is written."""
 

@@ -18,7 +18,7 @@ from deltic.frontends.python.linear import WEIGHT, bounded, composed, composed_b
 from deltic.frontends.python.projection import Argument, all_columns, computed_columns, folded, listed, named, projected
 from deltic.frontends.python.query import CONDITION, INPUT, ORDER, queried, quoted, selected, text_of
 from deltic.frontends.python.schemas import Columns, schema_of
-from deltic.frontends.python.ticks import OverTime
+from deltic.frontends.python.ticks import OverTime, batched
 from deltic.frontends.python.trace import distinct_change, earlier, stamped, untimed
 from deltic.frontends.sql import Form
 from deltic.plan.nodes import (
@@ -344,12 +344,13 @@ class IndexedStream(OverTime):
             return self._reduced(function, schema, aggregates)
         return self.by_sql(aggregates)
 
-    def stream_aggregate(self, function: Callable[..., Any], *, schema: Columns, init: Any = None) -> Stream:
+    def stream_aggregate(self, function: Callable[..., Any], *, schema: Columns, init: Any = None, every: int | None = None) -> Stream:
         """The key's columns and an accumulator of `schema` for each key of a stream, folded over its ticks: a relation.
 
         In each tick the function is called for the keys of the tick's rows, with the key's accumulator and a tuple of (row, weight). It
         returns the next accumulator, or None, which drops the key. An accumulator is a tuple, or a value if `schema` has one column;
-        `init` is that of a new key. Costs O(rows of the tick); no rows are kept.
+        `init` is that of a new key. Costs O(rows of the tick); no rows are kept. every: only the ticks whose epoch is a multiple of it
+        call the function, with the rows that wait; see `batched`.
         """
         result = schema_of(schema)
         names = tuple(self.plan.schema[i].name for i in self.values)
@@ -357,7 +358,8 @@ class IndexedStream(OverTime):
         one = len(result) == 1
         step = user_function(folding, (None if one else result.names, names), 0 if one else len(result))
         keys = tuple((self.plan.schema[i].name, column_at(self.plan.schema, i)) for i in self.keys)
-        return Stream(Accumulate(self.plan, keys, self.values, step, result))
+        plan = self.plan if every is None else batched(self.plan, every)
+        return Stream(Accumulate(plan, keys, self.values, step, result))
 
     def count(self, name: str = "count") -> Stream:
         """The number of rows of each key."""

@@ -10,10 +10,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Self
 
+from deltic.errors import CircuitError
 from deltic.expr.nodes import Literal
 from deltic.frontends.python.functions import inspector, taking
 from deltic.frontends.python.windows import windowed
-from deltic.plan.nodes import FlatMap, Inspect, OverTicks, Plan, Union
+from deltic.plan.nodes import MOST_BATCHED, FlatMap, Inspect, OverTicks, Plan, Union
 from deltic.schema import BIGINT
 
 
@@ -50,6 +51,14 @@ class OverTime(ABC):
         """A stream as a relation: it has the stream's rows of this tick, and loses them in the next."""
         return self._over(OverTicks(self.plan, "current"))
 
+    def batched(self, size: int) -> Self:
+        """A stream: the rows of several ticks at once, in ticks whose epoch is a multiple of `size`; empty in others.
+
+        The epoch is the number of a transaction, `session.epoch`; a definition has one, too, and gives no rows. Rows that wait are state.
+        Cost per tick: its rows, and those that it gives.
+        """
+        return self._over(batched(self.plan, size))
+
     def when_closed(self, window: str) -> Self:
         """A stream of the rows of each window, as a whole, in the tick that closes it.
 
@@ -79,6 +88,13 @@ class OverTime(ABC):
         must happen exactly once.
         """
         return self._over(Inspect(self.plan, inspector(taking(callback, "change"), self.plan.schema.names)))
+
+
+def batched(plan: Plan, size: int) -> Plan:
+    """The plan's rows of `size` ticks at once. Raises CircuitError."""
+    if not isinstance(size, int) or isinstance(size, bool) or not 1 <= size <= MOST_BATCHED:
+        raise CircuitError(f"{size!r} is an invalid number of ticks", expected=f"an integer from 1 to {MOST_BATCHED}")
+    return OverTicks(plan, "batched", size=size)
 
 
 def negated(plan: Plan) -> Plan:
