@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import deltic
-from deltic.errors import CircuitError, DataError
+from deltic.errors import CircuitError
 from deltic.plan.evaluate import Moment, evaluate
 from deltic.plan.relation import Relation
 from deltic.plan.streams import is_stream

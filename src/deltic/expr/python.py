@@ -224,13 +224,18 @@ def checked_value(expr: PythonFunction, result: Any) -> Value:
     """The result as a value of the expression's type; NumPy scalars are converted. Raises EvaluationError if the type does not hold it."""
     if result is None and expr.nullable:
         return None
-    try:
-        value = _value_of(expr.type, result.item() if _is_numpy_scalar(result) else result)
-    except (OverflowError, UnicodeEncodeError):  # an int beyond all floats, an instant outside the calendar in UTC, a lone surrogate
-        value = None
+    value = value_in(expr.type, result)
     if value is None:
         raise _misfit(expr, shown(result), expr.type.sql + ("" if expr.nullable else " NOT NULL"))
     return value
+
+
+def value_in(type: Type, given: Any) -> Value:
+    """The value in the type's representation; None if the type does not hold it. NumPy scalars are converted."""
+    try:
+        return _value_of(type, given.item() if _is_numpy_scalar(given) else given)
+    except (OverflowError, UnicodeEncodeError):  # an int beyond all floats, an instant outside the calendar in UTC, a lone surrogate
+        return None
 
 
 def _value_of(type: Type, value: Any) -> Value:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from deltic.circuit.nodes import Shape
 from deltic.circuit.operators.accumulate import AccumulateOperator
+from deltic.circuit.operators.accumulate_elements import PLAIN, AccumulateElementsOperator, places, tagged
 from deltic.circuit.operators.reduce import ReduceOperator
+from deltic.expr.nodes import Call, Literal
 from deltic.lowering.protocol import PlanLowering
 from deltic.lowering.streams import ZERO, normalized
+from deltic.plan.accumulators import AccumulateElements
 from deltic.plan.columns import reference
 from deltic.plan.nodes import Accumulate, Reduce
-from deltic.schema import BIGINT, Field, Schema
+from deltic.schema import BIGINT, BOOLEAN, INT, Field, Schema
 
 
 def lower_reduce(lowering: PlanLowering, plan: Reduce) -> int:
@@ -27,6 +30,8 @@ def lower_reduce(lowering: PlanLowering, plan: Reduce) -> int:
 
 def lower_accumulate(lowering: PlanLowering, plan: Accumulate) -> int:
     """The accumulator of each key."""
+    if isinstance(plan, AccumulateElements):
+        return _lower_elements(lowering, plan)
     streams, builder = lowering.streams, lowering.streams.builder
     gathered, keys, values = _grouped(lowering, plan)
     target = Schema((*keys, *plan.returned))
@@ -35,6 +40,22 @@ def lower_accumulate(lowering: PlanLowering, plan: Accumulate) -> int:
     node = builder.add(operator, (gathered,), Shape(target), streams.partition(gathered), owns=memory)
     streams.specify_memory(memory, node, len(keys))
     return _without_constant(lowering, plan, node)
+
+
+def _lower_elements(lowering: PlanLowering, plan: AccumulateElements) -> int:
+    """The rows of one tag. All relations of the accumulators read one node."""
+    streams, builder = lowering.streams, lowering.streams.builder
+    gathered, keys, values = _grouped(lowering, plan)
+    target = Schema((*keys, *tagged(plan.returned, plan.parts)))
+    memory = builder.name("accumulated", plan.function, target, builder.fingerprint(gathered))
+    operator = AccumulateElementsOperator(memory, Shape(keys).layout.width, values, plan.returned, plan.function, plan.parts)
+    node = builder.add(operator, (gathered,), Shape(target), streams.partition(gathered), owns=memory)
+    streams.specify_memory(memory, node, len(keys))
+    elements, plain, _ = places(plan.returned, plan.parts)
+    tag = PLAIN if plan.part is None else 1 + plan.part
+    columns = [*range(len(plan.keys)), *(len(keys) + i for i in (plain if plan.part is None else elements[plan.part]))]
+    is_tagged = Call("equal", (reference(target, len(keys)), Literal(tag, INT)), BOOLEAN, False)
+    return streams.map(node, [reference(target, i) for i in columns], plan.schema, is_tagged)
 
 
 def _grouped(lowering: PlanLowering, plan: Reduce) -> tuple[int, Schema, Schema]:

@@ -29,6 +29,7 @@ from deltic.expr.python import accumulated, rows_of_reduction
 from deltic.expr.rows.elements import elements
 from deltic.expr.rows.ordering import order_key, total_key
 from deltic.expr.table_functions import rows_of_table_function
+from deltic.plan.accumulators import AccumulateElements, Accumulators, after_tick
 from deltic.plan.aggregates import aggregate_value
 from deltic.plan.nodes import (
     Accumulate,
@@ -169,6 +170,8 @@ def _evaluate(plan: Plan, world: _World) -> Relation:
             return Relation((row, weight) for row, weight in _evaluate(plan.input, world).pairs() if _is_current(plan, row, now))
         case ByWatermark():
             return _by_watermark(plan, world)
+        case AccumulateElements():
+            return Relation((row, 1) for one in _accumulators(plan, world).values() for row in one.rows(plan))
         case Accumulate():
             return _accumulated(plan, world)
         case Reduce():
@@ -317,6 +320,14 @@ def _groups(plan: Reduce, relation: Relation) -> dict[Hashable, tuple[Row, Relat
         key = tuple(normal(value_of(expr, row)) for _, expr in plan.keys)
         groups.setdefault(key_of(key), (key, []))[1].append((tuple(row[i] for i in plan.values), weight))
     return {key_of(key): (key, Relation(members)) for key, members in groups.values()}
+
+
+def _accumulators(plan: AccumulateElements, world: _World) -> Accumulators:
+    """By key: those of the tick before, and for each key of the stream the next one."""
+    before = world.before(plan.input)
+    groups = _groups(plan, _evaluate(plan.input, world))
+    changed = {key: (values, list(members.pairs())) for key, (values, members) in groups.items() if members}
+    return after_tick(plan, {} if before is None else _accumulators(plan, before), changed)
 
 
 def _accumulated(plan: Accumulate, world: _World) -> Relation:

@@ -11,6 +11,7 @@ import hashlib
 from typing import assert_never
 
 from deltic.expr.nodes import Call, Case, Cast, Column, Constants, Expr, Lambda, LambdaVariable, Literal, PythonFunction, UserFunction
+from deltic.plan.accumulators import AccumulateElements
 from deltic.plan.node import once_per_node
 from deltic.plan.nodes import (
     Aggregate,
@@ -116,6 +117,10 @@ def _own(plan: Plan, nest: Nest) -> Meaning:
             return None
         case OverTicks():
             return (plan.function, plan.size) if plan.size else plan.function
+        case AccumulateElements():
+            kinds = tuple(_types(Schema(part.fields)) for part in plan.parts)
+            keys = tuple(_expr(expr) for _, expr in plan.keys)
+            return (keys, plan.values, _function(plan.function), _types(plan.returned), kinds, plan.part)
         case Reduce():
             return (tuple(_expr(expr) for _, expr in plan.keys), plan.values, _function(plan.function), _types(plan.returned))
         case SetOperation():

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Final, assert_never
 
 from deltic.expr.nodes import CHAIN, Call, Case, Cast, Column, Constants, Expr, Lambda, LambdaVariable, Literal, PythonFunction, Value
+from deltic.plan.accumulators import AccumulateElements
 from deltic.plan.nodes import (
     ITERATION_LIMIT,
     Aggregate,
@@ -158,6 +159,10 @@ def show_node(plan: Plan) -> str:
             terms = ", ".join(_order(show_expr(t.expr), t.descending, t.nulls_first) for t in plan.order)
             groups = f" of each {', '.join(map(show_expr, plan.keys))}" if plan.keys else ""
             return f"TopK {plan.limit}{groups} by {terms}"
+        case AccumulateElements():
+            by, names = f" by {_columns(plan.keys)}" if plan.keys else "", [*plan.returned.names, *(part.name for part in plan.parts)]
+            of = "" if plan.part is None else f", the elements of {plan.parts[plan.part].name}"
+            return f"Accumulate{by}: {', '.join(names)} := {plan.function.name}{of}"
         case Reduce():
             by = f" by {_columns(plan.keys)}" if plan.keys else ""
             return f"{type(plan).__name__}{by}: {', '.join(plan.returned.names)} := {plan.function.name}"

@@ -59,16 +59,6 @@ def listed(function: Callable[..., Any]) -> Callable[..., Any]:
     return whole
 
 
-def folded(function: Callable[..., Any], init: Any) -> Callable[..., Any]:
-    """The function of a stream aggregate; `init` is the accumulator of a new key."""
-
-    @wrapper_of(f"from {init!r}", function)
-    def fold(accumulator: Any, group: Any) -> Any:
-        return function(init if accumulator is None else accumulator, group)
-
-    return fold
-
-
 def all_columns(schema: Schema) -> tuple[Expr, ...]:
     return tuple(column_at(schema, i) for i in range(len(schema)))
 

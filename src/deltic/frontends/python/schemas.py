@@ -32,14 +32,20 @@ def schema_of(columns: Columns | Schema) -> Schema:
     """
     if isinstance(columns, Schema):
         return columns
+    return Schema(tuple(field_of(name, notation) for name, notation in with_names(columns).items()))
+
+
+def with_names(columns: Columns) -> Columns:
+    """The columns. Raises CircuitError unless there are some, with names."""
     if not isinstance(columns, Mapping) or not columns:
         raise CircuitError("a schema without columns" if columns == {} else f"invalid schema {columns!r}", expected='{"column": type, …}')
     if bad := [name for name in columns if not isinstance(name, str) or not name]:
         raise CircuitError(f"invalid column name {bad[0]!r}", expected="a str that is not empty")
-    return Schema(tuple(_field(name, notation) for name, notation in columns.items()))
+    return columns
 
 
-def _field(name: str, notation: Any) -> Field:
+def field_of(name: str, notation: Any) -> Field:
+    """A column of a schema. Raises CircuitError."""
     parts = get_args(notation) if get_origin(notation) in (Union, types.UnionType) else (notation,)
     kinds = [part for part in parts if part is not type(None)]
     type_ = type_of(kinds[0]) if len(kinds) == 1 else None

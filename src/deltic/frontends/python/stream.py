@@ -12,17 +12,18 @@ from typing import Any, TypeVar, get_args
 
 from deltic.errors import CircuitError
 from deltic.expr.nodes import Column, Expr, PythonFunction
+from deltic.frontends.python.accumulators import Calls, accumulation
 from deltic.frontends.python.functions import column_at, taking, unknown_column, user_function
 from deltic.frontends.python.generated import generated
 from deltic.frontends.python.linear import WEIGHT, bounded, composed, composed_batches, updated, updates, with_update
-from deltic.frontends.python.projection import Argument, all_columns, computed_columns, folded, listed, named, projected
+from deltic.frontends.python.projection import Argument, all_columns, computed_columns, listed, named, projected
 from deltic.frontends.python.query import CONDITION, INPUT, ORDER, queried, quoted, selected, text_of
 from deltic.frontends.python.schemas import Columns, schema_of
 from deltic.frontends.python.ticks import OverTime, batched
 from deltic.frontends.python.trace import distinct_change, earlier, stamped, untimed
 from deltic.frontends.sql import Form
+from deltic.plan.accumulators import AccumulateElements
 from deltic.plan.nodes import (
-    Accumulate,
     Distinct,
     Filter,
     FlatMap,
@@ -344,22 +345,30 @@ class IndexedStream(OverTime):
             return self._reduced(function, schema, aggregates)
         return self.by_sql(aggregates)
 
-    def stream_aggregate(self, function: Callable[..., Any], *, schema: Columns, init: Any = None, every: int | None = None) -> Stream:
+    def stream_aggregate(
+        self,
+        function: Callable[..., Any] | None = None,
+        *,
+        schema: Columns,
+        init: Any = None,
+        step: Callable[..., Any] | None = None,
+        retract: Callable[..., Any] | None = None,
+        every: int | None = None,
+    ) -> Accumulators:
         """The key's columns and an accumulator of `schema` for each key of a stream, folded over its ticks: a relation.
 
-        In each tick the function is called for the keys of the tick's rows, with the key's accumulator and a tuple of (row, weight). It
-        returns the next accumulator, or None, which drops the key. An accumulator is a tuple, or a value if `schema` has one column;
-        `init` is that of a new key. Costs O(rows of the tick); no rows are kept. every: only the ticks whose epoch is a multiple of it
-        call the function, with the rows that wait; see `batched`.
+        In each tick the function is called for the keys of the tick's rows, with the key's accumulator and a tuple of (row, weight). Or
+        `step` is called with the accumulator and a row, for each copy of it, and `retract` for each copy of a row of negative weight. They
+        return the next accumulator, or None, which drops the key. An accumulator is a tuple, or a value if `schema` has one column;
+        `init` is that of a new key. Costs O(rows of the tick); no rows are kept.
+
+        A column may be a SetOf, a MapOf or Encoded. The relation has the other columns, and `elements(name)` the rows of a set or map,
+        which the functions change in place and return. every: only the ticks whose epoch is a multiple of it call the functions, with the
+        rows that wait; see `batched`.
         """
-        result = schema_of(schema)
-        names = tuple(self.plan.schema[i].name for i in self.values)
-        folding = folded(taking(function, "accumulator", "group"), init)
-        one = len(result) == 1
-        step = user_function(folding, (None if one else result.names, names), 0 if one else len(result))
         keys = tuple((self.plan.schema[i].name, column_at(self.plan.schema, i)) for i in self.keys)
         plan = self.plan if every is None else batched(self.plan, every)
-        return Stream(Accumulate(plan, keys, self.values, step, result))
+        return Accumulators(accumulation(plan, keys, self.values, Calls(function, step, retract), schema, init))
 
     def count(self, name: str = "count") -> Stream:
         """The number of rows of each key."""
@@ -415,6 +424,21 @@ class IndexedStream(OverTime):
         if self.values == tuple(range(len(self.plan.schema))):
             return self.plan
         return Project(self.plan, tuple((self.plan.schema[i].name, column_at(self.plan.schema, i)) for i in self.values))
+
+
+class Accumulators(Stream):
+    """The relation of accumulators: the keys and the columns that are not sets or maps."""
+
+    __slots__ = ()
+
+    def elements(self, name: str) -> Stream:
+        """The relation of the keys and the elements of a set, `element`, or of the entries of a map, `key` and `value`."""
+        names = [part.name for part in self.plan.parts] if isinstance(self.plan, AccumulateElements) else []
+        if name not in names:
+            known = ", ".join(names) or "a column that is a SetOf or MapOf"
+            raise CircuitError(f"the accumulators have no set or map {name}", expected=known)
+        assert isinstance(self.plan, AccumulateElements)
+        return Stream(replace(self.plan, part=names.index(name)))
 
 
 @dataclass(frozen=True, slots=True)
