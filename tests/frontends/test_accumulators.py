@@ -15,6 +15,7 @@ import deltic
 from deltic.errors import CircuitError, DelticError, EvaluationError
 from deltic.plan.evaluate import Moment, evaluate
 from deltic.plan.relation import Relation
+from interruptions import raising
 from parts import slow
 
 EVENT = {"k": int, "page": str, "v": float}
@@ -246,6 +247,38 @@ def test_a_failed_tick_leaves_nothing(kind: str, state: bool, tmp_path: Path, mo
             session.apply({"events": tick})
             for name in made.outputs:
                 assert repr(session.view(name).rows()) == repr(untouched.view(name).rows())
+
+
+@pytest.mark.parametrize(
+    ("kind", "stride"),
+    [(KeyboardInterrupt, 701), *(pytest.param(kind, 7, marks=pytest.mark.slow) for kind in (KeyboardInterrupt, MemoryError))],
+)
+def test_a_tick_interrupted_at_any_line_happens_as_a_whole_or_not(
+    kind: type[BaseException], stride: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("deltic.purity.REPEATED", False)
+    made, rng, interrupted = circuit(), Random(1), 0
+
+    def contents(session: deltic.Session) -> dict[str, str]:
+        return {name: repr(session.view(name).rows()) for name in made.outputs}
+
+    with deltic.Session() as untouched, deltic.Session() as session:
+        for one in (untouched, session):
+            one.install(made)
+        for _ in range(3):
+            rows = [{**dict(zip(EVENT, row, strict=True)), "_weight": weight} for row, weight in random_events(rng, 8).pairs()]
+            before = contents(untouched)
+            untouched.apply({"events": rows})
+            after, line = contents(untouched), stride
+            while contents(session) != after or session.epoch < untouched.epoch:
+                assert contents(session) == before
+                try:
+                    with raising(kind, line):
+                        session.apply({"events": rows})
+                except (kind, DelticError):
+                    interrupted += 1
+                line += stride
+    assert interrupted > 5
 
 
 def test_rows_of_negative_weight_require_retract() -> None:

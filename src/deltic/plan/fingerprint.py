@@ -118,9 +118,8 @@ def _own(plan: Plan, nest: Nest) -> Meaning:
         case OverTicks():
             return (plan.function, plan.size) if plan.size else plan.function
         case AccumulateElements():
-            kinds = tuple(_types(Schema(part.fields)) for part in plan.parts)
-            keys = tuple(_expr(expr) for _, expr in plan.keys)
-            return (keys, plan.values, _function(plan.function), _types(plan.returned), kinds, plan.part)
+            groups, parts = tuple(_expr(expr) for _, expr in plan.keys), tuple(_types(Schema(part.fields)) for part in plan.parts)
+            return (groups, plan.values, _function(plan.function), _types(plan.returned), parts, plan.part)
         case Reduce():
             return (tuple(_expr(expr) for _, expr in plan.keys), plan.values, _function(plan.function), _types(plan.returned))
         case SetOperation():

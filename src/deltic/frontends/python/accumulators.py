@@ -192,11 +192,16 @@ def _folding(calls: Calls, columns: tuple[Column, ...], init: Any) -> Callable[.
     functions = [function for function in (calls.function, calls.step, calls.retract) if function is not None]
     kinds = [name for name in ("function", "step", "retract") if getattr(calls, name) is not None]
 
-    @wrapper_of(f"accumulator of {kinds} with {role}", *functions, *encodings, partial(_begun, begin))
+    @wrapper_of(f"accumulator of {kinds} with {role}", *functions, *encodings, partial(_first, begin))
     def folding(before: tuple[Value, ...] | None, sources: Sequence[ElementSource], group: Sequence[tuple[Any, int]]) -> Result | None:
         return fold(before, sources, group)
 
     return folding
+
+
+def _first(begin: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
+    """What a new key begins with, as a part of the function's identity."""
+    return begin
 
 
 def _begun(columns: tuple[Column, ...], init: Any) -> tuple[Any, ...] | None:
