@@ -243,7 +243,7 @@ def collection(part: ElementPart, source: ElementSource, user: str) -> Collectio
 
 
 @dataclass(frozen=True, slots=True)
-class Dictionary:
+class ElementsInMemory:
     """A source in memory: elements by their keys."""
 
     entries: Changes

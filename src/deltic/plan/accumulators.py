@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 
-from deltic.expr.accumulators import ABSENT, Changes, Dictionary, ElementPart, accumulated_elements
+from deltic.expr.accumulators import ABSENT, Changes, ElementsInMemory, ElementPart, accumulated_elements
 from deltic.expr.nodes import Value
 from deltic.plan.node import computed
 from deltic.plan.nodes import Accumulate
@@ -56,7 +56,7 @@ def after_tick(
     for key, (keys, pairs) in groups.items():
         old = held.pop(key, None)
         parts: tuple[Changes, ...] = tuple({} for _ in plan.parts) if old is None else old.parts
-        sources = [Dictionary(entries) for entries in parts]
+        sources = [ElementsInMemory(entries) for entries in parts]
         result = accumulated_elements(plan.function, plan.returned, None if old is None else old.values, sources, pairs)
         if result is not None:
             values, changes = result

@@ -55,7 +55,7 @@ class Encoded:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class AccumulatorColumn:
     """A column of accumulators: a field, or a set or map. encoded: the functions of an object."""
 
     field: Field | ElementPart
@@ -111,28 +111,30 @@ class Calls:
         return found
 
 
-def columns_of(schema: Columns | Schema) -> tuple[Column, ...]:
+def columns_of(schema: Columns | Schema) -> tuple[AccumulatorColumn, ...]:
     """The columns of accumulators of a schema, in which SetOf, MapOf and Encoded stand beside types. Raises CircuitError."""
     if isinstance(schema, Schema):
-        return tuple(map(Column, schema))
+        return tuple(map(AccumulatorColumn, schema))
     return tuple(_column(name, notation) for name, notation in with_names(schema).items())
 
 
-def _column(name: str, notation: Any) -> Column:
+def _column(name: str, notation: Any) -> AccumulatorColumn:
     match notation:
         case SetOf():
-            return Column(ElementPart(name, _element(name, ELEMENT, notation.element)))
+            return AccumulatorColumn(ElementPart(name, _element(name, ELEMENT, notation.element)))
         case MapOf():
-            return Column(ElementPart(name, _element(name, KEY, notation.key), replace(field_of(name, notation.value), name=VALUE)))
+            return AccumulatorColumn(
+                ElementPart(name, _element(name, KEY, notation.key), replace(field_of(name, notation.value), name=VALUE))
+            )
         case Encoded():
             for function in (notation.encode, notation.decode):
                 taking(function, "value")
                 if str(getattr(function, "__module__", "")).partition(".")[0] in UNSAFE:
                     remedy = "state is read as data: write the object's values, as JSON for example"
                     raise CircuitError(f"column {name}: {name_of(function)} could run code from the state", remedy=remedy)
-            return Column(field_of(name, notation.type), notation)
+            return AccumulatorColumn(field_of(name, notation.type), notation)
         case _:
-            return Column(field_of(name, notation))
+            return AccumulatorColumn(field_of(name, notation))
 
 
 def _element(name: str, role: str, notation: Any) -> Field:
@@ -183,7 +185,7 @@ def _without_parts(folding: Callable[..., Any], plain: Schema, rows: tuple[str, 
     return user_function(fold, (None if one else plain.names, rows), 0 if one else len(plain))
 
 
-def _folding(calls: Calls, columns: tuple[Column, ...], init: Any) -> Callable[..., Result | None]:
+def _folding(calls: Calls, columns: tuple[AccumulatorColumn, ...], init: Any) -> Callable[..., Result | None]:
     """The function of (plain values before, sources of sets and maps, rows of the tick) that deltic.expr.accumulators calls."""
     begin = _begun(columns, init)
     fold = Folding(columns, begin, calls)
@@ -204,7 +206,7 @@ def _first(begin: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
     return begin
 
 
-def _begun(columns: tuple[Column, ...], init: Any) -> tuple[Any, ...] | None:
+def _begun(columns: tuple[AccumulatorColumn, ...], init: Any) -> tuple[Any, ...] | None:
     """The stored form of each column of `init`. Without `init`, columns are None, and sets and maps empty."""
     if init is None:
         return None
@@ -218,7 +220,7 @@ def _begun(columns: tuple[Column, ...], init: Any) -> tuple[Any, ...] | None:
 class Folding:
     """Folds the rows of a key in one tick. begin: the stored form of a new key's accumulator."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[AccumulatorColumn, ...]
     begin: tuple[Any, ...] | None
     calls: Calls
 
@@ -303,7 +305,7 @@ class Folding:
         return values
 
 
-def _decoded(column: Column, value: Any) -> Any:
+def _decoded(column: AccumulatorColumn, value: Any) -> Any:
     return value if column.encoded is None or value is None else column.encoded.decode(value)
 
 
