@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 
-from deltic.expr.accumulators import ABSENT, Changes, ElementsInMemory, ElementPart, accumulated_elements
+from deltic.expr.accumulators import ABSENT, Changes, ElementPart, ElementsInMemory, accumulated_elements
 from deltic.expr.nodes import Value
 from deltic.plan.node import computed
 from deltic.plan.nodes import Accumulate
