@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from deltic import errors
 
 if TYPE_CHECKING:
-    from deltic.frontends.python import UDF, Accumulators, Circuit, Encoded, IndexedStream, MapOf, SetOf, Stream
+    from deltic.frontends.python import UDF, Circuit, Encoded, IndexedStream, MapOf, SetOf, Stream
     from deltic.pipeline import Pipeline
     from deltic.runtimes.read_only import ReadOnlyState, open
     from deltic.runtimes.stored_view import StoredView
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "UDF",
-    "Accumulators",
     "Circuit",
     "Datalog",
     "Encoded",
@@ -52,7 +51,7 @@ __all__ = [
 ]
 
 _LOADED_LATE: Final = {
-    **dict.fromkeys(("Accumulators", "Circuit", "Encoded", "MapOf", "SetOf", "UDF", "IndexedStream", "Stream"), "deltic.frontends.python"),
+    **dict.fromkeys(("Circuit", "Encoded", "MapOf", "SetOf", "UDF", "IndexedStream", "Stream"), "deltic.frontends.python"),
     **dict.fromkeys(("Datalog", "Program", "Session", "Transaction", "View", "Watermark"), "deltic.session"),
     **dict.fromkeys(("ReadOnlyState", "open"), "deltic.runtimes.read_only"),
     "Pipeline": "deltic.pipeline",
