@@ -59,9 +59,12 @@ class Type:
     collation: str = field(default="", metadata={OMITTED: True})
     kind: TypeKind = field(init=False, compare=False, repr=False)
     """What it has in common with all types of its name."""
+    _hash: int = field(init=False, compare=False, repr=False)
+    """Computed once: every tick looks up by types what depends on them alone."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kind", KINDS[self.name])
+        object.__setattr__(self, "_hash", hash(self._values))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restored, self._values
@@ -75,7 +78,7 @@ class Type:
         return self._values == other._values
 
     def __hash__(self) -> int:
-        return hash(self._values)
+        return self._hash
 
     @property
     def _values(self) -> tuple[str, int, int, tuple[Field, ...], str]:
