@@ -29,7 +29,7 @@ from programs import Case, applied, case, daring, empty, expected, mixed, outcom
 from seeds import rotating
 
 
-@pytest.mark.parametrize("name", [*(rule.__name__ for rule in RULES), "fold"])
+@pytest.mark.parametrize("name", [*(rule.__name__ for rule in RULES), "extract_fields", "fold"])
 def test_the_examples_of_every_rule(name: str) -> None:
     result = doctest.testmod(importlib.import_module(f"deltic.optimizer.{name}"))
     assert result.attempted > 0 and result.failed == 0

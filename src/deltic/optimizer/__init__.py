@@ -5,7 +5,8 @@ changes nothing. All rules satisfy these laws, which are tested on random plans:
 - the relation is the same, and so are the schema's types, nullability and (at the root) names; a stream stays one;
 - the result fails only where the written plan fails: no expression that can fail (expr/failing.py) moves ahead of the filter or join that
   guards it. Unused expressions may be dropped, and their failures with them.
-When a plan has settled, its joins are formed into multiway joins by the keys that they have then, and it settles again.
+When a plan has settled, its joins are formed into multiway joins by the keys that they have then, and it settles again. At last fields of
+structs are extracted below filters, which the rules above would move down again.
 Linear aggregates are pushed below joins in lowering, where the sums that a weight can hold are defined.
 """
 
@@ -16,6 +17,7 @@ from dataclasses import replace
 from typing import Final
 
 from deltic.optimizer.drop_distinct import drop_distinct
+from deltic.optimizer.extract_fields import extract_fields
 from deltic.optimizer.forget_closed_windows import forget_closed_windows
 from deltic.optimizer.forget_unjoinable_rows import forget_unjoinable_rows
 from deltic.optimizer.form_inner_joins import form_inner_joins
@@ -53,7 +55,7 @@ def optimize(plan: Plan) -> Plan:
     settled = _settled(plan)
     while (formed := _applied(form_multiway_joins, settled)) != settled:
         settled = _settled(formed)
-    return _named(settled, plan.schema.names)
+    return _named(_applied(simplify, _applied(extract_fields, settled)), plan.schema.names)
 
 
 def _settled(plan: Plan) -> Plan:
