@@ -7,6 +7,7 @@ composed instead. So a chain of steps reads only the words that its expressions 
 from __future__ import annotations
 
 from collections import defaultdict
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +24,8 @@ from deltic.trace.strings import StringTable
 
 Positions = np.ndarray
 """int64[n]: the position of each row in a source."""
+FEW: Final = 4
+"""Rows whose distinct strings take longer to find than to evaluate an expression on all of them."""
 Part = tuple[Words, int]
 """(words, the number of their source)."""
 
@@ -94,11 +97,11 @@ class SelectionVector:
         return SelectionVector(schema, fields, self.weights if weights is None else weights, self.sources, self.length)
 
     def array(self, expr: Expr, strings: StringTable) -> pa.Array:
-        """The expression's value on every row. Over one string column it is evaluated once for each distinct string."""
+        """The expression on every row. Over one string column, of more than FEW rows, it is evaluated once for each distinct string."""
         if isinstance(expr, Column):
             return self._decoded(expr.index, strings)
         used = columns_of(expr)
-        only = next(iter(used)) if len(used) == 1 and self.schema[next(iter(used))].type.has_bytes else None
+        only = next(iter(used)) if self.length > FEW and len(used) == 1 and self.schema[next(iter(used))].type.has_bytes else None
         answers = self.answers[only]
         answered = isinstance(expr, PythonFunction) and bool(answers.get(call_of(expr)))
         columns: list[pa.Array | None] = [None] * len(self.schema)
