@@ -14,7 +14,7 @@ from deltic.errors import EvaluationError
 from deltic.expr import resolve
 from deltic.expr.failing import can_fail
 from deltic.expr.nodes import Column, Literal
-from deltic.optimizer import RULES, optimize
+from deltic.optimizer import LAST, RULES, optimize
 from deltic.plan.columns import agrees, conjunction, shift
 from deltic.plan.evaluate import Moment, evaluate
 from deltic.plan.fingerprint import fingerprint
@@ -29,7 +29,7 @@ from programs import Case, applied, case, daring, empty, expected, mixed, outcom
 from seeds import rotating
 
 
-@pytest.mark.parametrize("name", [*(rule.__name__ for rule in RULES), "extract_fields", "fold"])
+@pytest.mark.parametrize("name", [*dict.fromkeys(rule.__name__ for rule in (*RULES, *LAST)), "fold"])
 def test_the_examples_of_every_rule(name: str) -> None:
     result = doctest.testmod(importlib.import_module(f"deltic.optimizer.{name}"))
     assert result.attempted > 0 and result.failed == 0

@@ -5,8 +5,8 @@ changes nothing. All rules satisfy these laws, which are tested on random plans:
 - the relation is the same, and so are the schema's types, nullability and (at the root) names; a stream stays one;
 - the result fails only where the written plan fails: no expression that can fail (expr/failing.py) moves ahead of the filter or join that
   guards it. Unused expressions may be dropped, and their failures with them.
-When a plan has settled, its joins are formed into multiway joins by the keys that they have then, and it settles again. At last fields of
-structs are extracted below filters, which the rules above would move down again.
+When a plan has settled, its joins are formed into multiway joins by the keys that they have then, and it settles again. LAST come rules
+whose results the others would take apart, such as an expression below the filter that reads it; each is applied once.
 Linear aggregates are pushed below joins in lowering, where the sums that a weight can hold are defined.
 """
 
@@ -22,6 +22,7 @@ from deltic.optimizer.forget_closed_windows import forget_closed_windows
 from deltic.optimizer.forget_unjoinable_rows import forget_unjoinable_rows
 from deltic.optimizer.form_inner_joins import form_inner_joins
 from deltic.optimizer.form_multiway_joins import form_multiway_joins
+from deltic.optimizer.join_by_cells import join_by_cells
 from deltic.optimizer.merge_projections import merge_projections
 from deltic.optimizer.prune_columns import prune_columns
 from deltic.optimizer.push_filters_down import push_filters_down
@@ -45,9 +46,10 @@ RULES: Final[tuple[Rule, ...]] = (
     drop_distinct,
     prune_columns,
 )
+LAST: Final[tuple[Rule, ...]] = (join_by_cells, merge_projections, extract_fields, simplify)
 ROUNDS: Final = 20  # rules move down or remove, or split what they match no more; plans settle in a few rounds
 
-__all__ = ["ROUNDS", "RULES", "optimize"]
+__all__ = ["LAST", "ROUNDS", "RULES", "optimize"]
 
 
 def optimize(plan: Plan) -> Plan:
@@ -55,7 +57,9 @@ def optimize(plan: Plan) -> Plan:
     settled = _settled(plan)
     while (formed := _applied(form_multiway_joins, settled)) != settled:
         settled = _settled(formed)
-    return _named(_applied(simplify, _applied(extract_fields, settled)), plan.schema.names)
+    for rule in LAST:
+        settled = _applied(rule, settled)
+    return _named(settled, plan.schema.names)
 
 
 def _settled(plan: Plan) -> Plan:

@@ -9,13 +9,14 @@ from typing import Any, Final
 from deltic.errors import Span
 from deltic.expr.failures import illegal_sequence, no_step, too_many_elements
 from deltic.expr.nodes import Value
+from deltic.expr.rows.cells import cells_of_interval, cells_of_point
 
 MOST_ELEMENTS: Final = 10_000_000
 """The most elements for one row."""
 
 
 def elements(function: str, arguments: Sequence[Any], span: Span | None = None) -> Sequence[Value]:
-    """The elements of `array`, `elements`, `sequence`, `generate_series` or `split`, in order. Raises EvaluationError.
+    """The elements of a table function of the plan (`FlatMap`), in order. Raises EvaluationError.
 
     >>> elements("sequence", (3, 1)), list(elements("generate_series", (3, 1))), elements("split", ("a,b,", ",", -1))
     ([3, 2, 1], [], ['a', 'b', ''])
@@ -26,6 +27,8 @@ def elements(function: str, arguments: Sequence[Any], span: Span | None = None) 
         return ()
     if function == "elements":
         return tuple(arguments[0])
+    if function == "cells":
+        return cells_of_point(arguments[0]) if len(arguments) == 1 else cells_of_interval(*arguments)
     if function == "split":
         text, delimiter, limit = arguments
         pieces: list[Value] = text.split(delimiter, limit - 1 if limit > 0 else -1)
