@@ -1,0 +1,174 @@
+"""Values of EDN, as forms with their places, and their text.
+
+Invariant: `read(write(form)) == form`. Two forms are the same value iff their texts are equal (sets and maps apart, whose order counts here):
+1, 1.0, 1M and true are four values, though Python calls them equal. 1N is 1, as in Clojure; -0.0 is written 0.0, since both are one value.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any, Final, TypeAlias
+
+from deltic.errors import DataError, Span
+from deltic.java_floats import render_double
+from deltic.purity import shown
+
+LEAST_LONG: Final = -(2**63)
+GREATEST_LONG: Final = 2**63 - 1
+CHARACTERS: Final = {"newline": "\n", "return": "\r", "space": " ", "tab": "\t", "formfeed": "\f", "backspace": "\b"}
+ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", '"': '"', "\\": "\\"}
+WRITTEN_ESCAPES: Final = (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t"))
+"""What a string's text has in place of these characters, in the order of replacement."""
+_NAMES: Final = {value: name for name, value in CHARACTERS.items()}
+_SYMBOLIC: Final = {"Infinity": "##Inf", "-Infinity": "##-Inf", "NaN": "##NaN", "-0.0": "0.0"}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Keyword:
+    """A keyword of EDN, such as :person/name. name: without the colon."""
+
+    name: str
+
+    def __repr__(self) -> str:
+        return f":{self.name}"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Symbol:
+    """A symbol of EDN, such as ?e or count."""
+
+    name: str
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Char:
+    """A character of EDN, such as \\a: one code point."""
+
+    value: str
+
+    def __repr__(self) -> str:
+        return write(self)
+
+
+@dataclass(frozen=True, slots=True)
+class VectorForm:
+    """[ … ]"""
+
+    parts: tuple[Form, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ListForm:
+    """( … )"""
+
+    parts: tuple[Form, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SetForm:
+    """#{ … }: different values, in text order."""
+
+    parts: tuple[Form, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MapForm:
+    """{ … }: pairs of a key and a value, in text order; the keys are different."""
+
+    pairs: tuple[tuple[Form, Form], ...]
+
+
+Scalar: TypeAlias = "None | bool | int | float | Decimal | str | Keyword | Symbol | Char | datetime | uuid.UUID"
+Collection: TypeAlias = "VectorForm | ListForm | SetForm | MapForm"
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A value and its place; None if it came from Python. Equal to forms of the same text."""
+
+    value: Scalar | Collection
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Form) and write(self) == write(other)
+
+    def __hash__(self) -> int:
+        return hash(write(self))
+
+
+def write(value: Form | Scalar | Collection) -> str:
+    """The text of a value.
+
+    >>> write(Form(VectorForm((Form(Keyword("a/b")), Form(1), Form(1.0), Form(True), Form('say "x"'), Form(Char(" "))))))
+    '[:a/b 1 1.0 true "say \\\\"x\\\\"" \\\\space]'
+    """
+    match value:
+        case Form():
+            return write(value.value)
+        case VectorForm() | ListForm() | SetForm():
+            opened, closed = {VectorForm: "[]", ListForm: "()", SetForm: ("#{", "}")}[type(value)]
+            return opened + " ".join(map(write, value.parts)) + closed
+        case MapForm():
+            return "{" + ", ".join(f"{write(key)} {write(one)}" for key, one in value.pairs) + "}"
+        case _:
+            return _written(value)
+
+
+def _written(value: Scalar) -> str:
+    match value:
+        case None:
+            return "nil"
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return str(value) if LEAST_LONG <= value <= GREATEST_LONG else f"{value}N"
+        case float():
+            text = render_double(value)
+            return _SYMBOLIC.get(text, text)
+        case Decimal():
+            return f"{value.normalize() + 0}M"
+        case str():
+            for character, escape in WRITTEN_ESCAPES:
+                value = value.replace(character, escape)
+            return f'"{value}"'
+        case Char():
+            return "\\" + _NAMES.get(value.value, value.value)
+        case datetime():
+            return f'#inst "{value.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds")}-00:00"'
+        case uuid.UUID():
+            return f'#uuid "{value}"'
+        case Keyword() | Symbol():
+            return repr(value)
+
+
+def form_of(value: Any, names: bool = False) -> Form:
+    """A Python value as a form without a place: a list or tuple is a vector, a set a set, a dict a map.
+
+    names: a string that begins with a colon is a keyword, as keys of a dict always are, and the first two parts of a vector in a vector.
+    Raises DataError for other values.
+    """
+    match value:
+        case Form():
+            return value
+        case str() if names and value.startswith(":") and len(value) > 1:
+            return Form(Keyword(value[1:]))
+        case Mapping():
+            return Form(MapForm(tuple((form_of(key, names=True), form_of(one)) for key, one in value.items())))
+        case str() | None | bool() | int() | float() | Decimal() | Keyword() | Symbol() | Char() | uuid.UUID():
+            return Form(value)
+        case datetime() if value.tzinfo is not None:
+            return Form(value)
+        case Sequence():
+            return Form(VectorForm(tuple(form_of(one, names=names and i == 0) for i, one in enumerate(value))))
+        case Set():
+            return Form(SetForm(tuple(sorted(map(form_of, value), key=write))))
+        case _:
+            expected = "None, a bool, a number, a string, a Keyword, a datetime with a zone, a UUID, a list, a set or a dict"
+            raise DataError(f"{shown(value)} is not a value of EDN", expected=expected)
