@@ -94,7 +94,8 @@ def test_equality_is_typed() -> None:
 
 def test_values_of_python() -> None:
     data = [{":person/name": "Ann", "tags": {1, "b"}}, [":db/add", -1, ":person/name", ":b"], (Keyword("x"), 1.0, True, None)]
-    assert write(form_of(data)) == '[{:person/name "Ann", "tags" #{"b" 1}} [":db/add" -1 ":person/name" ":b"] [:x 1.0 true nil]]'
+    assert write(form_of(data)) == '[{:person/name "Ann", "tags" #{"b" 1}} [:db/add -1 :person/name ":b"] [:x 1.0 true nil]]'
+    assert write(form_of([":person/name", ":b"])) == '[:person/name ":b"]' and write(form_of([":b", 1, 2], names=True)) == "[:b 1 2]"
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from deltic.connectors.recognise import is_spark
 from deltic.errors import CatalogError, CircuitError, FrameError, UnknownName
 from deltic.explain import Explanation, explain
 from deltic.frontends.datalog import Dialect
+from deltic.frontends.edn.schema import schema_of
 from deltic.frontends.python import UDF, Circuit, Columns, Delay, Lateness, check_unchanged
 from deltic.frontends.sql import parse_script
 from deltic.kernels import prepare
@@ -38,6 +39,7 @@ from deltic.session.contents import Contents
 from deltic.session.datalog import Datalog, datalog_statements
 from deltic.session.definitions import Definitions
 from deltic.session.draft import Draft
+from deltic.session.edn import EdnReport, EdnStore, Prepare, edn_form, store_statements
 from deltic.session.engines import open_runtime, spark_changes
 from deltic.session.options import RunOptions
 from deltic.session.printing import PrintedViews, PrintLine, to_stderr
@@ -105,6 +107,7 @@ class Session:
         self._printed = PrintedViews(self._contents)
         self._gathering: WeakSet[PendingChanges] = WeakSet()
         self._gathering_lock = Lock()
+        self._stores: dict[str, EdnStore] = {}
 
     def sql(self, script: str, *, name: str = "<sql>") -> None:
         """Runs CREATE and DROP statements: all of them, or none if one is refused. New views are filled in one tick.
@@ -141,6 +144,36 @@ class Session:
                 draft.apply(statement)
             self._commits.install(draft.catalog, draft.dropped)
             self._printed.follow(draft.catalog, inspect)
+
+    def edn_store(self, store: str, *, schema: Any, name: str = "<schema>") -> EdnStore:
+        """A store of entities, attributes and values: a table for each attribute, `store/attribute`.
+
+        schema: the attributes in DataScript's or Datomic's form, as a text in EDN, which errors call `name`, or as values of Python. A
+        store that exists gets the attributes that it lacks. Raises QueryError.
+        """
+        folded(store, "store")
+        declared = schema_of(store, edn_form(schema, name, names=True))
+        with self._commits.turn():
+            known = self._stores.get(store.lower())
+            declared = known.schema.extended(declared) if known is not None else declared
+            draft = Draft(self._catalog, self._undeclared())
+            for statement in store_statements(declared, draft):
+                draft.apply(statement)
+            self._commits.install(draft.catalog, draft.dropped)
+            self._stores[store.lower()] = EdnStore(declared, self._contents, lambda: self.notes, self._commit_prepared)
+            return self._stores[store.lower()]
+
+    def edn_transact(self, store: str, data: Any, *, name: str = "<transaction>") -> EdnReport:
+        """`EdnStore.transact` of a store by its name."""
+        return self._store(store).transact(data, name=name)
+
+    def _store(self, name: str) -> EdnStore:
+        """Raises UnknownName."""
+        found = self._stores.get(folded(name, "store"))
+        if found is None:
+            known = [one.name for one in self._stores.values()]
+            raise UnknownName(f"there is no store {name}", expected=f"one of {', '.join(known)}" if known else "a store of edn_store")
+        return found
 
     def program(self, program: str | Program, *, name: str = "<sql>", notes: Mapping[str, Any] | None = None) -> None:
         """Replaces all definitions: what the program does not define is dropped, and views that it defines as before keep their state.
@@ -244,6 +277,16 @@ class Session:
         """Makes them one tick."""
         self._tick(changes.rows(), changes.tables)
         self._trim(changes)
+
+    def _commit_prepared(self, prepare: Prepare) -> int:
+        """Makes changes that depend on the content one tick; returns its epoch."""
+        pending = self._gather()
+        with self._commits.turn():
+            notes = prepare(pending)
+            self._commits.tick(pending.rows(), notes)
+            epoch = self._runtime.epoch
+        self._trim(pending)
+        return epoch
 
     def _gather(self) -> PendingChanges:
         with self._gathering_lock:

@@ -1,7 +1,7 @@
 """Values of EDN, as forms with their places, and their text.
 
-Invariant: `read(write(form)) == form`. Two forms are the same value iff their texts are equal (sets and maps apart, whose order counts here):
-1, 1.0, 1M and true are four values, though Python calls them equal. 1N is 1, as in Clojure; -0.0 is written 0.0, since both are one value.
+Invariant: `read(write(form)) == form`. Two forms are one value iff their texts are equal (except for sets and maps, whose order counts
+here): 1, 1.0, 1M and true are four values, though they are equal in Python. 1N is 1, as in Clojure, and -0.0 is 0.0.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class MapForm:
     pairs: tuple[tuple[Form, Form], ...]
 
 
-Scalar: TypeAlias = "None | bool | int | float | Decimal | str | Keyword | Symbol | Char | datetime | uuid.UUID"
+Scalar: TypeAlias = "bool | int | float | Decimal | str | Keyword | Symbol | Char | datetime | uuid.UUID | None"
 Collection: TypeAlias = "VectorForm | ListForm | SetForm | MapForm"
 
 
@@ -148,10 +148,11 @@ def _written(value: Scalar) -> str:
             return repr(value)
 
 
-def form_of(value: Any, names: bool = False) -> Form:
+def form_of(value: Any, *, names: bool = False) -> Form:
     """A Python value as a form without a place: a list or tuple is a vector, a set a set, a dict a map.
 
-    names: a string that begins with a colon is a keyword, as keys of a dict always are, and the first two parts of a vector in a vector.
+    A string that begins with a colon is a keyword where names of attributes and operations stand: as a key, as the first part of a pair
+    such as [":person/name", "Ann"], and as the first and third part of [":db/add", 1, ":person/name", "Ann"]; everywhere if `names`.
     Raises DataError for other values.
     """
     match value:
@@ -160,15 +161,27 @@ def form_of(value: Any, names: bool = False) -> Form:
         case str() if names and value.startswith(":") and len(value) > 1:
             return Form(Keyword(value[1:]))
         case Mapping():
-            return Form(MapForm(tuple((form_of(key, names=True), form_of(one)) for key, one in value.items())))
+            pairs = tuple((form_of(key, names=isinstance(key, str)), form_of(one, names=names)) for key, one in value.items())
+            return Form(MapForm(pairs))
         case str() | None | bool() | int() | float() | Decimal() | Keyword() | Symbol() | Char() | uuid.UUID():
             return Form(value)
         case datetime() if value.tzinfo is not None:
             return Form(value)
         case Sequence():
-            return Form(VectorForm(tuple(form_of(one, names=names and i == 0) for i, one in enumerate(value))))
+            named = _named(value)
+            return Form(
+                VectorForm(tuple(form_of(one, names=names or (i in named and isinstance(one, str))) for i, one in enumerate(value)))
+            )
         case Set():
-            return Form(SetForm(tuple(sorted(map(form_of, value), key=write))))
+            return Form(SetForm(tuple(sorted((form_of(one, names=names) for one in value), key=write))))
         case _:
             expected = "None, a bool, a number, a string, a Keyword, a datetime with a zone, a UUID, a list, a set or a dict"
             raise DataError(f"{shown(value)} is not a value of EDN", expected=expected)
+
+
+def _named(value: Sequence[Any]) -> tuple[int, ...]:
+    """The positions of names in a vector."""
+    if len(value) == 2:
+        return (0,)
+    is_operation = bool(value) and isinstance(value[0], str) and value[0].startswith((":db/", ":db.fn/"))
+    return (0, 2) if is_operation else ()

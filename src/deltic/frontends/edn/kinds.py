@@ -1,0 +1,174 @@
+"""The kinds of values in queries and attributes, and how they are stored.
+
+A value of a declared kind is stored in a type of its own. A value of any kind is stored as its text in EDN, which says its kind: the texts
+of two values are equal iff the values are, so both ways a join compares single words. Keywords, symbols and characters are stored as
+their text in either case.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from deltic.errors import Span, TypeMismatch
+from deltic.expr import case, cast, resolve
+from deltic.expr.nodes import Expr, Literal
+from deltic.frontends.edn.read import read
+from deltic.frontends.edn.values import (
+    GREATEST_LONG,
+    LEAST_LONG,
+    WRITTEN_ESCAPES,
+    Char,
+    Form,
+    Keyword,
+    ListForm,
+    MapForm,
+    SetForm,
+    Symbol,
+    VectorForm,
+    write,
+)
+from deltic.schema import BIGINT, BOOLEAN, DOUBLE, STRING, TIMESTAMP, Type
+from deltic.types import array_type
+
+
+@dataclass(frozen=True, slots=True)
+class EdnKind:
+    """A kind of values. item: of the elements of a set or a vector, which only results have."""
+
+    name: str
+    type: Type
+    item: EdnKind | None = None
+
+    def __str__(self) -> str:
+        return self.name if self.item is None else f"{self.name} of {self.item}"
+
+
+LONG: Final = EdnKind("long", BIGINT)
+DOUBLE_KIND: Final = EdnKind("double", DOUBLE)
+STRING_KIND: Final = EdnKind("string", STRING)
+KEYWORD: Final = EdnKind("keyword", STRING)
+SYMBOL: Final = EdnKind("symbol", STRING)
+CHAR: Final = EdnKind("char", STRING)
+BOOLEAN_KIND: Final = EdnKind("boolean", BOOLEAN)
+INSTANT: Final = EdnKind("instant", TIMESTAMP)
+UUID: Final = EdnKind("uuid", STRING)
+ANY: Final = EdnKind("any", STRING)
+"""A value with its kind."""
+KINDS: Final = {kind.name: kind for kind in (LONG, DOUBLE_KIND, STRING_KIND, KEYWORD, SYMBOL, CHAR, BOOLEAN_KIND, INSTANT, UUID, ANY)}
+NUMBERS: Final = (LONG, DOUBLE_KIND)
+
+
+def collection_of(name: str, item: EdnKind) -> EdnKind:
+    """A "set" or "vector" of values."""
+    return EdnKind(name, array_type(item.type), item)
+
+
+@dataclass(frozen=True, slots=True)
+class EdnTerm:
+    """A value of a query: its expression, and its kind."""
+
+    expr: Expr
+    kind: EdnKind
+
+
+def kind_of(form: Form) -> EdnKind:
+    """The kind of a scalar; ANY of one that no declared kind has. Raises TypeMismatch for collections and nil."""
+    match form.value:
+        case None:
+            raise TypeMismatch("nil is not a value of a store", span=form.span, remedy="leave the attribute out, or use missing?")
+        case VectorForm() | ListForm() | MapForm() | SetForm():
+            raise TypeMismatch("a collection is not a value", span=form.span, expected="a scalar")
+        case bool():
+            return BOOLEAN_KIND
+        case int():
+            return LONG if LEAST_LONG <= form.value <= GREATEST_LONG else ANY
+        case float():
+            return DOUBLE_KIND
+        case value:
+            found = {str: STRING_KIND, Keyword: KEYWORD, Symbol: SYMBOL, Char: CHAR, datetime: INSTANT, uuid.UUID: UUID}
+            return found.get(type(value), ANY)
+
+
+def encoded(form: Form, kind: EdnKind) -> Any:
+    """The stored value of a scalar of this kind, or of ANY."""
+    value: Any = form.value
+    match kind.name:
+        case "any" | "keyword" | "symbol" | "char":
+            return write(form)
+        case "double":
+            return value + 0.0
+        case "uuid":
+            return str(value)
+        case "instant":
+            return value.astimezone(UTC)
+        case _:
+            return value
+
+
+def decoded(value: Any, kind: EdnKind) -> Any:
+    """The value in Python of a stored one: a set or vector is a frozenset or a tuple."""
+    if kind.item is not None:
+        items = [decoded(one, kind.item) for one in value]
+        return frozenset(items) if kind.name == "set" else tuple(items)
+    match kind.name:
+        case "any" | "char":
+            return read(value).value
+        case "keyword":
+            return Keyword(value[1:])
+        case "symbol":
+            return Symbol(value)
+        case "uuid":
+            return uuid.UUID(value)
+        case _:
+            return value
+
+
+def literal(form: Form, kind: EdnKind | None = None) -> EdnTerm:
+    """A constant, by default of its own kind."""
+    kind = kind or kind_of(form)
+    return EdnTerm(Literal(encoded(form, kind), kind.type, form.span), kind)
+
+
+def with_kind(term: EdnTerm) -> EdnTerm:
+    """The value as one of any kind."""
+    if term.kind == ANY:
+        return term
+    return EdnTerm(_text(term.expr, term.kind), ANY)
+
+
+def _text(expr: Expr, kind: EdnKind) -> Expr:
+    """What `write` returns for the value."""
+    text = cast(expr, STRING)
+    match kind.name:
+        case "string":
+            for character, escape in WRITTEN_ESCAPES:
+                text = resolve("replace", [text, _constant(character), _constant(escape)], None)
+            return resolve("concat", [_constant('"'), text, _constant('"')], None)
+        case "instant":
+            text = resolve("date_format", [expr, _constant("yyyy-MM-dd'T'HH:mm:ss.SSSSSS")], None)
+            return resolve("concat", [_constant('#inst "'), text, _constant('-00:00"')], None)
+        case "uuid":
+            return resolve("concat", [_constant('#uuid "'), text, _constant('"')], None)
+        case "double":
+            names = {"Infinity": "##Inf", "-Infinity": "##-Inf", "NaN": "##NaN", "-0.0": "0.0"}
+            branches = [(resolve("=", [text, _constant(name)], None), _constant(written)) for name, written in names.items()]
+            return case(branches, text, None)
+        case _:
+            return text
+
+
+def _constant(text: str) -> Expr:
+    return Literal(text, STRING)
+
+
+def common(left: EdnTerm, right: EdnTerm, what: str, span: Span | None) -> tuple[EdnTerm, EdnTerm]:
+    """Both as values of one kind: their own, or any. Raises TypeMismatch for different kinds, of which no values are equal."""
+    if left.kind == right.kind:
+        return left, right
+    if ANY in (left.kind, right.kind) and left.kind.item is None and right.kind.item is None:
+        return with_kind(left), with_kind(right)
+    remedy = "compare numbers by ==" if left.kind in NUMBERS and right.kind in NUMBERS else None
+    raise TypeMismatch(f"{what} is a {left.kind} and a {right.kind}: no value is both", span=span, remedy=remedy)

@@ -1,0 +1,203 @@
+"""The operations of a transaction: its forms, checked against the schema, with entity maps expanded into single datoms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+from typing import Literal as OneOf
+
+from deltic.errors import DelticError, Span, SyntaxFailure, TypeMismatch, UnknownName, Unsupported
+from deltic.frontends.edn.schema import EdnAttribute, EdnSchema
+from deltic.frontends.edn.values import GREATEST_LONG, Form, Keyword, ListForm, MapForm, SetForm, VectorForm, write
+
+_ID: Final = Form(Keyword("db/id"))
+_SHAPES: Final = {
+    "db/add": ("add", "[:db/add entity :attribute value]"),
+    "db/retract": ("retract", "[:db/retract entity :attribute value], or without the value"),
+    "db.fn/retractAttribute": ("retract", "[:db.fn/retractAttribute entity :attribute]"),
+    "db/retractEntity": ("retract_entity", "[:db/retractEntity entity]"),
+    "db.fn/retractEntity": ("retract_entity", "[:db.fn/retractEntity entity]"),
+    "db/cas": ("cas", "[:db/cas entity :attribute old new]"),
+    "db.fn/cas": ("cas", "[:db.fn/cas entity :attribute old new]"),
+}
+_LENGTHS: Final = {"add": (4,), "retract": (3, 4), "retract_entity": (2,), "cas": (5,)}
+DATA: Final = '[{:person/name "Ann"} [:db/add 1 :person/age 30]]'
+
+
+@dataclass(frozen=True, slots=True)
+class TemporaryId:
+    """An entity that the transaction names: a string or a negative number, or the position of an entity map without an id."""
+
+    name: str | int | tuple[int]
+
+    def __str__(self) -> str:
+        return repr(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class LookupRef:
+    """An entity by the value of a unique attribute."""
+
+    attribute: EdnAttribute
+    value: Any
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"[:{self.attribute.name} {self.value!r}]"
+
+
+EntityTerm: TypeAlias = int | TemporaryId | LookupRef
+OperationKind: TypeAlias = OneOf["add", "retract", "retract_entity", "cas"]
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One operation. value, old: a stored value; of a reference, an entity; None if there is none. form: what it was written as."""
+
+    kind: OperationKind
+    entity: EntityTerm
+    attribute: EdnAttribute | None
+    value: Any
+    old: Any
+    form: Form
+
+    @property
+    def span(self) -> Span | None:
+        return self.form.span
+
+
+def operations(data: Form, schema: EdnSchema) -> list[Operation]:
+    """The operations of a transaction in order. Raises subclasses of QueryError, with the place."""
+    if not isinstance(data.value, VectorForm | ListForm):
+        raise SyntaxFailure("the transaction is not a vector", span=data.span, expected=DATA)
+    expander = _Expander(schema)
+    found: list[Operation] = []
+    for form in data.value.parts:
+        try:
+            found += expander.expanded(form)
+        except DelticError as error:
+            place(error, form)
+            raise
+    return found
+
+
+def place(error: DelticError, form: Form) -> None:
+    """Gives an error without a place that of the form, or its text if it came from Python."""
+    if error.span is None:
+        text = write(form)
+        error.move(form.span or Span(text, 0, len(text), "<data>"))
+
+
+class _Expander:
+    def __init__(self, schema: EdnSchema) -> None:
+        self.schema, self.maps = schema, 0
+
+    def expanded(self, form: Form) -> Iterator[Operation]:
+        match form.value:
+            case MapForm():
+                yield from self._entity_map(form)[1]
+            case VectorForm() | ListForm():
+                yield self._operation(form, form.value.parts)
+            case _:
+                raise SyntaxFailure(f"{write(form)} is not an operation", span=form.span, expected=f"one of {DATA}")
+
+    def _operation(self, form: Form, parts: Sequence[Form]) -> Operation:
+        name = parts[0].value.name if parts and isinstance(parts[0].value, Keyword) else None
+        if name is None or name not in _SHAPES:
+            what = write(parts[0]) if parts else "an empty vector"
+            expected = ", ".join(f":{one}" for one in _SHAPES)
+            if name is not None and name.startswith("db.fn/"):
+                raise Unsupported(f"the transaction function {what} is not supported", span=parts[0].span, expected=expected)
+            raise UnknownName(f"{what} is not an operation", span=parts[0].span if parts else form.span, expected=expected)
+        kind, shape = _SHAPES[name]
+        if len(parts) not in _LENGTHS[kind] or (name == "db.fn/retractAttribute" and len(parts) != 3):
+            raise SyntaxFailure(f":{name} has {len(parts) - 1} arguments", span=form.span, expected=shape)
+        entity = self.entity(parts[1])
+        if kind != "add" and isinstance(entity, TemporaryId):
+            raise TypeMismatch("a temporary id names a new entity", span=parts[1].span, expected=f"an entity that exists, in :{name}")
+        if kind == "retract_entity":
+            return Operation("retract_entity", entity, None, None, None, form)
+        attribute = self.schema.attribute(parts[2])
+        if kind == "cas":
+            old = None if parts[3].value is None else self.value(attribute, parts[3])
+            return Operation("cas", entity, attribute, self.value(attribute, parts[4]), old, form)
+        value = self.value(attribute, parts[3]) if len(parts) == 4 else None
+        return Operation("add" if kind == "add" else "retract", entity, attribute, value, None, form)
+
+    def _entity_map(self, form: Form) -> tuple[EntityTerm, list[Operation]]:
+        """(the entity, its operations)."""
+        assert isinstance(form.value, MapForm)
+        pairs = dict(form.value.pairs)
+        self.maps += 1
+        given = pairs.pop(_ID, None)
+        entity = TemporaryId((self.maps,)) if given is None or given.value is None else self.entity(given)
+        found: list[Operation] = []
+        for key, value in pairs.items():
+            found += self._entry(entity, key, value)
+        return entity, found
+
+    def _entry(self, entity: EntityTerm, key: Form, value: Form) -> Iterator[Operation]:
+        forward = _reversed(key)
+        attribute = self.schema.attribute(forward or key)
+        if forward is not None and not attribute.is_ref:
+            raise TypeMismatch(f"the values of :{attribute.name} are not references", span=key.span, expected="an attribute of references")
+        many = attribute.is_many or forward is not None
+        for one in self._values(attribute, value) if many else [value]:
+            if attribute.is_ref and isinstance(one.value, MapForm):
+                other, nested = self._entity_map(one)
+            else:
+                other, nested = (self.value(attribute, one) if forward is None else self.entity(one)), []
+            subject, target = (other, entity) if forward is not None else (entity, other)
+            yield Operation("add", subject, attribute, target, None, Form(one.value, one.span or key.span))
+            yield from nested
+
+    def _values(self, attribute: EdnAttribute, form: Form) -> Sequence[Form]:
+        """The values of a collection; a lookup ref is one value."""
+        if not isinstance(form.value, VectorForm | ListForm | SetForm):
+            return [form]
+        if attribute.is_ref and self._is_lookup(form):
+            return [form]
+        return form.value.parts
+
+    def _is_lookup(self, form: Form) -> bool:
+        parts = form.value.parts if isinstance(form.value, VectorForm | ListForm) else ()
+        return len(parts) == 2 and isinstance(parts[0].value, Keyword)
+
+    def value(self, attribute: EdnAttribute, form: Form) -> Any:
+        """A stored value; of a reference, an entity."""
+        return self.entity(form) if attribute.is_ref else attribute.value(form)
+
+    def entity(self, form: Form) -> EntityTerm:
+        """Raises TypeMismatch."""
+        match form.value:
+            case int() as number if not isinstance(number, bool) and number <= GREATEST_LONG:
+                return TemporaryId(number) if number < 0 else number
+            case str() as name:
+                if name == "datomic.tx":
+                    raise Unsupported("the entity of the transaction is not supported", span=form.span, remedy="use an entity of your own")
+                return TemporaryId(name)
+            case VectorForm() | ListForm() if self._is_lookup(form):
+                attribute = self.schema.attribute(form.value.parts[0])
+                if attribute.unique is None:
+                    remedy = "add :db/unique :db.unique/identity to its schema"
+                    raise TypeMismatch(f":{attribute.name} is not unique, so it finds no entity", span=form.span, remedy=remedy)
+                if attribute.is_ref:
+                    raise Unsupported("a lookup by a reference is not supported", span=form.span, remedy="use the entity's number")
+                return LookupRef(attribute, attribute.value(form.value.parts[1]), form.span)
+            case Keyword():
+                raise Unsupported(
+                    f"the ident {write(form)} is not supported", span=form.span, remedy="use a lookup ref: [:attribute value]"
+                )
+            case _:
+                expected = "a number, a string or a negative number for a new entity, or [:attribute value]"
+                raise TypeMismatch(f"{write(form)} is not an entity", span=form.span, expected=expected)
+
+
+def _reversed(key: Form) -> Form | None:
+    """The attribute :a/b of :a/_b; None of another keyword."""
+    name = key.value.name if isinstance(key.value, Keyword) else ""
+    before, _, last = name.rpartition("/")
+    if not last.startswith("_"):
+        return None
+    return Form(Keyword(f"{before}/{last[1:]}" if before else last[1:]), key.span)

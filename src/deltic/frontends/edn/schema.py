@@ -1,0 +1,165 @@
+"""The schema of a store: its attributes, and a table for each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, NoReturn
+from typing import Literal as OneOf
+
+from deltic.errors import CatalogError, Span, SyntaxFailure, TypeMismatch, UnknownName, Unsupported, did_you_mean
+from deltic.frontends.edn.kinds import ANY, KINDS, LONG, EdnKind, encoded, kind_of
+from deltic.frontends.edn.values import Form, Keyword, MapForm, VectorForm, write
+from deltic.schema import BIGINT, Field, Schema, TableSchema
+
+REF: Final = "db.type/ref"
+_TYPES: Final = {f"db.type/{name}": kind for name, kind in KINDS.items()} | {REF: LONG}
+_WITHOUT_EFFECT: Final = ("db/doc", "db/index", "db/ident")
+_ADDITIONS: Final = ("db/valueType", "db/cardinality", "db/unique", "db/isComponent")
+
+
+@dataclass(frozen=True, slots=True)
+class EdnAttribute:
+    """An attribute. name: without the colon. unique: how a value identifies its entity, if it does. kind: of its values."""
+
+    name: str
+    kind: EdnKind = ANY
+    is_ref: bool = False
+    is_many: bool = False
+    unique: OneOf["identity", "value"] | None = None
+    is_component: bool = False
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def value(self, form: Form) -> object:
+        """The stored value of a constant that is not a reference. Raises TypeMismatch."""
+        kind = kind_of(form)
+        if self.kind not in (kind, ANY):
+            what = "value with no kind of its own" if kind == ANY else str(kind)
+            expected = "an entity's number" if self.is_ref else f"a {self.kind}"
+            raise TypeMismatch(f"the values of :{self.name} are not of kind {what}", span=form.span, expected=expected)
+        if isinstance(form.value, float) and form.value != form.value:
+            raise TypeMismatch("##NaN is equal to no value, so it cannot be found again", span=form.span, remedy="leave the attribute out")
+        return encoded(form, self.kind)
+
+
+@dataclass(frozen=True, slots=True)
+class EdnSchema:
+    """A store's attributes by name. Each is a table of entities and values; of cardinality one, the entity is its key."""
+
+    store: str
+    attributes: Mapping[str, EdnAttribute]
+
+    def table_name(self, attribute: EdnAttribute) -> str:
+        return f"{self.store}/{attribute.name}"
+
+    def index_name(self, attribute: EdnAttribute) -> str:
+        """The view that transactions read."""
+        return f"{self.store}/{attribute.name} index"
+
+    def table(self, attribute: EdnAttribute) -> TableSchema:
+        schema = Schema((Field("e", BIGINT, False), Field("v", attribute.kind.type, False)))
+        return TableSchema(self.table_name(attribute), schema, (0, 1) if attribute.is_many else (0,))
+
+    def attribute(self, form: Form) -> EdnAttribute:
+        """The attribute that a form names. Raises UnknownName and SyntaxFailure."""
+        if not isinstance(form.value, Keyword):
+            raise SyntaxFailure(f"{write(form)} is not an attribute", span=form.span, expected="a keyword such as :person/name")
+        found = self.attributes.get(form.value.name)
+        if found is None:
+            known = [f":{name}" for name in self.attributes]
+            remedy = did_you_mean(write(form), known) or "add it to the schema of the store"
+            raise UnknownName(f"the store {self.store} has no attribute {write(form)}", span=form.span, remedy=remedy)
+        return found
+
+    @property
+    def references(self) -> Iterator[EdnAttribute]:
+        """The attributes whose values are entities."""
+        return (one for one in self.attributes.values() if one.is_ref)
+
+    def extended(self, other: EdnSchema) -> EdnSchema:
+        """With the attributes of another schema of the store. Raises CatalogError if one is declared otherwise."""
+        for name, one in other.attributes.items():
+            if self.attributes.get(name, one) != one:
+                raise CatalogError(f"the attribute :{name} of the store {self.store} is declared otherwise", span=one.span)
+        return EdnSchema(self.store, {**self.attributes, **other.attributes})
+
+
+def schema_of(store: str, form: Form) -> EdnSchema:
+    """The schema in DataScript's form, {:person/name {:db/unique :db.unique/identity} …}, or Datomic's, [{:db/ident :person/name …} …].
+
+    Raises subclasses of QueryError.
+    """
+    attributes: dict[str, EdnAttribute] = {}
+    for name, options in _entries(form):
+        if not isinstance(name.value, Keyword):
+            raise SyntaxFailure(f"{write(name)} is not an attribute", span=name.span, expected="a keyword such as :person/name")
+        same = next((one for one in attributes if one.lower() == name.value.name.lower()), None)
+        if same is not None:
+            remedy = "rename one: names of tables are case-insensitive"
+            raise CatalogError(f"the attributes :{same} and {write(name)} have the same name", span=name.span, remedy=remedy)
+        if name.value.name.split("/")[0] in ("db", "db.fn", "db.type"):
+            raise CatalogError(f"the attribute {write(name)} is reserved", span=name.span, remedy="use another namespace")
+        if name.value.name.split("/")[-1].startswith("_"):
+            remedy = "rename it: an underscore stands for the reverse of an attribute"
+            raise CatalogError(f"the attribute {write(name)} begins with an underscore", span=name.span, remedy=remedy)
+        attributes[name.value.name] = _attribute(name, options)
+    if not attributes:
+        raise SyntaxFailure("the schema has no attributes", span=form.span, expected="{:person/name {:db/valueType :db.type/string} …}")
+    return EdnSchema(store, attributes)
+
+
+def _entries(form: Form) -> list[tuple[Form, MapForm]]:
+    pairs: list[tuple[Form | None, Form]]
+    if isinstance(form.value, VectorForm):
+        pairs = [(_ident(one), one) for one in form.value.parts]
+    elif isinstance(form.value, MapForm):
+        pairs = list(form.value.pairs)
+    else:
+        raise SyntaxFailure("the schema is not a map", span=form.span, expected="{:person/name {:db/valueType :db.type/string} …}")
+    found = []
+    for name, options in pairs:
+        if not isinstance(options.value, MapForm):
+            raise SyntaxFailure("the options of an attribute are not a map", span=options.span, expected="{:db/valueType … }")
+        if name is None:
+            raise SyntaxFailure("the attribute has no name", span=options.span, expected="{:db/ident :person/name …}")
+        found.append((name, options.value))
+    return found
+
+
+def _ident(form: Form) -> Form | None:
+    pairs = form.value.pairs if isinstance(form.value, MapForm) else ()
+    return next((value for key, value in pairs if key.value == Keyword("db/ident")), None)
+
+
+def _attribute(name: Form, options: MapForm) -> EdnAttribute:
+    kind, is_ref, is_many, is_component = ANY, False, False, False
+    unique: OneOf["identity", "value"] | None = None
+    for key, value in options.pairs:
+        text = write(value)[1:]
+        match write(key)[1:]:
+            case "db/valueType":
+                if text not in _TYPES:
+                    _refuse(value, "value type", [f":{one}" for one in _TYPES])
+                kind, is_ref = _TYPES[text], text == REF
+            case "db/cardinality":
+                if text not in ("db.cardinality/one", "db.cardinality/many"):
+                    _refuse(value, "cardinality", [":db.cardinality/one", ":db.cardinality/many"])
+                is_many = text == "db.cardinality/many"
+            case "db/unique":
+                if text not in ("db.unique/identity", "db.unique/value"):
+                    _refuse(value, "uniqueness", [":db.unique/identity", ":db.unique/value"])
+                unique = "identity" if text == "db.unique/identity" else "value"
+            case "db/isComponent":
+                is_component = value.value is True
+            case other if other not in _WITHOUT_EFFECT:
+                expected = ", ".join(f":{one}" for one in _ADDITIONS)
+                raise Unsupported(f"the option {write(key)} of an attribute", span=key.span, expected=expected)
+    if is_component and not is_ref:
+        remedy = "add :db/valueType :db.type/ref"
+        raise TypeMismatch(f"{write(name)} has components, which are references", span=name.span, remedy=remedy)
+    assert isinstance(name.value, Keyword)
+    return EdnAttribute(name.value.name, kind, is_ref, is_many, unique, is_component, name.span)
+
+
+def _refuse(form: Form, what: str, known: list[str]) -> NoReturn:
+    raise Unsupported(f"the {what} {write(form)} is not supported", span=form.span, expected=", ".join(known))

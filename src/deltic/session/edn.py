@@ -1,0 +1,149 @@
+"""Stores of entities, attributes and values in a session: their tables as statements for the catalog, and their transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from deltic.connectors.frames import WEIGHT, change_frame
+from deltic.errors import CatalogError, Span
+from deltic.frontends.edn.kinds import decoded
+from deltic.frontends.edn.read import read
+from deltic.frontends.edn.schema import EdnAttribute, EdnSchema
+from deltic.frontends.edn.transact import StoredDatom, transact
+from deltic.frontends.edn.values import Form, Keyword, form_of
+from deltic.frontends.statements import CreateTable, CreateView, Namespace, Statement
+from deltic.plan.nodes import Plan, Table
+from deltic.plan.signs import as_view
+from deltic.schema import TableSchema
+from deltic.session.contents import Contents
+from deltic.session.transaction import PendingChanges
+from deltic.session.view import View
+
+Prepare = Callable[[PendingChanges], Mapping[str, Any]]
+"""Adds changes that depend on the last commit, and returns the notes of their tick."""
+FIRST_ENTITY: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Datom:
+    """A fact: an entity has a value of an attribute. tx: the epoch of the transaction; added: whether it adds or retracts the fact."""
+
+    e: int
+    a: Keyword
+    v: Any
+    tx: int | None = None
+    added: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class EdnReport:
+    """The result of a transaction. tx: its epoch. tempids: the entity of each temporary id. tx_data: what it added and retracted, in order."""
+
+    tx: int
+    tempids: Mapping[str | int, int]
+    tx_data: tuple[Datom, ...] = field(repr=False)
+
+
+def edn_form(data: Any, name: str, *, names: bool = False) -> Form:
+    """The form of a text, or of values of Python; names as in `form_of`. Raises SyntaxFailure, DataError."""
+    return read(data, name) if isinstance(data, str) else form_of(data, names=names)
+
+
+def store_statements(schema: EdnSchema, namespace: Namespace) -> Iterator[Statement]:
+    """A table and an index for each attribute that the namespace lacks. Raises CatalogError."""
+    for attribute in schema.attributes.values():
+        table, known = schema.table(attribute), namespace.relation(schema.table_name(attribute))
+        span = attribute.span or Span(f":{attribute.name}", 0, len(attribute.name) + 1, "<schema>")
+        if known is None:
+            yield CreateTable(table, False, span)
+        elif known != table:
+            remedy = "give the store another name"
+            raise CatalogError(f"{table.name} exists, and is not the table of :{attribute.name}", span=span, remedy=remedy)
+        if namespace.relation(schema.index_name(attribute)) is None:
+            yield index_view(schema.index_name(attribute), table, span)
+
+
+def index_view(name: str, table: TableSchema, span: Span) -> CreateView:
+    """The rows of a table as a view, which can be read."""
+
+    def rebind(namespace: Namespace) -> Plan:
+        found = namespace.relation(table.name)
+        assert found == table, "a table is not replaced while a view reads it"
+        return as_view(Table(table))
+
+    return CreateView(name, as_view(Table(table)), True, False, False, rebind, span, (table.name,))
+
+
+class EdnStore:
+    """A store of entities, attributes and values, from `Session.edn_store`: each attribute of its schema is a table (e, v) of the session.
+
+    Only transactions keep its constraints: rows that are inserted into the tables otherwise are not checked.
+    """
+
+    def __init__(
+        self, schema: EdnSchema, contents: Contents, notes: Callable[[], Mapping[str, Any]], commit: Callable[[Prepare], int]
+    ) -> None:
+        """notes: those of the last commit. commit: commits what a function prepares as one tick, and returns its epoch."""
+        self.schema, self._contents, self._notes, self._commit = schema, contents, notes, commit
+
+    @property
+    def name(self) -> str:
+        return self.schema.store
+
+    def transact(self, data: Any, *, name: str = "<transaction>") -> EdnReport:
+        """One transaction, which is one tick: a vector of entity maps and operations, as a text in EDN or as values of Python.
+
+        Raises QueryError with the place in the text, which errors call `name`, and ConstraintViolation for what the facts do not
+        permit; then nothing changes. O(datoms of the transaction · log of the store).
+        """
+        form = edn_form(data, name)
+        done: list[Any] = []
+
+        def prepare(pending: PendingChanges) -> Mapping[str, Any]:
+            known = self._notes().get(self._note) or {"next": FIRST_ENTITY}
+            transacted = transact(form, self.schema, _Facts(self.schema, self._contents), known["next"])
+            for attribute, rows in transacted.changes().items():
+                table = self.schema.table(attribute)
+                frame = [{"e": entity, "v": value, WEIGHT: weight} for (entity, value), weight in rows.items()]
+                pending.add_changes(self._contents.definitions.catalog.tables[table.name.lower()], change_frame(frame, table))
+            done.append(transacted)
+            return {self._note: {"next": transacted.next}}
+
+        tx = self._commit(prepare)
+        (transacted,) = done
+        return EdnReport(tx, transacted.tempids, tuple(_shown(one, tx) for one in transacted.datoms))
+
+    def datoms(self) -> list[Datom]:
+        """All facts, by attribute in the order of the schema."""
+        found: list[Datom] = []
+        for attribute in self.schema.attributes.values():
+            rows = View(self._contents, self.schema.index_name(attribute), None).rows()
+            found += (Datom(row["e"], Keyword(attribute.name), decoded(row["v"], attribute.kind)) for row in rows)
+        return found
+
+    @property
+    def _note(self) -> str:
+        return f"edn {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """What a store holds as of the last commit."""
+
+    schema: EdnSchema
+    contents: Contents
+
+    def values(self, attribute: EdnAttribute, entity: int) -> Iterable[Any]:
+        return [row["v"] for row in self._index(attribute).lookup(entity, by=["e"])]
+
+    def entities(self, attribute: EdnAttribute, value: Any) -> Iterable[int]:
+        return [row["e"] for row in self._index(attribute).lookup(value, by=["v"])]
+
+    def _index(self, attribute: EdnAttribute) -> View:
+        return View(self.contents, self.schema.index_name(attribute), None)
+
+
+def _shown(one: StoredDatom, tx: int) -> Datom:
+    return Datom(one.entity, Keyword(one.attribute.name), decoded(one.value, one.attribute.kind), tx, one.added)
