@@ -39,7 +39,7 @@ class Datom:
 
 @dataclass(frozen=True, slots=True)
 class EdnReport:
-    """The result of a transaction. tx: its epoch. tempids: the entity of each temporary id. tx_data: what it added and retracted, in order."""
+    """The result of a transaction. tx: its epoch. tempids: the entity of each temporary id. tx_data: what it adds and retracts."""
 
     tx: int
     tempids: Mapping[str | int, int]

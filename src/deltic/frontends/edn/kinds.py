@@ -122,6 +122,8 @@ def decoded(value: Any, kind: EdnKind) -> Any:
             return Symbol(value)
         case "uuid":
             return uuid.UUID(value)
+        case "instant":
+            return value.astimezone(UTC)
         case _:
             return value
 

@@ -82,7 +82,8 @@ def _parser() -> Lark:
 
 def _failure(error: UnexpectedInput, text: str, name: str) -> SyntaxFailure:
     token = getattr(error, "token", None)
-    at = error.pos_in_stream if isinstance(error.pos_in_stream, int) and error.pos_in_stream >= 0 else len(text)
+    position = getattr(error, "pos_in_stream", None)
+    at = position if isinstance(position, int) and position >= 0 else len(text)
     if isinstance(token, Token) and token.type == "$END":
         opened = _unclosed(text)
         if opened is not None:

@@ -168,10 +168,8 @@ def form_of(value: Any, *, names: bool = False) -> Form:
         case datetime() if value.tzinfo is not None:
             return Form(value)
         case Sequence():
-            named = _named(value)
-            return Form(
-                VectorForm(tuple(form_of(one, names=names or (i in named and isinstance(one, str))) for i, one in enumerate(value)))
-            )
+            named = [names or (i in _named(value) and isinstance(one, str)) for i, one in enumerate(value)]
+            return Form(VectorForm(tuple(form_of(one, names=each) for one, each in zip(value, named, strict=True))))
         case Set():
             return Form(SetForm(tuple(sorted((form_of(one, names=names) for one in value), key=write))))
         case _:

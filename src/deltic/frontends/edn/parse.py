@@ -1,0 +1,170 @@
+"""Makes the tree of a query from its form. Every error has its place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from deltic.errors import QueryError, SyntaxFailure, TypeMismatch, UnknownName, Unsupported
+from deltic.frontends.edn.parse_clause import binding, clause, is_symbol, is_variable, parts_of, term, variable
+from deltic.frontends.edn.tree import (
+    AggregateTerm,
+    Binding,
+    EdnQuery,
+    FindElement,
+    FindShape,
+    QueryVariable,
+    RuleBranch,
+)
+from deltic.frontends.edn.values import Form, Keyword, ListForm, MapForm, Symbol, VectorForm, write
+
+EXAMPLE: Final = "{:find [?e] :where [[?e :person/name]]}"
+_CLAUSES: Final = ("find", "keys", "strs", "syms", "in", "with", "where", "rules")
+_LATER: Final = {
+    "order-by": "sort the result, or query the view in SQL: ORDER BY … LIMIT",
+    "limit": "sort the result, or query the view in SQL: ORDER BY … LIMIT",
+    "offset": "sort the result, or query the view in SQL: ORDER BY … LIMIT",
+    "timeout": "a view has no timeout",
+}
+
+
+def parse_query(form: Form, rules: Form | None = None) -> EdnQuery:
+    """The query of a form: a map, or a vector of keywords and what follows them. rules: those that % stands for. Raises QueryError."""
+    clauses = _clauses(form)
+    for name in ("find", "where"):
+        if name not in clauses:
+            raise SyntaxFailure(f"the query has no :{name}", span=form.span, expected=EXAMPLE)
+    find, shape = _find(clauses["find"], form)
+    inputs, takes_rules = _inputs(clauses.get("in", []))
+    with_ = tuple(variable(one) for one in clauses.get("with", []))
+    branches = _rules([*clauses.get("rules", []), *(parts_of(rules, "rules") if rules is not None else [])])
+    if takes_rules and rules is None:
+        raise QueryError("the query takes rules (%), and none are given", span=form.span, remedy="session.edn(query, rules='[…]')")
+    if rules is not None and not takes_rules:
+        raise QueryError("the query does not take the rules that are given", span=form.span, remedy="add % to :in")
+    where = tuple(clause(one) for one in clauses["where"])
+    return EdnQuery(find, shape, _names(find, clauses), with_, inputs, takes_rules, where, branches, form.span)
+
+
+def _clauses(form: Form) -> dict[str, list[Form]]:
+    """What follows each keyword."""
+    found: dict[str, list[Form]] = {}
+    pairs: list[tuple[Form, list[Form]]] = []
+    if isinstance(form.value, MapForm):
+        pairs = [(key, list(parts_of(value, "clauses"))) for key, value in form.value.pairs]
+    elif isinstance(form.value, VectorForm):
+        for one in form.value.parts:
+            if isinstance(one.value, Keyword):
+                pairs.append((one, []))
+            elif not pairs:
+                raise SyntaxFailure("the query does not begin with :find", span=one.span, expected=EXAMPLE)
+            else:
+                pairs[-1][1].append(one)
+    else:
+        raise SyntaxFailure("the query is neither a map nor a vector", span=form.span, expected=EXAMPLE)
+    for key, parts in pairs:
+        name = write(key)[1:]
+        if name in _LATER:
+            raise Unsupported(f"{write(key)} is not supported", span=key.span, remedy=_LATER[name])
+        if name not in _CLAUSES:
+            raise UnknownName(f"a query has no {write(key)}", span=key.span, expected=", ".join(f":{one}" for one in _CLAUSES))
+        if name in found:
+            raise SyntaxFailure(f"{write(key)} occurs twice", span=key.span)
+        found[name] = parts
+    return found
+
+
+def _find(parts: list[Form], query: Form) -> tuple[tuple[FindElement, ...], FindShape]:
+    if not parts:
+        raise SyntaxFailure(":find has no elements", span=query.span, expected="?x or (count ?x)")
+    if len(parts) == 2 and is_symbol(parts[1], "."):
+        return (_element(parts[0]),), "scalar"
+    inner = parts[0].value.parts if len(parts) == 1 and isinstance(parts[0].value, VectorForm) else ()
+    if len(inner) == 2 and is_symbol(inner[1], "..."):
+        return (_element(inner[0]),), "collection"
+    if inner:
+        return tuple(map(_element, inner)), "tuple"
+    return tuple(map(_element, parts)), "relation"
+
+
+def _element(form: Form) -> FindElement:
+    if is_variable(form):
+        return variable(form)
+    if not isinstance(form.value, ListForm) or not form.value.parts or not isinstance(form.value.parts[0].value, Symbol):
+        raise SyntaxFailure(f"{write(form)} is not an element of :find", span=form.span, expected="?x or (count ?x)")
+    function, *arguments = form.value.parts
+    if is_symbol(function, "pull"):
+        raise Unsupported("pull is not supported", span=form.span, remedy="find the values of each attribute by a data pattern")
+    if not arguments or not is_variable(arguments[-1]):
+        raise SyntaxFailure(f"{write(function)} requires a variable", span=form.span, expected=f"({write(function)} ?x)")
+    return AggregateTerm(write(function), tuple(term(one) for one in arguments), form.span)
+
+
+def _names(find: tuple[FindElement, ...], clauses: dict[str, list[Form]]) -> tuple[str, ...]:
+    """The columns: those of :keys, or else the variables without ?, and of an aggregate its name before the variable's."""
+    given = [name for name in ("keys", "strs", "syms") if name in clauses]
+    if given:
+        forms = clauses[given[0]]
+        if len(given) > 1 or len(forms) != len(find):
+            remedy = f"one of :{', :'.join(given)}" if len(given) > 1 else f"{len(find)} names"
+            raise SyntaxFailure(f":{given[0]} does not name the columns", span=forms[0].span if forms else None, expected=remedy)
+        names = [write(one).strip(':"') for one in forms]
+    else:
+        names = [one.name[1:] if isinstance(one, QueryVariable) else f"{one.function}-{write_term(one.arguments[-1])[1:]}" for one in find]
+    seen: dict[str, int] = {}
+    for i, name in enumerate(names):
+        seen[name.lower()] = seen.get(name.lower(), 0) + 1
+        if seen[name.lower()] > 1:
+            if given:
+                raise SyntaxFailure(f"two columns have the name {name}", span=clauses[given[0]][i].span, expected="different names")
+            names[i] = f"{name}-{seen[name.lower()]}"
+    return tuple(names)
+
+
+def write_term(one: object) -> str:
+    """The text of a variable."""
+    return one.name if isinstance(one, QueryVariable) else "?"
+
+
+def _inputs(forms: list[Form]) -> tuple[tuple[Binding, ...], bool]:
+    found: list[Binding] = []
+    takes_rules = False
+    for form in forms:
+        if is_symbol(form, "$"):
+            continue
+        if is_symbol(form, "%"):
+            takes_rules = True
+        elif isinstance(form.value, Symbol) and form.value.name.startswith("$"):
+            raise Unsupported(f"the source {write(form)} is not supported", span=form.span, remedy="a query reads one store, $")
+        else:
+            found.append(binding(form))
+    return tuple(found), takes_rules
+
+
+def _rules(forms: Sequence[Form]) -> dict[str, tuple[RuleBranch, ...]]:
+    found: dict[str, tuple[RuleBranch, ...]] = {}
+    for form in forms:
+        branch = _rule(form)
+        known = found.get(branch.name, ())
+        if known and len(known[0].variables) != len(branch.variables):
+            expected = f"{len(known[0].variables)}, as its first definition has"
+            raise TypeMismatch(f"rule {branch.name} has {len(branch.variables)} variables", span=branch.span, expected=expected)
+        found[branch.name] = (*known, branch)
+    return found
+
+
+def _rule(form: Form) -> RuleBranch:
+    head, *body = parts_of(form, "a rule, [(name ?x …) clause …]")
+    if not isinstance(head.value, ListForm) or not head.value.parts or not isinstance(head.value.parts[0].value, Symbol):
+        raise SyntaxFailure("the rule has no head", span=head.span, expected="[(name ?x …) clause …]")
+    name, *arguments = head.value.parts
+    required: list[QueryVariable] = []
+    if arguments and isinstance(arguments[0].value, VectorForm):
+        required = [variable(one) for one in arguments[0].value.parts]
+        arguments = arguments[1:]
+    variables = (*required, *(variable(one) for one in arguments))
+    if not variables or len({one.name for one in variables}) < len(variables):
+        raise SyntaxFailure("the head of a rule requires different variables", span=head.span, expected="[(name ?x …) clause …]")
+    if not body:
+        raise SyntaxFailure("the rule has no clauses", span=form.span, expected="[(name ?x …) clause …]")
+    return RuleBranch(write(name), variables, tuple(required), tuple(clause(one) for one in body), head.span)

@@ -1,0 +1,172 @@
+"""The clauses of queries and rules, from their forms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from deltic.errors import SyntaxFailure, Unsupported
+from deltic.frontends.edn.tree import (
+    Binding,
+    Blank,
+    Clause,
+    Constant,
+    DataPattern,
+    FunctionClause,
+    NotClause,
+    OrClause,
+    QueryTerm,
+    QueryVariable,
+    RuleClause,
+)
+from deltic.frontends.edn.values import Form, ListForm, Symbol, VectorForm, write
+
+_SHAPE: Final = "[?e :attribute ?v], [(predicate ?x)], [(function ?x) ?y], (not …), (or …) or (rule ?x)"
+
+
+def is_symbol(form: Form, name: str) -> bool:
+    """Whether the form is this symbol."""
+    return form.value == Symbol(name)
+
+
+def is_variable(form: Form) -> bool:
+    """Whether the form is a variable."""
+    return isinstance(form.value, Symbol) and form.value.name.startswith("?") and len(form.value.name) > 1
+
+
+def variable(form: Form) -> QueryVariable:
+    """Raises SyntaxFailure."""
+    if not is_variable(form):
+        raise SyntaxFailure(f"{write(form)} is not a variable", span=form.span, expected="?name")
+    return QueryVariable(write(form), form.span)
+
+
+def parts_of(form: Form, what: str) -> Sequence[Form]:
+    """The parts of a vector or list. Raises SyntaxFailure."""
+    if not isinstance(form.value, VectorForm | ListForm) or not form.value.parts:
+        raise SyntaxFailure(f"{write(form)} is not a vector", span=form.span, expected=f"a vector of {what}")
+    return form.value.parts
+
+
+def term(form: Form) -> QueryTerm:
+    """A variable, a blank or a constant."""
+    if is_variable(form):
+        return variable(form)
+    if is_symbol(form, "_"):
+        return Blank(form.span)
+    if isinstance(form.value, ListForm):
+        remedy = "bind it first: [(function …) ?x]"
+        raise Unsupported("a call within a clause", span=form.span, expected="a variable or a constant", remedy=remedy)
+    return Constant(form)
+
+
+def clause(form: Form) -> Clause:
+    """One clause. Raises SyntaxFailure and Unsupported."""
+    match form.value:
+        case VectorForm(parts) if parts and isinstance(parts[0].value, ListForm):
+            return _function(form, parts)
+        case VectorForm(parts) if parts:
+            return _pattern(form, parts)
+        case ListForm(parts) if parts and isinstance(parts[0].value, Symbol):
+            return _compound(form, write(parts[0]), parts[1:])
+        case _:
+            raise SyntaxFailure(f"{write(form)} is not a clause", span=form.span, expected=_SHAPE)
+
+
+def _pattern(form: Form, parts: Sequence[Form]) -> DataPattern:
+    if is_symbol(parts[0], "$"):
+        parts = parts[1:]
+    elif isinstance(parts[0].value, Symbol) and parts[0].value.name.startswith("$"):
+        raise Unsupported(f"the source {write(parts[0])} is not supported", span=parts[0].span, remedy="a query reads one store, $")
+    if len(parts) > 3:
+        remedy = "leave it out: facts have no transaction"
+        raise Unsupported("a data pattern with a transaction", span=parts[3].span, expected="[entity attribute value]", remedy=remedy)
+    if not parts:
+        raise SyntaxFailure("the data pattern is empty", span=form.span, expected="[?e :attribute ?v]")
+    terms = [_checked(term(one)) for one in parts]
+    terms += [Blank(form.span)] * (3 - len(terms))
+    return DataPattern(terms[0], terms[1], terms[2], form.span)
+
+
+def _checked(one: QueryTerm) -> QueryTerm:
+    if isinstance(one, Constant) and isinstance(one.form.value, Symbol):
+        remedy = f"?{write(one.form)} is a variable"
+        raise SyntaxFailure(f"{write(one.form)} is neither a variable nor a value", span=one.span, remedy=remedy)
+    return one
+
+
+def _function(form: Form, parts: Sequence[Form]) -> FunctionClause:
+    assert isinstance(parts[0].value, ListForm)
+    call = parts[0].value.parts
+    if not call or not isinstance(call[0].value, Symbol):
+        raise SyntaxFailure("the call has no function", span=parts[0].span, expected="[(function ?x …) ?y]")
+    if is_variable(call[0]):
+        raise Unsupported("a function that is a variable", span=call[0].span, expected="the name of a function")
+    if len(parts) > 2:
+        raise SyntaxFailure("a clause has one call and one binding", span=parts[2].span, expected="[(function ?x …) ?y]")
+    bound = binding(parts[1]) if len(parts) == 2 else None
+    return FunctionClause(write(call[0]), tuple(term(one) for one in call[1:]), bound, form.span)
+
+
+def _compound(form: Form, name: str, parts: Sequence[Form]) -> Clause:
+    match name:
+        case "not" | "not-join":
+            variables = None if name == "not" else tuple(map(variable, _variables(form, parts)))
+            inner = parts if name == "not" else parts[1:]
+            if not inner:
+                raise SyntaxFailure(f"({name}) has no clauses", span=form.span, expected=_SHAPE)
+            return NotClause(tuple(map(clause, inner)), variables, form.span)
+        case "or" | "or-join":
+            return _or(form, name, parts)
+        case "and":
+            raise SyntaxFailure("(and …) is a branch of (or …)", span=form.span, remedy="write its clauses without (and …)")
+        case _:
+            return RuleClause(name, tuple(_checked(term(one)) for one in parts), form.span)
+
+
+def _or(form: Form, name: str, parts: Sequence[Form]) -> OrClause:
+    required: tuple[QueryVariable, ...] = ()
+    variables: tuple[QueryVariable, ...] | None = None
+    if name == "or-join":
+        listed = _variables(form, parts)
+        if isinstance(listed[0].value, VectorForm):
+            required, listed = tuple(map(variable, parts_of(listed[0], "variables"))), listed[1:]
+        variables = (*required, *map(variable, listed))
+        parts = parts[1:]
+    if not parts:
+        raise SyntaxFailure(f"({name}) has no clauses", span=form.span, expected=_SHAPE)
+    return OrClause(tuple(map(_branch, parts)), variables, required, form.span)
+
+
+def _variables(form: Form, parts: Sequence[Form]) -> Sequence[Form]:
+    if not parts or not isinstance(parts[0].value, VectorForm):
+        raise SyntaxFailure("the clause has no variables", span=form.span, expected="(or-join [?x …] …) or (not-join [?x …] …)")
+    return parts_of(parts[0], "variables")
+
+
+def _branch(form: Form) -> tuple[Clause, ...]:
+    parts = form.value.parts if isinstance(form.value, ListForm) else ()
+    if parts and is_symbol(parts[0], "and"):
+        if len(parts) == 1:
+            raise SyntaxFailure("(and) has no clauses", span=form.span, expected=_SHAPE)
+        return tuple(map(clause, parts[1:]))
+    return (clause(form),)
+
+
+def binding(form: Form) -> Binding:
+    """What a result or an input is bound to. Raises SyntaxFailure."""
+    expected = "?x, [?x ?y], [?x ...] or [[?x ?y]]"
+    if is_variable(form) or is_symbol(form, "_"):
+        return Binding("scalar", (_bound(form),), form.span)
+    if not isinstance(form.value, VectorForm) or not form.value.parts:
+        raise SyntaxFailure(f"{write(form)} is not a binding", span=form.span, expected=expected)
+    parts = form.value.parts
+    if len(parts) == 2 and is_symbol(parts[1], "..."):
+        return Binding("collection", (_bound(parts[0]),), form.span)
+    if len(parts) == 1 and isinstance(parts[0].value, VectorForm) and parts[0].value.parts:
+        return Binding("relation", tuple(map(_bound, parts[0].value.parts)), form.span)
+    return Binding("tuple", tuple(map(_bound, parts)), form.span)
+
+
+def _bound(form: Form) -> QueryVariable | Blank:
+    return Blank(form.span) if is_symbol(form, "_") else variable(form)
