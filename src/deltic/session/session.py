@@ -40,6 +40,7 @@ from deltic.session.datalog import Datalog, datalog_statements
 from deltic.session.definitions import Definitions
 from deltic.session.draft import Draft
 from deltic.session.edn import EdnReport, EdnStore, Prepare, edn_form, store_statements
+from deltic.session.edn_view import EdnDefinition, EdnView
 from deltic.session.engines import open_runtime, spark_changes
 from deltic.session.options import RunOptions
 from deltic.session.printing import PrintedViews, PrintLine, to_stderr
@@ -167,12 +168,39 @@ class Session:
         """`EdnStore.transact` of a store by its name."""
         return self._store(store).transact(data, name=name)
 
-    def _store(self, name: str) -> EdnStore:
+    def edn(
+        self,
+        query: Any,
+        *,
+        name: str,
+        store: str | None = None,
+        rules: Any = None,
+        input_kinds: Mapping[str, str] | None = None,
+    ) -> EdnView:
+        """A query in EDN as a materialized view `name` over a store, by default the only one.
+
+        query: a map or vector, as a text or as forms. rules: those that % in :in stands for. input_kinds: of inputs that no data pattern
+        has, such as {"?least": "long"}; each input is a table. Raises QueryError with the place in the text.
+        """
+        folded(name, "view")
+        schema = self._store(store).schema
+        given = None if rules is None else edn_form(rules, "<rules>")
+        definition = EdnDefinition.of(name, edn_form(query, "<query>"), given, schema, input_kinds or {})
+        with self._commits.turn():
+            draft = Draft(self._catalog, self._undeclared())
+            for statement in definition.statements(lambda: draft):
+                draft.apply(statement)
+            self._commits.install(draft.catalog, draft.dropped)
+            return EdnView(self._contents, definition, definition.bound(self._catalog).kinds, self._commit_prepared, self.spark)
+
+    def _store(self, name: str | None) -> EdnStore:
         """Raises UnknownName."""
-        found = self._stores.get(folded(name, "store"))
+        only = next(iter(self._stores.values())) if len(self._stores) == 1 and name is None else None
+        found = only or self._stores.get(folded(name or "", "store"))
         if found is None:
             known = [one.name for one in self._stores.values()]
-            raise UnknownName(f"there is no store {name}", expected=f"one of {', '.join(known)}" if known else "a store of edn_store")
+            what = "the session has no store, or several" if name is None else f"there is no store {name}"
+            raise UnknownName(what, expected=f"one of {', '.join(known)}" if known else "a store of edn_store")
         return found
 
     def program(self, program: str | Program, *, name: str = "<sql>", notes: Mapping[str, Any] | None = None) -> None:

@@ -30,6 +30,11 @@ class EdnAttribute:
     is_component: bool = False
     span: Span | None = field(default=None, compare=False, repr=False)
 
+    @property
+    def form(self) -> Form:
+        """Its name."""
+        return Form(Keyword(self.name), self.span)
+
     def value(self, form: Form) -> object:
         """The stored value of a constant that is not a reference. Raises TypeMismatch."""
         kind = kind_of(form)

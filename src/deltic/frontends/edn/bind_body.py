@@ -1,0 +1,310 @@
+"""Binds the clauses of a query, a rule or a branch to a plan whose rows bind their variables.
+
+The order of clauses has no effect: each is bound as soon as the variables that it requires are, patterns first where they share a variable
+with what is bound, negations last. A part of its own (a branch, a negation, a rule) is bound alone if it can be; if it requires variables
+that its surroundings bind, it starts from their values there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, NoReturn, TypeAlias
+
+from deltic.errors import Span, SyntaxFailure, TypeMismatch, UnsafeRule, Unsupported
+from deltic.frontends.edn.functions import call, equal, truth
+from deltic.frontends.edn.grounding import grounded
+from deltic.frontends.edn.kinds import EdnTerm, literal
+from deltic.frontends.edn.patterns import ColumnVisitor, StorePatterns, without_lookups
+from deltic.frontends.edn.relation import UNIT, Bindings, united
+from deltic.frontends.edn.schema import EdnAttribute
+from deltic.frontends.edn.tree import (
+    Blank,
+    Clause,
+    Constant,
+    DataPattern,
+    FunctionClause,
+    NotClause,
+    OrClause,
+    QueryTerm,
+    QueryVariable,
+    RuleClause,
+    variables_of,
+)
+from deltic.frontends.edn.values import write
+
+OF_STORES: Final = ("get-else", "missing?")
+NOTHING: Final[frozenset[str]] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """The variables that a clause requires, and that are not bound yet."""
+
+    variables: tuple[QueryVariable, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InputClause:
+    """An input of the query, whose rows bind its variables."""
+
+    bindings: Bindings
+    span: Span | None
+
+
+Part: TypeAlias = Clause | InputClause
+ReadRule: TypeAlias = "Callable[[RuleClause, Bindings, Scope], Bindings | Missing]"
+"""The rows of a rule as columns 0, 1, …; the bindings are those of the caller. Raises UnknownName and Unsupported."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Where clauses stand.
+
+    interface: the variables that they share with what is around them. outside: those around them that they do not share. beside: those of
+    the clauses beside them, without negations. negated: whether a negation is around them, within the rule.
+    """
+
+    interface: frozenset[str] = NOTHING
+    outside: frozenset[str] = NOTHING
+    negated: bool = False
+    beside: frozenset[str] = NOTHING
+
+
+@dataclass(frozen=True, slots=True)
+class BodyBinder:
+    """patterns: of the store. read_rule: the rows of a rule."""
+
+    patterns: StorePatterns
+    read_rule: ReadRule = field(repr=False)
+
+    def solve(self, parts: Sequence[Part], start: Bindings, scope: Scope) -> tuple[Bindings, tuple[QueryVariable, ...]]:
+        """(the bindings of as many parts as can be bound, the variables that the others require)."""
+        clauses = [one for one in parts if not isinstance(one, InputClause)]
+        pending: list[Part] = [one for one in parts if isinstance(one, InputClause)]
+        pending += without_lookups(clauses, self.patterns.schema)
+        around = replace(scope, beside=frozenset(_positive(clauses)) | start.kinds.keys())
+        found = start
+        while pending:
+            missing: list[QueryVariable] = []
+            for part in self._order(pending, found):
+                result = self._bound(part, found, around)
+                if isinstance(result, Bindings):
+                    pending.remove(part)
+                    found = result
+                    break
+                missing += result.variables
+            else:
+                return found, tuple(missing)
+        return found, ()
+
+    def _order(self, pending: Sequence[Part], found: Bindings) -> Iterable[Part]:
+        """Functions, joins with what is bound, other joins, and negations once nothing else is left."""
+        functions = [one for one in pending if isinstance(one, FunctionClause)]
+        joins = [one for one in pending if not isinstance(one, FunctionClause | NotClause)]
+        connected = [one for one in joins if any(name in found.kinds for name in _names(one))]
+        rest = [one for one in joins if one not in connected]
+        negations = [one for one in pending if isinstance(one, NotClause)] if len(joins) + len(functions) == 0 else []
+        return (*functions, *connected, *rest, *negations)
+
+    def _bound(self, part: Part, found: Bindings, scope: Scope) -> Bindings | Missing:
+        match part:
+            case InputClause():
+                return found.joined(part.bindings, part.span)
+            case DataPattern():
+                return found.joined(self.patterns.bindings(part), part.span)
+            case FunctionClause():
+                return self._function(part, found)
+            case OrClause():
+                return self._or(part, found, scope)
+            case RuleClause():
+                return self._rule(part, found, scope)
+            case NotClause():
+                return self._not(part, found, scope)
+
+    # functions
+
+    def _function(self, clause: FunctionClause, found: Bindings) -> Bindings | Missing:
+        required = [one for one in clause.arguments if isinstance(one, QueryVariable) and one.name not in found.kinds]
+        if required:
+            return Missing(tuple(required))
+        if clause.function == "ground":
+            return found.joined(grounded(clause), clause.span)
+        if clause.function in OF_STORES:
+            return self._of_store(clause, found)
+        result = call(clause.function, [_value(one, found) for one in clause.arguments], clause.span)
+        if clause.binding is None:
+            return found.filtered([truth(result, clause.function, clause.span)])
+        return self._with_result(clause, result, found)
+
+    def _with_result(self, clause: FunctionClause, result: EdnTerm, found: Bindings) -> Bindings:
+        assert clause.binding is not None
+        if clause.binding.shape != "scalar":
+            remedy = "(ground …) has collections"
+            raise TypeMismatch(f"the result of {clause.function} is one value", span=clause.binding.span, expected="?x", remedy=remedy)
+        (target,) = clause.binding.terms
+        if isinstance(target, Blank):
+            return found
+        if target.name in found.kinds:
+            return found.filtered([equal(found.term(target.name), result, target.name, target.span)])
+        return found.extended({target.name: result})
+
+    def _of_store(self, clause: FunctionClause, found: Bindings) -> Bindings:
+        """(missing? $ ?e :attribute) and (get-else $ ?e :attribute default)."""
+        shape = "[(missing? $ ?e :attribute)]" if clause.function == "missing?" else "[(get-else $ ?e :attribute default) ?v]"
+        arguments = clause.arguments
+        if arguments and isinstance(arguments[0], Constant) and write(arguments[0].form) == "$":
+            arguments = arguments[1:]
+        if len(arguments) != (2 if clause.function == "missing?" else 3) or (clause.function == "missing?") != (clause.binding is None):
+            raise SyntaxFailure(f"invalid call of {clause.function}", span=clause.span, expected=shape)
+        entity, name, *default = arguments
+        if not isinstance(name, Constant) or isinstance(entity, Blank):
+            raise SyntaxFailure(f"invalid call of {clause.function}", span=clause.span, expected=shape)
+        attribute = self.patterns.schema.attribute(name.form)
+        lacking = found.without(self._entities(attribute, entity, found), clause.span)
+        if clause.function == "missing?":
+            return lacking
+        if attribute.is_many:
+            remedy = "missing?, and a data pattern in another branch of (or …)"
+            raise Unsupported(f"get-else of :{attribute.name}, which has many values", span=name.span, remedy=remedy)
+        (other,) = default
+        if not isinstance(other, Constant):
+            raise Unsupported("a default that is not a constant", span=other.span or clause.span, expected=shape)
+        result = "?get-else result"
+        having = self._entities(attribute, entity, found, result)
+        whole = united([found.joined(having, clause.span), lacking.extended({result: literal(other.form)})])
+        bound = self._with_result(clause, whole.term(result), whole)
+        return bound.keep([one for one in bound.kinds if one != result])
+
+    def _entities(self, attribute: EdnAttribute, entity: QueryTerm, found: Bindings, value: str | None = None) -> Bindings:
+        """The entities that have the attribute, and their values as the variable `value`."""
+        target = Blank() if value is None else QueryVariable(value)
+        pattern = DataPattern(entity, Constant(attribute.form), target, entity.span)
+        return self.patterns.bindings(pattern)
+
+    # branches, negations and rules
+
+    def closed(self, parts: Sequence[Clause], names: Sequence[str], around: Bindings, scope: Scope) -> Bindings | Missing:
+        """The bindings of the names by clauses of their own, alone if they can be, or else from the values that the names have around."""
+        required: list[str] = []
+        while True:
+            start = around.keep(required).distinct() if required else UNIT
+            found, missing = self.solve(parts, start, scope)
+            if local := [one for one in missing if one.name not in names or one.name in required]:
+                unbound(local[0])
+            more = list(dict.fromkeys(one.name for one in missing)) or [name for name in names if name not in found.kinds]
+            if not more:
+                return found.keep(names)
+            if lacking := [name for name in more if name not in around.kinds]:
+                return Missing(tuple(QueryVariable(name, _place(parts, name)) for name in lacking))
+            required += more
+
+    def _or(self, clause: OrClause, found: Bindings, scope: Scope) -> Bindings | Missing:
+        if clause.variables is None:
+            names = _same_names(clause)
+            inner = Scope(frozenset(names), (scope.outside | scope.beside) - set(names), scope.negated)
+        else:
+            names = [one.name for one in clause.variables]
+            inner = Scope(frozenset(names), negated=scope.negated)
+        if lacking := [one for one in clause.required if one.name not in found.kinds]:
+            return Missing(tuple(lacking))
+        parts: list[Bindings] = []
+        for branch in clause.branches:
+            part = self.closed(branch, names, found, inner)
+            if isinstance(part, Missing):
+                return part
+            parts.append(part)
+        return found.joined(united(parts), clause.span)
+
+    def _not(self, clause: NotClause, found: Bindings, scope: Scope) -> Bindings | Missing:
+        inside = {one.name: one for part in clause.clauses for one in variables_of(part)}
+        if clause.variables is None:
+            known = {*found.kinds, *scope.interface}
+            shared = {name: one for name, one in inside.items() if name in known}
+            for name, one in inside.items():
+                if name not in known and name in scope.outside:
+                    raise Unsupported(f"{name} of the negation is bound outside of its branch", span=one.span, remedy="use or-join")
+            inner = Scope(frozenset(shared), scope.outside, negated=True)
+        else:
+            shared = {one.name: one for one in clause.variables}
+            inner = Scope(frozenset(shared), negated=True)
+        if lacking := [one for name, one in shared.items() if name not in found.kinds]:
+            return Missing(tuple(lacking))
+        names = list(shared)
+        part = self.closed(clause.clauses, names, found, inner)
+        if isinstance(part, Missing):
+            return part
+        return found.without(part, clause.span)
+
+    def _rule(self, clause: RuleClause, found: Bindings, scope: Scope) -> Bindings | Missing:
+        rows = self.read_rule(clause, found, scope)
+        if isinstance(rows, Missing):
+            return rows
+        visitor = ColumnVisitor()
+        for i, term in enumerate(clause.arguments):
+            column = rows.term(str(i))
+            visitor.match(term, column, f"argument {i + 1} of {clause.name}")
+        return found.joined(rows.filtered(visitor.conditions).projected(visitor.terms), clause.span)
+
+
+def _value(term: QueryTerm, found: Bindings) -> EdnTerm:
+    match term:
+        case QueryVariable(name, span):
+            known = found.term(name)
+            return EdnTerm(replace(known.expr, span=span), known.kind)
+        case Constant(form):
+            return literal(form)
+        case Blank(span):
+            raise SyntaxFailure("an argument is blank", span=span, expected="a variable or a constant")
+
+
+def caller_terms(arguments: Sequence[QueryTerm], names: Sequence[str], found: Bindings) -> Bindings:
+    """What the arguments of a call that are bound say of a rule's variables."""
+    terms: dict[str, EdnTerm] = {}
+    for term, name in zip(arguments, names, strict=True):
+        if isinstance(term, Constant):
+            terms[name] = literal(term.form)
+        elif isinstance(term, QueryVariable) and term.name in found.kinds:
+            terms[name] = found.term(term.name)
+    return found.projected(terms)
+
+
+def _names(part: Part) -> Iterable[str]:
+    if isinstance(part, InputClause):
+        return part.bindings.kinds
+    return [one.name for one in variables_of(part)]
+
+
+def _place(parts: Sequence[Clause], name: str) -> Span | None:
+    return next((one.span for part in parts for one in variables_of(part) if one.name == name), None)
+
+
+def unbound(variable: QueryVariable) -> NoReturn:
+    """Raises UnsafeRule."""
+    raise UnsafeRule(
+        f"nothing binds {variable.name}",
+        span=variable.span,
+        expected="a variable of a data pattern",
+        remedy=f"add a data pattern that has {variable.name}, or an input: :in {variable.name}",
+    )
+
+
+def _same_names(clause: OrClause) -> list[str]:
+    """The variables of an (or …), which all its branches bind. Raises UnsafeRule."""
+    found = [_positive(branch) for branch in clause.branches]
+    for one in found[1:]:
+        for here, there in ((found[0], one), (one, found[0])):
+            for name, variable in here.items():
+                if name not in there:
+                    raise UnsafeRule(
+                        f"a branch of (or …) has no {name}",
+                        span=variable.span,
+                        expected="the same variables in each branch",
+                        remedy="(or-join [?x …] …) names those that the branches share",
+                    )
+    return list(found[0])
+
+
+def _positive(branch: Collection[Clause]) -> dict[str, QueryVariable]:
+    clauses = [one for one in branch if not isinstance(one, NotClause)]
+    return {one.name: one for clause in clauses for one in variables_of(clause)}

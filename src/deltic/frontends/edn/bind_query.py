@@ -1,0 +1,255 @@
+"""Binds a query to the plan of a view, and its inputs to tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from deltic.aggregates import aggregate_function
+from deltic.errors import QueryError, Span, SyntaxFailure, TypeMismatch, UnknownName, Unsupported, did_you_mean
+from deltic.expr import cast, resolve
+from deltic.expr.nodes import Expr, Literal
+from deltic.frontends.edn.bind_body import InputClause, Scope, unbound
+from deltic.frontends.edn.bind_rules import RuleBinder
+from deltic.frontends.edn.functions import ORDERED
+from deltic.frontends.edn.kinds import DOUBLE_KIND, KEYWORD, KINDS, LONG, NUMBERS, EdnKind, collection_of
+from deltic.frontends.edn.patterns import StorePatterns
+from deltic.frontends.edn.relation import UNIT, Bindings
+from deltic.frontends.edn.schema import REF, EdnSchema
+from deltic.frontends.edn.tree import (
+    AggregateTerm,
+    Binding,
+    Clause,
+    Constant,
+    DataPattern,
+    EdnQuery,
+    NotClause,
+    OrClause,
+    QueryVariable,
+)
+from deltic.frontends.statements import Namespace
+from deltic.plan.columns import reference
+from deltic.plan.nodes import Aggregate, AggregateCall, Plan, Project, Table
+from deltic.plan.signs import as_view
+from deltic.schema import BIGINT, BOOLEAN, DOUBLE, INT, Field, Schema, TableSchema
+
+AGGREGATES = ("count", "count-distinct", "sum", "min", "max", "avg", "median", "variance", "stddev", "distinct")
+_MOMENTS = {"avg": "avg", "median": "median", "variance": "var_pop", "stddev": "stddev_pop"}
+
+
+@dataclass(frozen=True, slots=True)
+class QueryInput:
+    """An input of a query: a table of the values of its variables, each with its kind."""
+
+    binding: Binding
+    table: TableSchema
+    kinds: tuple[EdnKind, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(one.name for one in self.binding.terms if isinstance(one, QueryVariable))
+
+    @property
+    def index_name(self) -> str:
+        """The view that replacements of the input read."""
+        return f"{self.table.name} index"
+
+
+@dataclass(frozen=True, slots=True)
+class BoundQuery:
+    """A query's plan. kinds: of its columns. reads: the relations that it reads, sorted."""
+
+    plan: Plan
+    kinds: tuple[EdnKind, ...]
+    reads: tuple[str, ...]
+
+
+def query_inputs(query: EdnQuery, view: str, schema: EdnSchema, declared: Mapping[str, str]) -> tuple[QueryInput, ...]:
+    """The inputs of a query; kinds are declared by the variable's name, or else those of the first pattern that has the variable.
+
+    Raises UnknownName and QueryError.
+    """
+    names = [term.name for one in query.inputs for term in one.terms if isinstance(term, QueryVariable)]
+    if len(set(names)) < len(names):
+        raise SyntaxFailure(":in binds a variable twice", span=query.inputs[0].span, expected="different variables")
+    if unknown := [name for name in declared if name not in names]:
+        raise UnknownName(f"the query has no input {unknown[0]}", remedy=did_you_mean(unknown[0], names))
+    found: list[QueryInput] = []
+    for i, binding in enumerate(query.inputs):
+        variables = [term for term in binding.terms if isinstance(term, QueryVariable)]
+        if len(variables) < len(binding.terms):
+            raise Unsupported("a blank in :in", span=binding.span, expected="a variable")
+        kinds = tuple(_input_kind(one, query, schema, declared) for one in variables)
+        columns = tuple(Field(one.name[1:], kind.type, False) for one, kind in zip(variables, kinds, strict=True))
+        table = TableSchema(f"{view} input {i + 1}", Schema(columns), tuple(range(len(columns))))
+        found.append(QueryInput(binding, table, kinds))
+    return tuple(found)
+
+
+def _input_kind(variable: QueryVariable, query: EdnQuery, schema: EdnSchema, declared: Mapping[str, str]) -> EdnKind:
+    name = declared.get(variable.name)
+    if name is not None:
+        bare = name.removeprefix(":").removeprefix("db.type/")
+        if bare not in KINDS and bare != REF.removeprefix("db.type/"):
+            raise UnknownName(f"there is no kind {name} of values", span=variable.span, expected=", ".join(KINDS))
+        return KINDS.get(bare, LONG)
+    for pattern in _patterns(query.where):
+        if pattern.entity == variable:
+            return LONG
+        if pattern.attribute == variable:
+            return KEYWORD
+        if pattern.value == variable and isinstance(pattern.attribute, Constant):
+            return schema.attribute(pattern.attribute.form).kind
+    raise QueryError(
+        f"the kind of the input {variable.name} is not known: no data pattern has it",
+        span=variable.span,
+        expected=f"inputs={{'{variable.name}': 'long'}}, or another of {', '.join(KINDS)}",
+    )
+
+
+def _patterns(clauses: Sequence[Clause]) -> Iterator[DataPattern]:
+    for clause in clauses:
+        match clause:
+            case DataPattern():
+                yield clause
+            case NotClause():
+                yield from _patterns(clause.clauses)
+            case OrClause():
+                for branch in clause.branches:
+                    yield from _patterns(branch)
+            case _:
+                pass
+
+
+def bind_query(query: EdnQuery, inputs: Sequence[QueryInput], schema: EdnSchema, namespace: Namespace, view: str) -> BoundQuery:
+    """The plan of a query over a store. Raises subclasses of QueryError, with the place."""
+    reads: set[str] = set()
+    read = _reader(namespace, reads)
+    rules = RuleBinder(query.rules, StorePatterns(schema, read))
+    parts = [InputClause(_input_rows(one, read), one.binding.span) for one in inputs]
+    found, missing = rules.body.solve((*parts, *query.where), UNIT, Scope())
+    if missing:
+        unbound(missing[0])
+    plan, kinds = _found(query, found)
+    return BoundQuery(as_view(plan, f"query {view}"), kinds, tuple(sorted(reads)))
+
+
+def _reader(namespace: Namespace, reads: set[str]) -> Callable[[str], Plan]:
+    def read(name: str) -> Plan:
+        found = namespace.relation(name)
+        if found is None:
+            raise UnknownName(f"there is no table {name}", remedy="define the store again: session.edn_store(…)")
+        reads.add(name)
+        return Table(found) if isinstance(found, TableSchema) else found
+
+    return read
+
+
+def _input_rows(one: QueryInput, read: Callable[[str], Plan]) -> Bindings:
+    return Bindings(read(one.table.name), dict(zip(one.names, one.kinds, strict=True)))
+
+
+def _found(query: EdnQuery, found: Bindings) -> tuple[Plan, tuple[EdnKind, ...]]:
+    """(the plan of :find over the bindings, the kinds of its columns)."""
+    variables = [one if isinstance(one, QueryVariable) else _last(one) for one in query.find]
+    for one in (*variables, *query.with_):
+        if one.name not in found.kinds:
+            unbound(one)
+    rows = found.keep(list(dict.fromkeys(one.name for one in (*variables, *query.with_)))).distinct()
+    if not any(isinstance(one, AggregateTerm) for one in query.find):
+        columns = tuple((name, rows.term(one.name).expr) for name, one in zip(query.names, variables, strict=True))
+        return Project(rows.plan, columns), tuple(rows.kinds[one.name] for one in variables)
+    keys = list(dict.fromkeys(one.name for one in query.find if isinstance(one, QueryVariable)))
+    calls = [_aggregate(one, rows) for one in query.find if isinstance(one, AggregateTerm)]
+    key_columns: tuple[tuple[str, Expr], ...] = tuple((name, rows.term(name).expr) for name in keys) or (("", Literal(1, INT)),)
+    grouped = Aggregate(rows.plan, key_columns, tuple((str(i), one.call) for i, one in enumerate(calls)))
+    finished: list[tuple[str, Expr]] = []
+    kinds: list[EdnKind] = []
+    remaining = iter(range(len(calls)))
+    for name, one in zip(query.names, query.find, strict=True):
+        if isinstance(one, QueryVariable):
+            finished.append((name, reference(grouped.schema, keys.index(one.name))))
+            kinds.append(rows.kinds[one.name])
+        else:
+            i = next(remaining)
+            finished.append((name, calls[i].finish(reference(grouped.schema, len(key_columns) + i))))
+            kinds.append(calls[i].kind)
+    return Project(grouped, tuple(finished)), tuple(kinds)
+
+
+@dataclass(frozen=True, slots=True)
+class _Aggregated:
+    """An aggregate, and what makes its result a value of its kind."""
+
+    call: AggregateCall
+    kind: EdnKind
+    finish: Callable[[Expr], Expr]
+
+
+def _last(one: AggregateTerm) -> QueryVariable:
+    variable = one.arguments[-1]
+    assert isinstance(variable, QueryVariable)
+    return variable
+
+
+def _aggregate(one: AggregateTerm, rows: Bindings) -> _Aggregated:
+    """Raises UnknownName, Unsupported and TypeMismatch."""
+    if one.function in ("rand", "sample"):
+        remedy = "a view has the same rows whenever it is computed"
+        raise Unsupported(f"{one.function} is not supported", span=one.span, remedy=remedy)
+    if one.function not in AGGREGATES:
+        raise UnknownName(f"there is no aggregate {one.function}", span=one.span, remedy=did_you_mean(one.function, AGGREGATES))
+    value = rows.term(_last(one).name)
+    if len(one.arguments) == 2 and one.function in ("min", "max"):
+        return _extremes(one, value.expr, value.kind)
+    if len(one.arguments) > 1:
+        raise TypeMismatch(f"{one.function} has {len(one.arguments)} arguments", span=one.span, expected="one variable")
+    match one.function:
+        case "count":
+            return _Aggregated(AggregateCall("count", (), BIGINT, False, span=one.span), LONG, lambda expr: expr)
+        case "count-distinct":
+            call = AggregateCall("count", (value.expr,), BIGINT, False, distinct=True, span=one.span)
+            return _Aggregated(call, LONG, lambda expr: expr)
+        case "distinct":
+            kind = collection_of("set", value.kind)
+            return _Aggregated(_call("collect_set", value.expr, one.span), kind, lambda expr: resolve("sort_array", [expr], one.span))
+        case "min" | "max":
+            _check(one, value.kind, ORDERED)
+            return _Aggregated(_call(one.function, value.expr, one.span), value.kind, lambda expr: expr)
+        case "sum":
+            _check(one, value.kind, NUMBERS)
+            return _Aggregated(_call("sum", value.expr, one.span), value.kind, lambda expr: cast(expr, value.kind.type, one.span))
+        case _:
+            _check(one, value.kind, NUMBERS)
+            call = _call(_MOMENTS[one.function], value.expr, one.span)
+            return _Aggregated(call, DOUBLE_KIND, lambda expr: cast(expr, DOUBLE, one.span))
+
+
+def _extremes(one: AggregateTerm, value: Expr, kind: EdnKind) -> _Aggregated:
+    """The n least or greatest values of a group, ascending."""
+    count = one.arguments[0]
+    if not isinstance(count, Constant) or not isinstance(count.form.value, int) or isinstance(count.form.value, bool):
+        raise TypeMismatch(f"the count of {one.function} is not a constant", span=count.span, expected=f"({one.function} 3 ?x)")
+    if not 1 <= count.form.value < 2**31:
+        raise TypeMismatch(f"the count of {one.function} is out of range", span=count.span, expected="1 or more")
+    _check(one, kind, ORDERED)
+    first, length = Literal(1, INT), Literal(count.form.value, INT)
+
+    def finish(expr: Expr) -> Expr:
+        ascending = Literal(one.function == "min", BOOLEAN)
+        found = resolve("slice", [resolve("sort_array", [expr, ascending], one.span), first, length], one.span)
+        return resolve("sort_array", [found], one.span)
+
+    return _Aggregated(_call("collect_list", value, one.span), collection_of("vector", kind), finish)
+
+
+def _check(one: AggregateTerm, kind: EdnKind, kinds: Sequence[EdnKind]) -> None:
+    if kind not in kinds:
+        remedy = "declare the :db/valueType of its attribute" if kind == KINDS["any"] else None
+        expected = ", ".join(map(str, kinds))
+        raise TypeMismatch(f"{one.function} does not accept values of kind {kind}", span=one.span, expected=expected, remedy=remedy)
+
+
+def _call(function: str, value: Expr, span: Span | None) -> AggregateCall:
+    signature = aggregate_function(function).rule(function, [value.type], span)
+    return AggregateCall(function, (cast(value, signature.arguments[0], span),), signature.result, signature.nullable, span=span)

@@ -1,0 +1,128 @@
+"""Data patterns as relations of bindings: a pattern with a constant attribute reads its table, one with a variable the union of all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from deltic.errors import SyntaxFailure, TypeMismatch
+from deltic.expr import resolve
+from deltic.expr.nodes import Expr, Literal
+from deltic.frontends.edn.functions import equal
+from deltic.frontends.edn.kinds import ANY, KEYWORD, LONG, EdnKind, EdnTerm, encoded, kind_of, with_kind
+from deltic.frontends.edn.relation import Bindings, table_of, united
+from deltic.frontends.edn.schema import EdnAttribute, EdnSchema
+from deltic.frontends.edn.tree import Blank, Clause, Constant, DataPattern, QueryTerm, QueryVariable
+from deltic.frontends.edn.values import Form, Keyword, ListForm, VectorForm, write
+from deltic.plan.columns import reference
+from deltic.plan.nodes import Plan
+from deltic.schema import STRING
+
+
+@dataclass(frozen=True, slots=True)
+class StorePatterns:
+    """The patterns over one store. read: the plan of a table or view by its name."""
+
+    schema: EdnSchema
+    read: Callable[[str], Plan]
+
+    def facts(self, attribute: EdnAttribute) -> tuple[Plan, EdnTerm, EdnTerm]:
+        """(the table of an attribute, its entity, its value)."""
+        plan = self.read(self.schema.table_name(attribute))
+        return plan, EdnTerm(reference(plan.schema, 0), LONG), EdnTerm(reference(plan.schema, 1), attribute.kind)
+
+    def bindings(self, pattern: DataPattern) -> Bindings:
+        """The rows of a pattern without lookup refs. Raises UnknownName and TypeMismatch."""
+        if isinstance(pattern.attribute, Constant):
+            return self._of_attribute(self.schema.attribute(pattern.attribute.form), pattern)
+        parts = []
+        for attribute in self.schema.attributes.values():
+            if _may_have(attribute, pattern.value):
+                parts.append(self._of_attribute(attribute, pattern))
+        if parts:
+            return united(parts)
+        terms = [term for term in (pattern.entity, pattern.attribute) if isinstance(term, QueryVariable)]
+        return table_of((), {term.name: LONG if term is pattern.entity else KEYWORD for term in terms})
+
+    def _of_attribute(self, attribute: EdnAttribute, pattern: DataPattern) -> Bindings:
+        plan, entity, value = self.facts(attribute)
+        visitor = ColumnVisitor()
+        visitor.match(pattern.entity, entity, "an entity")
+        if not isinstance(pattern.attribute, Constant):
+            visitor.match(pattern.attribute, EdnTerm(Literal(f":{attribute.name}", STRING), KEYWORD), "an attribute")
+            value = with_kind(value) if isinstance(pattern.value, QueryVariable) else value
+        visitor.match(pattern.value, value, f"the value of :{attribute.name}", attribute)
+        return Bindings(plan, {}).filtered(visitor.conditions).projected(visitor.terms)
+
+
+def _may_have(attribute: EdnAttribute, value: QueryTerm) -> bool:
+    return not isinstance(value, Constant) or attribute.kind in (ANY, kind_of(value.form))
+
+
+class ColumnVisitor:
+    """Collects what the terms of a pattern say of its columns: conditions on them, and the variables that they bind."""
+
+    def __init__(self) -> None:
+        self.conditions: list[Expr] = []
+        self.terms: dict[str, EdnTerm] = {}
+
+    def match(self, term: QueryTerm, column: EdnTerm, what: str, attribute: EdnAttribute | None = None) -> None:
+        """Raises TypeMismatch for a constant of another kind."""
+        match term:
+            case QueryVariable(name) if name in self.terms:
+                self.conditions.append(equal(self.terms[name], column, name, term.span))
+            case QueryVariable(name):
+                self.terms[name] = column
+            case Constant(form):
+                value = attribute.value(form) if attribute is not None else constant_of(form, column.kind, what)
+                literal = Literal(value, column.kind.type, form.span)  # type: ignore[arg-type]
+                self.conditions.append(resolve("=", [column.expr, literal], form.span))
+            case Blank():
+                pass
+
+
+def constant_of(form: Form, kind: EdnKind, what: str) -> Any:
+    """The stored value of a constant. Raises TypeMismatch."""
+    if kind not in (kind_of(form), ANY):
+        raise TypeMismatch(f"{what} is a {kind}, and {write(form)} is a {kind_of(form)}", span=form.span, expected=f"a {kind}")
+    return encoded(form, kind)
+
+
+def without_lookups(clauses: Sequence[Clause], schema: EdnSchema) -> Iterator[Clause]:
+    """The clauses, in whose patterns a lookup ref is a variable of a pattern of its own."""
+    for clause in clauses:
+        if isinstance(clause, DataPattern):
+            yield from _without_lookups(clause, schema)
+        else:
+            yield clause
+
+
+def _without_lookups(pattern: DataPattern, schema: EdnSchema) -> Iterator[DataPattern]:
+    attribute = schema.attribute(pattern.attribute.form) if isinstance(pattern.attribute, Constant) else None
+    if isinstance(pattern.entity, Constant) and _is_lookup(pattern.entity.form):
+        variable, found = _lookup(pattern.entity.form, schema)
+        yield found
+        pattern = replace(pattern, entity=variable)
+    if attribute is not None and attribute.is_ref and isinstance(pattern.value, Constant) and _is_lookup(pattern.value.form):
+        variable, found = _lookup(pattern.value.form, schema)
+        yield found
+        pattern = replace(pattern, value=variable)
+    yield pattern
+
+
+def _is_lookup(form: Form) -> bool:
+    return isinstance(form.value, VectorForm | ListForm) and len(form.value.parts) == 2 and isinstance(form.value.parts[0].value, Keyword)
+
+
+def _lookup(form: Form, schema: EdnSchema) -> tuple[QueryVariable, DataPattern]:
+    assert isinstance(form.value, VectorForm | ListForm)
+    name, value = form.value.parts
+    attribute = schema.attribute(name)
+    if attribute.unique is None:
+        remedy = "add :db/unique :db.unique/identity to its schema"
+        raise TypeMismatch(f":{attribute.name} is not unique, so it finds no entity", span=name.span, remedy=remedy)
+    if isinstance(value.value, VectorForm | ListForm):
+        raise SyntaxFailure("a lookup ref within another", span=value.span, expected="[:attribute value]")
+    variable = QueryVariable(write(form), form.span)  # no other variable has a name that begins with a bracket
+    return variable, DataPattern(variable, Constant(name), Constant(value), form.span)

@@ -1,0 +1,131 @@
+"""Queries in EDN as views of a session: their statements for the catalog, their results as values, and their inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from deltic.connectors.frames import WEIGHT, change_frame
+from deltic.errors import CatalogError, DataError, QueryError, Span
+from deltic.frontends.edn.bind_query import BoundQuery, QueryInput, bind_query, query_inputs
+from deltic.frontends.edn.grounding import shaped
+from deltic.frontends.edn.kinds import EdnKind, decoded
+from deltic.frontends.edn.operations import place
+from deltic.frontends.edn.parse import parse_query
+from deltic.frontends.edn.patterns import constant_of
+from deltic.frontends.edn.schema import EdnSchema
+from deltic.frontends.edn.tree import EdnQuery
+from deltic.frontends.edn.values import Form, form_of
+from deltic.frontends.statements import CreateTable, CreateView, Namespace, Statement
+from deltic.plan.nodes import Plan
+from deltic.session.contents import Contents
+from deltic.session.edn import Prepare, index_view
+from deltic.session.transaction import PendingChanges
+from deltic.session.view import View
+
+if TYPE_CHECKING:
+    import pyspark.sql
+
+
+@dataclass(frozen=True, slots=True)
+class EdnDefinition:
+    """A query as the definition of a view. inputs: its tables, by the bindings of :in."""
+
+    view: str
+    query: EdnQuery
+    schema: EdnSchema
+    inputs: tuple[QueryInput, ...]
+
+    @classmethod
+    def of(cls, view: str, form: Form, rules: Form | None, schema: EdnSchema, kinds: Mapping[str, str]) -> EdnDefinition:
+        """Raises QueryError."""
+        query = parse_query(form, rules)
+        return cls(view, query, schema, query_inputs(query, view, schema, kinds))
+
+    def bound(self, namespace: Namespace) -> BoundQuery:
+        """The query over a namespace."""
+        return bind_query(self.query, self.inputs, self.schema, namespace, self.view)
+
+    def statements(self, namespace: Callable[[], Namespace]) -> Iterator[Statement]:
+        """A table for each input, and the view. namespace: returns it with what has been defined so far."""
+        span = self.query.span or Span(self.view, 0, len(self.view), "<query>")
+        for one in self.inputs:
+            known = namespace().relation(one.table.name)
+            if known is None:
+                yield CreateTable(one.table, False, span)
+            elif known != one.table:
+                raise CatalogError(f"{one.table.name} exists, and is not an input of this query", span=one.binding.span)
+            if namespace().relation(one.index_name) is None:
+                yield index_view(one.index_name, one.table, span)
+        found = self.bound(namespace())
+        yield CreateView(self.view, found.plan, True, False, False, self._plan, span, found.reads)
+
+    def _plan(self, namespace: Namespace) -> Plan:
+        return self.bound(namespace).plan
+
+
+class EdnView(View):
+    """A view that a query in EDN defines, from `Session.edn`."""
+
+    def __init__(
+        self,
+        contents: Contents,
+        definition: EdnDefinition,
+        kinds: Sequence[EdnKind],
+        commit: Callable[[Prepare], int],
+        spark: pyspark.sql.SparkSession | None,
+    ) -> None:
+        """kinds: of its columns. commit: as of EdnStore."""
+        super().__init__(contents, definition.view, spark)
+        self._definition, self._kinds, self._commit = definition, kinds, commit
+
+    def result(self) -> Any:
+        """The answer in the form that :find has: a list of tuples, a list of values, a tuple or a value.
+
+        The last two are None if there is none, and the first of several. A keyword is a Keyword, a set a frozenset. O(rows).
+        """
+        rows = [tuple(decoded(value, kind) for value, kind in zip(row.values(), self._kinds, strict=True)) for row in self.rows()]
+        match self._definition.query.shape:
+            case "relation":
+                return rows
+            case "collection":
+                return [value for (value,) in rows]
+            case "tuple":
+                return rows[0] if rows else None
+            case "scalar":
+                return rows[0][0] if rows else None
+
+    def set_inputs(self, *values: Any) -> None:
+        """Replaces the inputs, in the order of :in without $ and %, as one tick: a value, a tuple, a list of values or of tuples.
+
+        Until then the inputs are empty, and so is a result that depends on them. Raises TypeMismatch.
+        """
+        inputs = self._definition.inputs
+        if len(values) != len(inputs):
+            raise DataError(f"{len(values)} values for {len(inputs)} inputs", expected=", ".join(" ".join(one.names) for one in inputs))
+        rows = [_rows(one, value) for one, value in zip(inputs, values, strict=True)]
+
+        def prepare(pending: PendingChanges) -> Mapping[str, Any]:
+            for one, now in zip(inputs, rows, strict=True):
+                before = {tuple(row.values()) for row in View(self._contents, one.index_name, None).rows()}
+                changes = [(row, 1) for row in now if row not in before] + [(row, -1) for row in before if row not in now]
+                names = one.table.schema.names
+                frame = [{**dict(zip(names, row, strict=True)), WEIGHT: weight} for row, weight in changes]
+                pending.add_changes(self._contents.definitions.catalog.tables[one.table.name.lower()], change_frame(frame, one.table))
+            return {}
+
+        self._commit(prepare)
+
+
+def _rows(one: QueryInput, value: Any) -> dict[tuple[Any, ...], None]:
+    """The stored rows of an input. Raises TypeMismatch."""
+    form = form_of(value)
+    try:
+        found = shaped(form, one.binding)
+        return dict.fromkeys(
+            tuple(constant_of(part, kind, name) for part, kind, name in zip(row, one.kinds, one.names, strict=True)) for row in found
+        )
+    except QueryError as error:
+        place(error, form)
+        raise
