@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING, Any, Final
 from deltic import errors
 
 if TYPE_CHECKING:
+    from deltic.frontends.edn import Keyword
     from deltic.frontends.python import UDF, Circuit, Encoded, IndexedStream, MapOf, SetOf, Stream
     from deltic.pipeline import Pipeline
     from deltic.runtimes.read_only import ReadOnlyState, open
     from deltic.runtimes.stored_view import StoredView
-    from deltic.session import Datalog, Program, Session, Transaction, View, Watermark
+    from deltic.session import Datalog, EdnStore, EdnView, Program, Session, Transaction, View, Watermark
     from deltic.variants import Variant
 
 __version__ = "0.1.0"
@@ -31,8 +32,11 @@ __all__ = [
     "UDF",
     "Circuit",
     "Datalog",
+    "EdnStore",
+    "EdnView",
     "Encoded",
     "IndexedStream",
+    "Keyword",
     "MapOf",
     "Pipeline",
     "Program",
@@ -52,8 +56,9 @@ __all__ = [
 
 _LOADED_LATE: Final = {
     **dict.fromkeys(("Circuit", "Encoded", "MapOf", "SetOf", "UDF", "IndexedStream", "Stream"), "deltic.frontends.python"),
-    **dict.fromkeys(("Datalog", "Program", "Session", "Transaction", "View", "Watermark"), "deltic.session"),
+    **dict.fromkeys(("Datalog", "EdnStore", "EdnView", "Program", "Session", "Transaction", "View", "Watermark"), "deltic.session"),
     **dict.fromkeys(("ReadOnlyState", "open"), "deltic.runtimes.read_only"),
+    "Keyword": "deltic.frontends.edn",
     "Pipeline": "deltic.pipeline",
     "StoredView": "deltic.runtimes.stored_view",
     "Variant": "deltic.variants",

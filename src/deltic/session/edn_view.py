@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from deltic.connectors.frames import WEIGHT, change_frame
 from deltic.errors import CatalogError, DataError, QueryError, Span
@@ -19,13 +19,9 @@ from deltic.frontends.edn.tree import EdnQuery
 from deltic.frontends.edn.values import Form, form_of
 from deltic.frontends.statements import CreateTable, CreateView, Namespace, Statement
 from deltic.plan.nodes import Plan
-from deltic.session.contents import Contents
 from deltic.session.edn import Prepare, index_view
 from deltic.session.transaction import PendingChanges
 from deltic.session.view import View
-
-if TYPE_CHECKING:
-    import pyspark.sql
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,22 +64,15 @@ class EdnDefinition:
 class EdnView(View):
     """A view that a query in EDN defines, from `Session.edn`."""
 
-    def __init__(
-        self,
-        contents: Contents,
-        definition: EdnDefinition,
-        kinds: Sequence[EdnKind],
-        commit: Callable[[Prepare], int],
-        spark: pyspark.sql.SparkSession | None,
-    ) -> None:
-        """kinds: of its columns. commit: as of EdnStore."""
-        super().__init__(contents, definition.view, spark)
+    def __init__(self, view: View, definition: EdnDefinition, kinds: Sequence[EdnKind], commit: Callable[[Prepare], int]) -> None:
+        """view: its rows. kinds: of its columns. commit: as of EdnStore."""
+        super().__init__(view._contents, view.name, view._spark)
         self._definition, self._kinds, self._commit = definition, kinds, commit
 
     def result(self) -> Any:
         """The answer in the form that :find has: a list of tuples, a list of values, a tuple or a value.
 
-        The last two are None if there is none, and the first of several. A keyword is a Keyword, a set a frozenset. O(rows).
+        The last two are None if there is none, and the first of several. A keyword is a Keyword, a set a tuple. O(rows).
         """
         rows = [tuple(decoded(value, kind) for value, kind in zip(row.values(), self._kinds, strict=True)) for row in self.rows()]
         match self._definition.query.shape:

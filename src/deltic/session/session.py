@@ -191,7 +191,7 @@ class Session:
             for statement in definition.statements(lambda: draft):
                 draft.apply(statement)
             self._commits.install(draft.catalog, draft.dropped)
-            return EdnView(self._contents, definition, definition.bound(self._catalog).kinds, self._commit_prepared, self.spark)
+            return EdnView(self.view(name), definition, definition.bound(self._catalog).kinds, self._commit_prepared)
 
     def _store(self, name: str | None) -> EdnStore:
         """Raises UnknownName."""

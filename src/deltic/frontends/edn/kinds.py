@@ -109,10 +109,9 @@ def encoded(form: Form, kind: EdnKind) -> Any:
 
 
 def decoded(value: Any, kind: EdnKind) -> Any:
-    """The value in Python of a stored one: a set or vector is a frozenset or a tuple."""
+    """The value in Python of a stored one. A vector or set is a tuple: in a set of Python's 1, 1.0 and True would be one value."""
     if kind.item is not None:
-        items = [decoded(one, kind.item) for one in value]
-        return frozenset(items) if kind.name == "set" else tuple(items)
+        return tuple(decoded(one, kind.item) for one in value)
     match kind.name:
         case "any" | "char":
             return read(value).value

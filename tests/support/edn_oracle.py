@@ -1,0 +1,317 @@
+"""What queries and transactions of EDN mean, over a set of datoms in memory: each binding by itself, in the plainest way.
+
+Shares the parser and the kinds of values with the front end, nothing else. A value is (the name of its kind, the value): 1 and True differ.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+from deltic.frontends.edn.kinds import kind_of
+from deltic.frontends.edn.parse import parse_query
+from deltic.frontends.edn.read import read
+from deltic.frontends.edn.tree import (
+    AggregateTerm,
+    Binding,
+    Clause,
+    Constant,
+    DataPattern,
+    FunctionClause,
+    NotClause,
+    OrClause,
+    QueryTerm,
+    QueryVariable,
+    RuleBranch,
+    RuleClause,
+    rules_of,
+    variables_of,
+)
+from deltic.frontends.edn.values import Form, form_of, write
+
+Typed: TypeAlias = tuple[str, Any]
+Datoms: TypeAlias = set[tuple[int, str, Typed]]
+Env: TypeAlias = dict[str, Typed]
+
+
+class NotBound(Exception):
+    """A clause requires variables that are not bound yet."""
+
+
+def typed(value: Any) -> Typed:
+    """A value of Python with its kind."""
+    form = form_of(value)
+    return kind_of(form).name, write(form) if kind_of(form).name in ("any", "keyword") else value
+
+
+def untyped(value: Typed) -> Any:
+    """The value of Python."""
+    return read(value[1]).value if value[0] in ("any", "keyword") else value[1]
+
+
+def answer(query: str, datoms: Datoms, inputs: Sequence[Any] = (), rules: str | None = None) -> list[tuple[Any, ...]]:
+    """The rows of a query, typed, in no order; of a query with :with, as often as they occur."""
+    tree = parse_query(read(query), None if rules is None else read(rules))
+    oracle = Oracle(datoms, tree.rules)
+    envs: list[Env] = [{}]
+    for one, value in zip(tree.inputs, inputs, strict=True):
+        envs = [{**env, **row} for env in envs for row in _rows(one, value)]
+    found = [env for start in envs for env in oracle.solve(tree.where, start, frozenset())]
+    variables = [one.name if isinstance(one, QueryVariable) else one.arguments[-1].name for one in tree.find]  # type: ignore[union-attr]
+    names = list(dict.fromkeys([*variables, *(one.name for one in tree.with_)]))
+    rows = {tuple(env[name] for name in names) for env in found}
+    if not any(isinstance(one, AggregateTerm) for one in tree.find):
+        return [tuple(row[names.index(name)] for name in variables) for row in rows]
+    keys = [name for name, one in zip(variables, tree.find, strict=True) if isinstance(one, QueryVariable)]
+    groups: dict[tuple[Typed, ...], list[tuple[Typed, ...]]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row[names.index(name)] for name in keys), []).append(row)
+    return [
+        tuple(
+            group[keys.index(name)] if isinstance(one, QueryVariable) else _aggregate(one, [row[names.index(name)] for row in members])
+            for name, one in zip(variables, tree.find, strict=True)
+        )
+        for group, members in groups.items()
+    ]
+
+
+def _rows(binding: Binding, value: Any) -> list[Env]:
+    rows = value if binding.shape == "relation" else [(one,) for one in value] if binding.shape == "collection" else [value]
+    rows = [(value,)] if binding.shape == "scalar" else rows
+    names = [term.name for term in binding.terms if isinstance(term, QueryVariable)]
+    return [dict(zip(names, map(typed, row), strict=True)) for row in rows]
+
+
+def _aggregate(one: AggregateTerm, values: list[Typed]) -> Typed:
+    bare = [value for _, value in values]
+    if len(one.arguments) == 2:
+        assert isinstance(one.arguments[0], Constant)
+        count: Any = one.arguments[0].form.value
+        return "vector", tuple(sorted(bare)[:count] if one.function == "min" else sorted(bare)[-count:])
+    match one.function:
+        case "count":
+            return "long", len(values)
+        case "count-distinct":
+            return "long", len(set(values))
+        case "distinct":
+            return "set", tuple(map(untyped, dict.fromkeys(values)))
+        case "min" | "max" | "sum":
+            return values[0][0], {"min": min, "max": max, "sum": sum}[one.function](bare)
+        case "avg":
+            return "double", float(statistics.mean(map(Fraction, bare)))
+        case "median":
+            return "double", float(statistics.median(bare))
+        case "variance":
+            return "double", float(statistics.pvariance(bare))
+        case _:
+            return "double", statistics.pstdev(bare)
+
+
+class Oracle:
+    """datoms: (entity, attribute without colon, typed value)."""
+
+    def __init__(self, datoms: Datoms, rules: dict[str, tuple[RuleBranch, ...]]) -> None:
+        self.datoms, self.rules = datoms, rules
+        self.tables: dict[str, set[tuple[Typed, ...]]] = {}
+        """The rows of recursive rules."""
+        calls = {name: {one.name for branch in branches for one in rules_of(branch.clauses)} for name, branches in rules.items()}
+        while any(more - calls[name] for name in calls for more in [set().union(*(calls[one] for one in calls[name]))]):
+            calls = {name: set().union(calls[name], *(calls[one] for one in calls[name])) for name in calls}
+        recursive = [name for name in rules if name in calls[name]]
+        for name in sorted(recursive, key=lambda name: len(calls[name])):
+            self._fill([one for one in recursive if one in calls[name] and name in calls[one]])
+
+    def _fill(self, group: list[str]) -> None:
+        for name in group:
+            self.tables.setdefault(name, set())
+        while True:
+            now = {name: {row for branch in self.rules[name] for row in self._definition(branch, {})} for name in group}
+            if all(now[name] == self.tables[name] for name in group):
+                return
+            self.tables.update(now)
+
+    def _definition(self, branch: RuleBranch, start: Env) -> list[tuple[Typed, ...]]:
+        names = [one.name for one in branch.variables]
+        found = self.solve(branch.clauses, start, frozenset(names))
+        for env in found:
+            if any(name not in env for name in names):
+                raise NotBound(branch.name)
+        return [tuple(env[name] for name in names) for env in found]
+
+    def solve(self, clauses: Sequence[Clause], env: Env, interface: frozenset[str]) -> list[Env]:
+        """The bindings of the clauses that agree with `env`."""
+        if not clauses:
+            return [env]
+        rank = {DataPattern: 1, FunctionClause: 0, RuleClause: 2, OrClause: 2, NotClause: 3}
+        for clause in sorted(clauses, key=lambda one: rank[type(one)]):
+            if isinstance(clause, NotClause) and any(not isinstance(one, NotClause) for one in clauses):
+                break
+            try:
+                found = list(self._matches(clause, env, interface))
+            except NotBound:
+                continue
+            rest = [one for one in clauses if one is not clause]
+            return [done for one in found for done in self.solve(rest, one, interface)]
+        raise NotBound(str(clauses))
+
+    def _matches(self, clause: Clause, env: Env, interface: frozenset[str]) -> Iterator[Env]:
+        match clause:
+            case DataPattern():
+                for entity, attribute, value in self.datoms:
+                    yield from self._unified(
+                        env, [(clause.entity, ("long", entity)), (clause.attribute, ("keyword", f":{attribute}")), (clause.value, value)]
+                    )
+            case FunctionClause():
+                yield from self._function(clause, env)
+            case OrClause():
+                if clause.variables is None:
+                    names = {one.name for part in clause.branches[0] if not isinstance(part, NotClause) for one in variables_of(part)}
+                else:
+                    names = {one.name for one in clause.variables}
+                if any(one.name not in env for one in clause.required):
+                    raise NotBound("required")
+                start = {name: value for name, value in env.items() if name in names}
+                for branch in clause.branches:
+                    for done in self.solve(branch, start, frozenset(names)):
+                        if any(name not in done for name in names):
+                            raise NotBound("or")
+                        yield {**env, **{name: done[name] for name in names}}
+            case NotClause():
+                inside = {one.name for part in clause.clauses for one in variables_of(part)}
+                names = {one.name for one in clause.variables} if clause.variables is not None else inside & {*env, *interface}
+                if names - env.keys():
+                    raise NotBound("not")
+                start = {name: env[name] for name in names}
+                if not self.solve(clause.clauses, start, frozenset(names)):
+                    yield env
+            case RuleClause():
+                if clause.name in self.tables:
+                    for row in self.tables[clause.name]:
+                        yield from self._unified(env, list(zip(clause.arguments, row, strict=True)))
+                    return
+                for branch in self.rules[clause.name]:
+                    start = {}
+                    for term, variable in zip(clause.arguments, branch.variables, strict=True):
+                        if isinstance(term, Constant):
+                            start[variable.name] = typed(term.form.value)
+                        elif isinstance(term, QueryVariable) and term.name in env:
+                            start[variable.name] = env[term.name]
+                    if any(one.name not in start for one in branch.required):
+                        raise NotBound(branch.name)
+                    for row in self._definition(branch, start):
+                        yield from self._unified(env, list(zip(clause.arguments, row, strict=True)))
+
+    def _unified(self, env: Env, pairs: list[tuple[QueryTerm, Typed]]) -> Iterator[Env]:
+        new = dict(env)
+        for term, value in pairs:
+            if isinstance(term, QueryVariable):
+                if new.setdefault(term.name, value) != value:
+                    return
+            elif isinstance(term, Constant) and typed(term.form.value) != value:
+                return
+        yield new
+
+    def _function(self, clause: FunctionClause, env: Env) -> Iterator[Env]:
+        if any(isinstance(one, QueryVariable) and one.name not in env for one in clause.arguments):
+            raise NotBound(clause.function)
+        if clause.function in ("missing?", "get-else"):
+            entity, attribute, *default = clause.arguments[1:]
+            number = env[entity.name][1] if isinstance(entity, QueryVariable) else entity.form.value  # type: ignore[union-attr]
+            name = write(attribute.form)[1:]  # type: ignore[union-attr]
+            held = [value for one, other, value in self.datoms if (one, other) == (number, name)]
+            if clause.function == "missing?":
+                yield from [] if held else [env]
+            else:
+                assert clause.binding is not None
+                yield from self._unified(env, [(clause.binding.terms[0], held[0] if held else typed(default[0].form.value))])  # type: ignore[union-attr]
+            return
+        if clause.function == "ground":
+            assert clause.binding is not None
+            for row in _rows_of_constant(clause.arguments[0].form, clause.binding):  # type: ignore[union-attr]
+                yield from self._unified(env, list(zip(clause.binding.terms, row, strict=True)))
+            return
+        values = [env[one.name] if isinstance(one, QueryVariable) else typed(one.form.value) for one in clause.arguments]  # type: ignore[union-attr]
+        result = _called(clause.function, values)
+        if clause.binding is None:
+            if result == ("boolean", True):
+                yield env
+        else:
+            yield from self._unified(env, [(clause.binding.terms[0], result)])
+
+
+def _rows_of_constant(form: Form, binding: Binding) -> list[list[Typed]]:
+    parts: Any = form.value
+    rows = (
+        [[form]]
+        if binding.shape == "scalar"
+        else [[one] for one in parts.parts]
+        if binding.shape == "collection"
+        else [one.value.parts for one in parts.parts]
+    )
+    return [[typed(one.value) for one in row] for row in rows]
+
+
+def _called(name: str, arguments: list[Typed]) -> Typed:
+    bare = [value for _, value in arguments]
+    as_kind = "double" if any(kind == "double" for kind, _ in arguments) else "long"
+    match name:
+        case "+" | "-" | "*":
+            total = bare[0]
+            for one in bare[1:]:
+                total = {"+": total + one, "-": total - one, "*": total * one}[name]
+            return as_kind, total
+        case "<" | "<=" | ">" | ">=":
+            return "boolean", {"<": bare[0] < bare[1], "<=": bare[0] <= bare[1], ">": bare[0] > bare[1], ">=": bare[0] >= bare[1]}[name]
+        case "=":
+            return "boolean", arguments[0] == arguments[1]
+        case "not=":
+            return "boolean", arguments[0] != arguments[1]
+        case "mod":
+            return "long", bare[0] % bare[1]
+        case "str":
+            return "string", "".join(map(str, bare))
+        case "count":
+            return "long", len(bare[0])
+        case "even?":
+            return "boolean", bare[0] % 2 == 0
+        case _:
+            raise AssertionError(name)
+
+
+class Facts:
+    """Datoms that operations with numbers of entities change, one after the other. many: attributes of cardinality many."""
+
+    def __init__(self, many: Sequence[str], refs: Sequence[str], unique: Sequence[str], components: Sequence[str]) -> None:
+        self.many, self.refs, self.unique, self.components = many, refs, unique, components
+        self.datoms: Datoms = set()
+
+    def apply(self, operation: Sequence[Any]) -> bool:
+        """Whether the operation is permitted."""
+        name, entity, *rest = operation
+        if name == ":db/retractEntity":
+            own = {one for one in self.datoms if one[0] == entity}
+            parts = [value[1] for _, attribute, value in own if attribute in self.components]
+            self.datoms -= own | {one for one in self.datoms if one[1] in self.refs and one[2] == ("long", entity)}
+            return all([self.apply((name, part)) for part in parts])
+        attribute, *values = rest[0][1:], *map(lambda one: None if one is None else typed(one), rest[1:])
+        held = {one for one in self.datoms if one[:2] == (entity, attribute)}
+        if name == ":db/retract":
+            self.datoms -= {(entity, attribute, values[0])} if values else held
+            return True
+        if name == ":db/cas":
+            old, value = values
+            if held if old is None else (entity, attribute, old) not in held:
+                return False
+            self.datoms.discard((entity, attribute, old))  # type: ignore[arg-type]
+            values = [value]
+        new = (entity, attribute, values[0])
+        if new in self.datoms:
+            return True
+        if attribute in self.unique and any(one[1:] == new[1:] for one in self.datoms):
+            return False
+        if attribute not in self.many:
+            self.datoms -= held
+        self.datoms.add(new)  # type: ignore[arg-type]
+        return True
