@@ -70,11 +70,12 @@ class EdnView(View):
         self._definition, self._kinds, self._commit = definition, kinds, commit
 
     def result(self) -> Any:
-        """The answer in the form that :find has: a list of tuples, a list of values, a tuple or a value.
+        """The answer in the form that :find has: a list of tuples, a list of values, a tuple or a value; rows are sorted.
 
-        The last two are None if there is none, and the first of several. A keyword is a Keyword, a set a tuple. O(rows).
+        The last two are None if there is none, and the first of several. A keyword is a Keyword, a set a tuple. O(n log n) of n rows.
         """
-        rows = [tuple(decoded(value, kind) for value, kind in zip(row.values(), self._kinds, strict=True)) for row in self.rows()]
+        stored = sorted(tuple(row.values()) for row in self.rows())
+        rows = [tuple(decoded(value, kind) for value, kind in zip(row, self._kinds, strict=True)) for row in stored]
         match self._definition.query.shape:
             case "relation":
                 return rows

@@ -212,7 +212,8 @@ class BodyBinder:
         for branch in clause.branches:
             part = self.closed(branch, names, found, inner)
             if isinstance(part, Missing):
-                return part
+                listed = {one.name: one for one in clause.variables or ()}
+                return Missing(tuple(one if one.span is not None else listed.get(one.name, one) for one in part.variables))
             parts.append(part)
         return found.joined(united(parts), clause.span)
 

@@ -26,6 +26,7 @@ from deltic.frontends.edn.tree import (
     NotClause,
     OrClause,
     QueryVariable,
+    rules_of,
 )
 from deltic.frontends.statements import Namespace
 from deltic.plan.columns import reference
@@ -93,18 +94,36 @@ def _input_kind(variable: QueryVariable, query: EdnQuery, schema: EdnSchema, dec
         if bare not in KINDS and bare != REF.removeprefix("db.type/"):
             raise UnknownName(f"there is no kind {name} of values", span=variable.span, expected=", ".join(KINDS))
         return KINDS.get(bare, LONG)
-    for pattern in _patterns(query.where):
+    found = _kind_in(query.where, variable, query, schema, set())
+    if found is not None:
+        return found
+    raise QueryError(
+        f"the kind of the input {variable.name} is not known: no data pattern has it",
+        span=variable.span,
+        expected=f"input_kinds={{'{variable.name}': 'long'}}, or another of {', '.join(KINDS)}",
+    )
+
+
+def _kind_in(
+    clauses: Sequence[Clause], variable: QueryVariable, query: EdnQuery, schema: EdnSchema, seen: set[tuple[str, int]]
+) -> EdnKind | None:
+    """That of the first pattern that has the variable, also in the rules that it is an argument of. seen: the arguments looked at."""
+    for pattern in _patterns(clauses):
         if pattern.entity == variable:
             return LONG
         if pattern.attribute == variable:
             return KEYWORD
         if pattern.value == variable and isinstance(pattern.attribute, Constant):
             return schema.attribute(pattern.attribute.form).kind
-    raise QueryError(
-        f"the kind of the input {variable.name} is not known: no data pattern has it",
-        span=variable.span,
-        expected=f"inputs={{'{variable.name}': 'long'}}, or another of {', '.join(KINDS)}",
-    )
+    for call in rules_of(tuple(clauses)):
+        for i, argument in enumerate(call.arguments):
+            if argument != variable or (call.name, i) in seen:
+                continue
+            seen.add((call.name, i))
+            for branch in query.rules.get(call.name, ()):
+                if i < len(branch.variables) and (kind := _kind_in(branch.clauses, branch.variables[i], query, schema, seen)):
+                    return kind
+    return None
 
 
 def _patterns(clauses: Sequence[Clause]) -> Iterator[DataPattern]:
@@ -166,10 +185,10 @@ def _found(query: EdnQuery, found: Bindings) -> tuple[Plan, tuple[EdnKind, ...]]
     finished: list[tuple[str, Expr]] = []
     kinds: list[EdnKind] = []
     remaining = iter(range(len(calls)))
-    for name, one in zip(query.names, query.find, strict=True):
-        if isinstance(one, QueryVariable):
-            finished.append((name, reference(grouped.schema, keys.index(one.name))))
-            kinds.append(rows.kinds[one.name])
+    for name, element in zip(query.names, query.find, strict=True):
+        if isinstance(element, QueryVariable):
+            finished.append((name, reference(grouped.schema, keys.index(element.name))))
+            kinds.append(rows.kinds[element.name])
         else:
             i = next(remaining)
             finished.append((name, calls[i].finish(reference(grouped.schema, len(key_columns) + i))))

@@ -36,6 +36,7 @@ def rows_of(form: Form, binding: Binding, kinds: Sequence[EdnKind] | None = None
 
 def shaped(form: Form, binding: Binding) -> list[tuple[Form, ...]]:
     """The rows of a value, each with a scalar for each term. Raises TypeMismatch."""
+    rows: list[tuple[Form, ...]]
     match binding.shape:
         case "scalar":
             rows = [(form,)]

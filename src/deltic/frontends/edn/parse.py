@@ -106,7 +106,7 @@ def _names(find: tuple[FindElement, ...], clauses: dict[str, list[Form]]) -> tup
     if given:
         forms = clauses[given[0]]
         if len(given) > 1 or len(forms) != len(find):
-            remedy = f"one of :{', :'.join(given)}" if len(given) > 1 else f"{len(find)} names"
+            remedy = f"one of :{', :'.join(given)}" if len(given) > 1 else "as many names as elements of :find"
             raise SyntaxFailure(f":{given[0]} does not name the columns", span=forms[0].span if forms else None, expected=remedy)
         names = [write(one).strip(':"') for one in forms]
     else:

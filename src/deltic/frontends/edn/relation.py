@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 from deltic.errors import Span
 from deltic.expr import resolve
@@ -13,9 +13,9 @@ from deltic.expr.nodes import Expr, Literal
 from deltic.frontends.edn.kinds import ANY, EdnKind, EdnTerm, common, with_kind
 from deltic.plan.columns import conjunction, reference
 from deltic.plan.nodes import Distinct, Filter, Join, Plan, Project, Union, Values
-from deltic.schema import BIGINT, BOOLEAN, DOUBLE, STRING, TIMESTAMP, Field, Schema
+from deltic.schema import BIGINT, BOOLEAN, DOUBLE, STRING, TIMESTAMP, Field, Schema, Type
 
-_DEFAULTS: Final = {BIGINT: 0, DOUBLE: 0.0, STRING: "", BOOLEAN: False, TIMESTAMP: datetime(1970, 1, 1, tzinfo=UTC)}
+_DEFAULTS: Final[dict[Type, Any]] = {BIGINT: 0, DOUBLE: 0.0, STRING: "", BOOLEAN: False, TIMESTAMP: datetime(1970, 1, 1, tzinfo=UTC)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +83,10 @@ UNIT: Final = Bindings(Values(((),), Schema(())), {})
 """One row without columns."""
 
 
-def table_of(rows: Collection[Sequence[object]], kinds: Mapping[str, EdnKind]) -> Bindings:
+def table_of(rows: Collection[Sequence[Any]], kinds: Mapping[str, EdnKind]) -> Bindings:
     """Constant rows of stored values."""
     schema = Schema(tuple(Field(name, kind.type, False) for name, kind in kinds.items()))
-    return Bindings(Values(tuple(tuple(row) for row in rows), schema), kinds)  # type: ignore[misc]
+    return Bindings(Values(tuple(tuple(row) for row in rows), schema), kinds)
 
 
 def united(parts: Sequence[Bindings]) -> Bindings:

@@ -1,0 +1,241 @@
+"""EDN by hand: transactions, queries, their cost, and restarts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+import deltic
+from deltic.errors import CatalogError, ConstraintViolation, DataError, TypeMismatch, UnknownName
+from deltic.frontends.edn import Char, Keyword, Symbol
+from deltic.session.edn import EdnStore
+
+SCHEMA = """
+{:name {:db/valueType :db.type/string :db/unique :db.unique/identity}
+ :email {:db/valueType :db.type/string :db/unique :db.unique/identity}
+ :badge {:db/valueType :db.type/long :db/unique :db.unique/value}
+ :age {:db/valueType :db.type/long}
+ :friend {:db/valueType :db.type/ref :db/cardinality :db.cardinality/many}
+ :part {:db/valueType :db.type/ref :db/cardinality :db.cardinality/many :db/isComponent true}
+ :aka {:db/valueType :db.type/string :db/cardinality :db.cardinality/many}
+ :any {:db/cardinality :db.cardinality/many}}
+"""
+
+
+@pytest.fixture
+def session() -> Iterator[deltic.Session]:
+    with deltic.Session() as session:
+        session.edn_store("facts", schema=SCHEMA)
+        yield session
+
+
+@pytest.fixture
+def store(session: deltic.Session) -> EdnStore:
+    return session.edn_store("facts", schema=SCHEMA)
+
+
+def facts(store: EdnStore) -> set[tuple[int, str, Any]]:
+    return {(one.e, one.a.name, one.v) for one in store.datoms()}
+
+
+def data(report: Any) -> list[tuple[int, str, Any, bool]]:
+    return [(one.e, one.a.name, one.v, one.added) for one in report.tx_data]
+
+
+def test_entity_maps_are_new_or_found_by_identity(store: EdnStore) -> None:
+    report = store.transact('[{:db/id "a" :name "Ann"} {:db/id -1 :name "Bob" :friend "a"} {:db/id 9 :age 4} {:name "Cat"}]')
+    assert report.tempids == {"a": 10, -1: 11} and report.tx == 2
+    report = store.transact('[{:db/id -7 :name "Bob" :age 3} {:name "Dan" :_friend -7}]')
+    assert report.tempids == {-7: 11}
+    assert data(report) == [(11, "age", 3, True), (13, "name", "Dan", True), (11, "friend", 13, True)]
+    assert store.transact('[{:name "Bob" :age 3}]').tx_data == ()
+
+
+def test_two_maps_of_one_identity_are_one_entity(store: EdnStore) -> None:
+    report = store.transact('[{:db/id "x" :name "Ann" :age 1} {:db/id "y" :name "Ann" :email "a@b"} {:db/id "z" :email "a@b" :aka ["c"]}]')
+    assert report.tempids == {"x": 1, "y": 1, "z": 1}
+    assert facts(store) == {(1, "name", "Ann"), (1, "age", 1), (1, "email", "a@b"), (1, "aka", "c")}
+
+
+def test_nested_maps_components_and_retracted_entities(store: EdnStore) -> None:
+    store.transact(
+        '[{:name "Car" :part [{:name "Wheel" :part {:name "Hub"}} {:name "Door"}]} {:name "Ann" :friend [[:name "Car"] [:name "Hub"]]}]'
+    )
+    assert {one for one in facts(store) if one[1] in ("part", "friend")} == {
+        (1, "part", 2),
+        (2, "part", 3),
+        (1, "part", 4),
+        (5, "friend", 1),
+        (5, "friend", 3),
+    }
+    store.transact('[[:db/retractEntity [:name "Car"]]]')
+    assert facts(store) == {(5, "name", "Ann")}
+    assert store.transact('[{:name "New"}]').tx_data[0].e == 6
+
+
+def test_cardinality_and_retractions(store: EdnStore) -> None:
+    store.transact('[[:db/add 1 :age 3] [:db/add 1 :aka "a"] [:db/add 1 :aka "b"]]')
+    assert data(store.transact("[[:db/add 1 :age 4]]")) == [(1, "age", 3, False), (1, "age", 4, True)]
+    assert data(store.transact('[[:db/retract 1 :age 3] [:db/retract 1 :aka "a"]]')) == [(1, "aka", "a", False)]
+    assert data(store.transact("[[:db.fn/retractAttribute 1 :aka] [:db/retract 1 :age]]")) == [(1, "aka", "b", False), (1, "age", 4, False)]
+    assert data(store.transact("[[:db/cas 1 :age nil 1] [:db.fn/cas 1 :age 1 2]]"))[-1] == (1, "age", 2, True)
+
+
+def test_operations_apply_in_order(store: EdnStore) -> None:
+    report = store.transact('[[:db/add 1 :name "a"] [:db/add 1 :name "b"] [:db/add 2 :name "a"] [:db/add [:name "a"] :age 1]]')
+    assert data(report)[-2:] == [(2, "name", "a", True), (2, "age", 1, True)]
+    store.transact('[[:db/retract 2 :name "a"] [:db/add 1 :name "a"]]')
+    assert facts(store) == {(1, "name", "a"), (2, "age", 1)}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('[[:db/add 2 :name "Ann"]]', 'the value "Ann" of :name is unique, and entity 1 has it'),
+        ("[[:db/add 2 :badge 7]]", "the value 7 of :badge is unique, and entity 1 has it"),
+        ("[[:db/cas 1 :age 4 5]]", ":age of entity 1 is 3"),
+        ("[[:db/cas 1 :badge nil 5]]", ":badge of entity 1 is 7"),
+        ('[[:db/add [:name "Bob"] :age 3]]', 'there is no entity [:name "Bob"]'),
+        ('[{:name "Ann" :email "c@d"}]', "the values of the new entity identify two entities, 1 and 2"),
+        ('[{:name "Eve" :friend "eve"}]', "the temporary id 'eve' is only a value"),
+    ],
+)
+def test_what_the_facts_do_not_permit_changes_nothing(store: EdnStore, text: str, message: str) -> None:
+    store.transact('[{:db/id 1 :name "Ann" :age 3 :badge 7} {:db/id 2 :email "c@d"}]')
+    before = facts(store)
+    with pytest.raises(ConstraintViolation) as raised:
+        store.transact(f"[[:db/add 1 :age 9] {text[1:]}".replace(":age 9", ":age 3"))
+    assert raised.value.message == message and raised.value.span is not None
+    assert facts(store) == before
+
+
+def test_transactions_of_python_values(session: deltic.Session, store: EdnStore) -> None:
+    values = [7, 7.5, True, ":text", Keyword("k"), Char("c"), datetime(2020, 1, 2, tzinfo=UTC), UUID(int=5), Symbol("s"), 10**30]
+    session.edn_transact("facts", [{":db/id": "a", ":name": "Ann", ":any": set(values)}, [":db/add", "a", ":aka", ":b"]])
+    found = session.edn("[:find [?x ...] :where [_ :any ?x]]", name="v").result()
+    assert {(type(one), one) for one in found} == {(type(one), one) for one in values}
+    with pytest.raises(TypeMismatch) as raised:
+        store.transact([{":name": "Bob", ":age": "old"}])
+    assert raised.value.span is not None and raised.value.span.text == '{:name "Bob", :age "old"}'
+    with pytest.raises(DataError, match="is not a value of EDN"):
+        store.transact([{":name": object()}])
+
+
+def test_values_keep_their_text_in_patterns_of_any_attribute(session: deltic.Session) -> None:
+    store = session.edn_store(
+        "typed",
+        schema="""
+        {:l {:db/valueType :db.type/long} :d {:db/valueType :db.type/double} :s {:db/valueType :db.type/string}
+         :k {:db/valueType :db.type/keyword} :y {:db/valueType :db.type/symbol} :c {:db/valueType :db.type/char}
+         :b {:db/valueType :db.type/boolean} :i {:db/valueType :db.type/instant} :u {:db/valueType :db.type/uuid}}""",
+    )
+    values = {
+        "l": -5,
+        "d": 1e20,
+        "s": 'a "b" \\ \n\r\té',
+        "k": Keyword("a/b"),
+        "y": Symbol("x"),
+        "c": Char("\n"),
+        "b": False,
+        "i": datetime(1969, 12, 31, 23, 59, 59, 123456, UTC),
+        "u": UUID(int=9),
+    }
+    store.transact([{f":{name}": value for name, value in values.items()}])
+    view = session.edn("[:find ?a ?v :where [1 ?a ?v]]", name="all", store="typed")
+    assert {a.name: v for a, v in view.result()} == values
+    assert {one.a.name: one.v for one in store.datoms()} == values
+
+
+def test_find_specs_keys_and_with(session: deltic.Session, store: EdnStore) -> None:
+    store.transact('[{:name "Ann" :age 3} {:name "Bob" :age 3}]')
+    ages = "[?e :age ?a] [?e :name ?n]"
+    assert session.edn(f"[:find ?a . :where {ages}]", name="a").result() == 3
+    assert session.edn(f"{{:find [[?n ?a]] :where [{ages}]}}", name="b").result() == ("Ann", 3)
+    assert session.edn(f"{{:find [[?n ...]] :where [{ages}]}}", name="c").result() == ["Ann", "Bob"]
+    assert session.edn(f"[:find ?n :keys person :where {ages}]", name="d").rows() == [{"person": "Ann"}, {"person": "Bob"}]
+    assert session.edn(f"[:find ?a :with ?e :where {ages}]", name="e").result() == [(3,), (3,)]
+    assert session.edn(f"[:find (sum ?a) (count ?a) (sum ?a) :with ?e :where {ages}]", name="f").rows() == [
+        {"sum-a": 6, "count-a": 2, "sum-a-2": 6}
+    ]
+    assert session.edn("[:find (count ?e) . :where [?e :any]]", name="g").result() is None
+
+
+def test_inputs_are_tables(session: deltic.Session, store: EdnStore) -> None:
+    store.transact('[{:name "Ann" :age 3} {:name "Bob" :age 5} {:name "Cat" :age 7}]')
+    query = "[:find [?n ...] :in $ ?least [?n ...] [[?a ?label]] :where [?e :name ?n] [?e :age ?a] [(<= ?least ?a)]]"
+    view = session.edn(query, name="v", input_kinds={"?least": "long", "?label": "keyword"})
+    assert view.result() == []
+    view.set_inputs(4, ["Ann", "Bob", "Dan"], [(3, Keyword("x")), (5, Keyword("y"))])
+    assert view.result() == ["Bob"]
+    view.set_inputs(3, ["Ann", "Bob", "Dan"], [(3, Keyword("x")), (5, Keyword("y"))])
+    assert sorted(view.result()) == ["Ann", "Bob"]
+    with session.transaction() as tx:
+        tx.delete("v input 2", [{"n": "Ann"}])
+    assert view.result() == ["Bob"]
+    with pytest.raises(DataError, match="1 values for 3 inputs"):
+        view.set_inputs(3)
+    with pytest.raises(TypeMismatch, match="a is a long, and"):
+        view.set_inputs(3, [], [(1.0, Keyword("x"))])
+
+
+def test_a_transaction_costs_a_query_of_other_attributes_nothing(session: deltic.Session, store: EdnStore) -> None:
+    def work(text: str) -> tuple[set[str], int, int]:
+        """(the tables that change, the number of nodes that read rows, the rows that they read)."""
+        store.transact(text)
+        tick = session.last_tick
+        assert tick is not None
+        rows = [one.rows_in for one in tick.counters.values() if one.rows_in]
+        return set(tick.rows_in), len(rows), sum(rows)
+
+    store.transact('[{:name "Ann" :age 3} {:name "Bob" :friend 7}]')
+    without = work("[[:db/add 1 :age 4]]")
+    session.edn("[:find ?n ?f :where [?e :name ?n] [?e :friend ?f] [?f :name ?m] (not [?e :aka ?n])]", name="v")
+    assert work("[[:db/add 1 :age 5]]") == without and without[0] == {"facts/age"}
+    assert work('[[:db/add 1 :name "Cat"]]')[1] > without[1]
+
+
+def test_stores_grow_and_are_checked(session: deltic.Session, store: EdnStore) -> None:
+    grown = session.edn_store("FACTS", schema={":height": {":db/valueType": ":db.type/double"}})
+    grown.transact([{":name": "Ann", ":height": 1.5}])
+    assert session.edn('[:find ?h . :where [[:name "Ann"] :height ?h]]', name="v", store="facts").result() == 1.5
+    with pytest.raises(CatalogError, match="the attribute :age of the store facts is declared otherwise"):
+        session.edn_store("facts", schema="{:age {}}")
+    with pytest.raises(UnknownName, match="there is no store other"):
+        session.edn("[:find ?h :where [_ :height ?h]]", name="w", store="other")
+    session.edn_store("other", schema="[{:db/ident :x :db/valueType :db.type/long}]")
+    with pytest.raises(UnknownName, match="the session has no store, or several"):
+        session.edn("[:find ?h :where [_ :height ?h]]", name="w")
+
+
+def test_a_restart_continues(tmp_path: Path) -> None:
+    rules = "[[(near ?a ?b) [?a :friend ?b]] [(near ?a ?c) (near ?a ?b) [?b :friend ?c]]]"
+    query = "[:find ?a ?b :in $ % [?a ...] :where (near ?a ?b)]"
+    for part in range(2):
+        with deltic.Session(state=tmp_path / "state", shards=3 if part == 0 else None) as session:
+            store = session.edn_store("facts", schema=SCHEMA)
+            view = session.edn(query, name="v", rules=rules)
+            if part == 0:
+                store.transact("[{:db/id 1 :friend [2 3]} {:db/id 2 :friend 4}]")
+                view.set_inputs([1])
+            assert sorted(view.result()) == [(1, 2), (1, 3), (1, 4)]
+            assert store.transact([{":name": f"New{part}"}]).tx_data[0].e == 5 + part
+
+
+def test_sql_and_edn_read_each_other(session: deltic.Session, store: EdnStore) -> None:
+    session.edn("[:find ?n ?a :where [?e :name ?n] [?e :age ?a]]", name="ages")
+    session.sql("CREATE MATERIALIZED VIEW old AS SELECT n FROM ages JOIN `facts/badge` b ON b.v = ages.a")
+    store.transact('[{:name "Ann" :age 7 :badge 1} {:name "Bob" :age 9 :badge 7}]')
+    assert session.view("old").rows() == [{"n": "Ann"}]
+    assert "MultiwayJoin" not in str(session.explain("ages"))
+
+
+def test_a_cycle_of_patterns_is_one_multiway_join(session: deltic.Session, store: EdnStore) -> None:
+    session.edn("[:find ?a ?b ?c :where [?a :friend ?b] [?b :friend ?c] [?a :friend ?c]]", name="triangles")
+    assert "MultiwayJoin" in str(session.explain("triangles"))
+    store.transact("[{:db/id 1 :friend [2 3]} {:db/id 2 :friend 3}]")
+    assert session.view("triangles").rows() == [{"a": 1, "b": 2, "c": 3}]
