@@ -131,7 +131,7 @@ class ModuleFailure(QueryError):
 
 
 class UnsafeRule(QueryError):
-    """A variable of a Datalog rule that nothing binds."""
+    """A variable of a Datalog rule, or of a query in EDN, that nothing binds."""
 
     code = "DELTIC-1008"
 
