@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from deltic.errors import QueryError
 from deltic.frontends.edn.read import read, read_all
-from deltic.frontends.edn.values import Char, Form, Keyword, ListForm, MapForm, SetForm, Symbol, VectorForm, form_of, write
+from deltic.frontends.edn.values import Char, Keyword, ListForm, LocatedForm, MapForm, SetForm, Symbol, VectorForm, form_of, write
 
 TEXTS = st.text(st.characters(blacklist_categories=["Cs"]), max_size=6)
 NAMES = st.from_regex(r"[a-z?][a-z0-9.*+!?<>=_-]{0,5}(/[a-z][a-z0-9-]{0,3})?", fullmatch=True)
@@ -29,18 +29,18 @@ SCALARS = st.one_of(
     st.sampled_from([Char(" "), Char("\n"), Char("\t")]),
     st.datetimes(timezones=st.just(UTC)),
     st.uuids(),
-).map(Form)
+).map(LocatedForm)
 
 
-def collections(forms: st.SearchStrategy[Form]) -> st.SearchStrategy[Form]:
+def collections(forms: st.SearchStrategy[LocatedForm]) -> st.SearchStrategy[LocatedForm]:
     parts = st.lists(forms, max_size=3).map(tuple)
     different = st.lists(forms, max_size=3, unique_by=write).map(tuple)
     pairs = different.flatmap(lambda keys: parts.map(lambda values: MapForm(tuple(zip(keys, values, strict=False)))))
-    return st.one_of(parts.map(VectorForm), parts.map(ListForm), different.map(SetForm), pairs).map(Form)
+    return st.one_of(parts.map(VectorForm), parts.map(ListForm), different.map(SetForm), pairs).map(LocatedForm)
 
 
 @given(st.recursive(SCALARS, collections, max_leaves=8))
-def test_what_is_written_is_read_back(form: Form) -> None:
+def test_what_is_written_is_read_back(form: LocatedForm) -> None:
     text = write(form)
     assert read(text) == form
     assert write(read(text)) == text
@@ -48,7 +48,7 @@ def test_what_is_written_is_read_back(form: Form) -> None:
 
 
 @given(st.lists(st.recursive(SCALARS, collections, max_leaves=3), max_size=4))
-def test_places_of_forms_are_their_text(forms: list[Form]) -> None:
+def test_places_of_forms_are_their_text(forms: list[LocatedForm]) -> None:
     text = " , ".join(map(write, forms))
     found = read_all(text)
     assert [text[form.span.start : form.span.end] for form in found if form.span is not None] == [write(form) for form in forms]

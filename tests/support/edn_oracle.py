@@ -17,7 +17,7 @@ from deltic.frontends.edn.tree import (
     AggregateTerm,
     Binding,
     Clause,
-    Constant,
+    ConstantForm,
     DataPattern,
     FunctionClause,
     NotClause,
@@ -29,7 +29,7 @@ from deltic.frontends.edn.tree import (
     rules_of,
     variables_of,
 )
-from deltic.frontends.edn.values import Form, form_of, write
+from deltic.frontends.edn.values import LocatedForm, form_of, write
 
 Typed: TypeAlias = tuple[str, Any]
 Datoms: TypeAlias = set[tuple[int, str, Typed]]
@@ -87,7 +87,7 @@ def _rows(binding: Binding, value: Any) -> list[Env]:
 def _aggregate(one: AggregateTerm, values: list[Typed]) -> Typed:
     bare = [value for _, value in values]
     if len(one.arguments) == 2:
-        assert isinstance(one.arguments[0], Constant)
+        assert isinstance(one.arguments[0], ConstantForm)
         count: Any = one.arguments[0].form.value
         return "vector", tuple(sorted(bare)[:count] if one.function == "min" else sorted(bare)[-count:])
     match one.function:
@@ -194,7 +194,7 @@ class Oracle:
                 for branch in self.rules[clause.name]:
                     start = {}
                     for term, variable in zip(clause.arguments, branch.variables, strict=True):
-                        if isinstance(term, Constant):
+                        if isinstance(term, ConstantForm):
                             start[variable.name] = typed(term.form.value)
                         elif isinstance(term, QueryVariable) and term.name in env:
                             start[variable.name] = env[term.name]
@@ -209,7 +209,7 @@ class Oracle:
             if isinstance(term, QueryVariable):
                 if new.setdefault(term.name, value) != value:
                     return
-            elif isinstance(term, Constant) and typed(term.form.value) != value:
+            elif isinstance(term, ConstantForm) and typed(term.form.value) != value:
                 return
         yield new
 
@@ -241,7 +241,7 @@ class Oracle:
             yield from self._unified(env, [(clause.binding.terms[0], result)])
 
 
-def _rows_of_constant(form: Form, binding: Binding) -> list[list[Typed]]:
+def _rows_of_constant(form: LocatedForm, binding: Binding) -> list[list[Typed]]:
     parts: Any = form.value
     rows = (
         [[form]]

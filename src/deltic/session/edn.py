@@ -12,7 +12,7 @@ from deltic.frontends.edn.kinds import decoded
 from deltic.frontends.edn.read import read
 from deltic.frontends.edn.schema import EdnAttribute, EdnSchema
 from deltic.frontends.edn.transact import StoredDatom, transact
-from deltic.frontends.edn.values import Form, Keyword, form_of
+from deltic.frontends.edn.values import Keyword, LocatedForm, form_of
 from deltic.frontends.statements import CreateTable, CreateView, Namespace, Statement
 from deltic.plan.nodes import Plan, Table
 from deltic.plan.signs import as_view
@@ -46,7 +46,7 @@ class EdnReport:
     tx_data: tuple[Datom, ...] = field(repr=False)
 
 
-def edn_form(data: Any, name: str, *, names: bool = False) -> Form:
+def edn_form(data: Any, name: str, *, names: bool = False) -> LocatedForm:
     """The form of a text, or of values of Python; names as in `form_of`. Raises SyntaxFailure, DataError."""
     return read(data, name) if isinstance(data, str) else form_of(data, names=names)
 

@@ -16,7 +16,7 @@ from deltic.frontends.edn.parse import parse_query
 from deltic.frontends.edn.patterns import constant_of
 from deltic.frontends.edn.schema import EdnSchema
 from deltic.frontends.edn.tree import EdnQuery
-from deltic.frontends.edn.values import Form, form_of
+from deltic.frontends.edn.values import LocatedForm, form_of
 from deltic.frontends.statements import CreateTable, CreateView, Namespace, Statement
 from deltic.plan.nodes import Plan
 from deltic.session.edn import Prepare, index_view
@@ -34,7 +34,7 @@ class EdnDefinition:
     inputs: tuple[QueryInput, ...]
 
     @classmethod
-    def of(cls, view: str, form: Form, rules: Form | None, schema: EdnSchema, kinds: Mapping[str, str]) -> EdnDefinition:
+    def of(cls, view: str, form: LocatedForm, rules: LocatedForm | None, schema: EdnSchema, kinds: Mapping[str, str]) -> EdnDefinition:
         """Raises QueryError."""
         query = parse_query(form, rules)
         return cls(view, query, schema, query_inputs(query, view, schema, kinds))

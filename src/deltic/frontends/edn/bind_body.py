@@ -21,7 +21,7 @@ from deltic.frontends.edn.schema import EdnAttribute
 from deltic.frontends.edn.tree import (
     Blank,
     Clause,
-    Constant,
+    ConstantForm,
     DataPattern,
     FunctionClause,
     NotClause,
@@ -53,12 +53,12 @@ class InputClause:
 
 
 Part: TypeAlias = Clause | InputClause
-ReadRule: TypeAlias = "Callable[[RuleClause, Bindings, Scope], Bindings | Missing]"
+ReadRule: TypeAlias = "Callable[[RuleClause, Bindings, ClauseScope], Bindings | Missing]"
 """The rows of a rule as columns 0, 1, …; the bindings are those of the caller. Raises UnknownName and Unsupported."""
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class ClauseScope:
     """Where clauses stand.
 
     interface: the variables that they share with what is around them. outside: those around them that they do not share. beside: those of
@@ -72,13 +72,13 @@ class Scope:
 
 
 @dataclass(frozen=True, slots=True)
-class BodyBinder:
+class ClauseBinder:
     """patterns: of the store. read_rule: the rows of a rule."""
 
     patterns: StorePatterns
     read_rule: ReadRule = field(repr=False)
 
-    def solve(self, parts: Sequence[Part], start: Bindings, scope: Scope) -> tuple[Bindings, tuple[QueryVariable, ...]]:
+    def solve(self, parts: Sequence[Part], start: Bindings, scope: ClauseScope) -> tuple[Bindings, tuple[QueryVariable, ...]]:
         """(the bindings of as many parts as can be bound, the variables that the others require)."""
         clauses = [one for one in parts if not isinstance(one, InputClause)]
         pending: list[Part] = [one for one in parts if isinstance(one, InputClause)]
@@ -107,7 +107,7 @@ class BodyBinder:
         negations = [one for one in pending if isinstance(one, NotClause)] if len(joins) + len(functions) == 0 else []
         return (*functions, *connected, *rest, *negations)
 
-    def _bound(self, part: Part, found: Bindings, scope: Scope) -> Bindings | Missing:
+    def _bound(self, part: Part, found: Bindings, scope: ClauseScope) -> Bindings | Missing:
         match part:
             case InputClause():
                 return found.joined(part.bindings, part.span)
@@ -153,12 +153,12 @@ class BodyBinder:
         """(missing? $ ?e :attribute) and (get-else $ ?e :attribute default)."""
         shape = "[(missing? $ ?e :attribute)]" if clause.function == "missing?" else "[(get-else $ ?e :attribute default) ?v]"
         arguments = clause.arguments
-        if arguments and isinstance(arguments[0], Constant) and write(arguments[0].form) == "$":
+        if arguments and isinstance(arguments[0], ConstantForm) and write(arguments[0].form) == "$":
             arguments = arguments[1:]
         if len(arguments) != (2 if clause.function == "missing?" else 3) or (clause.function == "missing?") != (clause.binding is None):
             raise SyntaxFailure(f"invalid call of {clause.function}", span=clause.span, expected=shape)
         entity, name, *default = arguments
-        if not isinstance(name, Constant) or isinstance(entity, Blank):
+        if not isinstance(name, ConstantForm) or isinstance(entity, Blank):
             raise SyntaxFailure(f"invalid call of {clause.function}", span=clause.span, expected=shape)
         attribute = self.patterns.schema.attribute(name.form)
         lacking = found.without(self._entities(attribute, entity, found), clause.span)
@@ -168,7 +168,7 @@ class BodyBinder:
             remedy = "missing?, and a data pattern in another branch of (or …)"
             raise Unsupported(f"get-else of :{attribute.name}, which has many values", span=name.span, remedy=remedy)
         (other,) = default
-        if not isinstance(other, Constant):
+        if not isinstance(other, ConstantForm):
             raise Unsupported("a default that is not a constant", span=other.span or clause.span, expected=shape)
         result = "?get-else result"
         having = self._entities(attribute, entity, found, result)
@@ -179,12 +179,12 @@ class BodyBinder:
     def _entities(self, attribute: EdnAttribute, entity: QueryTerm, found: Bindings, value: str | None = None) -> Bindings:
         """The entities that have the attribute, and their values as the variable `value`."""
         target = Blank() if value is None else QueryVariable(value)
-        pattern = DataPattern(entity, Constant(attribute.form), target, entity.span)
+        pattern = DataPattern(entity, ConstantForm(attribute.form), target, entity.span)
         return self.patterns.bindings(pattern)
 
     # branches, negations and rules
 
-    def closed(self, parts: Sequence[Clause], names: Sequence[str], around: Bindings, scope: Scope) -> Bindings | Missing:
+    def closed(self, parts: Sequence[Clause], names: Sequence[str], around: Bindings, scope: ClauseScope) -> Bindings | Missing:
         """The bindings of the names by clauses of their own, alone if they can be, or else from the values that the names have around."""
         required: list[str] = []
         while True:
@@ -199,13 +199,13 @@ class BodyBinder:
                 return Missing(tuple(QueryVariable(name, _place(parts, name)) for name in lacking))
             required += more
 
-    def _or(self, clause: OrClause, found: Bindings, scope: Scope) -> Bindings | Missing:
+    def _or(self, clause: OrClause, found: Bindings, scope: ClauseScope) -> Bindings | Missing:
         if clause.variables is None:
             names = _same_names(clause)
-            inner = Scope(frozenset(names), (scope.outside | scope.beside) - set(names), scope.negated)
+            inner = ClauseScope(frozenset(names), (scope.outside | scope.beside) - set(names), scope.negated)
         else:
             names = [one.name for one in clause.variables]
-            inner = Scope(frozenset(names), negated=scope.negated)
+            inner = ClauseScope(frozenset(names), negated=scope.negated)
         if lacking := [one for one in clause.required if one.name not in found.kinds]:
             return Missing(tuple(lacking))
         parts: list[Bindings] = []
@@ -217,7 +217,7 @@ class BodyBinder:
             parts.append(part)
         return found.joined(united(parts), clause.span)
 
-    def _not(self, clause: NotClause, found: Bindings, scope: Scope) -> Bindings | Missing:
+    def _not(self, clause: NotClause, found: Bindings, scope: ClauseScope) -> Bindings | Missing:
         inside = {one.name: one for part in clause.clauses for one in variables_of(part)}
         if clause.variables is None:
             known = {*found.kinds, *scope.interface}
@@ -225,10 +225,10 @@ class BodyBinder:
             for name, one in inside.items():
                 if name not in known and name in scope.outside:
                     raise Unsupported(f"{name} of the negation is bound outside of its branch", span=one.span, remedy="use or-join")
-            inner = Scope(frozenset(shared), scope.outside, negated=True)
+            inner = ClauseScope(frozenset(shared), scope.outside, negated=True)
         else:
             shared = {one.name: one for one in clause.variables}
-            inner = Scope(frozenset(shared), negated=True)
+            inner = ClauseScope(frozenset(shared), negated=True)
         if lacking := [one for name, one in shared.items() if name not in found.kinds]:
             return Missing(tuple(lacking))
         names = list(shared)
@@ -237,7 +237,7 @@ class BodyBinder:
             return part
         return found.without(part, clause.span)
 
-    def _rule(self, clause: RuleClause, found: Bindings, scope: Scope) -> Bindings | Missing:
+    def _rule(self, clause: RuleClause, found: Bindings, scope: ClauseScope) -> Bindings | Missing:
         rows = self.read_rule(clause, found, scope)
         if isinstance(rows, Missing):
             return rows
@@ -253,7 +253,7 @@ def _value(term: QueryTerm, found: Bindings) -> EdnTerm:
         case QueryVariable(name, span):
             known = found.term(name)
             return EdnTerm(replace(known.expr, span=span), known.kind)
-        case Constant(form):
+        case ConstantForm(form):
             return literal(form)
         case Blank(span):
             raise SyntaxFailure("an argument is blank", span=span, expected="a variable or a constant")
@@ -263,7 +263,7 @@ def caller_terms(arguments: Sequence[QueryTerm], names: Sequence[str], found: Bi
     """What the arguments of a call that are bound say of a rule's variables."""
     terms: dict[str, EdnTerm] = {}
     for term, name in zip(arguments, names, strict=True):
-        if isinstance(term, Constant):
+        if isinstance(term, ConstantForm):
             terms[name] = literal(term.form)
         elif isinstance(term, QueryVariable) and term.name in found.kinds:
             terms[name] = found.term(term.name)

@@ -9,7 +9,7 @@ from deltic.aggregates import aggregate_function
 from deltic.errors import QueryError, Span, SyntaxFailure, TypeMismatch, UnknownName, Unsupported, did_you_mean
 from deltic.expr import cast, resolve
 from deltic.expr.nodes import Expr, Literal
-from deltic.frontends.edn.bind_body import InputClause, Scope, unbound
+from deltic.frontends.edn.bind_body import ClauseScope, InputClause, unbound
 from deltic.frontends.edn.bind_rules import RuleBinder
 from deltic.frontends.edn.functions import ORDERED
 from deltic.frontends.edn.kinds import DOUBLE_KIND, KEYWORD, KINDS, LONG, NUMBERS, EdnKind, collection_of
@@ -20,7 +20,7 @@ from deltic.frontends.edn.tree import (
     AggregateTerm,
     Binding,
     Clause,
-    Constant,
+    ConstantForm,
     DataPattern,
     EdnQuery,
     NotClause,
@@ -113,7 +113,7 @@ def _kind_in(
             return LONG
         if pattern.attribute == variable:
             return KEYWORD
-        if pattern.value == variable and isinstance(pattern.attribute, Constant):
+        if pattern.value == variable and isinstance(pattern.attribute, ConstantForm):
             return schema.attribute(pattern.attribute.form).kind
     for call in rules_of(tuple(clauses)):
         for i, argument in enumerate(call.arguments):
@@ -146,7 +146,7 @@ def bind_query(query: EdnQuery, inputs: Sequence[QueryInput], schema: EdnSchema,
     read = _reader(namespace, reads)
     rules = RuleBinder(query.rules, StorePatterns(schema, read))
     parts = [InputClause(_input_rows(one, read), one.binding.span) for one in inputs]
-    found, missing = rules.body.solve((*parts, *query.where), UNIT, Scope())
+    found, missing = rules.body.solve((*parts, *query.where), UNIT, ClauseScope())
     if missing:
         unbound(missing[0])
     plan, kinds = _found(query, found)
@@ -247,7 +247,7 @@ def _aggregate(one: AggregateTerm, rows: Bindings) -> _Aggregated:
 def _extremes(one: AggregateTerm, value: Expr, kind: EdnKind) -> _Aggregated:
     """The n least or greatest values of a group, ascending."""
     count = one.arguments[0]
-    if not isinstance(count, Constant) or not isinstance(count.form.value, int) or isinstance(count.form.value, bool):
+    if not isinstance(count, ConstantForm) or not isinstance(count.form.value, int) or isinstance(count.form.value, bool):
         raise TypeMismatch(f"the count of {one.function} is not a constant", span=count.span, expected=f"({one.function} 3 ?x)")
     if not 1 <= count.form.value < 2**31:
         raise TypeMismatch(f"the count of {one.function} is out of range", span=count.span, expected="1 or more")

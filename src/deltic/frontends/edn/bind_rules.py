@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from deltic.errors import Span, TypeMismatch, UnknownName, UnsafeRule, Unsupported, did_you_mean
-from deltic.frontends.edn.bind_body import BodyBinder, Missing, Scope, caller_terms
+from deltic.frontends.edn.bind_body import ClauseBinder, ClauseScope, Missing, caller_terms
 from deltic.frontends.edn.kinds import ANY, EdnKind
 from deltic.frontends.edn.patterns import StorePatterns
 from deltic.frontends.edn.relation import UNIT, Bindings, united
@@ -30,7 +30,7 @@ class RuleBinder:
 
     def __init__(self, rules: Mapping[str, Sequence[RuleBranch]], patterns: StorePatterns) -> None:
         self.rules = rules
-        self.body = BodyBinder(patterns, self.read)
+        self.body = ClauseBinder(patterns, self.read)
         self._reach = {name: self._reached(name) for name in rules}
         self._alone: dict[str, Bindings] = {}
         """The rows of rules that have been bound without arguments."""
@@ -47,7 +47,7 @@ class RuleBinder:
             found |= called
         return found
 
-    def read(self, clause: RuleClause, found: Bindings, scope: Scope) -> Bindings | Missing:
+    def read(self, clause: RuleClause, found: Bindings, scope: ClauseScope) -> Bindings | Missing:
         """The rows of a rule, as columns 0, 1, …, or the variables of the caller that it requires."""
         branches = self._branches(clause)
         if clause.name in self._kinds:
@@ -86,7 +86,7 @@ class RuleBinder:
             return Missing(tuple(lacking))
         kinds, self._kinds = self._kinds, {}
         try:
-            found = self.body.closed(branch.clauses, names, caller, Scope(frozenset(names)))
+            found = self.body.closed(branch.clauses, names, caller, ClauseScope(frozenset(names)))
         finally:
             self._kinds = kinds
         return found if isinstance(found, Missing) else _numbered(found, names)
@@ -126,7 +126,7 @@ class RuleBinder:
         for branch in self.rules[name]:
             names = [one.name for one in branch.variables]
             try:
-                found = self.body.closed(branch.clauses, names, UNIT, Scope(frozenset(names)))
+                found = self.body.closed(branch.clauses, names, UNIT, ClauseScope(frozenset(names)))
             except _NotTyped:
                 continue
             if isinstance(found, Missing) or branch.required:
@@ -146,7 +146,7 @@ class RuleBinder:
             raise Unsupported(f"the kinds of rule {name} alternate", span=self.rules[name][0].span, expected="one kind for each variable")
         return body
 
-    def _reference(self, clause: RuleClause, scope: Scope) -> Bindings:
+    def _reference(self, clause: RuleClause, scope: ClauseScope) -> Bindings:
         """A rule of the recursion that is being bound, as of the previous iteration."""
         if scope.negated:
             remedy = "negate a rule that does not call this one"

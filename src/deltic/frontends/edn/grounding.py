@@ -7,18 +7,18 @@ from collections.abc import Sequence
 from deltic.errors import SyntaxFailure, TypeMismatch
 from deltic.frontends.edn.kinds import ANY, EdnKind, encoded, kind_of
 from deltic.frontends.edn.relation import Bindings, table_of
-from deltic.frontends.edn.tree import Binding, Blank, Constant, FunctionClause, QueryVariable
-from deltic.frontends.edn.values import Form, ListForm, SetForm, VectorForm
+from deltic.frontends.edn.tree import Binding, Blank, ConstantForm, FunctionClause, QueryVariable
+from deltic.frontends.edn.values import ListForm, LocatedForm, SetForm, VectorForm
 
 
 def grounded(clause: FunctionClause) -> Bindings:
     """The rows of [(ground constant) binding]. Raises SyntaxFailure and TypeMismatch."""
-    if len(clause.arguments) != 1 or not isinstance(clause.arguments[0], Constant) or clause.binding is None:
+    if len(clause.arguments) != 1 or not isinstance(clause.arguments[0], ConstantForm) or clause.binding is None:
         raise SyntaxFailure("invalid call of ground", span=clause.span, expected="[(ground [1 2 3]) [?x ...]]")
     return rows_of(clause.arguments[0].form, clause.binding)
 
 
-def rows_of(form: Form, binding: Binding, kinds: Sequence[EdnKind] | None = None) -> Bindings:
+def rows_of(form: LocatedForm, binding: Binding, kinds: Sequence[EdnKind] | None = None) -> Bindings:
     """The rows that a value has in the shape of a binding. kinds: of its columns; by default those of the values, or any.
 
     A variable that occurs twice has one value.
@@ -34,9 +34,9 @@ def rows_of(form: Form, binding: Binding, kinds: Sequence[EdnKind] | None = None
     return table_of(list(dict.fromkeys(values)), {name: kinds[i] for name, i in columns.items()})
 
 
-def shaped(form: Form, binding: Binding) -> list[tuple[Form, ...]]:
+def shaped(form: LocatedForm, binding: Binding) -> list[tuple[LocatedForm, ...]]:
     """The rows of a value, each with a scalar for each term. Raises TypeMismatch."""
-    rows: list[tuple[Form, ...]]
+    rows: list[tuple[LocatedForm, ...]]
     match binding.shape:
         case "scalar":
             rows = [(form,)]
@@ -55,7 +55,7 @@ def shaped(form: Form, binding: Binding) -> list[tuple[Form, ...]]:
     return rows
 
 
-def _parts(form: Form) -> Sequence[Form]:
+def _parts(form: LocatedForm) -> Sequence[LocatedForm]:
     if not isinstance(form.value, VectorForm | ListForm | SetForm):
         raise TypeMismatch("the value is not a collection", span=form.span, expected="a vector, a list or a set")
     return form.value.parts

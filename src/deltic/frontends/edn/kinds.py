@@ -21,9 +21,9 @@ from deltic.frontends.edn.values import (
     LEAST_LONG,
     WRITTEN_ESCAPES,
     Char,
-    Form,
     Keyword,
     ListForm,
+    LocatedForm,
     MapForm,
     SetForm,
     Symbol,
@@ -74,7 +74,7 @@ class EdnTerm:
     kind: EdnKind
 
 
-def kind_of(form: Form) -> EdnKind:
+def kind_of(form: LocatedForm) -> EdnKind:
     """The kind of a scalar; ANY of one that no declared kind has. Raises TypeMismatch for collections and nil."""
     match form.value:
         case None:
@@ -92,7 +92,7 @@ def kind_of(form: Form) -> EdnKind:
             return found.get(type(value), ANY)
 
 
-def encoded(form: Form, kind: EdnKind) -> Any:
+def encoded(form: LocatedForm, kind: EdnKind) -> Any:
     """The stored value of a scalar of this kind, or of ANY."""
     value: Any = form.value
     match kind.name:
@@ -127,7 +127,7 @@ def decoded(value: Any, kind: EdnKind) -> Any:
             return value
 
 
-def literal(form: Form, kind: EdnKind | None = None) -> EdnTerm:
+def literal(form: LocatedForm, kind: EdnKind | None = None) -> EdnTerm:
     """A constant, by default of its own kind."""
     kind = kind or kind_of(form)
     return EdnTerm(Literal(encoded(form, kind), kind.type, form.span), kind)

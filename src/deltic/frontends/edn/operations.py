@@ -9,9 +9,9 @@ from typing import Literal as OneOf
 
 from deltic.errors import DelticError, Span, SyntaxFailure, TypeMismatch, UnknownName, Unsupported
 from deltic.frontends.edn.schema import EdnAttribute, EdnSchema
-from deltic.frontends.edn.values import GREATEST_LONG, Form, Keyword, ListForm, MapForm, SetForm, VectorForm, write
+from deltic.frontends.edn.values import GREATEST_LONG, Keyword, ListForm, LocatedForm, MapForm, SetForm, VectorForm, write
 
-_ID: Final = Form(Keyword("db/id"))
+_ID: Final = LocatedForm(Keyword("db/id"))
 _SHAPES: Final = {
     "db/add": ("add", "[:db/add entity :attribute value]"),
     "db/retract": ("retract", "[:db/retract entity :attribute value], or without the value"),
@@ -52,7 +52,7 @@ OperationKind: TypeAlias = OneOf["add", "retract", "retract_entity", "cas"]
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class FactOperation:
     """One operation. value, old: a stored value; of a reference, an entity; None if there is none. form: what it was written as."""
 
     kind: OperationKind
@@ -60,19 +60,19 @@ class Operation:
     attribute: EdnAttribute | None
     value: Any
     old: Any
-    form: Form
+    form: LocatedForm
 
     @property
     def span(self) -> Span | None:
         return self.form.span
 
 
-def operations(data: Form, schema: EdnSchema) -> list[Operation]:
+def operations(data: LocatedForm, schema: EdnSchema) -> list[FactOperation]:
     """The operations of a transaction in order. Raises subclasses of QueryError, with the place."""
     if not isinstance(data.value, VectorForm | ListForm):
         raise SyntaxFailure("the transaction is not a vector", span=data.span, expected=DATA)
     expander = _Expander(schema)
-    found: list[Operation] = []
+    found: list[FactOperation] = []
     for form in data.value.parts:
         try:
             found += expander.expanded(form)
@@ -82,7 +82,7 @@ def operations(data: Form, schema: EdnSchema) -> list[Operation]:
     return found
 
 
-def place(error: DelticError, form: Form) -> None:
+def place(error: DelticError, form: LocatedForm) -> None:
     """Gives an error without a place that of the form, or its text if it came from Python."""
     if error.span is None:
         text = write(form)
@@ -93,7 +93,7 @@ class _Expander:
     def __init__(self, schema: EdnSchema) -> None:
         self.schema, self.maps = schema, 0
 
-    def expanded(self, form: Form) -> Iterator[Operation]:
+    def expanded(self, form: LocatedForm) -> Iterator[FactOperation]:
         match form.value:
             case MapForm():
                 yield from self._entity_map(form)[1]
@@ -102,7 +102,7 @@ class _Expander:
             case _:
                 raise SyntaxFailure(f"{write(form)} is not an operation", span=form.span, expected=f"one of {DATA}")
 
-    def _operation(self, form: Form, parts: Sequence[Form]) -> Operation:
+    def _operation(self, form: LocatedForm, parts: Sequence[LocatedForm]) -> FactOperation:
         name = parts[0].value.name if parts and isinstance(parts[0].value, Keyword) else None
         if name is None or name not in _SHAPES:
             what = write(parts[0]) if parts else "an empty vector"
@@ -117,27 +117,27 @@ class _Expander:
         if kind != "add" and isinstance(entity, TemporaryId):
             raise TypeMismatch("a temporary id names a new entity", span=parts[1].span, expected=f"an entity that exists, in :{name}")
         if kind == "retract_entity":
-            return Operation("retract_entity", entity, None, None, None, form)
+            return FactOperation("retract_entity", entity, None, None, None, form)
         attribute = self.schema.attribute(parts[2])
         if kind == "cas":
             old = None if parts[3].value is None else self.value(attribute, parts[3])
-            return Operation("cas", entity, attribute, self.value(attribute, parts[4]), old, form)
+            return FactOperation("cas", entity, attribute, self.value(attribute, parts[4]), old, form)
         value = self.value(attribute, parts[3]) if len(parts) == 4 else None
-        return Operation("add" if kind == "add" else "retract", entity, attribute, value, None, form)
+        return FactOperation("add" if kind == "add" else "retract", entity, attribute, value, None, form)
 
-    def _entity_map(self, form: Form) -> tuple[EntityTerm, list[Operation]]:
+    def _entity_map(self, form: LocatedForm) -> tuple[EntityTerm, list[FactOperation]]:
         """(the entity, its operations)."""
         assert isinstance(form.value, MapForm)
         pairs = dict(form.value.pairs)
         self.maps += 1
         given = pairs.pop(_ID, None)
         entity = TemporaryId((self.maps,)) if given is None or given.value is None else self.entity(given)
-        found: list[Operation] = []
+        found: list[FactOperation] = []
         for key, value in pairs.items():
             found += self._entry(entity, key, value)
         return entity, found
 
-    def _entry(self, entity: EntityTerm, key: Form, value: Form) -> Iterator[Operation]:
+    def _entry(self, entity: EntityTerm, key: LocatedForm, value: LocatedForm) -> Iterator[FactOperation]:
         forward = _reversed(key)
         attribute = self.schema.attribute(forward or key)
         if forward is not None and not attribute.is_ref:
@@ -149,10 +149,10 @@ class _Expander:
             else:
                 other, nested = (self.value(attribute, one) if forward is None else self.entity(one)), []
             subject, target = (other, entity) if forward is not None else (entity, other)
-            yield Operation("add", subject, attribute, target, None, Form(one.value, one.span or key.span))
+            yield FactOperation("add", subject, attribute, target, None, LocatedForm(one.value, one.span or key.span))
             yield from nested
 
-    def _values(self, attribute: EdnAttribute, form: Form) -> Sequence[Form]:
+    def _values(self, attribute: EdnAttribute, form: LocatedForm) -> Sequence[LocatedForm]:
         """The values of a collection; a lookup ref is one value."""
         if not isinstance(form.value, VectorForm | ListForm | SetForm):
             return [form]
@@ -160,15 +160,15 @@ class _Expander:
             return [form]
         return form.value.parts
 
-    def _is_lookup(self, form: Form) -> bool:
+    def _is_lookup(self, form: LocatedForm) -> bool:
         parts = form.value.parts if isinstance(form.value, VectorForm | ListForm) else ()
         return len(parts) == 2 and isinstance(parts[0].value, Keyword)
 
-    def value(self, attribute: EdnAttribute, form: Form) -> Any:
+    def value(self, attribute: EdnAttribute, form: LocatedForm) -> Any:
         """A stored value; of a reference, an entity."""
         return self.entity(form) if attribute.is_ref else attribute.value(form)
 
-    def entity(self, form: Form) -> EntityTerm:
+    def entity(self, form: LocatedForm) -> EntityTerm:
         """Raises TypeMismatch."""
         match form.value:
             case int() as number if not isinstance(number, bool) and number <= GREATEST_LONG:
@@ -194,10 +194,10 @@ class _Expander:
                 raise TypeMismatch(f"{write(form)} is not an entity", span=form.span, expected=expected)
 
 
-def _reversed(key: Form) -> Form | None:
+def _reversed(key: LocatedForm) -> LocatedForm | None:
     """The attribute :a/b of :a/_b; None of another keyword."""
     name = key.value.name if isinstance(key.value, Keyword) else ""
     before, _, last = name.rpartition("/")
     if not last.startswith("_"):
         return None
-    return Form(Keyword(f"{before}/{last[1:]}" if before else last[1:]), key.span)
+    return LocatedForm(Keyword(f"{before}/{last[1:]}" if before else last[1:]), key.span)

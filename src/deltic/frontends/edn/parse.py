@@ -16,7 +16,7 @@ from deltic.frontends.edn.tree import (
     QueryVariable,
     RuleBranch,
 )
-from deltic.frontends.edn.values import Form, Keyword, ListForm, MapForm, Symbol, VectorForm, write
+from deltic.frontends.edn.values import Keyword, ListForm, LocatedForm, MapForm, Symbol, VectorForm, write
 
 EXAMPLE: Final = "{:find [?e] :where [[?e :person/name]]}"
 _CLAUSES: Final = ("find", "keys", "strs", "syms", "in", "with", "where", "rules")
@@ -28,7 +28,7 @@ _LATER: Final = {
 }
 
 
-def parse_query(form: Form, rules: Form | None = None) -> EdnQuery:
+def parse_query(form: LocatedForm, rules: LocatedForm | None = None) -> EdnQuery:
     """The query of a form: a map, or a vector of keywords and what follows them. rules: those that % stands for. Raises QueryError."""
     clauses = _clauses(form)
     for name in ("find", "where"):
@@ -46,10 +46,10 @@ def parse_query(form: Form, rules: Form | None = None) -> EdnQuery:
     return EdnQuery(find, shape, _names(find, clauses), with_, inputs, takes_rules, where, branches, form.span)
 
 
-def _clauses(form: Form) -> dict[str, list[Form]]:
+def _clauses(form: LocatedForm) -> dict[str, list[LocatedForm]]:
     """What follows each keyword."""
-    found: dict[str, list[Form]] = {}
-    pairs: list[tuple[Form, list[Form]]] = []
+    found: dict[str, list[LocatedForm]] = {}
+    pairs: list[tuple[LocatedForm, list[LocatedForm]]] = []
     if isinstance(form.value, MapForm):
         pairs = [(key, list(parts_of(value, "clauses"))) for key, value in form.value.pairs]
     elif isinstance(form.value, VectorForm):
@@ -74,7 +74,7 @@ def _clauses(form: Form) -> dict[str, list[Form]]:
     return found
 
 
-def _find(parts: list[Form], query: Form) -> tuple[tuple[FindElement, ...], FindShape]:
+def _find(parts: list[LocatedForm], query: LocatedForm) -> tuple[tuple[FindElement, ...], FindShape]:
     if not parts:
         raise SyntaxFailure(":find has no elements", span=query.span, expected="?x or (count ?x)")
     if len(parts) == 2 and is_symbol(parts[1], "."):
@@ -87,7 +87,7 @@ def _find(parts: list[Form], query: Form) -> tuple[tuple[FindElement, ...], Find
     return tuple(map(_element, parts)), "relation"
 
 
-def _element(form: Form) -> FindElement:
+def _element(form: LocatedForm) -> FindElement:
     if is_variable(form):
         return variable(form)
     if not isinstance(form.value, ListForm) or not form.value.parts or not isinstance(form.value.parts[0].value, Symbol):
@@ -100,7 +100,7 @@ def _element(form: Form) -> FindElement:
     return AggregateTerm(write(function), tuple(term(one) for one in arguments), form.span)
 
 
-def _names(find: tuple[FindElement, ...], clauses: dict[str, list[Form]]) -> tuple[str, ...]:
+def _names(find: tuple[FindElement, ...], clauses: dict[str, list[LocatedForm]]) -> tuple[str, ...]:
     """The columns: those of :keys, or else the variables without ?, and of an aggregate its name before the variable's."""
     given = [name for name in ("keys", "strs", "syms") if name in clauses]
     if given:
@@ -126,7 +126,7 @@ def write_term(one: object) -> str:
     return one.name if isinstance(one, QueryVariable) else "?"
 
 
-def _inputs(forms: list[Form]) -> tuple[tuple[Binding, ...], bool]:
+def _inputs(forms: list[LocatedForm]) -> tuple[tuple[Binding, ...], bool]:
     found: list[Binding] = []
     takes_rules = False
     for form in forms:
@@ -141,7 +141,7 @@ def _inputs(forms: list[Form]) -> tuple[tuple[Binding, ...], bool]:
     return tuple(found), takes_rules
 
 
-def _rules(forms: Sequence[Form]) -> dict[str, tuple[RuleBranch, ...]]:
+def _rules(forms: Sequence[LocatedForm]) -> dict[str, tuple[RuleBranch, ...]]:
     found: dict[str, tuple[RuleBranch, ...]] = {}
     for form in forms:
         branch = _rule(form)
@@ -153,7 +153,7 @@ def _rules(forms: Sequence[Form]) -> dict[str, tuple[RuleBranch, ...]]:
     return found
 
 
-def _rule(form: Form) -> RuleBranch:
+def _rule(form: LocatedForm) -> RuleBranch:
     head, *body = parts_of(form, "a rule, [(name ?x …) clause …]")
     if not isinstance(head.value, ListForm) or not head.value.parts or not isinstance(head.value.parts[0].value, Symbol):
         raise SyntaxFailure("the rule has no head", span=head.span, expected="[(name ?x …) clause …]")

@@ -10,7 +10,7 @@ from deltic.frontends.edn.tree import (
     Binding,
     Blank,
     Clause,
-    Constant,
+    ConstantForm,
     DataPattern,
     FunctionClause,
     NotClause,
@@ -19,36 +19,36 @@ from deltic.frontends.edn.tree import (
     QueryVariable,
     RuleClause,
 )
-from deltic.frontends.edn.values import Form, ListForm, Symbol, VectorForm, write
+from deltic.frontends.edn.values import ListForm, LocatedForm, Symbol, VectorForm, write
 
 _SHAPE: Final = "[?e :attribute ?v], [(predicate ?x)], [(function ?x) ?y], (not …), (or …) or (rule ?x)"
 
 
-def is_symbol(form: Form, name: str) -> bool:
+def is_symbol(form: LocatedForm, name: str) -> bool:
     """Whether the form is this symbol."""
     return form.value == Symbol(name)
 
 
-def is_variable(form: Form) -> bool:
+def is_variable(form: LocatedForm) -> bool:
     """Whether the form is a variable."""
     return isinstance(form.value, Symbol) and form.value.name.startswith("?") and len(form.value.name) > 1
 
 
-def variable(form: Form) -> QueryVariable:
+def variable(form: LocatedForm) -> QueryVariable:
     """Raises SyntaxFailure."""
     if not is_variable(form):
         raise SyntaxFailure(f"{write(form)} is not a variable", span=form.span, expected="?name")
     return QueryVariable(write(form), form.span)
 
 
-def parts_of(form: Form, what: str) -> Sequence[Form]:
+def parts_of(form: LocatedForm, what: str) -> Sequence[LocatedForm]:
     """The parts of a vector or list. Raises SyntaxFailure."""
     if not isinstance(form.value, VectorForm | ListForm) or not form.value.parts:
         raise SyntaxFailure(f"{write(form)} is not a vector", span=form.span, expected=f"a vector of {what}")
     return form.value.parts
 
 
-def term(form: Form) -> QueryTerm:
+def term(form: LocatedForm) -> QueryTerm:
     """A variable, a blank or a constant."""
     if is_variable(form):
         return variable(form)
@@ -57,10 +57,10 @@ def term(form: Form) -> QueryTerm:
     if isinstance(form.value, ListForm):
         remedy = "bind it first: [(function …) ?x]"
         raise Unsupported("a call within a clause", span=form.span, expected="a variable or a constant", remedy=remedy)
-    return Constant(form)
+    return ConstantForm(form)
 
 
-def clause(form: Form) -> Clause:
+def clause(form: LocatedForm) -> Clause:
     """One clause. Raises SyntaxFailure and Unsupported."""
     match form.value:
         case VectorForm(parts) if parts and isinstance(parts[0].value, ListForm):
@@ -73,7 +73,7 @@ def clause(form: Form) -> Clause:
             raise SyntaxFailure(f"{write(form)} is not a clause", span=form.span, expected=_SHAPE)
 
 
-def _pattern(form: Form, parts: Sequence[Form]) -> DataPattern:
+def _pattern(form: LocatedForm, parts: Sequence[LocatedForm]) -> DataPattern:
     if is_symbol(parts[0], "$"):
         parts = parts[1:]
     elif isinstance(parts[0].value, Symbol) and parts[0].value.name.startswith("$"):
@@ -89,13 +89,13 @@ def _pattern(form: Form, parts: Sequence[Form]) -> DataPattern:
 
 
 def _checked(one: QueryTerm) -> QueryTerm:
-    if isinstance(one, Constant) and isinstance(one.form.value, Symbol):
+    if isinstance(one, ConstantForm) and isinstance(one.form.value, Symbol):
         remedy = f"?{write(one.form)} is a variable"
         raise SyntaxFailure(f"{write(one.form)} is neither a variable nor a value", span=one.span, remedy=remedy)
     return one
 
 
-def _function(form: Form, parts: Sequence[Form]) -> FunctionClause:
+def _function(form: LocatedForm, parts: Sequence[LocatedForm]) -> FunctionClause:
     assert isinstance(parts[0].value, ListForm)
     call = parts[0].value.parts
     if not call or not isinstance(call[0].value, Symbol):
@@ -108,7 +108,7 @@ def _function(form: Form, parts: Sequence[Form]) -> FunctionClause:
     return FunctionClause(write(call[0]), tuple(term(one) for one in call[1:]), bound, form.span)
 
 
-def _compound(form: Form, name: str, parts: Sequence[Form]) -> Clause:
+def _compound(form: LocatedForm, name: str, parts: Sequence[LocatedForm]) -> Clause:
     match name:
         case "not" | "not-join":
             variables = None if name == "not" else tuple(map(variable, _variables(form, parts)))
@@ -124,7 +124,7 @@ def _compound(form: Form, name: str, parts: Sequence[Form]) -> Clause:
             return RuleClause(name, tuple(_checked(term(one)) for one in parts), form.span)
 
 
-def _or(form: Form, name: str, parts: Sequence[Form]) -> OrClause:
+def _or(form: LocatedForm, name: str, parts: Sequence[LocatedForm]) -> OrClause:
     required: tuple[QueryVariable, ...] = ()
     variables: tuple[QueryVariable, ...] | None = None
     if name == "or-join":
@@ -138,13 +138,13 @@ def _or(form: Form, name: str, parts: Sequence[Form]) -> OrClause:
     return OrClause(tuple(map(_branch, parts)), variables, required, form.span)
 
 
-def _variables(form: Form, parts: Sequence[Form]) -> Sequence[Form]:
+def _variables(form: LocatedForm, parts: Sequence[LocatedForm]) -> Sequence[LocatedForm]:
     if not parts or not isinstance(parts[0].value, VectorForm):
         raise SyntaxFailure("the clause has no variables", span=form.span, expected="(or-join [?x …] …) or (not-join [?x …] …)")
     return parts_of(parts[0], "variables")
 
 
-def _branch(form: Form) -> tuple[Clause, ...]:
+def _branch(form: LocatedForm) -> tuple[Clause, ...]:
     parts = form.value.parts if isinstance(form.value, ListForm) else ()
     if parts and is_symbol(parts[0], "and"):
         if len(parts) == 1:
@@ -153,7 +153,7 @@ def _branch(form: Form) -> tuple[Clause, ...]:
     return (clause(form),)
 
 
-def binding(form: Form) -> Binding:
+def binding(form: LocatedForm) -> Binding:
     """What a result or an input is bound to. Raises SyntaxFailure."""
     expected = "?x, [?x ?y], [?x ...] or [[?x ?y]]"
     if is_variable(form) or is_symbol(form, "_"):
@@ -168,5 +168,5 @@ def binding(form: Form) -> Binding:
     return Binding("tuple", tuple(map(_bound, parts)), form.span)
 
 
-def _bound(form: Form) -> QueryVariable | Blank:
+def _bound(form: LocatedForm) -> QueryVariable | Blank:
     return Blank(form.span) if is_symbol(form, "_") else variable(form)

@@ -13,8 +13,8 @@ from deltic.frontends.edn.functions import equal
 from deltic.frontends.edn.kinds import ANY, KEYWORD, LONG, EdnKind, EdnTerm, encoded, kind_of, with_kind
 from deltic.frontends.edn.relation import Bindings, table_of, united
 from deltic.frontends.edn.schema import EdnAttribute, EdnSchema
-from deltic.frontends.edn.tree import Blank, Clause, Constant, DataPattern, QueryTerm, QueryVariable
-from deltic.frontends.edn.values import Form, Keyword, ListForm, VectorForm, write
+from deltic.frontends.edn.tree import Blank, Clause, ConstantForm, DataPattern, QueryTerm, QueryVariable
+from deltic.frontends.edn.values import Keyword, ListForm, LocatedForm, VectorForm, write
 from deltic.plan.columns import reference
 from deltic.plan.nodes import Plan
 from deltic.schema import STRING
@@ -34,7 +34,7 @@ class StorePatterns:
 
     def bindings(self, pattern: DataPattern) -> Bindings:
         """The rows of a pattern without lookup refs. Raises UnknownName and TypeMismatch."""
-        if isinstance(pattern.attribute, Constant):
+        if isinstance(pattern.attribute, ConstantForm):
             return self._of_attribute(self.schema.attribute(pattern.attribute.form), pattern)
         parts = []
         for attribute in self.schema.attributes.values():
@@ -49,7 +49,7 @@ class StorePatterns:
         plan, entity, value = self.facts(attribute)
         visitor = ColumnVisitor()
         visitor.match(pattern.entity, entity, "an entity")
-        if not isinstance(pattern.attribute, Constant):
+        if not isinstance(pattern.attribute, ConstantForm):
             visitor.match(pattern.attribute, EdnTerm(Literal(f":{attribute.name}", STRING), KEYWORD), "an attribute")
             value = with_kind(value) if isinstance(pattern.value, QueryVariable) else value
         visitor.match(pattern.value, value, f"the value of :{attribute.name}", attribute)
@@ -57,7 +57,7 @@ class StorePatterns:
 
 
 def _may_have(attribute: EdnAttribute, value: QueryTerm) -> bool:
-    return not isinstance(value, Constant) or attribute.kind in (ANY, kind_of(value.form))
+    return not isinstance(value, ConstantForm) or attribute.kind in (ANY, kind_of(value.form))
 
 
 class ColumnVisitor:
@@ -74,7 +74,7 @@ class ColumnVisitor:
                 self.conditions.append(equal(self.terms[name], column, name, term.span))
             case QueryVariable(name):
                 self.terms[name] = column
-            case Constant(form):
+            case ConstantForm(form):
                 value = attribute.value(form) if attribute is not None else constant_of(form, column.kind, what)
                 literal = Literal(value, column.kind.type, form.span)  # type: ignore[arg-type]
                 self.conditions.append(resolve("=", [column.expr, literal], form.span))
@@ -82,7 +82,7 @@ class ColumnVisitor:
                 pass
 
 
-def constant_of(form: Form, kind: EdnKind, what: str) -> Any:
+def constant_of(form: LocatedForm, kind: EdnKind, what: str) -> Any:
     """The stored value of a constant. Raises TypeMismatch."""
     if kind not in (kind_of(form), ANY):
         raise TypeMismatch(f"{what} is a {kind}, and {write(form)} is a {kind_of(form)}", span=form.span, expected=f"a {kind}")
@@ -99,23 +99,23 @@ def without_lookups(clauses: Sequence[Clause], schema: EdnSchema) -> Iterator[Cl
 
 
 def _without_lookups(pattern: DataPattern, schema: EdnSchema) -> Iterator[DataPattern]:
-    attribute = schema.attribute(pattern.attribute.form) if isinstance(pattern.attribute, Constant) else None
-    if isinstance(pattern.entity, Constant) and _is_lookup(pattern.entity.form):
+    attribute = schema.attribute(pattern.attribute.form) if isinstance(pattern.attribute, ConstantForm) else None
+    if isinstance(pattern.entity, ConstantForm) and _is_lookup(pattern.entity.form):
         variable, found = _lookup(pattern.entity.form, schema)
         yield found
         pattern = replace(pattern, entity=variable)
-    if attribute is not None and attribute.is_ref and isinstance(pattern.value, Constant) and _is_lookup(pattern.value.form):
+    if attribute is not None and attribute.is_ref and isinstance(pattern.value, ConstantForm) and _is_lookup(pattern.value.form):
         variable, found = _lookup(pattern.value.form, schema)
         yield found
         pattern = replace(pattern, value=variable)
     yield pattern
 
 
-def _is_lookup(form: Form) -> bool:
+def _is_lookup(form: LocatedForm) -> bool:
     return isinstance(form.value, VectorForm | ListForm) and len(form.value.parts) == 2 and isinstance(form.value.parts[0].value, Keyword)
 
 
-def _lookup(form: Form, schema: EdnSchema) -> tuple[QueryVariable, DataPattern]:
+def _lookup(form: LocatedForm, schema: EdnSchema) -> tuple[QueryVariable, DataPattern]:
     assert isinstance(form.value, VectorForm | ListForm)
     name, value = form.value.parts
     attribute = schema.attribute(name)
@@ -125,4 +125,4 @@ def _lookup(form: Form, schema: EdnSchema) -> tuple[QueryVariable, DataPattern]:
     if isinstance(value.value, VectorForm | ListForm):
         raise SyntaxFailure("a lookup ref within another", span=value.span, expected="[:attribute value]")
     variable = QueryVariable(write(form), form.span)  # no other variable has a name that begins with a bracket
-    return variable, DataPattern(variable, Constant(name), Constant(value), form.span)
+    return variable, DataPattern(variable, ConstantForm(name), ConstantForm(value), form.span)

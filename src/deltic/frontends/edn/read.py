@@ -21,9 +21,9 @@ from deltic.frontends.edn.values import (
     GREATEST_LONG,
     LEAST_LONG,
     Char,
-    Form,
     Keyword,
     ListForm,
+    LocatedForm,
     MapForm,
     Scalar,
     SetForm,
@@ -50,7 +50,7 @@ _INSTANT: Final = re.compile(
 )
 
 
-def read(text: str, name: str = "<edn>") -> Form:
+def read(text: str, name: str = "<edn>") -> LocatedForm:
     """The single form of a text. Raises SyntaxFailure and Unsupported, with the place.
 
     >>> write(read("[:a, #_ignored 1.50M #inst \\"2020\\"]"))
@@ -64,7 +64,7 @@ def read(text: str, name: str = "<edn>") -> Form:
     return forms[0]
 
 
-def read_all(text: str, name: str = "<edn>") -> tuple[Form, ...]:
+def read_all(text: str, name: str = "<edn>") -> tuple[LocatedForm, ...]:
     """The forms of a text."""
     try:
         tree = _parser().parse(text)
@@ -124,46 +124,46 @@ class _Converter:
     def __init__(self, text: str, name: str) -> None:
         self.text, self.name = text, name
 
-    def parts(self, node: Tree[Token]) -> tuple[Form, ...]:
+    def parts(self, node: Tree[Token]) -> tuple[LocatedForm, ...]:
         """The forms in a tree, without those that are discarded."""
         return tuple(self.form(part) for part in node.children if isinstance(part, Token) or part.data != "discard")
 
-    def form(self, node: Any) -> Form:
+    def form(self, node: Any) -> LocatedForm:
         if isinstance(node, Token):
             span = Span(self.text, node.start_pos or 0, node.end_pos or 0, self.name)
-            return Form(_SCALARS[node.type](str(node), span), span)
+            return LocatedForm(_SCALARS[node.type](str(node), span), span)
         span = Span(self.text, node.meta.start_pos, node.meta.end_pos, self.name)
         match node.data:
             case "tagged":
                 return self._tagged(str(node.children[0]), self.form(node.children[-1]), span)
             case "vector":
-                return Form(VectorForm(self.parts(node)), span)
+                return LocatedForm(VectorForm(self.parts(node)), span)
             case "list":
-                return Form(ListForm(self.parts(node)), span)
+                return LocatedForm(ListForm(self.parts(node)), span)
             case "set":
                 parts = self.parts(node)
                 _check_different(parts, "a set has the same value twice")
-                return Form(SetForm(parts), span)
+                return LocatedForm(SetForm(parts), span)
             case _:
-                return Form(self._map(self.parts(node)), span)
+                return LocatedForm(self._map(self.parts(node)), span)
 
-    def _map(self, parts: tuple[Form, ...]) -> MapForm:
+    def _map(self, parts: tuple[LocatedForm, ...]) -> MapForm:
         if len(parts) % 2:
             raise SyntaxFailure("a key without a value", span=parts[-1].span, expected="pairs of a key and a value")
         _check_different(parts[::2], "a map has the same key twice")
         return MapForm(tuple(zip(parts[::2], parts[1::2], strict=True)))
 
-    def _tagged(self, tag: str, form: Form, span: Span) -> Form:
+    def _tagged(self, tag: str, form: LocatedForm, span: Span) -> LocatedForm:
         if tag not in ("#inst", "#uuid"):
             what = f"the namespaced map {tag}" if tag.startswith("#:") else f"the tag {tag}"
             raise Unsupported(f"{what} is not supported", span=span, expected="#inst, #uuid, or no tag")
         if not isinstance(form.value, str):
             raise SyntaxFailure(f"{tag} requires a string", span=form.span, expected=f'{tag} "…"')
         assert form.span is not None
-        return Form(_instant(form.value, form.span) if tag == "#inst" else _uuid(form.value, form.span), span)
+        return LocatedForm(_instant(form.value, form.span) if tag == "#inst" else _uuid(form.value, form.span), span)
 
 
-def _check_different(parts: tuple[Form, ...], problem: str) -> None:
+def _check_different(parts: tuple[LocatedForm, ...], problem: str) -> None:
     known: set[str] = set()
     for part in parts:
         text = write(part)

@@ -84,7 +84,7 @@ UNIT: Final = Bindings(Values(((),), Schema(())), {})
 
 
 def table_of(rows: Collection[Sequence[Any]], kinds: Mapping[str, EdnKind]) -> Bindings:
-    """Constant rows of stored values."""
+    """ConstantForm rows of stored values."""
     schema = Schema(tuple(Field(name, kind.type, False) for name, kind in kinds.items()))
     return Bindings(Values(tuple(tuple(row) for row in rows), schema), kinds)
 

@@ -9,7 +9,7 @@ from typing import Literal as OneOf
 
 from deltic.errors import CatalogError, Span, SyntaxFailure, TypeMismatch, UnknownName, Unsupported, did_you_mean
 from deltic.frontends.edn.kinds import ANY, KINDS, LONG, EdnKind, encoded, kind_of
-from deltic.frontends.edn.values import Form, Keyword, MapForm, VectorForm, write
+from deltic.frontends.edn.values import Keyword, LocatedForm, MapForm, VectorForm, write
 from deltic.schema import BIGINT, Field, Schema, TableSchema
 
 REF: Final = "db.type/ref"
@@ -31,11 +31,11 @@ class EdnAttribute:
     span: Span | None = field(default=None, compare=False, repr=False)
 
     @property
-    def form(self) -> Form:
+    def form(self) -> LocatedForm:
         """Its name."""
-        return Form(Keyword(self.name), self.span)
+        return LocatedForm(Keyword(self.name), self.span)
 
-    def value(self, form: Form) -> object:
+    def value(self, form: LocatedForm) -> object:
         """The stored value of a constant that is not a reference. Raises TypeMismatch."""
         kind = kind_of(form)
         if self.kind not in (kind, ANY):
@@ -65,7 +65,7 @@ class EdnSchema:
         schema = Schema((Field("e", BIGINT, False), Field("v", attribute.kind.type, False)))
         return TableSchema(self.table_name(attribute), schema, (0, 1) if attribute.is_many else (0,))
 
-    def attribute(self, form: Form) -> EdnAttribute:
+    def attribute(self, form: LocatedForm) -> EdnAttribute:
         """The attribute that a form names. Raises UnknownName and SyntaxFailure."""
         if not isinstance(form.value, Keyword):
             raise SyntaxFailure(f"{write(form)} is not an attribute", span=form.span, expected="a keyword such as :person/name")
@@ -89,7 +89,7 @@ class EdnSchema:
         return EdnSchema(self.store, {**self.attributes, **other.attributes})
 
 
-def schema_of(store: str, form: Form) -> EdnSchema:
+def schema_of(store: str, form: LocatedForm) -> EdnSchema:
     """The schema in DataScript's form, {:person/name {:db/unique :db.unique/identity} …}, or Datomic's, [{:db/ident :person/name …} …].
 
     Raises subclasses of QueryError.
@@ -113,8 +113,8 @@ def schema_of(store: str, form: Form) -> EdnSchema:
     return EdnSchema(store, attributes)
 
 
-def _entries(form: Form) -> list[tuple[Form, MapForm]]:
-    pairs: list[tuple[Form | None, Form]]
+def _entries(form: LocatedForm) -> list[tuple[LocatedForm, MapForm]]:
+    pairs: list[tuple[LocatedForm | None, LocatedForm]]
     if isinstance(form.value, VectorForm):
         pairs = [(_ident(one), one) for one in form.value.parts]
     elif isinstance(form.value, MapForm):
@@ -131,12 +131,12 @@ def _entries(form: Form) -> list[tuple[Form, MapForm]]:
     return found
 
 
-def _ident(form: Form) -> Form | None:
+def _ident(form: LocatedForm) -> LocatedForm | None:
     pairs = form.value.pairs if isinstance(form.value, MapForm) else ()
     return next((value for key, value in pairs if key.value == Keyword("db/ident")), None)
 
 
-def _attribute(name: Form, options: MapForm) -> EdnAttribute:
+def _attribute(name: LocatedForm, options: MapForm) -> EdnAttribute:
     kind, is_ref, is_many, is_component = ANY, False, False, False
     unique: OneOf["identity", "value"] | None = None
     for key, value in options.pairs:
@@ -166,5 +166,5 @@ def _attribute(name: Form, options: MapForm) -> EdnAttribute:
     return EdnAttribute(name.value.name, kind, is_ref, is_many, unique, is_component, name.span)
 
 
-def _refuse(form: Form, what: str, known: list[str]) -> NoReturn:
+def _refuse(form: LocatedForm, what: str, known: list[str]) -> NoReturn:
     raise Unsupported(f"the {what} {write(form)} is not supported", span=form.span, expected=", ".join(known))

@@ -12,9 +12,9 @@ from typing import Any, NoReturn, Protocol
 
 from deltic.errors import ConstraintViolation, DelticError, Span
 from deltic.frontends.edn.kinds import decoded
-from deltic.frontends.edn.operations import EntityTerm, LookupRef, Operation, TemporaryId, operations, place
+from deltic.frontends.edn.operations import EntityTerm, FactOperation, LookupRef, TemporaryId, operations, place
 from deltic.frontends.edn.schema import EdnAttribute, EdnSchema
-from deltic.frontends.edn.values import Form, Keyword, form_of, write
+from deltic.frontends.edn.values import Keyword, LocatedForm, form_of, write
 
 
 class StoredFacts(Protocol):
@@ -55,7 +55,7 @@ class Transacted:
         return {attribute: net for attribute, rows in found.items() if (net := {row: n for row, n in rows.items() if n})}
 
 
-def transact(data: Form, schema: EdnSchema, facts: StoredFacts, next: int) -> Transacted:
+def transact(data: LocatedForm, schema: EdnSchema, facts: StoredFacts, next: int) -> Transacted:
     """The effect of a transaction on a store. next: the least number of a new entity.
 
     Raises subclasses of QueryError for what is not a transaction, and ConstraintViolation for what the facts do not permit.
@@ -73,7 +73,7 @@ def transact(data: Form, schema: EdnSchema, facts: StoredFacts, next: int) -> Tr
     return Transacted(tempids, tuple(content.datoms), next)
 
 
-def _numbered(found: Sequence[Operation], facts: StoredFacts, next: int) -> tuple[dict[TemporaryId, int], int]:
+def _numbered(found: Sequence[FactOperation], facts: StoredFacts, next: int) -> tuple[dict[TemporaryId, int], int]:
     """(the entity of each temporary id, the least number of a new entity after the transaction)."""
     numbers: dict[TemporaryId, int] = {}
     adds = [one for one in found if one.kind == "add" and one.attribute is not None]
@@ -104,7 +104,7 @@ def _numbered(found: Sequence[Operation], facts: StoredFacts, next: int) -> tupl
     return {term: numbers[_root(term, same)] for term in terms if isinstance(term, TemporaryId)}, next
 
 
-def next_span(found: Sequence[Operation], term: TemporaryId) -> Span | None:
+def next_span(found: Sequence[FactOperation], term: TemporaryId) -> Span | None:
     """The place of the first operation with this value."""
     return next(one.span for one in found if one.value == term)
 
@@ -116,7 +116,7 @@ def _root(one: TemporaryId, same: dict[TemporaryId, TemporaryId]) -> TemporaryId
 
 
 def _unify(
-    left: EntityTerm, right: EntityTerm, numbers: dict[TemporaryId, int], same: dict[TemporaryId, TemporaryId], cause: Operation
+    left: EntityTerm, right: EntityTerm, numbers: dict[TemporaryId, int], same: dict[TemporaryId, TemporaryId], cause: FactOperation
 ) -> None:
     """Makes both one entity. Raises ConstraintViolation if a temporary id is then two entities."""
     one = numbers.get(_root(left, same), _root(left, same)) if isinstance(left, TemporaryId) else left
@@ -213,7 +213,7 @@ def _refuse_duplicate(attribute: EdnAttribute, value: Any, holder: int) -> NoRet
     raise ConstraintViolation(f"the value {text} of :{attribute.name} is unique, and entity {holder} has it")
 
 
-def _apply(operation: Operation, content: _Content, numbers: dict[TemporaryId, int]) -> None:
+def _apply(operation: FactOperation, content: _Content, numbers: dict[TemporaryId, int]) -> None:
     entity = _entity(operation.entity, content, numbers)
     attribute, value = operation.attribute, operation.value
     if attribute is None:
@@ -232,7 +232,7 @@ def _apply(operation: Operation, content: _Content, numbers: dict[TemporaryId, i
 
 
 def _compare_and_set(
-    entity: int, attribute: EdnAttribute, operation: Operation, content: _Content, value: Any, numbers: dict[TemporaryId, int]
+    entity: int, attribute: EdnAttribute, operation: FactOperation, content: _Content, value: Any, numbers: dict[TemporaryId, int]
 ) -> None:
     old = operation.old
     if isinstance(old, LookupRef | TemporaryId):

@@ -8,7 +8,7 @@ from typing import Literal as OneOf
 from typing import TypeAlias
 
 from deltic.errors import Span
-from deltic.frontends.edn.values import Form
+from deltic.frontends.edn.values import LocatedForm
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,17 +27,17 @@ class Blank:
 
 
 @dataclass(frozen=True, slots=True)
-class Constant:
+class ConstantForm:
     """A value; of an entity, also a lookup ref."""
 
-    form: Form
+    form: LocatedForm
 
     @property
     def span(self) -> Span | None:
         return self.form.span
 
 
-QueryTerm: TypeAlias = QueryVariable | Blank | Constant
+QueryTerm: TypeAlias = QueryVariable | Blank | ConstantForm
 
 
 @dataclass(frozen=True, slots=True)

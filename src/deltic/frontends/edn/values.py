@@ -61,28 +61,28 @@ class Char:
 class VectorForm:
     """[ … ]"""
 
-    parts: tuple[Form, ...]
+    parts: tuple[LocatedForm, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ListForm:
     """( … )"""
 
-    parts: tuple[Form, ...]
+    parts: tuple[LocatedForm, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class SetForm:
     """#{ … }: different values, in text order."""
 
-    parts: tuple[Form, ...]
+    parts: tuple[LocatedForm, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class MapForm:
     """{ … }: pairs of a key and a value, in text order; the keys are different."""
 
-    pairs: tuple[tuple[Form, Form], ...]
+    pairs: tuple[tuple[LocatedForm, LocatedForm], ...]
 
 
 Scalar: TypeAlias = "bool | int | float | Decimal | str | Keyword | Symbol | Char | datetime | uuid.UUID | None"
@@ -90,27 +90,28 @@ Collection: TypeAlias = "VectorForm | ListForm | SetForm | MapForm"
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class LocatedForm:
     """A value and its place; None if it came from Python. Equal to forms of the same text."""
 
     value: Scalar | Collection
     span: Span | None = field(default=None, compare=False, repr=False)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Form) and write(self) == write(other)
+        return isinstance(other, LocatedForm) and write(self) == write(other)
 
     def __hash__(self) -> int:
         return hash(write(self))
 
 
-def write(value: Form | Scalar | Collection) -> str:
+def write(value: LocatedForm | Scalar | Collection) -> str:
     """The text of a value.
 
-    >>> write(Form(VectorForm((Form(Keyword("a/b")), Form(1), Form(1.0), Form(True), Form('say "x"'), Form(Char(" "))))))
+    >>> parts = [Keyword("a/b"), 1, 1.0, True, 'say "x"', Char(" ")]
+    >>> write(VectorForm(tuple(map(LocatedForm, parts))))
     '[:a/b 1 1.0 true "say \\\\"x\\\\"" \\\\space]'
     """
     match value:
-        case Form():
+        case LocatedForm():
             return write(value.value)
         case VectorForm() | ListForm() | SetForm():
             opened, closed = {VectorForm: "[]", ListForm: "()", SetForm: ("#{", "}")}[type(value)]
@@ -148,7 +149,7 @@ def _written(value: Scalar) -> str:
             return repr(value)
 
 
-def form_of(value: Any, *, names: bool = False) -> Form:
+def form_of(value: Any, *, names: bool = False) -> LocatedForm:
     """A Python value as a form without a place: a list or tuple is a vector, a set a set, a dict a map.
 
     A string that begins with a colon is a keyword where names of attributes and operations stand: as a key, as the first part of a pair
@@ -156,22 +157,22 @@ def form_of(value: Any, *, names: bool = False) -> Form:
     Raises DataError for other values.
     """
     match value:
-        case Form():
+        case LocatedForm():
             return value
         case str() if names and value.startswith(":") and len(value) > 1:
-            return Form(Keyword(value[1:]))
+            return LocatedForm(Keyword(value[1:]))
         case Mapping():
             pairs = tuple((form_of(key, names=isinstance(key, str)), form_of(one, names=names)) for key, one in value.items())
-            return Form(MapForm(pairs))
+            return LocatedForm(MapForm(pairs))
         case str() | None | bool() | int() | float() | Decimal() | Keyword() | Symbol() | Char() | uuid.UUID():
-            return Form(value)
+            return LocatedForm(value)
         case datetime() if value.tzinfo is not None:
-            return Form(value)
+            return LocatedForm(value)
         case Sequence():
             named = [names or (i in _named(value) and isinstance(one, str)) for i, one in enumerate(value)]
-            return Form(VectorForm(tuple(form_of(one, names=each) for one, each in zip(value, named, strict=True))))
+            return LocatedForm(VectorForm(tuple(form_of(one, names=each) for one, each in zip(value, named, strict=True))))
         case Set():
-            return Form(SetForm(tuple(sorted((form_of(one, names=names) for one in value), key=write))))
+            return LocatedForm(SetForm(tuple(sorted((form_of(one, names=names) for one in value), key=write))))
         case _:
             expected = "None, a bool, a number, a string, a Keyword, a datetime with a zone, a UUID, a list, a set or a dict"
             raise DataError(f"{shown(value)} is not a value of EDN", expected=expected)

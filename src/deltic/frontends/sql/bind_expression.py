@@ -100,7 +100,7 @@ class ExpressionBinder:
                 return resolve("variant_get", [self._placed(node.value), Literal(node.path, STRING, node.span)], node.span, written=":")
             case tree.Subscript():
                 return resolve("subscript", [self._placed(node.value), self._placed(node.index)], node.span, written="[]")
-            case tree.Keyword():
+            case tree.KeywordExpression():
                 return self._keyword(node)
             case tree.TypedText():
                 return self._typed(node)
@@ -238,7 +238,7 @@ class ExpressionBinder:
         shown = name if qualifier is None else f"{qualifier}.{name}"
         return UnknownName(f"there is no column {shown!r}", span=span, remedy=did_you_mean(name, [*columns, *self.aliases]))
 
-    def _keyword(self, node: tree.Keyword) -> Expr:
+    def _keyword(self, node: tree.KeywordExpression) -> Expr:
         if node.word in _CONSTANTS:
             return Literal(*_CONSTANTS[node.word], node.span)
         matches = self.scope.find(node.word, None)

@@ -34,7 +34,7 @@ def expression_name(node: tree.Expression) -> str:
             return node.text.rstrip("lLsSyYfFdDbB")
         case tree.StringText():
             return node.text
-        case tree.Keyword():
+        case tree.KeywordExpression():
             return node.word if node.word == "NULL" else node.word.lower()
         case tree.Star():
             return "1"

@@ -319,7 +319,7 @@ class ExpressionParser(OrderParser, ABC):
             return self._call(word)
         if word in ("TRUE", "FALSE", "NULL") or (word in CLOCKS and following.word != "."):
             self.position += 1
-            return tree.Keyword(word, self.of(token))
+            return tree.KeywordExpression(word, self.of(token))
         if word == "INTERVAL" and (following.kind in (STRING, NUMBER, WORD, QUOTED) or following.word in ("-", "+")):
             interval = self._interval()
             if interval is not None:

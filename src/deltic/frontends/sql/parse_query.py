@@ -370,4 +370,4 @@ class QueryParser(ExpressionParser):
 
 
 def _is_true(condition: tree.Expression | None) -> bool:
-    return condition is None or (isinstance(condition, tree.Keyword) and condition.word == "TRUE")
+    return condition is None or (isinstance(condition, tree.KeywordExpression) and condition.word == "TRUE")

@@ -54,7 +54,7 @@ def varying(node: object) -> Iterator[Span]:
 
 def unknown_arguments(body: TableBody) -> tuple[tree.Expression, ...]:
     """NULL for each parameter, to check the body before any call."""
-    return tuple(tree.Keyword("NULL", parameter.name.span) for parameter in body.parameters)
+    return tuple(tree.KeywordExpression("NULL", parameter.name.span) for parameter in body.parameters)
 
 
 def _typed(query: tree.Query, body: TableBody) -> tree.Query:

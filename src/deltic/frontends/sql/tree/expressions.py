@@ -53,7 +53,7 @@ class StringText:
 
 
 @dataclass(frozen=True, slots=True)
-class Keyword:
+class KeywordExpression:
     """TRUE, FALSE, NULL, and functions without parentheses; in upper case."""
 
     word: str
@@ -333,7 +333,7 @@ Expression = (
     | Star
     | NumberText
     | StringText
-    | Keyword
+    | KeywordExpression
     | TypedText
     | IntervalText
     | NamedValue
