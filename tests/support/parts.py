@@ -13,7 +13,13 @@ _FILES: Final = {
     "programs": ("tests/optimizer/", "tests/aggregates/test_incremental"),
     "cycles": ("tests/runtimes/test_cyclic_joins.py", "tests/circuit/test_multiway.py", "tests/wcoj/"),
     "spark": ("tests/runtimes/test_", "tests/spark/"),
-    "streams": ("tests/frontends/test_datalog", "tests/frontends/test_stream", "tests/frontends/test_feedback", "tests/sources/"),
+    "streams": (
+        "tests/frontends/test_datalog",
+        "tests/frontends/test_edn",
+        "tests/frontends/test_stream",
+        "tests/frontends/test_feedback",
+        "tests/sources/",
+    ),
     "sql": ("tests/frontends/", "tests/expr/"),
     "crashes": ("tests/pipeline/", "tests/storage/", "tests/session/test_interrupted", "tests/disk/"),
 }

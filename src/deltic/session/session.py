@@ -6,7 +6,7 @@ One lock orders ticks and definitions; reads take none and see the last commit.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from threading import Lock, RLock
 from types import TracebackType
@@ -19,9 +19,9 @@ from deltic.connectors.recognise import is_spark
 from deltic.errors import CatalogError, CircuitError, FrameError, UnknownName
 from deltic.explain import Explanation, explain
 from deltic.frontends.datalog import Dialect
-from deltic.frontends.edn.schema import schema_of
 from deltic.frontends.python import UDF, Circuit, Columns, Delay, Lateness, check_unchanged
 from deltic.frontends.sql import parse_script
+from deltic.frontends.statements import Statement
 from deltic.kernels import prepare
 from deltic.purity import shown
 from deltic.runtimes import RETAINED_EPOCHS, TickResult
@@ -39,8 +39,9 @@ from deltic.session.contents import Contents
 from deltic.session.datalog import Datalog, datalog_statements
 from deltic.session.definitions import Definitions
 from deltic.session.draft import Draft
-from deltic.session.edn import EdnReport, EdnStore, Prepare, edn_form, store_statements
-from deltic.session.edn_view import EdnDefinition, EdnView
+from deltic.session.edn import EdnReport, EdnStore, Prepare
+from deltic.session.edn_stores import EdnStores
+from deltic.session.edn_view import EdnView
 from deltic.session.engines import open_runtime, spark_changes
 from deltic.session.options import RunOptions
 from deltic.session.printing import PrintedViews, PrintLine, to_stderr
@@ -108,7 +109,7 @@ class Session:
         self._printed = PrintedViews(self._contents)
         self._gathering: WeakSet[PendingChanges] = WeakSet()
         self._gathering_lock = Lock()
-        self._stores: dict[str, EdnStore] = {}
+        self._stores = EdnStores(self._contents, lambda: self.notes, self._define, self._commit_prepared, self.view)
 
     def sql(self, script: str, *, name: str = "<sql>") -> None:
         """Runs CREATE and DROP statements: all of them, or none if one is refused. New views are filled in one tick.
@@ -152,56 +153,21 @@ class Session:
         schema: the attributes in DataScript's or Datomic's form, as a text in EDN, which errors call `name`, or as values of Python. A
         store that exists gets the attributes that it lacks. Raises QueryError.
         """
-        folded(store, "store")
-        declared = schema_of(store, edn_form(schema, name, names=True))
-        with self._commits.turn():
-            known = self._stores.get(store.lower())
-            declared = known.schema.extended(declared) if known is not None else declared
-            draft = Draft(self._catalog, self._undeclared())
-            for statement in store_statements(declared, draft):
-                draft.apply(statement)
-            self._commits.install(draft.catalog, draft.dropped)
-            self._stores[store.lower()] = EdnStore(declared, self._contents, lambda: self.notes, self._commit_prepared)
-            return self._stores[store.lower()]
+        return self._stores.open(store, schema, name)
 
     def edn_transact(self, store: str, data: Any, *, name: str = "<transaction>") -> EdnReport:
         """`EdnStore.transact` of a store by its name."""
-        return self._store(store).transact(data, name=name)
+        return self._stores.store(store).transact(data, name=name)
 
     def edn(
-        self,
-        query: Any,
-        *,
-        name: str,
-        store: str | None = None,
-        rules: Any = None,
-        input_kinds: Mapping[str, str] | None = None,
+        self, query: Any, *, name: str, store: str | None = None, rules: Any = None, input_kinds: Mapping[str, str] | None = None
     ) -> EdnView:
         """A query in EDN as a materialized view `name` over a store, by default the only one.
 
         query: a map or vector, as a text or as forms. rules: those that % in :in stands for. input_kinds: of inputs that no data pattern
         has, such as {"?least": "long"}; each input is a table. Raises QueryError with the place in the text.
         """
-        folded(name, "view")
-        schema = self._store(store).schema
-        given = None if rules is None else edn_form(rules, "<rules>")
-        definition = EdnDefinition.of(name, edn_form(query, "<query>"), given, schema, input_kinds or {})
-        with self._commits.turn():
-            draft = Draft(self._catalog, self._undeclared())
-            for statement in definition.statements(lambda: draft):
-                draft.apply(statement)
-            self._commits.install(draft.catalog, draft.dropped)
-            return EdnView(self.view(name), definition, definition.bound(self._catalog).kinds, self._commit_prepared)
-
-    def _store(self, name: str | None) -> EdnStore:
-        """Raises UnknownName."""
-        only = next(iter(self._stores.values())) if len(self._stores) == 1 and name is None else None
-        found = only or self._stores.get(folded(name or "", "store"))
-        if found is None:
-            known = [one.name for one in self._stores.values()]
-            what = "the session has no store, or several" if name is None else f"there is no store {name}"
-            raise UnknownName(what, expected=f"one of {', '.join(known)}" if known else "a store of edn_store")
-        return found
+        return self._stores.query(query, name, store, rules, input_kinds)
 
     def program(self, program: str | Program, *, name: str = "<sql>", notes: Mapping[str, Any] | None = None) -> None:
         """Replaces all definitions: what the program does not define is dropped, and views that it defines as before keep their state.
@@ -305,6 +271,14 @@ class Session:
         """Makes them one tick."""
         self._tick(changes.rows(), changes.tables)
         self._trim(changes)
+
+    def _define(self, statements: Callable[[Draft], Iterable[Statement]]) -> None:
+        """Applies statements that are made from the catalog's draft: all of them, or none."""
+        with self._commits.turn():
+            draft = Draft(self._catalog, self._undeclared())
+            for statement in statements(draft):
+                draft.apply(statement)
+            self._commits.install(draft.catalog, draft.dropped)
 
     def _commit_prepared(self, prepare: Prepare) -> int:
         """Makes changes that depend on the content one tick; returns its epoch."""

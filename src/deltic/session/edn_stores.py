@@ -1,0 +1,71 @@
+"""The stores of a session, and its queries in EDN over them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from deltic.errors import UnknownName
+from deltic.frontends.edn.schema import schema_of
+from deltic.frontends.statements import Statement
+from deltic.schema import folded
+from deltic.session.contents import Contents
+from deltic.session.draft import Draft
+from deltic.session.edn import EdnStore, Prepare, edn_form, store_statements
+from deltic.session.edn_view import EdnDefinition, EdnView
+from deltic.session.view import View
+
+Define = Callable[[Callable[[Draft], Iterable[Statement]]], None]
+"""Applies statements to a draft of the catalog, and installs it: all of them, or none."""
+
+
+class EdnStores:
+    """The stores by their names in lower case."""
+
+    def __init__(
+        self,
+        contents: Contents,
+        notes: Callable[[], Mapping[str, Any]],
+        define: Define,
+        commit: Callable[[Prepare], int],
+        view: Callable[[str], View],
+    ) -> None:
+        """notes, commit: as of EdnStore. view: returns a view by its name."""
+        self._contents, self._notes, self._define, self._commit, self._view = contents, notes, define, commit, view
+        self._stores: dict[str, EdnStore] = {}
+
+    def open(self, name: str, schema: Any, text_name: str) -> EdnStore:
+        """See `Session.edn_store`."""
+        key = folded(name, "store")
+        declared = schema_of(name, edn_form(schema, text_name, names=True))
+
+        def statements(draft: Draft) -> Iterator[Statement]:
+            nonlocal declared
+            if key in self._stores:
+                declared = self._stores[key].schema.extended(declared)
+            return store_statements(declared, draft)
+
+        self._define(statements)
+        store = self._stores.setdefault(key, EdnStore(declared, self._contents, self._notes, self._commit))
+        store.schema = declared
+        return store
+
+    def store(self, name: str | None) -> EdnStore:
+        """A store by its name; None is the only one. Raises UnknownName."""
+        if name is None and len(self._stores) == 1:
+            return next(iter(self._stores.values()))
+        found = None if name is None else self._stores.get(folded(name, "store"))
+        if found is None:
+            known = [one.name for one in self._stores.values()]
+            what = "the session has no store, or several" if name is None else f"there is no store {name}"
+            raise UnknownName(what, expected=f"one of {', '.join(known)}" if known else "a store of edn_store")
+        return found
+
+    def query(self, query: Any, name: str, store: str | None, rules: Any, input_kinds: Mapping[str, str] | None) -> EdnView:
+        """See `Session.edn`."""
+        folded(name, "view")
+        given = None if rules is None else edn_form(rules, "<rules>")
+        definition = EdnDefinition.of(name, edn_form(query, "<query>"), given, self.store(store).schema, input_kinds or {})
+        self._define(lambda draft: definition.statements(lambda: draft))
+        kinds = definition.bound(self._contents.definitions.catalog).kinds
+        return EdnView(self._view(name), definition, kinds, self._commit)
