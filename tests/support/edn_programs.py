@@ -49,7 +49,7 @@ def value(rng: random.Random, attribute: str) -> Any:
     """A value of an attribute, as a form's text."""
     longs = [str(rng.randrange(-1, 4))]
     kinds: dict[str, list[str]] = {
-        "d": [rng.choice(["0.0", "-0.0", "1.0", "2.5", "1.0E10", "##Inf"])],
+        "d": [rng.choice(["0.0", "-0.0", "1.0", "2.5", "1.0E10"])],
         "s": [text(rng.choice(TEXTS))],
         "u": [text(rng.choice(["u", "v", "w"]))],
         "k": [rng.choice([":k", ":l", ":p/k"])],
@@ -61,7 +61,7 @@ def value(rng: random.Random, attribute: str) -> Any:
         return rng.choice(
             [one for each in kinds.values() for one in each]
             + longs
-            + ["1", "1.0", "true", '"1"', ":k", "\\a", "2M", "7000000000000000000000N"]
+            + ["1", "1.0", "true", '"1"', ":k", "\\a", "2M", "##Inf", "7000000000000000000000N"]
         )
     return rng.choice(kinds.get(attribute, longs))
 
