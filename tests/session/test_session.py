@@ -360,8 +360,11 @@ def test_the_public_names() -> None:
     assert sorted(deltic.__all__) == [
         "Circuit",
         "Datalog",
+        "EdnStore",
+        "EdnView",
         "Encoded",
         "IndexedStream",
+        "Keyword",
         "MapOf",
         "Pipeline",
         "Program",
