@@ -115,7 +115,7 @@ class _Body:
             raise self._refused("LATERAL VIEW beside an aggregate without GROUP BY", select.laterals[0].span, "use it in a view")
         span, word = self.span, tree.Name("mark", self.span)
         name = tree.Name(f"rows of {self.function}", span)
-        true = tree.Keyword("TRUE", span)
+        true = tree.KeywordExpression("TRUE", span)
         one = tree.SelectQuery((tree.SelectItem(true, (word,), span),), False, None, None, (), None, None, None, span)
         marks = tree.DerivedTable(one, tree.TableAlias(name, (), span), span)
         matches = marks if select.source is None else tree.JoinedTables(select.source, (self._comma(marks),), None, span)
