@@ -38,7 +38,7 @@ NOTHING: Final[frozenset[str]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
+class MissingVariables:
     """The variables that a clause requires, and that are not bound yet."""
 
     variables: tuple[QueryVariable, ...]
@@ -53,7 +53,7 @@ class InputClause:
 
 
 Part: TypeAlias = Clause | InputClause
-ReadRule: TypeAlias = "Callable[[RuleClause, Bindings, ClauseScope], Bindings | Missing]"
+ReadRule: TypeAlias = "Callable[[RuleClause, Bindings, ClauseScope], Bindings | MissingVariables]"
 """The rows of a rule as columns 0, 1, …; the bindings are those of the caller. Raises UnknownName and Unsupported."""
 
 
@@ -107,7 +107,7 @@ class ClauseBinder:
         negations = [one for one in pending if isinstance(one, NotClause)] if len(joins) + len(functions) == 0 else []
         return (*functions, *connected, *rest, *negations)
 
-    def _bound(self, part: Part, found: Bindings, scope: ClauseScope) -> Bindings | Missing:
+    def _bound(self, part: Part, found: Bindings, scope: ClauseScope) -> Bindings | MissingVariables:
         match part:
             case InputClause():
                 return found.joined(part.bindings, part.span)
@@ -124,10 +124,10 @@ class ClauseBinder:
 
     # functions
 
-    def _function(self, clause: FunctionClause, found: Bindings) -> Bindings | Missing:
+    def _function(self, clause: FunctionClause, found: Bindings) -> Bindings | MissingVariables:
         required = [one for one in clause.arguments if isinstance(one, QueryVariable) and one.name not in found.kinds]
         if required:
-            return Missing(tuple(required))
+            return MissingVariables(tuple(required))
         if clause.function == "ground":
             return found.joined(grounded(clause), clause.span)
         if clause.function in OF_STORES:
@@ -184,7 +184,7 @@ class ClauseBinder:
 
     # branches, negations and rules
 
-    def closed(self, parts: Sequence[Clause], names: Sequence[str], around: Bindings, scope: ClauseScope) -> Bindings | Missing:
+    def closed(self, parts: Sequence[Clause], names: Sequence[str], around: Bindings, scope: ClauseScope) -> Bindings | MissingVariables:
         """The bindings of the names by clauses of their own, alone if they can be, or else from the values that the names have around."""
         required: list[str] = []
         while True:
@@ -196,10 +196,10 @@ class ClauseBinder:
             if not more:
                 return found.keep(names)
             if lacking := [name for name in more if name not in around.kinds]:
-                return Missing(tuple(QueryVariable(name, _place(parts, name)) for name in lacking))
+                return MissingVariables(tuple(QueryVariable(name, _place(parts, name)) for name in lacking))
             required += more
 
-    def _or(self, clause: OrClause, found: Bindings, scope: ClauseScope) -> Bindings | Missing:
+    def _or(self, clause: OrClause, found: Bindings, scope: ClauseScope) -> Bindings | MissingVariables:
         if clause.variables is None:
             names = _same_names(clause)
             inner = ClauseScope(frozenset(names), (scope.outside | scope.beside) - set(names), scope.negated)
@@ -207,17 +207,17 @@ class ClauseBinder:
             names = [one.name for one in clause.variables]
             inner = ClauseScope(frozenset(names), negated=scope.negated)
         if lacking := [one for one in clause.required if one.name not in found.kinds]:
-            return Missing(tuple(lacking))
+            return MissingVariables(tuple(lacking))
         parts: list[Bindings] = []
         for branch in clause.branches:
             part = self.closed(branch, names, found, inner)
-            if isinstance(part, Missing):
+            if isinstance(part, MissingVariables):
                 listed = {one.name: one for one in clause.variables or ()}
-                return Missing(tuple(one if one.span is not None else listed.get(one.name, one) for one in part.variables))
+                return MissingVariables(tuple(one if one.span is not None else listed.get(one.name, one) for one in part.variables))
             parts.append(part)
         return found.joined(united(parts), clause.span)
 
-    def _not(self, clause: NotClause, found: Bindings, scope: ClauseScope) -> Bindings | Missing:
+    def _not(self, clause: NotClause, found: Bindings, scope: ClauseScope) -> Bindings | MissingVariables:
         inside = {one.name: one for part in clause.clauses for one in variables_of(part)}
         if clause.variables is None:
             known = {*found.kinds, *scope.interface}
@@ -230,16 +230,16 @@ class ClauseBinder:
             shared = {one.name: one for one in clause.variables}
             inner = ClauseScope(frozenset(shared), negated=True)
         if lacking := [one for name, one in shared.items() if name not in found.kinds]:
-            return Missing(tuple(lacking))
+            return MissingVariables(tuple(lacking))
         names = list(shared)
         part = self.closed(clause.clauses, names, found, inner)
-        if isinstance(part, Missing):
+        if isinstance(part, MissingVariables):
             return part
         return found.without(part, clause.span)
 
-    def _rule(self, clause: RuleClause, found: Bindings, scope: ClauseScope) -> Bindings | Missing:
+    def _rule(self, clause: RuleClause, found: Bindings, scope: ClauseScope) -> Bindings | MissingVariables:
         rows = self.read_rule(clause, found, scope)
-        if isinstance(rows, Missing):
+        if isinstance(rows, MissingVariables):
             return rows
         visitor = ColumnVisitor()
         for i, term in enumerate(clause.arguments):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from deltic.errors import Span, TypeMismatch, UnknownName, UnsafeRule, Unsupported, did_you_mean
-from deltic.frontends.edn.bind_body import ClauseBinder, ClauseScope, Missing, caller_terms
+from deltic.frontends.edn.bind_body import ClauseBinder, ClauseScope, MissingVariables, caller_terms
 from deltic.frontends.edn.kinds import ANY, EdnKind
 from deltic.frontends.edn.patterns import StorePatterns
 from deltic.frontends.edn.relation import UNIT, Bindings, united
@@ -47,7 +47,7 @@ class RuleBinder:
             found |= called
         return found
 
-    def read(self, clause: RuleClause, found: Bindings, scope: ClauseScope) -> Bindings | Missing:
+    def read(self, clause: RuleClause, found: Bindings, scope: ClauseScope) -> Bindings | MissingVariables:
         """The rows of a rule, as columns 0, 1, …, or the variables of the caller that it requires."""
         branches = self._branches(clause)
         if clause.name in self._kinds:
@@ -65,7 +65,7 @@ class RuleBinder:
         for branch in branches:
             names = [one.name for one in branch.variables]
             part = self._definition(branch, caller_terms(clause.arguments, names, found))
-            if isinstance(part, Missing):
+            if isinstance(part, MissingVariables):
                 return _of_caller(part, names, clause)
             parts.append(part)
         return united(parts)
@@ -80,16 +80,16 @@ class RuleBinder:
             raise TypeMismatch(f"rule {clause.name} has {len(clause.arguments)} arguments", span=clause.span, expected=expected)
         return branches
 
-    def _definition(self, branch: RuleBranch, caller: Bindings) -> Bindings | Missing:
+    def _definition(self, branch: RuleBranch, caller: Bindings) -> Bindings | MissingVariables:
         names = [one.name for one in branch.variables]
         if lacking := [one for one in branch.required if one.name not in caller.kinds]:
-            return Missing(tuple(lacking))
+            return MissingVariables(tuple(lacking))
         kinds, self._kinds = self._kinds, {}
         try:
             found = self.body.closed(branch.clauses, names, caller, ClauseScope(frozenset(names)))
         finally:
             self._kinds = kinds
-        return found if isinstance(found, Missing) else _numbered(found, names)
+        return found if isinstance(found, MissingVariables) else _numbered(found, names)
 
     # recursion
 
@@ -129,8 +129,8 @@ class RuleBinder:
                 found = self.body.closed(branch.clauses, names, UNIT, ClauseScope(frozenset(names)))
             except _NotTyped:
                 continue
-            if isinstance(found, Missing) or branch.required:
-                lacking = found.variables[0] if isinstance(found, Missing) else branch.required[0]
+            if isinstance(found, MissingVariables) or branch.required:
+                lacking = found.variables[0] if isinstance(found, MissingVariables) else branch.required[0]
                 raise Unsupported(
                     f"the recursive rule {name} requires its caller to bind {lacking.name}",
                     span=lacking.span or branch.span,
@@ -167,7 +167,7 @@ def _numbered(found: Bindings, names: Sequence[str]) -> Bindings:
     return found.projected({str(i): found.term(name) for i, name in enumerate(names)})
 
 
-def _of_caller(part: Missing, names: Sequence[str], clause: RuleClause) -> Missing:
+def _of_caller(part: MissingVariables, names: Sequence[str], clause: RuleClause) -> MissingVariables:
     """The arguments of a call for the variables that a rule requires. Raises UnsafeRule for a blank."""
     found: list[QueryVariable] = []
     for one in part.variables:
@@ -178,4 +178,4 @@ def _of_caller(part: Missing, names: Sequence[str], clause: RuleClause) -> Missi
                 f"the rule {clause.name} requires {one.name} to be bound", span=span, expected="a bound variable or a constant"
             )
         found.append(term)
-    return Missing(tuple(found))
+    return MissingVariables(tuple(found))
