@@ -251,7 +251,7 @@ def test_a_failed_tick_leaves_nothing(kind: str, state: bool, tmp_path: Path, mo
 
 @pytest.mark.parametrize(
     ("kind", "stride"),
-    [(KeyboardInterrupt, 701), *(pytest.param(kind, 7, marks=pytest.mark.slow) for kind in (KeyboardInterrupt, MemoryError))],
+    [(KeyboardInterrupt, 701), *(pytest.param(kind, 97, marks=pytest.mark.slow) for kind in (KeyboardInterrupt, MemoryError))],
 )
 def test_a_tick_interrupted_at_any_line_happens_as_a_whole_or_not(
     kind: type[BaseException], stride: int, monkeypatch: pytest.MonkeyPatch
