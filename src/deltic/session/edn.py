@@ -90,6 +90,7 @@ class EdnStore:
 
     @property
     def name(self) -> str:
+        """The name of the store."""
         return self.schema.store
 
     def transact(self, data: Any, *, name: str = "<transaction>") -> EdnReport:
