@@ -25,7 +25,9 @@ from seeds import KEY, ROTATION
 MEMORY: Final = "/dev/shm"
 MEMORY_BYTES: Final = 4 << 30
 """What the tests' temporary folders need at most, several times over."""
-QUICK: Final = {"spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:-UsePerfData -XX:TieredStopAtLevel=1"}
+DEEP: Final = "-XX:+UseSerialGC -XX:-UsePerfData -Xss8m"
+"""For JSON of 999 levels: where a thread of Spark's ends with a full stack, its query has no end."""
+QUICK: Final = f"{DEEP} -XX:TieredStopAtLevel=1"
 """Java's second compiler takes a quarter of the CPU that the fast suite's Spark takes, and is repaid in longer runs only."""
 READ_BY_DATA_SOURCE: Final = ("tests/docs/test_docs", "tests/runtimes/test_old_states", "tests/spark/test_datasource")
 settings.register_profile("few", max_examples=25, derandomize=True, deadline=None)
@@ -121,7 +123,8 @@ def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     pytest.importorskip("pyspark")
     from deltic.runtimes.spark.session import local_session  # noqa: PLC0415  needs the extra
 
-    quick = {} if request.config.option.markexpr == "slow" else QUICK
-    session = local_session(2, name="deltic tests", settings={**quick, "spark.sql.timeType.enabled": "true"})
+    java = DEEP if request.config.option.markexpr == "slow" else QUICK
+    settings = {"spark.driver.extraJavaOptions": java, "spark.sql.timeType.enabled": "true"}
+    session = local_session(2, name="deltic tests", settings=settings)
     yield session
     session.stop()

@@ -303,6 +303,7 @@ def _deepest(expr: Expr) -> list[Expr]:
     "expression",
     [f"{'(' * 90}id{')' * 90}", f"{'abs(' * 90}id{')' * 90}", f"{'CASE WHEN b THEN ' * 90}1{' END' * 90}", f"{'- ' * 90}id"],
 )
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # a plan of before that is freed where the stack ends
 def test_nesting_has_a_limit_that_says_so(expression: str) -> None:
     optimize(bind_query(f"SELECT {expression} AS x FROM t", "test", TestCatalog()))
     with pytest.raises(SyntaxFailure, match="nested too deeply"):
