@@ -25,8 +25,7 @@ FAST = 12
 SLOW = 2_500
 """Programs of a slow run, some 6.5 a second on one processor; four days have 10,000."""
 SLICES = 20
-ON_SPARK = 1
-SLOW_ON_SPARK = 100
+ON_SPARK = 100
 TICKS = 4
 
 
@@ -102,14 +101,8 @@ def test_many_random_programs(slice_: int, tmp_path: Path) -> None:
             rmtree(folder)
 
 
-@pytest.mark.spark
-def test_random_programs_on_spark(spark: Any, tmp_path: Path) -> None:
-    for seed in range(200, 200 + ON_SPARK):
-        check(seed, tmp_path / f"state{seed}", 2, spark)
-
-
 @pytest.mark.slow
 @pytest.mark.spark
 def test_many_random_programs_on_spark(spark: Any, tmp_path: Path) -> None:
-    for seed in rotating(SLOW_ON_SPARK):
+    for seed in rotating(ON_SPARK):
         check(seed, tmp_path / f"state{seed}", 2, spark)

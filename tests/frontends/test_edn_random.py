@@ -21,7 +21,7 @@ from seeds import rotating
 
 
 def shown(rows: list[tuple[Any, ...]]) -> Counter[tuple[Any, ...]]:
-    """Rows of typed values as a bag; doubles have 9 digits, the order of a set or vector does not count."""
+    """Rows of typed values as a bag; doubles have 9 digits and zeros no sign, the order of a set or vector does not count."""
     return Counter(tuple(_shown(value) for value in row) for row in rows)
 
 
@@ -29,7 +29,7 @@ def _shown(value: Any) -> Any:
     kind, bare = value
     if kind in ("set", "vector"):
         return "collection", tuple(sorted(map(repr, map(_shown, map(typed, bare)))))
-    return (kind, float(f"{bare:.9g}")) if kind == "double" else value
+    return (kind, float(f"{bare:.9g}") + 0.0) if kind == "double" else value
 
 
 def contents(view: EdnView) -> Counter[tuple[Any, ...]]:
