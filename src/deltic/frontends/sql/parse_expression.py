@@ -181,13 +181,23 @@ class ExpressionParser(OrderParser, ABC):
         return tree.LikeTest(left, pattern, escape, negated, folded, self.since(start))
 
     def _in(self, left: tree.Expression, negated: bool, start: int) -> tree.Expression:
-        if self.word == "(" and self._begins_query(self.position + 1):
+        if self.word == "(" and self._begins_query(self.position + 1) and not self._lists(self.position + 1):
             query = self.query_in_parentheses()
             return tree.InQuery(left, query, negated, self.since(start))
         self.deeper()
         values = self.listed(self.expression)
         self.depth -= 1
         return tree.InList(left, values, negated, self.since(start))
+
+    def _lists(self, position: int) -> bool:
+        """Whether the parentheses here hold a value of a list: as in Spark, IN ((SELECT …)) lists a scalar subquery."""
+        depth = 0
+        while position < len(self.tokens):
+            depth += (self.tokens[position].word == "(") - (self.tokens[position].word == ")")
+            position += 1
+            if depth == 0:
+                return self.tokens[position - 1].word == ")" and self.tokens[position].word in (")", ",")
+        return False
 
     def _begins_query(self, position: int) -> bool:
         """Whether a query begins at this token, ignoring opening parentheses."""
