@@ -12,14 +12,13 @@ from typing import NamedTuple
 from deltic.expr.failing import can_fail
 from deltic.expr.nodes import Call, Expr, columns_of
 from deltic.plan.columns import conjuncts, reference, remap, shift
+from deltic.plan.monotone import HIGHER, LOWER
 from deltic.plan.nodes import Filter, FlatMap, Join, Plan, Project
 from deltic.plan.streams import is_stream
 from deltic.plan.table_function_nodes import has_cells
 from deltic.plan.walk import transform
 
 CELL = "cell"
-_LESS = ("less", "less_equal")
-_GREATER = ("greater", "greater_equal")
 
 
 class Containment(NamedTuple):
@@ -83,9 +82,9 @@ def _containments(parts: Sequence[Expr], width: int, points_left: bool) -> Itera
 def _ordered(expr: Expr) -> tuple[Expr, Expr] | None:
     """(the lesser, the greater) of a comparison."""
     match expr:
-        case Call(function=function, arguments=(left, right)) if function in _LESS:
+        case Call(function=function, arguments=(left, right)) if function in LOWER:
             return left, right
-        case Call(function=function, arguments=(left, right)) if function in _GREATER:
+        case Call(function=function, arguments=(left, right)) if function in HIGHER:
             return right, left
     return None
 

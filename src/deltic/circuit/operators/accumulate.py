@@ -39,17 +39,32 @@ class AccumulateOperator:
     def eager(self) -> bool:
         return True
 
+    @property
+    def shape(self) -> Schema:
+        """The columns of the emitted rows after the key."""
+        return self.returned
+
+    @property
+    def width(self) -> int:
+        """The words of an emitted row."""
+        return self.key + Layout.of(self.shape).width
+
     def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
-        width = self.key + Layout.of(self.returned).width
         fresh = context.tick.fresh
         if fresh is not None and self.memory not in fresh:
             return context.state[self.memory].scan(context.counters)
         delta = as_batch(inputs[0])
         if not len(delta):
-            return Rows.empty(width, 1)
+            return Rows.empty(self.width, 1)
         context.counters.touched += len(delta)
+        change = self._change(delta, context)
+        context.append(self.memory, change)
+        return change
+
+    def _change(self, delta: Batch, context: Context) -> Batch:
+        """The change of the emitted rows."""
         groups = distinct_rows([delta], self.key)
-        old = read_groups(context.old(self.memory, width, 1), groups, width - self.key, context)
+        old = read_groups(context.old(self.memory, self.width, 1), groups, self.width - self.key, context)
         held = decode_rows(old.columns[1:], self.returned, context.strings, len(old))
         before = dict(zip(old.columns[0].tolist(), held, strict=True))
         positions: list[int] = []
@@ -59,9 +74,7 @@ class AccumulateOperator:
             if after is not None:
                 positions.append(group)
                 rows.append(after)
-        change = replaced(groups, old, positions, rows, self.returned, context)
-        context.append(self.memory, change)
-        return change
+        return replaced(groups, old, positions, rows, self.returned, context)
 
     def _placed(self, delta: Batch) -> Rows:
         """(position of the key, words of `values`) of the rows."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from deltic.circuit.groups import Row, members, read_groups
-from deltic.circuit.operator import Context, Delta, as_batch
+from deltic.circuit.operator import Context
 from deltic.circuit.operators.accumulate import AccumulateOperator
 from deltic.circuit.operators.linear import negated
 from deltic.circuit.scopes import distinct_rows
@@ -49,17 +49,9 @@ class AccumulateElementsOperator(AccumulateOperator):
     def shape(self) -> Schema:
         return tagged(self.returned, self.parts)
 
-    def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
-        width = self.key + Layout.of(self.shape).width
-        fresh = context.tick.fresh
-        if fresh is not None and self.memory not in fresh:
-            return context.state[self.memory].scan(context.counters)
-        delta = as_batch(inputs[0])
-        if not len(delta):
-            return Rows.empty(width, 1)
-        context.counters.touched += len(delta)
+    def _change(self, delta: Batch, context: Context) -> Batch:
         pairs = dict(members(self._placed(delta), self.values, context))
-        stored = _Stored(self, distinct_rows([delta], self.key), context.old(self.memory, width, 1), context, pairs)
+        stored = _Stored(self, distinct_rows([delta], self.key), context.old(self.memory, self.width, 1), context, pairs)
         after: list[tuple[int, Row, tuple[Changes, ...]]] = []
         dropped: list[int] = []
         for group, rows in pairs.items():
@@ -69,9 +61,7 @@ class AccumulateElementsOperator(AccumulateOperator):
                 after.append((group, *result))
             elif stored.plain(group) is not None:
                 dropped.append(group)
-        change = consolidate(Rows.concat([Rows.empty(width, 1), *stored.whole(dropped), *stored.changed(after)]))
-        context.append(self.memory, change)
-        return change
+        return consolidate(Rows.concat([Rows.empty(self.width, 1), *stored.whole(dropped), *stored.changed(after)]))
 
 
 def tagged(plain: Schema, parts: Sequence[ElementPart]) -> Schema:

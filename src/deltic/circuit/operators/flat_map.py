@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from deltic.circuit.operator import Context, Delta
 from deltic.circuit.operators.selection_vector import SelectionVector
-from deltic.expr.arrays.elements import elements_of
+from deltic.expr.arrays.elements import elements_of, places_within
 from deltic.expr.nodes import Expr
 from deltic.schema import INT, Field, Schema
 from deltic.trace.consolidate import consolidate
@@ -65,7 +65,7 @@ class FlatMapOperator:
         counts[applicable], elements = elements_of(self.function, values, self.returned[-1].type, len(applicable))
         copies = np.maximum(counts, 1) if self.outer else counts
         source = np.repeat(np.arange(rows.length), copies)
-        within = np.arange(len(source)) - np.repeat(np.cumsum(copies) - copies, copies)
+        within = places_within(copies)
         if self.outer:
             missing = (counts == 0)[source]
             numbers = np.repeat(np.cumsum(counts) - counts, copies) + within

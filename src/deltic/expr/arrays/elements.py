@@ -69,14 +69,14 @@ def _cells_of_intervals(first: np.ndarray, last: np.ndarray) -> Elements:
     lowest = first >> levels
     counts = np.where(last < first, 0, (last >> levels) - lowest + 1)
     levels = np.repeat(levels, counts)
-    return counts, array_of(_cells(np.repeat(lowest, counts) + _within(counts), levels), False, BIGINT)
+    return counts, array_of(_cells(np.repeat(lowest, counts) + places_within(counts), levels), False, BIGINT)
 
 
 def _cells(places: np.ndarray, levels: np.ndarray) -> np.ndarray:
     return np.asarray((places << levels) + (np.int64(1) << (levels - 1)))
 
 
-def _within(counts: np.ndarray) -> np.ndarray:
+def places_within(counts: np.ndarray) -> np.ndarray:
     """0, 1, … for each count."""
     return np.asarray(np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts))
 
@@ -94,7 +94,7 @@ def _sequence(function: str, arguments: Sequence[pa.Array], type: Type, span: Sp
         wrong |= ~(rises | falls | stands)
     _fail_at(wrong, function, arguments, span)
     counts = np.where(rises | falls | stands, beyond.astype(np.int64) + 1, 0)
-    return counts, array_of(np.repeat(start, counts) + _within(counts) * np.repeat(step, counts), False, type)
+    return counts, array_of(np.repeat(start, counts) + places_within(counts) * np.repeat(step, counts), False, type)
 
 
 def _steps(function: str, start: np.ndarray, stop: np.ndarray, step: pa.Array | None, type: Type) -> np.ndarray:

@@ -13,8 +13,9 @@ from __future__ import annotations
 import datetime
 from typing import Final
 
+from deltic.expr.rows.casts import EPOCH, MICROSECOND
+
 LEVELS: Final = range(2, 64, 2)
-EPOCH: Final = datetime.datetime(1970, 1, 1)
 
 
 def cells_of_point(value: object) -> list[int]:
@@ -47,8 +48,8 @@ def _cell(place: int, level: int) -> int:
 def _number(value: object) -> int:
     """The value as it is stored: a DATE in days, a timestamp in microseconds, since 1970."""
     if isinstance(value, datetime.datetime):
-        return (value.replace(tzinfo=None) - EPOCH) // datetime.timedelta(microseconds=1)
+        return (value.replace(tzinfo=datetime.UTC) - EPOCH) // MICROSECOND
     if isinstance(value, datetime.date):
-        return value.toordinal() - EPOCH.toordinal()
+        return (value - EPOCH.date()).days
     assert isinstance(value, int)
     return value
