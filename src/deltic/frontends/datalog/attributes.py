@@ -44,28 +44,28 @@ _PAIR: Final = re.compile(r'\s*(\w+)\s*=\s*("(?:[^"\\]|\\.)*"|[\w.+-]+)\s*(?:,|$
 def attribute(token: str, place: Span) -> Attribute:
     """An attribute. place: of the whole token. Raises UnknownName and SyntaxFailure."""
     start = token.index("[") + 1
-    found = re.match(r"\s*(\w*)", token[start:])
-    assert found is not None
-    name = found[1]
+    match = re.match(r"\s*(\w*)", token[start:])
+    assert match is not None
+    name = match[1]
     if name in OF_DDLOG:
         return Attribute(name, place)
     if name not in (*CONNECTORS, *HINTS):
         names = (*CONNECTORS, *HINTS, *OF_DDLOG)
         raise UnknownName(f"there is no attribute {name}", span=place, remedy=did_you_mean(name, names) or "leave it out")
     options: dict[str, Option] = {}
-    at, end = start, len(token) - 1
-    while at < end:
-        pair = _PAIR.match(token, at, end)
+    offset, end = start, len(token) - 1
+    while offset < end:
+        pair = _PAIR.match(token, offset, end)
         if pair is None:
             expected = EXPECTED if name in CONNECTORS else EXPECTED_HINT
-            raise SyntaxFailure(f"malformed attribute {name}", span=_part(place, at, end), expected=expected)
+            raise SyntaxFailure(f"malformed attribute {name}", span=_part(place, offset, end), expected=expected)
         value = pair[2]
         text = re.sub(r"\\(.)", lambda escape: {"n": "\n", "t": "\t"}.get(escape[1], escape[1]), value[1:-1]) if value[0] == '"' else value
         key = pair[1].lower()
         if key in options:
             raise SyntaxFailure(f"the option {pair[1]} is given twice", span=_part(place, *pair.span(1)))
         options[key] = Option(pair[1], text, _part(place, *pair.span(1)), _part(place, *pair.span(2)))
-        at = pair.end()
+        offset = pair.end()
     if name in HINTS:
         return Attribute(name, place, None, options)
     connector = options.pop(name)

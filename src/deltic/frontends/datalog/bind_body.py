@@ -59,13 +59,13 @@ class AtomVisitor:
         self.conditions.append(condition)
 
     def variable(self, term: VariableTerm, value: BoundTerm) -> None:
-        known = self.binder.values.get(term.name)
-        if term.new and (known is not None or term.name in self.names):
+        bound = self.binder.values.get(term.name)
+        if term.new and (bound is not None or term.name in self.names):
             raise TypeMismatch(f"the variable {term.name} is declared twice", span=term.span, remedy="leave out var to compare with it")
         if term.name in self.names:
             self.conditions.append(compared("==", self.names[term.name], value, term.span).expr)
-        elif known is not None:
-            one, other = common(known, value, "==", term.span)
+        elif bound is not None:
+            one, other = common(bound, value, "==", term.span)
             check_comparable(one.kind, f"the variable {term.name} at two places", term.span)
             self.keys.append((one.expr, other.expr))
         else:
@@ -228,11 +228,11 @@ class BodyBinder:
 
     def _elements(self, argument: Term) -> ElementCall:
         value = self.binder.bind(argument)
-        found = elements(value)
-        if found is None:
+        vector = elements(value)
+        if vector is None:
             raise TypeMismatch(f"FlatMap does not accept {value.kind}", span=argument.span, expected="a Vec, a Set or a Map")
-        assert isinstance(found.kind, VectorKind)
-        return ElementCall("elements", (found.expr,), found.kind.item)
+        assert isinstance(vector.kind, VectorKind)
+        return ElementCall("elements", (vector.expr,), vector.kind.item)
 
     def _range(self, argument: Term) -> ElementCall | None:
         """range_vec(start, end, step), without the end."""
@@ -364,24 +364,24 @@ def _place_of(atom: AtomTerm, name: str) -> Span:
 
 def _calls_of(group: str, rest: Sequence[Term]) -> list[CallTerm]:
     """The calls of functions of the group, each once."""
-    found = [
+    calls = [
         call
         for part in rest
         for call in parts_of_kind(part, CallTerm)
         if call.arguments and isinstance(call.arguments[0], VariableTerm) and call.arguments[0].name == group
     ]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(calls))
 
 
-def _key_names(term: Term, known: dict[str, Kind]) -> list[str]:
+def _key_names(term: Term, kinds: dict[str, Kind]) -> list[str]:
     """The variables of a key."""
     items = term.items if isinstance(term, TupleTerm) else (term,)
     names = []
     for item in items:
         if not isinstance(item, VariableTerm):
             raise Unsupported("the key of group_by is not a variable", span=item.span, remedy="assign it first: var k = …")
-        if item.name not in known:
+        if item.name not in kinds:
             raise UnsafeRule(f"the variable {item.name} is not bound", span=item.span, expected="a variable of a preceding atom")
-        check_comparable(known[item.name], f"the key {item.name} of a group", item.span)
+        check_comparable(kinds[item.name], f"the key {item.name} of a group", item.span)
         names.append(item.name)
     return list(dict.fromkeys(names))

@@ -68,18 +68,18 @@ class DatalogBinder:
         """Relations that nothing derives, or that nothing reads; attributes, none of which has an effect."""
         read = {one.relation for one in self.dependencies if one.relation != one.head}
         empty = self._empty()
-        found = [(f"the attribute {one.name} has no effect", one.span) for one in self.declarations.attributes if not one.has_effect]
+        warnings = [(f"the attribute {one.name} has no effect", one.span) for one in self.declarations.attributes if not one.has_effect]
         for name, relation in self.declarations.relations.items():
             declared = relation.declaration
             assert declared is not None
             if name in empty:
                 cause = "every rule that derives it reads an empty relation" if self._rules[name] else "no rule derives it"
-                found.append((f"the relation {name} is empty: {cause}", declared.span))
+                warnings.append((f"the relation {name} is empty: {cause}", declared.span))
             elif declared.role == "internal" and name not in read:
-                found.append((f"nothing reads the relation {name}, and it is not an output", declared.span))
+                warnings.append((f"nothing reads the relation {name}, and it is not an output", declared.span))
             elif declared.role == "input" and name not in read:
-                found.append((f"nothing reads the input relation {name}", declared.span))
-        return found
+                warnings.append((f"nothing reads the input relation {name}", declared.span))
+        return warnings
 
     def _empty(self) -> set[str]:
         """The relations that are empty whatever the inputs are."""
@@ -95,12 +95,12 @@ class DatalogBinder:
         for relation in self.declarations.relations.values():
             if relation.is_input:
                 table = self.table(relation)
-                known = namespace.relation(relation.name)
+                existing = namespace.relation(relation.name)
                 assert relation.declaration is not None
-                if known is None:
+                if existing is None:
                     yield CreateTable(table, False, relation.declaration.span, relation.declaration.connector)
                 else:
-                    _check_same(relation, table, known)
+                    _check_same(relation, table, existing)
         for group in self.strata:
             calls: set[str] = set()
             plans = self.plans(group, namespace, calls)
@@ -124,7 +124,7 @@ class DatalogBinder:
         for one in (one for name in group for one in inspections(name, [rule for rule, _ in self._rules[name]])):
             calls: set[str] = set()
             plan = one.plan(self._inspected(one.rule, namespace, calls))
-            reads = {found.relation for found in dependencies([one.rule])}
+            reads = {dependency.relation for dependency in dependencies([one.rule])}
             rebind = self._inspection_rebinding(one)
             yield CreateView(one.view, plan, True, False, False, rebind, one.span, tuple(sorted(reads)), tuple(sorted(calls)), one)
 
@@ -162,15 +162,15 @@ class DatalogBinder:
 
     def _key(self, relation: DatalogRelation, variable: str, term: Term) -> tuple[int, ...]:
         names = [name for name, _ in relation.columns]
-        found = []
+        positions = []
         for item in term.items if isinstance(term, TupleTerm) else (term,):
             of_row = isinstance(item, FieldTerm) and isinstance(item.value, VariableTerm) and item.value.name == variable
             if not isinstance(item, FieldTerm) or not of_row or item.name not in names:
                 expected = f"columns of {relation.name}: ({variable}.{names[0]})"
                 raise Unsupported("the primary key is not a column", span=item.span, expected=expected)
             check_comparable(dict(relation.columns)[item.name], "a primary key", item.span)
-            found.append(names.index(item.name))
-        return tuple(dict.fromkeys(found))
+            positions.append(names.index(item.name))
+        return tuple(dict.fromkeys(positions))
 
     # relations
 
@@ -197,12 +197,12 @@ class DatalogBinder:
 
     def _iterations(self, group: tuple[str, ...]) -> int:
         """The most iterations of the recursion of the group: the least that a hint gives."""
-        found = [rule.iterations for name in group for rule, _ in self._rules[name] if rule.iterations is not None]
-        for _, span in found:
+        limits = [rule.iterations for name in group for rule, _ in self._rules[name] if rule.iterations is not None]
+        for _, span in limits:
             if not self.recursive & set(group):
                 remedy = "remove the hint"
                 raise Unsupported(f"the relation {group[0]} is not recursive, so it has no iterations", span=span, remedy=remedy)
-        return min((limit for limit, _ in found), default=ITERATION_LIMIT)
+        return min((limit for limit, _ in limits), default=ITERATION_LIMIT)
 
     def _declared(self, name: str) -> Schema:
         return Schema(tuple(Field(column, stored(kind), False) for column, kind in self.declarations.relations[name].columns))
@@ -254,11 +254,11 @@ class DatalogBinder:
 
     def _of_namespace(self, atom: AtomTerm, relation: DatalogRelation | None, namespace: Namespace) -> tuple[Plan, DatalogRelation]:
         """The rows of a relation of a lower stratum, or of the session."""
-        found = namespace.relation(atom.name)
-        if found is None:
-            known = (*self.declarations.relations, *namespace.names())
-            raise UnknownName(f"there is no relation {atom.name}", span=atom.place, remedy=did_you_mean(atom.name, known))
-        plan = Table(found, atom.place) if isinstance(found, TableSchema) else found
+        source = namespace.relation(atom.name)
+        if source is None:
+            names = (*self.declarations.relations, *namespace.names())
+            raise UnknownName(f"there is no relation {atom.name}", span=atom.place, remedy=did_you_mean(atom.name, names))
+        plan = Table(source, atom.place) if isinstance(source, TableSchema) else source
         if relation is None:
             return _of_session(atom.name, plan)
         if [field.type for field in plan.schema] != [stored(kind) for _, kind in relation.columns]:
@@ -313,21 +313,21 @@ def _in_range(plan: Plan, relation: DatalogRelation) -> Plan:
     return Project(plan, tuple(columns)) if any(not isinstance(expr, Column) for _, expr in columns) else plan
 
 
-def _check_same(relation: DatalogRelation, table: TableSchema, known: TableSchema | Plan) -> None:
+def _check_same(relation: DatalogRelation, table: TableSchema, existing: TableSchema | Plan) -> None:
     declared = relation.declaration
     assert declared is not None
-    if not isinstance(known, TableSchema):
+    if not isinstance(existing, TableSchema):
         raise CatalogError(f"{relation.name} is a view of the session", span=declared.span, remedy="read it without declaring it")
-    if isinstance(known, StreamSchema) != relation.is_stream:
+    if isinstance(existing, StreamSchema) != relation.is_stream:
         what, expected = ("table", "relation") if relation.is_stream else ("stream", "stream")
-        raise CatalogError(f"the session has a {what} {known.name}", span=declared.span, expected=f"input {expected} {relation.name}(…)")
+        raise CatalogError(f"the session has a {what} {existing.name}", span=declared.span, expected=f"input {expected} {relation.name}(…)")
     if declared.connector is not None:
         remedy = "leave the attribute out: the table has the source that it was declared with"
-        raise CatalogError(f"the session has a table {known.name}", span=declared.connector.span, remedy=remedy)
-    if [(f.name.lower(), f.type, f.nullable) for f in known.schema] != [(f.name.lower(), f.type, f.nullable) for f in table.schema]:
-        columns = ", ".join(f"{f.name} {f.type}{'' if f.nullable else ' NOT NULL'}" for f in known.schema)
+        raise CatalogError(f"the session has a table {existing.name}", span=declared.connector.span, remedy=remedy)
+    if [(f.name.lower(), f.type, f.nullable) for f in existing.schema] != [(f.name.lower(), f.type, f.nullable) for f in table.schema]:
+        columns = ", ".join(f"{f.name} {f.type}{'' if f.nullable else ' NOT NULL'}" for f in existing.schema)
         raise CatalogError(
-            f"the session has a table {known.name} with other columns",
+            f"the session has a table {existing.name} with other columns",
             span=declared.span,
             expected=columns,
             remedy="read it without declaring it",
@@ -337,7 +337,7 @@ def _check_same(relation: DatalogRelation, table: TableSchema, known: TableSchem
 def _wider(schema: Schema, body: Schema) -> Schema:
     """The columns, nullable where those of the body are: parts of structs are to SQL."""
     fields = zip(schema, body, strict=True)
-    return Schema(tuple(replace(field, nullable=field.nullable or found.nullable) for field, found in fields))
+    return Schema(tuple(replace(field, nullable=field.nullable or of_body.nullable) for field, of_body in fields))
 
 
 def _as_declared(plan: Plan, schema: Schema) -> Plan:

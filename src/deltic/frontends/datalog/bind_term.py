@@ -117,8 +117,8 @@ class TermBinder:
                 return self._operation(term, expected)
             case TupleTerm():
                 kinds = expected.items if isinstance(expected, TupleKind) and len(expected.items) == len(term.items) else ()
-                wanted = kinds or (None,) * len(term.items)
-                return tuple_of([self.bind(item, kind) for item, kind in zip(term.items, wanted, strict=True)], term.span)
+                item_kinds = kinds or (None,) * len(term.items)
+                return tuple_of([self.bind(item, kind) for item, kind in zip(term.items, item_kinds, strict=True)], term.span)
             case VectorTerm():
                 return self._vector(term, expected)
             case MapTerm():
@@ -151,8 +151,10 @@ class TermBinder:
             case WildcardTerm():
                 return UnsafeRule("_ has no value", span=term.span, expected="a value", remedy="_ stands only where a value is matched")
             case AtomTerm():
-                known = self.declarations.relation_named(term.name) is not None
-                remedy = "a relation is read by an atom of its own in the body" if known else f"a constructor has braces: {term.name}{{…}}"
+                is_relation = self.declarations.relation_named(term.name) is not None
+                remedy = (
+                    "a relation is read by an atom of its own in the body" if is_relation else f"a constructor has braces: {term.name}{{…}}"
+                )
                 return TypeMismatch(f"{term.name}(…) is not a value", span=term.span, remedy=remedy)
             case _:
                 return TypeMismatch("this is not a value", span=term.span, expected="a value")
@@ -160,17 +162,17 @@ class TermBinder:
     def _variable(self, term: VariableTerm) -> BoundTerm:
         if term.new:
             raise TypeMismatch(f"var {term.name} declares a variable where a value is expected", span=term.span, remedy="leave out var")
-        found = self.values.get(term.name)
-        if found is None:
-            known = [name for name in self.values if name.isidentifier()]
-            remedy = did_you_mean(term.name, known) if known else None
+        bound = self.values.get(term.name)
+        if bound is None:
+            names = [name for name in self.values if name.isidentifier()]
+            remedy = did_you_mean(term.name, names) if names else None
             raise UnsafeRule(
                 f"the variable {term.name} is not bound",
                 span=term.span,
                 expected="a variable of a preceding positive atom, or one that var declares",
                 remedy=remedy if remedy and remedy.startswith("did") else None,
             )
-        return BoundTerm(replace(found.expr, span=term.span), found.kind) if not found.expr.span else found
+        return BoundTerm(replace(bound.expr, span=term.span), bound.kind) if not bound.expr.span else bound
 
     def _operation(self, term: OperationTerm, expected: Kind | None) -> BoundTerm:
         match term.operator, term.operands:
@@ -266,18 +268,18 @@ class TermBinder:
             kind: Kind = expected
             values = self._arguments(term, expected)
         else:
-            found: Substitution = {}
+            substitution: Substitution = {}
             probe = self.declarations.named(declared, tuple(BOOL for _ in declared.parameters), ())
             assert isinstance(probe, UnionKind)
             terms = by_field(term, constructor_of(term, probe))
             for column, argument in zip(written.fields, terms, strict=True):
                 if argument is not None and declared.parameters:
-                    unify(column.type, self.bind(argument).kind, found)
-            missing = [one for one in declared.parameters if one not in found]
+                    unify(column.type, self.bind(argument).kind, substitution)
+            missing = [one for one in declared.parameters if one not in substitution]
             if missing:
                 remedy = "write it where its type is known: as an argument of an atom, a function, or an if with another branch"
                 raise TypeMismatch(f"the type {missing[0]} of {name} is not known here", span=term.span, remedy=remedy)
-            kind = self.declarations.named(declared, tuple(found[one] for one in declared.parameters), ())
+            kind = self.declarations.named(declared, tuple(substitution[one] for one in declared.parameters), ())
             assert isinstance(kind, UnionKind)
             values = self._arguments(term, kind)
         assert isinstance(kind, UnionKind)

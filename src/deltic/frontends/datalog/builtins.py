@@ -41,10 +41,10 @@ def call_builtin(binder: TermBinder, name: str, term: CallTerm, expected: Kind |
     return BUILTINS[name](binder, term, expected)
 
 
-def call_sql(name: str, arguments: Sequence[BoundTerm], span: Span, known: Sequence[str]) -> BoundTerm:
+def call_sql(name: str, arguments: Sequence[BoundTerm], span: Span, names: Sequence[str]) -> BoundTerm:
     """A call of a scalar function of SQL; a result that may be NULL becomes an Option."""
     if name.lower() not in known_functions():
-        remedy = did_you_mean(name, (*known, *known_functions()))
+        remedy = did_you_mean(name, (*names, *known_functions()))
         raise UnknownName(f"there is no function {name}", span=span, remedy=remedy if remedy and remedy.startswith("did") else None)
     for argument in arguments:
         if isinstance(argument.kind, UnionKind):
@@ -102,10 +102,10 @@ def _option(binder: TermBinder, term: CallTerm, count: int) -> tuple[BoundTerm, 
     return value, value.kind
 
 
-def _is_some(wanted: str) -> Builtin:
+def _is_some(constructor: str) -> Builtin:
     def bound(binder: TermBinder, term: CallTerm, expected: Kind | None) -> BoundTerm:
         value, kind = _option(binder, term, 1)
-        test = tag_is(value, kind, wanted, term.span)
+        test = tag_is(value, kind, constructor, term.span)
         assert test is not None
         return BoundTerm(test, BOOL)
 
@@ -188,8 +188,8 @@ def _contains(binder: TermBinder, term: CallTerm, expected: Kind | None) -> Boun
         return _text("contains", _S, _S)(binder, term, expected)
     check_comparable(value.kind.item, "what is searched for", term.span)
     item = binder.bind(term.arguments[1], value.kind.item)
-    found = resolve("array_contains", [value.expr, item.expr], term.span)
-    return BoundTerm(resolve("coalesce", [found, Literal(False, BOOLEAN)], term.span), BOOL)
+    contains = resolve("array_contains", [value.expr, item.expr], term.span)
+    return BoundTerm(resolve("coalesce", [contains, Literal(False, BOOLEAN)], term.span), BOOL)
 
 
 def _of_maps_or_sql(of_map: Builtin, name: str) -> Builtin:

@@ -98,15 +98,15 @@ class CommandReader:
                 return self._update(node, span)
 
     def _relation(self, name: str, span: Span, *, inputs: bool) -> DatalogRelation:
-        known = self.binder.declarations.relations
-        relation = known.get(name)
-        wanted = "input" if inputs else "output"
-        names = [one.name for one in known.values() if one.declaration is not None and one.declaration.role == wanted]
+        relations = self.binder.declarations.relations
+        relation = relations.get(name)
+        role = "input" if inputs else "output"
+        names = [one.name for one in relations.values() if one.declaration is not None and one.declaration.role == role]
         if relation is None or relation.name not in names:
             if relation is not None and relation.is_stream and relation.is_input:
                 remedy = f"dump an output stream that is derived from {name}: it has the rows of the last transaction"
                 raise UnknownName(f"{name} is an input stream, whose rows are gone after the transaction", span=span, remedy=remedy)
-            message = f"{name} is not an {wanted} relation" if relation else f"there is no relation {name}"
+            message = f"{name} is not an {role} relation" if relation else f"there is no relation {name}"
             raise UnknownName(message, span=span, remedy=did_you_mean(name, names))
         return relation
 
@@ -166,9 +166,9 @@ class CommandReader:
             remedy = did_you_mean(str(name), self.binder.declarations.indexes)
             raise UnknownName(f"there is no index {name}", span=self.convert.span(name), remedy=remedy)
         terms = self.convert.arguments(arguments)
-        found = by_name(terms, [one.name for one in index.columns], f"index {name}", span)
+        given = by_name(terms, [one.name for one in index.columns], f"index {name}", span)
         kinds = [self.binder.declarations.kind(one.type) for one in index.columns]
-        key = tuple(self._value(self._terms.bind(one, kind), one.span) for one, kind in zip(found, kinds, strict=True) if one is not None)
+        key = tuple(self._value(self._terms.bind(one, kind), one.span) for one, kind in zip(given, kinds, strict=True) if one is not None)
         if len(key) != len(kinds):
             raise TypeMismatch(f"index {name} takes {len(kinds)} values", span=span)
         return QueryCommand(index.name, self.binder.declarations.relations[index.atom.name], key, span)

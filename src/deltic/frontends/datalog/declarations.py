@@ -193,8 +193,8 @@ class Declarations:
         if name in ALIASES and not kinds:
             return ALIASES[name]
         if name not in self.types:
-            known = (*self.types, *ALIASES, "bit", "signed", "Vec", "Set", "Map")
-            raise UnknownName(f"there is no type {term.name}", span=term.span, remedy=did_you_mean(name, known))
+            names = (*self.types, *ALIASES, "bit", "signed", "Vec", "Set", "Map")
+            raise UnknownName(f"there is no type {term.name}", span=term.span, remedy=did_you_mean(name, names))
         declared = self.types[name]
         if len(kinds) != len(declared.parameters):
             count = len(declared.parameters)
@@ -225,14 +225,14 @@ class Declarations:
         return self.relations.get(name)
 
 
-def unify(term: TypeTerm, kind: Kind, found: Substitution) -> None:
-    """Adds to `found` what the type variables of a type in the text are if it is this kind."""
+def unify(term: TypeTerm, kind: Kind, substitution: Substitution) -> None:
+    """Adds to `substitution` what the type variables of a type in the text are if it is this kind."""
     match term:
         case TypeVariableTerm():
-            found.setdefault(term.name, kind)
+            substitution.setdefault(term.name, kind)
         case TupleTypeTerm() if isinstance(kind, TupleKind):
             for part, item in zip(term.items, kind.items, strict=False):
-                unify(part, item, found)
+                unify(part, item, substitution)
         case NamedTypeTerm() if isinstance(kind, VectorKind | MapKind | UnionKind):
             match kind:
                 case VectorKind():
@@ -243,7 +243,7 @@ def unify(term: TypeTerm, kind: Kind, found: Substitution) -> None:
                     items = kind.arguments
             parts = [part for part in term.arguments if not isinstance(part, int)]
             for part, item in zip(parts, items, strict=False):
-                unify(part, item, found)
+                unify(part, item, substitution)
 
 
 def check_comparable(kind: Kind, what: str, span: Span) -> None:
@@ -257,8 +257,8 @@ def _of(items: Iterable[Item], kind: type[T]) -> list[T]:
     return [item for item in items if isinstance(item, kind)]
 
 
-def _check_new(name: str, what: str, known: Mapping[str, object], span: Span) -> None:
-    if name in known:
+def _check_new(name: str, what: str, declared: Mapping[str, object], span: Span) -> None:
+    if name in declared:
         raise CatalogError(f"{what} {name} is declared twice", span=span, remedy="give one of them another name")
 
 
@@ -281,7 +281,7 @@ def _check_set(declared: RelationDeclaration, columns: Sequence[tuple[str, Kind]
 
 def _check_fields(declared: TypeDeclaration, constructors: Sequence[Constructor]) -> None:
     """A field that several constructors have is one field, so it has one type; case does not distinguish names."""
-    known: dict[str, tuple[str, Kind, str]] = {}
+    fields: dict[str, tuple[str, Kind, str]] = {}
     for constructor, written in zip(constructors, declared.constructors, strict=True):
         own: set[str] = set()
         for (name, kind), column in zip(constructor.fields, written.fields, strict=True):
@@ -291,7 +291,7 @@ def _check_fields(declared: TypeDeclaration, constructors: Sequence[Constructor]
             own.add(key)
             if key == TAG and len(constructors) > 1:
                 raise CatalogError(f"a field of a tagged union cannot be called {name}", span=column.span, remedy="give it another name")
-            other = known.setdefault(key, (name, kind, constructor.name))
+            other = fields.setdefault(key, (name, kind, constructor.name))
             if other[:2] != (name, kind):
                 raise TypeMismatch(
                     f"the field {name} of {declared.name} is {kind} in {constructor.name} and {other[1]} in {other[2]}",

@@ -103,11 +103,11 @@ def _path(option: DirectiveOption) -> str:
 
 def check_files(files: Iterable[FactFile]) -> None:
     """Raises CatalogError for a file that is written and is also read or written for another directive."""
-    known: dict[str, FactFile] = {}
+    by_path: dict[str, FactFile] = {}
     for one in sorted(files, key=lambda file: file.directive):
         if one.path is None:
             continue
-        other = known.setdefault(one.path.casefold(), one)
+        other = by_path.setdefault(one.path.casefold(), one)
         if other is not one and one.directive == "output":
             what = "read" if other.directive == "input" else "written"
             raise CatalogError(

@@ -29,8 +29,8 @@ def call_python(scalar: DefinedFunction, arguments: Sequence[BoundTerm], declare
     """
     if not isinstance(scalar, PythonScalar):
         remedy = "define it in Datalog, or register a function in Python"
-        found = "is defined in SQL" if isinstance(scalar, SqlScalar | SqlTable) else "is not a function of one row's values"
-        raise Unsupported(f"the function {scalar.name} {found}", span=span, remedy=remedy)
+        cause = "is defined in SQL" if isinstance(scalar, SqlScalar | SqlTable) else "is not a function of one row's values"
+        raise Unsupported(f"the function {scalar.name} {cause}", span=span, remedy=remedy)
     check_count(scalar.name, arguments, scalar.least, scalar.most, span)
     function = replace(scalar.function, parameters=(None,) * len(arguments))
     values = tuple(value.expr for value in arguments)
@@ -56,17 +56,17 @@ def call_declared(binder: TermBinder, function: FunctionDeclaration, term: CallT
         raise TypeMismatch(
             f"{function.name} takes {len(function.parameters)} arguments ({names}), found {len(term.arguments)}", span=term.span
         )
-    found: Substitution = {}
+    substitution: Substitution = {}
     for parameter, argument in zip(function.parameters, term.arguments, strict=True):
         if not isinstance(argument, ConstantTerm) and _is_generic(parameter.type):
-            unify(parameter.type, binder.bind(argument).kind, found)
+            unify(parameter.type, binder.bind(argument).kind, substitution)
     kinds = []
     for parameter, argument in zip(function.parameters, term.arguments, strict=True):
         if _is_generic(parameter.type):
-            unify(parameter.type, binder.bind(argument).kind, found)
-        kinds.append(binder.declarations.kind(parameter.type, found))
+            unify(parameter.type, binder.bind(argument).kind, substitution)
+        kinds.append(binder.declarations.kind(parameter.type, substitution))
     values = [binder.bind(argument, kind) for argument, kind in zip(term.arguments, kinds, strict=True)]
-    result = None if function.type is None else binder.declarations.kind(function.type, found)
+    result = None if function.type is None else binder.declarations.kind(function.type, substitution)
     if function.body is None:
         scalar = binder.namespace.functions().get(function.name.lower())
         if scalar is None:

@@ -42,18 +42,18 @@ def parsed(parser: Lark, text: str, name: str, start: str) -> Tree[Token]:
 
 
 def _failure(error: UnexpectedInput, parser: Lark, text: str, name: str) -> SyntaxFailure:
-    at = error.pos_in_stream if isinstance(error.pos_in_stream, int) else len(text)
+    offset = error.pos_in_stream if isinstance(error.pos_in_stream, int) else len(text)
     token = getattr(error, "token", None)
-    ended = at < 0 or at >= len(text) or (isinstance(token, Token) and token.type == "$END")
-    at = len(text.rstrip()) if ended else at
+    ended = offset < 0 or offset >= len(text) or (isinstance(token, Token) and token.type == "$END")
+    offset = len(text.rstrip()) if ended else offset
     width = 1 if not isinstance(token, Token) or ended else max(1, len(token))
     names = getattr(error, "accepts", None) or getattr(error, "allowed", None) or getattr(error, "expected", None) or ()
     words = sorted({_word(one, parser) for one in names if one != "$END"})
-    found = "the end of the program" if ended else repr(text[at : at + width])
+    unexpected = "the end of the program" if ended else repr(text[offset : offset + width])
     remedy = None
     if any(word in words for word in ("'.'",)) and len(words) > 1:
         remedy = "a rule ends with '.'; the parts of its body are separated by ','"
-    return SyntaxFailure(f"unexpected {found}", span=Span(text, at, at + width, name), expected=_listed(words), remedy=remedy)
+    return SyntaxFailure(f"unexpected {unexpected}", span=Span(text, offset, offset + width, name), expected=_listed(words), remedy=remedy)
 
 
 def _listed(words: Sequence[str]) -> str | None:

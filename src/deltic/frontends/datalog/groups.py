@@ -90,10 +90,10 @@ def to_set(rows: Iterable[tuple[Any, int]]) -> tuple[list[Any]]:
 
 def to_map(rows: Iterable[tuple[Any, int]]) -> tuple[tuple[tuple[Any, Any], ...]]:
     """The entries of a group in the order of their keys; of a key's values the greatest."""
-    found: dict[Any, tuple[Any, Any]] = {}
+    entries: dict[Any, tuple[Any, Any]] = {}
     for key, value in sorted({entry: None for (entry,), _ in rows}, key=total_key):
-        found[order_key(key)] = (key, value)
-    return (tuple(found.values()),)
+        entries[order_key(key)] = (key, value)
+    return (tuple(entries.values()),)
 
 
 def collection(name: str, item: Kind, column: str, span: Span) -> tuple[UserFunction, Kind]:

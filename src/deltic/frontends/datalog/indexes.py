@@ -44,6 +44,6 @@ def index_plan(index: IndexDeclaration, declarations: Declarations, read: ReadRe
     body = BodyBinder(declarations, namespace, read, set())
     body.add(replace(atom, arguments=tuple(terms)))
     order = [*(first[one.name] for one in index.columns), *(name for name in body.kinds if name not in first.values())]
-    found = list(body.kinds)
-    keys = tuple((name, reference(body.plan.schema, found.index(name))) for name in order)
+    variables = list(body.kinds)
+    keys = tuple((name, reference(body.plan.schema, variables.index(name))) for name in order)
     return as_view(Aggregate(body.plan, keys, ()), f"index {index.name}")

@@ -55,13 +55,13 @@ class Inspection:
 
 def inspections(name: str, rules: list[DatalogRule]) -> list[Inspection]:
     """Those of the rules whose first head is the relation, in the order of the text."""
-    found: list[Inspection] = []
+    inspects: list[Inspection] = []
     for rule in dict.fromkeys(rules):  # one with several heads of the relation is there several times
         if rule.heads[0].name == name:
             for place, term in enumerate(one for one in rule.body if isinstance(one, InspectTerm)):
-                number = f" {len(found) + 1}" if found else ""
-                found.append(Inspection(f"inspect {name}{number}", rule, place, term.span))
-    return found
+                number = f" {len(inspects) + 1}" if inspects else ""
+                inspects.append(Inspection(f"inspect {name}{number}", rule, place, term.span))
+    return inspects
 
 
 def inspected_value(term: InspectTerm, binder: TermBinder) -> BoundTerm:

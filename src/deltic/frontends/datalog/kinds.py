@@ -212,10 +212,10 @@ def kind_of(type: Type) -> Kind | None:
 
 def _record(type: Type) -> Kind | None:
     kinds = [kind_of(part.type) for part in type.parts]
-    found = [kind for kind in kinds if kind is not None]
-    if len(found) < len(kinds):
+    items = [kind for kind in kinds if kind is not None]
+    if len(items) < len(kinds):
         return None
-    if len(found) > 1 and [part.name for part in type.parts] == [f"_{i}" for i in range(len(found))]:
-        return TupleKind(tuple(found))
-    fields = tuple((part.name, kind) for part, kind in zip(type.parts, found, strict=True))
+    if len(items) > 1 and [part.name for part in type.parts] == [f"_{i}" for i in range(len(items))]:
+        return TupleKind(tuple(items))
+    fields = tuple((part.name, kind) for part, kind in zip(type.parts, items, strict=True))
     return UnionKind(type.sql, (), (Constructor("Record", fields),))

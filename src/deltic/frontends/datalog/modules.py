@@ -103,15 +103,15 @@ def _applied(items: Sequence[Item]) -> tuple[Item, ...]:
     """The items with each application replaced by the items of its transformer."""
     transformers = {item.name: item for item in items if isinstance(item, TransformerDeclaration)}
     relations = {item.name: item for item in items if isinstance(item, RelationDeclaration)}
-    found: list[Item] = []
+    applied: list[Item] = []
     number = 0
     for item in items:
         if isinstance(item, TransformerApplication):
             number += 1
-            found += _application(item, transformers, relations, number)
+            applied += _application(item, transformers, relations, number)
         elif not isinstance(item, TransformerDeclaration):
-            found.append(item)
-    return tuple(found)
+            applied.append(item)
+    return tuple(applied)
 
 
 def _application(

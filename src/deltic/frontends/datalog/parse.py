@@ -89,12 +89,12 @@ class Converter(TermConverter):
 
     def columns(self, nodes: Sequence[Any]) -> tuple[DatalogColumn, ...]:
         """name: type, …"""
-        found = []
+        columns = []
         for node in nodes:
             if node is not None:
                 *_, name, type = node.children  # attributes are before the name
-                found.append(DatalogColumn(str(name), self.type(type), self.span(name)))
-        return tuple(found)
+                columns.append(DatalogColumn(str(name), self.type(type), self.span(name)))
+        return tuple(columns)
 
     def _function_item(self, node: Any, name: Token, *rest: Any) -> FunctionDeclaration:
         *columns, type, body = rest

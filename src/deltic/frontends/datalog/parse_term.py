@@ -169,33 +169,33 @@ class TermConverter:
 
     def _text(self, node: Any, token: Token) -> Term:
         start = token.index('"') + 1
-        body, at = str(token)[start:-1], (token.start_pos or 0) + start
+        body, position = str(token)[start:-1], (token.start_pos or 0) + start
         parts: list[Term] = []
         plain, last, span = "", 0, self.span(node)
-        for found in _PIECE.finditer(body):
-            plain += body[last : found.start()]
-            last = found.end()
-            if found[1] is not None:
-                plain += _ESCAPES.get(found[1], found[1])
+        for piece in _PIECE.finditer(body):
+            plain += body[last : piece.start()]
+            last = piece.end()
+            if piece[1] is not None:
+                plain += _ESCAPES.get(piece[1], piece[1])
                 continue
             parts += [ConstantTerm(plain, "string", span)] if plain else []
             plain = ""
-            parts.append(self._inner(found[2], at + found.start(2)))
+            parts.append(self._inner(piece[2], position + piece.start(2)))
         plain += body[last:]
         if not parts:
             return ConstantTerm(plain, "string", span)
         parts += [ConstantTerm(plain, "string", span)] if plain else []
         return InterpolatedTerm(tuple(parts), span)
 
-    def _inner(self, text: str, at: int) -> Term:
+    def _inner(self, text: str, position: int) -> Term:
         """The term in ${…}, whose places are those in the whole text."""
         try:
             tree = parsed(grammar("ddlog.lark"), text, self.name, "terms")
         except SyntaxFailure as error:
-            start = at + self.offset + (error.span.start if error.span else 0)
+            start = position + self.offset + (error.span.start if error.span else 0)
             error.move(Span(self.whole, start, start + 1, self.name))
             raise
-        return TermConverter(self.whole, self.name, at + self.offset).term(tree.children[0])
+        return TermConverter(self.whole, self.name, position + self.offset).term(tree.children[0])
 
     def _wildcard(self, node: Any) -> Term:
         return WildcardTerm(self.span(node))

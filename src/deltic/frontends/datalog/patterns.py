@@ -72,14 +72,14 @@ def _construct(pattern: ConstructorTerm, value: BoundTerm, visitor: PatternVisit
 def constructor_of(pattern: ConstructorTerm, kind: Kind) -> Constructor:
     """The constructor of the kind that the pattern names. Raises TypeMismatch."""
     name = local_name(pattern.name)
-    known = kind.constructors if isinstance(kind, UnionKind) else ()
-    found = next((one for one in known if one.name == name), None)
-    if found is None:
-        names = ", ".join(one.name for one in known)
+    constructors = kind.constructors if isinstance(kind, UnionKind) else ()
+    constructor = next((one for one in constructors if one.name == name), None)
+    if constructor is None:
+        names = ", ".join(one.name for one in constructors)
         raise TypeMismatch(
             f"{pattern.name} is not a constructor of {kind}", span=pattern.span, expected=f"one of {names}" if names else str(kind)
         )
-    return found
+    return constructor
 
 
 def local_name(name: str) -> str:

@@ -36,8 +36,8 @@ def hinted(rule: DatalogRule, given: Mapping[str, Option], span: Span) -> Datalo
 def _kind(option: Option) -> HintKind:
     for kind in get_args(HintKind):
         if option.value == kind:
-            found: HintKind = kind
-            return found
+            join_kind: HintKind = kind
+            return join_kind
     raise SyntaxFailure(f"invalid join {option.value!r}", span=option.span, expected=" or ".join(map(repr, get_args(HintKind))))
 
 

@@ -78,23 +78,23 @@ class SouffleReader:
         check_files(one for files in self.files.values() for one in files)
         rules = Rules({name: columns for name, (columns, _) in self.columns.items()}, {one.name: one for one in self.types})
         derived = {head.name for heads, _, _ in self.rules for head in heads}
-        found: list[Item] = [*self.types]
+        declarations: list[Item] = [*self.types]
         for name, (columns, span) in self.columns.items():
             files = self.files.get(name, ())
             read, written = (tuple(one for one in files if one.directive == directive) for directive in ("input", "output"))
             is_input, is_output = bool(read), bool(written)
             if is_input and (name in derived or is_output):
                 source = f"{name}_input"
-                found.append(RelationDeclaration("input", "relation", source, columns, None, None, span, read))
+                declarations.append(RelationDeclaration("input", "relation", source, columns, None, None, span, read))
                 arguments = tuple((None, VariableTerm(one.name, span)) for one in columns)
                 rules.add([AtomTerm(name, arguments, span, span)], [AtomTerm(source, arguments, span, span)], span)
                 is_input = False
             role: Any = "input" if is_input else "output" if is_output else "internal"
-            found.append(RelationDeclaration(role, "relation", name, columns, None, None, span, read if is_input else written))
+            declarations.append(RelationDeclaration(role, "relation", name, columns, None, None, span, read if is_input else written))
         for heads, bodies, span in self.rules:
             for body in bodies:
                 rules.add(heads, body, span)
-        return (*found, *rules.relations, *rules.rules)
+        return (*declarations, *rules.relations, *rules.rules)
 
     # declarations
 
@@ -162,14 +162,14 @@ class SouffleReader:
 
     def bodies(self, node: Any) -> list[list[Term]]:
         """The alternatives of a disjunction, each a list of literals."""
-        found: list[list[Term]] = []
+        alternatives: list[list[Term]] = []
         for conjunction in node.children:
             choices: list[list[list[Term]]] = []
             for one in conjunction.children:
                 inner = self._inner(one)
                 choices.append(self.bodies(inner) if inner is not None else [[self.literal(one)]])
-            found += [[term for choice in choices_ for term in choice] for choices_ in product(*choices)]
-        return found
+            alternatives += [[term for choice in choices_ for term in choice] for choices_ in product(*choices)]
+        return alternatives
 
     def _inner(self, node: Any) -> Any:
         """The disjunction of a literal in parentheses that is not a value."""

@@ -65,20 +65,20 @@ class Rules:
 
     def _flattened(self, body: Sequence[Term]) -> list[Term]:
         """Positive atoms without expressions as arguments."""
-        found: list[Term] = []
+        literals: list[Term] = []
         for term in body:
             if not isinstance(term, AtomTerm):
-                found.append(term)
+                literals.append(term)
                 continue
             arguments = []
             for name, argument in term.arguments:
                 if not isinstance(argument, PATTERNS):
                     variable = VariableTerm(f"arg{next(self._numbers)}", argument.span)
-                    found.append(OperationTerm("==", (variable, argument), argument.span))
+                    literals.append(OperationTerm("==", (variable, argument), argument.span))
                     argument = variable
                 arguments.append((name, argument))
-            found.append(AtomTerm(term.name, tuple(arguments), term.span, term.place))
-        return found
+            literals.append(AtomTerm(term.name, tuple(arguments), term.span, term.place))
+        return literals
 
     # aggregates
 
@@ -88,8 +88,8 @@ class Rules:
         inner = self._flattened(aggregate.body)
         if parts_of_kind(tuple(inner), SouffleAggregateTerm):
             raise Unsupported("an aggregate in an aggregate is not supported", span=span, remedy="a relation of its own")
-        known = variables([one for one in body if not parts_of_kind(one, SouffleAggregateTerm)])
-        shared = [name for name in variables(inner) if name in known]
+        rule_variables = variables([one for one in body if not parts_of_kind(one, SouffleAggregateTerm)])
+        shared = [name for name in variables(inner) if name in rule_variables]
         types = self._types([*outer, *inner])
         value: Term = aggregate.value or ConstantTerm(1, "integer", span)
         kind: TypeTerm = NamedTypeTerm({"count": "s64", "mean": "double"}.get(aggregate.function, ""), (), span)
@@ -122,24 +122,24 @@ class Rules:
 
     def _types(self, body: Sequence[Term]) -> dict[str, TypeTerm]:
         """The types of variables, by the columns at whose place they stand and the terms to which they are equal."""
-        found: dict[str, TypeTerm] = {}
+        types: dict[str, TypeTerm] = {}
         for atom in parts_of_kind(tuple(body), AtomTerm):
             for (_, argument), column in zip(atom.arguments, self.columns.get(atom.name, ()), strict=False):
                 if isinstance(argument, VariableTerm):
-                    found.setdefault(argument.name, column.type)
+                    types.setdefault(argument.name, column.type)
         for term in body:
             match term:
-                case OperationTerm(operator="==", operands=(VariableTerm(name=name), value)) if name not in found:
-                    known = _type_of(value, found, term.span)
-                    found.update({} if known is None else {name: known})
-        return found
+                case OperationTerm(operator="==", operands=(VariableTerm(name=name), value)) if name not in types:
+                    type = _type_of(value, types, term.span)
+                    types.update({} if type is None else {name: type})
+        return types
 
     def _type(self, term: Term, types: Mapping[str, TypeTerm], span: Span) -> TypeTerm:
-        found = _type_of(term, types, span)
-        if found is None:
+        type = _type_of(term, types, span)
+        if type is None:
             remedy = "read it from an atom of the aggregate"
             raise Unsupported("the type of a value in an aggregate is not known", span=term.span, remedy=remedy)
-        return found
+        return type
 
 
 def _type_of(term: Term, types: Mapping[str, TypeTerm], span: Span) -> TypeTerm | None:
@@ -178,7 +178,7 @@ def ordered(body: Sequence[Term], *, complete: bool = True) -> list[Term]:
 
     What cannot be bound stands at the end, where the binder refuses it; if not `complete`, it is left out.
     """
-    rest, found = list(body), list[Term]()
+    rest, literals = list(body), list[Term]()
     bound: set[str] = set()
     while rest:
         chosen: Term | None = next((one for one in rest if not isinstance(one, AtomTerm) and _ready(one, bound) is not None), None)
@@ -186,13 +186,13 @@ def ordered(body: Sequence[Term], *, complete: bool = True) -> list[Term]:
             atoms = [one for one in rest if isinstance(one, AtomTerm)]
             chosen = next((one for one in atoms if bound & set(variables([one]))), atoms[0] if atoms else None)
         if chosen is None:
-            return found + (rest if complete else [])
+            return literals + (rest if complete else [])
         rest.remove(chosen)
         ready = chosen if isinstance(chosen, AtomTerm) else _ready(chosen, bound)
         assert ready is not None
-        found.append(ready)
+        literals.append(ready)
         bound |= set(variables([chosen]))
-    return found
+    return literals
 
 
 def _ready(term: Term, bound: set[str]) -> Term | None:

@@ -31,48 +31,48 @@ class Dependency:
 
 def dependencies(rules: Sequence[DatalogRule]) -> list[Dependency]:
     """What each head reads, in the order of the text."""
-    found = []
+    reads = []
     for rule in rules:
         for atom, how, span in _read(rule.body):
-            found += [Dependency(head.name, atom.name, how, span, atom.delay > 0) for head in rule.heads]
-    return found
+            reads += [Dependency(head.name, atom.name, how, span, atom.delay > 0) for head in rule.heads]
+    return reads
 
 
 def _read(body: Sequence[Term]) -> list[tuple[AtomTerm, OneOf["read", "negated", "aggregated"], Span]]:
     """The atoms of a body; those before an aggregate that is not monotone are aggregated."""
-    found: list[tuple[AtomTerm, OneOf["read", "negated", "aggregated"], Span]] = []
+    atoms: list[tuple[AtomTerm, OneOf["read", "negated", "aggregated"], Span]] = []
     for term in body:
         groups = parts_of_kind(term, CallTerm, lambda call: call.name in (GROUP_BY, STREAM_AGGREGATE))
         calls = [call for call in parts_of_kind(term, CallTerm) if call.arguments and call.arguments[0] in groups]
         if groups and not (calls and all(aggregate_name(call.name) in MONOTONE for call in calls)):
-            found = [(atom, "negated" if how == "negated" else "aggregated", groups[0].span) for atom, how, _ in found]
+            atoms = [(atom, "negated" if how == "negated" else "aggregated", groups[0].span) for atom, how, _ in atoms]
         negated = parts_of_kind(term, OperationTerm, lambda one: one.operator == "not" and isinstance(one.operands[0], AtomTerm))
         for atom in parts_of_kind(term, AtomTerm, lambda one: one.name != FLAT_MAP):
             is_negated = any(atom is one.operands[0] for one in negated)
-            found.append((atom, "negated" if is_negated else "read", atom.place))
-    return found
+            atoms.append((atom, "negated" if is_negated else "read", atom.place))
+    return atoms
 
 
-def strata(names: Sequence[str], found: Sequence[Dependency]) -> list[tuple[str, ...]]:
+def strata(names: Sequence[str], reads: Sequence[Dependency]) -> list[tuple[str, ...]]:
     """The groups in order. Raises Unsupported, with the cycle, if one passes through negation or an aggregate within a tick."""
-    edges = _edges(names, [one for one in found if not one.delayed])
+    edges = _edges(names, [one for one in reads if not one.delayed])
     group_of = {name: i for i, group in enumerate(_components(names, edges)) for name in group}
-    for one in found:
+    for one in reads:
         same = one.head in group_of and group_of.get(one.relation) == group_of[one.head]
         if same and one.how != "read" and not one.delayed:
             _refuse(one, edges)
-    return _components(names, _edges(names, found))
+    return _components(names, _edges(names, reads))
 
 
-def recursive(names: Sequence[str], found: Sequence[Dependency]) -> set[str]:
+def recursive(names: Sequence[str], reads: Sequence[Dependency]) -> set[str]:
     """The relations that depend on themselves within a tick."""
-    edges = _edges(names, [one for one in found if not one.delayed])
+    edges = _edges(names, [one for one in reads if not one.delayed])
     return {name for group in _components(names, edges) for name in group if len(group) > 1 or name in edges[name]}
 
 
-def _edges(names: Sequence[str], found: Sequence[Dependency]) -> dict[str, list[str]]:
+def _edges(names: Sequence[str], reads: Sequence[Dependency]) -> dict[str, list[str]]:
     edges: dict[str, list[str]] = {name: [] for name in names}
-    for one in found:
+    for one in reads:
         if one.head in edges and one.relation in edges:
             edges[one.head].append(one.relation)
     return edges
@@ -105,10 +105,10 @@ def _path(start: str, end: str, edges: Mapping[str, Sequence[str]]) -> list[str]
                 before[other] = name
                 waiting.append(other)
     path: list[str] = []
-    at: str | None = end
-    while at is not None:
-        path.append(at)
-        at = before[at]
+    relation: str | None = end
+    while relation is not None:
+        path.append(relation)
+        relation = before[relation]
     return path[::-1]
 
 

@@ -31,15 +31,15 @@ class DatalogStreams:
         declared = self.declarations.relation_named(name)
         if declared is not None:
             return declared.is_stream
-        found = self.namespace.relation(name)
-        if found is None or isinstance(found, TableSchema):
-            return isinstance(found, StreamSchema)
-        return is_stream(found)
+        relation = self.namespace.relation(name)
+        if relation is None or isinstance(relation, TableSchema):
+            return isinstance(relation, StreamSchema)
+        return is_stream(relation)
 
 
 def check_streams(rule: DatalogRule, streams: DatalogStreams, recursive: set[str]) -> None:
     """Raises Unsupported, with the place, for a rule that reads streams in a way that has no meaning for the rows of one transaction."""
-    found: list[AtomTerm] = []
+    stream_atoms: list[AtomTerm] = []
     in_recursion = next((head for head in rule.heads if head.name in recursive), None)
     for term in rule.body:
         negated = [one.operands[0] for one in parts_of_kind(term, OperationTerm, lambda one: one.operator == "not")]
@@ -50,21 +50,27 @@ def check_streams(rule: DatalogRule, streams: DatalogStreams, recursive: set[str
             if is_one and in_recursion is not None:
                 remedy = "read it in a rule outside the recursion"
                 raise Unsupported(f"a stream in the recursion of {in_recursion.name}", span=atom.span, remedy=remedy)
-            if any(atom is one for one in negated) and (found or (is_one and not atom.differentiated)):
-                what = "an antijoin after a stream" if found else "a negated stream"
-                remedy = f"{found[0].name}'(…), the stream as a relation" if found else f"not {atom.name}'(…), the stream as a relation"
+            if any(atom is one for one in negated) and (stream_atoms or (is_one and not atom.differentiated)):
+                what = "an antijoin after a stream" if stream_atoms else "a negated stream"
+                remedy = (
+                    f"{stream_atoms[0].name}'(…), the stream as a relation"
+                    if stream_atoms
+                    else f"not {atom.name}'(…), the stream as a relation"
+                )
                 raise Unsupported(what, span=atom.span, remedy=remedy)
             if is_one and not atom.differentiated:
-                found.append(atom)
+                stream_atoms.append(atom)
         for call in parts_of_kind(term, CallTerm, lambda one: one.name == STREAM_AGGREGATE):
-            if not found:
+            if not stream_atoms:
                 raise Unsupported("stream_aggregate of a relation, which keeps its rows", span=call.span, remedy="group_by")
-            found.clear()  # the accumulators are a relation
-    if len(found) > 1:
-        remedy = f"{found[1].name}'(…), the stream as a relation"
-        raise Unsupported(f"a join of the streams {found[0].name} and {found[1].name}", span=found[1].span, remedy=remedy)
+            stream_atoms.clear()  # the accumulators are a relation
+    if len(stream_atoms) > 1:
+        remedy = f"{stream_atoms[1].name}'(…), the stream as a relation"
+        raise Unsupported(
+            f"a join of the streams {stream_atoms[0].name} and {stream_atoms[1].name}", span=stream_atoms[1].span, remedy=remedy
+        )
     for head in rule.heads:
-        _check_head(head, found, derives_stream=head.name in streams)
+        _check_head(head, stream_atoms, derives_stream=head.name in streams)
 
 
 def _check_head(head: AtomTerm, streams: list[AtomTerm], *, derives_stream: bool) -> None:
