@@ -147,14 +147,14 @@ def _read(values: pa.Array, type: Type, *, last: bool) -> pa.Array:
     present = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
     given = values.drop_null() if values.null_count else values
     try:
-        found = _Reader.of(given).whole(type, last)
+        decoded = _Reader.of(given).whole(type, last)
     except (IndexError, pa.ArrowInvalid):
         raise Damaged(f"the bytes of a {type.sql} end within it") from None
     if len(given) == len(values):
-        return found
+        return decoded
     places = np.full(len(values), -1, np.int64)
     places[present] = np.arange(len(present))
-    return found.take(pa.array(places, mask=places < 0))
+    return decoded.take(pa.array(places, mask=places < 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,85 +192,85 @@ class _Reader:
         order[twice] = len(values) + np.arange(len(twice))
         return pa.concat_arrays([values, again]).take(pa.array(order))
 
-    def values(self, type: Type, at: Positions) -> tuple[pa.Array, Positions]:
+    def values(self, type: Type, positions: Positions) -> tuple[pa.Array, Positions]:
         """The values that begin at these positions, and where they end."""
         match type.kind.stored:
             case "bytes" if type.held.name == "STRUCT":
-                return self._structs(type, at)
+                return self._structs(type, positions)
             case "bytes" if type.is_nested:
-                return self._lists(type, at)
+                return self._lists(type, positions)
             case "bytes":
-                return self._texts(type, at)
+                return self._texts(type, positions)
             case "none":
                 raise Damaged("a value of type VOID")
             case _:
-                return self._numbers(type, at)
+                return self._numbers(type, positions)
 
-    def tagged(self, type: Type, at: Positions) -> tuple[pa.Array, Positions]:
+    def tagged(self, type: Type, positions: Positions) -> tuple[pa.Array, Positions]:
         """Values after their tags, NULL where that says so."""
-        tags = self.data[at]
+        tags = self.data[positions]
         rows = np.flatnonzero(tags == _VALUE[0])
         if (tags[tags != _VALUE[0]] != _NULL[0]).any():
             raise Damaged(f"an invalid tag in the bytes of a {type.sql}")
         if not len(rows):
-            return pa.nulls(len(at), type.arrow), at + 1
-        values, after = self.values(type, at[rows] + 1)
-        if len(rows) == len(at):
+            return pa.nulls(len(positions), type.arrow), positions + 1
+        values, after = self.values(type, positions[rows] + 1)
+        if len(rows) == len(positions):
             return values, after
-        ends, places = at + 1, np.full(len(at), -1, np.int64)
+        ends, places = positions + 1, np.full(len(positions), -1, np.int64)
         ends[rows], places[rows] = after, np.arange(len(rows))
         return values.take(pa.array(places, mask=places < 0)), ends
 
-    def _structs(self, type: Type, at: Positions) -> tuple[pa.Array, Positions]:
+    def _structs(self, type: Type, positions: Positions) -> tuple[pa.Array, Positions]:
         columns = []
         for part in type.held.parts:
-            column, at = self.tagged(part.type, at)
+            column, positions = self.tagged(part.type, positions)
             columns.append(column)
         if not columns:
-            return pa.array([()] * len(at), type.arrow), at
-        return pa.StructArray.from_arrays(columns, fields=list(type.arrow)), at
+            return pa.array([()] * len(positions), type.arrow), positions
+        return pa.StructArray.from_arrays(columns, fields=list(type.arrow)), positions
 
-    def _lists(self, type: Type, at: Positions) -> tuple[pa.Array, Positions]:
+    def _lists(self, type: Type, positions: Positions) -> tuple[pa.Array, Positions]:
         """Element by element, of all values that have one more."""
         element = type.entries.parts[0].type
-        at, active = at.copy(), np.arange(len(at))
+        positions, active = positions.copy(), np.arange(len(positions))
         pieces: list[pa.Array] = [pa.array([], element.arrow)]
         owners: list[Positions] = [np.empty(0, np.int64)]
         while len(active):
-            ended = self.data[at[active]] == _END[0]
-            at[active[ended]] += 1
+            ended = self.data[positions[active]] == _END[0]
+            positions[active[ended]] += 1
             active = active[~ended]
             if len(active):
-                piece, at[active] = self.tagged(element, at[active])
+                piece, positions[active] = self.tagged(element, positions[active])
                 pieces.append(piece)
                 owners.append(active)
         owner = np.concatenate(owners)
         elements = pa.concat_arrays(pieces).take(pa.array(np.argsort(owner, kind="stable")))
-        offsets = pa.array(np.append(0, np.cumsum(np.bincount(owner, minlength=len(at)))).astype(np.int32))
+        offsets = pa.array(np.append(0, np.cumsum(np.bincount(owner, minlength=len(positions)))).astype(np.int32))
         if type.name == "MAP":
             keys, values = elements.flatten()
-            return pa.MapArray.from_arrays(offsets, keys, values, type=type.arrow), at
-        return pa.ListArray.from_arrays(offsets, elements, type=type.arrow), at
+            return pa.MapArray.from_arrays(offsets, keys, values, type=type.arrow), positions
+        return pa.ListArray.from_arrays(offsets, elements, type=type.arrow), positions
 
-    def _texts(self, type: Type, at: Positions) -> tuple[pa.Array, Positions]:
-        ends = self.terminators[np.searchsorted(self.terminators, at)]
-        offsets = np.append(0, np.cumsum(ends - at))
-        bytes_ = self.data[np.arange(offsets[-1]) + np.repeat(at - offsets[:-1], ends - at)]
-        texts = pa.Array.from_buffers(_BINARY, len(at), [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(bytes_)])
+    def _texts(self, type: Type, positions: Positions) -> tuple[pa.Array, Positions]:
+        ends = self.terminators[np.searchsorted(self.terminators, positions)]
+        offsets = np.append(0, np.cumsum(ends - positions))
+        bytes_ = self.data[np.arange(offsets[-1]) + np.repeat(positions - offsets[:-1], ends - positions)]
+        texts = pa.Array.from_buffers(_BINARY, len(positions), [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(bytes_)])
         if (bytes_ == 0).any():
             texts = pc.replace_substring(texts, _ESCAPED, _END)
         return texts.cast(type.arrow), ends + 1
 
-    def _numbers(self, type: Type, at: Positions) -> tuple[pa.Array, Positions]:
+    def _numbers(self, type: Type, positions: Positions) -> tuple[pa.Array, Positions]:
         stored = type.kind.stored
         width = {"bits": 1, "decimal": 16}.get(stored) or np.dtype(stored).itemsize
-        rows = np.ascontiguousarray(self.data[at[:, None] + np.arange(width)])
+        rows = np.ascontiguousarray(self.data[positions[:, None] + np.arange(width)])
         if stored == "bits":
-            return pa.array(rows[:, 0] != 0), at + width
+            return pa.array(rows[:, 0] != 0), positions + width
         if stored == "decimal":
             high_low = rows.view(">u8").astype(np.uint64).reshape(-1, 2)
             values: npt.NDArray[Any] = np.stack([high_low[:, 1], high_low[:, 0] ^ np.uint64(1 << 63)], axis=1)
         else:
             bits, sign = rows.view(f">u{width}").astype(f"u{width}").reshape(-1), _sign(width)
             values = np.where(bits & sign, bits ^ sign, ~bits) if type.is_float else bits ^ sign
-        return pa.Array.from_buffers(type.arrow, len(at), [None, pa.py_buffer(np.ascontiguousarray(values))]), at + width
+        return pa.Array.from_buffers(type.arrow, len(positions), [None, pa.py_buffer(np.ascontiguousarray(values))]), positions + width

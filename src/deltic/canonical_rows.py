@@ -38,13 +38,13 @@ def to_bytes(array: pa.Array, type: Type) -> pa.BinaryArray:
 def from_bytes(values: pa.Array, type: Type) -> pa.Array:
     """As `canonical.from_bytes`. Raises IndexError or ValueError for bytes that are no value of the type."""
     read = _reader(type)
-    found = []
+    decoded = []
     for value in values.to_pylist():
         one, end = (None, 0) if value is None else read(value, 0)
         if value is not None and end != len(value):
             raise ValueError(f"bytes after a {type.sql}")
-        found.append(one)
-    return pa.array(found, type.arrow)
+        decoded.append(one)
+    return pa.array(decoded, type.arrow)
 
 
 @cache
@@ -80,21 +80,21 @@ def _reader(type: Type) -> Read:
     if type.is_integer:
         width, half = INTEGER_BITS[type.name] // 8, 1 << INTEGER_BITS[type.name] - 1
 
-        def integer(data: bytes, at: int) -> tuple[Any, int]:
-            return int.from_bytes(data[at : at + width], "big") - half, at + width
+        def integer(data: bytes, position: int) -> tuple[Any, int]:
+            return int.from_bytes(data[position : position + width], "big") - half, position + width
 
         return integer
     if type.name == "BOOLEAN":
-        return lambda data, at: (data[at] != 0, at + 1)
+        return lambda data, position: (data[position] != 0, position + 1)
     return _text_reader(type)
 
 
 def _text_reader(type: Type) -> Read:
-    def text(data: bytes, at: int) -> tuple[Any, int]:
-        end = data.index(_END, at)
+    def text(data: bytes, position: int) -> tuple[Any, int]:
+        end = data.index(_END, position)
         while data[end + 1 : end + 2] == b"\xff":
             end = data.index(_END, end + 1)
-        value = data[at:end].replace(_ESCAPED, _END)
+        value = data[position:end].replace(_ESCAPED, _END)
         return value if type.name == "BINARY" else value.decode(), end + 1
 
     return text
@@ -103,12 +103,12 @@ def _text_reader(type: Type) -> Read:
 def _untagging(type: Type) -> Read:
     read = _reader(type)
 
-    def tagged(data: bytes, at: int) -> tuple[Any, int]:
-        if data[at] == _NULL[0]:
-            return None, at + 1
-        if data[at] != _VALUE[0]:
+    def tagged(data: bytes, position: int) -> tuple[Any, int]:
+        if data[position] == _NULL[0]:
+            return None, position + 1
+        if data[position] != _VALUE[0]:
             raise ValueError(f"an invalid tag in the bytes of a {type.sql}")
-        return read(data, at + 1)
+        return read(data, position + 1)
 
     return tagged
 
@@ -116,11 +116,11 @@ def _untagging(type: Type) -> Read:
 def _struct_reader(type: Type) -> Read:
     fields = [(part.name, _untagging(part.type)) for part in type.parts]
 
-    def struct(data: bytes, at: int) -> tuple[Any, int]:
+    def struct(data: bytes, position: int) -> tuple[Any, int]:
         values = {}
         for name, read in fields:
-            values[name], at = read(data, at)
-        return values, at
+            values[name], position = read(data, position)
+        return values, position
 
     return struct
 
@@ -130,11 +130,11 @@ def _list_reader(type: Type) -> Read:
     element = _untagging(type.entries.parts[0].type)
     is_map = type.name == "MAP"
 
-    def elements(data: bytes, at: int) -> tuple[Any, int]:
+    def elements(data: bytes, position: int) -> tuple[Any, int]:
         values = []
-        while data[at] != _END[0]:
-            value, at = element(data, at)
+        while data[position] != _END[0]:
+            value, position = element(data, position)
             values.append(tuple(value.values()) if is_map else value)
-        return values, at + 1
+        return values, position + 1
 
     return elements

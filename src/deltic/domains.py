@@ -74,8 +74,8 @@ def _in_parts(type: Type, column: pa.Array | pa.ChunkedArray[Any]) -> Outside | 
     if type.name == "MAP":
         return _in_parts(type.entries, array.cast(type.entries.arrow))
     if type.name == "STRUCT":
-        found = [outside(part.type, values) for part, values in zip(type.parts, array.flatten(), strict=True)]
-        return min((one for one in found if one is not None), default=None)
+        firsts = [outside(part.type, values) for part, values in zip(type.parts, array.flatten(), strict=True)]
+        return min((one for one in firsts if one is not None), default=None)
     element = outside(type.parts[0].type, array.flatten())
     return None if element is None else Outside(int(pc.list_parent_indices(array)[element.row].as_py()), element.what)
 

@@ -309,9 +309,9 @@ def most_like(name: str, candidates: Iterable[str]) -> str | None:
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:
     """A remedy naming the candidate that is most like `name`, or all of them where they are few."""
-    known = list(dict.fromkeys(candidates))
-    if (close := most_like(name, known)) is not None:
+    names = list(dict.fromkeys(candidates))
+    if (close := most_like(name, names)) is not None:
         return f"did you mean {close!r}?"
-    if len(known) == 1:
-        return f"there is only {known[0]}"
-    return f"there are {', '.join(known)}" if 0 < len(known) <= 12 else None
+    if len(names) == 1:
+        return f"there is only {names[0]}"
+    return f"there are {', '.join(names)}" if 0 < len(names) <= 12 else None

@@ -36,16 +36,16 @@ class Options:
     given: Mapping[str, Option] = field(default_factory=dict)
     also: tuple[str, ...] = ()
 
-    def check_keys(self, known: Sequence[str], elsewhere: Mapping[str, str] | None = None) -> None:
-        """Raises QueryError at the first key that is not one of `known`, case-insensitive.
+    def check_keys(self, keys: Sequence[str], elsewhere: Mapping[str, str] | None = None) -> None:
+        """Raises QueryError at the first key that is not one of `keys`, case-insensitive.
 
         elsewhere: remedies for keys, in lower case, that are valid in other statements.
         """
-        names = {key.lower() for key in known}
+        names = {key.lower() for key in keys}
         for key, option in self.given.items():
             if key not in names:
-                expected = f"one of {', '.join((*known, *self.also))}"
-                close = did_you_mean(option.key, (*known, *self.also)) or ""
+                expected = f"one of {', '.join((*keys, *self.also))}"
+                close = did_you_mean(option.key, (*keys, *self.also)) or ""
                 remedy = (elsewhere or {}).get(key) or (close if close.startswith("did") else None)
                 raise QueryError(f"there is no option {option.key} here", span=option.key_span, expected=expected, remedy=remedy)
 
@@ -83,8 +83,8 @@ class Options:
             return default
         if option is None:
             raise QueryError(f"the option {key} is missing", span=self.span, expected=expected)
-        found = next((value for value in values if value == option.value.lower()), None)
-        if found is None:
+        chosen = next((value for value in values if value == option.value.lower()), None)
+        if chosen is None:
             remedy = did_you_mean(option.value, values) or ""
             raise QueryError(
                 f"{option.key} is {option.value!r}",
@@ -92,7 +92,7 @@ class Options:
                 expected=expected,
                 remedy=remedy if remedy.startswith("did") else None,
             )
-        return found
+        return chosen
 
     def refuse_both(self, key: str, other: str, why: str) -> None:
         """Raises QueryError at `key` if both are given."""

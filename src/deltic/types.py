@@ -117,10 +117,10 @@ class Type:
         >>> Type.parse("DECIMAL(10,2)") == decimal(10, 2), Type.parse("BIGINT") == BIGINT
         (True, True)
         """
-        found, end = _parsed(sql, 0)
+        type, end = _parsed(sql, 0)
         if end != len(sql):
             raise ValueError(f"there is no type {sql}")
-        return found
+        return type
 
     @property
     def is_integer(self) -> bool:
@@ -368,9 +368,9 @@ _LENGTH: Final = re.compile(r"\((\d{1,10})\)")
 _DIGITS: Final = re.compile(r"\((\d{1,2}), ?(\d{1,2})\)")
 
 
-def _parsed(sql: str, at: int, depth: int = 0) -> tuple[Type, int]:
+def _parsed(sql: str, position: int, depth: int = 0) -> tuple[Type, int]:
     """The type at a position, and where it ends. Raises ValueError."""
-    word = _WORD.match(sql, at)
+    word = _WORD.match(sql, position)
     name = word[0] if word else ""
     if word is None or name not in KINDS or depth > _DEEPEST:
         raise ValueError(f"there is no type {sql[:1000]}")
@@ -393,28 +393,28 @@ def _parsed(sql: str, at: int, depth: int = 0) -> tuple[Type, int]:
     return _parsed_parts(sql, name, end, depth) if name in NESTED else (PLAIN.get(name) or Type(name), end)
 
 
-def _parsed_parts(sql: str, name: str, at: int, depth: int) -> tuple[Type, int]:
+def _parsed_parts(sql: str, name: str, position: int, depth: int) -> tuple[Type, int]:
     parts: list[Field] = []
-    at = _expect(sql, "<", at)
-    while not sql.startswith(">", at):
-        at = _expect(sql, ", ", at) if parts else at
-        found = _FIELD.match(sql, at) if name == "STRUCT" else None
-        if name == "STRUCT" and found is None:
+    position = _expect(sql, "<", position)
+    while not sql.startswith(">", position):
+        position = _expect(sql, ", ", position) if parts else position
+        match = _FIELD.match(sql, position) if name == "STRUCT" else None
+        if name == "STRUCT" and match is None:
             raise ValueError(f"there is no type {sql[:1000]}")
-        called = "" if found is None else found[1] or found[2].replace("``", "`")
-        part, at = _parsed(sql, at if found is None else found.end(), depth + 1)
+        called = "" if match is None else match[1] or match[2].replace("``", "`")
+        part, position = _parsed(sql, position if match is None else match.end(), depth + 1)
         parts.append(Field(called, part))
     if name == "STRUCT":
-        return struct(tuple(parts)), at + 1
+        return struct(tuple(parts)), position + 1
     if len(parts) != (1 if name == "ARRAY" else 2):
         raise ValueError(f"there is no type {sql[:1000]}")
-    return (array_type if name == "ARRAY" else map_type)(*(part.type for part in parts)), at + 1
+    return (array_type if name == "ARRAY" else map_type)(*(part.type for part in parts)), position + 1
 
 
-def _expect(sql: str, mark: str, at: int) -> int:
-    if not sql.startswith(mark, at):
+def _expect(sql: str, mark: str, position: int) -> int:
+    if not sql.startswith(mark, position):
         raise ValueError(f"there is no type {sql[:1000]}")
-    return at + len(mark)
+    return position + len(mark)
 
 
 _VARIANT_FIELDS: Final = [(part.name, part.type, part.metadata) for part in VARIANT_ARROW]

@@ -53,12 +53,12 @@ class VariantPlace(NamedTuple):
 
     value: bytes
     metadata: bytes
-    at: int = 0
+    position: int = 0
 
     @property
     def kind(self) -> str:
         """OBJECT, ARRAY, NULL, or the name of the SQL type of a scalar."""
-        header = self.value[self.at]
+        header = self.value[self.position]
         basic = header & 3
         return ("", "STRING", "OBJECT", "ARRAY")[basic] or _KINDS[header >> 2]
 
@@ -66,23 +66,23 @@ class VariantPlace(NamedTuple):
     def fields(self) -> list[tuple[str, VariantPlace]]:
         """Of an OBJECT, in the order of their names."""
         names = names_of(self.metadata)
-        ids, offsets, start = _object(self.value, self.at)
-        return [(names[id], self._replace(at=start + offset)) for id, offset in zip(ids, offsets, strict=False)]
+        ids, offsets, start = _object(self.value, self.position)
+        return [(names[id], self._replace(position=start + offset)) for id, offset in zip(ids, offsets, strict=False)]
 
     @property
     def elements(self) -> list[VariantPlace]:
         """Of an ARRAY."""
-        offsets, start = _array(self.value, self.at)
-        return [self._replace(at=start + offset) for offset in offsets[:-1]]
+        offsets, start = _array(self.value, self.position)
+        return [self._replace(position=start + offset) for offset in offsets[:-1]]
 
     def field(self, name: str) -> VariantPlace | None:
         """Of an OBJECT the field with this name."""
-        return next((place for known, place in self.fields if known == name), None)
+        return next((place for field_name, place in self.fields if field_name == name), None)
 
     @property
     def content(self) -> bytes:
         """The bytes of its value."""
-        return self.value[self.at : self.at + _size(self.value, self.at)]
+        return self.value[self.position : self.position + _size(self.value, self.position)]
 
     @property
     def parts(self) -> Parts:
@@ -92,30 +92,30 @@ class VariantPlace(NamedTuple):
     @property
     def scalar(self) -> Any:
         """Of a value that is neither OBJECT nor ARRAY: a DECIMAL without zeros at the end, a TIMESTAMP in UTC."""
-        value, at = self.value, self.at
-        header = value[at]
+        value, position = self.value, self.position
+        header = value[position]
         if header & 3 == 1:
-            return value[at + 1 : at + 1 + (header >> 2)].decode()
+            return value[position + 1 : position + 1 + (header >> 2)].decode()
         match header >> 2:
             case 0:
                 return None
             case 1 | 2 as truth:
                 return truth == 1
             case 3 | 4 | 5 | 6 as width:
-                return _signed(value, at + 1, 1 << (width - 3))
+                return _signed(value, position + 1, 1 << (width - 3))
             case 7:
-                return struct.unpack_from("<d", value, at + 1)[0]
+                return struct.unpack_from("<d", value, position + 1)[0]
             case 14:
-                return struct.unpack_from("<f", value, at + 1)[0]
+                return struct.unpack_from("<f", value, position + 1)[0]
             case 8 | 9 | 10 as digits:
-                return _decimal(_signed(value, at + 2, _DIGITS[digits][0]), value[at + 1])
+                return _decimal(_signed(value, position + 2, _DIGITS[digits][0]), value[position + 1])
             case 11:
-                return (_EPOCH + datetime.timedelta(days=_signed(value, at + 1, 4))).date()
+                return (_EPOCH + datetime.timedelta(days=_signed(value, position + 1, 4))).date()
             case 12 | 13 as zone:
-                moment = _EPOCH + datetime.timedelta(microseconds=_signed(value, at + 1, 8))
+                moment = _EPOCH + datetime.timedelta(microseconds=_signed(value, position + 1, 8))
                 return moment if zone == 12 else moment.replace(tzinfo=None)
             case _:
-                content = value[at + 5 : at + 5 + _unsigned(value, at + 1, 4)]
+                content = value[position + 5 : position + 5 + _unsigned(value, position + 1, 4)]
                 return content.decode() if header >> 2 == 16 else content
 
 
@@ -125,61 +125,61 @@ def _decimal(unscaled: int, scale: int) -> Decimal:
     return Decimal((int(unscaled < 0), tuple(map(int, str(abs(unscaled)))), -scale))
 
 
-def _signed(data: bytes, at: int, width: int) -> int:
-    return int.from_bytes(data[at : at + width], "little", signed=True)
+def _signed(data: bytes, position: int, width: int) -> int:
+    return int.from_bytes(data[position : position + width], "little", signed=True)
 
 
-def _unsigned(data: bytes, at: int, width: int) -> int:
-    if at + width > len(data):
+def _unsigned(data: bytes, position: int, width: int) -> int:
+    if position + width > len(data):
         raise MalformedVariant("they end too early")
-    return int.from_bytes(data[at : at + width], "little")
+    return int.from_bytes(data[position : position + width], "little")
 
 
-def _list(data: bytes, at: int, count: int, width: int) -> list[int]:
+def _list(data: bytes, position: int, count: int, width: int) -> list[int]:
     """`count` unsigned numbers."""
-    if at + count * width > len(data):
+    if position + count * width > len(data):
         raise MalformedVariant("they end too early")
-    return [int.from_bytes(data[i : i + width], "little") for i in range(at, at + count * width, width)]
+    return [int.from_bytes(data[i : i + width], "little") for i in range(position, position + count * width, width)]
 
 
-def _object(value: bytes, at: int) -> tuple[list[int], list[int], int]:
+def _object(value: bytes, position: int) -> tuple[list[int], list[int], int]:
     """(the ids of the names, the offsets of the fields and of the end, where the first field begins)."""
-    header = value[at] >> 2
+    header = value[position] >> 2
     count_width, id_width, width = (4 if header & 0x10 else 1), (header >> 2 & 3) + 1, (header & 3) + 1
-    count, start = _unsigned(value, at + 1, count_width), at + 1 + count_width
+    count, start = _unsigned(value, position + 1, count_width), position + 1 + count_width
     ids = _list(value, start, count, id_width)
     start += count * id_width
     return ids, _list(value, start, count + 1, width), start + (count + 1) * width
 
 
-def _array(value: bytes, at: int) -> tuple[list[int], int]:
+def _array(value: bytes, position: int) -> tuple[list[int], int]:
     """(the offsets of the elements and of the end, where the first element begins)."""
-    header = value[at] >> 2
+    header = value[position] >> 2
     count_width, width = (4 if header & 4 else 1), (header & 3) + 1
-    count, start = _unsigned(value, at + 1, count_width), at + 1 + count_width
+    count, start = _unsigned(value, position + 1, count_width), position + 1 + count_width
     return _list(value, start, count + 1, width), start + (count + 1) * width
 
 
-def _size(value: bytes, at: int) -> int:
+def _size(value: bytes, position: int) -> int:
     """How many bytes the value takes. Raises MalformedVariant."""
-    if at >= len(value):
+    if position >= len(value):
         raise MalformedVariant("they end too early")
-    header = value[at]
+    header = value[position]
     match header & 3:
         case 1:
             return 1 + (header >> 2)
         case 2:
-            _, offsets, start = _object(value, at)
-            return start - at + offsets[-1]
+            _, offsets, start = _object(value, position)
+            return start - position + offsets[-1]
         case 3:
-            offsets, start = _array(value, at)
-            return start - at + offsets[-1]
+            offsets, start = _array(value, position)
+            return start - position + offsets[-1]
     number = header >> 2
     if number not in _KINDS:
         raise MalformedVariant(
             f"they hold a {_OTHERS[number]}, which is not supported" if number in _OTHERS else f"there is no type {number}"
         )
-    return _SIZES[number] if number in _SIZES else 5 + _unsigned(value, at + 1, 4)
+    return _SIZES[number] if number in _SIZES else 5 + _unsigned(value, position + 1, 4)
 
 
 @lru_cache(maxsize=256)
@@ -241,29 +241,29 @@ def check(value: bytes, metadata: bytes) -> None:
     names = names_of(metadata)
     left = [(0, len(value), 0)]
     while left:
-        at, end, depth = left.pop()
-        size = _size(value, at)
-        if at + size > end or (depth == 0 and size != end):
-            raise MalformedVariant("a part of them is longer than its place" if at + size > end else "there are bytes after them")
-        if value[at] & 3 < 2:
-            _check_scalar(VariantPlace(value, metadata, at))
+        position, end, depth = left.pop()
+        size = _size(value, position)
+        if position + size > end or (depth == 0 and size != end):
+            raise MalformedVariant("a part of them is longer than its place" if position + size > end else "there are bytes after them")
+        if value[position] & 3 < 2:
+            _check_scalar(VariantPlace(value, metadata, position))
         else:
             if depth == DEEPEST:
                 raise MalformedVariant(f"they are nested deeper than {DEEPEST} levels")
-            left += [(start, stop, depth + 1) for start, stop in _parts(value, at, names)]
+            left += [(start, stop, depth + 1) for start, stop in _parts(value, position, names)]
 
 
-def _parts(value: bytes, at: int, names: tuple[str, ...]) -> Iterator[tuple[int, int]]:
+def _parts(value: bytes, position: int, names: tuple[str, ...]) -> Iterator[tuple[int, int]]:
     """Where each part of an OBJECT or ARRAY begins, and where it ends at the latest: no two share bytes."""
-    if value[at] & 3 == 2:
-        ids, offsets, start = _object(value, at)
+    if value[position] & 3 == 2:
+        ids, offsets, start = _object(value, position)
         if any(id >= len(names) for id in ids):
             raise MalformedVariant("the metadata has no name for a field")
         keys = [name_order(names[id]) for id in ids]
         if any(a >= b for a, b in itertools.pairwise(keys)):
             raise MalformedVariant("the fields of an object are not in the order of their names")
     else:
-        offsets, start = _array(value, at)
+        offsets, start = _array(value, position)
     ends = sorted(offsets)
     if ends[-1] != offsets[-1] or len(set(ends)) < len(ends):
         raise MalformedVariant("parts of an object or array overlap")
@@ -272,8 +272,8 @@ def _parts(value: bytes, at: int, names: tuple[str, ...]) -> Iterator[tuple[int,
 
 
 def _check_scalar(place: VariantPlace) -> None:
-    number = place.value[place.at] >> 2 if place.value[place.at] & 3 == 0 else -1
-    if number in _DIGITS and place.value[place.at + 1] > _DIGITS[number][1]:
+    number = place.value[place.position] >> 2 if place.value[place.position] & 3 == 0 else -1
+    if number in _DIGITS and place.value[place.position + 1] > _DIGITS[number][1]:
         raise MalformedVariant("a DECIMAL has too many places")
     try:
         scalar = place.scalar
@@ -386,9 +386,9 @@ class Writer:
         offsets, length = _offsets(done.parts)
         id_width, width, large = _width(max(ids, default=0)), _width(length), len(ids) > 0xFF
         header = bytes(((large << 6) | (id_width - 1) << 4 | (width - 1) << 2 | 2,)) + len(ids).to_bytes(4 if large else 1, "little")
-        known = b"".join(ids[i].to_bytes(id_width, "little") for i in order)
+        id_bytes = b"".join(ids[i].to_bytes(id_width, "little") for i in order)
         places = b"".join([*(offsets[i].to_bytes(width, "little") for i in order), length.to_bytes(width, "little")])
-        return header + known + places + b"".join(done.parts)
+        return header + id_bytes + places + b"".join(done.parts)
 
     @property
     def result(self) -> Parts:

@@ -70,15 +70,15 @@ def form_of_json(value: Any) -> tuple[Form, Any]:
 
 def parsed(text: str) -> Parts:
     """The VARIANT that the text is. Raises MalformedVariant."""
-    writer, objects, at, state = Writer(), list[bool](), 0, "value"
+    writer, objects, position, state = Writer(), list[bool](), 0, "value"
     while True:
-        token = _TOKEN.match(text, at)
+        token = _TOKEN.match(text, position)
         if token is None:
-            raise MalformedVariant(f"unexpected character at {at}" if text[at:].strip(" \t\n\r") else "the text ends too early")
-        at, mark = token.end(), token["mark"]
+            raise MalformedVariant(f"unexpected character at {position}" if text[position:].strip(" \t\n\r") else "the text ends too early")
+        position, mark = token.end(), token["mark"]
         if mark and mark in "]}":
             if not objects or (mark == "}") != objects[-1] or state not in ("end", "first"):
-                raise MalformedVariant(f"unexpected {mark} at {at - 1}")
+                raise MalformedVariant(f"unexpected {mark} at {position - 1}")
             writer.end()
             objects.pop()
             state = "end"
@@ -177,5 +177,5 @@ def quoted(text: str) -> str:
     return f'"{_ESCAPED.sub(_escape, text)}"'
 
 
-def _escape(found: re.Match[str]) -> str:
-    return ESCAPES.get(found[0]) or f"\\u{ord(found[0]):04X}"
+def _escape(match: re.Match[str]) -> str:
+    return ESCAPES.get(match[0]) or f"\\u{ord(match[0]):04X}"

@@ -91,8 +91,8 @@ def agreed(name: str, arguments: Sequence[Expr], span: Span | None) -> tuple[tup
     strongest = min(map(_strength, texts))
     winners = frozenset[str]().union(*(_collations(argument.type) for argument in texts if _strength(argument) == strongest))
     if len(winners) > 1:
-        found = " and ".join(sorted(winners))
-        raise TypeMismatch(f"the texts of {name} have different collations", span=span, expected=f"one, found {found}", remedy=_REMEDY)
+        names = " and ".join(sorted(winners))
+        raise TypeMismatch(f"the texts of {name} have different collations", span=span, expected=f"one, found {names}", remedy=_REMEDY)
     (winner,) = winners
     return tuple(retyped(a, with_collation(a.type, winner)) if has_text(a.type) else a for a in arguments), winner
 

@@ -69,8 +69,8 @@ def evaluate_columns(expr: Expr, columns: Sequence[pa.Array | None], length: int
     function alone, its columns may be None as well.
     Raises EvaluationError with `row`, the first row that fails.
     """
-    if results is not None and isinstance(expr, PythonFunction) and (known := results.get(call_of(expr))):
-        return array_of_function(expr, (), length, known)  # row by row: the first failure is that of the first row
+    if results is not None and isinstance(expr, PythonFunction) and (earlier := results.get(call_of(expr))):
+        return array_of_function(expr, (), length, earlier)  # row by row: the first failure is that of the first row
     whole: list[pa.Array | None] = [c.combine_chunks() if isinstance(c, pa.ChunkedArray) else c for c in columns]
     try:
         return dense(value_of(expr, Frame(whole, length, results)), length)

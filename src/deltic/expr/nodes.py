@@ -262,8 +262,8 @@ def free_variables(expr: Expr) -> frozenset[VariableKey]:
     """The parameters of lambdas around the expression that it reads."""
     if isinstance(expr, LambdaVariable):
         return frozenset((expr.key,))
-    found = frozenset[VariableKey]().union(*map(free_variables, children(expr)))
-    return found - {parameter.key for parameter in expr.parameters} if isinstance(expr, Lambda) else found
+    variables = frozenset[VariableKey]().union(*map(free_variables, children(expr)))
+    return variables - {parameter.key for parameter in expr.parameters} if isinstance(expr, Lambda) else variables
 
 
 def is_fixed(expr: Expr) -> bool:

@@ -79,15 +79,15 @@ def value_of_group(expr: PythonFunction, rows: Iterable[tuple[tuple[Value, ...],
     return checked_value(expr, result.as_py() if isinstance(result, pa.Scalar) else result)
 
 
-def changed_group(expr: PythonFunction, known: Arguments | None, added: Sequence[Arguments], removed: Sequence[Arguments]) -> Arguments:
+def changed_group(expr: PythonFunction, before: Arguments | None, added: Sequence[Arguments], removed: Sequence[Arguments]) -> Arguments:
     """The value of an aggregate in Python over a group after a change, then the values of its state. Raises EvaluationError.
 
-    known: the values of the state before; None if the group had no rows. added, removed: argument lists.
+    before: the values of the state before; None if the group had no rows. added, removed: argument lists.
     """
     change = expr.function.change
     assert change is not None
     call = PythonFunction(change.function, (), 0, expr.type, expr.nullable, expr.span)
-    value, *state = call_function(call, [known, added, removed])
+    value, *state = call_function(call, [before, added, removed])
     fields = enumerate(change.state, 1)
     checks = [PythonFunction(change.function, (), i, field.type, True, expr.span) for i, field in fields]
     return (checked_value(expr, value), *(checked_value(check, each) for check, each in zip(checks, state, strict=True)))
@@ -203,8 +203,8 @@ def checked_array(expr: PythonFunction, result: Any, length: int) -> pa.Array:
     """A column returned by a function on batches, as an array of the expression's type. Raises EvaluationError, with the row."""
     array = result.combine_chunks() if isinstance(result, pa.ChunkedArray) else result
     if not isinstance(array, pa.Array) or len(array) != length:
-        found = f"{len(array)} values" if isinstance(array, pa.Array) else f"{type(array).__name__} {shown(array)}"
-        raise at_row(_misfit(expr, found, f"an Arrow array of {length} values"), 0)
+        returned = f"{len(array)} values" if isinstance(array, pa.Array) else f"{type(array).__name__} {shown(array)}"
+        raise at_row(_misfit(expr, returned, f"an Arrow array of {length} values"), 0)
     if not has_fields(expr.type, array.type):
         raise at_row(_misfit(expr, f"an array of {array.type}", expr.type.sql), 0)
     try:
@@ -352,6 +352,6 @@ def _decimal(value: decimal.Decimal, type: Type) -> decimal.Decimal | None:
     return EXACT.quantize(value, decimal.Decimal((0, (1,), -type.scale)))
 
 
-def _misfit(expr: PythonFunction, found: str, expected: str) -> EvaluationError:
+def _misfit(expr: PythonFunction, returned: str, expected: str) -> EvaluationError:
     part = f" as value {expr.part + 1}" if expr.function.width else ""
-    return EvaluationError(f"the function {expr.function.name} returned {found}{part}", span=expr.span, expected=expected)
+    return EvaluationError(f"the function {expr.function.name} returned {returned}{part}", span=expr.span, expected=expected)

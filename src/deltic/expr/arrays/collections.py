@@ -46,9 +46,9 @@ class Flat:
 
     def some(self, holds: Mask) -> Mask:
         """bool[n]: the rows with an element where it holds."""
-        found = np.zeros(len(self.counts), bool)
-        found[self.parents[holds]] = True
-        return found
+        rows = np.zeros(len(self.counts), bool)
+        rows[self.parents[holds]] = True
+        return rows
 
     def lists(self, elements: pa.Array, type: Type) -> pa.Array:
         """ARRAYs of other elements, one for each of these."""
@@ -65,13 +65,13 @@ def listed(elements: pa.Array, counts: Counts, nulls: Mask | bool, type: Type) -
     return pa.ListArray.from_arrays(offsets_of(counts), elements, type=type.arrow, mask=mask)
 
 
-def contains(call: Call, length: int, value: Datum, wanted: Datum) -> pa.Array:
-    flat, nulls = Flat.of(value, length), strict_nulls(value, wanted)
+def contains(call: Call, length: int, value: Datum, element: Datum) -> pa.Array:
+    flat, nulls = Flat.of(value, length), strict_nulls(value, element)
     type = call.arguments[1].type
-    equal = compare("equal", type, flat.elements, wanted if isinstance(wanted, pa.Scalar) else wanted.take(pa.array(flat.parents)))
-    found = flat.some(truths(equal, len(flat.elements)))
+    equal = compare("equal", type, flat.elements, element if isinstance(element, pa.Scalar) else element.take(pa.array(flat.parents)))
+    contained = flat.some(truths(equal, len(flat.elements)))
     unknown = flat.some(np.broadcast_to(np.asarray(nulls_of(flat.elements)), len(flat.elements)))
-    return array_of(found, np.broadcast_to(nulls, length) | ~found & unknown, call.type)
+    return array_of(contained, np.broadcast_to(nulls, length) | ~contained & unknown, call.type)
 
 
 def size(call: Call, length: int, value: Datum) -> pa.Array:

@@ -72,10 +72,10 @@ def entries(call: Call, length: int, value: Datum) -> pa.Array:
 
 def field(call: Call, length: int, value: Datum, index: Datum) -> pa.Array:
     """index: a constant."""
-    whole, at = dense(value, length), (index if isinstance(index, pa.Scalar) else index[0]).as_py()
+    whole, position = dense(value, length), (index if isinstance(index, pa.Scalar) else index[0]).as_py()
     if call.arguments[0].type.name == "STRUCT":
-        return whole.flatten()[at]
-    offsets, parts = offsets_of(counts_of(whole)), whole.flatten().flatten()[at]
+        return whole.flatten()[position]
+    offsets, parts = offsets_of(counts_of(whole)), whole.flatten().flatten()[position]
     mask = whole.is_null() if whole.null_count else None
     return pa.ListArray.from_arrays(offsets, parts, type=call.type.arrow, mask=mask)
 

@@ -35,9 +35,9 @@ def exp(x: Doubles) -> Doubles:
         y = 1.0 - ((down - (reduced * c) / (2.0 - c)) - up)
         powers = k.astype(np.int32)
         scaled = np.where(powers >= -1021, np.ldexp(y, powers), np.ldexp(y, powers + 1000) * 2.0**-1000)
-        found = np.where(size < 0x3E300000, 1.0 + given, scaled)
+        exponential = np.where(size < 0x3E300000, 1.0 + given, scaled)
         beyond = np.where(np.isnan(x), x, np.where(x > 0, np.inf, 0.0))
-        result: Doubles = np.where(inside, found, beyond)
+        result: Doubles = np.where(inside, exponential, beyond)
     return result
 
 

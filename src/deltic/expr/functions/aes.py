@@ -58,22 +58,22 @@ def _signature(encrypts: bool) -> Callable[[str, Sequence[Expr], Span | None], T
 
 def _word(name: str, position: int, argument: Expr, span: Span | None) -> Literal:
     """A constant in upper case; NULL stays NULL. Raises TypeMismatch."""
-    known = constant(argument)
-    if known is None:
+    literal = constant(argument)
+    if literal is None:
         raise TypeMismatch(f"argument {position} of {name} is not a constant", span=argument.span or span, expected="a STRING")
-    return Literal(known.value.upper() if isinstance(known.value, str) else None, STRING, known.span)
+    return Literal(literal.value.upper() if isinstance(literal.value, str) else None, STRING, literal.span)
 
 
 def _checked(key: bytes, mode: str, padding: str, further: bytes, span: Span | None) -> Mode:
     """The mode. Raises EvaluationError for what Spark does not support."""
     if len(key) not in (16, 24, 32):
         raise invalid(f"aes: the key has {len(key)} bytes, and not 16, 24 or 32", span)
-    known = MODES.get(mode)
-    if known is None or padding not in ("DEFAULT", known.padding):
+    properties = MODES.get(mode)
+    if properties is None or padding not in ("DEFAULT", properties.padding):
         raise invalid(f"aes: the mode {mode} with the padding {padding} is not one of GCM with NONE, CBC with PKCS, ECB with PKCS", span)
-    if further and not known.authenticates:
+    if further and not properties.authenticates:
         raise invalid(f"aes: the mode {mode} does not authenticate further data", span)
-    return known
+    return properties
 
 
 def _encrypted(call: Call, data: bytes, key: bytes, mode: str, padding: str, vector: bytes, further: bytes) -> bytes:
@@ -81,9 +81,9 @@ def _encrypted(call: Call, data: bytes, key: bytes, mode: str, padding: str, vec
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415
     from cryptography.hazmat.primitives.padding import PKCS7  # noqa: PLC0415
 
-    known = _checked(key, mode, padding, further, call.span)
-    if len(vector) != known.vector:
-        raise invalid(f"aes_encrypt: the vector has {len(vector)} bytes, and not {known.vector}, for {mode}", call.span)
+    properties = _checked(key, mode, padding, further, call.span)
+    if len(vector) != properties.vector:
+        raise invalid(f"aes_encrypt: the vector has {len(vector)} bytes, and not {properties.vector}, for {mode}", call.span)
     if mode == "GCM":
         return vector + AESGCM(key).encrypt(vector, data, further or None)
     padder = PKCS7(8 * _BLOCK).padder()
@@ -97,10 +97,10 @@ def _decrypted(call: Call, data: bytes, key: bytes, mode: str, padding: str, fur
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415
     from cryptography.hazmat.primitives.padding import PKCS7  # noqa: PLC0415
 
-    known = _checked(key, mode, padding, further, call.span)
-    vector, body = data[: known.vector], data[known.vector :]
+    properties = _checked(key, mode, padding, further, call.span)
+    vector, body = data[: properties.vector], data[properties.vector :]
     failure = invalid(f"{call.function}: the data or the key is invalid for {mode}", call.span)
-    if len(vector) < known.vector or (mode == "GCM" and len(body) < _TAG):
+    if len(vector) < properties.vector or (mode == "GCM" and len(body) < _TAG):
         raise failure
     try:
         if mode == "GCM":

@@ -27,13 +27,13 @@ def element_type(array: Expr) -> Type:
     return array.type.parts[0].type
 
 
-def with_value(name: str, array: Expr, value: Expr, span: Span | None, *, at: int = 2) -> tuple[Expr, Expr]:
+def with_value(name: str, array: Expr, value: Expr, span: Span | None, *, position: int = 2) -> tuple[Expr, Expr]:
     """An ARRAY and a value, cast so that the value can be an element. Raises TypeMismatch."""
     array = accept(name, 1, array, ARRAY, span)
     common = common_type_without_text(element_type(array), value.type)
     if common is None:
         expected = f"{element_type(array).sql}, found {value.type.sql}"
-        raise TypeMismatch(f"argument {at} of {name} has the wrong type", span=value.span or span, expected=expected)
+        raise TypeMismatch(f"argument {position} of {name} has the wrong type", span=value.span or span, expected=expected)
     return cast(array, array_type(common)), cast(value, common)
 
 

@@ -35,7 +35,7 @@ def _grown(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
 def _inserted(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
     """(array, place, element)."""
     check_count(name, arguments, 3, 3, span)
-    array, value = with_value(name, arguments[0], arguments[2], span, at=3)
+    array, value = with_value(name, arguments[0], arguments[2], span, position=3)
     place = accept(name, 2, arguments[1], PLAIN_INTEGER, span)
     return Typed((array, place, value), array.type, array.nullable or place.nullable)
 

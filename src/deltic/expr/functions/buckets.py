@@ -25,8 +25,8 @@ def _bucketed(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
     """(bucket, moment[, origin]), the bucket and the origin constant -> (months, microseconds, moment, origin)."""
     check_count(name, arguments, 2, 3, span)
     size = number(arguments[0])
-    known = None if size is None else constant(size)
-    if size is None or known is None or (isinstance(known.value, int) and known.value <= 0):
+    literal = None if size is None else constant(size)
+    if size is None or literal is None or (isinstance(literal.value, int) and literal.value <= 0):
         expected = f"a constant INTERVAL greater than 0, found {arguments[0].type.sql}"
         raise TypeMismatch(f"argument 1 of {name} is not the length of a bucket", span=arguments[0].span or span, expected=expected)
     moment = accept(name, 2, arguments[1], _MOMENT, span)

@@ -40,8 +40,8 @@ def _truncation(plain: TypeRule, unit: int, units: Mapping[str, str]) -> TypeRul
     def rule(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
         typed = plain(name, arguments, span)
         word = constant(typed.arguments[unit])
-        known = word is not None and isinstance(word.value, str) and word.value.upper() in units
-        return typed._replace(nullable=not known or typed.arguments[1 - unit].nullable)
+        is_unit = word is not None and isinstance(word.value, str) and word.value.upper() in units
+        return typed._replace(nullable=not is_unit or typed.arguments[1 - unit].nullable)
 
     return rule
 

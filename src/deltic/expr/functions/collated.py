@@ -29,19 +29,19 @@ _FOLDED: Final = "folded_"
 
 def known_collation(name: str, span: Span | None) -> Collation:
     """The collation with a name. Raises Unsupported."""
-    found = collation_of(name)
-    if found is None:
+    collation = collation_of(name)
+    if collation is None:
         message = f"the collation {name.upper()} is not supported"
         raise Unsupported(message, span=span, expected=", ".join(COLLATIONS), remedy="UTF8_LCASE ignores case")
-    return found
+    return collation
 
 
 def _collate(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
     check_count(name, arguments, 2, 2, span)
-    value, known = arguments[0], constant(arguments[1])
-    if known is None or not isinstance(known.value, str):
+    value, literal = arguments[0], constant(arguments[1])
+    if literal is None or not isinstance(literal.value, str):
         raise TypeMismatch("the name of a collation is not constant", span=arguments[1].span or span, expected="a STRING")
-    collation = known_collation(known.value, known.span or span)
+    collation = known_collation(literal.value, literal.span or span)
     if value.type == NULL:
         value = cast(value, STRING)
     if not value.type.is_text:
@@ -74,8 +74,8 @@ def searching(*trimmed: int) -> Collated:
     """The treatment of a function that searches a text. trimmed: which arguments lose their blanks where those do not count."""
 
     def build(record: Function, name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
-        same, known = agreed(name, arguments, span)
-        collation, parts = COLLATIONS[known], [stripped(part) for part in same]
+        same, collation_name = agreed(name, arguments, span)
+        collation, parts = COLLATIONS[collation_name], [stripped(part) for part in same]
         if collation.trims:
             parts = [resolve("rtrim", [part]) if i in trimmed else part for i, part in enumerate(parts)]
         return _searched(record.built(name, parts, span), collation, name, span)
@@ -93,22 +93,22 @@ def _searched(built: Expr, collation: Collation, name: str, span: Span | None) -
 
 def trimming(record: Function, name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
     """TRIM and its kin: with characters they compare."""
-    same, known = agreed(name, arguments, span)
-    collation, built = COLLATIONS[known], record.built(name, [stripped(part) for part in same], span)
+    same, collation_name = agreed(name, arguments, span)
+    collation, built = COLLATIONS[collation_name], record.built(name, [stripped(part) for part in same], span)
     if len(arguments) == 1:
-        return retyped(built, with_collation(built.type, known))
+        return retyped(built, with_collation(built.type, collation_name))
     if collation.trims:
-        raise TypeMismatch(f"{name} with characters does not support {known}", span=span, remedy="x COLLATE UTF8_BINARY")
+        raise TypeMismatch(f"{name} with characters does not support {collation_name}", span=span, remedy="x COLLATE UTF8_BINARY")
     return _searched(built, collation, name, span)
 
 
 def matching(record: Function, name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
     """LIKE. It compares as Java's patterns do, and takes no collation that trims. As in Spark, simple patterns compare by the key where the
     text is not constant."""
-    same, known = agreed(name, arguments[:2], span)
-    collation = COLLATIONS[known]
+    same, collation_name = agreed(name, arguments[:2], span)
+    collation = COLLATIONS[collation_name]
     if collation.trims:
-        raise TypeMismatch(f"{name} does not support {known}", span=span, remedy="x COLLATE UTF8_BINARY")
+        raise TypeMismatch(f"{name} does not support {collation_name}", span=span, remedy="x COLLATE UTF8_BINARY")
     parts = [*(stripped(part) for part in same), *(stripped(part) for part in arguments[2:])]
     if not collation.folds:
         return record.built(name, parts, span)
@@ -149,10 +149,10 @@ def _simple(value: Expr, pattern: Literal, escape: Literal, span: Span | None) -
 
 def found_in_set(record: Function, name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
     """FIND_IN_SET compares the parts by their keys."""
-    same, known = agreed(name, arguments, span)
+    same, collation_name = agreed(name, arguments, span)
     built = record.built(name, [stripped(part) for part in same], span)
     assert isinstance(built, Call)
-    return replace(built, function=_FOLDED + built.function, arguments=(*built.arguments, Literal(known, STRING)))
+    return replace(built, function=_FOLDED + built.function, arguments=(*built.arguments, Literal(collation_name, STRING)))
 
 
 def _found(call: Call, word: str, words: str, collation: str) -> int:

@@ -102,8 +102,8 @@ def _number(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
     argument = arguments[0]
     if argument.type != FLOAT:
         if not (argument.type.is_numeric or argument.type in (STRING, NULL)):
-            found = argument.type.sql
-            raise TypeMismatch(f"argument 1 of {name} has the wrong type", span=span, expected=f"DOUBLE or FLOAT, found {found}")
+            sql = argument.type.sql
+            raise TypeMismatch(f"argument 1 of {name} has the wrong type", span=span, expected=f"DOUBLE or FLOAT, found {sql}")
         argument = cast(argument, DOUBLE)
     return Typed((argument,), BOOLEAN, False)
 

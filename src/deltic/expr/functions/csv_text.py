@@ -20,12 +20,12 @@ _OPTIONS: Final = ("sep", "delimiter", "dateFormat", "timestampFormat")
 
 
 def _options(name: str, argument: Expr | None, span: Span | None) -> dict[str, str]:
-    found = options_of(name, argument, _OPTIONS, span)
-    separator = found.pop("delimiter", None) or found.get("sep", ",")
+    options = options_of(name, argument, _OPTIONS, span)
+    separator = options.pop("delimiter", None) or options.get("sep", ",")
     if len(separator) != 1 or separator in '"\\\r\n':
         place = argument.span if argument is not None else span
         raise TypeMismatch(f"the separator of {name} is invalid", span=place or span, expected="one character, not a quote or an escape")
-    return {**found, "sep": separator}
+    return {**options, "sep": separator}
 
 
 def _check(name: str, type: Type, has: Callable[[Type], bool], place: Span | None) -> None:

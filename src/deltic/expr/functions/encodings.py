@@ -33,10 +33,10 @@ _PADDED: Final = re.compile(r"(?:[^=]{4})*(?:[^=]{2}(?:==)?|[^=]{3}=?)?")
 
 
 def _charset(call: Call, name: str) -> str:
-    found = _CHARSETS.get(name.lower())
-    if found is None:
+    codec = _CHARSETS.get(name.lower())
+    if codec is None:
         raise invalid(f"the character set {name!r} is not one of {', '.join(sorted(_CHARSETS))}", call.span)
-    return found
+    return codec
 
 
 def _encoded(call: Call, text: str, charset: str) -> bytes:

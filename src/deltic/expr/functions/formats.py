@@ -27,10 +27,10 @@ _MOMENT: Final = Parameter("STRING, DATE or TIMESTAMP", lambda t: t if t in _MOM
 def _pattern(name: str, position: int, argument: Expr, parsing: bool, span: Span | None) -> Expr:
     """The pattern, as a literal if it is constant. Raises TypeMismatch if that one is invalid."""
     pattern = accept(name, position, argument, TEXT, span)
-    known = constant(pattern)
-    if known is not None and isinstance(known.value, str) and (words := fault(known.value, parsing)):
+    literal = constant(pattern)
+    if literal is not None and isinstance(literal.value, str) and (words := fault(literal.value, parsing)):
         raise TypeMismatch(words, span=argument.span or span, expected="a pattern of Spark's, such as 'yyyy-MM-dd HH:mm:ss'")
-    return known or pattern
+    return literal or pattern
 
 
 def _pattern_can_fail(call: Call) -> bool:
@@ -74,8 +74,8 @@ def _parsed(function: str, type: Type) -> Builder:
 def _without_zone(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
     """TO_TIMESTAMP_NTZ, as TO_TIMESTAMP; a zone that the pattern reads would be counted, where Spark leaves it out."""
     bound = _parsed("parse_timestamp", TIMESTAMP_NTZ)(name, arguments, span)
-    known = constant(arguments[1]) if len(arguments) == 2 and arguments[0].type == STRING else Literal("", STRING)
-    if known is None or set(_QUOTED.sub("", str(known.value))) & set("VzOXxZ"):
+    literal = constant(arguments[1]) if len(arguments) == 2 and arguments[0].type == STRING else Literal("", STRING)
+    if literal is None or set(_QUOTED.sub("", str(literal.value))) & set("VzOXxZ"):
         place = arguments[1].span or span
         raise TypeMismatch(f"the pattern of {name} reads a zone", span=place, expected="a constant without the letters VzOXxZ")
     return bound

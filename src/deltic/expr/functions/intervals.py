@@ -76,8 +76,8 @@ def _combined(function: str, left: Expr, right: Expr, span: Span | None) -> Expr
 
 def _between(left: Expr, right: Expr, span: Span | None) -> Expr | None:
     """The interval between two dates, or two times; a STRING beside one is of its type."""
-    known = [side.type for side in (left, right) if side.type in _MOMENTS]
-    type = common_type(known)
+    types = [side.type for side in (left, right) if side.type in _MOMENTS]
+    type = common_type(types)
     if type is None or not all(side.type in _MOMENTS or side.type in (STRING, NULL) for side in (left, right)):
         return None
     function, result = ("days_between", DAYS) if type == DATE else ("time_between", DAY_TO_SECOND)
@@ -100,17 +100,17 @@ def _moved(function: str, moment: Expr, count: Expr, span: Span | None) -> Expr:
 
 
 def _signed(count: Expr, sign: int, span: Span | None) -> Expr:
-    known = constant(count)
-    if known is not None and isinstance(known.value, int):
-        return Literal(sign * known.value, count.type, count.span)
+    literal = constant(count)
+    if literal is not None and isinstance(literal.value, int):
+        return Literal(sign * literal.value, count.type, count.span)
     return count if sign > 0 else resolve("negate", [count], span)
 
 
 def microseconds(value: Expr) -> Expr:
     """A day-time interval as BIGINT."""
-    known = constant(value)
-    if known is not None and isinstance(known.value, datetime.timedelta):
-        return Literal(units_of(known.value), BIGINT, value.span)
+    literal = constant(value)
+    if literal is not None and isinstance(literal.value, datetime.timedelta):
+        return Literal(units_of(literal.value), BIGINT, value.span)
     return Call("interval_microseconds", (value,), BIGINT, value.nullable, value.span)
 
 

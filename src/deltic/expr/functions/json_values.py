@@ -28,25 +28,25 @@ _READING: Final = ("mode", "dateFormat", "timestampFormat")
 _WRITING: Final = ("ignoreNullFields", "dateFormat", "timestampFormat")
 
 
-def options_of(name: str, argument: Expr | None, known: Collection[str], span: Span | None) -> dict[str, str]:
-    """The options of a constant MAP, by their names in lower case. Raises Unsupported for one that is not among the known ones."""
+def options_of(name: str, argument: Expr | None, supported: Collection[str], span: Span | None) -> dict[str, str]:
+    """The options of a constant MAP, by their names in lower case. Raises Unsupported for one that is not among the supported ones."""
     if argument is None:
         return {}
     place, options = argument.span or span, constant(argument)
     if options is None or argument.type != _OPTIONS or not isinstance(options.value, tuple):
         raise TypeMismatch(f"the options of {name} are not a constant", span=place, expected="map('option', 'value', …) of constants")
-    found = dict(options.value)
-    for word in found:
-        if word.lower() not in (one.lower() for one in known):
-            expected = f"one of {', '.join(known)}"
+    given = dict(options.value)
+    for word in given:
+        if word.lower() not in (one.lower() for one in supported):
+            expected = f"one of {', '.join(supported)}"
             raise Unsupported(f"the option {word} of {name} is not supported", span=place, expected=expected, remedy="leave it out")
-    found = {word.lower(): str(value) for word, value in found.items()}
-    if (mode := found.get("mode", MODES[0]).upper()) not in MODES:
+    given = {word.lower(): str(value) for word, value in given.items()}
+    if (mode := given.get("mode", MODES[0]).upper()) not in MODES:
         raise Unsupported(f"the mode {mode} of {name} is not supported", span=place, expected=" or ".join(MODES))
     for word in ("dateformat", "timestampformat"):
-        if word in found and (words := fault(found[word], known is _READING)):
+        if word in given and (words := fault(given[word], supported is _READING)):
             raise TypeMismatch(words, span=place, expected="a pattern of Spark's, such as 'yyyy-MM-dd'")
-    return found
+    return given
 
 
 def schema_type(name: str, argument: Expr, span: Span | None) -> Type:

@@ -175,10 +175,10 @@ def _search(stops_at: bool) -> Callable[[Call, Row, Any, Lambda], Value]:
     def rows(call: Call, row: Row, value: tuple[Value, ...], function: Lambda) -> Value:
         unknown = False
         for one in value:
-            found = applied(function, row, one)
-            if found is stops_at:
+            test = applied(function, row, one)
+            if test is stops_at:
                 return stops_at
-            unknown = unknown or found is None
+            unknown = unknown or test is None
         return None if unknown else not stops_at
 
     return rows

@@ -25,8 +25,8 @@ from deltic.schema import INT
 from deltic.types import frozen_list
 
 
-def _lambda(call: Call, at: int) -> Lambda:
-    function = call.arguments[at]
+def _lambda(call: Call, index: int) -> Lambda:
+    function = call.arguments[index]
     assert isinstance(function, Lambda)
     return function
 
@@ -92,18 +92,18 @@ def search(stops_at: bool) -> Callable[[Call, Frame], pa.Array]:
 
 def _at_once(function: Lambda, frame: Frame, flat: Flat, stops_at: bool) -> tuple[np.ndarray, np.ndarray]:
     """bool[n]: (the rows that stop, the rows where a test is NULL)."""
-    found = _applied(function, frame, flat.parents, (flat.elements,))
-    nulls = np.broadcast_to(nulls_of(found), len(found))
-    return flat.some(~nulls & (truths(found, len(found)) == stops_at)), flat.some(nulls)
+    tests = _applied(function, frame, flat.parents, (flat.elements,))
+    nulls = np.broadcast_to(nulls_of(tests), len(tests))
+    return flat.some(~nulls & (truths(tests, len(tests)) == stops_at)), flat.some(nulls)
 
 
 def _by_turns(function: Lambda, frame: Frame, flat: Flat, stops_at: bool) -> tuple[np.ndarray, np.ndarray]:
     stopped, unknown = np.zeros(frame.length, bool), np.zeros(frame.length, bool)
     rows, turn = np.flatnonzero(flat.counts), 0
     while len(rows):
-        found = _applied(function, frame, rows, (flat.elements.take(pa.array(flat.starts[rows] + turn)),))
-        nulls = np.broadcast_to(nulls_of(found), len(found))
-        stops = ~nulls & (truths(found, len(found)) == stops_at)
+        tests = _applied(function, frame, rows, (flat.elements.take(pa.array(flat.starts[rows] + turn)),))
+        nulls = np.broadcast_to(nulls_of(tests), len(tests))
+        stops = ~nulls & (truths(tests, len(tests)) == stops_at)
         stopped[rows[stops]], unknown[rows[nulls]] = True, True
         turn += 1
         rows = rows[~stops & (flat.counts[rows] > turn)]
@@ -158,11 +158,11 @@ def transform_keys(call: Call, frame: Frame) -> pa.Array:
     flat = _first(call, frame)
     keys, items = flat.elements.flatten()
     changed = _applied(_lambda(call, 1), frame, flat.parents, (keys, items))
-    found = frozen_list(changed)
+    new_keys = frozen_list(changed)
     for row in np.flatnonzero(flat.counts):
         start = flat.starts[row]
         try:
-            of_entries(call, ((key, None) for key in found[start : start + flat.counts[row]]))
+            of_entries(call, ((key, None) for key in new_keys[start : start + flat.counts[row]]))
         except EvaluationError as error:
             raise at_row(error, int(row)) from None
     return flat.lists(pa.StructArray.from_arrays([changed, items], ["key", "value"]), call.type)

@@ -96,7 +96,7 @@ FUNCTIONS: Final = (
         signature=_contains,
         can_fail=False,
         ignores_sign_of_zero=True,
-        rows=lambda call, keys, key: any(equal(known, key) for known in keys),
+        rows=lambda call, keys, key: any(equal(entry_key, key) for entry_key in keys),
         arrays=per_distinct,
     ),
     Function(name="map_from_arrays", signature=_from_arrays, can_fail=True, rows=rows.from_arrays, arrays=per_distinct),

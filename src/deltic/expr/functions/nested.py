@@ -101,13 +101,13 @@ def _field(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
     if inner.name != "STRUCT":
         expected, remedy = "a STRUCT, or an ARRAY or MAP of them", f"v:{word.value} reads a VARIANT" if inner.name == "VARIANT" else None
         raise TypeMismatch(f"{value.type.sql} has no field {word.value}", span=span, expected=expected, remedy=remedy)
-    found = [i for i, part in enumerate(inner.parts) if part.name.lower() == word.value.lower()]
-    if not found:
+    positions = [i for i, part in enumerate(inner.parts) if part.name.lower() == word.value.lower()]
+    if not positions:
         fields = ", ".join(part.name for part in inner.parts)
         raise TypeMismatch(f"{inner.sql} has no field {word.value}", span=word.span or span, expected=f"one of {fields}")
-    type = inner.parts[found[0]].type
+    type = inner.parts[positions[0]].type
     nullable = value.nullable or value.type.name == "STRUCT"
-    index = Literal(found[0], INT)
+    index = Literal(positions[0], INT)
     return Call("field", (value, index), type if value.type.name == "STRUCT" else array_type(type), nullable, span)
 
 
@@ -149,9 +149,9 @@ def _lookup(place: Callable[[Call, int, int], int | None]) -> Callable[..., Valu
     def of_row(call: Call, value: tuple[Any, ...], index: Any) -> Value:
         if not _is_array(call):
             return rows.value_under(value, index)
-        at = place(call, index, len(value))
-        found: Value = None if at is None else value[at]
-        return found
+        position = place(call, index, len(value))
+        element: Value = None if position is None else value[position]
+        return element
 
     return of_row
 

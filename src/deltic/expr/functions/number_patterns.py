@@ -36,8 +36,8 @@ def _checked(name: str, argument: Expr, span: Span | None) -> Literal:
     """The pattern, a constant. Raises TypeMismatch."""
     pattern = constant(accept(name, 2, argument, TEXT, span))
     if pattern is None or (isinstance(pattern.value, str) and number_pattern(pattern.value) is None):
-        found = "not a constant" if pattern is None else "invalid"
-        raise TypeMismatch(f"the pattern of {name} is {found}", span=argument.span or span, expected=SHAPE)
+        problem = "not a constant" if pattern is None else "invalid"
+        raise TypeMismatch(f"the pattern of {name} is {problem}", span=argument.span or span, expected=SHAPE)
     return pattern
 
 
@@ -61,9 +61,9 @@ def _to_char(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
 
 
 def _of_bytes(name: str, value: Expr, form: Expr, span: Span | None) -> Expr:
-    known = constant(form)
-    word = known.value.lower() if known is not None and isinstance(known.value, str) else None
-    if known is not None and known.value is None:
+    literal = constant(form)
+    word = literal.value.lower() if literal is not None and isinstance(literal.value, str) else None
+    if literal is not None and literal.value is None:
         return Literal(None, STRING, span)
     if word not in _BYTE_FORMATS:
         expected = f"a constant, one of {', '.join(_BYTE_FORMATS)}"
@@ -87,10 +87,10 @@ def _to_number(function: str) -> Builder:
 
 
 def _read(call: Call, text: str, pattern: str) -> Decimal:
-    found = parse_number(text, _pattern(call, pattern))
-    if found is None:
+    number = parse_number(text, _pattern(call, pattern))
+    if number is None:
         raise invalid(f"to_number: the text {text!r} does not match the pattern {pattern!r}; try_to_number gives NULL", call.span)
-    return found
+    return number
 
 
 def _to_binary(function: str) -> Builder:
@@ -114,10 +114,10 @@ def _to_binary(function: str) -> Builder:
 
 
 def _bytes(call: Call, text: str, form: str) -> bytes:
-    found = bytes_of(text, form)
-    if found is None:
+    data = bytes_of(text, form)
+    if data is None:
         raise invalid(f"to_binary: the text {text!r} is not {form}; try_to_binary gives NULL", call.span)
-    return found
+    return data
 
 
 def _hidden(name: str, result: Type, run: object, *, can_fail: bool) -> Function:

@@ -34,12 +34,12 @@ def _number(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
     if form.type != STRING:
         places = accept(name, 2, form, _PLACES, span)
         return Typed((value, places), STRING, True)
-    known = constant(form)
-    if known is None or not (known.value is None or (isinstance(known.value, str) and rows.decimal_form(known.value))):
+    literal = constant(form)
+    if literal is None or not (literal.value is None or (isinstance(literal.value, str) and rows.decimal_form(literal.value))):
         raise TypeMismatch(
             f"the pattern of {name} is not supported", span=form.span or span, expected="a constant such as '#,###.00', of # 0 , and ."
         )
-    return Typed((value, known), STRING, value.nullable or known.nullable)
+    return Typed((value, literal), STRING, value.nullable or literal.nullable)
 
 
 def _formatted(call: Call, value: float | Decimal | int, form: int | str) -> str | None:
@@ -62,16 +62,16 @@ def _string(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
     """(format, value, …). Raises TypeMismatch if a constant format is invalid."""
     check_count(name, arguments, 1, None, span)
     form = accept(name, 1, arguments[0], TEXT, span)
-    known = constant(form)
-    if known is not None and isinstance(known.value, str):
+    literal = constant(form)
+    if literal is not None and isinstance(literal.value, str):
         try:
-            rows.specifiers(known.value)
+            rows.specifiers(literal.value)
         except rows.FormatFault as error:
             raise TypeMismatch(
                 f"invalid format of {name}: {error}", span=arguments[0].span or span, expected="a format of Java's"
             ) from None
     values = tuple(accept(name, i, a, _SHOWN, span) for i, a in enumerate(arguments[1:], 2))
-    return Typed((known or form, *values), STRING, form.nullable)
+    return Typed((literal or form, *values), STRING, form.nullable)
 
 
 def _filled(call: Call, form: str | None, *values: Value) -> str | None:

@@ -94,13 +94,13 @@ def _mask(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
 
 
 def _mask_character(name: str, position: int, argument: Expr, span: Span | None) -> str:
-    known = constant(accept(name, position, argument, PLAIN, span))
-    if known is not None and known.value is None:
+    literal = constant(accept(name, position, argument, PLAIN, span))
+    if literal is not None and literal.value is None:
         return rows.KEPT
-    if known is None or not isinstance(known.value, str) or len(known.value) != 1 or not rows.KEPT < known.value <= "\uffff":
+    if literal is None or not isinstance(literal.value, str) or len(literal.value) != 1 or not rows.KEPT < literal.value <= "\uffff":
         expected = "a constant, one character of the Basic Multilingual Plane, or NULL"
         raise TypeMismatch(f"argument {position} of {name} is not one character", span=argument.span or span, expected=expected)
-    return known.value
+    return literal.value
 
 
 def _typeof(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:

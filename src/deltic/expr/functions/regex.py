@@ -36,10 +36,10 @@ def _matching(type: Type, *others: Literal, nullable: bool = False) -> Signature
 
 def checked_pattern(pattern: Expr, span: Span | None) -> Expr:
     """The pattern, as a literal if it is constant. Raises TypeMismatch if that one is refused."""
-    known = constant(pattern)
-    if known is not None and isinstance(known.value, str) and (words := fault(known.value)):
+    literal = constant(pattern)
+    if literal is not None and isinstance(literal.value, str) and (words := fault(literal.value)):
         raise TypeMismatch(words, span=pattern.span or span, expected="a regular expression of Java's")
-    return known or pattern
+    return literal or pattern
 
 
 def _pattern_can_fail(call: Call) -> bool:

@@ -43,10 +43,10 @@ def _to_places(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed
 def _at(name: str, whole: Callable[[Fraction], int]) -> Function:
     def rows(call: Call, value: Decimal, places: int) -> Decimal:
         unit = Fraction(10) ** places
-        found = fit(Fraction(whole(Fraction(value) * unit)) / unit, call.type)
-        if found is None:
+        rounded = fit(Fraction(whole(Fraction(value) * unit)) / unit, call.type)
+        if rounded is None:
             raise overflow(f"{call.type.sql} {name.removesuffix('_to')}", call.span)
-        return found
+        return rounded
 
     return Function(name=name, named=False, signature=_to_places, can_fail=True, rows=rows, arrays=per_distinct)
 

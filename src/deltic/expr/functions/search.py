@@ -49,10 +49,10 @@ def _like(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
     escape = constant(arguments[2]) if len(arguments) == 3 else BACKSLASH
     if escape is None or not isinstance(escape.value, str) or len(escape.value) != 1:
         raise TypeMismatch("the escape of LIKE is not one character", span=arguments[2].span or span, expected="a STRING of one character")
-    known = constant(pattern)
-    if known is not None and isinstance(known.value, str) and (fault := rows.like_fault(known.value, escape.value)):
+    literal = constant(pattern)
+    if literal is not None and isinstance(literal.value, str) and (fault := rows.like_fault(literal.value, escape.value)):
         raise TypeMismatch(fault, span=pattern.span or span, expected=f"{escape.value!r} before _, % or itself only")
-    return Typed((value, known or pattern, escape), BOOLEAN, value.nullable or pattern.nullable)
+    return Typed((value, literal or pattern, escape), BOOLEAN, value.nullable or pattern.nullable)
 
 
 def _ilike(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:

@@ -104,11 +104,11 @@ def _parsed(function: str) -> Builder:
     def build(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
         check_count(name, arguments, 1, 2, span)
         taken = [accept(name, i, argument, PLAIN_TEXT, span) for i, argument in enumerate(arguments, 1)]
-        known = constant(taken[1]) if len(taken) == 2 else None
-        if known is not None and isinstance(known.value, str):
-            if not lenient and (words := fault(known.value, True)):
+        literal = constant(taken[1]) if len(taken) == 2 else None
+        if literal is not None and isinstance(literal.value, str):
+            if not lenient and (words := fault(literal.value, True)):
                 raise TypeMismatch(words, span=arguments[1].span or span, expected="a pattern of Spark's, such as 'HH:mm:ss'")
-            taken[1] = known
+            taken[1] = literal
         return Call(function, tuple(taken), TIME, lenient or any_nullable(taken), span)
 
     return build

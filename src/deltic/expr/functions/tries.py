@@ -31,8 +31,8 @@ def _signature(operator: Function) -> Signature:
             return _of_intervals(name, operator.signature(name, arguments, span), span)
         for argument in arguments:
             if not (argument.type.is_numeric or argument.type == NULL):
-                found = argument.type.sql
-                raise TypeMismatch(f"{name} does not accept {found}", span=argument.span or span, expected="numbers", remedy="try_cast it")
+                sql = argument.type.sql
+                raise TypeMismatch(f"{name} does not accept {sql}", span=argument.span or span, expected="numbers", remedy="try_cast it")
         typed = operator.signature(name, arguments, span)
         assert isinstance(typed, Typed)
         if len(typed.arguments) > 2:  # a sum on the left has become part of this one, though its own errors stay errors

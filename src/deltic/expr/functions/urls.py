@@ -17,10 +17,10 @@ from deltic.schema import STRING
 
 
 def _decoded(call: Call, text: str) -> str:
-    found = rows.decode(text)
-    if found is None:
+    decoded = rows.decode(text)
+    if decoded is None:
         raise invalid(f"url_decode: {text!r} has a % without two hexadecimal digits", call.span)
-    return found
+    return decoded
 
 
 def _parts(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
@@ -33,16 +33,16 @@ def _part(lenient: bool) -> Callable[..., str | None]:
     def rows_of(call: Call, url: str, part: str, key: str | None = None) -> str | None:
         if key is not None and part != "QUERY":
             return None
-        found = rows.parse(url)
-        if found is None:
+        parsed = rows.parse(url)
+        if parsed is None:
             if lenient:
                 return None
             raise invalid(f"parse_url: {url!r} is not a URL", call.span)
         if key is None:
-            return found.part(part)
-        if found.query is None:
+            return parsed.part(part)
+        if parsed.query is None:
             return None
-        return rows.value_of(found.query, pattern_of(call, f"(&|^){key}=([^&]*)"))
+        return rows.value_of(parsed.query, pattern_of(call, f"(&|^){key}=([^&]*)"))
 
     return rows_of
 

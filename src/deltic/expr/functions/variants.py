@@ -48,9 +48,9 @@ def _get(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
     if not holds(type, objects=True):
         expected = "a type that a VARIANT holds, with keys of STRING"
         raise TypeMismatch(f"cannot cast VARIANT to {type.sql}", span=arguments[2].span or span, expected=expected)
-    known = constant(path)
-    if known is not None and isinstance(known.value, str) and rows.steps(known.value) is None:
-        raise TypeMismatch(f"invalid path {known.value!r}", span=path.span or span, expected=_PATH)
+    literal = constant(path)
+    if literal is not None and isinstance(literal.value, str) and rows.steps(literal.value) is None:
+        raise TypeMismatch(f"invalid path {literal.value!r}", span=path.span or span, expected=_PATH)
     return Typed((value, path), type, True)
 
 

@@ -18,10 +18,10 @@ def bytes_of(text: str, form: str) -> bytes | None:
         return text.encode()
     if form == "hex":
         return bytes.fromhex("0" * (len(text) % 2) + text) if _HEX.fullmatch(text) else None
-    found = _BASE64.fullmatch("".join(c for c in text if not c.isspace() or c in _NO_BLANKS))
-    if found is None:
+    match = _BASE64.fullmatch("".join(c for c in text if not c.isspace() or c in _NO_BLANKS))
+    if match is None:
         return None
-    letters, padding = found[1], len(found[2])
+    letters, padding = match[1], len(match[2])
     if (len(letters) + padding) % 4 if padding else len(letters) % 4 == 1:
         return None
     return None if padding > 2 else base64.b64decode(letters + "=" * (-len(letters) % 4))

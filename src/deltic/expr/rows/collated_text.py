@@ -59,21 +59,21 @@ class Folded:
         """Where the folded pattern that begins at a position ends; -1 if it does not begin there."""
         if self.is_aligned:
             return start + len(pattern) if self.key.startswith(pattern, start) else -1
-        at = 0
-        while at < len(pattern) and start < len(self.characters) and pattern.startswith(self.characters[start], at):
-            at += len(self.characters[start])
+        offset = 0
+        while offset < len(pattern) and start < len(self.characters) and pattern.startswith(self.characters[start], offset):
+            offset += len(self.characters[start])
             start += 1
-        return start if at == len(pattern) else -1
+        return start if offset == len(pattern) else -1
 
     def start_of(self, pattern: str, end: int) -> int:
         """Where the folded pattern that ends at a position begins; -1 if it does not end there."""
         if self.is_aligned:
             return end - len(pattern) if self.key.endswith(pattern, 0, end) else -1
-        at = len(pattern)
-        while at > 0 and end > 0 and pattern.endswith(self.characters[end - 1], 0, at):
+        offset = len(pattern)
+        while offset > 0 and end > 0 and pattern.endswith(self.characters[end - 1], 0, offset):
             end -= 1
-            at -= len(self.characters[end])
-        return end if at == 0 else -1
+            offset -= len(self.characters[end])
+        return end if offset == 0 else -1
 
     def find(self, pattern: str, start: int) -> int:
         """The first position from `start` on at which the folded pattern begins; -1 if there is none."""
@@ -109,9 +109,9 @@ def _pieces(text: str, delimiter: str) -> list[str]:
         return [text]
     folded, pattern = Folded.of(text), fold(delimiter)
     pieces, start = [], 0
-    while (found := folded.find(pattern, start)) >= 0:
-        pieces.append(text[start:found])
-        start = folded.end_of(pattern, found)
+    while (end := folded.find(pattern, start)) >= 0:
+        pieces.append(text[start:end])
+        start = folded.end_of(pattern, end)
     return [*pieces, text[start:]]
 
 
@@ -158,15 +158,15 @@ def _trimmed(text: Sequence[str], characters: str, first: str, second: str) -> i
     """How many characters are trimmed. As in Spark, İ among the characters trims i with a dot too, and then the last character of the
     text may stay."""
     among = {lower_character(one) for one in characters}
-    count = at = 0
+    count = position = 0
     kept: str | None = None
-    while at < len(text):
+    while position < len(text):
         if kept is not None:
             character, kept = kept, None
         else:
-            character, at = text[at], at + 1
-        if character == first and at < len(text) and lower_character(_DOTTED) in among:
-            kept, character, at = character, text[at], at + 1
+            character, position = text[position], position + 1
+        if character == first and position < len(text) and lower_character(_DOTTED) in among:
+            kept, character, position = character, text[position], position + 1
             if character == second:
                 count, kept = count + 2, None
             elif kept in among:

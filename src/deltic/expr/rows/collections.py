@@ -107,8 +107,8 @@ def insert(call: Call, elements: Elements | None, place: int | None, value: Valu
     if place > 0:
         filled = elements + (None,) * (place - 1 - len(elements))
         return (*filled[: place - 1], value, *filled[place - 1 :])
-    at = len(elements) + place + 1
-    return (*elements[:at], value, *elements[at:]) if at >= 0 else (value, *(None,) * -at, *elements)
+    index = len(elements) + place + 1
+    return (*elements[:index], value, *elements[index:]) if index >= 0 else (value, *(None,) * -index, *elements)
 
 
 def repeat(call: Call, value: Value, count: int | None) -> Elements | None:

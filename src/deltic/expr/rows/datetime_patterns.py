@@ -150,10 +150,10 @@ def _tokens(pattern: str) -> list[str]:
 
 
 def _quoted(pattern: str, position: int) -> tuple[str, int]:
-    found = re.compile(r"'((?:[^']|'')*)'").match(pattern, position)
-    if found is None:
+    match = re.compile(r"'((?:[^']|'')*)'").match(pattern, position)
+    if match is None:
         raise PatternFault("a quote is not closed")
-    return "'" + (found[1].replace("''", "'") or "'"), found.end()
+    return "'" + (match[1].replace("''", "'") or "'"), match.end()
 
 
 def _part(token: str, parsing: bool) -> Part:

@@ -46,10 +46,10 @@ def of_day(days: int, span: Span | None) -> datetime.date:
 
 
 def zone(name: str, span: Span | None) -> datetime.tzinfo:
-    found = parse_zone(name)
-    if found is None:
+    tzinfo = parse_zone(name)
+    if tzinfo is None:
         raise invalid(f"the time zone {name!r} is unknown", span)
-    return found
+    return tzinfo
 
 
 def from_utc(value: datetime.datetime, name: str, span: Span | None) -> datetime.datetime:
@@ -75,12 +75,12 @@ def make_timestamp(parts: tuple[int, int, int, int, int, Decimal], name: str, sp
     where = zone(name, span)
     if not 0 <= micros <= _MINUTE:
         raise invalid(f"the second {second} is not from 0 to 60", span)
-    known = 1 <= year <= 9999
+    in_calendar = 1 <= year <= 9999
     try:
-        start = datetime.datetime(year if known else 2000 + (not calendar.isleap(year)), month, day, hour, minute)
+        start = datetime.datetime(year if in_calendar else 2000 + (not calendar.isleap(year)), month, day, hour, minute)
     except ValueError:
         raise invalid(f"{year}-{month}-{day} {hour}:{minute}:{second} is not a date and time", span) from None
-    if not known:
+    if not in_calendar:
         raise out_of_calendar("a timestamp", span)
     try:
         return (start + datetime.timedelta(microseconds=micros)).replace(tzinfo=where).astimezone(datetime.UTC)

@@ -17,8 +17,8 @@ def inferred(text: str) -> Type:
     if not text.strip():
         return STRING
     type = _type_of(read(text))
-    if (found := _shaped(type)) is not None:
-        return found
+    if (shaped := _shaped(type)) is not None:
+        return shaped
     if type.name == "ARRAY" and type.parts[0].type.name == "STRUCT":
         return array_type(struct(()))
     return struct(()) if type.name == "STRUCT" else STRING
@@ -83,6 +83,6 @@ def _shaped(type: Type) -> Type | None:
         return None if element is None else array_type(element)
     if type.name == "STRUCT":
         parts = [(part.name, _shaped(part.type)) for part in type.parts]
-        fields = tuple(Field(name, found) for name, found in parts if found is not None)
+        fields = tuple(Field(name, shaped) for name, shaped in parts if shaped is not None)
         return struct(fields) if fields else None
     return type

@@ -303,7 +303,7 @@ def field_text(text: str, name: str) -> str | None:
         value = read_leniently(text)
     except MalformedJson:
         return None
-    member = next((part for known, part in reversed(value.pairs) if known == name), None) if isinstance(value, JsonObject) else None
+    member = next((part for key, part in reversed(value.pairs) if key == name), None) if isinstance(value, JsonObject) else None
     return None if member is None else _text(member)
 
 

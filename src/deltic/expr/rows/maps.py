@@ -19,9 +19,9 @@ def of_entries(call: Call, entries: Iterable[tuple[Any, Any]]) -> Entries:
     for key, _ in pairs:
         if key is None:
             raise invalid("the key of a MAP is NULL", call.span)
-        if (known := lookup_key(normalized(key))) in seen:
+        if (identity := lookup_key(normalized(key))) in seen:
             raise invalid(f"the key {key!r} comes twice in a MAP", call.span)
-        seen.add(known)
+        seen.add(identity)
     return pairs
 
 

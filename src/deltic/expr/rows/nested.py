@@ -22,7 +22,7 @@ def make_map(call: Call, *parts: Value) -> tuple[tuple[Value, Value], ...]:
 
 def value_under(value: tuple[tuple[Value, Value], ...], key: Value) -> Value:
     """The value of a MAP; NULL if the key is not there."""
-    return next((item for known, item in value if equal(known, key)), None)
+    return next((item for entry_key, item in value if equal(entry_key, key)), None)
 
 
 def field(call: Call, value: tuple[Any, ...], index: int) -> Value:

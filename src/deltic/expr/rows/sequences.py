@@ -37,12 +37,12 @@ def sequence_by(call: Call, start: Any, stop: Any, months: int, microseconds: in
         raise illegal_sequence(start, stop, estimate, call.span)
     if distance // estimate >= MOST_ELEMENTS:
         raise too_many_elements(start, stop, estimate, MOST_ELEMENTS, call.span)
-    found: list[Value] = []
+    values: list[Value] = []
     for i in count():
         one = _moved(start, i * months, i * microseconds)
         if one is None or (one > stop if estimate > 0 else one < stop):
-            return tuple(found)
-        found.append(one)
+            return tuple(values)
+        values.append(one)
     raise AssertionError("a sequence that ends only at its stop")
 
 

@@ -14,12 +14,12 @@ def split(call: Call, text: str, pattern: str, limit: int) -> tuple[str, ...]:
         most = limit if 0 < limit <= len(text) else len(text)
         return (*text[: most - 1], text[most - 1 :])
     pieces, end = list[str](), 0
-    for found in matches(pattern_of(call, pattern), text):
+    for match in matches(pattern_of(call, pattern), text):
         if 0 < limit <= len(pieces) + 1:
             break
-        if found.end() > 0:  # an empty match at the beginning cuts off nothing
-            pieces.append(text[end : found.start()])
-            end = found.end()
+        if match.end() > 0:  # an empty match at the beginning cuts off nothing
+            pieces.append(text[end : match.start()])
+            end = match.end()
     return (*pieces, text[end:])
 
 
@@ -32,8 +32,8 @@ def to_map(call: Call, text: str, between: str, after_key: str) -> Entries:
 def extract_all(call: Call, text: str, pattern: str, group: int) -> tuple[str, ...]:
     """The group of every match; empty where it took no part in it."""
     pieces = []
-    for found in matches(pattern_of(call, pattern), text):
-        if not 0 <= group <= found.re.groups:
-            raise invalid(f"regexp_extract_all: the pattern has {found.re.groups} groups, and not the group {group}", call.span)
-        pieces.append(found[group] or "")
+    for match in matches(pattern_of(call, pattern), text):
+        if not 0 <= group <= match.re.groups:
+            raise invalid(f"regexp_extract_all: the pattern has {match.re.groups} groups, and not the group {group}", call.span)
+        pieces.append(match[group] or "")
     return tuple(pieces)

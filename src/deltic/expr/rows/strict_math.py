@@ -53,14 +53,14 @@ EXP_LARGEST, EXP_LEAST = 7.09782712893383973096e02, -7.45133219101941108420e02
 
 
 def bits_of(x: float) -> int:
-    found: int = _LONG.unpack(_DOUBLE.pack(x))[0]
-    return found
+    bits: int = _LONG.unpack(_DOUBLE.pack(x))[0]
+    return bits
 
 
 def of_bits(bits: int) -> float:
     """bits: signed or unsigned, of 64 bits."""
-    found: float = _DOUBLE.unpack(_LONG.pack((bits + 2**63) % 2**64 - 2**63))[0]
-    return found
+    x: float = _DOUBLE.unpack(_LONG.pack((bits + 2**63) % 2**64 - 2**63))[0]
+    return x
 
 
 def high(x: float) -> int:

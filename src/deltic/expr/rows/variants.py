@@ -106,8 +106,8 @@ def _nested(place: VariantPlace, target: Type, cast: ScalarCast, span: Span | No
     if target.name == "MAP":
         return tuple((name, read(item, types[1], cast, span, lenient=lenient)) for name, item in place.fields)
     fields = dict(place.fields)
-    found = [fields.get(part.name) for part in target.parts]
-    return tuple(None if one is None else read(one, type, cast, span, lenient=lenient) for one, type in zip(found, types, strict=True))
+    places = [fields.get(part.name) for part in target.parts]
+    return tuple(None if one is None else read(one, type, cast, span, lenient=lenient) for one, type in zip(places, types, strict=True))
 
 
 def _scalar(place: VariantPlace, kind: str, target: Type, cast: ScalarCast, span: Span | None) -> Value:
@@ -155,29 +155,29 @@ def steps(path: str) -> tuple[str | int, ...] | None:
     >>> steps("$.a['b c'][0]")
     ('a', 'b c', 0)
     """
-    found: list[str | int] = []
-    at = 1
-    while at < len(path):
-        step = _STEP.match(path, at)
+    way: list[str | int] = []
+    position = 1
+    while position < len(path):
+        step = _STEP.match(path, position)
         if step is None or (step[4] and int(step[4]) > _GREATEST_INDEX):
             return None
-        at = step.end()
-        found.append(int(step[4]) if step[4] else next(name for name in step.groups() if name is not None))
-    return tuple(found) if path.startswith("$") else None
+        position = step.end()
+        way.append(int(step[4]) if step[4] else next(name for name in step.groups() if name is not None))
+    return tuple(way) if path.startswith("$") else None
 
 
 def part_at(place: VariantPlace, way: Sequence[str | int]) -> VariantPlace | None:
     """The part that the steps lead to; None if there is none."""
     for step in way:
-        found: VariantPlace | None = None
+        part: VariantPlace | None = None
         if isinstance(step, str):
-            found = place.field(step) if place.kind == "OBJECT" else None
+            part = place.field(step) if place.kind == "OBJECT" else None
         elif place.kind == "ARRAY":
             elements = place.elements
-            found = elements[step] if step < len(elements) else None
-        if found is None:
+            part = elements[step] if step < len(elements) else None
+        if part is None:
             return None
-        place = found
+        place = part
     return place
 
 
@@ -230,8 +230,8 @@ _PLAIN: Final = re.compile("[a-zA-Z_][a-zA-Z0-9_]*")
 
 def merged(left: Type, right: Type) -> Type:
     """The type of what has one of two schemas, as Spark's JsonInferSchema has it; VARIANT if there is no other."""
-    if (found := _tightest(left, right)) is not None:
-        return found
+    if (tightest := _tightest(left, right)) is not None:
+        return tightest
     if left.name == right.name == "ARRAY":
         return array_type(merged(left.parts[0].type, right.parts[0].type))
     if left.name == right.name == "STRUCT":
