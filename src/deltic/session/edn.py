@@ -54,11 +54,11 @@ def edn_form(data: Any, name: str, *, names: bool = False) -> LocatedForm:
 def store_statements(schema: EdnSchema, namespace: Namespace) -> Iterator[Statement]:
     """A table and an index for each attribute that the namespace lacks. Raises CatalogError."""
     for attribute in schema.attributes.values():
-        table, known = schema.table(attribute), namespace.relation(schema.table_name(attribute))
+        table, relation = schema.table(attribute), namespace.relation(schema.table_name(attribute))
         span = attribute.span or Span(f":{attribute.name}", 0, len(attribute.name) + 1, "<schema>")
-        if known is None:
+        if relation is None:
             yield CreateTable(table, False, span)
-        elif known != table:
+        elif relation != table:
             remedy = "give the store another name"
             raise CatalogError(f"{table.name} exists, and is not the table of :{attribute.name}", span=span, remedy=remedy)
         if namespace.relation(schema.index_name(attribute)) is None:
@@ -69,8 +69,8 @@ def index_view(name: str, table: TableSchema, span: Span) -> CreateView:
     """The rows of a table as a view, which can be read."""
 
     def rebind(namespace: Namespace) -> Plan:
-        found = namespace.relation(table.name)
-        assert found == table, "a table is not replaced while a view reads it"
+        relation = namespace.relation(table.name)
+        assert relation == table, "a table is not replaced while a view reads it"
         return as_view(Table(table))
 
     return CreateView(name, as_view(Table(table)), True, False, False, rebind, span, (table.name,))
@@ -103,8 +103,8 @@ class EdnStore:
         done: list[Any] = []
 
         def prepare(pending: PendingChanges) -> Mapping[str, Any]:
-            known = self._notes().get(self._note) or {"next": FIRST_ENTITY}
-            transacted = transact(form, self.schema, _Facts(self.schema, self._contents), known["next"])
+            note = self._notes().get(self._note) or {"next": FIRST_ENTITY}
+            transacted = transact(form, self.schema, _Facts(self.schema, self._contents), note["next"])
             for attribute, rows in transacted.changes().items():
                 table = self.schema.table(attribute)
                 frame = [{"e": entity, "v": value, WEIGHT: weight} for (entity, value), weight in rows.items()]
@@ -118,11 +118,11 @@ class EdnStore:
 
     def datoms(self) -> list[Datom]:
         """All facts, by attribute in the order of the schema."""
-        found: list[Datom] = []
+        datoms: list[Datom] = []
         for attribute in self.schema.attributes.values():
             rows = View(self._contents, self.schema.index_name(attribute), None).rows()
-            found += (Datom(row["e"], Keyword(attribute.name), decoded(row["v"], attribute.kind)) for row in rows)
-        return found
+            datoms += (Datom(row["e"], Keyword(attribute.name), decoded(row["v"], attribute.kind)) for row in rows)
+        return datoms
 
     @property
     def _note(self) -> str:

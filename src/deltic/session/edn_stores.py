@@ -54,12 +54,12 @@ class EdnStores:
         """A store by its name; None is the only one. Raises UnknownName."""
         if name is None and len(self._stores) == 1:
             return next(iter(self._stores.values()))
-        found = None if name is None else self._stores.get(folded(name, "store"))
-        if found is None:
-            known = [one.name for one in self._stores.values()]
+        store = None if name is None else self._stores.get(folded(name, "store"))
+        if store is None:
+            names = [one.name for one in self._stores.values()]
             what = "the session has no store, or several" if name is None else f"there is no store {name}"
-            raise UnknownName(what, expected=f"one of {', '.join(known)}" if known else "a store of edn_store")
-        return found
+            raise UnknownName(what, expected=f"one of {', '.join(names)}" if names else "a store of edn_store")
+        return store
 
     def query(self, query: Any, name: str, store: str | None, rules: Any, input_kinds: Mapping[str, str] | None) -> EdnView:
         """See `Session.edn`."""

@@ -47,15 +47,15 @@ class EdnDefinition:
         """A table for each input, and the view. namespace: returns it with what has been defined so far."""
         span = self.query.span or Span(self.view, 0, len(self.view), "<query>")
         for one in self.inputs:
-            known = namespace().relation(one.table.name)
-            if known is None:
+            relation = namespace().relation(one.table.name)
+            if relation is None:
                 yield CreateTable(one.table, False, span)
-            elif known != one.table:
+            elif relation != one.table:
                 raise CatalogError(f"{one.table.name} exists, and is not an input of this query", span=one.binding.span)
             if namespace().relation(one.index_name) is None:
                 yield index_view(one.index_name, one.table, span)
-        found = self.bound(namespace())
-        yield CreateView(self.view, found.plan, True, False, False, self._plan, span, found.reads)
+        bound = self.bound(namespace())
+        yield CreateView(self.view, bound.plan, True, False, False, self._plan, span, bound.reads)
 
     def _plan(self, namespace: Namespace) -> Plan:
         return self.bound(namespace).plan
@@ -112,9 +112,9 @@ def _rows(one: QueryInput, value: Any) -> dict[tuple[Any, ...], None]:
     """The stored rows of an input. Raises TypeMismatch."""
     form = form_of(value)
     try:
-        found = shaped(form, one.binding)
+        rows = shaped(form, one.binding)
         return dict.fromkeys(
-            tuple(constant_of(part, kind, name) for part, kind, name in zip(row, one.kinds, one.names, strict=True)) for row in found
+            tuple(constant_of(part, kind, name) for part, kind, name in zip(row, one.kinds, one.names, strict=True)) for row in rows
         )
     except QueryError as error:
         place(error, form)

@@ -84,72 +84,72 @@ class ClauseBinder:
         pending: list[Part] = [one for one in parts if isinstance(one, InputClause)]
         pending += without_lookups(clauses, self.patterns.schema)
         around = replace(scope, beside=frozenset(_positive(clauses)) | start.kinds.keys())
-        found = start
+        bindings = start
         while pending:
             missing: list[QueryVariable] = []
-            for part in self._order(pending, found):
-                result = self._bound(part, found, around)
+            for part in self._order(pending, bindings):
+                result = self._bound(part, bindings, around)
                 if isinstance(result, Bindings):
                     pending.remove(part)
-                    found = result
+                    bindings = result
                     break
                 missing += result.variables
             else:
-                return found, tuple(missing)
-        return found, ()
+                return bindings, tuple(missing)
+        return bindings, ()
 
-    def _order(self, pending: Sequence[Part], found: Bindings) -> Iterable[Part]:
+    def _order(self, pending: Sequence[Part], bindings: Bindings) -> Iterable[Part]:
         """Functions, joins with what is bound, other joins, and negations once nothing else is left."""
         functions = [one for one in pending if isinstance(one, FunctionClause)]
         joins = [one for one in pending if not isinstance(one, FunctionClause | NotClause)]
-        connected = [one for one in joins if any(name in found.kinds for name in _names(one))]
+        connected = [one for one in joins if any(name in bindings.kinds for name in _names(one))]
         rest = [one for one in joins if one not in connected]
         negations = [one for one in pending if isinstance(one, NotClause)] if len(joins) + len(functions) == 0 else []
         return (*functions, *connected, *rest, *negations)
 
-    def _bound(self, part: Part, found: Bindings, scope: ClauseScope) -> Bindings | MissingVariables:
+    def _bound(self, part: Part, bindings: Bindings, scope: ClauseScope) -> Bindings | MissingVariables:
         match part:
             case InputClause():
-                return found.joined(part.bindings, part.span)
+                return bindings.joined(part.bindings, part.span)
             case DataPattern():
-                return found.joined(self.patterns.bindings(part), part.span)
+                return bindings.joined(self.patterns.bindings(part), part.span)
             case FunctionClause():
-                return self._function(part, found)
+                return self._function(part, bindings)
             case OrClause():
-                return self._or(part, found, scope)
+                return self._or(part, bindings, scope)
             case RuleClause():
-                return self._rule(part, found, scope)
+                return self._rule(part, bindings, scope)
             case NotClause():
-                return self._not(part, found, scope)
+                return self._not(part, bindings, scope)
 
     # functions
 
-    def _function(self, clause: FunctionClause, found: Bindings) -> Bindings | MissingVariables:
-        required = [one for one in clause.arguments if isinstance(one, QueryVariable) and one.name not in found.kinds]
+    def _function(self, clause: FunctionClause, bindings: Bindings) -> Bindings | MissingVariables:
+        required = [one for one in clause.arguments if isinstance(one, QueryVariable) and one.name not in bindings.kinds]
         if required:
             return MissingVariables(tuple(required))
         if clause.function == "ground":
-            return found.joined(grounded(clause), clause.span)
+            return bindings.joined(grounded(clause), clause.span)
         if clause.function in OF_STORES:
-            return self._of_store(clause, found)
-        result = call(clause.function, [_value(one, found) for one in clause.arguments], clause.span)
+            return self._of_store(clause, bindings)
+        result = call(clause.function, [_value(one, bindings) for one in clause.arguments], clause.span)
         if clause.binding is None:
-            return found.filtered([truth(result, clause.function, clause.span)])
-        return self._with_result(clause, result, found)
+            return bindings.filtered([truth(result, clause.function, clause.span)])
+        return self._with_result(clause, result, bindings)
 
-    def _with_result(self, clause: FunctionClause, result: EdnTerm, found: Bindings) -> Bindings:
+    def _with_result(self, clause: FunctionClause, result: EdnTerm, bindings: Bindings) -> Bindings:
         assert clause.binding is not None
         if clause.binding.shape != "scalar":
             remedy = "(ground …) has collections"
             raise TypeMismatch(f"the result of {clause.function} is one value", span=clause.binding.span, expected="?x", remedy=remedy)
         (target,) = clause.binding.terms
         if isinstance(target, Blank):
-            return found
-        if target.name in found.kinds:
-            return found.filtered([equal(found.term(target.name), result, target.name, target.span)])
-        return found.extended({target.name: result})
+            return bindings
+        if target.name in bindings.kinds:
+            return bindings.filtered([equal(bindings.term(target.name), result, target.name, target.span)])
+        return bindings.extended({target.name: result})
 
-    def _of_store(self, clause: FunctionClause, found: Bindings) -> Bindings:
+    def _of_store(self, clause: FunctionClause, bindings: Bindings) -> Bindings:
         """(missing? $ ?e :attribute) and (get-else $ ?e :attribute default)."""
         shape = "[(missing? $ ?e :attribute)]" if clause.function == "missing?" else "[(get-else $ ?e :attribute default) ?v]"
         arguments = clause.arguments
@@ -161,7 +161,7 @@ class ClauseBinder:
         if not isinstance(name, ConstantForm) or isinstance(entity, Blank):
             raise SyntaxFailure(f"invalid call of {clause.function}", span=clause.span, expected=shape)
         attribute = self.patterns.schema.attribute(name.form)
-        lacking = found.without(self._entities(attribute, entity, found), clause.span)
+        lacking = bindings.without(self._entities(attribute, entity, bindings), clause.span)
         if clause.function == "missing?":
             return lacking
         if attribute.is_many:
@@ -171,12 +171,12 @@ class ClauseBinder:
         if not isinstance(other, ConstantForm):
             raise Unsupported("a default that is not a constant", span=other.span or clause.span, expected=shape)
         result = "?get-else result"
-        having = self._entities(attribute, entity, found, result)
-        whole = united([found.joined(having, clause.span), lacking.extended({result: literal(other.form)})])
+        having = self._entities(attribute, entity, bindings, result)
+        whole = united([bindings.joined(having, clause.span), lacking.extended({result: literal(other.form)})])
         bound = self._with_result(clause, whole.term(result), whole)
         return bound.keep([one for one in bound.kinds if one != result])
 
-    def _entities(self, attribute: EdnAttribute, entity: QueryTerm, found: Bindings, value: str | None = None) -> Bindings:
+    def _entities(self, attribute: EdnAttribute, entity: QueryTerm, bindings: Bindings, value: str | None = None) -> Bindings:
         """The entities that have the attribute, and their values as the variable `value`."""
         target = Blank() if value is None else QueryVariable(value)
         pattern = DataPattern(entity, ConstantForm(attribute.form), target, entity.span)
@@ -189,85 +189,85 @@ class ClauseBinder:
         required: list[str] = []
         while True:
             start = around.keep(required).distinct() if required else UNIT
-            found, missing = self.solve(parts, start, scope)
+            bindings, missing = self.solve(parts, start, scope)
             if local := [one for one in missing if one.name not in names or one.name in required]:
                 unbound(local[0])
-            more = list(dict.fromkeys(one.name for one in missing)) or [name for name in names if name not in found.kinds]
+            more = list(dict.fromkeys(one.name for one in missing)) or [name for name in names if name not in bindings.kinds]
             if not more:
-                return found.keep(names)
+                return bindings.keep(names)
             if lacking := [name for name in more if name not in around.kinds]:
                 return MissingVariables(tuple(QueryVariable(name, _place(parts, name)) for name in lacking))
             required += more
 
-    def _or(self, clause: OrClause, found: Bindings, scope: ClauseScope) -> Bindings | MissingVariables:
+    def _or(self, clause: OrClause, bindings: Bindings, scope: ClauseScope) -> Bindings | MissingVariables:
         if clause.variables is None:
             names = _same_names(clause)
             inner = ClauseScope(frozenset(names), (scope.outside | scope.beside) - set(names), scope.negated)
         else:
             names = [one.name for one in clause.variables]
             inner = ClauseScope(frozenset(names), negated=scope.negated)
-        if lacking := [one for one in clause.required if one.name not in found.kinds]:
+        if lacking := [one for one in clause.required if one.name not in bindings.kinds]:
             return MissingVariables(tuple(lacking))
         parts: list[Bindings] = []
         for branch in clause.branches:
-            part = self.closed(branch, names, found, inner)
+            part = self.closed(branch, names, bindings, inner)
             if isinstance(part, MissingVariables):
                 listed = {one.name: one for one in clause.variables or ()}
                 return MissingVariables(tuple(one if one.span is not None else listed.get(one.name, one) for one in part.variables))
             parts.append(part)
-        return found.joined(united(parts), clause.span)
+        return bindings.joined(united(parts), clause.span)
 
-    def _not(self, clause: NotClause, found: Bindings, scope: ClauseScope) -> Bindings | MissingVariables:
+    def _not(self, clause: NotClause, bindings: Bindings, scope: ClauseScope) -> Bindings | MissingVariables:
         inside = {one.name: one for part in clause.clauses for one in variables_of(part)}
         if clause.variables is None:
-            known = {*found.kinds, *scope.interface}
-            shared = {name: one for name, one in inside.items() if name in known}
+            visible = {*bindings.kinds, *scope.interface}
+            shared = {name: one for name, one in inside.items() if name in visible}
             for name, one in inside.items():
-                if name not in known and name in scope.outside:
+                if name not in visible and name in scope.outside:
                     raise Unsupported(f"{name} of the negation is bound outside of its branch", span=one.span, remedy="use or-join")
             inner = ClauseScope(frozenset(shared), scope.outside, negated=True)
         else:
             shared = {one.name: one for one in clause.variables}
             inner = ClauseScope(frozenset(shared), negated=True)
-        if lacking := [one for name, one in shared.items() if name not in found.kinds]:
+        if lacking := [one for name, one in shared.items() if name not in bindings.kinds]:
             return MissingVariables(tuple(lacking))
         names = list(shared)
-        part = self.closed(clause.clauses, names, found, inner)
+        part = self.closed(clause.clauses, names, bindings, inner)
         if isinstance(part, MissingVariables):
             return part
-        return found.without(part, clause.span)
+        return bindings.without(part, clause.span)
 
-    def _rule(self, clause: RuleClause, found: Bindings, scope: ClauseScope) -> Bindings | MissingVariables:
-        rows = self.read_rule(clause, found, scope)
+    def _rule(self, clause: RuleClause, bindings: Bindings, scope: ClauseScope) -> Bindings | MissingVariables:
+        rows = self.read_rule(clause, bindings, scope)
         if isinstance(rows, MissingVariables):
             return rows
         visitor = ColumnVisitor()
         for i, term in enumerate(clause.arguments):
             column = rows.term(str(i))
             visitor.match(term, column, f"argument {i + 1} of {clause.name}")
-        return found.joined(rows.filtered(visitor.conditions).projected(visitor.terms), clause.span)
+        return bindings.joined(rows.filtered(visitor.conditions).projected(visitor.terms), clause.span)
 
 
-def _value(term: QueryTerm, found: Bindings) -> EdnTerm:
+def _value(term: QueryTerm, bindings: Bindings) -> EdnTerm:
     match term:
         case QueryVariable(name, span):
-            known = found.term(name)
-            return EdnTerm(replace(known.expr, span=span), known.kind)
+            value = bindings.term(name)
+            return EdnTerm(replace(value.expr, span=span), value.kind)
         case ConstantForm(form):
             return literal(form)
         case Blank(span):
             raise SyntaxFailure("an argument is blank", span=span, expected="a variable or a constant")
 
 
-def caller_terms(arguments: Sequence[QueryTerm], names: Sequence[str], found: Bindings) -> Bindings:
+def caller_terms(arguments: Sequence[QueryTerm], names: Sequence[str], bindings: Bindings) -> Bindings:
     """What the arguments of a call that are bound say of a rule's variables."""
     terms: dict[str, EdnTerm] = {}
     for term, name in zip(arguments, names, strict=True):
         if isinstance(term, ConstantForm):
             terms[name] = literal(term.form)
-        elif isinstance(term, QueryVariable) and term.name in found.kinds:
-            terms[name] = found.term(term.name)
-    return found.projected(terms)
+        elif isinstance(term, QueryVariable) and term.name in bindings.kinds:
+            terms[name] = bindings.term(term.name)
+    return bindings.projected(terms)
 
 
 def _names(part: Part) -> Iterable[str]:
@@ -292,9 +292,9 @@ def unbound(variable: QueryVariable) -> NoReturn:
 
 def _same_names(clause: OrClause) -> list[str]:
     """The variables of an (or …), which all its branches bind. Raises UnsafeRule."""
-    found = [_positive(branch) for branch in clause.branches]
-    for one in found[1:]:
-        for here, there in ((found[0], one), (one, found[0])):
+    variables = [_positive(branch) for branch in clause.branches]
+    for one in variables[1:]:
+        for here, there in ((variables[0], one), (one, variables[0])):
             for name, variable in here.items():
                 if name not in there:
                     raise UnsafeRule(
@@ -303,7 +303,7 @@ def _same_names(clause: OrClause) -> list[str]:
                         expected="the same variables in each branch",
                         remedy="(or-join [?x …] …) names those that the branches share",
                     )
-    return list(found[0])
+    return list(variables[0])
 
 
 def _positive(branch: Collection[Clause]) -> dict[str, QueryVariable]:

@@ -75,7 +75,7 @@ def query_inputs(query: EdnQuery, view: str, schema: EdnSchema, declared: Mappin
         raise SyntaxFailure(":in binds a variable twice", span=query.inputs[0].span, expected="different variables")
     if unknown := [name for name in declared if name not in names]:
         raise UnknownName(f"the query has no input {unknown[0]}", remedy=did_you_mean(unknown[0], names))
-    found: list[QueryInput] = []
+    inputs: list[QueryInput] = []
     for i, binding in enumerate(query.inputs):
         variables = [term for term in binding.terms if isinstance(term, QueryVariable)]
         if len(variables) < len(binding.terms):
@@ -83,8 +83,8 @@ def query_inputs(query: EdnQuery, view: str, schema: EdnSchema, declared: Mappin
         kinds = tuple(_input_kind(one, query, schema, declared) for one in variables)
         columns = tuple(Field(one.name[1:], kind.type, False) for one, kind in zip(variables, kinds, strict=True))
         table = TableSchema(f"{view} input {i + 1}", Schema(columns), tuple(range(len(columns))))
-        found.append(QueryInput(binding, table, kinds))
-    return tuple(found)
+        inputs.append(QueryInput(binding, table, kinds))
+    return tuple(inputs)
 
 
 def _input_kind(variable: QueryVariable, query: EdnQuery, schema: EdnSchema, declared: Mapping[str, str]) -> EdnKind:
@@ -94,9 +94,9 @@ def _input_kind(variable: QueryVariable, query: EdnQuery, schema: EdnSchema, dec
         if bare not in KINDS and bare != REF.removeprefix("db.type/"):
             raise UnknownName(f"there is no kind {name} of values", span=variable.span, expected=", ".join(KINDS))
         return KINDS.get(bare, LONG)
-    found = _kind_in(query.where, variable, query, schema, set())
-    if found is not None:
-        return found
+    kind = _kind_in(query.where, variable, query, schema, set())
+    if kind is not None:
+        return kind
     raise QueryError(
         f"the kind of the input {variable.name} is not known: no data pattern has it",
         span=variable.span,
@@ -146,20 +146,20 @@ def bind_query(query: EdnQuery, inputs: Sequence[QueryInput], schema: EdnSchema,
     read = _reader(namespace, reads)
     rules = RuleBinder(query.rules, StorePatterns(schema, read))
     parts = [InputClause(_input_rows(one, read), one.binding.span) for one in inputs]
-    found, missing = rules.body.solve((*parts, *query.where), UNIT, ClauseScope())
+    bindings, missing = rules.body.solve((*parts, *query.where), UNIT, ClauseScope())
     if missing:
         unbound(missing[0])
-    plan, kinds = _found(query, found)
+    plan, kinds = _find_plan(query, bindings)
     return BoundQuery(as_view(plan, f"query {view}"), kinds, tuple(sorted(reads)))
 
 
 def _reader(namespace: Namespace, reads: set[str]) -> Callable[[str], Plan]:
     def read(name: str) -> Plan:
-        found = namespace.relation(name)
-        if found is None:
+        relation = namespace.relation(name)
+        if relation is None:
             raise UnknownName(f"there is no table {name}", remedy="define the store again: session.edn_store(…)")
         reads.add(name)
-        return Table(found) if isinstance(found, TableSchema) else found
+        return Table(relation) if isinstance(relation, TableSchema) else relation
 
     return read
 
@@ -168,13 +168,13 @@ def _input_rows(one: QueryInput, read: Callable[[str], Plan]) -> Bindings:
     return Bindings(read(one.table.name), dict(zip(one.names, one.kinds, strict=True)))
 
 
-def _found(query: EdnQuery, found: Bindings) -> tuple[Plan, tuple[EdnKind, ...]]:
+def _find_plan(query: EdnQuery, bindings: Bindings) -> tuple[Plan, tuple[EdnKind, ...]]:
     """(the plan of :find over the bindings, the kinds of its columns)."""
     variables = [one if isinstance(one, QueryVariable) else _last(one) for one in query.find]
     for one in (*variables, *query.with_):
-        if one.name not in found.kinds:
+        if one.name not in bindings.kinds:
             unbound(one)
-    rows = found.keep(list(dict.fromkeys(one.name for one in (*variables, *query.with_)))).distinct()
+    rows = bindings.keep(list(dict.fromkeys(one.name for one in (*variables, *query.with_)))).distinct()
     if not any(isinstance(one, AggregateTerm) for one in query.find):
         columns = tuple((name, rows.term(one.name).expr) for name, one in zip(query.names, variables, strict=True))
         return Project(rows.plan, columns), tuple(rows.kinds[one.name] for one in variables)
@@ -256,8 +256,8 @@ def _extremes(one: AggregateTerm, value: Expr, kind: EdnKind) -> _Aggregated:
 
     def finish(expr: Expr) -> Expr:
         ascending = Literal(one.function == "min", BOOLEAN)
-        found = resolve("slice", [resolve("sort_array", [expr, ascending], one.span), first, length], one.span)
-        return resolve("sort_array", [found], one.span)
+        extremes = resolve("slice", [resolve("sort_array", [expr, ascending], one.span), first, length], one.span)
+        return resolve("sort_array", [extremes], one.span)
 
     return _Aggregated(_call("collect_list", value, one.span), collection_of("vector", kind), finish)
 

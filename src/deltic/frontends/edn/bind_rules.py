@@ -39,15 +39,15 @@ class RuleBinder:
 
     def _reached(self, name: str) -> set[str]:
         """The rules that a rule calls, also through others."""
-        found: set[str] = set()
+        reached: set[str] = set()
         waiting = [name]
         while waiting:
             called = {one.name for branch in self.rules[waiting.pop()] for one in rules_of(branch.clauses)} & self.rules.keys()
-            waiting += called - found
-            found |= called
-        return found
+            waiting += called - reached
+            reached |= called
+        return reached
 
-    def read(self, clause: RuleClause, found: Bindings, scope: ClauseScope) -> Bindings | MissingVariables:
+    def read(self, clause: RuleClause, bindings: Bindings, scope: ClauseScope) -> Bindings | MissingVariables:
         """The rows of a rule, as columns 0, 1, …, or the variables of the caller that it requires."""
         branches = self._branches(clause)
         if clause.name in self._kinds:
@@ -64,7 +64,7 @@ class RuleBinder:
         parts: list[Bindings] = []
         for branch in branches:
             names = [one.name for one in branch.variables]
-            part = self._definition(branch, caller_terms(clause.arguments, names, found))
+            part = self._definition(branch, caller_terms(clause.arguments, names, bindings))
             if isinstance(part, MissingVariables):
                 return _of_caller(part, names, clause)
             parts.append(part)
@@ -86,10 +86,10 @@ class RuleBinder:
             return MissingVariables(tuple(lacking))
         kinds, self._kinds = self._kinds, {}
         try:
-            found = self.body.closed(branch.clauses, names, caller, ClauseScope(frozenset(names)))
+            part = self.body.closed(branch.clauses, names, caller, ClauseScope(frozenset(names)))
         finally:
             self._kinds = kinds
-        return found if isinstance(found, MissingVariables) else _numbered(found, names)
+        return part if isinstance(part, MissingVariables) else _numbered(part, names)
 
     # recursion
 
@@ -126,23 +126,23 @@ class RuleBinder:
         for branch in self.rules[name]:
             names = [one.name for one in branch.variables]
             try:
-                found = self.body.closed(branch.clauses, names, UNIT, ClauseScope(frozenset(names)))
+                part = self.body.closed(branch.clauses, names, UNIT, ClauseScope(frozenset(names)))
             except _NotTyped:
                 continue
-            if isinstance(found, MissingVariables) or branch.required:
-                lacking = found.variables[0] if isinstance(found, MissingVariables) else branch.required[0]
+            if isinstance(part, MissingVariables) or branch.required:
+                lacking = part.variables[0] if isinstance(part, MissingVariables) else branch.required[0]
                 raise Unsupported(
                     f"the recursive rule {name} requires its caller to bind {lacking.name}",
                     span=lacking.span or branch.span,
                     expected="a definition that binds all variables of its head",
                     remedy=f"add a data pattern that has {lacking.name}",
                 )
-            parts.append(_numbered(found, names))
-        known = self._kinds[name]
+            parts.append(_numbered(part, names))
+        kinds = self._kinds[name]
         if not parts:
             return None
         body = united(parts)
-        if known is not None and any(one == ANY != two for one, two in zip(known, body.kinds.values(), strict=True)):
+        if kinds is not None and any(one == ANY != two for one, two in zip(kinds, body.kinds.values(), strict=True)):
             raise Unsupported(f"the kinds of rule {name} alternate", span=self.rules[name][0].span, expected="one kind for each variable")
         return body
 
@@ -163,13 +163,13 @@ def _reference_name(rule: str) -> str:
     return f"rule {rule}"
 
 
-def _numbered(found: Bindings, names: Sequence[str]) -> Bindings:
-    return found.projected({str(i): found.term(name) for i, name in enumerate(names)})
+def _numbered(bindings: Bindings, names: Sequence[str]) -> Bindings:
+    return bindings.projected({str(i): bindings.term(name) for i, name in enumerate(names)})
 
 
 def _of_caller(part: MissingVariables, names: Sequence[str], clause: RuleClause) -> MissingVariables:
     """The arguments of a call for the variables that a rule requires. Raises UnsafeRule for a blank."""
-    found: list[QueryVariable] = []
+    variables: list[QueryVariable] = []
     for one in part.variables:
         term = clause.arguments[names.index(one.name)]
         if not isinstance(term, QueryVariable):
@@ -177,5 +177,5 @@ def _of_caller(part: MissingVariables, names: Sequence[str], clause: RuleClause)
             raise UnsafeRule(
                 f"the rule {clause.name} requires {one.name} to be bound", span=span, expected="a bound variable or a constant"
             )
-        found.append(term)
-    return MissingVariables(tuple(found))
+        variables.append(term)
+    return MissingVariables(tuple(variables))

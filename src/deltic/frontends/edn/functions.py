@@ -39,8 +39,8 @@ def call(name: str, arguments: Terms, span: Span | None) -> EdnTerm:
     if bare in _REFUSED:
         raise Unsupported(f"{name} is not supported", span=span, remedy=_REFUSED[bare])
     if bare not in _FUNCTIONS:
-        known = [*_FUNCTIONS, "ground", "get-else", "missing?"]
-        raise UnknownName(f"there is no function {name}", span=span, remedy=did_you_mean(bare, known))
+        names = [*_FUNCTIONS, "ground", "get-else", "missing?"]
+        raise UnknownName(f"there is no function {name}", span=span, remedy=did_you_mean(bare, names))
     return _FUNCTIONS[bare](name, arguments, span)
 
 
@@ -113,11 +113,13 @@ def _long(value: int) -> Expr:
     return Literal(value, BIGINT)
 
 
-def _with_one(operator: str) -> Builder:
+def _with_constant(operator: str, constant: int, result: EdnKind | None = None) -> Builder:
+    """Of a number and a constant. result: its kind; by default that of the number."""
+
     def build(name: str, arguments: Terms, span: Span | None) -> EdnTerm:
         _count(name, arguments, 1, 1, span)
-        exprs, kind = _numbers(name, [*arguments, EdnTerm(_long(1), LONG)], span)
-        return EdnTerm(resolve(operator, exprs, span), kind)
+        exprs, kind = _numbers(name, [*arguments, EdnTerm(_long(constant), LONG)], span)
+        return EdnTerm(resolve(operator, exprs, span), result or kind)
 
     return build
 
@@ -177,15 +179,6 @@ def _numerically_equal(name: str, arguments: Terms, span: Span | None) -> EdnTer
     _count(name, arguments, 1, None, span)
     exprs, _ = _numbers(name, arguments, span)
     return EdnTerm(conjunction([resolve("=", [left, right], span) for left, right in pairwise(exprs)]), BOOLEAN_KIND)
-
-
-def _sign(operator: str) -> Builder:
-    def build(name: str, arguments: Terms, span: Span | None) -> EdnTerm:
-        _count(name, arguments, 1, 1, span)
-        exprs, _ = _numbers(name, [*arguments, EdnTerm(_long(0), LONG)], span)
-        return EdnTerm(resolve(operator, exprs, span), BOOLEAN_KIND)
-
-    return build
 
 
 def _parity(operator: str) -> Builder:
@@ -281,8 +274,8 @@ _FUNCTIONS: Final[dict[str, Builder]] = {
     "quot": _whole("div"),
     "rem": _whole("%"),
     "mod": _whole("mod"),
-    "inc": _with_one("+"),
-    "dec": _with_one("-"),
+    "inc": _with_constant("+", 1),
+    "dec": _with_constant("-", 1),
     "max": _best(">"),
     "min": _best("<"),
     "abs": _absolute,
@@ -294,9 +287,9 @@ _FUNCTIONS: Final[dict[str, Builder]] = {
     "not=": _different,
     "!=": _different,
     "==": _numerically_equal,
-    "zero?": _sign("="),
-    "pos?": _sign(">"),
-    "neg?": _sign("<"),
+    "zero?": _with_constant("=", 0, BOOLEAN_KIND),
+    "pos?": _with_constant(">", 0, BOOLEAN_KIND),
+    "neg?": _with_constant("<", 0, BOOLEAN_KIND),
     "even?": _parity("="),
     "odd?": _parity("<>"),
     "true?": _is_boolean(True),

@@ -25,8 +25,8 @@ def rows_of(form: LocatedForm, binding: Binding, kinds: Sequence[EdnKind] | None
     """
     rows = shaped(form, binding)
     if kinds is None:
-        found = [{kind_of(row[i]) for row in rows} for i in range(len(binding.terms))]
-        kinds = [next(iter(one)) if len(one) == 1 else ANY for one in found]
+        column_kinds = [{kind_of(row[i]) for row in rows} for i in range(len(binding.terms))]
+        kinds = [next(iter(one)) if len(one) == 1 else ANY for one in column_kinds]
     columns = {term.name: i for i, term in enumerate(binding.terms) if isinstance(term, QueryVariable)}
     if len(columns) < sum(not isinstance(term, Blank) for term in binding.terms):
         raise SyntaxFailure("the binding has a variable twice", span=binding.span, expected="different variables")

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from deltic.errors import Span, TypeMismatch
 from deltic.expr import case, cast, resolve
-from deltic.expr.nodes import Expr, Literal
+from deltic.expr.nodes import Expr, Literal, Value
 from deltic.frontends.edn.read import read
 from deltic.frontends.edn.values import (
     GREATEST_LONG,
@@ -88,24 +88,26 @@ def kind_of(form: LocatedForm) -> EdnKind:
         case float():
             return DOUBLE_KIND
         case value:
-            found = {str: STRING_KIND, Keyword: KEYWORD, Symbol: SYMBOL, Char: CHAR, datetime: INSTANT, uuid.UUID: UUID}
-            return found.get(type(value), ANY)
+            kinds = {str: STRING_KIND, Keyword: KEYWORD, Symbol: SYMBOL, Char: CHAR, datetime: INSTANT, uuid.UUID: UUID}
+            return kinds.get(type(value), ANY)
 
 
-def encoded(form: LocatedForm, kind: EdnKind) -> Any:
+def encoded(form: LocatedForm, kind: EdnKind) -> Value:
     """The stored value of a scalar of this kind, or of ANY."""
     value: Any = form.value
+    stored: Value
     match kind.name:
         case "any" | "keyword" | "symbol" | "char":
-            return write(form)
+            stored = write(form)
         case "double":
-            return value + 0.0
+            stored = value + 0.0
         case "uuid":
-            return str(value)
+            stored = str(value)
         case "instant":
-            return value.astimezone(UTC)
+            stored = value.astimezone(UTC)
         case _:
-            return value
+            stored = value
+    return stored
 
 
 def decoded(value: Any, kind: EdnKind) -> Any:

@@ -72,14 +72,14 @@ def operations(data: LocatedForm, schema: EdnSchema) -> list[FactOperation]:
     if not isinstance(data.value, VectorForm | ListForm):
         raise SyntaxFailure("the transaction is not a vector", span=data.span, expected=DATA)
     expander = _Expander(schema)
-    found: list[FactOperation] = []
+    expanded: list[FactOperation] = []
     for form in data.value.parts:
         try:
-            found += expander.expanded(form)
+            expanded += expander.expanded(form)
         except DelticError as error:
             place(error, form)
             raise
-    return found
+    return expanded
 
 
 def place(error: DelticError, form: LocatedForm) -> None:
@@ -132,10 +132,10 @@ class _Expander:
         self.maps += 1
         given = pairs.pop(_ID, None)
         entity = TemporaryId((self.maps,)) if given is None or given.value is None else self.entity(given)
-        found: list[FactOperation] = []
+        expanded: list[FactOperation] = []
         for key, value in pairs.items():
-            found += self._entry(entity, key, value)
-        return entity, found
+            expanded += self._entry(entity, key, value)
+        return entity, expanded
 
     def _entry(self, entity: EntityTerm, key: LocatedForm, value: LocatedForm) -> Iterator[FactOperation]:
         forward = _reversed(key)

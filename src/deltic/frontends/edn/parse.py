@@ -48,7 +48,7 @@ def parse_query(form: LocatedForm, rules: LocatedForm | None = None) -> EdnQuery
 
 def _clauses(form: LocatedForm) -> dict[str, list[LocatedForm]]:
     """What follows each keyword."""
-    found: dict[str, list[LocatedForm]] = {}
+    clauses: dict[str, list[LocatedForm]] = {}
     pairs: list[tuple[LocatedForm, list[LocatedForm]]] = []
     if isinstance(form.value, MapForm):
         pairs = [(key, list(parts_of(value, "clauses"))) for key, value in form.value.pairs]
@@ -68,10 +68,10 @@ def _clauses(form: LocatedForm) -> dict[str, list[LocatedForm]]:
             raise Unsupported(f"{write(key)} is not supported", span=key.span, remedy=_LATER[name])
         if name not in _CLAUSES:
             raise UnknownName(f"a query has no {write(key)}", span=key.span, expected=", ".join(f":{one}" for one in _CLAUSES))
-        if name in found:
+        if name in clauses:
             raise SyntaxFailure(f"{write(key)} occurs twice", span=key.span)
-        found[name] = parts
-    return found
+        clauses[name] = parts
+    return clauses
 
 
 def _find(parts: list[LocatedForm], query: LocatedForm) -> tuple[tuple[FindElement, ...], FindShape]:
@@ -127,7 +127,7 @@ def write_term(one: object) -> str:
 
 
 def _inputs(forms: list[LocatedForm]) -> tuple[tuple[Binding, ...], bool]:
-    found: list[Binding] = []
+    bindings: list[Binding] = []
     takes_rules = False
     for form in forms:
         if is_symbol(form, "$"):
@@ -137,20 +137,20 @@ def _inputs(forms: list[LocatedForm]) -> tuple[tuple[Binding, ...], bool]:
         elif isinstance(form.value, Symbol) and form.value.name.startswith("$"):
             raise Unsupported(f"the source {write(form)} is not supported", span=form.span, remedy="a query reads one store, $")
         else:
-            found.append(binding(form))
-    return tuple(found), takes_rules
+            bindings.append(binding(form))
+    return tuple(bindings), takes_rules
 
 
 def _rules(forms: Sequence[LocatedForm]) -> dict[str, tuple[RuleBranch, ...]]:
-    found: dict[str, tuple[RuleBranch, ...]] = {}
+    rules: dict[str, tuple[RuleBranch, ...]] = {}
     for form in forms:
         branch = _rule(form)
-        known = found.get(branch.name, ())
-        if known and len(known[0].variables) != len(branch.variables):
-            expected = f"{len(known[0].variables)}, as its first definition has"
+        branches = rules.get(branch.name, ())
+        if branches and len(branches[0].variables) != len(branch.variables):
+            expected = f"{len(branches[0].variables)}, as its first definition has"
             raise TypeMismatch(f"rule {branch.name} has {len(branch.variables)} variables", span=branch.span, expected=expected)
-        found[branch.name] = (*known, branch)
-    return found
+        rules[branch.name] = (*branches, branch)
+    return rules
 
 
 def _rule(form: LocatedForm) -> RuleBranch:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from deltic.errors import SyntaxFailure, TypeMismatch
 from deltic.expr import resolve
-from deltic.expr.nodes import Expr, Literal
+from deltic.expr.nodes import Expr, Literal, Value
 from deltic.frontends.edn.functions import equal
 from deltic.frontends.edn.kinds import ANY, KEYWORD, LONG, EdnKind, EdnTerm, encoded, kind_of, with_kind
 from deltic.frontends.edn.relation import Bindings, table_of, united
@@ -76,13 +75,13 @@ class ColumnVisitor:
                 self.terms[name] = column
             case ConstantForm(form):
                 value = attribute.value(form) if attribute is not None else constant_of(form, column.kind, what)
-                literal = Literal(value, column.kind.type, form.span)  # type: ignore[arg-type]
+                literal = Literal(value, column.kind.type, form.span)
                 self.conditions.append(resolve("=", [column.expr, literal], form.span))
             case Blank():
                 pass
 
 
-def constant_of(form: LocatedForm, kind: EdnKind, what: str) -> Any:
+def constant_of(form: LocatedForm, kind: EdnKind, what: str) -> Value:
     """The stored value of a constant. Raises TypeMismatch."""
     if kind not in (kind_of(form), ANY):
         raise TypeMismatch(f"{what} is a {kind}, and {write(form)} is a {kind_of(form)}", span=form.span, expected=f"a {kind}")
@@ -101,12 +100,12 @@ def without_lookups(clauses: Sequence[Clause], schema: EdnSchema) -> Iterator[Cl
 def _without_lookups(pattern: DataPattern, schema: EdnSchema) -> Iterator[DataPattern]:
     attribute = schema.attribute(pattern.attribute.form) if isinstance(pattern.attribute, ConstantForm) else None
     if isinstance(pattern.entity, ConstantForm) and _is_lookup(pattern.entity.form):
-        variable, found = _lookup(pattern.entity.form, schema)
-        yield found
+        variable, lookup = _lookup(pattern.entity.form, schema)
+        yield lookup
         pattern = replace(pattern, entity=variable)
     if attribute is not None and attribute.is_ref and isinstance(pattern.value, ConstantForm) and _is_lookup(pattern.value.form):
-        variable, found = _lookup(pattern.value.form, schema)
-        yield found
+        variable, lookup = _lookup(pattern.value.form, schema)
+        yield lookup
         pattern = replace(pattern, value=variable)
     yield pattern
 

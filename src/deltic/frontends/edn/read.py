@@ -83,18 +83,18 @@ def _parser() -> Lark:
 def _failure(error: UnexpectedInput, text: str, name: str) -> SyntaxFailure:
     token = getattr(error, "token", None)
     position = getattr(error, "pos_in_stream", None)
-    at = position if isinstance(position, int) and position >= 0 else len(text)
+    offset = position if isinstance(position, int) and position >= 0 else len(text)
     if isinstance(token, Token) and token.type == "$END":
         opened = _unclosed(text)
         if opened is not None:
             closing = _CLOSING[text[opened]]
             return SyntaxFailure(f"{text[opened]} is not closed", span=Span(text, opened, opened + 1, name), expected=closing)
-        at = len(text.rstrip())
-        return SyntaxFailure("unexpected end of the text", span=Span(text, at, at, name), expected="a form")
-    if text[at] == '"':
-        return SyntaxFailure("the string is not closed", span=Span(text, at, at + 1, name), expected='"')
-    what = f"unmatched {text[at]}" if text[at] in ")]}" else f"unexpected {text[at]}"
-    return SyntaxFailure(what, span=Span(text, at, at + 1, name), expected="a form")
+        offset = len(text.rstrip())
+        return SyntaxFailure("unexpected end of the text", span=Span(text, offset, offset, name), expected="a form")
+    if text[offset] == '"':
+        return SyntaxFailure("the string is not closed", span=Span(text, offset, offset + 1, name), expected='"')
+    what = f"unmatched {text[offset]}" if text[offset] in ")]}" else f"unexpected {text[offset]}"
+    return SyntaxFailure(what, span=Span(text, offset, offset + 1, name), expected="a form")
 
 
 def _unclosed(text: str) -> int | None:
@@ -114,8 +114,8 @@ def _check_depth(tree: Tree[Token], text: str, name: str) -> None:
         level = [part for node in level for part in node.children if isinstance(part, Tree)]
         if not level:
             return
-    at = level[0].meta.start_pos
-    raise SyntaxFailure("the form is nested too deeply", span=Span(text, at, at + 1, name), expected=f"at most {DEPTH} levels")
+    offset = level[0].meta.start_pos
+    raise SyntaxFailure("the form is nested too deeply", span=Span(text, offset, offset + 1, name), expected=f"at most {DEPTH} levels")
 
 
 class _Converter:
@@ -164,12 +164,12 @@ class _Converter:
 
 
 def _check_different(parts: tuple[LocatedForm, ...], problem: str) -> None:
-    known: set[str] = set()
+    seen: set[str] = set()
     for part in parts:
         text = write(part)
-        if text in known:
+        if text in seen:
             raise SyntaxFailure(problem, span=part.span, expected="different values")
-        known.add(text)
+        seen.add(text)
 
 
 def _atom(word: str, span: Span) -> Scalar:
@@ -196,8 +196,8 @@ def _number(word: str, span: Span) -> Scalar:
         return value
     if _RADIX.fullmatch(word):
         raise Unsupported(f"the number {word} is not decimal", span=span, expected="decimal digits without a leading 0")
-    if found := _FLOAT.fullmatch(word):
-        return Decimal(word[:-1]) if found[3] else float(word)
+    if match := _FLOAT.fullmatch(word):
+        return Decimal(word[:-1]) if match[3] else float(word)
     raise SyntaxFailure(f"invalid number {word}", span=span, expected="a number such as 7, 7N, 7.5 or 7.5M")
 
 
@@ -207,8 +207,8 @@ def _string(word: str, span: Span) -> str:
         if len(escape) == 6:
             return chr(int(escape[2:], 16))
         if escape[1] not in ESCAPES:
-            at = span.start + match.start() + 1
-            place = Span(span.text, at, at + len(escape), span.name)
+            start = span.start + match.start() + 1
+            place = Span(span.text, start, start + len(escape), span.name)
             raise SyntaxFailure(f"invalid escape {escape}", span=place, expected=r"one of \n \t \r \b \f \" \\ and \u with four digits")
         return ESCAPES[escape[1]]
 

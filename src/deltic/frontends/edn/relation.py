@@ -63,10 +63,10 @@ class Bindings:
         for i, name in enumerate([*names, *other.kinds]):
             if name in kinds:
                 continue
-            at, kind = i, self.kinds.get(name) or other.kinds[name]
+            position, kind = i, self.kinds.get(name) or other.kinds[name]
             if kind == ANY and name in other.kinds and i < width:  # the other side may say which kind the equal value has
-                at, kind = width + list(other.kinds).index(name), other.kinds[name]
-            columns.append((name, reference(plan.schema, at)))
+                position, kind = width + list(other.kinds).index(name), other.kinds[name]
+            columns.append((name, reference(plan.schema, position)))
             kinds[name] = kind
         return Bindings(Project(plan, tuple(columns)), kinds)
 

@@ -8,6 +8,7 @@ from typing import Final, NoReturn
 from typing import Literal as OneOf
 
 from deltic.errors import CatalogError, Span, SyntaxFailure, TypeMismatch, UnknownName, Unsupported, did_you_mean
+from deltic.expr.nodes import Value
 from deltic.frontends.edn.kinds import ANY, KINDS, LONG, EdnKind, encoded, kind_of
 from deltic.frontends.edn.values import Keyword, LocatedForm, MapForm, VectorForm, write
 from deltic.schema import BIGINT, Field, Schema, TableSchema
@@ -35,7 +36,7 @@ class EdnAttribute:
         """Its name."""
         return LocatedForm(Keyword(self.name), self.span)
 
-    def value(self, form: LocatedForm) -> object:
+    def value(self, form: LocatedForm) -> Value:
         """The stored value of a constant that is not a reference. Raises TypeMismatch."""
         kind = kind_of(form)
         if self.kind not in (kind, ANY):
@@ -69,12 +70,12 @@ class EdnSchema:
         """The attribute that a form names. Raises UnknownName and SyntaxFailure."""
         if not isinstance(form.value, Keyword):
             raise SyntaxFailure(f"{write(form)} is not an attribute", span=form.span, expected="a keyword such as :person/name")
-        found = self.attributes.get(form.value.name)
-        if found is None:
-            known = [f":{name}" for name in self.attributes]
-            remedy = did_you_mean(write(form), known) or "add it to the schema of the store"
+        attribute = self.attributes.get(form.value.name)
+        if attribute is None:
+            names = [f":{name}" for name in self.attributes]
+            remedy = did_you_mean(write(form), names) or "add it to the schema of the store"
             raise UnknownName(f"the store {self.store} has no attribute {write(form)}", span=form.span, remedy=remedy)
-        return found
+        return attribute
 
     @property
     def references(self) -> Iterator[EdnAttribute]:
@@ -121,14 +122,14 @@ def _entries(form: LocatedForm) -> list[tuple[LocatedForm, MapForm]]:
         pairs = list(form.value.pairs)
     else:
         raise SyntaxFailure("the schema is not a map", span=form.span, expected="{:person/name {:db/valueType :db.type/string} …}")
-    found = []
+    entries = []
     for name, options in pairs:
         if not isinstance(options.value, MapForm):
             raise SyntaxFailure("the options of an attribute are not a map", span=options.span, expected="{:db/valueType … }")
         if name is None:
             raise SyntaxFailure("the attribute has no name", span=options.span, expected="{:db/ident :person/name …}")
-        found.append((name, options.value))
-    return found
+        entries.append((name, options.value))
+    return entries
 
 
 def _ident(form: LocatedForm) -> LocatedForm | None:
@@ -166,5 +167,5 @@ def _attribute(name: LocatedForm, options: MapForm) -> EdnAttribute:
     return EdnAttribute(name.value.name, kind, is_ref, is_many, unique, is_component, name.span)
 
 
-def _refuse(form: LocatedForm, what: str, known: list[str]) -> NoReturn:
-    raise Unsupported(f"the {what} {write(form)} is not supported", span=form.span, expected=", ".join(known))
+def _refuse(form: LocatedForm, what: str, supported: list[str]) -> NoReturn:
+    raise Unsupported(f"the {what} {write(form)} is not supported", span=form.span, expected=", ".join(supported))

@@ -47,12 +47,12 @@ class Transacted:
 
     def changes(self) -> dict[EdnAttribute, dict[tuple[int, Any], int]]:
         """By attribute, the weight of each (entity, value) that is added or retracted in all."""
-        found: dict[EdnAttribute, dict[tuple[int, Any], int]] = {}
+        weights: dict[EdnAttribute, dict[tuple[int, Any], int]] = {}
         for one in self.datoms:
-            rows = found.setdefault(one.attribute, {})
+            rows = weights.setdefault(one.attribute, {})
             row = (one.entity, one.value)
             rows[row] = rows.get(row, 0) + (1 if one.added else -1)
-        return {attribute: net for attribute, rows in found.items() if (net := {row: n for row, n in rows.items() if n})}
+        return {attribute: net for attribute, rows in weights.items() if (net := {row: n for row, n in rows.items() if n})}
 
 
 def transact(data: LocatedForm, schema: EdnSchema, facts: StoredFacts, next: int) -> Transacted:
@@ -60,10 +60,10 @@ def transact(data: LocatedForm, schema: EdnSchema, facts: StoredFacts, next: int
 
     Raises subclasses of QueryError for what is not a transaction, and ConstraintViolation for what the facts do not permit.
     """
-    found = operations(data, schema)
-    numbers, next = _numbered(found, facts, next)
+    fact_operations = operations(data, schema)
+    numbers, next = _numbered(fact_operations, facts, next)
     content = _Content(schema, facts)
-    for operation in found:
+    for operation in fact_operations:
         try:
             _apply(operation, content, numbers)
         except DelticError as error:
@@ -73,10 +73,10 @@ def transact(data: LocatedForm, schema: EdnSchema, facts: StoredFacts, next: int
     return Transacted(tempids, tuple(content.datoms), next)
 
 
-def _numbered(found: Sequence[FactOperation], facts: StoredFacts, next: int) -> tuple[dict[TemporaryId, int], int]:
+def _numbered(fact_operations: Sequence[FactOperation], facts: StoredFacts, next: int) -> tuple[dict[TemporaryId, int], int]:
     """(the entity of each temporary id, the least number of a new entity after the transaction)."""
     numbers: dict[TemporaryId, int] = {}
-    adds = [one for one in found if one.kind == "add" and one.attribute is not None]
+    adds = [one for one in fact_operations if one.kind == "add" and one.attribute is not None]
     identities = [one for one in adds if one.attribute is not None and one.attribute.unique == "identity"]
     same: dict[TemporaryId, TemporaryId] = {}
     while True:
@@ -92,21 +92,23 @@ def _numbered(found: Sequence[FactOperation], facts: StoredFacts, next: int) -> 
             _unify(one.entity, holder, numbers, same, one)
         if before == (len(numbers), len(same)):
             break
-    terms = [term for one in found for term in (one.entity, one.value if one.attribute is not None and one.attribute.is_ref else None)]
+    terms = [
+        term for one in fact_operations for term in (one.entity, one.value if one.attribute is not None and one.attribute.is_ref else None)
+    ]
     next = max([next, *(term + 1 for term in terms if isinstance(term, int))])
     named = {_root(one.entity, same) for one in adds if isinstance(one.entity, TemporaryId)}
     for term in terms:
         if isinstance(term, TemporaryId) and (root := _root(term, same)) not in numbers:
             if root not in named:
-                span = next_span(found, term)
+                span = next_span(fact_operations, term)
                 raise ConstraintViolation(f"the temporary id {term} is only a value", span=span, remedy="give the entity an attribute")
             numbers[root], next = next, next + 1
     return {term: numbers[_root(term, same)] for term in terms if isinstance(term, TemporaryId)}, next
 
 
-def next_span(found: Sequence[FactOperation], term: TemporaryId) -> Span | None:
+def next_span(fact_operations: Sequence[FactOperation], term: TemporaryId) -> Span | None:
     """The place of the first operation with this value."""
-    return next(one.span for one in found if one.value == term)
+    return next(one.span for one in fact_operations if one.value == term)
 
 
 def _root(one: TemporaryId, same: dict[TemporaryId, TemporaryId]) -> TemporaryId:
@@ -243,9 +245,9 @@ def _compare_and_set(
             content.retract(entity, attribute, old)
         content.add(entity, attribute, value)
         return
-    found = " ".join(write(form_of(decoded(one, attribute.kind))) for one in held) or "nil"
+    actual = " ".join(write(form_of(decoded(one, attribute.kind))) for one in held) or "nil"
     expected = "nil" if old is None else write(form_of(decoded(old, attribute.kind)))
-    raise ConstraintViolation(f":{attribute.name} of entity {entity} is {found}", span=operation.span, expected=expected)
+    raise ConstraintViolation(f":{attribute.name} of entity {entity} is {actual}", span=operation.span, expected=expected)
 
 
 def _entity(term: EntityTerm, content: _Content, numbers: dict[TemporaryId, int]) -> int:
@@ -254,8 +256,8 @@ def _entity(term: EntityTerm, content: _Content, numbers: dict[TemporaryId, int]
         return term
     if isinstance(term, TemporaryId):
         return numbers[term]
-    found = content.entities(term.attribute, term.value)
-    if not found:
+    entities = content.entities(term.attribute, term.value)
+    if not entities:
         text = write(form_of([Keyword(term.attribute.name), decoded(term.value, term.attribute.kind)]))
         raise ConstraintViolation(f"there is no entity {text}", span=term.span, remedy="add it first")
-    return next(iter(found))
+    return next(iter(entities))
