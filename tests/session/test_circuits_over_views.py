@@ -56,8 +56,8 @@ def expected(edges: Relation) -> dict[str, Relation]:
     """The content of both circuits' views by the oracle. edges: weights by pair."""
     both = Relation((pair, 1) for pair in {*edges, *((dst, src) for src, dst in edges)})
     first, second = levels()
-    reached = evaluate(first.outputs["reached"], {}, known={"BOTH": both})
-    return {"reached": reached, "ends": evaluate(second.outputs["ends"], {}, known={"reached": reached})}
+    reached = evaluate(first.outputs["reached"], {}, relations={"BOTH": both})
+    return {"reached": reached, "ends": evaluate(second.outputs["ends"], {}, relations={"reached": reached})}
 
 
 def check(session: deltic.Session, edges: Relation) -> None:

@@ -29,8 +29,8 @@ def _rule(name: str, types: Sequence[Type], span: Span | None) -> Signature:
 
 
 def _reference(rows: Rows, signature: Signature) -> Value:
-    found = at_ranks(rows, signature, _STATE.ranks(rows[0][0]))
-    return found if isinstance(rows[0][0][1], tuple) else found[0]
+    values = at_ranks(rows, signature, _STATE.ranks(rows[0][0]))
+    return values if isinstance(rows[0][0][1], tuple) else values[0]
 
 
 AGGREGATES = (

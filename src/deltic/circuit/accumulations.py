@@ -79,8 +79,8 @@ def new_accumulation(
         return words
     positions = np.array(list(changes), np.int64)
     stored = Schema(accumulation.fields[1:])
-    known = decode_rows([word[positions] for field in words[1:] for word in field], stored, context.strings, len(positions))
-    rows = [_changed(accumulation, row, change) for row, change in zip(known, changes.values(), strict=True)]
+    old_rows = decode_rows([word[positions] for field in words[1:] for word in field], stored, context.strings, len(positions))
+    rows = [_changed(accumulation, row, change) for row, change in zip(old_rows, changes.values(), strict=True)]
     whole = Schema(accumulation.fields)
     encoded = encode_rows(rows, whole, context.strings)
     return [_replaced(field, positions, encoded[s]) for field, s in zip(words, Layout.of(whole).slices, strict=True)]
@@ -116,9 +116,9 @@ def _parted(accumulation: Accumulation, rows: Iterator[tuple[Row, int]]) -> Chan
     return change
 
 
-def _changed(accumulation: Accumulation, known: Row, change: Change) -> Row:
+def _changed(accumulation: Accumulation, row: Row, change: Change) -> Row:
     """The result, the number of rows and the state; NULL where the group has no rows."""
-    before, *state = known
+    before, *state = row
     added, removed = change
     count = (before if isinstance(before, int) else 0) + len(added) - len(removed)
     if not count:

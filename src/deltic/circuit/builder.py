@@ -53,7 +53,7 @@ class CircuitBuilder:
         """For each arrangement the content of the node that owns it."""
         self.tables: dict[str, str] = {}
         self.views: dict[str, str] = {}
-        self._known: dict[str, int] = {}
+        self._ids: dict[str, int] = {}
 
     def add(
         self,
@@ -75,8 +75,8 @@ class CircuitBuilder:
         """
         text = canonical(operator)
         identity = owns or relation or self.digest(text, *(self.nodes[i].fingerprint for i in inputs))
-        if identity in self._known:
-            return self._known[identity]
+        if identity in self._ids:
+            return self._ids[identity]
         content = relation or content or self._content(operator, text, inputs, owns)
         path = (len(self.nodes),)
         inner: tuple[str, ...] = ()
@@ -87,7 +87,7 @@ class CircuitBuilder:
         self.nodes.append(
             Node(path, kind, operator, inputs, shape, partition, level, identity, content, owns, tuple(reads), inner, *streams)
         )
-        self._known[identity] = path[0]
+        self._ids[identity] = path[0]
         if owns is not None:
             self.depths[owns], self.contents[owns] = self.depth, content
         return path[0]

@@ -93,8 +93,8 @@ def _content(listing: Listing, groups: Words, delta: Batch, context: Context) ->
     changed = source[first_of_each(source)]
     now = context.old(listing.arrangement, listing.key + listing.width, 1).with_batch(delta)
     columns = range(listing.key, listing.key + listing.width)
-    found, words, weights = probe(now, [group[changed] for group in groups], columns, context.counters)
-    return consolidate(Rows((changed[found], *words), (weights[0],))), changed
+    positions, words, weights = probe(now, [group[changed] for group in groups], columns, context.counters)
+    return consolidate(Rows((changed[positions], *words), (weights[0],))), changed
 
 
 def _members(listing: Listing, content: Batch, context: Context) -> dict[int, list[tuple[Row, int]]]:

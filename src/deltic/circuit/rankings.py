@@ -76,8 +76,8 @@ def new_ranking(
     words: list[Words] = []
     for i, rank in enumerate(ranking.ranks):
         value, before = old[1 + 2 * i], old[2 + 2 * i][0]
-        starts, known = _starts(ranking, value, context)
-        preceding = before + _shift(starts, known, source, columns, weights[0])
+        starts, remembered = _starts(ranking, value, context)
+        preceding = before + _shift(starts, remembered, source, columns, weights[0])
         low, high, shares = _places(rank, counts[present])
         prefixes = [g[present] for g in groups]
         lower, preceding, higher = ranked(now, prefixes, [s[present] for s in starts], (preceding[present], low, high), context.counters)
@@ -90,19 +90,19 @@ def new_ranking(
 
 def _starts(ranking: Ranking, value: Words, context: Context) -> tuple[Words, np.ndarray]:
     """(the order words of the remembered values, the least words where there are none; where there are some)."""
-    known = value[0] != null_words(Field("value", ranking.term.field.type))[0]
-    words = known_starts((ranking.term,), [value], known, context.strings)
-    return tuple(np.where(known, word, MARKER) for word in words), known
+    remembered = value[0] != null_words(Field("value", ranking.term.field.type))[0]
+    words = known_starts((ranking.term,), [value], remembered, context.strings)
+    return tuple(np.where(remembered, word, MARKER) for word in words), remembered
 
 
-def _shift(starts: Words, known: np.ndarray, source: np.ndarray, columns: Words, weights: np.ndarray) -> np.ndarray:
-    """The weights of the changes before the start of each group; 0 where none is known. source: the group of each change."""
+def _shift(starts: Words, remembered: np.ndarray, source: np.ndarray, columns: Words, weights: np.ndarray) -> np.ndarray:
+    """The weights of the changes before the start of each group; 0 where no value is remembered. source: the group of each change."""
     less = np.zeros(len(source), bool)
-    same = known[source]
+    same = remembered[source]
     for start, column in zip(starts, columns, strict=True):
         less |= same & (column < start[source])
         same = same & (column == start[source])
-    shift = np.zeros(len(known), np.int64)
+    shift = np.zeros(len(remembered), np.int64)
     np.add.at(shift, source[less], weights[less])
     return shift
 

@@ -145,8 +145,8 @@ class CommandRunner:
         if command.relation.is_multiset:
             if command.name == "insert":
                 return [*rows, command.row or {}]
-            at = rows.index(command.row or {}) if command.row in rows else len(rows)
-            return rows[:at] + rows[at + 1 :]
+            index = rows.index(command.row or {}) if command.row in rows else len(rows)
+            return rows[:index] + rows[index + 1 :]
         table, key = self.session.table(command.relation.name), self._key_of(command)
         names = [table.schema[i].name for i in table.key]
         rest = [row for row in rows if tuple(row[name] for name in names) != key]

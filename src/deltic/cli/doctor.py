@@ -159,8 +159,8 @@ def _pictured(findings: list[Finding], faster: list[str]) -> str:
         console = Console(width=_PLAIN_WIDTH)
     table = Table(box=None, show_header=False, pad_edge=False)
     for finding in findings:
-        found = finding.found + (f"\n{finding.help}" if finding.help else "")
-        table.add_row(Text(finding.name), Text(finding.status, style=_COLOURS[finding.status]), Text(found))
+        text = finding.found + (f"\n{finding.help}" if finding.help else "")
+        table.add_row(Text(finding.name), Text(finding.status, style=_COLOURS[finding.status]), Text(text))
     with console.capture() as picture:
         console.print(table)
         if faster:

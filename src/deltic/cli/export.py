@@ -59,15 +59,15 @@ def _add_to_index(folder: Path, entries: dict[str, Any]) -> None:
     path = folder / INDEX
     with _writing(path):
         try:
-            known = json.loads(disk.read(path) or b"{}")
+            index = json.loads(disk.read(path) or b"{}")
         except (ValueError, RecursionError):
-            known = None
-        if not isinstance(known, dict):
+            index = None
+        if not isinstance(index, dict):
             raise SinkError(
                 f"{path} is not an index of exported views", expected="a JSON object", remedy="name another folder, or delete it"
             )
         disk.make_folder(folder)
-        disk.replace(path, [json.dumps({**known, **entries}, indent=2).encode()])
+        disk.replace(path, [json.dumps({**index, **entries}, indent=2).encode()])
 
 
 def _exists(path: Path) -> SinkError:

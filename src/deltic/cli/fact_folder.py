@@ -67,8 +67,8 @@ def _rows(relation: DatalogRelation, folder: Path) -> list[Row] | None:
         return [row for file in relation.declaration.files for row in _read(relation, folder / (file.path or ""), file)]
     span = relation.declaration.span
     files = [FactFile("input", f"{relation.name}{suffix}", by, suffix == ".csv", False, span) for suffix, by in FACTS.items()]
-    found = [file for file in files if file.path is not None and (folder / file.path).exists()]
-    return [row for file in found for row in _read(relation, folder / (file.path or ""), file)] if found else None
+    existing = [file for file in files if file.path is not None and (folder / file.path).exists()]
+    return [row for file in existing for row in _read(relation, folder / (file.path or ""), file)] if existing else None
 
 
 def _read(relation: DatalogRelation, path: Path, file: FactFile) -> Iterator[Row]:
@@ -110,12 +110,12 @@ def _lines(relation: DatalogRelation, rows: list[Row], file: FactFile, rule: str
 def _joined(lines: list[list[str]], file: FactFile) -> list[str]:
     if not file.quoted:
         return [file.delimiter.join(line) for line in lines]
-    found = []
+    joined = []
     for line in lines:
         text = io.StringIO()
         csv.writer(text, delimiter=file.delimiter, lineterminator="").writerow(line)
-        found.append(text.getvalue())
-    return found
+        joined.append(text.getvalue())
+    return joined
 
 
 def _save(path: Path, text: str) -> None:

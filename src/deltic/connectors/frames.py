@@ -121,9 +121,9 @@ _VERDICTS_KEPT: Final = 1024
 
 def _fits(frame: pa.Schema, table: TableSchema) -> _Verdict:
     """Whether the columns are exactly the table's, alone or followed by an int64 `_weight`."""
-    known = _verdicts.get(id(table))
-    if known is not None and known[0] is table and known[1].equals(frame):
-        return known[2]
+    cached = _verdicts.get(id(table))
+    if cached is not None and cached[0] is table and cached[1].equals(frame):
+        return cached[2]
     expected = [(field.name, field.type.arrow) for field in table.schema]
     given = [(field.name, field.type) for field in frame]
     verdict: _Verdict = "rows" if given == expected else "weighted" if given == [*expected, (WEIGHT, pa.int64())] else "no"
@@ -212,8 +212,8 @@ def _complete_deletes(frame: Any, table: TableSchema, sequence: str | None) -> A
     if not isinstance(frame, Sequence) or isinstance(frame, (str, bytes)) or not table.key:
         return frame
     others = [table.schema[i].name for i in _others(table, sequence)]
-    known = {name.lower() for name in others}
-    return [{**row, **dict.fromkeys(others)} if _is_bare_delete(row, known) else row for row in frame]
+    lowercase = {name.lower() for name in others}
+    return [{**row, **dict.fromkeys(others)} if _is_bare_delete(row, lowercase) else row for row in frame]
 
 
 def _is_bare_delete(row: object, others: set[str]) -> bool:

@@ -171,12 +171,12 @@ def _greedy(free: frozenset[int], edges: Edges) -> tuple[int, ...]:
 def _connected(free: frozenset[int], start: frozenset[int], shared: Sequence[frozenset[int]]) -> tuple[int, ...]:
     """Repeatedly the variable in most relations that have a bound variable; the first of several."""
     links = {variable: 0 for variable in sorted(free)}
-    known: set[int] = set()
+    bound: set[int] = set()
     reached: set[int] = set()
     order: list[int] = []
 
     def bind(variable: int) -> None:
-        known.add(variable)
+        bound.add(variable)
         for i, members in enumerate(shared):
             if variable in members and i not in reached:
                 reached.add(i)
@@ -185,7 +185,7 @@ def _connected(free: frozenset[int], start: frozenset[int], shared: Sequence[fro
 
     for variable in sorted(start):
         bind(variable)
-    while rest := [variable for variable in links if variable not in known]:
+    while rest := [variable for variable in links if variable not in bound]:
         order.append(max(rest, key=lambda variable: links[variable]))
         bind(order[-1])
     return tuple(order)
@@ -209,7 +209,7 @@ class _Indexes:
 
     plan: MultiwayJoin
     need: Need
-    known: dict[Kind, list[Index]]
+    by_kind: dict[Kind, list[Index]]
 
     def _kind(self, i: int, shared: frozenset[int]) -> Kind:
         others = (c for c, variable in enumerate(self.plan.variables[i]) if variable in self.need.kept and c not in shared)
@@ -217,13 +217,13 @@ class _Indexes:
 
     def any(self, i: int, variables: frozenset[int]) -> Index:
         """An index of the input in any order."""
-        return self.known[self._kind(i, _columns(self.plan, i, variables))][0]
+        return self.by_kind[self._kind(i, _columns(self.plan, i, variables))][0]
 
     def serving(self, i: int, bound: frozenset[int], rest: tuple[int, ...]) -> Index:
         """An index of the input that begins with the bound variables, in any order, and continues with the rest."""
         lead, then = _columns(self.plan, i, bound), tuple(self.plan.variables[i].index(variable) for variable in rest)
         source, shared, others, measures = kind = self._kind(i, lead.union(then))
-        indexes = self.known.setdefault(kind, [])
+        indexes = self.by_kind.setdefault(kind, [])
         for index in indexes:
             if frozenset(index.order[: len(lead)]) == lead and index.order[len(lead) : len(shared)] == then:
                 return index

@@ -57,11 +57,11 @@ class Fusion:
 
     def _once(self, key: Hashable, parts: tuple[Node, ...], make: Callable[[], Node | None]) -> Node | None:
         """The result of `make`, or that of the last call. The parts are held with it, so that no other node has their ids."""
-        if (known := self._last.get(key)) is None:
-            known = make(), parts
+        if (entry := self._last.get(key)) is None:
+            entry = make(), parts
             self.made += 1
-        self._now[key] = known
-        return known[0]
+        self._now[key] = entry
+        return entry[0]
 
 
 def _live(nodes: Sequence[Node]) -> list[Node]:

@@ -108,7 +108,7 @@ class GrowingProgram:
     def _is_extended(self, views: Mapping[str, Plan], tables: Mapping[str, TableSchema]) -> bool:
         """Whether this program begins with the lowered one. Plans must be the same objects, since they hold places in the text."""
         first = [*zip(views.items(), self._views.items(), strict=False)]
-        same = all(name == old and plan is known for (name, plan), (old, known) in first)
+        same = all(name == old and plan is lowered for (name, plan), (old, lowered) in first)
         return same and len(first) == len(self._views) and [*tables.items()][: len(self._tables)] == [*self._tables.items()]
 
 
@@ -122,7 +122,7 @@ class Lowering:
     def __init__(self, streams: Streams | None = None, *, shards: int | None = None) -> None:
         self.streams = Streams(single=shards == 1) if streams is None else streams
         self.spread = shards is not None and shards > 1
-        self._known: dict[Hashable, int] = {}
+        self._by_key: dict[Hashable, int] = {}
         self._seeds: dict[str, object] = {}
 
     def relation(self, plan: Plan) -> int:
@@ -131,9 +131,9 @@ class Lowering:
 
     def once(self, key: Hashable, make: Callable[[], int]) -> int:
         """The stream under this key; `make` adds it on the first call."""
-        if key not in self._known:
-            self._known[key] = make()
-        return self._known[key]
+        if key not in self._by_key:
+            self._by_key[key] = make()
+        return self._by_key[key]
 
     @unbounded
     def _lower(self, plan: Plan) -> int:

@@ -149,10 +149,10 @@ def _rows(plan: Aggregate, keys: Keys, call: AggregateCall, values: tuple[Expr, 
     if call.distinct:
         rows = Distinct(rows)
     schema = rows.schema
-    known = tuple(
+    references = tuple(
         replace(reference(schema, len(keys) + i), nullable=value.nullable and value not in required) for i, value in enumerate(values)
     )
-    return rows, tuple((name, reference(schema, i)) for i, (name, _) in enumerate(keys)), known
+    return rows, tuple((name, reference(schema, i)) for i, (name, _) in enumerate(keys)), references
 
 
 def _commonest(plan: Aggregate, keys: Keys, call: AggregateCall) -> FirstRow:

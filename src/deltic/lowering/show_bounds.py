@@ -38,26 +38,26 @@ Sources = frozenset[tuple[bool, str]]
 
 def state_bounds(nodes: Sequence[Node], shown: Sequence[Node]) -> Iterator[StateBound]:
     """Those of the operators with state among `shown`. nodes: all of the circuit, by their ids. O(nodes)."""
-    known = _sources(nodes)
+    by_node = _sources(nodes)
     for node in shown:
         if node.owns is None or node.ephemeral:
             continue
-        sources = _kept(node) or known[node.id]
+        sources = _kept(node) or by_node[node.id]
         grows = any(growing for growing, _ in sources)
         yield StateBound(node.name, node.operator.name, grows, tuple(sorted(what for growing, what in sources if growing == grows)))
 
 
 def _sources(nodes: Sequence[Node]) -> list[Sources]:
     """For each node, what bounds its content."""
-    known: list[Sources] = []
+    sources: list[Sources] = []
     for node in nodes:
-        known.append(_source(node, known))
-    return known
+        sources.append(_source(node, sources))
+    return sources
 
 
-def _source(node: Node, known: Sequence[Sources]) -> Sources:
+def _source(node: Node, sources: Sequence[Sources]) -> Sources:
     operator = node.operator
-    below = frozenset[tuple[bool, str]]().union(*(known[i] for i in node.inputs))
+    below = frozenset[tuple[bool, str]]().union(*(sources[i] for i in node.inputs))
     match operator:
         case StreamInput():
             return frozenset({(False, f"one tick of stream {operator.table.name}")})

@@ -82,12 +82,12 @@ def _with_members(parts: list[Expr], form: OneOf["in", "not in"]) -> list[Expr]:
     """
     if len(parts) < 2:
         return parts
-    found: dict[Expr, list[tuple[int, Sequence[Value]]]] = {}
+    by_subject: dict[Expr, list[tuple[int, Sequence[Value]]]] = {}
     for i, part in enumerate(parts):
         if (compared := _compared(part, form)) is not None:
-            found.setdefault(compared[0], []).append((i, compared[1]))
+            by_subject.setdefault(compared[0], []).append((i, compared[1]))
     merged, dropped = list(parts), set[int]()
-    for subject, places in found.items():
+    for subject, places in by_subject.items():
         values = [value for _, own in places for value in own]
         if len(places) > 1 and len(values) >= MANY_CONSTANTS:
             call = Call("in", (subject, Constants.of(values, subject.type)), BOOLEAN, subject.nullable, parts[places[0][0]].span)

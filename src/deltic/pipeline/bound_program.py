@@ -68,16 +68,16 @@ class BoundProgram:
 
     def start(self, notes: Notes, epoch: int | None) -> Start:
         """How the program differs from a state with these notes. epoch: the last of the state, None if it is new."""
-        known = ProgramDescription.of(notes)
-        if epoch is None or not known.tables:
+        description = ProgramDescription.of(notes)
+        if epoch is None or not description.tables:
             return Start(None, unfed=self.unfed)
         names, tables = {view.lower() for view in self.views}, {table.lower() for table in self.tables}
         return Start(
             epoch,
-            reused=tuple(view for view, (arrangement, _) in self.views.items() if arrangement in known.arrangements),
-            filled=tuple(view for view, (arrangement, _) in self.views.items() if arrangement not in known.arrangements),
-            dropped=tuple(view for view in known.views if view.lower() not in names),
-            dropped_tables=tuple(table for table in known.tables if table.lower() not in tables),
+            reused=tuple(view for view, (arrangement, _) in self.views.items() if arrangement in description.arrangements),
+            filled=tuple(view for view, (arrangement, _) in self.views.items() if arrangement not in description.arrangements),
+            dropped=tuple(view for view in description.views if view.lower() not in names),
+            dropped_tables=tuple(table for table in description.tables if table.lower() not in tables),
             unfed=self.unfed,
         )
 
@@ -86,9 +86,9 @@ class BoundProgram:
 
         A sink that was emptied is thereby a new one.
         """
-        known = notes.get(SINKS, {})
-        kept = {name: offset for name, offset in known.items() if name not in self.sinks or self._sink(name).epoch() is not None}
-        return {**forgotten(notes, self.tables), **({SINKS: kept or None} if kept != known else {})}
+        offsets = notes.get(SINKS, {})
+        kept = {name: offset for name, offset in offsets.items() if name not in self.sinks or self._sink(name).epoch() is not None}
+        return {**forgotten(notes, self.tables), **({SINKS: kept or None} if kept != offsets else {})}
 
     def feed(self, table: TableSchema, rows_per_tick: int) -> Feed:
         """The table and its source, at its beginning."""
@@ -124,11 +124,11 @@ class BoundProgram:
         """Raises StateError or SinkError if a state with these notes would refuse the program, or a sink the state."""
         check_tables(ProgramDescription.of(notes).tables, self.described)
         self._check_columns(notes)
-        known = self.sink_offsets(notes)
+        offsets = self.sink_offsets(notes)
         for name, definition in self.sinks.items():
             sink = self._sink(name, ProgramDescription.of(notes).id or "")
             sink.check()
-            offset = known.get(name)
+            offset = offsets.get(name)
             if definition.sink.mode == "changes" and (offset is None or offset.view != definition.view.lower()):
                 check_empty(name, sink)
 

@@ -75,26 +75,26 @@ class Delivery:
         for outlet in self._outlets:
             self._offsets[outlet.name] = self._delivered(outlet, self._offsets[outlet.name], self._session.epoch)
 
-    def _opened(self, outlet: Outlet, known: SinkOffset | None, following: int) -> SinkOffset:
+    def _opened(self, outlet: Outlet, offset: SinkOffset | None, following: int) -> SinkOffset:
         """The offset of the sink. If the sink or its view is new, its first delivery is that of the epoch `following`."""
         arrangement = self._session.view(outlet.view)._arrangement
         view = outlet.view.lower()
-        if known is None or known.view != view:
+        if offset is None or offset.view != view:
             if not outlet.snapshot:
                 check_empty(outlet.name, outlet.sink)
             return SinkOffset(view, arrangement, following - 1, following)
-        redefined = self._redefined(outlet, known)
+        redefined = self._redefined(outlet, offset)
         if redefined is None:
-            return known
-        last = self._delivered(outlet, known, redefined - 1)
+            return offset
+        last = self._delivered(outlet, offset, redefined - 1)
         return SinkOffset(view, arrangement, last.epoch, following, last.epoch)
 
-    def _redefined(self, outlet: Outlet, known: SinkOffset) -> int | None:
+    def _redefined(self, outlet: Outlet, offset: SinkOffset) -> int | None:
         """The first epoch that the sink lacks in which its view has another definition."""
-        since = max(known.epoch + 1, known.first)
+        since = max(offset.epoch + 1, offset.first)
         try:
-            arrangements = self._history.arrangements(known.view, since, self._session.epoch)
-            return next((epoch for epoch, arrangement in arrangements if arrangement != known.arrangement), None)
+            arrangements = self._history.arrangements(offset.view, since, self._session.epoch)
+            return next((epoch for epoch, arrangement in arrangements if arrangement != offset.arrangement), None)
         except StateError as error:
             raise _too_late(outlet, since, error) from error
 

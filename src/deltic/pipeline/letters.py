@@ -20,12 +20,12 @@ class DeadLetters:
 
     def __init__(self, paths: Mapping[str, str], notes: Mapping[str, Json]) -> None:
         """Settles the letters that an earlier process staged. Raises SinkError."""
-        known = notes.get(LETTERS, {"epoch": -1, "writer": "", "paths": []})
+        note = notes.get(LETTERS, {"epoch": -1, "writer": "", "paths": []})
         self._paths, self._writer = paths, secrets.token_hex(8)
-        self._folders = {path: DeadLetterFolder(path, self._writer) for path in {*paths.values(), *known["paths"]}}
+        self._folders = {path: DeadLetterFolder(path, self._writer) for path in {*paths.values(), *note["paths"]}}
         self._unsettled = False
         for path, folder in self._folders.items():
-            DeadLetterFolder(path, known["writer"]).settle(known["epoch"])
+            DeadLetterFolder(path, note["writer"]).settle(note["epoch"])
             folder.sweep()
 
     def takes(self, table: str) -> bool:
@@ -45,8 +45,8 @@ class DeadLetters:
         """Publishes the staged letters that a commit has noted, and deletes the others."""
         if not self._unsettled:
             return
-        known = notes.get(LETTERS)
-        committed = known["epoch"] if known is not None and known["writer"] == self._writer else -1
+        note = notes.get(LETTERS)
+        committed = note["epoch"] if note is not None and note["writer"] == self._writer else -1
         for folder in self._folders.values():
             folder.settle(committed)
         self._unsettled = False

@@ -63,8 +63,8 @@ def sink_offsets(notes: Mapping[str, Json]) -> dict[str, SinkOffset]:
 
 def forgotten(notes: Mapping[str, Json], tables: Collection[str]) -> dict[str, None]:
     """The notes on sources of tables other than `tables`, each to be removed."""
-    known = {_quoted(table) for table in tables}
-    return {key: None for key, table in _on_sources(notes) if table not in known}
+    quoted = {_quoted(table) for table in tables}
+    return {key: None for key, table in _on_sources(notes) if table not in quoted}
 
 
 def _on_sources(notes: Mapping[str, Json]) -> Iterator[tuple[str, str]]:

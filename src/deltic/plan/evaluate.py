@@ -108,7 +108,7 @@ class _World:
 def evaluate(
     plan: Plan,
     tables: Mapping[str, Mapping[Row, int]],
-    known: Relations = NO_RELATIONS,
+    relations: Relations = NO_RELATIONS,
     now: datetime.datetime | None = None,
     *,
     epoch: int = 0,
@@ -116,7 +116,7 @@ def evaluate(
 ) -> Relation:
     """The relation that `plan` denotes. tables: name → content.
 
-    known: the relations of its References, if it is part of a recursion. now: the instant for temporal filters.
+    relations: the relations of its References, if it is part of a recursion. now: the instant for temporal filters.
     epoch, past: this tick's epoch and the ticks before it, in order, for operators over ticks.
 
     >>> from deltic.schema import BIGINT, Field, Schema, TableSchema
@@ -126,7 +126,7 @@ def evaluate(
     >>> evaluate(OverTicks(numbers, "delay"), {"numbers": {}}, past=[Moment({"numbers": {(7,): 1}})])
     Relation({(7,): 1})
     """
-    return _evaluate(plan, _World(Moment(tables, now, epoch), tuple(past), ((known,),) if known else ()))
+    return _evaluate(plan, _World(Moment(tables, now, epoch), tuple(past), ((relations,),) if relations else ()))
 
 
 @unbounded

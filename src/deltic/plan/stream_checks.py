@@ -73,11 +73,11 @@ def _check_feedback(plan: TickRecursion) -> None:
 
 def _pairings(plan: Plan, every: list[Plan]) -> list[tuple[Join, tuple[Expr, ...]]]:
     """The joins of two streams, each with the conditions of the filter above it."""
-    found: list[tuple[Join, tuple[Expr, ...]]] = [(plan, ())] if isinstance(plan, Join) and is_pairing(plan) else []
+    pairings: list[tuple[Join, tuple[Expr, ...]]] = [(plan, ())] if isinstance(plan, Join) and is_pairing(plan) else []
     for node in every:
         above = conjuncts(node.predicate) if isinstance(node, Filter) else ()
-        found += [(below, above) for below in inputs(node) if isinstance(below, Join) and is_pairing(below)]
-    return found
+        pairings += [(below, above) for below in inputs(node) if isinstance(below, Join) and is_pairing(below)]
+    return pairings
 
 
 def _check_pairing(join: Join, above: tuple[Expr, ...]) -> None:

@@ -60,21 +60,21 @@ def time_bounds(join: Join, above: Iterable[Expr] = ()) -> DifferenceBounds | No
     (None, 5)
     """
     width = len(join.left.schema)
-    known: DifferenceBounds | None = None
+    bounds: DifferenceBounds | None = None
     for left, right, least, most in _differences(join, above):
         times = _time_of(join.left, left), _time_of(join.right, right - width)
         if times[0] is None or times[1] is None:
             continue
-        if known is None:
-            known = DifferenceBounds(times[0], times[1], None, None)
-        if (known.left, known.right) == times:
-            least, most = _tighter(max, known.least, least), _tighter(min, known.most, most)
-            known = DifferenceBounds(known.left, known.right, least, most)
-    return known
+        if bounds is None:
+            bounds = DifferenceBounds(times[0], times[1], None, None)
+        if (bounds.left, bounds.right) == times:
+            least, most = _tighter(max, bounds.least, least), _tighter(min, bounds.most, most)
+            bounds = DifferenceBounds(bounds.left, bounds.right, least, most)
+    return bounds
 
 
-def _tighter(choose: Callable[[int, int], int], known: int | None, given: int | None) -> int | None:
-    return given if known is None else known if given is None else choose(known, given)
+def _tighter(choose: Callable[[int, int], int], bound: int | None, given: int | None) -> int | None:
+    return given if bound is None else bound if given is None else choose(bound, given)
 
 
 def paired(join: Join, above: Iterable[Expr] = ()) -> Plan | None:

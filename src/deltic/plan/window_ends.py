@@ -41,7 +41,7 @@ def window_end(window: Expr, column: int, value: Expr | None = None) -> Bound | 
     >>> window_end(Column(0, TIMESTAMP, False), 0).offset
     1
     """
-    known, value = value, window if value is None else value
+    given, value = value, window if value is None else value
     match window:
         case _ if _is_time(window, column):
             return _own(value)
@@ -59,7 +59,7 @@ def window_end(window: Expr, column: int, value: Expr | None = None) -> Bound | 
         case Call("integral_divide", (argument, Literal(value=int(size)))) if size > 0 and _is_time(argument, column):
             return _of_quotient(value, size)
         case Call("multiply", (inner, Literal(value=int(factor))) | (Literal(value=int(factor)), inner)) if window.type == BIGINT:
-            divided = None if known is None else Call("integral_divide", (known, Literal(factor, BIGINT)), BIGINT, known.nullable)
+            divided = None if given is None else Call("integral_divide", (given, Literal(factor, BIGINT)), BIGINT, given.nullable)
             return window_end(inner, column, divided) if factor > 0 else None
         case _:
             return None

@@ -47,48 +47,48 @@ def checked(notes: Notes) -> Notes:
     return notes
 
 
-def next_tick(epoch: int, known: Notes, notes: Notes, *, amends: bool = False) -> Tick:
+def next_tick(epoch: int, committed: Notes, notes: Notes, *, amends: bool = False) -> Tick:
     """The tick after `epoch`, at the time in its notes, or else at that of the tick before.
 
-    known: the notes before it. amends: see Tick.
+    committed: the notes before it. amends: see Tick.
     """
-    now = notes.get(CLOCK, known.get(CLOCK))
-    before = known.get(CLOCK, now)
+    now = notes.get(CLOCK, committed.get(CLOCK))
+    before = committed.get(CLOCK, now)
     assert now is None or now >= before, "time must not decrease"
-    return Tick(epoch + 1, now, before_us=before, watermarks=_watermarks(known, notes), amends=amends)
+    return Tick(epoch + 1, now, before_us=before, watermarks=_watermarks(committed, notes), amends=amends)
 
 
-def backfill(epoch: int, known: Notes, notes: Notes, fresh: frozenset[str]) -> Tick:
+def backfill(epoch: int, committed: Notes, notes: Notes, fresh: frozenset[str]) -> Tick:
     """The tick that fills `fresh`, at the time of the tick before; if there was none, at the time in its notes."""
-    now = known.get(CLOCK, notes.get(CLOCK))
+    now = committed.get(CLOCK, notes.get(CLOCK))
     assert notes.get(CLOCK, now) == now
-    return Tick(epoch + 1, now, fresh, now, _watermarks(known, known))
+    return Tick(epoch + 1, now, fresh, now, _watermarks(committed, committed))
 
 
-def _watermarks(known: Notes, notes: Notes) -> dict[str, tuple[int, int]]:
+def _watermarks(committed: Notes, notes: Notes) -> dict[str, tuple[int, int]]:
     """By table: as of the tick before, and of the one with these notes."""
-    before = {table: watermark for table, (_, watermark, _) in known.get(LATENESS, {}).items()}
-    after = notes.get(LATENESS, known.get(LATENESS)) or {}
+    before = {table: watermark for table, (_, watermark, _) in committed.get(LATENESS, {}).items()}
+    after = notes.get(LATENESS, committed.get(LATENESS)) or {}
     return {table: (before.get(table, BEGINNING), watermark) for table, (_, watermark, _) in after.items()}
 
 
-def described(circuit: Dataflow, known: ProgramDescription, dropped: Collection[str] = ()) -> ProgramDescription:
+def described(circuit: Dataflow, description: ProgramDescription, dropped: Collection[str] = ()) -> ProgramDescription:
     """The description of a state with the program `circuit`.
 
-    known: the description before. Its tables that are not in the circuit are kept, except `dropped` ones (names in any case).
+    description: that of the state before. Its tables that are not in the circuit are kept, except `dropped` ones (names in any case).
     Raises StateError, naming the first difference, if a table of the circuit differs from that of the state.
     """
     excluded = {name.lower() for name in dropped}
-    before = {name: table for name, table in known.tables.items() if name.lower() not in excluded}
+    before = {name: table for name, table in description.tables.items() if name.lower() not in excluded}
     tables = {name: _described_table(table, circuit.tables[name]) for name, table in declared(circuit).items()}
     check_tables(before, tables)
     own = {name.lower() for name in tables}
     kept = {name: table for name, table in before.items() if name.lower() not in own}
     holds = {copy.arrangement: (copy.table, *copy.columns) for copy in copies(circuit)}
     return replace(
-        known,
+        description,
         arrangements={
-            **{table.arrangement: known.arrangements[table.arrangement] for table in kept.values()},
+            **{table.arrangement: description.arrangements[table.arrangement] for table in kept.values()},
             **{name: _described_arrangement(spec, holds.get(name, ())) for name, spec in circuit.arrangements.items()},
         },
         tables={**kept, **tables},
@@ -99,9 +99,9 @@ def described(circuit: Dataflow, known: ProgramDescription, dropped: Collection[
 
 def check_tables(before: Mapping[str, TableDescription], tables: Mapping[str, TableDescription]) -> None:
     """Raises StateError, naming the first difference, if one of `tables` differs from the one before. Both by name."""
-    known = {name.lower(): (name, table) for name, table in before.items()}
+    by_name = {name.lower(): (name, table) for name, table in before.items()}
     for name, table in tables.items():
-        if old := known.get(name.lower()):
+        if old := by_name.get(name.lower()):
             _check_same(*old, name, table)
 
 

@@ -135,7 +135,7 @@ def _probed(
     """columns: those of the index, in the order in which the spine has them."""
     parts = []
     for spine in spines:
-        _, found, weights = probe(index(spine), words, columns, counters)
-        rows = Rows(found, weights)
+        _, probed, weights = probe(index(spine), words, columns, counters)
+        rows = Rows(probed, weights)
         parts.append(rows if spine.share is None else spine.share.of(rows))
     return consolidate(Rows.concat(parts))

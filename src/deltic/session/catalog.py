@@ -117,15 +117,15 @@ class Catalog:
     def plans(self) -> dict[str, Plan]:
         """The plan of each materialized view over base tables alone. Raises CatalogError and Unsupported as `meanings` does."""
         bodies = {one.name: self.views[key].plan for key, one in self.declared.items() if key in self.views}
-        known = meanings(self.declared.values(), bodies)
-        plans = {v.name: self._denoted(key, v, known) for key, v in self.views.items()}
+        denotations = meanings(self.declared.values(), bodies)
+        plans = {v.name: self._denoted(key, v, denotations) for key, v in self.views.items()}
         for name, plan in plans.items():
             check_complete(name, plan)
             check_streams(plan)
         return {v.name: plans[v.name] for v in self.views.values() if v.materialized}
 
-    def _denoted(self, key: str, view: ViewDefinition, known: Mapping[str, Plan]) -> Plan:
-        return known[self.declared[key].name] if key in self.declared else bound_to(view.plan, known)
+    def _denoted(self, key: str, view: ViewDefinition, denotations: Mapping[str, Plan]) -> Plan:
+        return denotations[self.declared[key].name] if key in self.declared else bound_to(view.plan, denotations)
 
     def apply(self, statement: Statement) -> Catalog:
         """The catalog after one statement; raises CatalogError."""
@@ -221,8 +221,8 @@ class Catalog:
         if key not in self.scalars:
             if statement.if_exists:
                 return self
-            known = [function.name for function in self.scalars.values()]
-            expected = f"one of {', '.join(known)}" if known else None
+            names = [function.name for function in self.scalars.values()]
+            expected = f"one of {', '.join(names)}" if names else None
             raise CatalogError(f"there is no function {statement.name} to drop", span=statement.span, expected=expected)
         functions = [one.name for one in self.scalars.values() if isinstance(one, SqlScalar | SqlTable) and key in one.calls]
         readers = [*(f"view {self.views[name].name}" for name in self._calling(key)), *(f"function {name}" for name in functions)]

@@ -13,8 +13,8 @@ from deltic.plan.walk import nodes, tables
 from deltic.schema import Schema, TableSchema
 
 
-def circuit_statements(circuit: Circuit, known: Mapping[str, TableSchema], catalog: Namespace) -> Iterator[Statement]:
-    """A table for each input that is not in `known`, and a materialized view for each output. known: tables by name in lower case.
+def circuit_statements(circuit: Circuit, existing: Mapping[str, TableSchema], catalog: Namespace) -> Iterator[Statement]:
+    """A table for each input that is not in `existing`, and a materialized view for each output. existing: tables by name in lower case.
 
     Raises CircuitError if an input differs from the table of its name, if an output reads the input of a circuit that is not installed, or
     a view that does not exist or has other columns, or if a function has changed since it was given to a stream.
@@ -23,11 +23,11 @@ def circuit_statements(circuit: Circuit, known: Mapping[str, TableSchema], catal
     for name, schema in circuit.views.items():
         _view(catalog, name, schema)
     for name, table in circuit.inputs.items():
-        if name.lower() in known:
-            _check_same(name, table, known[name.lower()])
+        if name.lower() in existing:
+            _check_same(name, table, existing[name.lower()])
         else:
             yield CreateTable(table, False, _place(name))
-    all_tables = {**known, **{name.lower(): table for name, table in circuit.inputs.items()}}
+    all_tables = {**existing, **{name.lower(): table for name, table in circuit.inputs.items()}}
     for name, plan in circuit.outputs.items():
         for table in (node.table for node in nodes(plan) if isinstance(node, Table)):
             if all_tables.get(table.name.lower()) != table:
@@ -62,12 +62,12 @@ def _view(catalog: Namespace, name: str, schema: Schema) -> Plan:
     return plan
 
 
-def _check_same(name: str, table: TableSchema, known: TableSchema) -> None:
-    if table != known or (table.lateness is not None and table.lateness != known.lateness):
+def _check_same(name: str, table: TableSchema, existing: TableSchema) -> None:
+    if table != existing or (table.lateness is not None and table.lateness != existing.lateness):
         raise CircuitError(
-            f"the input {name} has the columns ({_columns(table)}), and table {known.name} has ({_columns(known)})",
+            f"the input {name} has the columns ({_columns(table)}), and table {existing.name} has ({_columns(existing)})",
             expected="the columns and the key of the table",
-            remedy=f"deltic.Circuit(program) or deltic.Circuit(session) has the columns of {known.name}: leave out the schema",
+            remedy=f"deltic.Circuit(program) or deltic.Circuit(session) has the columns of {existing.name}: leave out the schema",
         )
 
 

@@ -44,28 +44,28 @@ class SessionClock:
         """The session's watermarks and those of the catalog's tables. Raises ClockError for a column that cannot be one."""
         return Marks.of(self._watermarks, catalog)
 
-    def notes_of_tick(self, marks: Marks, known: Notes, changes: Mapping[str, PendingRows | Distributed]) -> Notes:
-        """For a tick with these changes. known: the notes of the last commit."""
-        return marks.advanced(known, marks.latest(changes)) if marks else self._now(known)
+    def notes_of_tick(self, marks: Marks, committed: Notes, changes: Mapping[str, PendingRows | Distributed]) -> Notes:
+        """For a tick with these changes. committed: the notes of the last commit."""
+        return marks.advanced(committed, marks.latest(changes)) if marks else self._now(committed)
 
-    def notes_of_definitions(self, marks: Marks, known: Notes, circuit: Dataflow, dropped: Collection[str]) -> Notes:
+    def notes_of_definitions(self, marks: Marks, committed: Notes, circuit: Dataflow, dropped: Collection[str]) -> Notes:
         """For the installation of a circuit that drops these tables. Raises ClockError if a view reads now() and there is no time."""
         removed = {name.lower() for name in dropped}
-        recorded = {table: entry for table, entry in marks.recorded(known).items() if table not in removed}
-        notes = self._first_time(marks, known, circuit)
-        return notes if recorded == known.get(WATERMARKS, {}) else {**notes, WATERMARKS: recorded or None}
+        recorded = {table: entry for table, entry in marks.recorded(committed).items() if table not in removed}
+        notes = self._first_time(marks, committed, circuit)
+        return notes if recorded == committed.get(WATERMARKS, {}) else {**notes, WATERMARKS: recorded or None}
 
-    def notes_after_definitions(self, definitions: Definitions, known: Notes, runtime: Runtime) -> Notes | None:
+    def notes_after_definitions(self, definitions: Definitions, committed: Notes, runtime: Runtime) -> Notes | None:
         """For a commit of its own after new definitions, which is no tick; None if none is due.
 
         Rows that were stored before their column became a watermark count; and by the wall clock, time has passed since the state was last
         open, whose views the installation took over at the time that they had. O(tables that became watermarks).
         """
         marks = definitions.marks
-        unrecorded = marks.unrecorded(known, definitions.circuit, runtime)
+        unrecorded = marks.unrecorded(committed, definitions.circuit, runtime)
         if not unrecorded and not (self.kind(marks) == "wall" and is_temporal(definitions.circuit)):
             return None
-        return marks.advanced(known, unrecorded)
+        return marks.advanced(committed, unrecorded)
 
     def next_due(self, committed: Committed) -> datetime | None:
         """As the function `next_due`, computed once for each commit."""
@@ -73,14 +73,14 @@ class SessionClock:
             self._due = (committed, next_due(committed))
         return self._due[1]
 
-    def _now(self, known: Notes) -> Notes:
-        return {} if self._clock == "manual" else {CLOCK: max(wall_us(), known.get(CLOCK, 0))}
+    def _now(self, committed: Notes) -> Notes:
+        return {} if self._clock == "manual" else {CLOCK: max(wall_us(), committed.get(CLOCK, 0))}
 
-    def _first_time(self, marks: Marks, known: Notes, circuit: Dataflow) -> Notes:
+    def _first_time(self, marks: Marks, committed: Notes, circuit: Dataflow) -> Notes:
         """The time of a session that has none yet."""
         if is_temporal(circuit):
             marks.check_tables()
-        if CLOCK in known or (marks and not is_temporal(circuit)):
+        if CLOCK in committed or (marks and not is_temporal(circuit)):
             return {}
         if marks:
             return {CLOCK: BEGINNING}
@@ -89,7 +89,7 @@ class SessionClock:
                 "a view reads now(), and the session has no clock",
                 remedy="before the view: session.advance_to(datetime.now(UTC)); or Session(clock='wall'), or a deltic.Watermark as clock",
             )
-        return self._now(known)
+        return self._now(committed)
 
 
 def checked_clock(clock: Clock | Watermark | Iterable[Watermark]) -> tuple[Clock, tuple[Watermark, ...]]:
@@ -119,10 +119,10 @@ def instant(notes: Notes) -> datetime | None:
     return None if CLOCK not in notes else EPOCH + timedelta(microseconds=notes[CLOCK])
 
 
-def notes_at(known: Notes, moment: datetime) -> Notes:
-    """The notes of a tick at `moment`. Raises ClockError if it is before the time in `known`."""
-    now, last = microseconds(moment), instant(known)
-    if last is not None and now < known[CLOCK]:
+def notes_at(committed: Notes, moment: datetime) -> Notes:
+    """The notes of a tick at `moment`. Raises ClockError if it is before the time in `committed`."""
+    now, last = microseconds(moment), instant(committed)
+    if last is not None and now < committed[CLOCK]:
         raise ClockError(f"the time cannot go back to {moment}", expected=f"the current time, {last}, or a later one")
     return {CLOCK: now}
 

@@ -51,15 +51,15 @@ class Compiler:
     @collector_paused()
     def circuit(self, catalog: Catalog) -> Dataflow:
         """The dataflow of a catalog. Raises as `Catalog.plans` and `optimize`; the plans of the last program are then kept."""
-        known, self.optimized = self._optimized, 0
-        optimized = {name: self._view(known.get(name), catalog.views[name.lower()], plan) for name, plan in catalog.plans().items()}
+        previous, self.optimized = self._optimized, 0
+        optimized = {name: self._view(previous.get(name), catalog.views[name.lower()], plan) for name, plan in catalog.plans().items()}
         tables = {table.name: table for table in catalog.tables.values()}
         circuit = self._growing.circuit({name: view.plan for name, view in optimized.items()}, tables)
         self._optimized = optimized
         return circuit
 
-    def _view(self, known: _Optimized | None, definition: ViewDefinition, denotation: Plan) -> _Optimized:
-        if known is not None and known.definition is definition and known.denotation == denotation:
-            return known
+    def _view(self, previous: _Optimized | None, definition: ViewDefinition, denotation: Plan) -> _Optimized:
+        if previous is not None and previous.definition is definition and previous.denotation == denotation:
+            return previous
         self.optimized += 1
         return _Optimized(definition, denotation, optimize(limited(denotation, self._limit)))

@@ -35,10 +35,12 @@ class Definitions:
     late: tuple[LateTable, ...] = ()
 
     @classmethod
-    def of(cls, catalog: Catalog, plans: Mapping[str, Plan], circuit: Dataflow, marks: Marks, known: Mapping[str, Stored]) -> Definitions:
-        """known: layouts of before, of which equal ones stay."""
+    def of(
+        cls, catalog: Catalog, plans: Mapping[str, Plan], circuit: Dataflow, marks: Marks, previous: Mapping[str, Stored]
+    ) -> Definitions:
+        """previous: layouts of before, of which equal ones stay."""
         specs = {view: circuit.arrangements[name] for view, name in circuit.views.items()}
-        stored = {view: _stored(spec, known.get(view)) for view, spec in specs.items()}
+        stored = {view: _stored(spec, previous.get(view)) for view, spec in specs.items()}
         return cls(catalog, plans, circuit, marks, stored, late_tables(catalog.tables.values()))
 
     def stored(self, view: str) -> Stored:
@@ -48,8 +50,8 @@ class Definitions:
         return self.views[view]
 
 
-def _stored(spec: ArrangementSpec, known: Stored | None) -> Stored:
-    return known if known is not None and known.spec == spec else Stored(spec, Reader(spec.shape.schema, spec.order))
+def _stored(spec: ArrangementSpec, previous: Stored | None) -> Stored:
+    return previous if previous is not None and previous.spec == spec else Stored(spec, Reader(spec.shape.schema, spec.order))
 
 
 NOTHING = Definitions()

@@ -22,14 +22,14 @@ REGISTERED: Final = (
 """What to do about a function that SQL calls."""
 
 
-def check_functions(known: Mapping[str, Collection[str]], circuit: Dataflow, registered: Mapping[str, UserFunction]) -> None:
+def check_functions(recorded: Mapping[str, Collection[str]], circuit: Dataflow, registered: Mapping[str, UserFunction]) -> None:
     """Raises StateError for a function of the state that is missing in the circuit, or has changed.
 
-    known: its digests by name. registered: the functions that SQL calls, by the name it has in SQL.
+    recorded: its digests by name. registered: the functions that SQL calls, by the name it has in SQL.
     """
     supplied = functions_of(circuit)
-    instead = ", ".join(f"{word} is {function.name}" for word, function in registered.items() if function.name not in known)
-    for name, digests in known.items():
+    instead = ", ".join(f"{word} is {function.name}" for word, function in registered.items() if function.name not in recorded)
+    for name, digests in recorded.items():
         if "<lambda>" in name:
             continue
         if name not in supplied:

@@ -60,34 +60,34 @@ class LateTable(TimeColumn):
         """Whether the column has whole numbers, not times."""
         return self.table.schema[self.field].type.is_integer
 
-    def watermark(self, known: Notes) -> int | None:
+    def watermark(self, notes: Notes) -> int | None:
         """None before the first row, and if another column had the lateness."""
-        entry = self._entry(known)
+        entry = self._entry(notes)
         return None if entry is None else entry[1]
 
-    def _entry(self, known: Notes) -> list[Any] | None:
-        entry = known.get(LATENESS, {}).get(self.key)
+    def _entry(self, notes: Notes) -> list[Any] | None:
+        entry = notes.get(LATENESS, {}).get(self.key)
         return entry if entry is not None and entry[0] == self.column else None
 
-    def limits(self, known: Notes) -> Limits:
+    def limits(self, notes: Notes) -> Limits:
         """Those of the tick after a commit with these notes."""
-        entry = self._entry(known)
+        entry = self._entry(notes)
         least, greatest = (_LEAST, None) if entry is None else entry[1:]
         origin = greatest if self.is_number else wall_us()
         return Limits(least, _MOST if self.ahead is None or origin is None else min(origin + self.ahead, _MOST))
 
-    def entry(self, known: Notes, latest: int | None) -> list[Any] | None:
+    def entry(self, notes: Notes, latest: int | None) -> list[Any] | None:
         """Its note after rows with this greatest value, if any; None before the first row."""
-        entry = self._entry(known)
+        entry = self._entry(notes)
         greatest = max((value for value in (latest, None if entry is None else entry[2]) if value is not None), default=None)
         if greatest is None:
             return None
         due = max(greatest - self.delay, _LEAST)
         return [self.column, due if entry is None else max(entry[1], due), greatest]
 
-    def reasons(self, rows: pa.Table, known: Notes) -> dict[int, str]:
+    def reasons(self, rows: pa.Table, notes: Notes) -> dict[int, str]:
         """Why rows of a change frame are rejected, by their position. A frame without the column has none: the tick reports it."""
-        limits = self.limits(known)
+        limits = self.limits(notes)
         if self.column not in rows.column_names or rows.schema.field(self.column).type != self._type:
             return {}
         values = self.values(rows)
@@ -122,9 +122,9 @@ class LateTable(TimeColumn):
         error = DataError(f"{kind} {self.table.name}: a row is {self._reason(value, limits)}", expected=expected, remedy=remedy)
         return located(error, self.table.name, ordinal)
 
-    def greatest_of(self, change: PendingRows | Distributed, known: Notes) -> int | None:
+    def greatest_of(self, change: PendingRows | Distributed, notes: Notes) -> int | None:
         """The greatest value of rows that are added. Raises DataError for a row outside the limits; deleted rows may be far ahead."""
-        limits = self.limits(known)
+        limits = self.limits(notes)
         if isinstance(change, Distributed):
             extremes = change.extremes({self.table.name: self.column}).get(self.table.name, (None, None))
             earliest, latest = (None if value is None else value * self.scale for value in extremes)
@@ -145,31 +145,31 @@ def late_tables(tables: Iterable[TableSchema]) -> tuple[LateTable, ...]:
     return tuple(LateTable.of(table) for table in tables if table.lateness is not None)
 
 
-def watermarks_after(tables: Iterable[LateTable], known: Notes, changes: Mapping[str, PendingRows | Distributed]) -> Notes:
+def watermarks_after(tables: Iterable[LateTable], notes: Notes, changes: Mapping[str, PendingRows | Distributed]) -> Notes:
     """The notes of a tick with these changes. Raises DataError for the first row that is late, or too far ahead."""
-    entries: dict[str, Any] = known.get(LATENESS, {})
+    entries: dict[str, Any] = notes.get(LATENESS, {})
     after = dict(entries)
     for late in tables:
         change = changes.get(late.table.name)
-        entry = late.entry(known, None if change is None else late.greatest_of(change, known))
+        entry = late.entry(notes, None if change is None else late.greatest_of(change, notes))
         if entry is not None:
             after[late.key] = entry
     return {} if after == entries else {LATENESS: after}
 
 
-def watermarks_after_definitions(tables: Iterable[LateTable], known: Notes, circuit: Dataflow, runtime: Runtime) -> Notes:
+def watermarks_after_definitions(tables: Iterable[LateTable], notes: Notes, circuit: Dataflow, runtime: Runtime) -> Notes:
     """The notes for columns with rows that were committed before the column had a lateness. O(tables that have none yet)."""
-    found = {}
+    added = {}
     for late in tables:
-        if late.watermark(known) is None and not isinstance(late.table, StreamSchema):
-            entry = late.entry(known, late.greatest_stored(circuit, runtime))
+        if late.watermark(notes) is None and not isinstance(late.table, StreamSchema):
+            entry = late.entry(notes, late.greatest_stored(circuit, runtime))
             if entry is not None:
-                found[late.key] = entry
-    return {LATENESS: {**known.get(LATENESS, {}), **found}} if found else {}
+                added[late.key] = entry
+    return {LATENESS: {**notes.get(LATENESS, {}), **added}} if added else {}
 
 
-def watermarks_of(tables: Iterable[LateTable], known: Notes, dropped: Iterable[str]) -> Notes:
+def watermarks_of(tables: Iterable[LateTable], notes: Notes, dropped: Iterable[str]) -> Notes:
     """The notes of new definitions: the watermarks of tables that no longer have this lateness, or are dropped, go."""
     removed = {name.lower() for name in dropped}
-    kept = {late.key: known[LATENESS][late.key] for late in tables if late.key not in removed and late.watermark(known) is not None}
-    return {} if kept == known.get(LATENESS, {}) else {LATENESS: kept or None}
+    kept = {late.key: notes[LATENESS][late.key] for late in tables if late.key not in removed and late.watermark(notes) is not None}
+    return {} if kept == notes.get(LATENESS, {}) else {LATENESS: kept or None}

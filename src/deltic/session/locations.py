@@ -47,9 +47,9 @@ def sink_uses(name: str, sink: SinkSpec) -> list[Use]:
 
 def check_locations(new: Sequence[Use], old: Iterable[Use]) -> None:
     """Raises CatalogError at the first new use of a location that has another use already."""
-    known = {use.normalized: use for use in reversed(list(old))}
+    uses = {use.normalized: use for use in reversed(list(old))}
     for use in new:
-        other = known.setdefault(use.normalized, use)
+        other = uses.setdefault(use.normalized, use)
         if other is not use and not use.kind == other.kind == LETTERS:
             twice = use.kind == other.kind == "table"
             raise CatalogError(

@@ -25,18 +25,18 @@ class PrintedViews:
 
     def __init__(self, contents: Contents) -> None:
         self._contents = contents
-        self._known: dict[str, tuple[ShownChanges, Callable[[], None]]] = {}
+        self._subscriptions: dict[str, tuple[ShownChanges, Callable[[], None]]] = {}
 
     def follow(self, catalog: Catalog, output: PrintLine = to_stderr) -> None:
         """Subscribes to views that are new in a catalog, which has been installed; their lines go to `output`."""
         for view in catalog.views.values():
-            known = self._known.get(view.name)
-            if view.printed is None or (known is not None and known[0] is view.printed):
+            subscription = self._subscriptions.get(view.name)
+            if view.printed is None or (subscription is not None and subscription[0] is view.printed):
                 continue
-            if known is not None:
-                known[1]()
+            if subscription is not None:
+                subscription[1]()
             end = self._contents.subscribe_with_epoch(view.name, _printer(view.printed, output))
-            self._known[view.name] = view.printed, end
+            self._subscriptions[view.name] = view.printed, end
 
 
 def _printer(printed: ShownChanges, output: PrintLine) -> Callable[[pa.Table, int], None]:

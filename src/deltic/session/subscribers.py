@@ -64,7 +64,7 @@ class Subscribers:
     def add(self, view: str, callback: EpochSubscriber, since: int) -> Subscription:
         """A subscription to what is committed after epoch `since`. Under the session's lock."""
         subscription = Subscription(view, callback, since)
-        self._subscriptions = (*(known for known in self._subscriptions if not known.ended), subscription)
+        self._subscriptions = (*(other for other in self._subscriptions if not other.ended), subscription)
         return subscription
 
     def keep(self, views: Collection[str]) -> None:

@@ -163,5 +163,5 @@ def _check_key(table: TableSchema, ops: Any) -> None:
             )
 
 
-def unknown_table(name: str, known: tuple[str, ...]) -> UnknownName:
-    return UnknownName(f"there is no table {name}", expected=f"one of {', '.join(known)}" if known else "a table created by CREATE TABLE")
+def unknown_table(name: str, tables: tuple[str, ...]) -> UnknownName:
+    return UnknownName(f"there is no table {name}", expected=f"one of {', '.join(tables)}" if tables else "a table created by CREATE TABLE")

@@ -85,28 +85,28 @@ class Marks:
                 remedy=f"CREATE TABLE {missing} before the view",
             )
 
-    def recorded(self, known: Notes) -> dict[str, list[Any]]:
+    def recorded(self, committed: Notes) -> dict[str, list[Any]]:
         """The entries of these watermarks in the notes."""
-        entries = known.get(WATERMARKS, {})
+        entries = committed.get(WATERMARKS, {})
         return {key: entries[key] for key, mark in self.by_table.items() if mark is not None and entries.get(key, [None])[0] == mark.column}
 
-    def unrecorded(self, known: Notes, circuit: Dataflow, runtime: Runtime) -> dict[str, list[Any]]:
+    def unrecorded(self, committed: Notes, circuit: Dataflow, runtime: Runtime) -> dict[str, list[Any]]:
         """Entries for columns with rows that were committed before the column was a watermark. O(table)."""
-        recorded = self.recorded(known)
+        recorded = self.recorded(committed)
         entries = {}
         for key, mark in self.by_table.items():
             if mark is not None and key not in recorded and (latest := mark.greatest_stored(circuit, runtime)) is not None:
                 entries[key] = [mark.column, latest]
         return entries
 
-    def advanced(self, known: Notes, entries: Mapping[str, list[Any]]) -> Notes:
+    def advanced(self, committed: Notes, entries: Mapping[str, list[Any]]) -> Notes:
         """The notes of a commit by which these columns reach these values: the entries and the time that change."""
-        recorded = self.recorded(known)
+        recorded = self.recorded(committed)
         for key, (column, latest) in entries.items():
             recorded[key] = [column, max(latest, recorded.get(key, [column, latest])[1])]
-        notes: dict[str, Any] = {} if recorded == known.get(WATERMARKS, {}) else {WATERMARKS: recorded or None}
+        notes: dict[str, Any] = {} if recorded == committed.get(WATERMARKS, {}) else {WATERMARKS: recorded or None}
         values = [recorded[key][1] - mark.delay for key, mark in self.by_table.items() if mark is not None and key in recorded]
-        if values and len(values) == len(self.by_table) and max(min(values), BEGINNING) > known.get(CLOCK, BEGINNING - 1):
+        if values and len(values) == len(self.by_table) and max(min(values), BEGINNING) > committed.get(CLOCK, BEGINNING - 1):
             notes[CLOCK] = max(min(values), BEGINNING)
         return notes
 

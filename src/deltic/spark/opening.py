@@ -84,10 +84,10 @@ class Opened:
 
 def _committed(name: str, batch_id: int, query: str | None, before: Any) -> bool:
     """Whether a batch has been committed; if not, it is the next one. Raises StateError if it is neither."""
-    last, known = (-1, query) if before is None else before
-    if query is not None and known is not None and query != known:
+    last, last_query = (-1, query) if before is None else before
+    if query is not None and last_query is not None and query != last_query:
         raise StateError(
-            f"stream {name} had another checkpoint up to batch {last}: its query was {known} and is now {query}",
+            f"stream {name} had another checkpoint up to batch {last}: its query was {last_query} and is now {query}",
             expected="the checkpoint that the state was fed from",
             remedy="start it with that checkpoint; or give the stream another name if its rows are not yet in the state",
         )

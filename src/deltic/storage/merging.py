@@ -126,7 +126,7 @@ def merge_segments(
     merged = merge([own_rows(batch, segment, partition, shards) for batch, segment in zip(batches, segments, strict=True)])
     if not len(merged):
         return None, None
-    known = Dictionary.union([file.dictionary() for file in opened] if strings else [])
-    dictionary = known.restrict(named(merged, strings))
+    union = Dictionary.union([file.dictionary() for file in opened] if strings else [])
+    dictionary = union.restrict(named(merged, strings))
     ref = write_file(root, origin, [Content(arrangement, merged, strings)], dictionary)
     return ref, SegmentRef(segments[0].shard, arrangement, ref.name, len(merged))

@@ -194,14 +194,14 @@ class ProgramDescription:
 
     def view(self, name: str) -> tuple[str, ViewDescription]:
         """(the view's name as defined, the view), by a name in any case. Raises UnknownName, which lists the views."""
-        known = {view.lower(): view for view in self.views}
-        if (defined := known.get(folded(name, "view"))) is not None:
+        names = {view.lower(): view for view in self.views}
+        if (defined := names.get(folded(name, "view"))) is not None:
             return defined, self.views[defined]
-        near = get_close_matches(name.lower(), known, 1)
+        near = get_close_matches(name.lower(), names, 1)
         raise UnknownName(
             f"the state has no view {name}",
             expected=f"one of {', '.join(self.views)}" if self.views else "a state with a materialized view",
-            remedy=f"did you mean {known[near[0]]}?" if near else None,
+            remedy=f"did you mean {names[near[0]]}?" if near else None,
         )
 
     def arrangement_of(self, view: str) -> str | None:

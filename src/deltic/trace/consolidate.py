@@ -23,13 +23,13 @@ def cut_batch(words: Words, table: Words, columns: int, length: int, index: Word
 
     words: int64[columns + weights, room], with the addresses of its columns, from `block`.
     """
-    known: Words | None = table
+    addresses: Words | None = table
     if 2 * length < words.shape[1]:
-        words, known = words[:, :length].copy(), None
+        words, addresses = words[:, :length].copy(), None
     elif length < words.shape[1]:
-        words, known = words[:, :length], cut(table)
+        words, addresses = words[:, :length], cut(table)
     rows = tuple(words)
-    return Batch.trusted(rows[:columns], rows[columns:], index, known)
+    return Batch.trusted(rows[:columns], rows[columns:], index, addresses)
 
 
 def consolidate(rows: Rows) -> Batch:

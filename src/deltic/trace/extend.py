@@ -68,20 +68,20 @@ def extend(
     versions: Sequence[SpineVersion],
     keys: Sequence[Sequence[Words]],
     n: int,
-    wanted: Sequence[Measured],
+    measures: Sequence[Measured],
     summed: bool,
     counters: Counters,
 ) -> Extended:
     """The words that every version has in the next column after its key, for each of n prefixes.
 
-    keys: for each version, int64[n] for each leading column that is bound. wanted: the weights of the result; none if the word is no
+    keys: for each version, int64[n] for each leading column that is bound. measures: the weights of the result; none if the word is no
     version's last column. summed: whether they are summed over the words, which are not listed; the word must be every version's last
-    column. Rows whose weights are all 0 are omitted, except if none is wanted; then a word whose rows cancel each other may be listed.
+    column. Rows whose weights are all 0 are omitted, except without measures; then a word whose rows cancel each other may be listed.
     O(n · log state + for each prefix the least of the versions' rows under it · log state). Raises WeightOverflow.
     """
     shared = [i for i, version in enumerate(versions) if version.spine.share is not None]
     if summed and any(_binds_share(versions[i].spine, len(keys[i])) for i in shared):
-        return _summed(extend(directories, versions, keys, n, wanted, False, counters))
+        return _summed(extend(directories, versions, keys, n, measures, False, counters))
     atoms: list[tuple[int, ...]] = []
     columns: list[Words] = []
     for version, key in zip(versions, keys, strict=True):
@@ -94,7 +94,7 @@ def extend(
         columns += key
     report = np.zeros(read.REPORT, np.int64)
     table = np.array(atoms, np.int64)
-    measured = _table(tuple(wanted), 1 + len(versions))
+    measured = _table(tuple(measures), 1 + len(versions))
     count, out = interrupts.run(kernel.extend, directories.words, table, addresses(columns, n), n, measured, int(summed), report)
     if count < 0:
         raise overflow("the product of the weights of a join")
@@ -112,8 +112,8 @@ def among(result: Extended, rows: np.ndarray, *, summed: bool) -> Extended:
 
 
 @lru_cache(maxsize=1024)
-def _table(wanted: tuple[Measured, ...], width: int) -> Words:
-    return np.array(wanted, np.int64).reshape(len(wanted), width)
+def _table(measures: tuple[Measured, ...], width: int) -> Words:
+    return np.array(measures, np.int64).reshape(len(measures), width)
 
 
 def _binds_share(spine: Spine, bound: int) -> bool:

@@ -26,7 +26,7 @@ def extend(
     versions: Sequence[SpineVersion],
     keys: Sequence[Sequence[Words]],
     n: int,
-    wanted: Sequence[Measured],
+    measures: Sequence[Measured],
     summed: bool,
     counters: Counters,
 ) -> Extended:
@@ -42,9 +42,9 @@ def extend(
         matched, _, _ = probe(version.spine, [*(word[source] for word in key), words], (), counters)
         common &= np.bincount(matched, minlength=len(source)) > 0
     source, words = source[common], words[common]
-    if not wanted:
+    if not measures:
         return Extended(source, words, ())
-    weights = tuple(_weight(versions, keys, measured, source, words, counters) for measured in wanted)
+    weights = tuple(_weight(versions, keys, measured, source, words, counters) for measured in measures)
     if summed:
         rows = consolidate(Rows((source,), weights))
         return Extended(rows.columns[0], rows.columns[0], rows.weights)

@@ -25,10 +25,10 @@ def rearranged(trace: Spine, order: Sequence[int], counters: Counters) -> Spine:
 
 
 def _sorted(batch: Batch, order: tuple[int, ...], counters: Counters) -> Batch:
-    known = batch.rearranged.get(order)
-    if known is None:
+    ordered = batch.rearranged.get(order)
+    if ordered is None:
         counters.touched += batch.length
         batch.verified()
-        known = consolidate(Rows([batch.columns[i] for i in order], batch.weights))
-        batch.rearranged = {**batch.rearranged, order: known}  # replaced, since another thread may do the same
-    return known
+        ordered = consolidate(Rows([batch.columns[i] for i in order], batch.weights))
+        batch.rearranged = {**batch.rearranged, order: ordered}  # replaced, since another thread may do the same
+    return ordered

@@ -132,15 +132,15 @@ class StringTable:
                 done = text.FULL - done
                 self._grow(run.size(done, done + 1), run.size(done, run.n))
 
-    def _grow(self, needed: int, wanted: int) -> None:
-        """Makes room for `needed` more bytes, of `wanted` to come. Readers keep the arrays that they hold."""
+    def _grow(self, needed: int, expected: int) -> None:
+        """Makes room for `needed` more bytes, of `expected` to come. Readers keep the arrays that they hold."""
         old, n = self._entries, len(self)
         entries, size = len(old.ids), int(old.starts[n])
         if n >= entries:
             entries *= 4
         room = len(old.arena)
         if size + needed > room:
-            room = max(2 * room, size + needed, size + min(wanted, 1 << 26))
+            room = max(2 * room, size + needed, size + min(expected, 1 << 26))
         new = Entries.with_room(entries, room)
         new.ids[:n], new.starts[: n + 1], new.arena[:size] = old.ids[:n], old.starts[: n + 1], old.arena[:size]
         new.used[:] = old.used
@@ -150,10 +150,10 @@ class StringTable:
     def _inherit(self, ids: Words) -> None:
         """Copies the strings of absent ids that the parent has, so that strings are verified against them."""
         assert self.parent is not None
-        known = self._look_up(ids)
-        if not known.missing:
+        own = self._look_up(ids)
+        if not own.missing:
             return
-        absent = np.unique(ids[known.places < -1])
+        absent = np.unique(ids[own.places < -1])
         present, values = self.parent.find(absent)
         if len(inherited := absent[present]):
             start = len(self)
@@ -165,8 +165,8 @@ class StringTable:
         if not self._resolves:
             self._colliding |= {string, self._entry(colliding)}
             return int(MARKER)
-        if (known := self.identity.overrides.get(string, colliding)) != colliding:
-            return known
+        if (override := self.identity.overrides.get(string, colliding)) != colliding:
+            return override
         unused = self._unused(string)
         self._identity = self.identity.overridden(string, unused)
         return unused

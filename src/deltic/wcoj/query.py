@@ -77,8 +77,8 @@ def parse(text: str) -> Query:
         if clause not in clauses:
             raise SyntaxFailure(f"the query has no {clause}", span=form.span, expected="{:find [?a …] :where [[…] …]}")
     where = tuple(_atom(pattern) for pattern in _parts(clauses[":where"], "patterns, [?entity attribute ?value]"))
-    known = {variable for atom in where for variable in atom.variables}
-    return Query(tuple(_find_variable(one, known) for one in _parts(clauses[":find"], "variables")), where)
+    variables = {variable for atom in where for variable in atom.variables}
+    return Query(tuple(_find_variable(one, variables) for one in _parts(clauses[":find"], "variables")), where)
 
 
 def _clauses(query: EdnMap) -> dict[str, EdnForm]:
@@ -99,11 +99,11 @@ def _parts(form: EdnForm, what: str) -> tuple[EdnForm, ...]:
     return form.value.parts
 
 
-def _find_variable(form: EdnForm, known: set[Variable]) -> Variable:
+def _find_variable(form: EdnForm, variables: set[Variable]) -> Variable:
     if not _is_variable(form):
         raise Unsupported(f"{_text(form.span)} is not a variable", span=form.span, expected="a variable, ?name")
     variable = Variable(_text(form.span))
-    if variable not in known:
+    if variable not in variables:
         raise UnknownName(f"no pattern binds {variable.name}", span=form.span, expected="a variable of :where")
     return variable
 

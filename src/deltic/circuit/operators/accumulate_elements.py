@@ -106,7 +106,7 @@ class _Stored:
     spine: Spine
     context: Context
     pairs: dict[int, list[tuple[Row, int]]]
-    known: dict[tuple[int, int, Hashable], Held] = field(default_factory=dict)
+    held: dict[tuple[int, int, Hashable], Held] = field(default_factory=dict)
     """Elements that were looked up, by part, key and element."""
     sought: set[int] = field(default_factory=set)
     """The parts of which elements were looked up."""
@@ -136,24 +136,24 @@ class _Stored:
         return self.rows[group][0] if group in self.rows else None
 
     def size(self, part: int, group: int) -> int:
-        found = self.rows[group][1][part] if group in self.rows else 0
-        assert isinstance(found, int)
-        return found
+        size = self.rows[group][1][part] if group in self.rows else 0
+        assert isinstance(size, int)
+        return size
 
     def find(self, part: int, group: int, elements: Sequence[Value]) -> list[Held]:
         """What the elements have. The first call for a part also looks up what the rows of the tick have in columns of its type."""
         keys = [(part, group, element_key(element)) for element in elements]
-        wanted = {key: element for key, element in zip(keys, elements, strict=True) if key not in self.known}
-        if wanted and part not in self.sought:
+        missing = {key: element for key, element in zip(keys, elements, strict=True) if key not in self.held}
+        if missing and part not in self.sought:
             self.sought.add(part)
-            wanted = {**dict(self._likely(part)), **wanted}
-        if wanted:
-            self.known.update(dict.fromkeys(wanted, ABSENT))
-            order = list(wanted)
-            found = self._elements(part, [group for _, group, _ in order], list(wanted.values()))
-            for place, row in self._decoded(part, found):
-                self.known[order[place]] = row[1] if len(row) > 1 else True
-        return [self.known[key] for key in keys]
+            missing = {**dict(self._likely(part)), **missing}
+        if missing:
+            self.held.update(dict.fromkeys(missing, ABSENT))
+            order = list(missing)
+            rows = self._elements(part, [group for _, group, _ in order], list(missing.values()))
+            for place, row in self._decoded(part, rows):
+                self.held[order[place]] = row[1] if len(row) > 1 else True
+        return [self.held[key] for key in keys]
 
     def all(self, part: int, group: int) -> Iterator[tuple[Value, Held]]:
         """The elements of a set or map."""
@@ -167,8 +167,8 @@ class _Stored:
         if not groups:
             return []
         keys = [words[groups] for words in self.groups]
-        found = read_groups(self.spine, keys, Layout.of(self.operator.shape).width, self.context)
-        return [negated(Rows((*(words[found.columns[0]] for words in keys), *found.columns[1:]), found.weights))]
+        rows = read_groups(self.spine, keys, Layout.of(self.operator.shape).width, self.context)
+        return [negated(Rows((*(words[rows.columns[0]] for words in keys), *rows.columns[1:]), rows.weights))]
 
     def changed(self, after: Sequence[tuple[int, Row, tuple[Changes, ...]]]) -> Iterator[Rows]:
         """The change of the rows of keys that are not dropped."""
@@ -230,8 +230,8 @@ class _Stored:
         prefix = [np.full(count, word) for word in (1 + part, *self.nulls[1:start])]
         keys = [*(words[np.asarray(groups, np.int64)] for words in self.groups), *prefix, *sought]
         rest = range(len(keys), len(self.groups) + Layout.of(schema).width)
-        source, found, weights = probe(self.spine, keys, rest, self.context.counters)
-        return consolidate(Rows((source, *(word[source] for word in (*prefix, *sought)), *found), (weights[0],)))
+        source, stored, weights = probe(self.spine, keys, rest, self.context.counters)
+        return consolidate(Rows((source, *(word[source] for word in (*prefix, *sought)), *stored), (weights[0],)))
 
     def _decoded(self, part: int, rows: Batch) -> Iterable[tuple[int, Row]]:
         """(first word, the columns of the part) of rows of (a position, words after the key or after the tag)."""

@@ -66,10 +66,10 @@ class RecursiveScope:
 
 def find_recursion(nodes: Sequence[Node], export: int) -> RecursiveScope | None:
     """The scope as a program; None if it does something that programs cannot."""
-    found = find_program(nodes, export)
-    if found is None:
+    parts = find_program(nodes, export)
+    if parts is None:
         return None
-    program, feedback, joins, arrangements = found
+    program, feedback, joins, arrangements = parts
     depths = {name: depth for name, (_, depth) in arrangements.items()}
     widths = {name: words + depth for name, (words, depth) in arrangements.items()}
     return RecursiveScope(program, feedback, nodes[export], joins, depths, widths)

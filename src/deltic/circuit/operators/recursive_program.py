@@ -313,9 +313,9 @@ class _Finder:
     @staticmethod
     def _known(positions: Sequence[int], places: Mapping[int, int]) -> int:
         """How many of the first positions are bound; no position after them may be."""
-        known = [p in places for p in positions]
-        _require(known == sorted(known, reverse=True))
-        return sum(known)
+        bound = [p in places for p in positions]
+        _require(bound == sorted(bound, reverse=True))
+        return sum(bound)
 
     def _looked_up(self, start: Node, node: Node, join: NestedMultiwayJoin, atom: RuleAtom, key: tuple[int, ...], bound: int) -> Lookup:
         depth = join.depths[list(join.flat.sources).index(atom.arrangement)]

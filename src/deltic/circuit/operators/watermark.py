@@ -80,10 +80,10 @@ class WatermarkOperator:
     def _parted(self, delta: Batch, before: int, now: int) -> tuple[Rows, Rows]:
         """(rows of windows that are open after the tick, rows of windows that it closes), each after its end."""
         ends = delta.columns[self.width]
-        known = ends <= _NEVER - max(self.offset, 0)
+        finite = ends <= _NEVER - max(self.offset, 0)
         if self.nullable:
-            known &= ends != MARKER
-        ends = np.where(known, np.maximum(ends, BEGINNING - min(self.offset, 0)) + self.offset, _NEVER)
+            finite &= ends != MARKER
+        ends = np.where(finite, np.maximum(ends, BEGINNING - min(self.offset, 0)) + self.offset, _NEVER)
         rows = Rows((ends, *delta.columns[: self.width]), delta.weights)
         return rows.take((ends > now).nonzero()[0]), rows.take(((ends > before) & (ends <= now)).nonzero()[0])
 

@@ -139,13 +139,13 @@ class FileConnector:
         mode: Mode = options.one_of("mode", get_args(Mode))
         return FileSinkSpec(self.format, path, mode, options.flag("header"), _separator(options), options.place("path"))
 
-    def _check_keys(self, options: Options, known: Sequence[str], of_csv: Sequence[str]) -> None:
+    def _check_keys(self, options: Options, keys: Sequence[str], of_csv: Sequence[str]) -> None:
         if self.format != "csv":
             for key, option in options.given.items():
                 if key in map(str.lower, of_csv):
                     message = f"{option.key} is an option of csv, and the format is {self.format}"
                     raise QueryError(message, span=option.key_span, remedy="leave it out")
-        options.check_keys((*known, *(of_csv if self.format == "csv" else ())), _ELSEWHERE)
+        options.check_keys((*keys, *(of_csv if self.format == "csv" else ())), _ELSEWHERE)
 
 
 def _op_column(table: TableSchema, options: Options) -> str | None:

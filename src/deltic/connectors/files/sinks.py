@@ -158,17 +158,17 @@ def written(act: Callable[[], _Result], folder: Path, name: str) -> _Result:
 def _compare(content: bytes, marker: Mapping[str, str], folder: Path, name: str) -> None:
     """Raises SinkError unless the content is this marker."""
     try:
-        known: Any = json.loads(content)
+        stored: Any = json.loads(content)
     except ValueError:
-        known = None
-    if not isinstance(known, dict):
+        stored = None
+    if not isinstance(stored, dict):
         raise SinkError(
             f"{name}: {folder / MARKER} is damaged", expected="the marker of a sink", remedy="empty the folder, or name another"
         )
     for key in ("state", "sink", "mode", "view", "format"):
-        if known.get(key) != marker.get(key):
+        if stored.get(key) != marker.get(key):
             raise SinkError(
-                f"{name}: the folder {folder} belongs to sink {known.get('sink')}, with another {key}: {known.get(key)}",
+                f"{name}: the folder {folder} belongs to sink {stored.get('sink')}, with another {key}: {stored.get(key)}",
                 expected=f"{key} {marker.get(key)}",
                 remedy="name another folder, or empty this one: the sink then gets all that its view holds",
             )

@@ -105,9 +105,9 @@ class FileSource:
             return
         self._listed = {entry.name: entry for entry in self._reader.listing()}
         for name, entry in self._listed.items():
-            known = self._touched.get(name) or self._consumed.get(name)
-            if known is not None and (known.size_bytes, known.mtime_ns) != (entry.size_bytes, entry.mtime_ns):
-                self._touched[name] = self._verified(known, entry)
+            consumed = self._touched.get(name) or self._consumed.get(name)
+            if consumed is not None and (consumed.size_bytes, consumed.mtime_ns) != (entry.size_bytes, entry.mtime_ns):
+                self._touched[name] = self._verified(consumed, entry)
         if self._cursor is not None:
             self._check_split(self._cursor)
         split = self._cursor.name if self._cursor else None
@@ -155,17 +155,17 @@ class FileSource:
         cursor = None if self._reading is None else self._reading.cursor(gathering).json()
         return Offsets(cursor, {**removed, **consumed})
 
-    def _verified(self, known: ConsumedFile, entry: Entry) -> ConsumedFile:
+    def _verified(self, consumed: ConsumedFile, entry: Entry) -> ConsumedFile:
         """The record of a file with a new modification time. Raises SourceError if its bytes have changed."""
         checksum = self._reader.checksum(entry)
-        if (known.size_bytes, known.checksum) != (entry.size_bytes, checksum):
+        if (consumed.size_bytes, consumed.checksum) != (entry.size_bytes, checksum):
             raise SourceError(
-                f"{self._about(entry.name)} changed after it was read (then {known.size_bytes:,} bytes with checksum {known.checksum:08x}, "
-                f"now {entry.size_bytes:,} with {checksum:08x})",
+                f"{self._about(entry.name)} changed after it was read "
+                f"(then {consumed.size_bytes:,} bytes with checksum {consumed.checksum:08x}, now {entry.size_bytes:,} with {checksum:08x})",
                 expected="files that stay as they are once they have been read",
                 remedy="restore the old file, or remove it; put changes into a new file",
             )
-        return replace(known, mtime_ns=entry.mtime_ns)
+        return replace(consumed, mtime_ns=entry.mtime_ns)
 
     def _check_split(self, cursor: FilePosition) -> None:
         """Raises SourceError if the file in progress was removed; its unread rows may change."""

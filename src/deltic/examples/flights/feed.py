@@ -158,9 +158,9 @@ def _events(flights: pa.Table) -> tuple[Words, Words, Words]:
 def _frame(flights: pa.Table, kinds: Words, subjects: Words) -> pa.Table:
     """The rows as known after each event, and `_op`."""
     rows = flights.select(COLUMNS).take(subjects)
-    known = {"dep_delay": pa.array((kinds == DEPARTED) | (kinds == ARRIVED)), "arr_delay": pa.array(kinds == ARRIVED)}
-    known["air_time"] = known["arr_delay"]
-    for name, mask in known.items():
+    masks = {"dep_delay": pa.array((kinds == DEPARTED) | (kinds == ARRIVED)), "arr_delay": pa.array(kinds == ARRIVED)}
+    masks["air_time"] = masks["arr_delay"]
+    for name, mask in masks.items():
         rows = rows.set_column(COLUMNS.index(name), name, pc.if_else(mask, rows.column(name), pa.scalar(None, pa.int32())))
     return rows.append_column("_op", pa.DictionaryArray.from_arrays(pa.array(kinds, pa.int8()), pa.array(_OPS)).cast(pa.string()))
 

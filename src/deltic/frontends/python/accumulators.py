@@ -106,9 +106,9 @@ class Calls:
 
     @property
     def first(self) -> Callable[..., Any]:
-        found = self.function or self.step
-        assert found is not None
-        return found
+        function = self.function or self.step
+        assert function is not None
+        return function
 
 
 def columns_of(schema: Columns | Schema) -> tuple[AccumulatorColumn, ...]:

@@ -215,13 +215,13 @@ class Circuit:
                 f"{kind} {name} has no schema",
                 expected="schema={…}, unless the circuit is over a program or a session, as deltic.Circuit(program) is",
             )
-        known = self._over._relations.relation(name)
-        if known is None:
+        relation = self._over._relations.relation(name)
+        if relation is None:
             raise UnknownName(f"there is no {kind} {name}", remedy=did_you_mean(name, self._over._relations.names()))
-        if isinstance(known, TableSchema) != (kind == "table"):
+        if isinstance(relation, TableSchema) != (kind == "table"):
             other = "view" if kind == "table" else "input"
             raise CircuitError(f"{name} is not a {kind}", remedy=f"circuit.{other}({name!r})")
-        return known
+        return relation
 
     def _check_free(self, name: str) -> None:
         _check_name(name)

@@ -180,10 +180,10 @@ def _change_of(accumulator: Any, state: Schema) -> Callable[..., Any]:
     """The class as the function of a GroupChange: an instance with the attributes of the state, `step`, `retract`, and `finish`."""
 
     @wrapper_of(f"change of an {_role(state)}", accumulator)
-    def changed(known: tuple[Any, ...] | None, added: Sequence[tuple[Any, ...]], removed: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
+    def changed(stored: tuple[Any, ...] | None, added: Sequence[tuple[Any, ...]], removed: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
         group = accumulator()
-        if known is not None:
-            for attribute, value in zip(state.names, known, strict=True):
+        if stored is not None:
+            for attribute, value in zip(state.names, stored, strict=True):
                 setattr(group, attribute, value)
         for values in added:
             group.step(*values)

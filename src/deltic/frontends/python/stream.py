@@ -435,8 +435,8 @@ class Accumulators(Stream):
         """The relation of the keys and the elements of a set, `element`, or of the entries of a map, `key` and `value`."""
         names = [part.name for part in self.plan.parts] if isinstance(self.plan, AccumulateElements) else []
         if name not in names:
-            known = ", ".join(names) or "a column that is a SetOf or MapOf"
-            raise CircuitError(f"the accumulators have no set or map {name}", expected=known)
+            listed = ", ".join(names) or "a column that is a SetOf or MapOf"
+            raise CircuitError(f"the accumulators have no set or map {name}", expected=listed)
         assert isinstance(self.plan, AccumulateElements)
         return Stream(replace(self.plan, part=names.index(name)))
 
@@ -462,14 +462,14 @@ def expected(value: T, *kinds: type) -> T:
     """The value. Raises CircuitError unless it is of one of these kinds."""
     if isinstance(value, kinds):
         return value
-    known = isinstance(value, Stream | IndexedStream | Trace)
+    own = isinstance(value, Stream | IndexedStream | Trace)
     remedies = {
         Stream: "rows() of an IndexedStream returns one",
         IndexedStream: "index_with() of a Stream returns one",
         Trace: "trace_append() returns one",
     }
     raise CircuitError(
-        f"invalid argument {f'of class {type(value).__name__}' if known else repr(value)}",
+        f"invalid argument {f'of class {type(value).__name__}' if own else repr(value)}",
         expected=" or ".join(kind.__name__ for kind in kinds),
         remedy=remedies[kinds[0]],
     )

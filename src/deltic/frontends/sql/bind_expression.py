@@ -162,8 +162,8 @@ class ExpressionBinder:
         first, *rest = node.parts
         if (variable := self._variable(first)) is not None:
             return self._fields(variable, rest)
-        if rest and (found := self._names_nested(first)) is not None and not self.scope.find(rest[0].text, first.text):
-            return self._fields(replace(found, span=first.span), rest)
+        if rest and (nested := self._names_nested(first)) is not None and not self.scope.find(rest[0].text, first.text):
+            return self._fields(replace(nested, span=first.span), rest)
         if rest:
             span = replace(node.span, end=rest[0].span.end)
             return self._fields(self._named(rest[0].text, first.text, span), rest[1:])
@@ -171,13 +171,13 @@ class ExpressionBinder:
 
     def _variable(self, name: tree.Name) -> LambdaVariable | None:
         """The parameter of a lambda, which hides columns."""
-        found = next((one[name.text.lower()] for one in reversed(self.lambdas) if name.text.lower() in one), None)
-        return None if found is None else replace(found, span=name.span)
+        parameter = next((one[name.text.lower()] for one in reversed(self.lambdas) if name.text.lower() in one), None)
+        return None if parameter is None else replace(parameter, span=name.span)
 
     def _names_nested(self, name: tree.Name) -> Expr | None:
         """The nested column, or alias, that a name alone means; None if it means none."""
-        found = [*map(self.scope.column, self.scope.find(name.text, None)), *self.aliases.get(name.text.lower(), ())]
-        return self._named(name.text, None, name.span) if found and found[0].type.is_nested else None
+        matches = [*map(self.scope.column, self.scope.find(name.text, None)), *self.aliases.get(name.text.lower(), ())]
+        return self._named(name.text, None, name.span) if matches and matches[0].type.is_nested else None
 
     def _fields(self, value: Expr, names: Sequence[tree.Name]) -> Expr:
         for name in names:
@@ -232,8 +232,8 @@ class ExpressionBinder:
 
     def _unknown(self, name: str, qualifier: str | None, span: Span) -> UnknownName:
         if qualifier is not None and not any(c.qualifier and c.qualifier.lower() == qualifier.lower() for c in self.scope.columns):
-            known = [c.qualifier for c in self.scope.columns if c.qualifier]
-            return UnknownName(f"there is no table {qualifier!r} in FROM", span=span, remedy=did_you_mean(qualifier, known))
+            tables = [c.qualifier for c in self.scope.columns if c.qualifier]
+            return UnknownName(f"there is no table {qualifier!r} in FROM", span=span, remedy=did_you_mean(qualifier, tables))
         columns = [c.name for c in self.scope.columns if qualifier is None or (c.qualifier or "").lower() == qualifier.lower()]
         shown = name if qualifier is None else f"{qualifier}.{name}"
         return UnknownName(f"there is no column {shown!r}", span=span, remedy=did_you_mean(name, [*columns, *self.aliases]))

@@ -50,7 +50,7 @@ def _body(cte: tree.CommonTable, name: str, unique: str, schema: Schema, env: En
         body = bind_query(cte.query, env.with_cte(name, Reference(unique, schema)))
         _check_types(name, schema, body.schema, _step(cte))
         fields = zip(schema, body.schema, strict=True)
-        wider = Schema(tuple(replace(field, nullable=field.nullable or found.nullable) for field, found in fields))
+        wider = Schema(tuple(replace(field, nullable=field.nullable or new.nullable) for field, new in fields))
         if wider == schema:
             return as_declared(body, schema)
         schema = wider

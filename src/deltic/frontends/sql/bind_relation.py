@@ -119,7 +119,7 @@ def _lookup(node: tree.TableName, env: Environment) -> Plan:
     if relation_of_name is None:
         remedy = did_you_mean(name, [*env.ctes, *env.catalog.names()])
         raise UnknownName(f"there is no table or view {name!r}", span=span, remedy=remedy)
-    env.reads.add(next((known for known in env.catalog.names() if known.lower() == name.lower()), name))
+    env.reads.add(next((defined for defined in env.catalog.names() if defined.lower() == name.lower()), name))
     return Table(relation_of_name, span) if isinstance(relation_of_name, TableSchema) else _placed(relation_of_name, span)
 
 

@@ -22,11 +22,11 @@ WITH_SCHEMA: Final[Mapping[str, int]] = MappingProxyType({"from_json": 1, "from_
 
 def schema_literal(name: str, argument: Expr) -> Expr:
     """The argument; a constant one as Type.sql writes its type. Raises TypeMismatch with what is wrong with the text."""
-    known = constant(argument)
-    if known is None or not isinstance(known.value, str):
+    literal = constant(argument)
+    if literal is None or not isinstance(literal.value, str):
         return argument
     try:
-        return Literal(_parsed(known.value).sql, STRING, argument.span)
+        return Literal(_parsed(literal.value).sql, STRING, argument.span)
     except QueryError as error:
         message = f"the schema of {name} is invalid: {error.message}"
         raise TypeMismatch(message, span=argument.span, expected="the columns, such as 'a INT, b STRING', or a type") from None

@@ -124,9 +124,9 @@ def _bind_star(select: _Select, star: tree.Star) -> None:
     qualifier = None if star.qualifier is None else star.qualifier.text
     columns = scope.star(qualifier)
     if not columns:
-        known = [c.qualifier for c in scope.columns if c.qualifier]
+        qualifiers = [c.qualifier for c in scope.columns if c.qualifier]
         message = f"there is no table {qualifier!r} in FROM" if qualifier else "* requires a FROM clause"
-        raise UnknownName(message, span=star.span, remedy=did_you_mean(qualifier or "", known))
+        raise UnknownName(message, span=star.span, remedy=did_you_mean(qualifier or "", qualifiers))
     excluded = {part.text.lower(): part for part in star.excluded}
     for name, part in excluded.items():
         if all(column.name.lower() != name for column in columns):

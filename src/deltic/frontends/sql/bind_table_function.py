@@ -232,9 +232,9 @@ def _stacked(name: str, values: Sequence[Expr], rows: int, span: Span) -> list[E
     """A column of stack(): values of one type, or NULL."""
     types = dict.fromkeys(value.type for value in values if value.type != NULL)
     if len(types) > 1:
-        found = ", ".join(type.sql for type in types)
+        names = ", ".join(type.sql for type in types)
         raise TypeMismatch(
-            f"a column of {name} has several types", span=span, expected=f"one type, found {found}", remedy="cast the values"
+            f"a column of {name} has several types", span=span, expected=f"one type, found {names}", remedy="cast the values"
         )
     type = next(iter(types), NULL)
     filled = [*values, *[Literal(None, NULL)] * (rows - len(values))]

@@ -173,9 +173,9 @@ def _at_window_close(plan: Plan, query: tree.Query, span: Span) -> Plan:
     select = query if isinstance(query, tree.SelectQuery) else None
     grouped = select is not None and is_grouped(select)
     closed = at_window_close(plan, grouped=grouped) if select is not None and (grouped or select.distinct) else None
-    if closed is None and (found := obstacle(plan)) is not None:
+    if closed is None and (feature := obstacle(plan)) is not None:
         remedy = "leave it out, or apply it in another view, which reads this one"
-        raise Unsupported(f"EMIT ON WINDOW CLOSE of a query with {found}", span=span, remedy=remedy)
+        raise Unsupported(f"EMIT ON WINDOW CLOSE of a query with {feature}", span=span, remedy=remedy)
     if closed is None:
         raise Unsupported(
             "EMIT ON WINDOW CLOSE of a query without windows",

@@ -79,10 +79,10 @@ def _known(hint: _Given) -> _Given:
 
 
 def _check_relations(given: Sequence[_Given], select: tree.SelectQuery) -> None:
-    known = list(dict.fromkeys([*_names(select.source), *(view.name.text for view in select.laterals if view.name is not None)]))
+    relations = list(dict.fromkeys([*_names(select.source), *(view.name.text for view in select.laterals if view.name is not None)]))
     for name, span in (argument for hint in given if hint.name in OF_RELATIONS for argument in hint.arguments):
-        if name.rpartition(".")[2].strip("`").lower() not in map(str.lower, known):
-            raise UnknownName(f"there is no relation {name} in this FROM", span=span, remedy=did_you_mean(name, known))
+        if name.rpartition(".")[2].strip("`").lower() not in map(str.lower, relations):
+            raise UnknownName(f"there is no relation {name} in this FROM", span=span, remedy=did_you_mean(name, relations))
 
 
 def _names(source: tree.Source | None) -> Iterator[str]:

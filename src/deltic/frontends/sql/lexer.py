@@ -85,17 +85,17 @@ def tokenize(text: str, name: str) -> list[Token]:
 
 def _identified(tokens: list[Token], name: str) -> list[Token]:
     """With the names that IDENTIFIER('…') spells in its place, as quoted names."""
-    found: list[Token] = []
+    identified: list[Token] = []
     position = 0
     while position < len(tokens):
         first, *rest = tokens[position : position + 4]
         if first.word == "IDENTIFIER" and [token.word or token.kind for token in rest] == ["(", STRING, ")"]:
-            found += [part._replace(start=first.start, end=rest[2].end) for part in _names(rest[1].text, name) or [first]]
+            identified += [part._replace(start=first.start, end=rest[2].end) for part in _names(rest[1].text, name) or [first]]
             position += 4 if _names(rest[1].text, name) else 1
         else:
-            found.append(first)
+            identified.append(first)
             position += 1
-    return found
+    return identified
 
 
 def _names(text: str, name: str) -> list[Token]:

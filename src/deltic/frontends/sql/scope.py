@@ -50,10 +50,10 @@ class Scope:
         columns = [c for c in self.columns if self._qualified(c, qualifier)]
         return tuple(sorted(columns, key=lambda c: not c.hidden))
 
-    def column(self, found: ScopeColumn) -> Column:
+    def column(self, column: ScopeColumn) -> Column:
         """The expression that reads a column."""
-        field = self.schema[found.index]
-        return Column(found.index, field.type, field.nullable, found.name, filled=found.filled)
+        field = self.schema[column.index]
+        return Column(column.index, field.type, field.nullable, column.name, filled=column.filled)
 
     @staticmethod
     def _qualified(column: ScopeColumn, qualifier: str | None) -> bool:

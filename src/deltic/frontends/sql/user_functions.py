@@ -92,17 +92,17 @@ def _parameters(node: tree.FunctionDefinition) -> tuple[BodyParameter, ...]:
 
 def marked(node: Node, namespace: Namespace) -> tuple[Node, tuple[str, ...]]:
     """The tree with calls of the namespace's functions as DefinedCall; the names of these functions, and of those that they call."""
-    known = namespace.functions()
+    functions = namespace.functions()
     used: set[str] = set()
-    return (_marked(node, _Calls(namespace, known, used)) if known else node), tuple(sorted(used))
+    return (_marked(node, _Calls(namespace, functions, used)) if functions else node), tuple(sorted(used))
 
 
 @dataclass(frozen=True, slots=True)
 class _Calls:
-    """namespace: of the tree. known: its functions. used: collects those that are called."""
+    """namespace: of the tree. functions: those of the namespace. used: collects those that are called."""
 
     namespace: Namespace
-    known: Mapping[str, DefinedFunction]
+    functions: Mapping[str, DefinedFunction]
     used: set[str]
 
 
@@ -122,8 +122,8 @@ def _marked(node: Any, calls: _Calls) -> Any:
         return _table(inlined, inlined.call, inlined.call.function, calls)
     if not isinstance(inlined, tree.FunctionCall):
         return inlined
-    if inlined.name not in calls.known:
-        _check_known(inlined, calls.known)
+    if inlined.name not in calls.functions:
+        _check_known(inlined, calls.functions)
         return inlined
     return _called(inlined, calls)
 
@@ -138,15 +138,15 @@ def _table(node: tree.TableCall, call: tree.DefinedCall, function: SqlTable, cal
     return tree.DefinedTable(_marked(query, calls), function.name, node.alias, node.span)
 
 
-def _check_known(call: tree.FunctionCall, known: Mapping[str, DefinedFunction]) -> None:
+def _check_known(call: tree.FunctionCall, functions: Mapping[str, DefinedFunction]) -> None:
     """Raises UnknownName for a name that is most like that of a user's function; other unknown names are found where they are bound."""
-    users = [function.name for function in known.values()]
+    users = [function.name for function in functions.values()]
     if not is_builtin(call.name) and (like := most_like(call.name, [*users, *known_functions()])) in users:
         raise UnknownName(f"there is no function {call.name}", span=call.span, remedy=f"did you mean {like!r}?")
 
 
 def _called(call: tree.FunctionCall, calls: _Calls) -> tree.DefinedCall | tree.FunctionCall:
-    function = calls.known[call.name]
+    function = calls.functions[call.name]
     calls.used.add(call.name)
     if isinstance(function, PythonAggregate):
         return replace(call, function=function)

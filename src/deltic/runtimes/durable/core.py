@@ -107,12 +107,12 @@ class Durable(ABC):
         """A new program; see Runtime. At most one commit, which backfills new arrangements."""
         before = self.committed
         manifest = before.manifest
-        known = manifest.program.arrangements
+        arrangements = manifest.program.arrangements
         program = described(circuit, manifest.program, dropped)
         notes = {**(notes or {}), **program.notes(), SPREAD: self.shards}
-        stale = partial(circuit) & known.keys() if manifest.program.spread != self.shards else frozenset[str]()
-        fresh = with_scopes(circuit, (circuit.arrangements.keys() - known.keys()) | stale)
-        stale = fresh & known.keys()
+        stale = partial(circuit) & arrangements.keys() if manifest.program.spread != self.shards else frozenset[str]()
+        fresh = with_scopes(circuit, (circuit.arrangements.keys() - arrangements.keys()) | stale)
+        stale = fresh & arrangements.keys()
         dropped_segments = tuple(s for s in manifest.segments() if s.arrangement not in program.arrangements or s.arrangement in stale)
         base = Change(dropped=dropped_segments, notes={name: note for name, note in notes.items() if note != manifest.notes.get(name)})
         version = replace(before.after(circuit, manifest, self._files), definitions=definitions)
@@ -250,12 +250,12 @@ class Durable(ABC):
         arrangement: str,
         segments: Iterable[SegmentRef],
         refs: Mapping[str, FileRef],
-        known: Mapping[tuple[int, str], Batch] | None = None,
+        batches: Mapping[tuple[int, str], Batch] | None = None,
     ) -> Batch | None:
-        """The change of a view in an epoch; what is not in `known` is read from the files."""
+        """The change of a view in an epoch; what is not in `batches` is read from the files."""
         parts = []
         for segment in sorted((s for s in segments if s.arrangement == arrangement), key=lambda s: s.shard):
-            batch = None if known is None else known.get((segment.shard, arrangement))
+            batch = None if batches is None else batches.get((segment.shard, arrangement))
             if batch is None:
                 spec = circuit.arrangements[arrangement]
                 batch = shaped(self._files[refs[segment.file]].change(arrangement), (spec.columns, spec.weights), segment.file)

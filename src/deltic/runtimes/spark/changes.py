@@ -54,13 +54,13 @@ class Messages(Distributed):
     def extremes(self, columns: Mapping[str, str]) -> Mapping[str, tuple[int, int | None]]:
         frame, parts, tagged = self.tagged
         task = ExtremesTask(tuple((part, columns.get(part.table.name)) for part in parts), tagged)
-        found: dict[str, tuple[int, int | None]] = {}
+        by_table: dict[str, tuple[int, int | None]] = {}
         for tag, earliest, latest in run_job(frame.mapInArrow(task.__call__, EXTREMES).collect):
             name = parts[tag].table.name
-            known = found.get(name, (earliest, latest))
-            added = [moment for moment in (known[1], latest) if moment is not None]
-            found[name] = min(known[0], earliest), max(added, default=None)
-        return found
+            previous = by_table.get(name, (earliest, latest))
+            added = [moment for moment in (previous[1], latest) if moment is not None]
+            by_table[name] = min(previous[0], earliest), max(added, default=None)
+        return by_table
 
     @abstractmethod
     def messages(self, spark: SparkSession, ports: Mapping[str, InputPort], shards: int, identity: Identity) -> DataFrame:

@@ -49,14 +49,14 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """An epoch's change in files; or, without files, the content of shards after the epoch `at`, added (sign 1) or removed (-1)."""
+    """An epoch's change in files; or, without files, the content of shards after `content_epoch`, added (sign 1) or removed (-1)."""
 
     view: ViewLayout
     epoch: int
     rows: int = 0
     files: tuple[FileRef, ...] = ()
     shards: tuple[int, ...] = ()
-    at: int = 0
+    content_epoch: int = 0
     sign: int = 1
 
 
@@ -117,10 +117,10 @@ class ViewFeed:
                 for group in [segments] if view.partition is None else [[segment] for segment in segments]:
                     yield Piece(view, epoch, sum(s.rows for s in group), tuple(refs[s.file] for s in group))
 
-    def _content(self, at: int, epoch: int, sign: int) -> Iterator[Piece]:
-        view = self._layout(at)
-        for shards in view.homes(None, self.reader.manifest_at(at).shards):
-            yield Piece(view, epoch, shards=shards, at=at, sign=sign)
+    def _content(self, content_epoch: int, epoch: int, sign: int) -> Iterator[Piece]:
+        view = self._layout(content_epoch)
+        for shards in view.homes(None, self.reader.manifest_at(content_epoch).shards):
+            yield Piece(view, epoch, shards=shards, content_epoch=content_epoch, sign=sign)
 
     def _following(self, start: Position, last: int) -> range:
         """The epochs after `start`."""
@@ -169,7 +169,7 @@ def read_piece(root: str, piece: Piece, names: Collection[str]) -> Iterator[pa.T
 
 def _rows(root: str, piece: Piece) -> Iterator[tuple[Sequence[np.ndarray], np.ndarray, StringTable]]:
     if not piece.files:
-        reader = StateReader.open(root, piece.at)
+        reader = StateReader.open(root, piece.content_epoch)
         try:
             yield from StoredView(reader, piece.view.name)._scan(piece.shards)
         finally:

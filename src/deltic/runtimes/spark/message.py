@@ -144,14 +144,14 @@ def _pack(parts: Sequence[NamedRows], strings: StringTable) -> bytes:
     return pack_blocks(parts, Dictionary.of(strings.export(np.concatenate(ids))) if ids else Dictionary.empty())
 
 
-def pack_blocks(parts: Sequence[NamedRows], known: Dictionary) -> bytes:
+def pack_blocks(parts: Sequence[NamedRows], dictionary: Dictionary) -> bytes:
     """One payload of parts and strings."""
     entries = [[p.name, len(p.rows), len(p.rows.columns), len(p.rows.weights), isinstance(p.rows, Batch)] for p in parts]
-    head = pack_json({"parts": entries, "strings": len(known), "bytes": known.text.nbytes}) + b"\n"
+    head = pack_json({"parts": entries, "strings": len(dictionary), "bytes": dictionary.text.nbytes}) + b"\n"
     blocks = [word for p in parts for word in (*p.rows.columns, *p.rows.weights)]
-    blocks += [known.ids, known.offsets] if len(known) else []
+    blocks += [dictionary.ids, dictionary.offsets] if len(dictionary) else []
     body = b"".join(np.ascontiguousarray(block) for block in blocks)  # type: ignore[misc]
-    return head.ljust(-(-len(head) // 8) * 8 - 1, b" ").replace(b"\n", b" ") + b"\n" + body + known.text.tobytes()
+    return head.ljust(-(-len(head) // 8) * 8 - 1, b" ").replace(b"\n", b" ") + b"\n" + body + dictionary.text.tobytes()
 
 
 def unpack_parts(payload: bytes) -> tuple[dict[str, Rows], Dictionary]:

@@ -33,10 +33,10 @@ class ReadOptions:
     def of(options: Mapping[str, str]) -> ReadOptions:
         """Raises SetupError for missing, unknown and contradictory options."""
         given = {name.lower(): value for name, value in options.items()}
-        known = {name.lower(): name for name in _KNOWN}
-        for name in given.keys() - known.keys():
-            near = get_close_matches(name, known, 1)
-            remedy = f"did you mean {known[near[0]]}?" if near else None
+        names = {name.lower(): name for name in _KNOWN}
+        for name in given.keys() - names.keys():
+            near = get_close_matches(name, names, 1)
+            remedy = f"did you mean {names[near[0]]}?" if near else None
             raise SetupError(f"the format deltic has no option {name}", expected=f"one of {', '.join(_KNOWN)}", remedy=remedy)
         columns = given.get("columns")
         starting = given.get("startingepoch")

@@ -183,8 +183,8 @@ class LevelTask:
         try:
             arrangements = _warm.arrangements(assignment, circuit, shard, self.program.shards, self.level)
             plan = circuit.levels[self.level]
-            known = StateStrings(arrangements.dictionaries()) if _has_strings(circuit, plan) else None
-            strings = StringTable(self.program.identity, known, resolves=False)
+            stored = StateStrings(arrangements.dictionaries()) if _has_strings(circuit, plan) else None
+            strings = StringTable(self.program.identity, stored, resolves=False)
             arrived = _arrived([m.payload for m in messages if m.kind is Kind.ROWS], strings)
             result = run_level(circuit, self.level, shard, self.program.shards, arrangements, strings, arrived, assignment.tick)
             if result.failure is not None:

@@ -13,12 +13,12 @@ def introduce(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """One row: the interpreter, its version of Deltic, and why that cannot be imported; the one or the other is the empty string."""
     for _ in batches:
         pass
-    found = problem = ""
+    installed = problem = ""
     try:
-        found = version()
+        installed = version()
     except ImportError as error:
         problem = str(error)
-    yield pa.record_batch([pa.array([sys.executable]), pa.array([found]), pa.array([problem])], ["python", "version", "problem"])
+    yield pa.record_batch([pa.array([sys.executable]), pa.array([installed]), pa.array([problem])], ["python", "version", "problem"])
 
 
 def version() -> str:
