@@ -17,7 +17,7 @@ import pytest
 
 import deltic
 from deltic import errors
-from deltic.session.precedence import LONGEST_S, Precedence
+from deltic.session.precedence import LONGEST_S, TURN_S, Precedence
 
 TABLES = """
 CREATE TABLE orders (id BIGINT, customer BIGINT, amount BIGINT, PRIMARY KEY (id));
@@ -490,8 +490,8 @@ def test_a_read_waits_for_a_tick_but_not_for_long(monkeypatch: pytest.MonkeyPatc
 
     def tick() -> None:
         precedence.begin()
-        precedence.give()  # a function that reads during its own tick
-        begun.set()
+        with precedence.reading():  # a function that reads during its own tick
+            begun.set()
         may_end.wait(10)
         order.append("tick")
         precedence.end()
@@ -500,10 +500,64 @@ def test_a_read_waits_for_a_tick_but_not_for_long(monkeypatch: pytest.MonkeyPatc
     thread.start()
     begun.wait(10)
     start = time.perf_counter()
-    precedence.give()
-    assert LONGEST_S <= time.perf_counter() - start < 5 and order == []
+    with precedence.reading():
+        assert LONGEST_S <= time.perf_counter() - start < 5 and order == []
     may_end.set()
     thread.join()
     assert order == ["tick"]
     monkeypatch.setattr("deltic.session.precedence.monotonic", lambda: pytest.fail("a read waits while no tick runs"))
-    precedence.give()
+    with precedence.reading():
+        pass
+
+
+def test_a_tick_waits_once_for_a_read_that_has_begun() -> None:
+    precedence = Precedence()
+    begun, may_end = threading.Event(), threading.Event()
+
+    def read() -> None:
+        with precedence.reading():
+            begun.set()
+            may_end.wait(10)
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    begun.wait(10)
+    start = time.perf_counter()
+    precedence.begin()
+    assert time.perf_counter() - start >= TURN_S
+    precedence.end()
+    start = time.perf_counter()
+    for _ in range(1000):
+        precedence.begin()
+        precedence.end()
+    assert time.perf_counter() - start < 1000 * TURN_S / 2
+    may_end.set()
+    thread.join()
+
+
+def test_reads_have_their_turns_between_ticks_that_follow_one_another() -> None:
+    precedence = Precedence()
+    stopped, log = threading.Event(), list[tuple[str, float]]()
+
+    def read() -> None:
+        while not stopped.is_set():
+            start = time.perf_counter()
+            with precedence.reading():
+                log.append(("read", time.perf_counter() - start))
+
+    threads = [threading.Thread(target=read) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    end = time.perf_counter() + 0.3
+    log.clear()
+    while time.perf_counter() < end:
+        precedence.begin()
+        log.append(("tick", 0.0))
+        precedence.end()
+    stopped.set()
+    for thread in threads:
+        thread.join()
+    kinds = [kind for kind, _ in log]
+    last = len(kinds) - kinds[::-1].index("tick")
+    assert 5 < kinds[:last].count("read") < kinds.count("tick")
+    assert max(waited for _, waited in log) < 1

@@ -55,9 +55,9 @@ class Contents:
         A concurrent commit may remove what it reads: strings that no row has any more, files of an epoch that is not retained. Then it is
         read again under the lock.
         """
-        self.precedence.give()
         try:
-            return self._read(view, take)
+            with self.precedence.reading():
+                return self._read(view, take)
         except (KeyError, UnknownString, CorruptState):
             with self._lock:
                 return self._read(view, take)

@@ -46,6 +46,11 @@ class View(ReadableView):
         strings = self._contents.strings
         return self._contents.read(self.name, lambda stored, parts: stored.reader.content(_merged(parts), strings))
 
+    def rows(self) -> list[dict[str, Any]]:
+        """See ReadableView."""
+        strings = self._contents.strings
+        return self._contents.read(self.name, lambda stored, parts: listed(stored.reader.content(_merged(parts), strings)))
+
     def to_spark(self) -> pyspark.sql.DataFrame:
         """The content as a Spark DataFrame of the session's Spark."""
         if self._spark is None:
