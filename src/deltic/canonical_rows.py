@@ -15,10 +15,8 @@ from deltic.types import INTEGER_BITS, Type
 
 FEW: Final = 16
 """Up to so many values are written and read here."""
-NULL: Final = b"\x01"
-VALUE: Final = b"\x02"
-END: Final = b"\x00"
-ESCAPED: Final = b"\x00\xff"
+_NULL, _VALUE, _END = b"\x01", b"\x02", b"\x00"
+_ESCAPED: Final = b"\x00\xff"
 Read = Callable[[bytes, int], tuple[Any, int]]
 Write = Callable[[Any], bytes]
 
@@ -49,34 +47,6 @@ def from_bytes(values: pa.Array, type: Type) -> pa.Array:
     return pa.array(decoded, type.arrow)
 
 
-def field_from_bytes(values: pa.Array, type: Type, path: tuple[int, ...]) -> pa.Array:
-    """As `canonical.field_from_bytes`. Raises as `from_bytes`."""
-    read, field = _field_reader(type, path)
-    decoded = []
-    for value in values.to_pylist():
-        one, end = (None, 0) if value is None else read(value, 0)
-        if value is not None and end > len(value):
-            raise ValueError(f"a {type.sql} ends within a field")
-        decoded.append(one)
-    return pa.array(decoded, field.arrow)
-
-
-@cache
-def _field_reader(type: Type, path: tuple[int, ...]) -> tuple[Read, Type]:
-    """(reads the field at the path in a STRUCT, its type). What comes after the field is not read."""
-    before = [_untagging(part.type) for part in type.parts[: path[0]]]
-    field = type.parts[path[0]].type
-    read, leaf = (_reader(field), field) if len(path) == 1 else _field_reader(field, path[1:])
-    tagged = _tagged(read, field)
-
-    def field_of_struct(data: bytes, position: int) -> tuple[Any, int]:
-        for skip in before:
-            position = skip(data, position)[1]
-        return tagged(data, position)
-
-    return field_of_struct, leaf
-
-
 @cache
 def _writer(type: Type) -> Write:
     if type.held.name == "STRUCT":
@@ -84,21 +54,21 @@ def _writer(type: Type) -> Write:
         return lambda value: b"".join([write(value[name]) for name, write in fields])
     if type.name == "MAP":
         key, item = (_tagging(part.type) for part in type.parts)
-        return lambda value: b"".join([VALUE + key(k) + item(v) for k, v in value]) + END
+        return lambda value: b"".join([_VALUE + key(k) + item(v) for k, v in value]) + _END
     if type.name == "ARRAY":
         element = _tagging(type.parts[0].type)
-        return lambda value: b"".join(map(element, value)) + END
+        return lambda value: b"".join(map(element, value)) + _END
     if type.is_integer:
         width, half = INTEGER_BITS[type.name] // 8, 1 << INTEGER_BITS[type.name] - 1
         return lambda value: int.to_bytes(value + half, width, "big")
     if type.name == "BOOLEAN":
         return lambda value: bytes((value,))
-    return lambda value: (value.encode() if isinstance(value, str) else value).replace(END, ESCAPED) + END
+    return lambda value: (value.encode() if isinstance(value, str) else value).replace(_END, _ESCAPED) + _END
 
 
 def _tagging(type: Type) -> Write:
     write = _writer(type)
-    return lambda value: NULL if value is None else VALUE + write(value)
+    return lambda value: _NULL if value is None else _VALUE + write(value)
 
 
 @cache
@@ -121,26 +91,22 @@ def _reader(type: Type) -> Read:
 
 def _text_reader(type: Type) -> Read:
     def text(data: bytes, position: int) -> tuple[Any, int]:
-        end = data.index(END, position)
+        end = data.index(_END, position)
         while data[end + 1 : end + 2] == b"\xff":
-            end = data.index(END, end + 1)
-        value = data[position:end].replace(ESCAPED, END)
+            end = data.index(_END, end + 1)
+        value = data[position:end].replace(_ESCAPED, _END)
         return value if type.name == "BINARY" else value.decode(), end + 1
 
     return text
 
 
 def _untagging(type: Type) -> Read:
-    return _tagged(_reader(type), type)
-
-
-def _tagged(read: Read, type: Type) -> Read:
-    """Reads a tag, and what `read` reads after it. type: for messages."""
+    read = _reader(type)
 
     def tagged(data: bytes, position: int) -> tuple[Any, int]:
-        if data[position] == NULL[0]:
+        if data[position] == _NULL[0]:
             return None, position + 1
-        if data[position] != VALUE[0]:
+        if data[position] != _VALUE[0]:
             raise ValueError(f"an invalid tag in the bytes of a {type.sql}")
         return read(data, position + 1)
 
@@ -166,7 +132,7 @@ def _list_reader(type: Type) -> Read:
 
     def elements(data: bytes, position: int) -> tuple[Any, int]:
         values = []
-        while data[position] != END[0]:
+        while data[position] != _END[0]:
             value, position = element(data, position)
             values.append(tuple(value.values()) if is_map else value)
         return values, position + 1

@@ -56,6 +56,7 @@ CLASSES = {
     "import": LINEAR,
     "delay": LINEAR,
     "integrate": LINEAR,
+    "fold_sums": LINEAR,
     "delta0": LINEAR,
     "current": LINEAR,
     "feedback_over_ticks": LINEAR,

@@ -175,3 +175,21 @@ def test_joins_below_a_feedback_take_negative_weights() -> None:
             expected = evaluate(made.outputs["sums"], held, past=moments[:-1])
             assert Relation((tuple(row.values()), 1) for row in session.view("sums").rows()) == expected, added
         assert len(session.view("sums").rows()) > 1
+
+
+def test_a_feedback_stays_when_the_number_of_shards_changes(tmp_path: Path) -> None:
+    """It reads an aggregate without keys, whose state on each shard is filled again."""
+    made = deltic.Circuit()
+    paid = made.stream("paid", schema={"v": int})
+
+    @made.feedback("total", schema={"s": int | None})
+    def total(before: deltic.Stream) -> deltic.Stream:
+        greatest = paid.current().index_with().aggregate(s="max(v)")
+        return greatest.plus(before).index_with().aggregate(s="sum(s)")
+
+    made.output("total", total)
+    for shards, value, expected in ((1, 5, 5), (3, 7, 12), (2, 1, 13)):
+        with deltic.Session(state=tmp_path / "s", shards=shards) as session:
+            session.install(made)
+            session.apply({"paid": [{"v": value, "_weight": 1}, {"v": 0, "_weight": 1}]})
+            assert session.view("total").rows() == [{"s": expected}]

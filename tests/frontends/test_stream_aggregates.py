@@ -87,6 +87,19 @@ def test_a_new_view_over_accumulators_begins_with_those_that_there_are() -> None
         assert {"k": 2, "total": 300} in session.view("more").rows(), "a dropped key starts from init"
 
 
+def test_accumulators_stay_when_the_number_of_shards_changes(tmp_path: Path) -> None:
+    """They read an aggregate without keys, whose state on each shard is filled again."""
+    tables = "CREATE STREAM s (v BIGINT NOT NULL); CREATE MATERIALIZED VIEW top AS SELECT max(v) AS v FROM s"
+    made = deltic.Circuit(deltic.Program(tables))
+    tops = made.view("top").filter("v IS NOT NULL").index_with()
+    made.output("total", tops.stream_aggregate(lambda held, rows: (held or 0) + rows[0][0].v, schema={"total": int}))
+    for shards, value, expected in ((1, 5, 5), (3, 7, 12), (2, 1, 13)):
+        with deltic.Session(state=tmp_path / "s", shards=shards) as session:
+            session.program(deltic.Program(tables, made))
+            session.apply({"s": [{"v": value, "_weight": 1}, {"v": 0, "_weight": 1}]})
+            assert session.view("total").rows() == [{"total": expected}]
+
+
 def test_a_tick_touches_the_rows_of_the_tick_and_their_accumulators() -> None:
     with deltic.Session() as session:
         session.install(circuit())

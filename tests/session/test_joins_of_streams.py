@@ -165,7 +165,7 @@ def test_explain_says_by_what_each_side_is_bounded() -> None:
         assert "Joinable until the watermark of clicks reaches at#0 + 7,200,000,001 µs" in str(session.explain("clicked"))
         shown = str(session.explain("ever"))
         assert "by the rows of stream views that later rows of clicks can join" in shown and "Windows" not in shown
-        assert "integrate grows with what every tick adds from stream clicks and stream views" in shown, "the pairs"
+        assert "fold_sums grows with every new key of stream clicks and stream views" in shown, "the groups of the pairs"
 
 
 @pytest.mark.parametrize(

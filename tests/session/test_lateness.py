@@ -528,7 +528,7 @@ def test_explain_says_what_bounds_the_state_of_each_operator() -> None:
     assert bounds["hourly"] == ["closed_windows is bounded by the rows of open windows of readings"]
     assert "current is bounded by the rows of one tick" in bounds["latest"]
     assert "trace_append is bounded by one tick of stream readings, table names" in bounds["latest"]
-    assert "integrate grows with what every tick adds from stream plain" in bounds["ever"]
+    assert "fold_sums grows with every new key of stream plain" in bounds["ever"]
     assert bounds["late"] == ["delay is bounded by the rows of one tick"]
     assert "stream_aggregate grows with every new key of stream plain" in bounds["seen"]
     assert "feedback_over_ticks is bounded by the change of one tick" in bounds["folded"]

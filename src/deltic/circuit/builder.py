@@ -15,6 +15,7 @@ from deltic.circuit.operator import Operator
 from deltic.circuit.operators.accumulate import AccumulateOperator
 from deltic.circuit.operators.arrange import Arrange
 from deltic.circuit.operators.child import Child
+from deltic.circuit.operators.fold_groups import FoldSums
 from deltic.circuit.operators.inspect import InspectOperator
 from deltic.circuit.operators.linear import Exchange
 from deltic.circuit.operators.nested_arrange import NestedArrange
@@ -155,7 +156,7 @@ def _streams(operator: Operator, reads_stream: bool) -> tuple[bool, bool]:
         return reads_stream and operator.function in ("delay", "batched"), False
     if isinstance(operator, WatermarkOperator):
         return operator.closed, False
-    if isinstance(operator, AccumulateOperator):
+    if isinstance(operator, AccumulateOperator | FoldSums):
         return False, False
     is_stream = reads_stream or isinstance(operator, StreamInput)
     return is_stream, is_stream

@@ -6,9 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from deltic.expr.nodes import Read
-from deltic.schema import Field, Type
-from deltic.trace.encoding import Words, decode, decode_field
+from deltic.schema import Field
+from deltic.trace.encoding import Words, decode
 from deltic.trace.strings import StringTable
 
 
@@ -19,24 +18,17 @@ class DecodedChange:
     determines its words.
     """
 
-    __slots__ = ("_columns", "_distinct", "_fields")
+    __slots__ = ("_columns", "_distinct")
 
     def __init__(self) -> None:
         self._columns: dict[int, pa.Array] = {}
         self._distinct: dict[int, tuple[pa.Array, pa.Array]] = {}
-        self._fields: dict[Read, pa.Array] = {}
 
     def column(self, position: int, words: Words, field: Field, strings: StringTable) -> pa.Array:
         """The values of the field at `position`, in the order of the rows."""
         if position not in self._columns:
             self._columns[position] = decode(words, field, strings)
         return self._columns[position]
-
-    def field(self, read: Read, ids: npt.NDArray[np.int64], type: Type, strings: StringTable) -> pa.Array:
-        """See `decode_field`. type: of the column."""
-        if read not in self._fields:
-            self._fields[read] = decode_field(ids, type, read[1], strings)
-        return self._fields[read]
 
     def distinct(self, position: int, ids: npt.NDArray[np.int64], field: Field, strings: StringTable) -> tuple[pa.Array, pa.Array]:
         """See `distinct_strings`."""

@@ -75,9 +75,9 @@ def new_extremes(
     searched = changed[(present & filled)[changed]]
     matched, order_words, _ = first(now, [g[searched] for g in groups], [s[searched] for s in starts], 1, context.counters)
     rows = searched[matched]
-    settled = _settled(extreme, now, [g[rows] for g in groups], order_words[key:], context)
+    best = settled(extreme, now, [g[rows] for g in groups], order_words[key:], context)
     nulls = [null_words(field) for field in extreme.fields]
-    return [replaced(words, null, changed, rows, value) for words, null, value in zip(old, nulls, _values(extreme, settled), strict=True)]
+    return [replaced(words, null, changed, rows, value) for words, null, value in zip(old, nulls, _values(extreme, best), strict=True)]
 
 
 def old_words(fields: Sequence[Field], old: Sequence[Words], existed: np.ndarray) -> list[Words]:
@@ -157,7 +157,7 @@ def _lower_to(starts: Words, present: np.ndarray, source: np.ndarray, columns: S
     present[group] = True
 
 
-def _settled(extreme: Extreme, spine: Spine, groups: Sequence[np.ndarray], order_words: Words, context: Context) -> Words:
+def settled(extreme: Extreme, spine: Spine, groups: Sequence[np.ndarray], order_words: Words, context: Context) -> Words:
     """The order words of the extremes: among rows that agree up to a long string, the bytes of the strings decide.
 
     groups, order_words: key and order words of the first row of each group in word order.

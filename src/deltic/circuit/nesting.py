@@ -17,6 +17,7 @@ from deltic.circuit.operators.aggregate import AggregateOperator
 from deltic.circuit.operators.arrange import Arrange
 from deltic.circuit.operators.child import ITERATION_LIMIT, Child
 from deltic.circuit.operators.feedback import Feedback, Import
+from deltic.circuit.operators.fold_groups import FoldSums
 from deltic.circuit.operators.group_top_k import GroupTopK
 from deltic.circuit.operators.inspect import InspectOperator
 from deltic.circuit.operators.join import JoinOperator
@@ -188,6 +189,7 @@ def nested(operator: Operator, depth: int, depths: Mapping[str, int]) -> Operato
             | OverTicksOperator()
             | ReduceOperator()
             | AccumulateOperator()
+            | FoldSums()
             | WeightedOperator()
             | WatermarkOperator()
         ):

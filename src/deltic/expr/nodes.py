@@ -258,24 +258,6 @@ def columns_of(expr: Expr) -> frozenset[int]:
     return frozenset().union(*map(columns_of, parts)) if parts else frozenset()
 
 
-Read = tuple[int, tuple[int, ...]]
-"""A column, and the path to a field in it, by positions; () is the column itself."""
-
-
-def read_of(expr: Expr) -> Read | None:
-    """What the expression reads, if it is a column or a field of STRUCTs in one; None for all others."""
-    path: list[int] = []
-    while True:
-        match expr:
-            case Column():
-                return expr.index, tuple(reversed(path))
-            case Call(function="field", arguments=(value, Literal(value=int(position)))) if value.type.name == "STRUCT":
-                path.append(position)
-                expr = value
-            case _:
-                return None
-
-
 def free_variables(expr: Expr) -> frozenset[VariableKey]:
     """The parameters of lambdas around the expression that it reads."""
     if isinstance(expr, LambdaVariable):

@@ -2,29 +2,35 @@
 
 The definition of a function (deltic.aggregates) states the sums that it needs. All measures of one GROUP BY share one arrangement
 group → (count, words of every measure), in which each part fills its own words.
+
+Where rows are never retracted, the sums of all ticks so far and the first rows are kept, and the rows are not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from deltic.aggregates.definition import Digits, Linear, Measure, Ranked
 from deltic.circuit.extremes import Extreme
-from deltic.circuit.nodes import Shape
+from deltic.circuit.nodes import ArrangementSpec, Shape
 from deltic.circuit.operators.aggregate import AggregateOperator
 from deltic.circuit.operators.aggregate import Selection as Reader
 from deltic.circuit.operators.digits import TakeApart
+from deltic.circuit.operators.fold_groups import FoldExtremes, FoldSums
 from deltic.circuit.operators.linear import Place
 from deltic.circuit.operators.order import Sort
 from deltic.circuit.results import Result, SumSource
 from deltic.expr.nodes import TRUE, Expr
 from deltic.lowering.protocol import PlanLowering
 from deltic.lowering.selections import AllRows, FirstRow, RankedValues, Selection, selection_of
-from deltic.lowering.streams import ZERO, guarded, is_not_null, normalized
+from deltic.lowering.streams import ZERO, Arranged, guarded, is_not_null, normalized
 from deltic.lowering.weigh import weigh
 from deltic.lowering.weighing import Weighing
 from deltic.plan.columns import conjunction, reference
-from deltic.plan.nodes import Aggregate, AggregateCall
+from deltic.plan.fingerprint import fingerprint
+from deltic.plan.nodes import Aggregate, AggregateCall, Plan, TickAggregate
+from deltic.plan.streams import derivative, integrals
 from deltic.schema import BIGINT, Field, Schema
 
 Part = tuple[Expr, ...] | None
@@ -32,14 +38,27 @@ Part = tuple[Expr, ...] | None
 
 
 def lower_aggregate(lowering: PlanLowering, plan: Aggregate) -> int:
+    if isinstance(plan, TickAggregate):
+        return _Grouping(lowering, replace(plan, input=_added(lowering, plan.input)), fingerprint(plan)).lower()
     return _Grouping(lowering, plan).lower()
 
 
-class _Grouping:
-    """Lowers one GROUP BY: collects the sums that the calls need, numbers the weights, then adds nodes."""
+def _added(lowering: PlanLowering, rows: Plan) -> Plan:
+    """The stream of the rows that each tick adds to `rows`; or `rows`, of the same changes, if a view keeps them.
 
-    def __init__(self, lowering: PlanLowering, plan: Aggregate) -> None:
-        self.lowering, self.plan, self.streams = lowering, plan, lowering.streams
+    The state is then filled with the rows so far. It is the same state, which stays when that view is dropped.
+    """
+    return derivative(rows) if integrals(rows).isdisjoint(lowering.stored) else rows
+
+
+class _Grouping:
+    """Lowers one GROUP BY: collects the sums that the calls need, numbers the weights, then adds nodes.
+
+    folded: if rows are only added, the identity of the state.
+    """
+
+    def __init__(self, lowering: PlanLowering, plan: Aggregate, folded: str | None = None) -> None:
+        self.lowering, self.plan, self.streams, self.folded = lowering, plan, lowering.streams, folded
         self.always = not plan.keys
         self.keys: list[Expr] = [normalized(e) for _, e in plan.keys] or [ZERO]
         self.key_fields = [Field(n, e.type, e.nullable) for n, e in plan.keys] or [Field("group", BIGINT, False)]
@@ -51,21 +70,38 @@ class _Grouping:
     def lower(self) -> int:
         for _, call in self.plan.aggregates:
             self._need(call)
-        sums = self.streams.arrange(self._gathered(self.streams.plus(self._sum_streams())), len(self.keys), "sums")
+        sums = self._arranged(self.streams.plus(self._sum_streams()), "sums")
         inputs, reads = [sums.node], [sums.id]
         digits = None
         if self.digits:
-            arranged = self.streams.arrange(self._gathered(self.streams.plus(self._digit_streams())), len(self.keys), "digits")
+            arranged = self._arranged(self.streams.plus(self._digit_streams()), "digits")
             digits = arranged.id
             inputs.append(arranged.node)
             reads.append(arranged.id)
         extremes = []
-        for selection in self.selections:
-            values = self.streams.arrange(self._gathered(self._selected(selection)), len(self.keys), "extreme")
+        for number, selection in enumerate(self.selections):
+            values = self._arranged(self._selected(selection), "extreme", number)
             extremes.append(self._reader(selection, values.id))
             inputs.append(values.node)
             reads.append(values.id)
         return self._aggregate(inputs, reads, sums.id, digits, tuple(extremes))
+
+    def _arranged(self, stream: int, role: str, number: int = 0) -> Arranged:
+        """The stream by group: all rows, or what is kept of them. number: of the selection."""
+        gathered, keys = self._gathered(stream), len(self.keys)
+        if self.folded is None:
+            return self.streams.arrange(gathered, keys, role)
+        builder, shape = self.streams.builder, self.streams.shape(gathered)
+        memory = builder.name(f"folded_{role}", self.folded, number)
+        operator: FoldSums = FoldSums(memory, shape.layout.width, not self.always)
+        if role == "extreme":
+            first = self._reader(self.selections[number], memory)
+            assert isinstance(first, Extreme), "rows are kept for a function that is not folded"
+            operator = FoldExtremes(memory, shape.layout.width, not self.always, first)
+        content = builder.digest(memory)
+        node = builder.add(operator, (gathered,), shape, self.streams.partition(gathered), owns=memory, content=content)
+        builder.specify(ArrangementSpec(memory, shape, builder.nodes[node].level, keys))
+        return self.streams.arranged(node, memory, keys)
 
     def _aggregate(self, inputs: list[int], reads: list[str], sums: str, digits: str | None, extremes: tuple[Reader, ...]) -> int:
         """The operator over its arranged inputs, without the columns that the plan does not have: what selections remember."""
@@ -223,7 +259,7 @@ class _Grouping:
         rows = self.streams.map(stream, [*keys, *selection.values], schema, self._present(selection))
         if isinstance(selection, AllRows):
             return rows
-        if self.always and isinstance(selection, FirstRow):
+        if self.always and self.folded is None and isinstance(selection, FirstRow):
             rows = self._local_extremes(rows, schema, selection)
         return self._sorted(rows, selection)
 

@@ -62,6 +62,7 @@ from deltic.plan.nodes import (
     Weighted,
     references,
 )
+from deltic.plan.streams import stored_integrals
 from deltic.plan.walk import nodes
 from deltic.schema import BIGINT, Field, Schema, TableSchema
 from deltic.stacks import unbounded
@@ -99,7 +100,9 @@ class GrowingProgram:
         before = len(builder.nodes)
         for table in list(tables.values())[len(self._tables) :]:
             lowering.streams.table(table)
-        for name, plan in list(views.items())[len(self._views) :]:
+        added = list(views.items())[len(self._views) :]
+        lowering.stored.update(*(stored_integrals(plan) for _, plan in added))
+        for name, plan in added:
             lowering.view(name, plan)
         self._lowering, self._views, self._tables = lowering, dict(views), dict(tables)
         self.nodes = len(builder.nodes) - before
@@ -113,7 +116,10 @@ class GrowingProgram:
 
 
 class Lowering:
-    """The streams of the lowered plans. scoped: whether they are in a recursion's scope. spread: whether multiway joins are divided."""
+    """The streams of the lowered plans.
+
+    scoped: whether they are in a recursion's scope. spread: whether multiway joins are divided. stored: the integrals that views keep.
+    """
 
     scoped = False
     nest: Nest = ()
@@ -122,6 +128,7 @@ class Lowering:
     def __init__(self, streams: Streams | None = None, *, shards: int | None = None) -> None:
         self.streams = Streams(single=shards == 1) if streams is None else streams
         self.spread = shards is not None and shards > 1
+        self.stored: set[Plan] = set()
         self._by_key: dict[Hashable, int] = {}
         self._seeds: dict[str, object] = {}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Set
 from typing import Protocol
 
 from deltic.lowering.streams import Streams
@@ -25,6 +25,11 @@ class PlanLowering(Protocol):
     @property
     def spread(self) -> bool:
         """Whether several shards divide the work of a multiway join."""
+        ...
+
+    @property
+    def stored(self) -> Set[Plan]:
+        """The integrals of streams that views of the program keep."""
         ...
 
     def relation(self, plan: Plan) -> int:

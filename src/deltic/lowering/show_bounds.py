@@ -10,11 +10,13 @@ from dataclasses import dataclass
 
 from deltic.circuit.nodes import Node
 from deltic.circuit.operators.accumulate import AccumulateOperator
+from deltic.circuit.operators.fold_groups import FoldSums
 from deltic.circuit.operators.over_ticks import KeepChange, OverTicksOperator, PreviousTick
 from deltic.circuit.operators.table import StreamInput, TableInput
 from deltic.circuit.operators.watermark import WatermarkOperator
 
 _TICK = "one tick of "
+_EVERY_TICK = "what every tick adds from "
 ONE_TICK = "the rows of one tick"
 LAST_CHANGE = "the change of one tick"
 
@@ -68,8 +70,10 @@ def _source(node: Node, sources: Sequence[Sources]) -> Sources:
         case WatermarkOperator():
             return frozenset({(False, f"one tick of closed windows of {operator.table.name}")}) if operator.closed else _open(operator)
         case OverTicksOperator(function="integrate"):
-            return frozenset({(True, f"what every tick adds from {_named(below)}")})
-        case AccumulateOperator():
+            return frozenset({(True, f"{_EVERY_TICK}{_named(below)}")})
+        case FoldSums(keyed=False):
+            return frozenset({(False, f"one group of {_named(below)}")})
+        case AccumulateOperator() | FoldSums():
             return frozenset({(True, f"every new key of {_named(below)}")})
         case PreviousTick():
             return frozenset({(True, "what every tick feeds back, unless the feedback drops it")})
@@ -101,5 +105,5 @@ def _open(operator: WatermarkOperator) -> Sources:
 def _named(sources: Sources) -> str:
     """The streams, or else all sources."""
     names = [what for _, what in sources]
-    streams = [what.removeprefix(_TICK) for what in names if what.startswith(_TICK)]
-    return " and ".join(sorted(streams or names)) or "a stream"
+    ticks, sums = ([what.removeprefix(start) for what in names if what.startswith(start)] for start in (_TICK, _EVERY_TICK))
+    return " and ".join(sorted(ticks or sums or names)) or "a stream"

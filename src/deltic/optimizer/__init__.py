@@ -18,6 +18,7 @@ from typing import Final
 
 from deltic.optimizer.drop_distinct import drop_distinct
 from deltic.optimizer.extract_fields import extract_fields
+from deltic.optimizer.forget_aggregated_rows import forget_aggregated_rows
 from deltic.optimizer.forget_closed_windows import forget_closed_windows
 from deltic.optimizer.forget_unjoinable_rows import forget_unjoinable_rows
 from deltic.optimizer.form_inner_joins import form_inner_joins
@@ -46,7 +47,7 @@ RULES: Final[tuple[Rule, ...]] = (
     drop_distinct,
     prune_columns,
 )
-LAST: Final[tuple[Rule, ...]] = (join_by_cells, merge_projections, extract_fields, simplify)
+LAST: Final[tuple[Rule, ...]] = (forget_aggregated_rows, join_by_cells, merge_projections, extract_fields, simplify)
 ROUNDS: Final = 20  # rules move down or remove, or split what they match no more; plans settle in a few rounds
 
 __all__ = ["LAST", "ROUNDS", "RULES", "optimize"]

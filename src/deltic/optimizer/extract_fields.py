@@ -1,6 +1,6 @@
 """Extracts the fields of a STRUCT once, before the filter that reads one, where expressions above the filter read some of them again.
 
-A struct is kept as bytes in a dictionary: every expression over it reads the bytes of its rows, while an extracted field is a plain
+A struct is kept as bytes in a dictionary: every expression over it decodes the structs of its rows, while an extracted field is a plain
 column.
 """
 
@@ -11,11 +11,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 
-from deltic.expr.nodes import Call, Column, Expr, Literal, Read, children, read_of
+from deltic.expr.nodes import Call, Column, Expr, Literal, children
 from deltic.plan.columns import map_children, reference
 from deltic.plan.nodes import Aggregate, Filter, FlatMap, Plan, Project, TemporalFilter
 from deltic.plan.walk import expressions, map_expressions, transform
 from deltic.schema import INT, Schema
+
+Read = tuple[int, tuple[int, ...]]
+"""A column, and the path to a field in it, by positions; () is the column itself."""
 
 
 def extract_fields(plan: Plan) -> Plan:
@@ -62,9 +65,23 @@ def _extracted(plan: Plan) -> Plan:
     return lower
 
 
+def _read(expr: Expr) -> Read | None:
+    """What the expression reads, if it is a column or a field in one."""
+    path: list[int] = []
+    while True:
+        match expr:
+            case Column():
+                return expr.index, tuple(reversed(path))
+            case Call(function="field", arguments=(value, Literal(value=int(position)))) if value.type.name == "STRUCT":
+                path.append(position)
+                expr = value
+            case _:
+                return None
+
+
 def _reads(expr: Expr) -> Iterator[Read]:
     """All that the expression reads."""
-    if (read := read_of(expr)) is not None:
+    if (read := _read(expr)) is not None:
         yield read
     else:
         for part in children(expr):
@@ -83,7 +100,7 @@ def _column(below: Plan, position: int, path: tuple[int, ...]) -> tuple[str, Exp
 
 def _placed(expr: Expr, schema: Schema, places: Mapping[Read, int], width: int) -> Expr:
     """The expression over the projection. schema: that of the new input. width: of the old one; then come columns of table functions."""
-    if (read := read_of(expr)) is not None and read in places:
+    if (read := _read(expr)) is not None and read in places:
         return replace(reference(schema, places[read]), span=expr.span)
     if isinstance(expr, Column):
         return replace(expr, index=expr.index + len(places) - width)

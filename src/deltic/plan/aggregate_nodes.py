@@ -83,3 +83,11 @@ class Aggregate(PlanNode):
     def schema(self) -> Schema:
         keys = tuple(Field(name, e.type, e.nullable) for name, e in self.keys)
         return Schema(keys + tuple(Field(name, a.type, a.nullable) for name, a in self.aggregates))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TickAggregate(Aggregate):
+    """The same relation. Its input only grows: it is all rows so far of a stream, without negative weights (plan/streams.py).
+
+    Each call is a sum or a first row, so that the state of a group and the rows of the next tick determine the next result.
+    """

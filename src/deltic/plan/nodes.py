@@ -17,7 +17,7 @@ from typing import Literal as OneOf
 
 from deltic.errors import Span
 from deltic.expr.nodes import Expr, UserFunction, Value
-from deltic.plan.aggregate_nodes import Aggregate, AggregateCall
+from deltic.plan.aggregate_nodes import Aggregate, AggregateCall, TickAggregate
 from deltic.plan.join_nodes import Hint, HintKind, Join, JoinKind, MultiwayJoin, is_word
 from deltic.plan.node import PlanNode, computed, once_per_node
 from deltic.plan.table_function_nodes import FlatMap, Generate, TableFunction
@@ -55,6 +55,7 @@ __all__ = [
     "Table",
     "TableFunction",
     "TemporalFilter",
+    "TickAggregate",
     "TickFunction",
     "TopK",
     "Union",

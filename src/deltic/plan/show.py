@@ -148,7 +148,7 @@ def show_node(plan: Plan) -> str:
         case Aggregate():
             keys = f" by {_columns(plan.keys)}" if plan.keys else ""
             calls = ", ".join(f"{name} := {show_aggregate(call)}" for name, call in plan.aggregates)
-            return f"Aggregate{keys}{': ' if calls else ''}{calls}"
+            return f"{type(plan).__name__}{keys}{': ' if calls else ''}{calls}"
         case Distinct():
             return "Distinct"
         case Union():

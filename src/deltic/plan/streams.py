@@ -7,8 +7,23 @@ relation that loses its rows in the next tick, `integrate`, all rows so far, and
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from deltic.plan.node import once_per_node
-from deltic.plan.nodes import Accumulate, ByWatermark, OverTicks, Plan, Table, inputs
+from deltic.plan.nodes import (
+    Accumulate,
+    ByWatermark,
+    Filter,
+    FlatMap,
+    OverTicks,
+    Plan,
+    Project,
+    Table,
+    TickAggregate,
+    Union,
+    inputs,
+)
+from deltic.plan.walk import map_inputs
 from deltic.schema import StreamSchema
 
 
@@ -24,3 +39,31 @@ def is_stream(plan: Plan) -> bool:
             return False
         case _:
             return any(map(is_stream, inputs(plan)))
+
+
+@once_per_node
+def integrals(plan: Plan) -> frozenset[Plan]:
+    """The integrals of streams whose rows make the relation, by linear nodes alone; none if it has other rows, too."""
+    match plan:
+        case OverTicks(function="integrate") if is_stream(plan.input):
+            return frozenset((plan,))
+        case Project() | Filter() | FlatMap() | Union():
+            parts = [integrals(part) for part in inputs(plan)]
+            return frozenset[Plan]().union(*parts) if all(parts) else frozenset()
+        case _:
+            return frozenset()
+
+
+@once_per_node
+def derivative(plan: Plan) -> Plan:
+    """The stream of the rows that each tick adds to a relation that has `integrals`."""
+    return plan.input if isinstance(plan, OverTicks) else map_inputs(plan, derivative)
+
+
+@once_per_node
+def stored_integrals(plan: Plan) -> frozenset[Plan]:
+    """The integrals of streams in the plan whose rows are kept: all but those that only aggregates read which keep groups alone."""
+    folded = integrals(plan.input) if isinstance(plan, TickAggregate) else frozenset[Plan]()
+    own = frozenset[Plan]((plan,) if isinstance(plan, OverTicks) and integrals(plan) else ())
+    below: Sequence[Plan] = [part for integral in folded for part in inputs(integral)] or inputs(plan)
+    return own.union(*map(stored_integrals, below))

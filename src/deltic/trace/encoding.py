@@ -10,8 +10,7 @@ value instead: 0 for NULL, whose value is then 0, else 1. A VOID is always the m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -246,21 +245,8 @@ def _from_bytes(ids: npt.NDArray[np.int64], type_: Type, strings: StringTable) -
         return strings.decode(ids)
     if not type_.held.is_nested:
         return strings.bytes_of(ids)
-    with _undamaged():
-        return canonical.from_bytes(strings.bytes_of(ids), type_)
-
-
-def decode_field(ids: npt.NDArray[np.int64], type_: Type, path: tuple[int, ...], strings: StringTable) -> pa.Array:
-    """Of STRUCTs the field at a path of positions, NULL where it or a STRUCT on the path is. The rest of the STRUCTs is not decoded."""
-    with _undamaged():
-        return canonical.field_from_bytes(strings.bytes_of(ids), type_, path)
-
-
-@contextmanager
-def _undamaged() -> Iterator[None]:
-    """Raises CorruptState for bytes that are no value."""
     try:
-        yield
+        return canonical.from_bytes(strings.bytes_of(ids), type_)
     except canonical.Damaged as error:
         raise CorruptState(f"a value of the state is damaged: {error}", expected="a dictionary that Deltic wrote") from None
 

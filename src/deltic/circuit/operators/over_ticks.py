@@ -61,13 +61,13 @@ class OverTicksOperator:
         if self.function == "batched" and context.tick.epoch % self.size:
             self._append(inputs[0], context)
             return Rows.empty(self.columns, 1)
+        if self.function == "integrate":
+            return self._append(inputs[0] if self.arrangement is None else self._content(inputs[0], context), context)
         held = context.old(self.memory, self.columns, 1).scan(context.counters)
         match self.function:
             case "delay":
                 self._append(Rows.concat([inputs[0], negated(held)]), context)
                 return held
-            case "integrate":
-                return self._append(inputs[0] if self.arrangement is None else self._content(inputs[0], context), context)
             case "delta0":
                 return self._append(inputs[0] if fresh is not None else negated(held), context)
             case "current":

@@ -14,11 +14,11 @@ import pyarrow as pa
 
 from deltic.circuit.decoded_change import DecodedChange, distinct_strings
 from deltic.expr.columns import evaluate_columns
-from deltic.expr.nodes import Call, Column, Expr, PythonFunction, Read, columns_of, read_of
+from deltic.expr.nodes import Column, Expr, PythonFunction, columns_of
 from deltic.expr.python import Results, call_of
 from deltic.schema import Schema
 from deltic.trace.batch import Batch
-from deltic.trace.encoding import Layout, Words, decode, decode_field
+from deltic.trace.encoding import Layout, Words, decode
 from deltic.trace.rows import Rows
 from deltic.trace.strings import StringTable
 
@@ -97,14 +97,9 @@ class SelectionVector:
         return SelectionVector(schema, fields, self.weights if weights is None else weights, self.sources, self.length)
 
     def array(self, expr: Expr, strings: StringTable) -> pa.Array:
-        """The expression on every row. Over one string column, of more than FEW rows, it is evaluated once for each distinct string.
-
-        A field of a STRUCT is read alone.
-        """
+        """The expression on every row. Over one string column, of more than FEW rows, it is evaluated once for each distinct string."""
         if isinstance(expr, Column):
             return self._decoded(expr.index, strings)
-        if isinstance(expr, Call) and (read := read_of(expr)) is not None:
-            return self._field(read, strings)
         used = columns_of(expr)
         only = next(iter(used)) if self.length > FEW and len(used) == 1 and self.schema[next(iter(used))].type.has_bytes else None
         answers = self.answers[only]
@@ -122,10 +117,6 @@ class SelectionVector:
         if self.decoded is None:
             return decode(self.words(i), self.schema[i], strings)
         return self.decoded.column(i, self.words(i), self.schema[i], strings)
-
-    def _field(self, read: Read, strings: StringTable) -> pa.Array:
-        (ids,), type = self.words(read[0]), self.schema[read[0]].type
-        return decode_field(ids, type, read[1], strings) if self.decoded is None else self.decoded.field(read, ids, type, strings)
 
     def _distinct(self, i: int, strings: StringTable) -> tuple[pa.Array, pa.Array]:
         if self.decoded is None:

@@ -12,7 +12,8 @@ changed, since the batches that contain a row are then listed in its new shard t
 
 But the first k rows of each shard, and each shard's own MIN or MAX, are looked up wherever the rows happen to be. With another number of
 shards the same rows would be elsewhere, and their deletion would miss them. This state is dropped and filled again. The relations of
-other ticks (`OverTicks`, and windows by a watermark) cannot be filled again: they are spread by whole rows, and kept.
+other ticks (`OverTicks`, feedbacks, and windows by a watermark) cannot be filled again: they are spread by whole rows, and kept. So are
+accumulators and the folds of groups, which are spread by the group.
 
 A scope is filled as a whole or not at all, since its arrangements are computed together.
 """
@@ -20,10 +21,16 @@ A scope is filled as a whole or not at all, since its arrangements are computed 
 from __future__ import annotations
 
 from collections.abc import Set
+from typing import Final
 
 from deltic.circuit.nodes import Dataflow
-from deltic.circuit.operators.over_ticks import OverTicksOperator
+from deltic.circuit.operators.accumulate import AccumulateOperator
+from deltic.circuit.operators.fold_groups import FoldSums
+from deltic.circuit.operators.over_ticks import OverTicksOperator, PreviousTick
 from deltic.circuit.operators.watermark import WatermarkOperator
+
+KEPT: Final = (AccumulateOperator, FoldSums, OverTicksOperator, WatermarkOperator)
+"""Operators whose state depends on earlier ticks."""
 
 
 def partial(circuit: Dataflow) -> frozenset[str]:
@@ -31,13 +38,14 @@ def partial(circuit: Dataflow) -> frozenset[str]:
     may be on any shard, and all that is computed from the results."""
     refilled: set[str] = set()
     affected: set[int] = set()
+    fed_back = {name for node in circuit.nodes if isinstance(node.operator, PreviousTick) for name in node.reads}
     for node in circuit.nodes:
         specs = (circuit.arrangements[name] for name in node.reads)
         anywhere = {spec.id for spec in specs if spec.partition is None and not spec.replicated}
         refilled |= anywhere
         if anywhere or affected.intersection(node.inputs) or refilled.intersection(node.reads):
             affected.add(node.id)
-            refilled |= {node.owns} if node.owns and not isinstance(node.operator, OverTicksOperator | WatermarkOperator) else set()
+            refilled |= {node.owns} - fed_back if node.owns and not isinstance(node.operator, KEPT) else set()
     return frozenset(refilled)
 
 
