@@ -22,9 +22,9 @@ from deltic.session.draft import Draft
 from seeds import rotating
 
 FAST = 12
-SLOW = 2_500
-"""Programs of a slow run, some 6.5 a second on one processor; four days have 10,000."""
-SLICES = 20
+SLOW = 5_000
+"""Programs of a slow run, some 6.5 a second on one processor; two days have 10,000."""
+SLICES = 40
 ON_SPARK = 100
 TICKS = 4
 

@@ -13,8 +13,8 @@ _FILES: Final = {
     "programs": ("tests/optimizer/", "tests/aggregates/test_incremental"),
     "cycles": ("tests/runtimes/test_cyclic_joins.py", "tests/circuit/test_multiway.py", "tests/wcoj/"),
     "spark": ("tests/runtimes/test_", "tests/spark/"),
+    "datalog": ("tests/frontends/test_datalog",),
     "streams": (
-        "tests/frontends/test_datalog",
         "tests/frontends/test_edn",
         "tests/frontends/test_stream",
         "tests/frontends/test_feedback",
