@@ -165,6 +165,55 @@ def test_find_specs_keys_and_with(session: deltic.Session, store: EdnStore) -> N
     assert session.edn("[:find (count ?e) . :where [?e :any]]", name="g").result() is None
 
 
+def test_order_by_and_limit(session: deltic.Session, store: EdnStore) -> None:
+    store.transact('[{:name "Ann" :age 3} {:name "Bob" :age 5} {:name "Cat" :age 5} {:name "Dan" :age 7}]')
+    pairs = "[?e :age ?a] [?e :name ?n]"
+    sorted_ = session.edn(f"{{:find [?n ?a] :where [{pairs}] :order-by [[?a :desc] [?n]]}}", name="a")
+    assert sorted_.result() == [("Dan", 7), ("Bob", 5), ("Cat", 5), ("Ann", 3)]
+    oldest = session.edn(f"{{:find [?n ?a] :where [{pairs}] :order-by [[?a :desc] [?n :desc]] :limit 2}}", name="b")
+    assert oldest.result() == [("Dan", 7), ("Cat", 5)]
+    many = session.edn(f"[:find ?a (count ?n) :where {pairs} :order-by [(count ?n) :desc] :limit 1]", name="c")
+    assert many.result() == [(5, 2)]
+    first = session.edn(f"[:find [?n ...] :where {pairs} :limit 1]", name="d")
+    assert first.result() == ["Ann"]
+    store.transact('[[:db/retractEntity [:name "Ann"]] [:db/add [:name "Bob"] :age 9]]')
+    assert oldest.result() == [("Bob", 9), ("Dan", 7)] and first.result() == ["Bob"]
+    assert oldest.result_changes() == [(("Bob", 9), 1), (("Cat", 5), -1)]
+
+
+def test_tuples(session: deltic.Session, store: EdnStore) -> None:
+    store.transact('[{:name "Ann" :age 3 :aka ["x" "y"]} {:name "Bob" :age 3 :aka "y"} {:name "Cat" :age 4 :aka "y"}]')
+    same = "[?e :age ?a] [?e :aka ?k] [(tuple ?a ?k) ?t] [?f :age ?b] [?f :aka ?l] [(tuple ?b ?l) ?t]"
+    view = session.edn(f"[:find ?n ?t :where {same} [(not= ?e ?f)] [?e :name ?n]]", name="a")
+    assert view.result() == [("Ann", (3, "y")), ("Bob", (3, "y"))]
+    parts = session.edn("[:find ?k ?n :where [?e :aka ?k] [?e :name ?n] [(tuple ?n ?k 1) ?t] [(untuple ?t) [?n _ ?e]]]", name="b")
+    assert parts.result() == [("x", "Ann"), ("y", "Ann")]
+    store.transact('[[:db/add [:name "Cat"] :age 3]]')
+    assert [row for row, _ in view.result_changes()] == [("Cat", (3, "y"))]
+
+
+def test_aggregates_over_infinite_numbers(session: deltic.Session) -> None:
+    store = session.edn_store("sizes", schema="{:size {:db/valueType :db.type/double}}")
+    find = "(count ?s) (min ?s) (max ?s) (sum ?s) (avg ?s) (median ?s) (variance ?s) (min 2 ?s) (distinct ?s)"
+    view = session.edn(f"[:find [{find}] :with ?e :where [?e :size ?s]]", name="v", store="sizes")
+    inf = float("inf")
+
+    def shown() -> str:
+        """NaN is not equal to itself."""
+        return repr(view.result())
+
+    store.transact("[{:db/id 1 :size 1.0} {:db/id 2 :size 3.0}]")
+    finite = (2, 1.0, 3.0, 4.0, 2.0, 2.0, 1.0, (1.0, 3.0), (1.0, 3.0))
+    assert view.result() == finite
+    store.transact("[{:db/id 3 :size ##Inf}]")
+    assert shown() == repr((3, 1.0, inf, inf, inf, 3.0, float("nan"), (1.0, 3.0), (1.0, 3.0, inf)))
+    store.transact("[{:db/id 4 :size ##-Inf}]")
+    nan = float("nan")
+    assert shown() == repr((4, -inf, inf, nan, nan, 2.0, nan, (-inf, 1.0), (-inf, 1.0, 3.0, inf)))
+    store.transact("[[:db/retract 3 :size] [:db/retract 4 :size]]")
+    assert view.result() == finite
+
+
 def test_inputs_are_tables(session: deltic.Session, store: EdnStore) -> None:
     store.transact('[{:name "Ann" :age 3} {:name "Bob" :age 5} {:name "Cat" :age 7}]')
     query = "[:find [?n ...] :in $ ?least [?n ...] [[?a ?label]] :where [?e :name ?n] [?e :age ?a] [(<= ?least ?a)]]"

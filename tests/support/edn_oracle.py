@@ -19,6 +19,7 @@ from deltic.frontends.edn.tree import (
     Clause,
     ConstantForm,
     DataPattern,
+    EdnQuery,
     FunctionClause,
     NotClause,
     OrClause,
@@ -63,7 +64,7 @@ def answer(query: str, datoms: Datoms, inputs: Sequence[Any] = (), rules: str | 
     names = list(dict.fromkeys([*variables, *(one.name for one in tree.with_)]))
     rows = {tuple(env[name] for name in names) for env in found}
     if not any(isinstance(one, AggregateTerm) for one in tree.find):
-        return [tuple(row[names.index(name)] for name in variables) for row in rows]
+        return _first([tuple(row[names.index(name)] for name in variables) for row in rows], tree)
     keys = [name for name, one in zip(variables, tree.find, strict=True) if isinstance(one, QueryVariable)]
     groups: dict[tuple[Typed, ...], list[tuple[Typed, ...]]] = {}
     for row in rows:
@@ -75,6 +76,13 @@ def answer(query: str, datoms: Datoms, inputs: Sequence[Any] = (), rules: str | 
         )
         for group, members in groups.items()
     ]
+
+
+def _first(rows: list[tuple[Typed, ...]], tree: EdnQuery) -> list[tuple[Typed, ...]]:
+    """Those that :limit keeps, whose places in :order-by are different."""
+    for one in reversed(tree.order):
+        rows.sort(key=lambda row: row[one.element][1], reverse=one.descending)
+    return rows[: tree.limit]
 
 
 def _rows(binding: Binding, value: Any) -> list[Env]:
@@ -233,6 +241,10 @@ class Oracle:
                 yield from self._unified(env, list(zip(clause.binding.terms, row, strict=True)))
             return
         values = [env[one.name] if isinstance(one, QueryVariable) else typed(one.form.value) for one in clause.arguments]  # type: ignore[union-attr]
+        if clause.function == "untuple":
+            assert clause.binding is not None
+            yield from self._unified(env, list(zip(clause.binding.terms, values[0][1], strict=True)))
+            return
         result = _called(clause.function, values)
         if clause.binding is None:
             if result == ("boolean", True):
@@ -274,6 +286,8 @@ def _called(name: str, arguments: list[Typed]) -> Typed:
             return "string", "".join(map(str, bare))
         case "count":
             return "long", len(bare[0])
+        case "tuple":
+            return "tuple", tuple(arguments)
         case "even?":
             return "boolean", bare[0] % 2 == 0
         case _:

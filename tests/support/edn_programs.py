@@ -107,12 +107,16 @@ class QueryMaker:
         self.rng.shuffle(where)
         body = " ".join(where)
         takes_rules = any(f"({name} " in body for name in ("reach", "linked", "odd", "even", "large", "near", "value", "cut"))
-        names = sorted({name for name in (*_LONGS, *_ENTITIES, "?d", "?s", "?k", "?l", "?z", "?x", "?y", "?t", "?n") if name in body})
+        names = sorted({name for name in (*_LONGS, *_ENTITIES, "?d", "?s", "?k", "?l", "?z", "?x", "?y", "?t", "?n", "?u") if name in body})
         found = self.rng.sample(names, min(len(names), self.rng.randrange(1, 4))) if names else ["?a"]
         if self.rng.random() < 0.25:
             found = [*found[1:], self.aggregate(found[0])]
+        order = ""
+        if self.rng.random() < 0.15 and not found[-1].startswith("("):  # of all elements, so that no two rows are at one place
+            terms = [f"[{name} {self.rng.choice([':asc', ':desc'])}]" for name in self.rng.sample(found, len(found))]
+            order = f" :order-by [{' '.join(terms)}] :limit {self.rng.choice([1, 2, 5])}"
         with_ = f" :with {self.rng.choice(names)}" if names and self.rng.random() < 0.15 else ""
-        return f"[:find {' '.join(found)}{' :in $ %' if takes_rules else ''}{with_} :where {body}]", takes_rules
+        return f"[:find {' '.join(found)}{' :in $ %' if takes_rules else ''}{with_} :where {body}{order}]", takes_rules
 
     def aggregate(self, name: str) -> str:
         calls = ["count", "count-distinct", "distinct", "min", "max", "sum", "avg", "median", "variance", "min 2", "max 2"]
@@ -211,8 +215,37 @@ class QueryMaker:
                 f"[(* {long} 0.5) ?d]",
                 f"[(mod {long} 3) ?n]",
                 "[(str ?s ?i) ?s]",
+                f"[(tuple {long} {rng.choice(_ENTITIES)}) ?u]",
+                f"[(tuple ?i ?a) ?u] [(untuple ?u) [{rng.choice([*_LONGS, '_', '?n'])} {rng.choice(_ENTITIES)}]]",
                 "[(count ?s) ?n]",
                 f"[(even? {long})]",
                 "[(< ?d 2)]",
             ]
         )
+
+
+class PullMaker:
+    """Makes one pull pattern; not all of them are valid."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
+
+    def pattern(self, depth: int = 3) -> str:
+        """The text of a pattern; its parts are less deep."""
+        rng = self.rng
+        names = rng.sample([*ATTRIBUTES, *REFS, *(f"_{one}" for one in REFS)], rng.randrange(1, 6))
+        parts = [self.attribute(name, depth) for name in dict.fromkeys(names)]
+        parts += ["*"] * (rng.random() < 0.15) + [rng.choice([":db/id", '[:db/id :as "id"]'])] * (rng.random() < 0.3)
+        rng.shuffle(parts)
+        return f"[{' '.join(parts)}]"
+
+    def attribute(self, name: str, depth: int) -> str:
+        """An attribute with what is pulled of it."""
+        rng = self.rng
+        named = f":{name}"
+        options = rng.choice(["", "", ":limit 1", ":limit 2", ":default 1", ':default "none"', ":as :other", f':as "{name}" :limit nil'])
+        if options:
+            named = f"[{named} {options}]"
+        if name.removeprefix("_") not in REFS or not depth or rng.random() < 0.2:
+            return named
+        return f"{{{named} {rng.choice(['...', '1', '2', '3', self.pattern(depth - 1), self.pattern(depth - 1)])}}}"

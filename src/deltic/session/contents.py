@@ -72,6 +72,15 @@ class Contents:
             change = None if committed.last is None else committed.last.changes.get(view)
             return take(stored, [Spine(stored.spec.columns, stored.spec.weights) if change is None else Spine.of(change)])
 
+    def at_one_commit(self, read: Callable[[], T]) -> T:
+        """The result of a function that reads several views, all as of one commit: under the lock if others commit meanwhile."""
+        committed = self._runtime.committed
+        result = read()
+        if self._runtime.committed is committed:
+            return result
+        with self._lock:
+            return read()
+
     def change(self, view: str) -> pa.Table:
         """The change of the last tick."""
         try:

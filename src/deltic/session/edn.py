@@ -24,6 +24,8 @@ from deltic.session.view import View
 Prepare = Callable[[PendingChanges], Mapping[str, Any]]
 """Adds changes that depend on the last commit, and returns the notes of their tick."""
 FIRST_ENTITY: Final = 1
+FIRST_BESIDE_TABLES: Final = 2**44
+"""The first number of a new entity in a store with tables, whose keys are numbers of entities too: the first that Datomic has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +54,8 @@ def edn_form(data: Any, name: str, *, names: bool = False) -> LocatedForm:
 
 
 def store_statements(schema: EdnSchema, namespace: Namespace) -> Iterator[Statement]:
-    """A table and an index for each attribute that the namespace lacks. Raises CatalogError."""
-    for attribute in schema.attributes.values():
+    """A table and an index for each attribute that the namespace lacks, and that is not a column. Raises CatalogError."""
+    for attribute in schema.stored:
         table, relation = schema.table(attribute), namespace.relation(schema.table_name(attribute))
         span = attribute.span or Span(f":{attribute.name}", 0, len(attribute.name) + 1, "<schema>")
         if relation is None:
@@ -104,7 +106,9 @@ class EdnStore:
 
         def prepare(pending: PendingChanges) -> Mapping[str, Any]:
             note = self._notes().get(self._note) or {"next": FIRST_ENTITY}
-            transacted = transact(form, self.schema, _Facts(self.schema, self._contents), note["next"])
+            has_tables = any(attribute.column is not None for attribute in self.schema.attributes.values())
+            next_entity = max(note["next"], FIRST_BESIDE_TABLES) if has_tables else note["next"]
+            transacted = transact(form, self.schema, _Facts(self.schema, self._contents), next_entity)
             for attribute, rows in transacted.changes().items():
                 table = self.schema.table(attribute)
                 frame = [{"e": entity, "v": value, WEIGHT: weight} for (entity, value), weight in rows.items()]
@@ -117,9 +121,9 @@ class EdnStore:
         return EdnReport(tx, transacted.tempids, tuple(_shown(one, tx) for one in transacted.datoms))
 
     def datoms(self) -> list[Datom]:
-        """All facts, by attribute in the order of the schema."""
+        """All facts of transactions, by attribute in the order of the schema; rows of tables are not among them."""
         datoms: list[Datom] = []
-        for attribute in self.schema.attributes.values():
+        for attribute in self.schema.stored:
             rows = View(self._contents, self.schema.index_name(attribute), None).rows()
             datoms += (Datom(row["e"], Keyword(attribute.name), decoded(row["v"], attribute.kind)) for row in rows)
         return datoms

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from deltic.errors import UnknownName
-from deltic.frontends.edn.schema import schema_of
+from deltic.frontends.edn.schema import EdnSchema, schema_of
+from deltic.frontends.edn.table_attributes import with_tables
 from deltic.frontends.statements import Statement
 from deltic.schema import folded
 from deltic.session.contents import Contents
@@ -34,13 +35,15 @@ class EdnStores:
         self._contents, self._notes, self._define, self._commit, self._view = contents, notes, define, commit, view
         self._stores: dict[str, EdnStore] = {}
 
-    def open(self, name: str, schema: Any, text_name: str) -> EdnStore:
+    def open(self, name: str, schema: Any, tables: Mapping[str, str], text_name: str) -> EdnStore:
         """See `Session.edn_store`."""
         key = folded(name, "store")
-        declared = schema_of(name, edn_form(schema, text_name, names=True))
+        only_tables = schema is None and tables
+        declared = EdnSchema(name, {}) if only_tables else schema_of(name, edn_form(schema or {}, text_name, names=True))
 
         def statements(draft: Draft) -> Iterator[Statement]:
             nonlocal declared
+            declared = with_tables(declared, tables, draft)
             if key in self._stores:
                 declared = self._stores[key].schema.extended(declared)
             return store_statements(declared, draft)

@@ -2,49 +2,55 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from deltic.connectors.frames import WEIGHT, change_frame
 from deltic.errors import CatalogError, DataError, QueryError, Span
-from deltic.frontends.edn.bind_query import BoundQuery, QueryInput, bind_query, query_inputs
+from deltic.frontends.edn.bind_query import BoundQuery, QueryInput, QueryPull, bind_pull, bind_query, query_inputs, query_pulls
 from deltic.frontends.edn.grounding import shaped
 from deltic.frontends.edn.kinds import EdnKind, decoded
 from deltic.frontends.edn.operations import place
 from deltic.frontends.edn.parse import parse_query
 from deltic.frontends.edn.patterns import constant_of
+from deltic.frontends.edn.pulled import ReadEntity, same
 from deltic.frontends.edn.schema import EdnSchema
 from deltic.frontends.edn.tree import EdnQuery
 from deltic.frontends.edn.values import LocatedForm, form_of
-from deltic.frontends.statements import CreateTable, CreateView, Namespace, Statement
+from deltic.frontends.statements import CreateTable, CreateView, Namespace, Rebind, Statement
 from deltic.plan.nodes import Plan
 from deltic.session.edn import Prepare, index_view
+from deltic.session.edn_pulls import PullTrees
 from deltic.session.transaction import PendingChanges
 from deltic.session.view import View
+
+Row: TypeAlias = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class EdnDefinition:
-    """A query as the definition of a view. inputs: its tables, by the bindings of :in."""
+    """A query as the definition of a view. inputs: its tables, by the bindings of :in. pulls: those of :find, each a view of its own."""
 
     view: str
     query: EdnQuery
     schema: EdnSchema
     inputs: tuple[QueryInput, ...]
+    pulls: tuple[QueryPull, ...]
 
     @classmethod
     def of(cls, view: str, form: LocatedForm, rules: LocatedForm | None, schema: EdnSchema, kinds: Mapping[str, str]) -> EdnDefinition:
         """Raises QueryError."""
         query = parse_query(form, rules)
-        return cls(view, query, schema, query_inputs(query, view, schema, kinds))
+        return cls(view, query, schema, query_inputs(query, view, schema, kinds), query_pulls(query, view, schema))
 
     def bound(self, namespace: Namespace) -> BoundQuery:
         """The query over a namespace."""
         return bind_query(self.query, self.inputs, self.schema, namespace, self.view)
 
     def statements(self, namespace: Callable[[], Namespace]) -> Iterator[Statement]:
-        """A table for each input, and the view. namespace: returns it with what has been defined so far."""
+        """A table for each input, the view, and one for each pull. namespace: returns it with what has been defined so far."""
         span = self.query.span or Span(self.view, 0, len(self.view), "<query>")
         for one in self.inputs:
             relation = namespace().relation(one.table.name)
@@ -56,6 +62,13 @@ class EdnDefinition:
                 yield index_view(one.index_name, one.table, span)
         bound = self.bound(namespace())
         yield CreateView(self.view, bound.plan, True, False, False, self._plan, span, bound.reads)
+        for pull in self.pulls:
+            if pull.has_rows:
+                shown = bind_pull(pull, self.schema, namespace(), self.view)
+                yield CreateView(pull.name, shown.plan, True, False, False, self._rebind(pull), span, shown.reads)
+
+    def _rebind(self, pull: QueryPull) -> Rebind:
+        return lambda namespace: bind_pull(pull, self.schema, namespace, self.view).plan
 
     def _plan(self, namespace: Namespace) -> Plan:
         return self.bound(namespace).plan
@@ -70,12 +83,13 @@ class EdnView(View):
         self._definition, self._kinds, self._commit = definition, kinds, commit
 
     def result(self) -> Any:
-        """The answer in the form that :find has: a list of tuples, a list of values, a tuple or a value; rows are sorted.
+        """The answer in the form that :find has: a list of tuples, a list of values, a tuple or a value.
 
-        The last two are None if there is none, and the first of several. A keyword is a Keyword, a set a tuple. O(n log n) of n rows.
+        Rows are sorted, by :order-by first. The last two are None if there is none, and the first of several. A keyword is a Keyword, a
+        set a tuple, and a pulled tree a dict, whose keys are texts such as ":person/name"; None for an entity that shows nothing.
+        O(n log n) of n rows, and of the trees.
         """
-        stored = sorted(tuple(row.values()) for row in self.rows())
-        rows = [tuple(decoded(value, kind) for value, kind in zip(row, self._kinds, strict=True)) for row in stored]
+        rows = self._contents.at_one_commit(self._decoded_rows)
         match self._definition.query.shape:
             case "relation":
                 return rows
@@ -85,6 +99,52 @@ class EdnView(View):
                 return rows[0] if rows else None
             case "scalar":
                 return rows[0][0] if rows else None
+
+    def result_changes(self) -> list[tuple[tuple[Any, ...], int]]:
+        """What the last tick has changed in the rows of the result: (row, weight), with weights below 0 of removed rows.
+
+        A tree that has changed is a row that is removed, and one that is added. O(changes · log of the view, and the trees).
+        """
+        return self._contents.at_one_commit(self._decoded_changes)
+
+    def _decoded_rows(self) -> list[Row]:
+        stored = sorted(map(_stored, self.rows()))
+        for one in reversed(self._definition.query.order):
+            stored.sort(key=_rank_of(one.element), reverse=one.descending)
+        readers = [(pull, pull.whole()) for pull in self._pulls]
+        return [self._decoded(row, readers) for row in stored]
+
+    def _decoded(self, stored: Row, readers: Sequence[tuple[PullTrees, ReadEntity]]) -> Row:
+        row = [decoded(value, kind) for value, kind in zip(stored, self._kinds, strict=True)]
+        for pull, read in readers:
+            row[pull.pull.column] = pull.tree(stored[pull.pull.column], read)
+        return tuple(row)
+
+    def _decoded_changes(self) -> list[tuple[Row, int]]:
+        changed: Counter[Row] = Counter()
+        for values in self.changes().to_pylist():
+            weight = values.pop(WEIGHT)
+            changed[_stored(values)] += weight
+        pulls = [(pull, pull.last_change()) for pull in self._pulls]
+        counts: dict[Row, int] = {}
+        """How often rows whose trees may have changed occur now."""
+        for pull, change in pulls:
+            name = self.schema.names[pull.pull.column]
+            for root in change.roots():
+                counts |= Counter(_stored(values) for values in self.lookup(root, by=[name]))
+        before = [(pull, change.before) for pull, change in pulls]
+        now = [(pull, change.now) for pull, change in pulls]
+        changes: list[tuple[Row, int]] = []
+        for row in sorted({**changed, **counts}):
+            previous, current = self._decoded(row, before), self._decoded(row, now)
+            count = counts.get(row, 0)
+            weights = [(current, changed[row])] if same(previous, current) else [(previous, changed[row] - count), (current, count)]
+            changes += [one for one in weights if one[1]]
+        return changes
+
+    @property
+    def _pulls(self) -> list[PullTrees]:
+        return [PullTrees(pull, self._contents) for pull in self._definition.pulls]
 
     def set_inputs(self, *values: Any) -> None:
         """Replaces the inputs, in the order of :in without $ and %, as one tick: a value, a tuple, a list of values or of tuples.
@@ -106,6 +166,17 @@ class EdnView(View):
             return {}
 
         self._commit(prepare)
+
+
+def _rank_of(column: int) -> Callable[[Row], Any]:
+    """What rows are sorted by: not a number is greater than all numbers."""
+    return lambda row: (row[column] != row[column], row[column])
+
+
+def _stored(value: Any) -> Any:
+    """A stored row, or a value of one, that can be a key and be sorted: a list or a STRUCT is a tuple."""
+    parts = value.values() if isinstance(value, dict) else value
+    return tuple(map(_stored, parts)) if isinstance(value, dict | list) else value
 
 
 def _rows(one: QueryInput, value: Any) -> dict[tuple[Any, ...], None]:

@@ -147,13 +147,14 @@ class Session:
             self._commits.install(draft.catalog, draft.dropped)
             self._printed.follow(draft.catalog, inspect)
 
-    def edn_store(self, store: str, *, schema: Any, name: str = "<schema>") -> EdnStore:
+    def edn_store(self, store: str, *, schema: Any = None, tables: Mapping[str, str] | None = None, name: str = "<schema>") -> EdnStore:
         """A store of entities, attributes and values: a table for each attribute, `store/attribute`.
 
-        schema: the attributes in DataScript's or Datomic's form, as a text in EDN, which errors call `name`, or as values of Python. A
-        store that exists gets the attributes that it lacks. Raises QueryError.
+        schema: the attributes in DataScript's or Datomic's form, as a text in EDN, which errors call `name`, or as values of Python.
+        tables: {"person": "users"} makes the columns of the table users attributes :person/column of the entities that its key numbers.
+        A store that exists gets the attributes that it lacks. Raises QueryError.
         """
-        return self._stores.open(store, schema, name)
+        return self._stores.open(store, schema, tables or {}, name)
 
     def edn_transact(self, store: str, data: Any, *, name: str = "<transaction>") -> EdnReport:
         """`EdnStore.transact` of a store by its name."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, NoReturn, TypeAlias
 
 from deltic.errors import Span, SyntaxFailure, TypeMismatch, UnsafeRule, Unsupported
-from deltic.frontends.edn.functions import call, equal, truth
+from deltic.frontends.edn.functions import call, equal, truth, untupled
 from deltic.frontends.edn.grounding import grounded
 from deltic.frontends.edn.kinds import EdnTerm, literal
 from deltic.frontends.edn.patterns import ColumnVisitor, StorePatterns, without_lookups
@@ -132,7 +132,10 @@ class ClauseBinder:
             return bindings.joined(grounded(clause), clause.span)
         if clause.function in OF_STORES:
             return self._of_store(clause, bindings)
-        result = call(clause.function, [_value(one, bindings) for one in clause.arguments], clause.span)
+        values = [_value(one, bindings) for one in clause.arguments]
+        if clause.function == "untuple":
+            return self._with_parts(clause, untupled(clause.function, values, clause.span), bindings)
+        result = call(clause.function, values, clause.span)
         if clause.binding is None:
             return bindings.filtered([truth(result, clause.function, clause.span)])
         return self._with_result(clause, result, bindings)
@@ -148,6 +151,20 @@ class ClauseBinder:
         if target.name in bindings.kinds:
             return bindings.filtered([equal(bindings.term(target.name), result, target.name, target.span)])
         return bindings.extended({target.name: result})
+
+    def _with_parts(self, clause: FunctionClause, parts: Sequence[EdnTerm], bindings: Bindings) -> Bindings:
+        """The values of a tuple, bound to as many terms."""
+        if clause.binding is None or clause.binding.shape != "tuple":
+            span = clause.span if clause.binding is None else clause.binding.span
+            raise SyntaxFailure("the values of a tuple require a tuple of variables", span=span, expected="[(untuple ?t) [?x ?y]]")
+        if len(clause.binding.terms) != len(parts):
+            what = f"{len(parts)} values for {len(clause.binding.terms)} variables"
+            raise TypeMismatch(what, span=clause.binding.span, expected="a variable or _ for each")
+        visitor = ColumnVisitor()
+        visitor.terms.update({name: bindings.term(name) for name in bindings.kinds})
+        for term, part in zip(clause.binding.terms, parts, strict=True):
+            visitor.match(term, part, "a value of the tuple")
+        return bindings.filtered(visitor.conditions).projected(visitor.terms)
 
     def _of_store(self, clause: FunctionClause, bindings: Bindings) -> Bindings:
         """(missing? $ ?e :attribute) and (get-else $ ?e :attribute default)."""

@@ -12,8 +12,10 @@ from deltic.expr.nodes import Expr, Literal
 from deltic.frontends.edn.bind_body import ClauseScope, InputClause, unbound
 from deltic.frontends.edn.bind_rules import RuleBinder
 from deltic.frontends.edn.functions import ORDERED
-from deltic.frontends.edn.kinds import DOUBLE_KIND, KEYWORD, KINDS, LONG, NUMBERS, EdnKind, collection_of
+from deltic.frontends.edn.kinds import DOUBLE_KIND, KEYWORD, KINDS, LONG, NUMBERS, EdnKind, EdnTerm, collection_of
 from deltic.frontends.edn.patterns import StorePatterns
+from deltic.frontends.edn.pull import PullLevel, levels_of
+from deltic.frontends.edn.pull_plan import pull_plan
 from deltic.frontends.edn.relation import UNIT, Bindings
 from deltic.frontends.edn.schema import REF, EdnSchema
 from deltic.frontends.edn.tree import (
@@ -23,14 +25,16 @@ from deltic.frontends.edn.tree import (
     ConstantForm,
     DataPattern,
     EdnQuery,
+    FindElement,
     NotClause,
     OrClause,
+    PullTerm,
     QueryVariable,
     rules_of,
 )
 from deltic.frontends.statements import Namespace
 from deltic.plan.columns import reference
-from deltic.plan.nodes import Aggregate, AggregateCall, Plan, Project, Table
+from deltic.plan.nodes import Aggregate, AggregateCall, Order, Plan, Project, Table, TopK
 from deltic.plan.signs import as_view
 from deltic.schema import BIGINT, BOOLEAN, DOUBLE, INT, Field, Schema, TableSchema
 
@@ -54,6 +58,20 @@ class QueryInput:
     def index_name(self) -> str:
         """The view that replacements of the input read."""
         return f"{self.table.name} index"
+
+
+@dataclass(frozen=True, slots=True)
+class QueryPull:
+    """A pull in :find. column: that of its entities in the view. name: of the view of what its levels show."""
+
+    column: int
+    name: str
+    levels: tuple[PullLevel, ...]
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether it shows more than numbers of entities: if not, there is no view."""
+        return any(level.slots for level in self.levels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +158,23 @@ def _patterns(clauses: Sequence[Clause]) -> Iterator[DataPattern]:
                 pass
 
 
+def query_pulls(query: EdnQuery, view: str, schema: EdnSchema) -> tuple[QueryPull, ...]:
+    """The pulls of a query. Raises subclasses of QueryError, with the place."""
+    pulls = [(i, one) for i, one in enumerate(query.find) if isinstance(one, PullTerm)]
+    return tuple(QueryPull(column, f"{view} pull {i + 1}", levels_of(one.pattern, schema)) for i, (column, one) in enumerate(pulls))
+
+
+def bind_pull(pull: QueryPull, schema: EdnSchema, namespace: Namespace, view: str) -> BoundQuery:
+    """The plan of what a pull shows of the entities in the view of its query."""
+    reads: set[str] = set()
+    read = _reader(namespace, reads)
+    query = read(view)
+    roots = Bindings(query, {}).projected({"e": EdnTerm(reference(query.schema, pull.column), LONG)})
+    plan = pull_plan(pull.levels, roots, StorePatterns(schema, read))
+    assert plan is not None
+    return BoundQuery(as_view(plan, f"query {view}"), (), tuple(sorted(reads)))
+
+
 def bind_query(query: EdnQuery, inputs: Sequence[QueryInput], schema: EdnSchema, namespace: Namespace, view: str) -> BoundQuery:
     """The plan of a query over a store. Raises subclasses of QueryError, with the place."""
     reads: set[str] = set()
@@ -150,6 +185,7 @@ def bind_query(query: EdnQuery, inputs: Sequence[QueryInput], schema: EdnSchema,
     if missing:
         unbound(missing[0])
     plan, kinds = _find_plan(query, bindings)
+    plan = _limited(query, plan, kinds)
     return BoundQuery(as_view(plan, f"query {view}"), kinds, tuple(sorted(reads)))
 
 
@@ -170,15 +206,19 @@ def _input_rows(one: QueryInput, read: Callable[[str], Plan]) -> Bindings:
 
 def _find_plan(query: EdnQuery, bindings: Bindings) -> tuple[Plan, tuple[EdnKind, ...]]:
     """(the plan of :find over the bindings, the kinds of its columns)."""
-    variables = [one if isinstance(one, QueryVariable) else _last(one) for one in query.find]
+    variables = list(map(_variable, query.find))
     for one in (*variables, *query.with_):
         if one.name not in bindings.kinds:
             unbound(one)
+    for element, one in zip(query.find, variables, strict=True):
+        if isinstance(element, PullTerm) and bindings.kinds[one.name] != LONG:
+            kind = bindings.kinds[one.name]
+            raise TypeMismatch(f"{one.name} is a {kind}, and not an entity", span=one.span, expected="an entity or a reference")
     rows = bindings.keep(list(dict.fromkeys(one.name for one in (*variables, *query.with_)))).distinct()
     if not any(isinstance(one, AggregateTerm) for one in query.find):
         columns = tuple((name, rows.term(one.name).expr) for name, one in zip(query.names, variables, strict=True))
         return Project(rows.plan, columns), tuple(rows.kinds[one.name] for one in variables)
-    keys = list(dict.fromkeys(one.name for one in query.find if isinstance(one, QueryVariable)))
+    keys = list(dict.fromkeys(_variable(one).name for one in query.find if not isinstance(one, AggregateTerm)))
     calls = [_aggregate(one, rows) for one in query.find if isinstance(one, AggregateTerm)]
     key_columns: tuple[tuple[str, Expr], ...] = tuple((name, rows.term(name).expr) for name in keys) or (("", Literal(1, INT)),)
     grouped = Aggregate(rows.plan, key_columns, tuple((str(i), one.call) for i, one in enumerate(calls)))
@@ -186,14 +226,27 @@ def _find_plan(query: EdnQuery, bindings: Bindings) -> tuple[Plan, tuple[EdnKind
     kinds: list[EdnKind] = []
     remaining = iter(range(len(calls)))
     for name, element in zip(query.names, query.find, strict=True):
-        if isinstance(element, QueryVariable):
-            finished.append((name, reference(grouped.schema, keys.index(element.name))))
-            kinds.append(rows.kinds[element.name])
+        if not isinstance(element, AggregateTerm):
+            key = _variable(element).name
+            finished.append((name, reference(grouped.schema, keys.index(key))))
+            kinds.append(rows.kinds[key])
         else:
             i = next(remaining)
             finished.append((name, calls[i].finish(reference(grouped.schema, len(key_columns) + i))))
             kinds.append(calls[i].kind)
     return Project(grouped, tuple(finished)), tuple(kinds)
+
+
+def _limited(query: EdnQuery, plan: Plan, kinds: Sequence[EdnKind]) -> Plan:
+    """The rows that :limit keeps: the first by :order-by, and those of one place there by the whole row. Raises TypeMismatch."""
+    for one in query.order:
+        if (kind := kinds[one.element]) not in ORDERED:
+            remedy = "declare the :db/valueType of its attribute" if kind == KINDS["any"] else None
+            expected = ", ".join(map(str, ORDERED))
+            raise TypeMismatch(f"values of kind {kind} have no order", span=one.span, expected=expected, remedy=remedy)
+    if query.limit is None:
+        return plan
+    return TopK(plan, tuple(Order(reference(plan.schema, one.element), one.descending) for one in query.order), query.limit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,10 +258,17 @@ class _Aggregated:
     finish: Callable[[Expr], Expr]
 
 
-def _last(one: AggregateTerm) -> QueryVariable:
-    variable = one.arguments[-1]
-    assert isinstance(variable, QueryVariable)
-    return variable
+def _variable(one: FindElement) -> QueryVariable:
+    """The variable that an element of :find is of."""
+    match one:
+        case QueryVariable():
+            return one
+        case PullTerm():
+            return one.variable
+        case AggregateTerm():
+            variable = one.arguments[-1]
+            assert isinstance(variable, QueryVariable)
+            return variable
 
 
 def _aggregate(one: AggregateTerm, rows: Bindings) -> _Aggregated:
@@ -218,7 +278,7 @@ def _aggregate(one: AggregateTerm, rows: Bindings) -> _Aggregated:
         raise Unsupported(f"{one.function} is not supported", span=one.span, remedy=remedy)
     if one.function not in AGGREGATES:
         raise UnknownName(f"there is no aggregate {one.function}", span=one.span, remedy=did_you_mean(one.function, AGGREGATES))
-    value = rows.term(_last(one).name)
+    value = rows.term(_variable(one).name)
     if len(one.arguments) == 2 and one.function in ("min", "max"):
         return _extremes(one, value.expr, value.kind)
     if len(one.arguments) > 1:

@@ -39,7 +39,7 @@ def call(name: str, arguments: Terms, span: Span | None) -> EdnTerm:
     if bare in _REFUSED:
         raise Unsupported(f"{name} is not supported", span=span, remedy=_REFUSED[bare])
     if bare not in _FUNCTIONS:
-        names = [*_FUNCTIONS, "ground", "get-else", "missing?"]
+        names = [*_FUNCTIONS, "ground", "get-else", "missing?", "untuple"]
         raise UnknownName(f"there is no function {name}", span=span, remedy=did_you_mean(bare, names))
     return _FUNCTIONS[bare](name, arguments, span)
 
@@ -204,10 +204,34 @@ def _identity(name: str, arguments: Terms, span: Span | None) -> EdnTerm:
     return arguments[0]
 
 
+def _tuple(name: str, arguments: Terms, span: Span | None) -> EdnTerm:
+    _count(name, arguments, 1, None, span)
+    for one in arguments:
+        if not one.kind.is_scalar:
+            raise TypeMismatch(f"{name} does not accept a value of kind {one.kind}", span=one.expr.span or span, expected="a scalar")
+    fields = [part for i, one in enumerate(arguments) for part in (Literal(_part_name(i), STRING), one.expr)]
+    made = resolve("named_struct", fields, span)
+    return EdnTerm(made, EdnKind("tuple", made.type, parts=tuple(one.kind for one in arguments)))
+
+
+def untupled(name: str, arguments: Terms, span: Span | None) -> list[EdnTerm]:
+    """The values of a tuple. Raises TypeMismatch."""
+    _count(name, arguments, 1, 1, span)
+    (whole,) = arguments
+    if not whole.kind.parts:
+        raise TypeMismatch(f"{name} does not accept a value of kind {whole.kind}", span=whole.expr.span or span, expected="a tuple")
+    fields = [resolve("field", [whole.expr, Literal(_part_name(i), STRING)], span) for i in range(len(whole.kind.parts))]
+    return [EdnTerm(field, kind) for field, kind in zip(fields, whole.kind.parts, strict=True)]
+
+
+def _part_name(position: int) -> str:
+    return f"v{position}"
+
+
 def _text(name: str, arguments: Terms, span: Span | None) -> EdnTerm:
     _count(name, arguments, 1, None, span)
     for one in arguments:
-        if one.kind in (ANY, CHAR, INSTANT):
+        if one.kind in (ANY, CHAR, INSTANT) or not one.kind.is_scalar:
             raise TypeMismatch(f"{name} does not accept a value of kind {one.kind}", span=one.expr.span or span, expected="another kind")
     return EdnTerm(resolve("concat", [cast(one.expr, STRING, span) for one in arguments], span), STRING_KIND)
 
@@ -295,6 +319,7 @@ _FUNCTIONS: Final[dict[str, Builder]] = {
     "true?": _is_boolean(True),
     "false?": _is_boolean(False),
     "identity": _identity,
+    "tuple": _tuple,
     "str": _text,
     "count": _of_strings("length", LONG),
     "subs": _part,
@@ -316,8 +341,6 @@ _FUNCTIONS: Final[dict[str, Builder]] = {
     "number?": _of_kind(NUMBERS, _WHOLE_NUMBER[:-1] + "$|" + _DOUBLE_NUMBER + r"|^[+-]?[0-9.]+(E[+-]?[0-9]+)?M$"),
 }
 _REFUSED: Final = {
-    "tuple": "join on each of its values",
-    "untuple": "bind each value to a variable",
     "rand": "a view has the same rows whenever it is computed",
     "rand-int": "a view has the same rows whenever it is computed",
     "get-some": "(get-else …) for each attribute",

@@ -36,14 +36,20 @@ from deltic.types import array_type
 
 @dataclass(frozen=True, slots=True)
 class EdnKind:
-    """A kind of values. item: of the elements of a set or a vector, which only results have."""
+    """A kind of values. item: of the elements of a set or a vector, which only results have. parts: of a tuple."""
 
     name: str
     type: Type
     item: EdnKind | None = None
+    parts: tuple[EdnKind, ...] = ()
 
     def __str__(self) -> str:
-        return self.name if self.item is None else f"{self.name} of {self.item}"
+        of = self.parts if self.item is None else (self.item,)
+        return f"{self.name} of {', '.join(map(str, of))}" if of else self.name
+
+    @property
+    def is_scalar(self) -> bool:
+        return self.item is None and not self.parts
 
 
 LONG: Final = EdnKind("long", BIGINT)
@@ -111,7 +117,12 @@ def encoded(form: LocatedForm, kind: EdnKind) -> Value:
 
 
 def decoded(value: Any, kind: EdnKind) -> Any:
-    """The value in Python of a stored one. A vector or set is a tuple: in a set of Python's 1, 1.0 and True would be one value."""
+    """The value in Python of a stored one. A vector or set is a tuple: in a set of Python's 1, 1.0 and True would be one value.
+
+    A tuple is stored as the values of a STRUCT.
+    """
+    if kind.parts:
+        return tuple(decoded(one, part) for one, part in zip(value, kind.parts, strict=True))
     if kind.item is not None:
         return tuple(decoded(one, kind.item) for one in value)
     match kind.name:
@@ -136,9 +147,11 @@ def literal(form: LocatedForm, kind: EdnKind | None = None) -> EdnTerm:
 
 
 def with_kind(term: EdnTerm) -> EdnTerm:
-    """The value as one of any kind."""
+    """The value as one of any kind. Raises TypeMismatch for a tuple."""
     if term.kind == ANY:
         return term
+    if not term.kind.is_scalar:
+        raise TypeMismatch(f"a {term.kind} is not a value of any kind", span=term.expr.span, expected="the same kind in each branch")
     return EdnTerm(_text(term.expr, term.kind), ANY)
 
 
@@ -171,7 +184,7 @@ def common(left: EdnTerm, right: EdnTerm, what: str, span: Span | None) -> tuple
     """Both as values of one kind: their own, or any. Raises TypeMismatch for different kinds, of which no values are equal."""
     if left.kind == right.kind:
         return left, right
-    if ANY in (left.kind, right.kind) and left.kind.item is None and right.kind.item is None:
+    if ANY in (left.kind, right.kind) and left.kind.is_scalar and right.kind.is_scalar:
         return with_kind(left), with_kind(right)
     remedy = "compare numbers by ==" if left.kind in NUMBERS and right.kind in NUMBERS else None
     raise TypeMismatch(f"{what} is a {left.kind} and a {right.kind}: no value is both", span=span, remedy=remedy)

@@ -119,6 +119,7 @@ class _Expander:
         if kind == "retract_entity":
             return FactOperation("retract_entity", entity, None, None, None, form)
         attribute = self.schema.attribute(parts[2])
+        _check_stored(attribute, parts[2])
         if kind == "cas":
             old = None if parts[3].value is None else self.value(attribute, parts[3])
             return FactOperation("cas", entity, attribute, self.value(attribute, parts[4]), old, form)
@@ -138,17 +139,15 @@ class _Expander:
         return entity, expanded
 
     def _entry(self, entity: EntityTerm, key: LocatedForm, value: LocatedForm) -> Iterator[FactOperation]:
-        forward = _reversed(key)
-        attribute = self.schema.attribute(forward or key)
-        if forward is not None and not attribute.is_ref:
-            raise TypeMismatch(f"the values of :{attribute.name} are not references", span=key.span, expected="an attribute of references")
-        many = attribute.is_many or forward is not None
+        attribute, is_reverse = self.schema.directed(key)
+        _check_stored(attribute, key)
+        many = attribute.is_many or is_reverse
         for one in self._values(attribute, value) if many else [value]:
             if attribute.is_ref and isinstance(one.value, MapForm):
                 other, nested = self._entity_map(one)
             else:
-                other, nested = (self.value(attribute, one) if forward is None else self.entity(one)), []
-            subject, target = (other, entity) if forward is not None else (entity, other)
+                other, nested = (self.value(attribute, one) if not is_reverse else self.entity(one)), []
+            subject, target = (other, entity) if is_reverse else (entity, other)
             yield FactOperation("add", subject, attribute, target, None, LocatedForm(one.value, one.span or key.span))
             yield from nested
 
@@ -182,8 +181,9 @@ class _Expander:
                 if attribute.unique is None:
                     remedy = "add :db/unique :db.unique/identity to its schema"
                     raise TypeMismatch(f":{attribute.name} is not unique, so it finds no entity", span=form.span, remedy=remedy)
-                if attribute.is_ref:
-                    raise Unsupported("a lookup by a reference is not supported", span=form.span, remedy="use the entity's number")
+                if attribute.is_ref or attribute.column is not None:
+                    what = "reference" if attribute.is_ref else "column of a table"
+                    raise Unsupported(f"a lookup by a {what} is not supported", span=form.span, remedy="use the entity's number")
                 return LookupRef(attribute, attribute.value(form.value.parts[1]), form.span)
             case Keyword():
                 raise Unsupported(
@@ -194,10 +194,8 @@ class _Expander:
                 raise TypeMismatch(f"{write(form)} is not an entity", span=form.span, expected=expected)
 
 
-def _reversed(key: LocatedForm) -> LocatedForm | None:
-    """The attribute :a/b of :a/_b; None of another keyword."""
-    name = key.value.name if isinstance(key.value, Keyword) else ""
-    before, _, last = name.rpartition("/")
-    if not last.startswith("_"):
-        return None
-    return LocatedForm(Keyword(f"{before}/{last[1:]}" if before else last[1:]), key.span)
+def _check_stored(attribute: EdnAttribute, form: LocatedForm) -> None:
+    """Raises Unsupported for a column."""
+    if attribute.column is not None:
+        what = f":{attribute.name} is a column of the table {attribute.column.table}"
+        raise Unsupported(what, span=form.span, expected="an attribute of the store", remedy="change the table")

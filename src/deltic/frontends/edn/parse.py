@@ -7,23 +7,26 @@ from typing import Final
 
 from deltic.errors import QueryError, SyntaxFailure, TypeMismatch, UnknownName, Unsupported
 from deltic.frontends.edn.parse_clause import binding, clause, is_symbol, is_variable, parts_of, term, variable
+from deltic.frontends.edn.parse_pull import pull_term
 from deltic.frontends.edn.tree import (
     AggregateTerm,
     Binding,
     EdnQuery,
     FindElement,
+    FindOrder,
     FindShape,
+    PullTerm,
     QueryVariable,
     RuleBranch,
 )
 from deltic.frontends.edn.values import Keyword, ListForm, LocatedForm, MapForm, Symbol, VectorForm, write
 
 EXAMPLE: Final = "{:find [?e] :where [[?e :person/name]]}"
-_CLAUSES: Final = ("find", "keys", "strs", "syms", "in", "with", "where", "rules")
-_LATER: Final = {
-    "order-by": "sort the result, or query the view in SQL: ORDER BY … LIMIT",
-    "limit": "sort the result, or query the view in SQL: ORDER BY … LIMIT",
-    "offset": "sort the result, or query the view in SQL: ORDER BY … LIMIT",
+_CLAUSES: Final = ("find", "keys", "strs", "syms", "in", "with", "where", "rules", "order-by", "limit")
+_SCALARS: Final = (":limit", ":offset", ":timeout")
+_ORDER: Final = "[[?x :asc] [(count ?y) :desc]]"
+_REFUSED: Final = {
+    "offset": "leave the first rows out of result()",
     "timeout": "a view has no timeout",
 }
 
@@ -43,7 +46,9 @@ def parse_query(form: LocatedForm, rules: LocatedForm | None = None) -> EdnQuery
     if rules is not None and not takes_rules:
         raise QueryError("the query does not take the rules that are given", span=form.span, remedy="add % to :in")
     where = tuple(clause(one) for one in clauses["where"])
-    return EdnQuery(find, shape, _names(find, clauses), with_, inputs, takes_rules, where, branches, form.span)
+    order = tuple(_order(one, find) for one in _order_parts(clauses.get("order-by", [])))
+    limit = _limit(clauses["limit"], form) if "limit" in clauses else None
+    return EdnQuery(find, shape, _names(find, clauses), with_, inputs, takes_rules, where, branches, order, limit, form.span)
 
 
 def _clauses(form: LocatedForm) -> dict[str, list[LocatedForm]]:
@@ -51,7 +56,7 @@ def _clauses(form: LocatedForm) -> dict[str, list[LocatedForm]]:
     clauses: dict[str, list[LocatedForm]] = {}
     pairs: list[tuple[LocatedForm, list[LocatedForm]]] = []
     if isinstance(form.value, MapForm):
-        pairs = [(key, list(parts_of(value, "clauses"))) for key, value in form.value.pairs]
+        pairs = [(key, [value] if write(key) in _SCALARS else list(parts_of(value, "clauses"))) for key, value in form.value.pairs]
     elif isinstance(form.value, VectorForm):
         for one in form.value.parts:
             if isinstance(one.value, Keyword):
@@ -64,8 +69,8 @@ def _clauses(form: LocatedForm) -> dict[str, list[LocatedForm]]:
         raise SyntaxFailure("the query is neither a map nor a vector", span=form.span, expected=EXAMPLE)
     for key, parts in pairs:
         name = write(key)[1:]
-        if name in _LATER:
-            raise Unsupported(f"{write(key)} is not supported", span=key.span, remedy=_LATER[name])
+        if name in _REFUSED:
+            raise Unsupported(f"{write(key)} is not supported", span=key.span, remedy=_REFUSED[name])
         if name not in _CLAUSES:
             raise UnknownName(f"a query has no {write(key)}", span=key.span, expected=", ".join(f":{one}" for one in _CLAUSES))
         if name in clauses:
@@ -94,14 +99,41 @@ def _element(form: LocatedForm) -> FindElement:
         raise SyntaxFailure(f"{write(form)} is not an element of :find", span=form.span, expected="?x or (count ?x)")
     function, *arguments = form.value.parts
     if is_symbol(function, "pull"):
-        raise Unsupported("pull is not supported", span=form.span, remedy="find the values of each attribute by a data pattern")
+        return pull_term(form, arguments)
     if not arguments or not is_variable(arguments[-1]):
         raise SyntaxFailure(f"{write(function)} requires a variable", span=form.span, expected=f"({write(function)} ?x)")
     return AggregateTerm(write(function), tuple(term(one) for one in arguments), form.span)
 
 
+def _order_parts(forms: list[LocatedForm]) -> Sequence[LocatedForm]:
+    """Those of a vector of vectors, or of vectors in a row."""
+    inner = forms[0].value.parts if len(forms) == 1 and isinstance(forms[0].value, VectorForm) else ()
+    return inner if inner and isinstance(inner[0].value, VectorForm) else forms
+
+
+def _order(form: LocatedForm, find: tuple[FindElement, ...]) -> FindOrder:
+    """One part of :order-by."""
+    parts = form.value.parts if isinstance(form.value, VectorForm) else ()
+    if len(parts) not in (1, 2):
+        raise SyntaxFailure(f"{write(form)} is not an order", span=form.span, expected=_ORDER)
+    if len(parts) == 2 and parts[1].value not in (Keyword("asc"), Keyword("desc")):
+        raise SyntaxFailure(f"{write(parts[1])} is not a direction", span=parts[1].span, expected=":asc or :desc")
+    element = _element(parts[0])
+    if isinstance(element, PullTerm) or element not in find:
+        expected = "one that is not pulled" if isinstance(element, PullTerm) else "an element of :find"
+        raise SyntaxFailure(f"{write(parts[0])} does not order rows", span=parts[0].span, expected=expected)
+    return FindOrder(find.index(element), len(parts) == 2 and parts[1].value == Keyword("desc"), parts[0].span)
+
+
+def _limit(parts: list[LocatedForm], query: LocatedForm) -> int:
+    value = parts[0].value if len(parts) == 1 else None
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value < 2**31:
+        raise SyntaxFailure(":limit is not a count of rows", span=parts[0].span if parts else query.span, expected=":limit 10")
+    return value
+
+
 def _names(find: tuple[FindElement, ...], clauses: dict[str, list[LocatedForm]]) -> tuple[str, ...]:
-    """The columns: those of :keys, or else the variables without ?, and of an aggregate its name before the variable's."""
+    """The columns: those of :keys, or else the variables without ?, before which an aggregate has its name."""
     given = [name for name in ("keys", "strs", "syms") if name in clauses]
     if given:
         forms = clauses[given[0]]
@@ -110,7 +142,7 @@ def _names(find: tuple[FindElement, ...], clauses: dict[str, list[LocatedForm]])
             raise SyntaxFailure(f":{given[0]} does not name the columns", span=forms[0].span if forms else None, expected=remedy)
         names = [write(one).strip(':"') for one in forms]
     else:
-        names = [one.name[1:] if isinstance(one, QueryVariable) else f"{one.function}-{write_term(one.arguments[-1])[1:]}" for one in find]
+        names = list(map(_name, find))
     seen: dict[str, int] = {}
     for i, name in enumerate(names):
         seen[name.lower()] = seen.get(name.lower(), 0) + 1
@@ -121,9 +153,15 @@ def _names(find: tuple[FindElement, ...], clauses: dict[str, list[LocatedForm]])
     return tuple(names)
 
 
-def write_term(one: object) -> str:
-    """The text of a variable."""
-    return one.name if isinstance(one, QueryVariable) else "?"
+def _name(one: FindElement) -> str:
+    match one:
+        case QueryVariable():
+            return one.name[1:]
+        case PullTerm():
+            return one.variable.name[1:]
+        case AggregateTerm():
+            variable = one.arguments[-1]
+            return f"{one.function}-{variable.name[1:] if isinstance(variable, QueryVariable) else ''}"
 
 
 def _inputs(forms: list[LocatedForm]) -> tuple[tuple[Binding, ...], bool]:

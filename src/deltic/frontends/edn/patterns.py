@@ -6,17 +6,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from deltic.errors import SyntaxFailure, TypeMismatch
-from deltic.expr import resolve
+from deltic.expr import cast, resolve
 from deltic.expr.nodes import Expr, Literal, Value
 from deltic.frontends.edn.functions import equal
 from deltic.frontends.edn.kinds import ANY, KEYWORD, LONG, EdnKind, EdnTerm, encoded, kind_of, with_kind
 from deltic.frontends.edn.relation import Bindings, table_of, united
-from deltic.frontends.edn.schema import EdnAttribute, EdnSchema
+from deltic.frontends.edn.schema import EdnAttribute, EdnSchema, TableColumn
 from deltic.frontends.edn.tree import Blank, Clause, ConstantForm, DataPattern, QueryTerm, QueryVariable
 from deltic.frontends.edn.values import Keyword, ListForm, LocatedForm, VectorForm, write
 from deltic.plan.columns import reference
 from deltic.plan.nodes import Plan
-from deltic.schema import STRING
+from deltic.schema import BIGINT, STRING
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +27,19 @@ class StorePatterns:
     read: Callable[[str], Plan]
 
     def facts(self, attribute: EdnAttribute) -> tuple[Plan, EdnTerm, EdnTerm]:
-        """(the table of an attribute, its entity, its value)."""
+        """(the facts of an attribute, their entity, their value)."""
+        if attribute.column is not None:
+            return self._of_column(attribute, attribute.column)
         plan = self.read(self.schema.table_name(attribute))
         return plan, EdnTerm(reference(plan.schema, 0), LONG), EdnTerm(reference(plan.schema, 1), attribute.kind)
+
+    def _of_column(self, attribute: EdnAttribute, column: TableColumn) -> tuple[Plan, EdnTerm, EdnTerm]:
+        """A row whose value is NULL is no fact."""
+        table = self.read(column.table)
+        key, value = (reference(table.schema, position) for position in (column.key, column.position))
+        terms = {"e": EdnTerm(cast(key, BIGINT), LONG), "v": EdnTerm(cast(value, attribute.kind.type), attribute.kind)}
+        facts = Bindings(table, {}).projected(terms)
+        return facts.plan, facts.term("e"), facts.term("v")
 
     def bindings(self, pattern: DataPattern) -> Bindings:
         """The rows of a pattern without lookup refs. Raises UnknownName and TypeMismatch."""

@@ -20,8 +20,18 @@ _ADDITIONS: Final = ("db/valueType", "db/cardinality", "db/unique", "db/isCompon
 
 
 @dataclass(frozen=True, slots=True)
+class TableColumn:
+    """A column of a table whose rows are facts. key: the position of the table's key, which is the entity. position: that of the value."""
+
+    table: str
+    key: int
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
 class EdnAttribute:
-    """An attribute. name: without the colon. unique: how a value identifies its entity, if it does. kind: of its values."""
+    """An attribute. name: without the colon. unique: how a value identifies its entity, if it does. kind: of its values. column: if it is
+    one of a table."""
 
     name: str
     kind: EdnKind = ANY
@@ -29,6 +39,7 @@ class EdnAttribute:
     is_many: bool = False
     unique: OneOf["identity", "value"] | None = None
     is_component: bool = False
+    column: TableColumn | None = None
     span: Span | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -50,7 +61,7 @@ class EdnAttribute:
 
 @dataclass(frozen=True, slots=True)
 class EdnSchema:
-    """A store's attributes by name. Each is a table of entities and values; of cardinality one, the entity is its key."""
+    """A store's attributes by name. Each is a table of entities and values, or a column; of cardinality one, the entity is its key."""
 
     store: str
     attributes: Mapping[str, EdnAttribute]
@@ -77,10 +88,18 @@ class EdnSchema:
             raise UnknownName(f"the store {self.store} has no attribute {write(form)}", span=form.span, remedy=remedy)
         return attribute
 
+    def directed(self, form: LocatedForm) -> tuple[EdnAttribute, bool]:
+        """(the attribute that a form names, whether the form names its reverse, :ns/_name). Raises also TypeMismatch."""
+        forward = _reversed(form)
+        attribute = self.attribute(forward or form)
+        if forward is not None and not attribute.is_ref:
+            raise TypeMismatch(f"the values of :{attribute.name} are not references", span=form.span, expected="an attribute of references")
+        return attribute, forward is not None
+
     @property
-    def references(self) -> Iterator[EdnAttribute]:
-        """The attributes whose values are entities."""
-        return (one for one in self.attributes.values() if one.is_ref)
+    def stored(self) -> Iterator[EdnAttribute]:
+        """The attributes that transactions change: those that are not columns."""
+        return (one for one in self.attributes.values() if one.column is None)
 
     def extended(self, other: EdnSchema) -> EdnSchema:
         """With the attributes of another schema of the store. Raises CatalogError if one is declared otherwise."""
@@ -88,6 +107,15 @@ class EdnSchema:
             if self.attributes.get(name, one) != one:
                 raise CatalogError(f"the attribute :{name} of the store {self.store} is declared otherwise", span=one.span)
         return EdnSchema(self.store, {**self.attributes, **other.attributes})
+
+
+def _reversed(key: LocatedForm) -> LocatedForm | None:
+    """The attribute :a/b of :a/_b; None of another keyword."""
+    name = key.value.name if isinstance(key.value, Keyword) else ""
+    before, _, last = name.rpartition("/")
+    if not last.startswith("_"):
+        return None
+    return LocatedForm(Keyword(f"{before}/{last[1:]}" if before else last[1:]), key.span)
 
 
 def schema_of(store: str, form: LocatedForm) -> EdnSchema:
@@ -164,7 +192,7 @@ def _attribute(name: LocatedForm, options: MapForm) -> EdnAttribute:
         remedy = "add :db/valueType :db.type/ref"
         raise TypeMismatch(f"{write(name)} has components, which are references", span=name.span, remedy=remedy)
     assert isinstance(name.value, Keyword)
-    return EdnAttribute(name.value.name, kind, is_ref, is_many, unique, is_component, name.span)
+    return EdnAttribute(name.value.name, kind, is_ref, is_many, unique, is_component, span=name.span)
 
 
 def _refuse(form: LocatedForm, what: str, supported: list[str]) -> NoReturn:

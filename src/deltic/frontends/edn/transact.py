@@ -200,12 +200,12 @@ class _Content:
             if one in done:
                 continue
             done.add(one)
-            for attribute in self.schema.attributes.values():
+            for attribute in self.schema.stored:
                 for value in list(self.values(attribute, one)):
                     self.retract(one, attribute, value)
                     if attribute.is_component:
                         waiting.append(value)
-            for attribute in self.schema.references:
+            for attribute in (reference for reference in self.schema.stored if reference.is_ref):
                 for referring in list(self.entities(attribute, one)):
                     self.retract(referring, attribute, one)
 

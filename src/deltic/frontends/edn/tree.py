@@ -120,13 +120,56 @@ class AggregateTerm:
     span: Span | None = field(compare=False, repr=False)
 
 
-FindElement: TypeAlias = QueryVariable | AggregateTerm
+@dataclass(frozen=True, slots=True)
+class PullSpec:
+    """An attribute of a pull pattern. attribute: as it is written, perhaps :ns/_name. key: that of :as. nested: a pattern, how often the
+    pattern around it recurs, or "..." for as often as there are entities."""
+
+    attribute: LocatedForm
+    key: LocatedForm | None = None
+    default: LocatedForm | None = None
+    limit: int | None = None
+    nested: PullPattern | int | OneOf["..."] | None = None
+
+    @property
+    def span(self) -> Span | None:
+        return self.attribute.span
+
+
+@dataclass(frozen=True, slots=True)
+class PullPattern:
+    """[attribute …]. has_wildcard: whether it has *, all attributes."""
+
+    specs: tuple[PullSpec, ...]
+    has_wildcard: bool
+    span: Span | None = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class PullTerm:
+    """(pull ?e [attribute …]) in :find."""
+
+    variable: QueryVariable
+    pattern: PullPattern
+    span: Span | None = field(compare=False, repr=False)
+
+
+FindElement: TypeAlias = QueryVariable | AggregateTerm | PullTerm
 FindShape: TypeAlias = OneOf["relation", "collection", "tuple", "scalar"]
 
 
 @dataclass(frozen=True, slots=True)
+class FindOrder:
+    """A part of :order-by: an element of :find, by its position."""
+
+    element: int
+    descending: bool
+    span: Span | None = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class EdnQuery:
-    """A query. names: of its columns. inputs: the bindings of :in. rules: whether :in has %."""
+    """A query. names: of its columns. inputs: those of :in. takes_rules: whether :in has %. limit: the most rows, if it has one."""
 
     find: tuple[FindElement, ...]
     shape: FindShape
@@ -136,6 +179,8 @@ class EdnQuery:
     takes_rules: bool
     where: tuple[Clause, ...]
     rules: dict[str, tuple[RuleBranch, ...]]
+    order: tuple[FindOrder, ...]
+    limit: int | None
     span: Span | None
 
 

@@ -1,0 +1,59 @@
+"""Attributes that are columns of tables: a row is facts of the entity whose number is the row's key. Nothing is copied."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from deltic.errors import CatalogError, TypeMismatch, UnknownName, did_you_mean
+from deltic.frontends.edn.kinds import ANY, BOOLEAN_KIND, DOUBLE_KIND, INSTANT, LONG, STRING_KIND, EdnKind
+from deltic.frontends.edn.schema import EdnAttribute, EdnSchema, TableColumn
+from deltic.frontends.statements import Namespace
+from deltic.schema import BOOLEAN, STRING, TIMESTAMP, StreamSchema, TableSchema, Type
+
+_KINDS: Final = {BOOLEAN: BOOLEAN_KIND, STRING: STRING_KIND, TIMESTAMP: INSTANT}
+
+
+def with_tables(schema: EdnSchema, tables: Mapping[str, str], namespace: Namespace) -> EdnSchema:
+    """The schema with an attribute `name/column` for each column of the tables, by name, whose type a kind of values has.
+
+    What the schema declares of such an attribute, as that it is a reference, stays. Raises UnknownName, CatalogError and TypeMismatch.
+    """
+    attributes = dict(schema.attributes)
+    for name, table_name in tables.items():
+        table = _table(table_name, namespace)
+        (key,) = table.key
+        for position, field in enumerate(table.schema.read):
+            kind = _kind(field.type)
+            if kind is not None:
+                column = TableColumn(table.name, key, position)
+                declared = attributes.get(f"{name}/{field.name}", EdnAttribute(f"{name}/{field.name}"))
+                attributes[declared.name] = replace(_checked(declared, kind), column=column)
+    return EdnSchema(schema.store, attributes)
+
+
+def _table(name: str, namespace: Namespace) -> TableSchema:
+    table = namespace.relation(name)
+    if not isinstance(table, TableSchema) or isinstance(table, StreamSchema):
+        remedy = did_you_mean(name, [one for one in namespace.names() if isinstance(namespace.relation(one), TableSchema)])
+        raise UnknownName(f"there is no table {name}", remedy=remedy or "create it first: CREATE TABLE …")
+    if len(table.key) != 1 or not table.schema[table.key[0]].type.is_integer:
+        expected = "a PRIMARY KEY of one column of whole numbers, which number the entities"
+        raise CatalogError(f"the rows of {table.name} are not entities", expected=expected)
+    return table
+
+
+def _kind(type_: Type) -> EdnKind | None:
+    if type_.is_integer:
+        return LONG
+    return DOUBLE_KIND if type_.is_float else _KINDS.get(type_)
+
+
+def _checked(declared: EdnAttribute, kind: EdnKind) -> EdnAttribute:
+    if declared.kind not in (kind, ANY):
+        expected = f":db.type/{kind}, or no :db/valueType"
+        raise TypeMismatch(f"the column of :{declared.name} has values of kind {kind}", span=declared.span, expected=expected)
+    if declared.is_many:
+        raise CatalogError(f"the column of :{declared.name} has one value", span=declared.span, remedy="leave :db/cardinality out")
+    return replace(declared, kind=kind)
