@@ -50,8 +50,8 @@ def test_what_is_written_is_read_back(form: LocatedForm) -> None:
 @given(st.lists(st.recursive(SCALARS, collections, max_leaves=3), max_size=4))
 def test_places_of_forms_are_their_text(forms: list[LocatedForm]) -> None:
     text = " , ".join(map(write, forms))
-    found = read_all(text)
-    assert [text[form.span.start : form.span.end] for form in found if form.span is not None] == [write(form) for form in forms]
+    read_forms = read_all(text)
+    assert [text[form.span.start : form.span.end] for form in read_forms if form.span is not None] == [write(form) for form in forms]
 
 
 @pytest.mark.parametrize(
@@ -70,6 +70,8 @@ def test_places_of_forms_are_their_text(forms: list[LocatedForm]) -> None:
         ("..", Symbol("..")),
         ("clojure.string/upper-case", Symbol("clojure.string/upper-case")),
         ("-", Symbol("-")),
+        ("?0", Symbol("?0")),
+        ("*1", Symbol("*1")),
         ("/", Symbol("/")),
         (":a.b/c-d?", Keyword("a.b/c-d?")),
         ('#inst "2020-02-03T04:05:06.789+01:00"', datetime(2020, 2, 3, 3, 5, 6, 789000, UTC)),

@@ -39,7 +39,8 @@ _INTEGER: Final = re.compile(r"([+-]?)(0|[1-9][0-9]*)(N?)")
 _FLOAT: Final = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?(M?)")
 _RATIO: Final = re.compile(r"[+-]?[0-9]+/[0-9]+")
 _RADIX: Final = re.compile(r"[+-]?(0[xX][0-9A-Fa-f]+|[0-9]+r[0-9A-Za-z]+|0[0-9]+)N?")
-_NAME: Final = r"[^\W\d.:/][\w.*+!\-?$%&=<>#':|]*|[.*+!\-?$%&=<>|](?:[^\W\d]|[.*+!\-?$%&=<>#':|])[\w.*+!\-?$%&=<>#':|]*|[.*+!\-?$%&=<>|]"
+_REST: Final = r"[\w.*+!\-?$%&=<>#':|]"
+_NAME: Final = rf"(?:[^\W\d]|[*!?$%&=<>|]){_REST}*|[.+\-](?:(?!\d){_REST}+)?"  # a digit does not follow a sign or a point
 _SYMBOL: Final = re.compile(rf"(?:(?:{_NAME})/)?(?:{_NAME})|/|(?:{_NAME})//")
 _KEYWORD_PART: Final = r"[\w.*+!\-?$%&=<>#'|][\w.*+!\-?$%&=<>#':|]*"
 _KEYWORD: Final = re.compile(rf":(?:{_KEYWORD_PART}/)?{_KEYWORD_PART}")
