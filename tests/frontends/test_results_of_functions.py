@@ -197,6 +197,17 @@ def test_what_is_not_supported_or_never_valid_has_a_remedy(call: str, text: str)
         assert "nullif(0, 0)" not in str(caught.value)
 
 
+def test_a_ratio_of_counts_over_an_empty_table_needs_nullif() -> None:
+    with deltic.Session() as session:
+        session.sql("CREATE TABLE t (a INT)")
+        with pytest.raises(DelticError, match=r"help: use nullif\(count\(\*\), 0\)"):
+            session.sql("CREATE MATERIALIZED VIEW v AS SELECT 78 DIV count(*) AS y FROM t")
+        session.sql("CREATE MATERIALIZED VIEW v AS SELECT 78 DIV nullif(count(*), 0) AS y FROM t")
+        assert session.view("v").rows() == [{"y": None}]
+        session.apply({"t": [{"a": 1, "_weight": 2}]})
+        assert session.view("v").rows() == [{"y": 39}]
+
+
 def test_a_list_as_the_key_of_an_array_has_a_remedy() -> None:
     with deltic.Session() as session:
         session.sql("CREATE TABLE t (a DOUBLE); CREATE MATERIALIZED VIEW v AS SELECT array(a, a) AS k, count(*) AS n FROM t GROUP BY 1")

@@ -116,9 +116,26 @@ def test_folders_that_are_not_writable_or_that_others_can_write_to_are_skipped(t
     open_to_all.chmod(0o777)
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(blocked))
     monkeypatch.setattr(cache, "_candidates", lambda: iter((blocked / "below", open_to_all, own)))
-    assert cache._root() == own
+    assert cache._root("kernels") == own
     monkeypatch.setattr(cache, "_candidates", lambda: iter((blocked, open_to_all)))
-    assert cache._root() is None
+    assert cache._root("kernels") is None
+
+
+def test_kernels_of_an_image_serve_although_nothing_can_be_written_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert FOLDER is not None
+    warm_up()
+    image, home = tmp_path / "image", tmp_path / "home"
+    shutil.copytree(FOLDER, image / FOLDER.name)
+    home.mkdir()
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setattr(cache, "_candidates", lambda: iter((image, home)))
+    monkeypatch.setattr(cache, "_usable", lambda folder: folder == home)
+    assert cache._folder() == image / FOLDER.name
+    monkeypatch.setattr(cache, "FOLDER", image / FOLDER.name)
+    monkeypatch.setattr(Path, "touch", lambda path: pytest.fail(f"{path} is written"))
+    cache.mark_complete()
+    (image / FOLDER.name / cache.COMPLETE).unlink()
+    assert cache._folder() == home / FOLDER.name
 
 
 def test_a_user_without_a_home_has_a_folder_that_outlives_the_process(monkeypatch: pytest.MonkeyPatch) -> None:

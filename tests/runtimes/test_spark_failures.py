@@ -85,6 +85,17 @@ def test_a_missing_package_is_a_setup_error() -> None:
     assert isinstance(error, SetupError) and "PYSPARK_PYTHON" in str(error)
 
 
+def test_another_version_of_python_is_one_error() -> None:
+    mismatch = "[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.12 than that in driver: 3.11, PySpark cannot run with …"
+    report = REPORT.format(times="4 times", reason=RAISED.format(error=f"pyspark.errors.exceptions.base.PySparkRuntimeError: {mismatch}"))
+    error = explain_failure(report)
+    assert isinstance(error, SetupError)
+    assert str(error).splitlines() == [
+        "[DELTIC-7000] Spark's workers run Python 3.12, and this program Python 3.11; nothing was committed",
+        "help: set PYSPARK_PYTHON to a Python that has Deltic, such as sys.executable here, before the Spark session is created",
+    ]
+
+
 def test_another_version_of_deltic_is_one_error() -> None:
     report = REPORT.format(times="4 times", reason=RAISED.format(error=f"RuntimeError: {DIFFERENT_CODE}: Can't get attribute 'Listing'"))
     error = explain_failure(report)
@@ -154,8 +165,8 @@ BLOCKING = """
 import sys
 class Block:
     def find_spec(self, name, path=None, target=None):
-        if name == "deltic":
-            raise ModuleNotFoundError("No module named 'deltic'", name=name)
+        if name in ("deltic", "pyarrow", "pandas"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 sys.meta_path.insert(0, Block())
 """
 

@@ -74,24 +74,38 @@ def _candidates() -> Iterator[Path]:
         yield Path("/var/tmp") / f"deltic-{os.geteuid()}"
 
 
-def _root() -> Path | None:
-    """NUMBA_CACHE_DIR if it can be written, else the first candidate that can; None if none can."""
-    chosen = os.environ.get("NUMBA_CACHE_DIR")
-    if chosen and _usable(Path(chosen)):
-        return Path(chosen)
-    return next(filter(_usable, _candidates()), None)
+def _root(name: str) -> Path | None:
+    """The first candidate that has all kernels, in an image that may be read-only, or the first that can be written; None if none can.
+
+    NUMBA_CACHE_DIR comes before all others.
+    """
+    chosen = [Path(folder)] if (folder := os.environ.get("NUMBA_CACHE_DIR")) else []
+    if chosen and _usable(chosen[0]):
+        return chosen[0]
+    candidates = [*chosen, *_candidates()]
+    warm = (root for root in candidates if _is_warm(root / name))
+    return next(warm, None) or next(filter(_usable, candidates), None)
+
+
+def _is_warm(folder: Path) -> bool:
+    """Whether the usual kernels were compiled into the folder, and nobody else can write to it."""
+    try:
+        return (folder / COMPLETE).exists() and _private(folder)
+    except OSError:
+        return False
 
 
 def _folder() -> Path | None:
-    root = _root()
+    name = f"kernels-{_fingerprint()}"
+    root = _root(name)
     if root is None:
         _log.warning("compiled kernels cannot be kept, so each process compiles them: set NUMBA_CACHE_DIR to a folder that can be written")
         return None
-    return root / f"kernels-{_fingerprint()}"
+    return root / name
 
 
 FOLDER: Final = _folder()
-"""None if there is no folder that can be written."""
+"""None if no folder has all kernels or can be written."""
 
 
 def complete() -> bool:
@@ -106,7 +120,7 @@ def damaged() -> list[Path]:
 
 def mark_complete() -> None:
     """Notes that the usual kernels are in the folder."""
-    if FOLDER is not None:
+    if FOLDER is not None and not complete():
         FOLDER.mkdir(parents=True, exist_ok=True)
         (FOLDER / COMPLETE).touch()
 

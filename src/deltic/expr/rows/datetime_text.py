@@ -174,7 +174,7 @@ class _Reading:
     zone: datetime.tzinfo | None = None
 
     def read(self, parts: tuple[Part, ...]) -> bool:
-        """Whether the text goes on by these parts; then they are read."""
+        """Whether these parts follow in the text; if so, they are read."""
         return all(self._part(part) for part in parts)
 
     def _part(self, part: Part) -> bool:

@@ -42,7 +42,7 @@ NO_OPERANDS: Final = frozenset((
 """Words that cannot be columns where an operand is expected, unless in back quotes."""
 
 _AFTER_VALUE: Final = ("::", "[", ".", ":", "COLLATE")
-"""What a value goes on with: a cast, a subscript, a field."""
+"""What may follow a value: a cast, a subscript, a field."""
 CLOCKS: Final = frozenset(("CURRENT_DATE", "CURRENT_TIMESTAMP", "CURRENT_TIME", "CURRENT_USER", "SESSION_USER", "USER", "LOCALTIMESTAMP"))
 _UNIT_CALLS: Final = {
     **dict.fromkeys(("DATEADD", "DATE_ADD", "TIMESTAMPADD"), "timestampadd"),

@@ -12,6 +12,7 @@ from weakref import WeakSet
 
 from pyspark import cloudpickle
 from pyspark.sql import SparkSession
+from pyspark.sql.functions import udf
 
 from deltic.errors import DelticError, SetupError, TaskFailed
 from deltic.runtimes.spark import worker
@@ -25,6 +26,8 @@ _ABORTED: Final = re.compile(r"Job aborted due to stage failure: (?P<task>Task \
 _REASON: Final = re.compile(r"most recent failure: Lost task .*? \((?P<host>\S+) executor (?P<executor>\S+?)\): (?P<reason>[^\n]*)")
 _DIED: Final = re.compile(r"Python worker exited unexpectedly|ExecutorLostFailure|Python worker failed to connect back")
 _FATAL: Final = re.compile(r"Fatal Python error: ([^\n]*)")
+_INTRODUCTION: Final = "python string, version string, problem string"
+_OTHER_PYTHON: Final = re.compile(r"PYTHON_VERSION_MISMATCH\][^\n]*? version: (?P<worker>[\d.]+) than that in driver: (?P<driver>[\d.]+)")
 _NO_DELTIC: Final = re.compile(r"No module named 'deltic'")
 _NO_MODULE: Final = re.compile(r"ModuleNotFoundError: No module named '(?P<module>[^'\n]+)'")
 _SEND_MODULE: Final = "send its file with spark.sparkContext.addPyFile(path) or spark-submit --py-files, or install it on the workers"
@@ -42,14 +45,15 @@ def check_workers(spark: SparkSession) -> None:
         return
     cloudpickle.register_pickle_by_value(worker)  # type: ignore[no-untyped-call]
     try:
-        frame = spark.range(1, numPartitions=1).mapInArrow(worker.introduce, "python string, version string, problem string")
-        ((python, version, problem),) = run_job(frame.collect)
+        introduce = udf(worker.introduce, _INTRODUCTION, useArrow=False)  # a Python without Deltic often lacks pyarrow, too
+        frame = spark.range(1, numPartitions=1).select(introduce("id"))
+        (((python, version, problem),),) = run_job(frame.collect)
     finally:
         cloudpickle.unregister_pickle_by_value(worker)  # type: ignore[no-untyped-call]
+    if version and version != (own := own_version()):
+        raise SetupError(f"Spark's workers have Deltic {version}, and this program has {own}", remedy=_SAME_VERSION)
     if problem:
         raise SetupError(f"Spark's workers run {python}, which cannot import Deltic: {problem}", remedy=_SET_PYTHON)
-    if version != (own := own_version()):
-        raise SetupError(f"Spark's workers have Deltic {version}, and this program has {own}", remedy=_SAME_VERSION)
     _checked.add(spark)
 
 
@@ -77,6 +81,9 @@ def explain_failure(report: str) -> DelticError | None:
     """Spark's report of a failed job as a Deltic error; None if it is about something else."""
     if _NO_DELTIC.search(report):
         return SetupError("Spark's workers run a Python without Deltic", remedy=_SET_PYTHON)
+    if other := _OTHER_PYTHON.search(report):
+        message = f"Spark's workers run Python {other['worker']}, and this program Python {other['driver']}; nothing was committed"
+        return SetupError(message, remedy=_SET_PYTHON)
     if missing := _NO_MODULE.search(report):
         message = f"Spark's workers cannot import module {missing['module']}, which the program's functions need; nothing was committed"
         return SetupError(message, remedy=_SEND_MODULE)

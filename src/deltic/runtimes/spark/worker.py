@@ -1,24 +1,20 @@
-"""What a Spark worker's Python says of itself. Sent to workers by value, so it may import nothing of Deltic at its top."""
+"""What a Spark worker's Python says of itself. Sent to workers by value, so it may import nothing but the standard library at its top."""
 
 from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Iterator
-
-import pyarrow as pa
 
 
-def introduce(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """One row: the interpreter, its version of Deltic, and why that cannot be imported; the one or the other is the empty string."""
-    for _ in batches:
-        pass
-    installed = problem = ""
+def introduce(_: object) -> tuple[str, str, str]:
+    """The interpreter, its version of Deltic, and why a task cannot run there; "" for what there is not."""
+    installed = ""
     try:
         installed = version()
+        importlib.import_module("deltic.runtimes.spark.task")
     except ImportError as error:
-        problem = str(error)
-    yield pa.record_batch([pa.array([sys.executable]), pa.array([installed]), pa.array([problem])], ["python", "version", "problem"])
+        return sys.executable, installed, str(error)
+    return sys.executable, installed, ""
 
 
 def version() -> str:
