@@ -86,10 +86,10 @@ def write(folder: Path, case: str, facts: Facts, ticks: int, every: int) -> Figu
 def measure(case: str, quick: bool, peers: bool) -> Figures:
     """One case, each engine in a process of its own."""
     make, size = CASES[case]
-    ticks = QUICK_TICKS if quick else TICKS
+    ticks, every = (QUICK_TICKS, 1) if quick else (TICKS, EVERY)
     with tempfile.TemporaryDirectory(prefix="deltic-bench-") as made:
         folder = Path(made)
-        params = write(folder, case, make(size // 10 if quick else size, ticks), ticks, 1 if quick else EVERY)
+        params = write(folder, case, make(size // 10 if quick else size, ticks), ticks, every)
         harness.progress(f"{case}: " + ", ".join(f"{key} {value:,}" for key, value in params.items()))
         own = harness.drive("benchmarks.datalog", folder, TIMEOUT_S)
         harness.progress(harness.describe("deltic", own))
@@ -97,7 +97,15 @@ def measure(case: str, quick: bool, peers: bool) -> Figures:
     for figure in (own, *answers.values()):
         figure.pop("by_kind", None)
         figure.pop("sums", None)
-    return {"correct": False, **own, "params": params, "peers": answers}
+    return {"correct": False, **own, "checked": checked(every, answers), "params": params, "peers": answers}
+
+
+def checked(every: int, peers: dict[str, Figures]) -> str:
+    """With what the answers were compared, in words."""
+    ticks = "every tick" if every == 1 else f"every {every}th tick"
+    others = ", ".join(name for name, figure in peers.items() if "absent" not in figure)
+    compared = f"; after every tick with the answers of {others}, by checksums" if others else ""
+    return f"by checksums with all rows derived from scratch with NumPy after the load and after {ticks}{compared}"
 
 
 def measure_peers(folder: Path, case: str, sums: list[int] | None) -> dict[str, Figures]:

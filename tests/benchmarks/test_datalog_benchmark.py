@@ -85,6 +85,13 @@ def test_a_peer_that_differs_where_nothing_is_computed_from_scratch_is_wrong(tmp
     assert not datalog.measure_peers(tmp_path, "dataflow", sums)["duckdb"]["correct"]
 
 
+def test_the_result_says_how_answers_were_checked() -> None:
+    alone = datalog.checked(1, {"souffle": {"absent": "no package"}})
+    assert alone == "by checksums with all rows derived from scratch with NumPy after the load and after every tick"
+    beside = datalog.checked(10, {"differential": {"correct": True}, "souffle": {"absent": "no package"}})
+    assert beside.endswith("after every 10th tick; after every tick with the answers of differential, by checksums")
+
+
 def test_facts_are_deleted_and_added() -> None:
     feeds = programs.points_to(500, 6).feeds()
     for tick in range(1, 7):
