@@ -16,9 +16,8 @@ from pyspark.errors import PySparkException
 
 from benchmarks.function_samples import SCHEMA, Row
 from deltic.errors import EvaluationError, QueryError
-from deltic.expr import Call, Expr, Literal, Value
+from deltic.expr import Expr, Value
 from deltic.expr.interpreter import evaluate
-from deltic.expr.rows.java_regex import compiled
 from deltic.frontends.sql import bind_query
 from deltic.frontends.statements import DefinedFunction
 from deltic.plan.nodes import Plan, Project
@@ -136,7 +135,7 @@ def _compared(term: Term, outcomes: Sequence[Value | EvaluationError], rows: Seq
         yield f"{term.sql}: Spark's type is {column.type}, ours {term.expr.type}"
         return
     for row, scalar, ours in zip(rows, column.combine_chunks(), outcomes, strict=True):
-        if not isinstance(ours, EvaluationError) and not agrees(term, theirs := _python(scalar), ours) and not documented(term, row):
+        if not isinstance(ours, EvaluationError) and not agrees(term, theirs := _python(scalar), ours):
             yield f"{term.sql}: Spark {theirs!r}, ours {ours!r} at {_inputs(term, row)}"
 
 
@@ -159,19 +158,6 @@ def agrees(term: Term, theirs: Any, ours: Value) -> bool:
     if isinstance(theirs, tuple) and isinstance(ours, tuple):
         return len(theirs) == len(ours) and all(agrees(term, a, b) for a, b in zip(theirs, ours, strict=True))
     return type(theirs) is type(ours) and bool(theirs == ours)
-
-
-def documented(term: Term, row: Row) -> bool:
-    """A difference that docs/sql.md lists: a match of a regular expression that begins within a character of two UTF-16 units."""
-    pairs = any(isinstance(value, str) and max(value, default="") > "\uffff" for value in _inputs(term, row).values())
-    return pairs and (term.function.startswith("regexp") or term.function in ("split", "str_to_map")) and _matches_within(term.expr)
-
-
-def _matches_within(expr: Expr) -> bool:
-    pattern = expr.arguments[1] if isinstance(expr, Call) else None
-    if not isinstance(pattern, Literal):
-        return True
-    return "\\B" in str(pattern.value) or compiled(str(pattern.value)).fullmatch("") is not None
 
 
 def ours_alone(error: EvaluationError) -> bool:

@@ -60,10 +60,6 @@ SKETCHES: Final = ("approx_top_k", "hll_", "kll_", "theta_", "tuple_")
 """What the names of DataSketches' functions begin with, its aggregates among them."""
 DOCUMENTED: Final = {
     **dict.fromkeys(APPROXIMATE, "the last place of DOUBLE"),
-    **dict.fromkeys(
-        ("regexp_count", "regexp_replace", "regexp_extract_all", "split", "str_to_map"),
-        "empty matches within characters of two UTF-16 units",
-    ),
     **dict.fromkeys(EXACT, "rounded once from exact sums"),
     **dict.fromkeys(("approx_percentile", "percentile_approx", "approx_count_distinct"), "exact, where Spark's may be off by an error"),
 }

@@ -14,6 +14,11 @@ NUMERALS: Final = (
     "5", "05", "005", "5.", ".5", "0.5", "5.5", "5.25", "-5", "+5", "5-", "5+", "<5>", "<5", "5>", "$5", "-$5", "$-5", "$5-", "1,234", "1234", "12,34", ",5", "5,", "1,2", "", " ", ".", "-", "+", "x", "1 2", " 5 ",
     "- 5", "<$1,234.50>", "1,234.50", "454.00", "99999", "0", "-0", "1e3",
 )  # fmt: skip
+WITHIN: Final = (
+    "x*", "a??", "", "()", "\\\\b", "\\\\B", "\\\\B.", "(?=.)", "(?=𝒳)|.", "(?!a)", "(?<!a).", "(?<=.)", "(?<=..)", "(?<=.{2})", "(?<=[^a])", "(?<=\\\\p{L}).?", "(?<=😀)", "(?<!😀)", "(?<=^.)",
+    "[^x]*?", "(?m)^", "(?m)$", "$", "\\\\z", "(?i)[a-c]*", "(?i)a*", "(a)|(?=(.))", "\\\\p{L}*", ".?(?<!a)",
+)  # fmt: skip
+"""Patterns that match within a character of two UTF-16 units, or look back at one."""
 _BINARY_FORMATS: Final = ("hex", "base64", "utf-8", "UTF8", "HEX")
 
 TEXT_VALUES: Final[Mapping[str, list[str]]] = {
@@ -33,6 +38,14 @@ TEXT_VALUES: Final[Mapping[str, list[str]]] = {
     "hex": ["hex(CAST(s AS BINARY))", "hex(s)", "hex(X'FF00')", *(f"hex({v})" for v in ("b", "d", "ts", "p", "f", "x", "w", "NULL"))],
     "levenshtein": [*(f"levenshtein(s, a, {n})" for n in ("2", "0", "-1", "5", "i", "2147483647", "'1'", "p")), "levenshtein(u, s, 3)", "levenshtein(s, a, NULL)", "levenshtein(NULL, a, 1)"],
     "format_string": [*(f"format_string('{f}', {v})" for v in ("d", "ts", "CAST(ts AS TIMESTAMP_NTZ)") for f in ("%s", "%d", "%x", "%o", "%,d", "%S|%5b", "%-22d|", "%e")), "format_string('%c', d)", "format_string('%s %s', d, s)"],
+    "regexp_count": [f"regexp_count(concat('a😀', s, '𝒳'), '{p}')" for p in WITHIN[::4]],
+    "regexp_instr": [f"regexp_instr(concat('a😀', s, '𝒳'), '{p}')" for p in WITHIN[1::4]],
+    "regexp_like": [f"concat('a😀', s, '𝒳') RLIKE '{p}'" for p in WITHIN[2::8]],
+    "regexp_extract": [f"regexp_extract(concat('a😀', s, '𝒳'), '{p}', 0)" for p in WITHIN[2::4]],
+    "regexp_extract_all": [f"regexp_extract_all(concat('a😀', s, '𝒳'), '{p}', 0)" for p in WITHIN],
+    "regexp_replace": [*(f"regexp_replace(concat('a😀', s, '𝒳'), '{p}', '-')" for p in WITHIN), *(f"regexp_replace(concat('x', s, '😀'), '{p}', '<$0>', 2)" for p in WITHIN[3::4]), "regexp_replace(s, 'x*', '')"],
+    "split": [*(f"split(concat('a😀', s, '𝒳'), '{p}')" for p in WITHIN[::2]), *(f"split(concat(s, '😀'), '{p}', 3)" for p in WITHIN[1::4])],
+    "str_to_map": ["str_to_map('a𝒳', 'y*', 'z')", "str_to_map('1😀', 'z', '(?<=1)')", "str_to_map('1𝒳b', '(?<=[^1])', '1')"],
     "struct": ["struct(i a, s AS b, x)", "struct(1 `a b`, 'x' y)", "struct(struct(i n) s).s.n"],
     "binary": ["binary(s)"],
     "ceil": [*(f"ceil({v}, {n})" for v in ("p", "r", "i", "t", "l", "f", "w", "'3.14'") for n in (0, 1, 2, -1, -3, 5) if v != "r" or n < 5), "ceil(x / 1e300, 2)", "ceil(-2.5D, 0)"],

@@ -13,7 +13,7 @@ from deltic.expr.nodes import Call, Expr, Literal
 from deltic.expr.registry import Function, Rewrite, Signature, Typed, resolve
 from deltic.expr.rows import regex as rows
 from deltic.expr.rows import splits
-from deltic.expr.rows.java_regex import compiled, fault
+from deltic.expr.rows.java_matching import compiled, fault
 from deltic.schema import BOOLEAN, INT, STRING, Type
 from deltic.types import array_type
 
@@ -76,14 +76,14 @@ FUNCTIONS: Final[tuple[Function | Rewrite, ...]] = (
         aliases=("regexp", "regexp_like"),
         signature=_matching(BOOLEAN),
         can_fail=_pattern_can_fail,
-        rows=lambda call, text, pattern: rows.pattern_of(call, pattern).search(text) is not None,
+        rows=rows.matching,
         arrays=per_distinct,
     ),
     Function(
         name="regexp_count",
         signature=_matching(INT),
         can_fail=_pattern_can_fail,
-        rows=lambda call, text, pattern: sum(1 for _ in rows.matches(rows.pattern_of(call, pattern), text)),
+        rows=rows.count,
         arrays=per_distinct,
     ),
     Function(

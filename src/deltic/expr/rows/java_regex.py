@@ -5,94 +5,53 @@ Invariant: a pattern is translated exactly, or refused with RegexFault. Classes 
 
 Refused: the flags u, U and x, `\\X`, `\\G`, properties by script, block or a binary property, lookbehind of variable length, and
 references to groups that come later. `\\b` is that of Java 17: letters, digits and marks of any script are words; properties are of
-Python's version of Unicode. A match never begins or ends within a character, as it can in Java's pairs of UTF-16.
+Python's version of Unicode. A match that begins within a character, at its second UTF-16 unit, has a translation of its own, in
+which that unit stands in the place of the character.
 """
 
 from __future__ import annotations
 
 import re
-import unicodedata
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import Final
+from typing import Final, Literal
 
-from deltic.expr.rows.codepoints import (
-    TOP,
-    CodePoints,
-    as_class,
-    category,
-    characters,
-    complement,
-    intersection,
-    points,
-    satisfying,
-    union,
-    with_both_cases,
-)
+from deltic.expr.rows.codepoints import TOP, CodePoints, as_class, category, characters, complement, intersection, points, union
+from deltic.expr.rows.java_sets import LINE_ENDS, VERTICAL, RegexFault, SetReader
 
-
-class RegexFault(Exception):
-    """What is wrong with a pattern, in words, or not supported."""
-
-
-_LINE_ENDS: Final = characters("\n\r\u0085\u2028\u2029")
-_VERTICAL: Final = union(_LINE_ENDS, characters("\x0b\x0c"))
-_HORIZONTAL: Final = points(*characters(" \t\xa0\u1680\u180e\u202f\u205f\u3000"), (0x2000, 0x200A))
-_DIGIT: Final = points((48, 57))
-_LOWER, _UPPER = points((97, 122)), points((65, 90))
-_LETTER: Final = union(_LOWER, _UPPER)
-_WORD: Final = points(*_LETTER, *_DIGIT, (95, 95))
-_SPACE: Final = characters(" \t\n\x0b\f\r")
-_CLASSES: Final = {"d": _DIGIT, "w": _WORD, "s": _SPACE, "h": _HORIZONTAL, "v": _VERTICAL}
-_PUNCTUATION: Final = points((33, 47), (58, 64), (91, 96), (123, 126))
-_POSIX: Final = {
-    "Lower": _LOWER,
-    "Upper": _UPPER,
-    "ASCII": points((0, 127)),
-    "Alpha": _LETTER,
-    "Digit": _DIGIT,
-    "Alnum": union(_LETTER, _DIGIT),
-    "Punct": _PUNCTUATION,
-    "Graph": points((33, 126)),
-    "Print": points((32, 126)),
-    "Blank": characters(" \t"),
-    "Cntrl": points((0, 31), (127, 127)),
-    "XDigit": points((48, 57), (65, 70), (97, 102)),
-    "Space": _SPACE,
-}
-_CATEGORIES: Final = frozenset((
-    "L", "M", "N", "P", "S", "Z", "C", "Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Me", "Nd", "Nl", "No", "Pc", "Pd", "Ps", "Pe", "Pi", "Pf",
-    "Po", "Sm", "Sc", "Sk", "So", "Zs", "Zl", "Zp", "Cc", "Cf", "Co", "Cs", "Cn",
-))  # fmt: skip
-_NAMED: Final = {"letter": "L", "digit": "Nd", "punctuation": "P", "control": "Cc", "titlecase": "Lt"}
-_CASED: Final = {"lowercase": str.islower, "uppercase": str.isupper, "javalowercase": str.islower, "javauppercase": str.isupper}
-_CONTROL: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "a": "\a", "e": "\x1b"}
 _END: Final = r"(?=(?:\r\n|(?<!\r)\n|[\r\x85\u2028\u2029])?\Z)"
 _LINE_END: Final = r"(?=\Z|[\r\x85\u2028\u2029]|(?<!\r)\n)"
 _LINE_START: Final = r"(?!\Z)(?:\A|(?<=[\n\x85\u2028\u2029])|(?<=\r)(?!\n))"
 _FLAGS: Final = "idms"
 _REPEAT: Final = re.compile(r"\{([0-9]{1,9})(?:(,)([0-9]{1,9})?)?\}")
-_UNICODE: Final = re.compile(r"([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|([0-9a-fA-F]{4})")
 _NAME: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9]*")
+_TIMES: Final = re.compile(r"\{([0-9]+)(?:,\1)?\}")
+_AROUND: Final = ("(?=", "(?!", "(?<=", "(?<!")
+Slot = Literal["", "first", "rest"]
+_SECOND: Final = points((0xDC00, 0xDFFF))
+_PAIRS: Final = points((0xDC00, 0xDFFF), (0x10000, TOP))
+"""The characters of two units, and the second units."""
+_HERE: Final = as_class(_SECOND)
 
 
-@lru_cache(maxsize=256)
-def compiled(pattern: str) -> re.Pattern[str]:
-    """The pattern for `re`. Raises RegexFault."""
-    text = _Translator(_unquoted(pattern)).whole()
-    try:
-        return re.compile(text)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise RegexFault(f"it is not supported: {error}") from None
+@dataclass(frozen=True, slots=True)
+class Translation:
+    """text: for `re`. wide: some set is written so that Java searches by characters, not by UTF-16 units; `.` is not.
+
+    looks_back: it tests what is before a position. begins_within: a match may take the second unit of a character, or tests a position.
+    """
+
+    text: str
+    wide: bool
+    looks_back: bool
+    begins_within: bool
 
 
-def fault(pattern: str) -> str | None:
-    """What is wrong with the pattern, None if nothing is."""
-    try:
-        compiled(pattern)
-    except RegexFault as error:
-        return f"the regular expression {pattern!r} is refused: {error}"
-    return None
+def translated(pattern: str, within: str | None = None) -> Translation:
+    """A pattern for `re`; `within`: for a match that begins at the second unit of this character. Raises RegexFault."""
+    translator = _Translator(_unquoted(pattern), within=None if within is None else ord(within))
+    text = translator.whole()
+    wide = translator.wide or any(character > "\uffff" for character in pattern)
+    return Translation(text, wide, translator.looks_back, translator.begins_within)
 
 
 def _unquoted(pattern: str) -> str:
@@ -116,15 +75,23 @@ def _unquoted(pattern: str) -> str:
 
 
 @dataclass(slots=True)
-class _Translator:
-    """One pass over a pattern. flags: those that hold at `position`. groups: how many have opened. closed: those that have closed."""
+class _Translator(SetReader):
+    """One pass over a pattern. groups: how many have opened. closed: those that have closed.
 
-    pattern: str
-    position: int = 0
-    flags: frozenset[str] = frozenset()
+    looks_back, begins_within: as in Translation. within: the character in whose middle a match begins. behind: how many lookbehinds
+    are open. slot: what the next set is in a lookbehind by units; empty elsewhere.
+    halved: the set may be half of a character there.
+    """
+
+    within: int | None = None
     groups: int = 0
     closed: set[int] = field(default_factory=set)
     names: dict[str, int] = field(default_factory=dict)
+    looks_back: bool = False
+    begins_within: bool = False
+    behind: int = 0
+    slot: Slot = ""
+    halved: bool = False
 
     def whole(self) -> str:
         text = self._alternatives()
@@ -132,25 +99,11 @@ class _Translator:
             raise RegexFault("unmatched )")
         return text
 
-    def _peek(self, ahead: int = 0) -> str:
-        place = self.position + ahead
-        return self.pattern[place] if place < len(self.pattern) else ""
-
-    def _take(self) -> str:
-        character = self._peek()
-        if not character:
-            raise RegexFault("it ends too early")
-        self.position += 1
-        return character
-
-    def _passes(self, text: str) -> bool:
-        passed = self.pattern.startswith(text, self.position)
-        self.position += len(text) if passed else 0
-        return passed
-
     def _alternatives(self) -> str:
+        slot = self.slot
         parts = [self._sequence()]
         while self._passes("|"):
+            self.slot = slot
             parts.append(self._sequence())
         return "|".join(parts)
 
@@ -159,22 +112,37 @@ class _Translator:
         while (character := self._peek()) and character not in "|)":
             if self._flags_alone():
                 continue
+            begun, first = self.position, self.slot == "first"
+            self.halved = self.halved and not first
             atom = self._atom()
-            parts.append(atom + self._quantifier())
+            quantifier = self._quantifier()
+            parts.append(self._repeated(atom, quantifier, begun) if first and self.halved else atom + quantifier)
         return "".join(parts)
+
+    def _repeated(self, atom: str, quantifier: str, begun: int) -> str:
+        """A repetition at the beginning of a lookbehind by units, where only the first of the repeated may be half of a character."""
+        times = _TIMES.match(quantifier)
+        if not times or int(times[1]) < 2:
+            return atom + quantifier
+        end, self.position = self.position, begun
+        if self._peek() == "(":
+            raise RegexFault("a lookbehind that begins with a repeated group is not supported: write it out")
+        rest = self._atom()
+        self.position = end
+        return f"{atom}{rest}{{{int(times[1]) - 1}}}"
 
     def _atom(self) -> str:
         match character := self._take():
             case "(":
                 return self._group()
             case "[":
-                return as_class(self._class(True))
+                return self._one_of(self._class(True))
             case ".":
-                return as_class(complement(() if "s" in self.flags else characters("\n") if "d" in self.flags else _LINE_ENDS))
+                return self._one_of(complement(() if "s" in self.flags else characters("\n") if "d" in self.flags else LINE_ENDS))
             case "^":
                 if "m" not in self.flags:
-                    return r"\A"
-                return r"(?:(?!\Z)(?:\A|(?<=\n)))" if "d" in self.flags else f"(?:{_LINE_START})"
+                    return self._looking_back(r"\A")
+                return self._looking_back(r"(?:(?!\Z)(?:\A|(?<=\n)))" if "d" in self.flags else f"(?:{_LINE_START})")
             case "$":
                 return self._end("m" in self.flags)
             case "\\":
@@ -182,15 +150,38 @@ class _Translator:
             case "*" | "+" | "?" | "{":
                 raise RegexFault(f"there is nothing before {character} to repeat")
             case _:
-                return as_class(self._cases(characters(character)))
+                return self._one_of(self._cases(characters(character)))
+
+    def _one_of(self, ranges: CodePoints) -> str:
+        """A character of the set. Looking back to where a match began within a character, it is the whole character."""
+        self.begins_within |= bool(intersection(ranges, _SECOND))
+        if self.slot:
+            return as_class(self._by_unit(ranges))
+        if self.within is None or not self.behind:
+            return as_class(ranges)
+        rest = intersection(ranges, complement(_SECOND))
+        return as_class(union(rest, _SECOND) if any(low <= self.within <= high for low, high in ranges) else rest)
+
+    def _by_unit(self, ranges: CodePoints) -> CodePoints:
+        """The set in a lookbehind that goes back by units: of a character of two units it may reach the second one, and not pass both."""
+        half = self.slot == "first" and intersection(ranges, _SECOND) == _SECOND
+        self.slot, self.halved = "rest", self.halved or half
+        single = intersection(ranges, complement(_PAIRS))
+        return union(single, _PAIRS) if half else single
+
+    def _looking_back(self, assertion: str, negated: bool = False) -> str:
+        """An assertion about what is before a position. Within a character there is only its first unit, which nothing matches."""
+        self.looks_back = self.begins_within = True
+        if self.slot and not negated:
+            self.slot = "rest"  # it does not hold within a character, so that the next set is no half of one
+        if self.within is None:
+            return assertion
+        return f"(?:(?={_HERE})|{assertion})" if negated else f"(?:(?!{_HERE}){assertion})"
 
     def _end(self, lines: bool) -> str:
         if "d" in self.flags:
             return r"(?=\n|\Z)" if lines else r"(?=\n?\Z)"
         return _LINE_END if lines else _END
-
-    def _cases(self, ranges: CodePoints) -> CodePoints:
-        return with_both_cases(ranges) if "i" in self.flags else ranges
 
     def _quantifier(self) -> str:
         if (sign := self._peek()) and sign in "*+?":
@@ -230,12 +221,24 @@ class _Translator:
             number = self.groups
         if start == "(?P<":
             start = self._group_name(number)
+        looking_back = start in ("(?<=", "(?<!")
+        self.begins_within |= start in _AROUND
+        slot, self.slot = self.slot, self._slot_in(start)
+        self.behind += looking_back
         inner = self._alternatives()
+        self.behind -= looking_back
+        self.slot = slot if start in _AROUND else self.slot
         if not self._passes(")"):
             raise RegexFault("unclosed group")
         self.flags = outer
         self.closed.add(number)
-        return f"{start}{inner})"
+        return self._looking_back(f"{start}{inner})", start == "(?<!") if looking_back else f"{start}{inner})"
+
+    def _slot_in(self, start: str) -> Slot:
+        """Java goes back by characters if there is one of two units in what follows of the pattern, otherwise by units."""
+        if start in ("(?<=", "(?<!"):
+            return "" if any(character > "\uffff" for character in self.pattern[self.position :]) else "first"
+        return "" if start in _AROUND else self.slot
 
     def _group_start(self) -> str:
         if not self._passes("?"):
@@ -265,7 +268,7 @@ class _Translator:
     def _escaped(self) -> str:
         match character := self._take():
             case "A":
-                return r"\A"
+                return self._looking_back(r"\A")
             case "z":
                 return r"\Z"
             case "Z":
@@ -273,19 +276,25 @@ class _Translator:
             case "b" | "B":
                 return self._word_boundary(character)
             case "R":
-                return f"(?:\\r\\n|{as_class(_VERTICAL)})"
+                return f"(?:\\r\\n|{as_class(VERTICAL)})"
             case "k":
                 return self._named_reference()
             case _ if "1" <= character <= "9":
                 return self._reference(int(character))
         self.position -= 1
-        return as_class(self._escaped_set())
+        return self._one_of(self._escaped_set())
 
     def _word_boundary(self, letter: str) -> str:
         if self._peek() == "{":
             raise RegexFault(r"\b{g} is not supported")
-        word = as_class(points(*category("L"), *category("Nd"), *category("Mn"), (95, 95)))
-        inside, outside = f"(?<={word})", f"(?<!{word})"
+        words = points(*category("L"), *category("Nd"), *category("Mn"), (95, 95))
+        word = as_class(words)
+        slot, self.slot = self.slot, ""
+        self.behind += 1
+        before = self._one_of(words)
+        self.behind -= 1
+        inside, outside = self._looking_back(f"(?<={before})"), self._looking_back(f"(?<!{before})", negated=True)
+        self.slot = "rest" if slot and letter == "b" else slot
         if letter == "b":
             return f"(?:{inside}(?!{word})|{outside}(?={word}))"
         return f"(?:{inside}(?={word})|{outside}(?!{word}))"
@@ -306,141 +315,3 @@ class _Translator:
         if number not in self.closed:
             raise RegexFault("a reference to a group that does not end before it is not supported")
         return f"(?ai:(?:\\{number}))" if "i" in self.flags else f"(?:\\{number})"
-
-    def _escaped_set(self) -> CodePoints:
-        """The set that an escape denotes, from the character after the backslash on."""
-        character = self._peek()
-        if character in _CLASSES or character.lower() in _CLASSES:
-            self.position += 1
-            chosen = _CLASSES[character.lower()]
-            return chosen if character.islower() else complement(chosen)
-        if character in ("p", "P"):
-            self.position += 1
-            return self._property(character == "P")
-        return self._cases(characters(self._escaped_character()))
-
-    def _escaped_character(self) -> str:
-        match character := self._take():
-            case "0":
-                return self._octal()
-            case "x":
-                return self._hexadecimal()
-            case "u":
-                return self._unicode()
-            case "c":
-                return chr(ord(self._take()) ^ 64)
-            case "N":
-                return self._by_name()
-            case _ if character in _CONTROL:
-                return _CONTROL[character]
-            case _ if character.isascii() and character.isalpha():
-                raise RegexFault(f"\\{character} is not supported")
-        return character
-
-    def _octal(self) -> str:
-        match = re.compile(r"[0-3][0-7]{2}|[0-7]{1,2}").match(self.pattern, self.position)
-        if match is None:
-            raise RegexFault("invalid octal escape")
-        self.position = match.end()
-        return chr(int(match[0], 8))
-
-    def _hexadecimal(self) -> str:
-        match = re.compile(r"\{([0-9a-fA-F]{1,8})\}|([0-9a-fA-F]{2})").match(self.pattern, self.position)
-        if match is None or (code := int(match[1] or match[2], 16)) > TOP:
-            raise RegexFault("invalid hexadecimal escape")
-        self.position = match.end()
-        return chr(code)
-
-    def _unicode(self) -> str:
-        """Two escapes of a surrogate pair are one character."""
-        match = re.compile(r"([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|([0-9a-fA-F]{4})").match(
-            self.pattern, self.position
-        )
-        if match is None:
-            raise RegexFault("invalid Unicode escape")
-        self.position = match.end()
-        if match[3]:
-            return chr(int(match[3], 16))
-        return chr(0x10000 + (int(match[1], 16) - 0xD800 << 10) + int(match[2], 16) - 0xDC00)
-
-    def _by_name(self) -> str:
-        match = re.compile(r"\{([^}]*)\}").match(self.pattern, self.position)
-        try:
-            named = unicodedata.lookup(match[1]) if match else ""
-        except KeyError:
-            named = ""
-        if match is None or len(named) != 1:
-            raise RegexFault("unknown character name")
-        self.position = match.end()
-        return named
-
-    def _property(self, negated: bool) -> CodePoints:
-        match = re.compile(r"\{([^}]*)\}|(.)").match(self.pattern, self.position)
-        if match is None:
-            raise RegexFault("invalid property")
-        self.position = match.end()
-        name = match[1] or match[2]
-        chosen = self._property_named(name)
-        return complement(chosen) if negated else chosen
-
-    def _property_named(self, name: str) -> CodePoints:
-        bare = name.removeprefix("Is")
-        if "=" in name:
-            key, _, bare = name.partition("=")
-            if key.lower() not in ("gc", "general_category"):
-                raise RegexFault(f"the property {name} is not supported")
-        if "i" in self.flags and (bare in ("Lower", "Upper", "Lu", "Ll", "Lt") or bare.lower() in _CASED):
-            raise RegexFault(f"the property {name} with the flag i is not supported")
-        if name in _POSIX:
-            return _POSIX[name]
-        if bare in _CATEGORIES:
-            return category(bare)
-        if name.startswith("Is") and bare.lower() in _NAMED:
-            return category(_NAMED[bare.lower()])
-        if name.lower() in _CASED or (name.startswith("Is") and bare.lower() in _CASED):
-            return satisfying(_CASED[bare.lower()])
-        raise RegexFault(f"the property {name} is not supported")
-
-    def _class(self, closing: bool) -> CodePoints:
-        """A character class from after its [ on, as Java reads it; `closing`: its ] is read too."""
-        negated = closing and self._passes("^")
-        chosen: CodePoints | None = None
-        while True:
-            character = self._peek()
-            if character == "[":
-                self.position += 1
-                chosen = union(chosen or (), self._class(True))
-            elif self._passes("&&"):
-                right = self._right_operand()
-                if right is None and chosen is None:
-                    raise RegexFault("invalid character class")
-                chosen = right if chosen is None else chosen if right is None else intersection(chosen, right)
-            elif character == "]" and chosen is not None:
-                self.position += closing
-                return complement(chosen) if negated else chosen
-            else:
-                chosen = union(chosen or (), self._range())
-            assert chosen is not None
-
-    def _right_operand(self) -> CodePoints | None:
-        right: CodePoints | None = None
-        while self._peek() not in ("]", "&", ""):
-            right = union(right or (), self._class(self._passes("[")))
-        return right
-
-    def _range(self) -> CodePoints:
-        """A character, a range of them, or an escape, within a class."""
-        first = self._take()
-        if first == "\\":
-            if (letter := self._peek()).lower() in _CLASSES or letter in ("p", "P"):
-                return self._escaped_set()
-            first = self._escaped_character()
-        if self._peek() != "-" or self._peek(1) in ("[", "]", ""):
-            return self._cases(characters(first))
-        self.position += 1
-        last = self._take()
-        if last == "\\":
-            last = self._escaped_character()
-        if last < first:
-            raise RegexFault("the range of characters is empty")
-        return self._cases(points((ord(first), ord(last))))

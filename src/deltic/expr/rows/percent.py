@@ -7,6 +7,8 @@ import urllib.parse
 from dataclasses import dataclass
 from typing import Final
 
+from deltic.expr.rows.java_matching import JavaPattern, first
+
 _ESCAPE: Final = re.compile(r"(?:%[0-9a-fA-F+][0-9a-fA-F])+")  # Java reads the digits as a number, so that one may be a plus
 _UNRESERVED: Final = r"a-zA-Z0-9_\-!.~'()*"
 _OTHER: Final = r"\u00a1-\u1fff\u2010-\u2027\u202a-\u202e\u2030-\u205e\u2060-\u2fff\u3001-\U0010ffff"
@@ -109,7 +111,7 @@ def parse(text: str) -> Url | None:
     return Url(scheme, authority or None, user, host, path, match["query"], match["ref"])
 
 
-def value_of(query: str, key: re.Pattern[str]) -> str | None:
+def value_of(query: str, key: JavaPattern) -> str | None:
     """The first value that the pattern of `key_pattern` finds in a query."""
-    match = key.search(query)
+    match = first(key, query)
     return match[2] if match else None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from deltic.expr.failures import invalid
 from deltic.expr.nodes import Call
+from deltic.expr.rows.java_matching import joined, scan
 from deltic.expr.rows.maps import Entries, of_entries
-from deltic.expr.rows.regex import matches, pattern_of
+from deltic.expr.rows.regex import pattern_of
 
 
 def split(call: Call, text: str, pattern: str, limit: int) -> tuple[str, ...]:
@@ -14,13 +15,15 @@ def split(call: Call, text: str, pattern: str, limit: int) -> tuple[str, ...]:
         most = limit if 0 < limit <= len(text) else len(text)
         return (*text[: most - 1], text[most - 1 :])
     pieces, end = list[str](), 0
-    for match in matches(pattern_of(call, pattern), text):
+    units, matches = scan(pattern_of(call, pattern), text)
+    for match in matches:
         if 0 < limit <= len(pieces) + 1:
             break
         if match.end() > 0:  # an empty match at the beginning cuts off nothing
-            pieces.append(text[end : match.start()])
+            pieces.append(units[end : match.start()])
             end = match.end()
-    return (*pieces, text[end:])
+    pieces.append(units[end:])
+    return tuple(pieces if units is text else map(joined, pieces))
 
 
 def to_map(call: Call, text: str, between: str, after_key: str) -> Entries:
@@ -32,8 +35,8 @@ def to_map(call: Call, text: str, between: str, after_key: str) -> Entries:
 def extract_all(call: Call, text: str, pattern: str, group: int) -> tuple[str, ...]:
     """The group of every match; empty where it took no part in it."""
     pieces = []
-    for match in matches(pattern_of(call, pattern), text):
+    for match in scan(pattern_of(call, pattern), text)[1]:
         if not 0 <= group <= match.re.groups:
             raise invalid(f"regexp_extract_all: the pattern has {match.re.groups} groups, and not the group {group}", call.span)
-        pieces.append(match[group] or "")
+        pieces.append(joined(match[group] or ""))
     return tuple(pieces)
