@@ -156,6 +156,31 @@ def test_queries_are_understood(query: str) -> None:
         assert "there is no function" in error.message, error
 
 
+def test_a_star_among_arguments_is_the_columns() -> None:
+    query = "SELECT struct(* EXCEPT (k)), struct(u.* EXCEPT (id, k), t.k, 1 AS one) FROM t JOIN u USING (id)"
+    (whole, part) = bind_query(query, "test", TestCatalog()).schema
+    assert part.name == "struct(y, name, k, 1 AS one)"
+    assert [field.name for field in part.type.parts] == ["y", "name", "k", "one"]
+    assert [field.name for field in whole.type.parts] == ["id", "x", "s", "d", "ts", "m", "b", "y", "name"]
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("SELECT struct(*, id + 1) FROM t", "a value without a name beside"),
+        ("SELECT struct(*)", "requires a FROM clause"),
+        ("SELECT struct(q.*) FROM t", "no table 'q'"),
+        ("SELECT struct(* EXCEPT (nope)) FROM t", "no column 'nope' to exclude"),
+        ("SELECT struct(*) FROM t JOIN u ON t.id = u.id", "two fields of a STRUCT are called id"),
+        ("SELECT count(t.*) FROM t", "is not supported here"),
+        ("SELECT id FROM t WHERE hash(*) > 0", "is not an argument of a function"),
+    ],
+)
+def test_a_star_among_arguments_is_refused(query: str, message: str) -> None:
+    with pytest.raises(QueryError, match=message):
+        values(query)
+
+
 def test_limits_of_relations_of_one_row_keep_it() -> None:
     assert values("SELECT count(*) FROM t LIMIT 5") == values("SELECT count(*) FROM t")
     assert values("SELECT 1 LIMIT 1") == [(1,)]

@@ -274,6 +274,11 @@ SELECT col1 + 1 FROM VALUES (1), (2)
 VALUES (1, 2), (3, NULL)
 SELECT * FROM VALUES (1), (CAST(1 AS FLOAT)), (16777217)
 SELECT * FROM VALUES (struct(1, 'a')), (2, 'b') AS v(n, c)
+SELECT to_json(struct(u.*)), concat_ws('-', *) FROM u
+SELECT array(k, *) FROM w
+SELECT max(struct(u.* EXCEPT (id))).name FROM u
+SELECT hash(*), id FROM t JOIN u USING (id)
+SELECT id + 1 AS k, to_json(struct(*, 1 AS one)) FROM (SELECT id, k FROM t)
 SELECT DISTINCT k FROM t
 SELECT DISTINCT x FROM t WHERE x = 0
 SELECT DISTINCT k, s FROM t ORDER BY k

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from deltic.errors import TypeMismatch, UnknownName, Unsupported, did_you_mean
+from deltic.errors import TypeMismatch, Unsupported
 from deltic.expr import Column, Expr, columns_of
 from deltic.expr.functions.comparison import check_ordered
 from deltic.frontends.sql import literals, tree
@@ -13,6 +13,7 @@ from deltic.frontends.sql.bind_aggregate import Collector, has_aggregate, onto
 from deltic.frontends.sql.bind_condition import BindInner, Conjunct, Membership, apply, bind_conjuncts, outer_equality
 from deltic.frontends.sql.bind_expression import ExpressionBinder
 from deltic.frontends.sql.bind_relation import bind_from
+from deltic.frontends.sql.bind_star import columns_of_star, with_columns
 from deltic.frontends.sql.bind_table_function import Made, bind_item, makes_rows
 from deltic.frontends.sql.bind_time import Timely
 from deltic.frontends.sql.environment import BindQuery, Environment
@@ -70,6 +71,7 @@ def bind_block(
     hint = join_hint(node)
     relation = bind_from(node, replace(env, hint=hint), bind_query)
     check_followed(hint, relation.plan)
+    node = replace(node, items=tuple(replace(item, expression=with_columns(item.expression, relation.scope)) for item in node.items))
     where = _where(node, relation, env, bind_inner)
     select = _Select(node, terms, relation, Collector() if is_grouped(node, terms) else None, relation.plan)
     for item in node.items:
@@ -121,20 +123,8 @@ def _bind_made(select: _Select, item: tree.SelectItem) -> None:
 
 def _bind_star(select: _Select, star: tree.Star) -> None:
     scope = select.relation.scope
-    qualifier = None if star.qualifier is None else star.qualifier.text
-    columns = scope.star(qualifier)
-    if not columns:
-        qualifiers = [c.qualifier for c in scope.columns if c.qualifier]
-        message = f"there is no table {qualifier!r} in FROM" if qualifier else "* requires a FROM clause"
-        raise UnknownName(message, span=star.span, remedy=did_you_mean(qualifier or "", qualifiers))
-    excluded = {part.text.lower(): part for part in star.excluded}
-    for name, part in excluded.items():
-        if all(column.name.lower() != name for column in columns):
-            remedy = did_you_mean(name, [c.name for c in columns])
-            raise UnknownName(f"there is no column {part.text!r} to exclude", span=part.span, remedy=remedy)
-    for column in columns:
-        if column.name.lower() not in excluded:
-            select.add(column.name, replace(scope.column(column), span=star.span))
+    for column in columns_of_star(star, scope):
+        select.add(column.name, replace(scope.column(column), span=star.span))
 
 
 def _bind_keys(select: _Select) -> None:
