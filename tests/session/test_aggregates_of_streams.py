@@ -60,7 +60,18 @@ def rows(session: deltic.Session, view: str) -> list[tuple[Any, ...]]:
 
 @pytest.mark.parametrize("seed", [0, *slow(*range(1, 40))])
 def test_random_ticks_equal_the_oracle(seed: int, tmp_path: Path) -> None:
-    rng, options = Random(seed), [{"shards": 3, "state": tmp_path / "s"}, {}, {"shards": 3}, {"state": tmp_path / "s"}][seed % 4]
+    run(seed, [{"shards": 3, "state": tmp_path / "s"}, {}, {"shards": 3}, {"state": tmp_path / "s"}][seed % 4])
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.parametrize("seed", [0, 1])
+def test_random_ticks_on_spark_equal_the_oracle(seed: int, spark: Any, tmp_path: Path) -> None:
+    run(seed, {"spark": spark, "shards": 2, "state": tmp_path / "s"})
+
+
+def run(seed: int, options: dict[str, Any]) -> None:
+    rng = Random(seed)
     views, tables, moments = {**FOLDED, **(KEPT if seed % 3 == 1 else {})}, {"clicks": Relation(), "names": Relation()}, list[Moment]()
     session = deltic.Session(**options)
     session.sql(script(views))
