@@ -237,7 +237,7 @@ def run(seed: int, count: int, steps: int, **options: Any) -> None:
             follow(session, store, facts, rng, views)
 
 
-@pytest.mark.parametrize(("seed", "shards"), [(0, 1), *slow(*((seed, 1 + seed % 3) for seed in rotating(30)))])
+@pytest.mark.parametrize(("seed", "shards"), [(0, 1), *slow(*((seed, 1 + seed % 3) for seed in rotating(20)))])
 def test_random_trees_follow_transactions(seed: int, shards: int, request: pytest.FixtureRequest) -> None:
     few = request.node.get_closest_marker("slow") is None
     run(seed, 3 if few else 30, 3 if few else 6, shards=shards)

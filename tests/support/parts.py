@@ -14,12 +14,8 @@ _FILES: Final = {
     "cycles": ("tests/runtimes/test_cyclic_joins.py", "tests/circuit/test_multiway.py", "tests/wcoj/"),
     "spark": ("tests/runtimes/test_", "tests/spark/"),
     "datalog": ("tests/frontends/test_datalog",),
-    "streams": (
-        "tests/frontends/test_edn",
-        "tests/frontends/test_stream",
-        "tests/frontends/test_feedback",
-        "tests/sources/",
-    ),
+    "edn": ("tests/frontends/test_edn",),
+    "streams": ("tests/frontends/test_stream", "tests/frontends/test_feedback", "tests/sources/"),
     "sql": ("tests/frontends/", "tests/expr/"),
     "crashes": ("tests/pipeline/", "tests/storage/", "tests/session/test_interrupted", "tests/disk/"),
 }
