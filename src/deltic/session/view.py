@@ -43,13 +43,11 @@ class View(ReadableView):
 
     def to_arrow(self) -> pa.Table:
         """The content; a row of weight w is listed w times."""
-        strings = self._contents.strings
-        return self._contents.read(self.name, lambda stored, parts: stored.reader.content(_merged(parts), strings))
+        return self._contents.read(self.name, self._content)
 
     def rows(self) -> list[dict[str, Any]]:
         """See ReadableView."""
-        strings = self._contents.strings
-        return self._contents.read(self.name, lambda stored, parts: listed(stored.reader.content(_merged(parts), strings)))
+        return self._contents.read(self.name, lambda stored, spines: listed(self._content(stored, spines)))
 
     def to_spark(self) -> pyspark.sql.DataFrame:
         """The content as a Spark DataFrame of the session's Spark."""
@@ -60,6 +58,9 @@ class View(ReadableView):
     def lookup(self, key: Any, *, by: Sequence[str] | None = None) -> list[dict[str, Any]]:
         """See ReadableView."""
         return self._contents.read(self.name, lambda stored, spines: self._matches(stored, spines, key, by))
+
+    def _content(self, stored: Stored, spines: Sequence[Spine]) -> pa.Table:
+        return stored.reader.content(_merged(spines), self._contents.strings)
 
     def _matches(self, stored: Stored, spines: Sequence[Spine], key: Any, by: Sequence[str] | None) -> list[dict[str, Any]]:
         strings = self._contents.strings

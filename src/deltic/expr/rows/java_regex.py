@@ -78,7 +78,7 @@ def _unquoted(pattern: str) -> str:
 class _Translator(SetReader):
     """One pass over a pattern. groups: how many have opened. closed: those that have closed.
 
-    looks_back, begins_within: as in Translation. within: the character in whose middle a match begins. behind: how many lookbehinds
+    looks_back, begins_within: as in Translation. within: the character in whose middle a match begins. lookbehinds: how many
     are open. slot: what the next set is in a lookbehind by units; empty elsewhere.
     halved: the set may be half of a character there.
     """
@@ -89,7 +89,7 @@ class _Translator(SetReader):
     names: dict[str, int] = field(default_factory=dict)
     looks_back: bool = False
     begins_within: bool = False
-    behind: int = 0
+    lookbehinds: int = 0
     slot: Slot = ""
     halved: bool = False
 
@@ -157,7 +157,7 @@ class _Translator(SetReader):
         self.begins_within |= bool(intersection(ranges, _SECOND))
         if self.slot:
             return as_class(self._by_unit(ranges))
-        if self.within is None or not self.behind:
+        if self.within is None or not self.lookbehinds:
             return as_class(ranges)
         rest = intersection(ranges, complement(_SECOND))
         return as_class(union(rest, _SECOND) if any(low <= self.within <= high for low, high in ranges) else rest)
@@ -224,9 +224,9 @@ class _Translator(SetReader):
         looking_back = start in ("(?<=", "(?<!")
         self.begins_within |= start in _AROUND
         slot, self.slot = self.slot, self._slot_in(start)
-        self.behind += looking_back
+        self.lookbehinds += looking_back
         inner = self._alternatives()
-        self.behind -= looking_back
+        self.lookbehinds -= looking_back
         self.slot = slot if start in _AROUND else self.slot
         if not self._passes(")"):
             raise RegexFault("unclosed group")
@@ -290,9 +290,9 @@ class _Translator(SetReader):
         words = points(*category("L"), *category("Nd"), *category("Mn"), (95, 95))
         word = as_class(words)
         slot, self.slot = self.slot, ""
-        self.behind += 1
+        self.lookbehinds += 1
         before = self._one_of(words)
-        self.behind -= 1
+        self.lookbehinds -= 1
         inside, outside = self._looking_back(f"(?<={before})"), self._looking_back(f"(?<!{before})", negated=True)
         self.slot = "rest" if slot and letter == "b" else slot
         if letter == "b":
