@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from deltic.expr.rows.java_matching import compiled, in_units, joined, scan
+from deltic.expr.rows.java_matching import compiled, scan
 from deltic.expr.rows.java_sets import RegexFault
+from deltic.expr.rows.utf16 import in_units, joined
 
 MATCHES = [
     ("x*", "𝒳y", "0-0 1-1 2-2 3-3"),

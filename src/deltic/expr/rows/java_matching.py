@@ -14,13 +14,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
-from typing import Final
 
 from deltic.expr.rows.java_regex import translated
 from deltic.expr.rows.java_sets import RegexFault
-
-_PAIRS: Final = re.compile("[\U00010000-\U0010ffff]")
-_HALVES: Final = re.compile("[\ud800-\udfff]")
+from deltic.expr.rows.utf16 import PAIRS, in_units, units_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +42,7 @@ class JavaPattern:
         """A match that begins at the second unit of the character at `place`."""
         character = text[place]
         pattern = _within(self.written, character) if self.looks_back else self.pattern
-        return pattern.match(f"{text[:place]}{_units(character)[1]}{text[place + 1 :]}", place)
+        return pattern.match(f"{text[:place]}{units_of(character)[1]}{text[place + 1 :]}", place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,30 +111,6 @@ def first(pattern: JavaPattern, text: str) -> Match | None:
     return next(scan(pattern, text)[1], None)
 
 
-def in_units(text: str) -> str:
-    """Each character outside the BMP as its two units; the text itself without any."""
-    if text.isascii() or _PAIRS.search(text) is None:
-        return text
-    return _PAIRS.sub(lambda pair: _units(pair[0]), text)
-
-
-def paired(units: str) -> str:
-    """Two halves that follow one another as a character; a single half stays."""
-    if _HALVES.search(units) is None:
-        return units
-    return units.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
-
-
-def joined(units: str) -> str:
-    """Text as Java writes it in UTF-8: half of a character becomes a question mark."""
-    return _HALVES.sub("?", paired(units))
-
-
-def _units(character: str) -> str:
-    code = ord(character) - 0x10000
-    return chr(0xD800 + (code >> 10)) + chr(0xDC00 + (code & 0x3FF))
-
-
 def _matches(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
     """After an empty match the search resumes a character later, where `re` looks there once more."""
     start = 0
@@ -170,7 +143,7 @@ def _search(pattern: JavaPattern, text: str, place: int, within: bool) -> tuple[
         place += 1
     match = pattern.pattern.search(text, place)
     if pattern.by_unit:
-        for pair in _PAIRS.finditer(text, place, match.start() if match else len(text)):
+        for pair in PAIRS.finditer(text, place, match.start() if match else len(text)):
             if inside := pattern.within(text, pair.start()):
                 return inside, True
     return (match, False) if match else None

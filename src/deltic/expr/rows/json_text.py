@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
+from deltic.expr.rows.utf16 import HALVES
 from deltic.java_floats import render_double
 from deltic.variant_json import ESCAPES
 
@@ -24,7 +25,6 @@ _STEP: Final = re.compile(
 _SPACE: Final = " \t\n\r"
 _LONGEST_NUMBER: Final = 1000
 _ESCAPED: Final = re.compile('["\\\\\x00-\x1f\ud800-\udfff\U00010000-\U0010ffff]')
-_LONE: Final = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +171,7 @@ def _write(value: Any, way: Sequence[Step], style: str, out: list[str]) -> bool:
 def _write_whole(value: Any, style: str, out: list[str]) -> bool:
     if style == "raw" and isinstance(value, str):
         out.append(value)
-        return _LONE.search(value) is None
+        return HALVES.search(value) is None
     if style == "flatten" and isinstance(value, list):
         return any([_write_whole(part, style, out) for part in value])
     out.append(written(value))

@@ -26,6 +26,7 @@ from deltic.expr.rows.datetime_text import parse_by
 from deltic.expr.rows.json_text import JsonNumber, JsonObject, bounded, double_quoted, written
 from deltic.expr.rows.numbers import fit, in_range, single
 from deltic.expr.rows.parsing import parse_date, parse_decimal, parse_timestamp
+from deltic.expr.rows.utf16 import without_halves
 from deltic.java_floats import render_double
 from deltic.types import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, FLOAT, INT, SMALLINT, STRING, TIMESTAMP, TINYINT, VARIANT, Type
 from deltic.variant_bytes import Form, MalformedVariant, Writer
@@ -46,7 +47,6 @@ _SPECIAL: Final = {
 _STRANGE: Final = re.compile(r'"(?:[^"\\]|\\.)*"|(?P<special>[+-]?INF\b|\+Infinity\b)', re.DOTALL)
 _DECIMAL: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,5})?")
 _LETTERS: Final = re.compile("[A-Za-z0-9+/]*")
-_LONE: Final = re.compile("[\ud800-\udfff]")
 _DEEPEST: Final = 1000
 
 
@@ -203,7 +203,7 @@ def _decimal(value: Any, type: Type) -> Decimal:
 
 
 def _text(value: Any) -> str:
-    return _LONE.sub("?", value) if isinstance(value, str) else written(_shown(value))
+    return without_halves(value) if isinstance(value, str) else written(_shown(value))
 
 
 def _shown(value: Any) -> Any:

@@ -12,6 +12,7 @@ from typing import Final
 
 from deltic.expr.rows.casts import EPOCH
 from deltic.expr.rows.numbers import in_range
+from deltic.expr.rows.utf16 import without_halves
 from deltic.intervals import MICROSECOND, units_of
 from deltic.java_floats import render_double, render_single
 from deltic.schema import BIGINT, FLOAT, INT, INTEGER_BITS, VARIANT, Type
@@ -210,7 +211,7 @@ def _cut(text: str, part: Specifier) -> str:
     if part.precision is None:
         return text
     units = text.encode("utf-16-be")[: 2 * part.precision]
-    return re.sub("[\ud800-\udfff]", "?", units.decode("utf-16-be", "surrogatepass"))
+    return without_halves(units.decode("utf-16-be", "surrogatepass"))
 
 
 def _text(value: object, type: Type) -> str:

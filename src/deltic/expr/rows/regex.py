@@ -7,9 +7,10 @@ from typing import Final
 
 from deltic.expr.failures import invalid
 from deltic.expr.nodes import Call
-from deltic.expr.rows.java_matching import JavaPattern, Match, compiled, first, joined, paired, scan
+from deltic.expr.rows.java_matching import JavaPattern, Match, compiled, first, scan
 from deltic.expr.rows.java_sets import RegexFault
 from deltic.expr.rows.text import checked_length
+from deltic.expr.rows.utf16 import joined, paired
 
 _REFERENCE: Final = re.compile(r"\\(.?)|\$(?:([0-9])|\{([a-zA-Z][a-zA-Z0-9]*)\})?", re.DOTALL)
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from deltic.expr.failures import invalid
 from deltic.expr.nodes import Call
-from deltic.expr.rows.java_matching import joined, scan
+from deltic.expr.rows.java_matching import scan
 from deltic.expr.rows.maps import Entries, of_entries
 from deltic.expr.rows.regex import pattern_of
+from deltic.expr.rows.utf16 import joined
 
 
 def split(call: Call, text: str, pattern: str, limit: int) -> tuple[str, ...]:
