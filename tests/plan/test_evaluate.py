@@ -247,6 +247,11 @@ def test_top_k_counts_weights_and_breaks_ties_by_the_whole_row() -> None:
     assert run(TopK(table, (Order(column(table, 0), nulls_first=False),), 10), rows) == rows
     assert run(TopK(table, (Order(column(table, 0), True, True), Order(column(table, 1), True)), 2), rows) == {(None, "z"): 1, (1, "b"): 1}
     assert run(TopK(table, (ascending,), 0), rows) == {}
+    assert run(TopK(table, (ascending,), 3, offset=2), rows) == {(0, "q"): 3}
+    assert run(TopK(table, (descending,), 2, offset=1), rows) == {(1, "a"): 1, (1, "b"): 1}
+    assert run(TopK(table, (ascending,), None, offset=7), rows) == {(1, "a"): 1, (1, "b"): 2}
+    assert run(TopK(table, (ascending,), None, offset=11), rows) == {}
+    assert run(TopK(table, (), 2), rows) == {(None, "z"): 1, (0, "q"): 1}
 
 
 def test_top_k_orders_floats_as_spark_does() -> None:

@@ -473,7 +473,8 @@ class Programs:
         for _ in range(self.rng.randint(1, 2)):
             descending = self.rng.random() < 0.5
             order.append(Order(self.scalars.any(source, 1)[0], descending, (not descending) if self.rng.random() < 0.75 else descending))
-        return Sized(TopK(source.plan, tuple(order), limit), source.bounds, limit)
+        offset = self.rng.choice((1, 2)) if self.rng.random() < 0.2 else 0
+        return Sized(TopK(source.plan, tuple(order), limit, offset=offset), source.bounds, limit)
 
     def failing(self, depth: int) -> Sized:
         """A view whose topmost expression fails on some rows that it may meet, each on its own account and in one way alone."""

@@ -243,15 +243,24 @@ class Lowering:
         return self.streams.conform(self.reweighed(self.streams.plus(sides), plan.kind), plan.schema)
 
     def _top_k(self, plan: TopK) -> int:
-        """The first rows of each shard, then the first of these; with groups, those of each group on its shard."""
+        """The first rows; of these without the first `offset`, if there is one: both read one arrangement."""
         stream = self.relation(plan.input)
+        if not plan.offset:
+            return self._first_rows(stream, plan)
+        skipped = self._first_rows(stream, replace(plan, limit=plan.offset, offset=0))
+        if plan.limit is not None:
+            stream = self._first_rows(stream, replace(plan, limit=plan.offset + plan.limit, offset=0))
+        return self.streams.plus([self.streams.conform(stream, plan.schema), self.streams.negate(skipped)])
+
+    def _first_rows(self, stream: int, plan: TopK) -> int:
+        """The first rows of each shard, then the first of these; with groups, those of each group on its shard."""
         if plan.keys:
             return self._first_of_groups(stream, plan)
         if self.streams.partition(stream) != ():
-            stream = self._first_rows(stream, plan)
-        return self._first_rows(self.streams.exchange(stream, ()), plan)
+            stream = self._first_here(stream, plan)
+        return self._first_here(self.streams.exchange(stream, ()), plan)
 
-    def _first_rows(self, stream: int, plan: TopK) -> int:
+    def _first_here(self, stream: int, plan: TopK) -> int:
         mapped, parts = self._in_order(stream, plan)
         return self._sorted_first(mapped, parts, plan)
 
@@ -301,6 +310,7 @@ class Lowering:
         return self._limited(arranged, plan, tuple(output), tuple(texts))
 
     def _limited(self, rows: Arranged, plan: TopK, output: tuple[int, ...], texts: tuple[tuple[int, bool], ...]) -> int:
+        assert plan.limit is not None
         builder = self.streams.builder
         memory = builder.name("first", plan.limit, self.streams.fingerprint(rows))
         partition, key = rows.partition, self._key_words(plan)

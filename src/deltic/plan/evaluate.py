@@ -537,8 +537,8 @@ def _first_of(plan: TopK, group: list[Pair]) -> Iterator[Pair]:
         valued.sort(key=lambda item: order_key(item[0]), reverse=term.descending)
         valued.sort(key=lambda item: (item[0] is None) != term.nulls_first)
         pairs = [pair for _, pair in valued]
-    room = plan.limit
+    position = 0
+    end = sum(weight for _, weight in pairs) if plan.limit is None else plan.offset + plan.limit
     for row, weight in pairs:
-        copies = min(weight, room)
-        room -= copies
-        yield row, copies
+        yield row, max(0, min(position + weight, end) - max(position, plan.offset))
+        position += weight

@@ -130,7 +130,8 @@ def _own(plan: Plan, nest: Nest) -> Meaning:
             return [name for name, _ in plan.relations].index(plan.result)
         case TopK():
             terms = tuple((_expr(term.expr), term.descending, term.nulls_first) for term in plan.order)
-            return (terms, plan.limit, tuple(_expr(key) for key in plan.keys))
+            skipped = (plan.offset,) if plan.offset else ()
+            return (terms, plan.limit, tuple(_expr(key) for key in plan.keys), *skipped)
         case _:
             assert_never(plan)
 

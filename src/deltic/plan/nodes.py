@@ -185,14 +185,21 @@ class Order:
 class TopK(PlanNode):
     """The first `limit` rows by `order`, ties by the whole row in column order (ascending, NULLs first, strings by bytes).
 
+    offset: the rows before that are skipped; then a limit of None is all rows after them.
+
     A row of weight w counts as w rows. Floats order as Spark's: -inf < … < inf < NaN; -0.0 equals 0.0.
     keys: the first rows of each group of equal keys (equal as in Aggregate); without any, of all rows.
     """
 
     input: Plan
     order: tuple[Order, ...]
-    limit: int
+    limit: int | None
     keys: tuple[Expr, ...] = ()
+    offset: int = 0
+
+    def __post_init__(self) -> None:
+        assert self.limit is not None or self.offset
+        assert self.offset >= 0
 
     @computed
     def schema(self) -> Schema:

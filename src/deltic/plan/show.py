@@ -158,7 +158,9 @@ def show_node(plan: Plan) -> str:
         case TopK():
             terms = ", ".join(_order(show_expr(t.expr), t.descending, t.nulls_first) for t in plan.order)
             groups = f" of each {', '.join(map(show_expr, plan.keys))}" if plan.keys else ""
-            return f"TopK {plan.limit}{groups} by {terms}"
+            after = f" after {plan.offset}" if plan.offset else ""
+            limit = "all" if plan.limit is None else plan.limit
+            return f"TopK {limit}{after}{groups} by {terms or 'the row'}"
         case AccumulateElements():
             by, names = f" by {_columns(plan.keys)}" if plan.keys else "", [*plan.returned.names, *(part.name for part in plan.parts)]
             of = "" if plan.part is None else f", the elements of {plan.parts[plan.part].name}"

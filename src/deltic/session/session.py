@@ -20,7 +20,7 @@ from deltic.errors import CatalogError, CircuitError, FrameError, UnknownName
 from deltic.explain import Explanation, explain
 from deltic.frontends.datalog import Dialect
 from deltic.frontends.python import UDF, Circuit, Columns, Delay, Lateness, check_unchanged
-from deltic.frontends.sql import parse_script
+from deltic.frontends.sql import Args, parse_script
 from deltic.frontends.statements import Statement
 from deltic.kernels import prepare
 from deltic.purity import shown
@@ -111,15 +111,16 @@ class Session:
         self._gathering_lock = Lock()
         self._stores = EdnStores(self._contents, lambda: self.notes, self._define, self._commit_prepared, self.view)
 
-    def sql(self, script: str, *, name: str = "<sql>") -> None:
+    def sql(self, script: str, *, args: Args = None, name: str = "<sql>") -> None:
         """Runs CREATE and DROP statements: all of them, or none if one is refused. New views are filled in one tick.
 
+        args: the values of parameters: a dict for `:name`, or a list for `?`. A definition keeps the values that it is made with.
         Raises QueryError with the place in the script; EvaluationError if the query of a new view fails on the rows of its tables.
         """
         with self._commits.turn():
             draft = Draft(self._catalog, self._undeclared())
             with collector_paused():
-                for statement in parse_script(script, name, draft):
+                for statement in parse_script(script, name, draft, args):
                     draft.apply(statement)
             self._commits.install(draft.catalog, draft.dropped)
 

@@ -8,10 +8,12 @@ Plans are not optimized: a Project for a select list, a Filter for a condition, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from deltic.errors import QueryError, Span, SyntaxFailure
 from deltic.frontends.sql import tree
+from deltic.frontends.sql.arguments import Arguments
 from deltic.frontends.sql.bind_query import bind_tree
 from deltic.frontends.sql.bind_recursive import no_base
 from deltic.frontends.sql.ddl import bind_statement, bind_view
@@ -42,6 +44,7 @@ from deltic.purity import shown
 
 __all__ = [
     "DELAY_FORM",
+    "Args",
     "CreateFunction",
     "CreateSink",
     "CreateTable",
@@ -62,15 +65,19 @@ __all__ = [
 ]
 
 
-def parse_script(text: str, name: str, catalog: Namespace) -> Iterator[Statement]:
+Args: TypeAlias = Mapping[str, Any] | Sequence[Any] | None
+"""The values of parameters: of `:name` by name, of `?` in order."""
+
+
+def parse_script(text: str, name: str, catalog: Namespace, args: Args = None) -> Iterator[Statement]:
     """The statements of a script. Each is bound when it is requested, after the caller has added the previous ones to the catalog.
 
-    name: the script's name in messages. All statements are parsed, and unsupported ones refused, before the first is yielded. Raises
-    subclasses of QueryError, with the place.
+    name: the script's name in messages. args: the values of its parameters, by name or in order. All statements are parsed, and
+    unsupported ones refused, before the first is yielded. Raises subclasses of QueryError, with the place.
     """
     if not isinstance(text, str):
         raise QueryError(f"invalid script {shown(text)}", expected="SQL as a string")
-    parsed = parse(text, name)
+    parsed = parse(text, name, Arguments.of(args))
     return (_statement(one, catalog) for one in parsed)
 
 

@@ -89,7 +89,7 @@ def _elsewhere(clause: str) -> str:
 def _arguments(binder: ExpressionBinder, node: tree.FunctionCall) -> tuple[Expr, ...]:
     """The bound arguments; () for COUNT(*)."""
     match node.arguments:
-        case (tree.Star(qualifier=None, excluded=()),) if node.name == "count":
+        case (tree.Star(qualifier=None, is_plain=True),) if node.name == "count":
             return tuple(binder.scope.column(c) for c in binder.scope.star(None)) if node.distinct else ()
         case () if not node.within:
             expected = "COUNT(*) or COUNT(x)" if node.name == "count" else f"{node.name.upper()}(x)"

@@ -11,13 +11,14 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from deltic.errors import AmbiguousName, Span, SyntaxFailure, TypeMismatch, UnknownName, Unsupported, did_you_mean
-from deltic.expr import Cast, Column, Expr, Literal, case, cast, chained, children, resolve
+from deltic.expr import Call, Cast, Column, Expr, Literal, case, cast, chained, children, resolve
 from deltic.expr.nodes import LambdaVariable
 from deltic.frontends.sql import interval_literals, literals, tree
 from deltic.frontends.sql.bind_aggregate import Collector, aggregate_of, bind_aggregate
 from deltic.frontends.sql.bind_call import CLOCK_WORDS, bind_call, bind_extract, bind_now
 from deltic.frontends.sql.bind_function import bind_defined
 from deltic.frontends.sql.bind_lambda import HIGHER_ORDER
+from deltic.frontends.sql.cursor import DEFAULT_SCHEMA
 from deltic.frontends.sql.scope import OUTER, Scope
 from deltic.frontends.sql.sql_types import sql_type
 from deltic.schema import BOOLEAN, DATE, NULL, STRING, TIME, TIMESTAMP, TIMESTAMP_NTZ
@@ -78,6 +79,9 @@ class ExpressionBinder:
                 return self._column(node)
             case tree.NumberText():
                 return literals.number(node)
+            case tree.Argument():
+                assert isinstance(node.value, Literal | Call)
+                return node.value
             case tree.StringText():
                 return Literal(node.text, STRING, node.span)
             case tree.IntervalText():
@@ -159,7 +163,7 @@ class ExpressionBinder:
 
     def _column(self, node: tree.ColumnName) -> Expr:
         """table.column.field…, or column.field…: the first is meant where there is such a table with such a column, as in Spark."""
-        first, *rest = node.parts
+        first, *rest = self._joined(node.parts)
         if (variable := self._variable(first)) is not None:
             return self._fields(variable, rest)
         if rest and (nested := self._names_nested(first)) is not None and not self.scope.find(rest[0].text, first.text):
@@ -168,6 +172,19 @@ class ExpressionBinder:
             span = replace(node.span, end=rest[0].span.end)
             return self._fields(self._named(rest[0].text, first.text, span), rest[1:])
         return self._named(first.text, None, node.span)
+
+    def _joined(self, names: Sequence[tree.Name]) -> Sequence[tree.Name]:
+        """schema.table.column… with the schema and the table as one name, if there is such a table and no struct of the first name."""
+        if len(names) < 3 or self.scope.find(names[0].text, None) or self.scope.find(names[1].text, names[0].text):
+            return names
+        first, second = names[:2]
+        table = f"{first.text}.{second.text}" if first.text.lower() != DEFAULT_SCHEMA else second.text
+        around: Scope | None = self.scope
+        while around is not None:
+            if around.star(table):
+                return (tree.Name(table, replace(first.span, end=second.span.end)), *names[2:])
+            around = around.outer
+        return names
 
     def _variable(self, name: tree.Name) -> LambdaVariable | None:
         """The parameter of a lambda, which hides columns."""

@@ -1,4 +1,4 @@
-"""Binds queries: SELECT, set operations, VALUES and CTEs, DISTINCT, and ORDER BY … LIMIT as TopK.
+"""Binds queries: SELECT, set operations, VALUES and CTEs, DISTINCT, and ORDER BY … LIMIT … OFFSET as TopK.
 
 ORDER BY without LIMIT does not change a relation: it is checked and omitted from the plan.
 """
@@ -10,24 +10,24 @@ from dataclasses import replace
 from typing import Final
 
 from deltic.errors import Span, TypeMismatch, Unsupported
-from deltic.expr import Expr, Literal, cast, common_type
+from deltic.expr import Expr, cast, common_type
 from deltic.expr.functions.comparison import check_ordered
-from deltic.frontends.sql import literals, tree
+from deltic.frontends.sql import tree
 from deltic.frontends.sql.base_terms import reads
 from deltic.frontends.sql.bind_condition import Inner
 from deltic.frontends.sql.bind_expression import ExpressionBinder
+from deltic.frontends.sql.bind_limit import Slice, cut, slice_of
 from deltic.frontends.sql.bind_recursive import bind_recursive
 from deltic.frontends.sql.bind_select import SelectBlock, bind_block, bind_order, onto_outputs
 from deltic.frontends.sql.bind_values import bind_values
+from deltic.frontends.sql.by_name import by_name
 from deltic.frontends.sql.environment import Environment
 from deltic.frontends.sql.scope import relation
 from deltic.plan.columns import reference
-from deltic.plan.nodes import Aggregate, Distinct, Filter, Order, Plan, Project, SetKind, SetOperation, TopK, Union, Values
-from deltic.schema import BOOLEAN, Type
+from deltic.plan.nodes import Distinct, Order, Plan, Project, SetKind, SetOperation, Union
+from deltic.schema import Type
 from deltic.stacks import unbounded
 
-GREATEST_LIMIT: Final = 2**31 - 1
-"""As in Spark."""
 _KINDS: Final[dict[tuple[str, bool], SetKind]] = {
     ("EXCEPT", True): "except",
     ("EXCEPT", False): "except_all",
@@ -106,13 +106,13 @@ def _bind_select(node: tree.WholeQuery, env: Environment) -> Plan:
             remedy="join the two tables",
         )
     plan = Project(block.plan, block.outputs)
-    limit = _limit(node.limit)
+    part = slice_of(node)
     if select.distinct:
         _check_comparable("DISTINCT", plan, node.span)
-        return _distinct(Distinct(plan), block, limit, node)
-    if limit is None:
+        return _distinct(Distinct(plan), block, part, node)
+    if part is None:
         return plan
-    return _top_k(block, limit) if block.order else _first_rows(plan, limit, node)
+    return _top_k(block, part) if block.order else cut(plan, (), part)
 
 
 def _check_comparable(word: str, plan: Plan, span: Span) -> None:
@@ -121,45 +121,7 @@ def _check_comparable(word: str, plan: Plan, span: Span) -> None:
         check_ordered(word, field.type, span)
 
 
-def _limit(limit: tree.LimitClause | None) -> int | None:
-    """n of LIMIT n."""
-    if limit is None or limit.count is None:
-        return None
-    count = literals.whole(limit.count, GREATEST_LIMIT)
-    if count is None and isinstance(limit.count, tree.NumberText) and limit.count.text.isdigit():
-        raise Unsupported("LIMIT is too large", span=limit.span, expected=f"at most {GREATEST_LIMIT:,}, as in Spark")
-    if count is None:
-        raise Unsupported("LIMIT requires a whole number", span=limit.span, expected="LIMIT 10")
-    return count
-
-
-def _first_rows(plan: Plan, limit: int, node: tree.WholeQuery) -> Plan:
-    """LIMIT without ORDER BY, which is deterministic only if it keeps all rows or none."""
-    if limit == 0:
-        return Filter(plan, Literal(False, BOOLEAN))
-    if _has_one_row(plan):
-        return plan
-    assert node.limit is not None
-    remedy = "ORDER BY … LIMIT n keeps the first n rows"
-    raise Unsupported("LIMIT without ORDER BY is nondeterministic", span=node.limit.span, remedy=remedy)
-
-
-def _has_one_row(plan: Plan) -> bool:
-    """Whether the relation never has more than one row."""
-    while isinstance(plan, Project | Filter | Distinct):
-        plan = plan.input
-    match plan:
-        case Aggregate():
-            return not plan.keys
-        case Values():
-            return len(plan.rows) <= 1
-        case TopK():
-            return plan.limit <= 1
-        case _:
-            return False
-
-
-def _distinct(plan: Plan, block: SelectBlock, limit: int | None, node: tree.WholeQuery) -> Plan:
+def _distinct(plan: Plan, block: SelectBlock, part: Slice | None, node: tree.WholeQuery) -> Plan:
     terms = []
     for term, written in zip(block.order, node.order, strict=True):
         expr = onto_outputs(term.expr, block.outputs)
@@ -170,12 +132,10 @@ def _distinct(plan: Plan, block: SelectBlock, limit: int | None, node: tree.Whol
                 remedy="select that column too",
             )
         terms.append(replace(term, expr=expr))
-    if limit is None:
-        return plan
-    return TopK(plan, tuple(terms), limit) if terms else _first_rows(plan, limit, node)
+    return plan if part is None else cut(plan, tuple(terms), part)
 
 
-def _top_k(block: SelectBlock, limit: int) -> Plan:
+def _top_k(block: SelectBlock, part: Slice) -> Plan:
     """TopK; expressions of the order that are not selected are added before it and dropped after it."""
     outputs, terms = list(block.outputs), []
     for term in block.order:
@@ -185,7 +145,7 @@ def _top_k(block: SelectBlock, limit: int) -> Plan:
             expr = onto_outputs(term.expr, outputs)
             assert expr is not None
         terms.append(replace(term, expr=expr))
-    plan: Plan = TopK(Project(block.plan, tuple(outputs)), tuple(terms), limit)
+    plan: Plan = cut(Project(block.plan, tuple(outputs)), tuple(terms), part)
     if len(outputs) == len(block.outputs):
         return plan
     return Project(plan, tuple((name, reference(plan.schema, i)) for i, (name, _) in enumerate(block.outputs)))
@@ -193,21 +153,23 @@ def _top_k(block: SelectBlock, limit: int) -> Plan:
 
 def _ordered(plan: Plan, node: tree.WholeQuery) -> Plan:
     """ORDER BY and LIMIT after a set operation or a query in parentheses."""
-    limit = _limit(node.limit)
+    part = slice_of(node)
     if not node.order:
-        return plan if limit is None else _first_rows(plan, limit, node)
+        return plan if part is None else cut(plan, (), part)
     scope = relation(plan, None).scope
     outputs: list[tuple[str, Expr]] = [(c.name, scope.column(c)) for c in scope.columns]
     terms: tuple[Order, ...] = bind_order(node.order, ExpressionBinder(scope, "ORDER BY"), outputs)
-    return plan if limit is None else TopK(plan, terms, limit)
+    return plan if part is None else cut(plan, terms, part)
 
 
 def _union(node: tree.SetQuery, env: Environment) -> Plan:
     """A chain of UNIONs as one node, for as long as the column types stay the same."""
-    first, *others = node.parts
-    inputs = [bind_tree(first, env)]
-    for part in others:
-        plan = bind_tree(part, env)
+    _, *others = node.parts
+    plans = [bind_tree(part, env) for part in node.parts]
+    if node.by_name:
+        plans = by_name(plans, node)
+    inputs = plans[:1]
+    for part, plan in zip(others, plans[1:], strict=True):
         types = _common_types("UNION", inputs[0], plan, part.span)
         if [field.type for field in inputs[0].schema] != types:
             inputs = [_widened(_united(inputs, node.distinct), types)]

@@ -13,7 +13,7 @@ from deltic.frontends.sql.bind_aggregate import Collector, has_aggregate, onto
 from deltic.frontends.sql.bind_condition import BindInner, Conjunct, Membership, apply, bind_conjuncts, outer_equality
 from deltic.frontends.sql.bind_expression import ExpressionBinder
 from deltic.frontends.sql.bind_relation import bind_from
-from deltic.frontends.sql.bind_star import columns_of_star, with_columns
+from deltic.frontends.sql.bind_star import outputs_of_star, with_columns
 from deltic.frontends.sql.bind_table_function import Made, bind_item, makes_rows
 from deltic.frontends.sql.bind_time import Timely
 from deltic.frontends.sql.environment import BindQuery, Environment
@@ -122,9 +122,9 @@ def _bind_made(select: _Select, item: tree.SelectItem) -> None:
 
 
 def _bind_star(select: _Select, star: tree.Star) -> None:
-    scope = select.relation.scope
-    for column in columns_of_star(star, scope):
-        select.add(column.name, replace(scope.column(column), span=star.span))
+    binder = select.binder("SELECT")
+    for name, expr in outputs_of_star(star, replace(binder, aliases={}), select.relation.scope):
+        select.add(name, expr)
 
 
 def _bind_keys(select: _Select) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
 from deltic.errors import Span, SyntaxFailure, Unsupported
+from deltic.frontends.sql.arguments import Arguments
 from deltic.frontends.sql.lexer import END, QUOTED, STRING, WORD, Token
 from deltic.frontends.sql.tree import Name
 
@@ -23,8 +24,9 @@ Item = TypeVar("Item")
 class TokenCursor:
     """The tokens of one statement. position: the index of the next one."""
 
-    def __init__(self, text: str, name: str, tokens: Sequence[Token]) -> None:
+    def __init__(self, text: str, name: str, tokens: Sequence[Token], arguments: Arguments | None = None) -> None:
         self.text, self.name, self.position, self.depth = text, name, 0, 0
+        self.arguments = Arguments() if arguments is None else arguments
         last = tokens[-1].end
         self.tokens = [*tokens, *[Token(END, "", "", last, last)] * LOOKAHEAD]
         self.count = len(tokens)
@@ -132,17 +134,22 @@ class TokenCursor:
         raise self.failure(expected)
 
     def simple_name(self, what: str) -> Name:
-        """Reads the name of a table, view or sink, without a database part."""
-        name = self.identifier(f"the name of a {what}, in `back quotes` where it has other characters", NO_NAMES)
-        if self.word == ".":
-            raise with_database(what, self._dotted(name), name.text)
-        return name
-
-    def _dotted(self, first: Name) -> Span:
+        """Reads the name of a table, view, sink or function; of a table or view, it may have a schema before it."""
+        names = [self.identifier(f"the name of a {what}, in `back quotes` where it has other characters", NO_NAMES)]
         while self.passes("."):
-            if not self.ended:
-                self.take()
-        return self.since(first.span.start)
+            names.append(self.identifier("a name after the dot"))
+        return self.in_schema(names, what)
+
+    def in_schema(self, names: Sequence[Name], what: str) -> Name:
+        """`name`, or `schema.name`, as one name: the schemas of a session are one namespace, and `default.name` is `name`."""
+        if len(names) == 1:
+            return names[0]
+        span = self.since(names[0].span.start)
+        if len(names) > 2 or what not in ("table", "view", "stream"):
+            remedy = f"leave {names[0].text!r} out: a session is one database"
+            raise Unsupported(f"{what} names with a database part are not supported", span=span, remedy=remedy)
+        schema, name = names
+        return Name(name.text if schema.text.lower() == DEFAULT_SCHEMA else f"{schema.text}.{name.text}", span)
 
     def listed(self, item: Callable[[], Item]) -> tuple[Item, ...]:
         """( item, … ), at least one."""
@@ -167,9 +174,4 @@ class TokenCursor:
 
 
 NO_NAMES: Final = frozenset({"FROM", "USING", "TRUE", "FALSE", "NULL", "AS", "SELECT"})
-
-
-def with_database(what: str, span: Span, first: str) -> Unsupported:
-    """The error for a name with a database part."""
-    remedy = f"leave {first!r} out: a session is one database"
-    return Unsupported(f"{what} names with a database part are not supported", span=span, remedy=remedy)
+DEFAULT_SCHEMA: Final = "default"

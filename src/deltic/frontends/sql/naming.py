@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from deltic.expr import Literal
 from deltic.frontends.sql import tree
 from deltic.types import quoted
 
@@ -38,6 +39,8 @@ def expression_name(node: tree.Expression) -> str:
             return node.word if node.word == "NULL" else node.word.lower()
         case tree.Star():
             return "1"
+        case tree.Argument():
+            return _argument(node)
         case tree.NamedValue():
             return f"{expression_name(node.value)} AS {quoted(node.name.text)}"
         case tree.FunctionCall(keywords=False):
@@ -58,6 +61,14 @@ def expression_name(node: tree.Expression) -> str:
             return _operation(node)
         case _:
             return " ".join(node.span.text[node.span.start : node.span.end].split())
+
+
+def _argument(node: tree.Argument) -> str:
+    """A parameter's value, as Spark writes a constant; of an ARRAY, the parameter."""
+    if not isinstance(node.value, Literal):
+        return node.span.text[node.span.start : node.span.end]
+    value = node.value.value
+    return "NULL" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _prefix(node: tree.Prefix) -> str:

@@ -7,6 +7,7 @@ most once, and only AND and OR can follow it. Spark's expressions that are not s
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Final
 
 from deltic.errors import SyntaxFailure, Unsupported
@@ -228,19 +229,43 @@ class ExpressionParser(OrderParser, ABC):
         if token.word == "(":
             return self._parenthesised()
         if token.word == "*":
-            return self.star(None, token.start)
+            return self.star((), token.start)
         if token.kind == QUOTED:
             return self._named()
+        if token.word in (":", "?"):
+            return self._given()
         if token.kind != WORD:
             refuse(self, OPERANDS, token.start)
             raise self.missing() if self.position else self.failure("an expression")
         return self._worded()
 
-    def star(self, qualifier: tree.Name | None, start: int) -> tree.Star:
-        """* [EXCEPT (column, …)], after its qualifier."""
+    def _given(self) -> tree.Argument:
+        """:name or ?"""
+        start = self.token.start
+        if self.take().word == "?":
+            return tree.Argument(self.arguments.next_value(self.since(start)), self.since(start))
+        name = self.identifier("the name of a parameter")
+        span = self.since(start)
+        return tree.Argument(self.arguments.value(name.text, span), span)
+
+    def star(self, names: Sequence[tree.Name], start: int) -> tree.Star:
+        """* [EXCEPT (column, …)] [REPLACE (expression AS column, …)] [RENAME (column AS name, …)], after its qualifiers."""
         self.expect("*")
         excluded = self.listed(self._excluded) if self.sees("EXCEPT", "(") and self.passes("EXCEPT") else ()
-        return tree.Star(qualifier, excluded, self.since(start))
+        replaced = self.listed(self._replaced) if self.sees("REPLACE", "(") and self.passes("REPLACE") else ()
+        renamed = self.listed(self._renamed) if self.sees("RENAME", "(") and self.passes("RENAME") else ()
+        qualifier = names[0] if names else None
+        return tree.Star(qualifier, excluded, self.since(start), tuple(names[1:]), replaced, renamed)
+
+    def _replaced(self) -> tuple[tree.Expression, tree.Name]:
+        expression = self.expression()
+        self.expect("AS")
+        return expression, self.identifier("the name of a column")
+
+    def _renamed(self) -> tuple[tree.Name, tree.Name]:
+        name = self.identifier("the name of a column")
+        self.expect("AS")
+        return name, self.identifier("the new name of the column")
 
     def _excluded(self) -> tree.Name:
         name = self.identifier()
@@ -349,9 +374,7 @@ class ExpressionParser(OrderParser, ABC):
         while self.word == "." and self.tokens[self.position + 1].kind != NUMBER:
             self.position += 1
             if self.word == "*":
-                if len(names) > 1:
-                    raise Unsupported("* of a struct is not supported", span=self.since(start), expected="* or table.*")
-                return self.star(names[0], start)
+                return self.star(names, start)
             names.append(self.identifier("a name after the dot"))
         if self.word == "(":
             return self.call(names, start)

@@ -7,7 +7,6 @@ from typing import Final
 
 from deltic.errors import SyntaxFailure, Unsupported
 from deltic.frontends.sql import tree
-from deltic.frontends.sql.cursor import with_database
 from deltic.frontends.sql.lexer import HINT, NUMBER, QUOTED, STRING, WORD
 from deltic.frontends.sql.parse_expression import NO_OPERANDS, ExpressionParser
 from deltic.frontends.sql.refusals import AFTER_ITEM, AFTER_SOURCE, CLAUSES, GROUPING, OPERANDS, STATEMENTS, refuse
@@ -98,13 +97,15 @@ class QueryParser(ExpressionParser):
             distinct = not self.passes("ALL")
             if distinct:
                 self.passes("DISTINCT")
-            if self.sees("BY", "NAME"):
-                raise Unsupported("UNION BY NAME is not supported", span=self.span, remedy="list the columns in one order")
+            if operator != "UNION" and self.sees("BY", "NAME"):
+                raise Unsupported(f"{operator} BY NAME is not supported", span=self.span, remedy="list the columns in one order")
+            by_name = self.passes("BY", "NAME")
             right = self._query_term() if level == 2 else self._set_operation(level + 1)
             sides: tuple[tree.Query, ...] = (left, right)
-            if operator == "UNION" and isinstance(left, tree.SetQuery) and (left.operator, left.distinct) == ("UNION", distinct):
+            kind = ("EXCEPT" if operator == "MINUS" else operator, distinct, by_name)
+            if operator == "UNION" and isinstance(left, tree.SetQuery) and (left.operator, left.distinct, left.by_name) == kind:
                 sides = (*left.parts, right)
-            left = tree.SetQuery("EXCEPT" if operator == "MINUS" else operator, distinct, sides, self.since(start))
+            left = tree.SetQuery(kind[0], distinct, sides, self.since(start), by_name)
         return left
 
     def _query_term(self) -> tree.Query:
@@ -255,9 +256,7 @@ class QueryParser(ExpressionParser):
         if self.word == "(":
             call = self.call(names, start)
             return tree.TableCall(call, self._table_alias(), False, self.since(start))
-        if len(names) > 1:
-            raise with_database("table", self.since(start), names[0].text)
-        return tree.TableName(names[0], self._table_alias(), self.since(start))
+        return tree.TableName(self.in_schema(names, "table"), self._table_alias(), self.since(start))
 
     def _lateral(self, start: int) -> tree.Source:
         self.expect("LATERAL")
@@ -361,12 +360,12 @@ class QueryParser(ExpressionParser):
 
     def _limit(self) -> tree.LimitClause | None:
         start = self.token.start
-        if not self.passes("LIMIT"):
-            return None
-        if self.sees("ALL"):
-            self.position += 1
-            return tree.LimitClause(None, self.since(start))
-        return tree.LimitClause(self.expression(), self.since(start))
+        limited = self.passes("LIMIT")
+        count = None if not limited or self.passes("ALL") else self.expression()
+        offset = self.expression() if self.passes("OFFSET") else None
+        if self.sees("LIMIT"):
+            raise SyntaxFailure("LIMIT after OFFSET", span=self.span, expected="LIMIT n OFFSET m")
+        return tree.LimitClause(count, offset, self.since(start)) if limited or offset is not None else None
 
 
 def _is_true(condition: tree.Expression | None) -> bool:

@@ -11,6 +11,7 @@ from typing import Final
 
 from deltic.errors import Span, SyntaxFailure, Unsupported
 from deltic.frontends.sql import tree
+from deltic.frontends.sql.arguments import Arguments
 from deltic.frontends.sql.clauses import ClauseParser
 from deltic.frontends.sql.lexer import NUMBER, SIGN, WORD, Token, tokenize
 from deltic.frontends.sql.nesting import shallow
@@ -70,9 +71,9 @@ Parsed = (
 )
 
 
-def parse(text: str, name: str) -> list[Parsed]:
-    """The statements of a script, split at semicolons; empty ones are skipped."""
-    return [_parsed(_Parser(text, name, tokens)) for tokens in _statements(text, name)]
+def parse(text: str, name: str, arguments: Arguments | None = None) -> list[Parsed]:
+    """The statements of a script, split at semicolons; empty ones are skipped. arguments: the values of its parameters."""
+    return [_parsed(_Parser(text, name, tokens, arguments)) for tokens in _statements(text, name)]
 
 
 def _parsed(parser: _Parser) -> Parsed:

@@ -16,7 +16,6 @@ _GROUPED = "one view per grouping, and UNION ALL of them"
 _TRANSACTION = "change tables with session.transaction(): insert, upsert, delete"
 _WINDOW = ("window functions are not supported", f"{_LIMITED}; GROUP BY and a join give totals beside rows")
 _PIVOT = ("PIVOT and UNPIVOT are not supported", "SUM(x) FILTER (WHERE …) for each column")
-_PARAMETER = ("parameters are not supported", "write the value")
 _SAMPLE = ("TABLESAMPLE is not supported: its result changes from run to run", "filter on a hash of the key")
 _TRAVEL = ("time travel is not supported", "leave it out")
 _TRAVELS = ("VERSION AS OF", "TIMESTAMP AS OF", "FOR VERSION", "FOR TIMESTAMP", "FOR SYSTEM_VERSION", "FOR SYSTEM_TIME")
@@ -50,8 +49,6 @@ AFTER_VALUE: Final[Refusals] = _by_first(
 
 OPERANDS: Final[Refusals] = _by_first(
     {
-        "?": _PARAMETER,
-        ":": _PARAMETER,
         "IDENTIFIER (": ("IDENTIFIER() requires a name, as one string", "write the name"),
         "TABLE (": ("a table as an argument is not supported", "a view"),
         "SYMMETRIC": ("BETWEEN SYMMETRIC is not supported", "BETWEEN least(a, b) AND greatest(a, b)"),
@@ -72,7 +69,10 @@ AFTER_ITEM: Final[Refusals] = _by_first(
     {
         **dict.fromkeys(("USING", "ROW FORMAT"), ("TRANSFORM … USING is not supported", "a function in Python over the rows of a view")),
         "INTO": ("SELECT … INTO is not supported", "CREATE VIEW name AS SELECT …"),
-        "REPLACE (": ("REPLACE is not supported after *", "name the columns"),
+        "REPLACE (": (
+            "REPLACE is not supported here",
+            "* EXCEPT (…) REPLACE (expression AS column) RENAME (column AS name), in this order",
+        ),
     }
 )
 
@@ -93,7 +93,6 @@ CLAUSES: Final[Refusals] = _by_first(
         "SORT BY": ("SORT BY is not supported", _LIMITED),
         "DISTRIBUTE BY": ("DISTRIBUTE BY is not supported", "leave it out: it changes no result"),
         "CLUSTER BY": ("CLUSTER BY is not supported", "leave it out: it changes no result"),
-        "OFFSET": ("OFFSET is not supported", _LIMITED),
         **dict.fromkeys(("FETCH FIRST", "FETCH NEXT"), ("FETCH is not supported", "LIMIT n")),
         "|>": _PIPE,
         **_SOURCES,

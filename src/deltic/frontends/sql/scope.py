@@ -57,9 +57,11 @@ class Scope:
 
     @staticmethod
     def _qualified(column: ScopeColumn, qualifier: str | None) -> bool:
-        if qualifier is None:
-            return not column.hidden
-        return column.qualifier is not None and column.qualifier.lower() == qualifier.lower()
+        """A table of a schema, `schema.table`, is meant by `table` too."""
+        if qualifier is None or column.qualifier is None:
+            return qualifier is None and not column.hidden
+        own, folded = column.qualifier.lower(), qualifier.lower()
+        return own == folded or own.endswith(f".{folded}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ Invariant: a node's span covers exactly the tokens from which it was parsed, and
 from __future__ import annotations
 
 from deltic.frontends.sql.tree.expressions import (
+    Argument,
     BetweenTest,
     CastCall,
     ColumnName,
@@ -80,6 +81,7 @@ from deltic.frontends.sql.tree.walk import is_node, parts, walk
 
 __all__ = [
     "QUERIES",
+    "Argument",
     "ArgumentRows",
     "BetweenTest",
     "CastCall",

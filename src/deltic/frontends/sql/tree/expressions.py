@@ -29,10 +29,29 @@ class ColumnName:
 
 @dataclass(frozen=True, slots=True)
 class Star:
-    """* or table.*, except some columns."""
+    """* or qualifier.*, except some columns.
+
+    path: the names after the qualifier, in `table.struct.*`. replaced: (expression, column) of REPLACE. renamed: (column, name) of RENAME.
+    """
 
     qualifier: Name | None
     excluded: tuple[Name, ...]
+    span: Span
+    path: tuple[Name, ...] = ()
+    replaced: tuple[tuple[Expression, Name], ...] = ()
+    renamed: tuple[tuple[Name, Name], ...] = ()
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it has columns alone, without fields of a struct and without expressions."""
+        return not (self.excluded or self.path or self.replaced or self.renamed)
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """:name or ?, a parameter. value: its constant, a typed expression."""
+
+    value: object
     span: Span
 
 
@@ -331,6 +350,7 @@ class ScalarQuery:
 Expression = (
     ColumnName
     | Star
+    | Argument
     | NumberText
     | StringText
     | KeywordExpression

@@ -159,12 +159,13 @@ class ValuesQuery:
 
 @dataclass(frozen=True, slots=True)
 class SetQuery:
-    """UNION, EXCEPT or INTERSECT of two queries, or a chain of UNIONs with one quantifier."""
+    """UNION, EXCEPT or INTERSECT of two queries, or a chain of UNIONs with one quantifier. by_name: UNION BY NAME."""
 
     operator: str
     distinct: bool
     parts: tuple[Query, ...]
     span: Span
+    by_name: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,9 +181,10 @@ class CommonTable:
 
 @dataclass(frozen=True, slots=True)
 class LimitClause:
-    """LIMIT count; None is LIMIT ALL."""
+    """[LIMIT count] [OFFSET offset]; a count of None is LIMIT ALL, or no LIMIT."""
 
     count: Expression | None
+    offset: Expression | None
     span: Span
 
 
