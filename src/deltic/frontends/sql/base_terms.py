@@ -65,6 +65,9 @@ def _base(node: tree.Query, names: Names) -> tree.Query | None:
             kept, names = _ctes(node, names)
             body = _base(node.body, names)
             return None if body is None else replace(node, ctes=tuple(kept), body=body)
+        case tree.PipeQuery():
+            first = None if any(_reads(step, names) for step in node.steps) else _base(node.first, names)
+            return None if first is None else replace(node, first=first)
         case tree.ValuesQuery():
             return None
 

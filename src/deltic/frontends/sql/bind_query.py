@@ -17,6 +17,7 @@ from deltic.frontends.sql.base_terms import reads
 from deltic.frontends.sql.bind_condition import Inner
 from deltic.frontends.sql.bind_expression import ExpressionBinder
 from deltic.frontends.sql.bind_limit import Slice, cut, slice_of
+from deltic.frontends.sql.bind_pipe import bind_pipe
 from deltic.frontends.sql.bind_recursive import bind_recursive
 from deltic.frontends.sql.bind_select import SelectBlock, bind_block, bind_order, onto_outputs
 from deltic.frontends.sql.bind_values import bind_values
@@ -46,6 +47,8 @@ def bind_tree(node: tree.Query, env: Environment) -> Plan:
             return _union(node, env) if node.operator == "UNION" else _set_operation(node, env)
         case tree.ValuesQuery():
             return _named(bind_values(node), node.alias)
+        case tree.PipeQuery():
+            return bind_pipe(node, env, bind_tree, bind_inner)
         case tree.WholeQuery():
             env = _with_ctes(node, env)
             return _bind_select(node, env) if isinstance(node.body, tree.SelectQuery) else _ordered(bind_tree(node.body, env), node)
@@ -123,7 +126,8 @@ def _check_comparable(word: str, plan: Plan, span: Span) -> None:
 
 def _distinct(plan: Plan, block: SelectBlock, part: Slice | None, node: tree.WholeQuery) -> Plan:
     terms = []
-    for term, written in zip(block.order, node.order, strict=True):
+    places = node.order if len(node.order) == len(block.order) else node.order * len(block.order)  # ORDER BY ALL
+    for term, written in zip(block.order, places, strict=True):
         expr = onto_outputs(term.expr, block.outputs)
         if expr is None:
             raise Unsupported(

@@ -61,6 +61,9 @@ def _item(node: tree.Source, env: Environment, bind_query: BindQuery) -> ScopedR
             return _aliased(bind_query(node.query, Environment(env.catalog, reads=env.reads)), node.name, node.alias)
         case tree.DefinedLateral():
             return bind_defined_lateral(node, NOTHING, env, bind_query)
+        case tree.PipedRows():
+            assert isinstance(node.relation, ScopedRelation)
+            return node.relation
         case tree.ArgumentRows():
             assert env.given is not None, "only the query of a table function reads them"
             return env.given
@@ -73,6 +76,11 @@ def _item(node: tree.Source, env: Environment, bind_query: BindQuery) -> ScopedR
         case tree.JoinedTables():
             joined = _joined(_item(node.first, env, bind_query), node.joins, env, bind_query)
             return joined if node.alias is None else _as_one(joined, node.alias)
+
+
+def bind_join(left: ScopedRelation, join: tree.JoinClause, env: Environment, bind_query: BindQuery) -> ScopedRelation:
+    """A relation with one join."""
+    return _joined(left, (join,), env, bind_query)
 
 
 def _joined(left: ScopedRelation, joins: Sequence[tree.JoinClause], env: Environment, bind_query: BindQuery) -> ScopedRelation:

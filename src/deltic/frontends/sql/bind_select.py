@@ -175,13 +175,21 @@ def _having(select: _Select, env: Environment, bind_inner: BindInner) -> list[Co
 
 
 def bind_order(terms: tuple[tree.OrderTerm, ...], binder: ExpressionBinder, outputs: Sequence[tuple[str, Expr]]) -> tuple[Order, ...]:
-    """The terms of ORDER BY; numbers are positions of outputs."""
+    """The terms of ORDER BY; numbers are positions of outputs, and ALL means all of them."""
+    if len(terms) == 1 and _is_all(terms[0].expression, binder):
+        return tuple(Order(expr, terms[0].descending, terms[0].nulls_first) for _, expr in outputs)
     bound = []
     for term in terms:
         expr = _ordinal(term.expression, outputs, "ORDER BY") or binder.bind(term.expression)
         check_ordered("ORDER BY", expr.type, expr.span or term.expression.span)
         bound.append(Order(expr, term.descending, term.nulls_first))
     return tuple(bound)
+
+
+def _is_all(node: tree.Expression, binder: ExpressionBinder) -> bool:
+    """Whether it is ORDER BY ALL: `all` is a keyword unless a column has that name."""
+    named = isinstance(node, tree.ColumnName) and [part.text.lower() for part in node.parts] == ["all"]
+    return named and not binder.scope.find("all", None) and "all" not in binder.aliases
 
 
 def _aggregated(select: _Select, plan: Plan, having: list[Conjunct], order: tuple[Order, ...], correlated: list[Expr]) -> SelectBlock:

@@ -218,5 +218,5 @@ def _select_list(query: tree.Query) -> tuple[tree.SelectItem, ...]:
             return _select_list(query.parts[0])
         case tree.WholeQuery():
             return _select_list(query.body)
-        case tree.ValuesQuery():
+        case tree.ValuesQuery() | tree.PipeQuery():
             return ()

@@ -206,6 +206,8 @@ class ExpressionParser(OrderParser, ABC):
             position += 1
         word, following = self.tokens[position].word, self.tokens[position + 1 : position + 2]
         call = bool(following) and following[0].word in ("(", ")", ",", ".")
+        if word == "TABLE":
+            return bool(following) and following[0].kind in (WORD, QUOTED) and following[0].word != "AS"
         return word == "SELECT" or (word in ("WITH", "FROM") and not call) or (word == "VALUES" and not (call and following[0].word != "("))
 
     def query_in_parentheses(self) -> tree.WholeQuery:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from deltic.errors import SyntaxFailure, Unsupported
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.lexer import HINT, NUMBER, QUOTED, STRING, WORD
-from deltic.frontends.sql.parse_expression import NO_OPERANDS, ExpressionParser
+from deltic.frontends.sql.parse_expression import NO_OPERANDS
+from deltic.frontends.sql.parse_pipe import PIPE, PipeParser
 from deltic.frontends.sql.refusals import AFTER_ITEM, AFTER_SOURCE, CLAUSES, GROUPING, OPERANDS, STATEMENTS, refuse
 from deltic.stacks import unbounded
 
@@ -32,7 +34,7 @@ TABLE_FUNCTIONS: Final = "explode(array(…)), explode(sequence(…)) or explode
 """The table functions in FROM."""
 
 
-class QueryParser(ExpressionParser):
+class QueryParser(PipeParser):
     """Rules for queries and what stands in FROM."""
 
     @unbounded
@@ -40,10 +42,17 @@ class QueryParser(ExpressionParser):
         """[WITH …] set operations [ORDER BY …] [LIMIT …]."""
         start = self.token.start
         recursive, ctes = self._with() if self.word == "WITH" else (False, ())
-        body = self._set_operation(1)
+        first = self.token.start
+        body = self._piped(self._set_operation(1), first)
         order = self.order_by()
         limit = self._limit()
         refuse(self, CLAUSES)
+        if isinstance(body, tree.PipeQuery):
+            body, order, limit = _with_last_steps(body, order, limit), (), None
+        if (order or limit) and self.word == PIPE:
+            raise SyntaxFailure(
+                f"{PIPE} after ORDER BY or LIMIT", span=self.span, expected=f"{PIPE} ORDER BY …, or the query in parentheses"
+            )
         if (order or limit) and self.word in _SETS:
             remedy = "put the side in parentheses"
             raise SyntaxFailure("ORDER BY and LIMIT inside a set operation", span=self.since(start), remedy=remedy)
@@ -117,20 +126,35 @@ class QueryParser(ExpressionParser):
                 return self._select()
             case "VALUES":
                 return self._values()
-            case "FROM":
-                raise Unsupported("a query that begins with FROM is not supported", span=self.span, expected="SELECT … FROM …")
-            case "TABLE":
-                raise Unsupported("TABLE name as a query is not supported", span=self.span, remedy="SELECT * FROM name")
+            case "FROM" | "TABLE":
+                return self._from_first()
             case _:
                 raise self.missing() if self.position else self.failure("SELECT, VALUES or WITH")
 
-    def _select(self) -> tree.SelectQuery:
+    def _from_first(self) -> tree.SelectQuery:
+        """FROM relation, …, TABLE name, or FROM relation, … SELECT …"""
+        start = self.token.start
+        if self.take().word == "TABLE":
+            names = [self.identifier("a table")]
+            while self.passes("."):
+                names.append(self.identifier("a name after the dot"))
+            source: tree.Source = tree.TableName(self.in_schema(names, "table"), None, self.since(names[0].span.start))
+        else:
+            source = self._from()
+            if self.word == "SELECT":
+                return self._select(source)
+        span = self.since(start)
+        every = tree.SelectItem(tree.Star(None, (), span), (), span)
+        return tree.SelectQuery((every,), False, None, source, (), None, None, None, span)
+
+    def _select(self, source: tree.Source | None = None) -> tree.SelectQuery:
+        """SELECT …; source: the relations of a FROM before it."""
         start = self.take().start
         hint = self.of(self.take()) if self.token.kind == HINT else None
         distinct = self._quantifier()
         items = self.several(self._item)
         refuse(self, AFTER_ITEM)
-        source = self._from() if self.passes("FROM") else None
+        source = source or (self._from() if self.passes("FROM") else None)
         if source is None and (self.word == "JOIN" or (self.word in _JOIN_WORDS and self.tokens[self.position + 1].word in _JOIN_WORDS)):
             raise SyntaxFailure("JOIN without FROM", span=self.span, expected="FROM table JOIN table")
         laterals = []
@@ -366,6 +390,16 @@ class QueryParser(ExpressionParser):
         if self.sees("LIMIT"):
             raise SyntaxFailure("LIMIT after OFFSET", span=self.span, expected="LIMIT n OFFSET m")
         return tree.LimitClause(count, offset, self.since(start)) if limited or offset is not None else None
+
+
+def _with_last_steps(body: tree.PipeQuery, order: tuple[tree.OrderTerm, ...], limit: tree.LimitClause | None) -> tree.PipeQuery:
+    """ORDER BY and LIMIT after the last step are steps themselves."""
+    steps: list[tree.PipeStep] = []
+    if order:
+        steps.append(tree.PipeOrder(order, order[0].expression.span))
+    if limit is not None:
+        steps.append(tree.PipeLimit(limit, limit.span))
+    return replace(body, steps=(*body.steps, *steps)) if steps else body
 
 
 def _is_true(condition: tree.Expression | None) -> bool:

@@ -127,7 +127,7 @@ class _Parser(FunctionParser, ClauseParser):
                 return self._drop()
             case "DECLARE":
                 return self._declare()
-            case "SELECT" | "VALUES" | "WITH" | "(" | "FROM":
+            case "SELECT" | "VALUES" | "WITH" | "(" | "FROM" | "TABLE":
                 query = self.query()
                 return QueryStatement(query, self.since(self.tokens[0].start))
             case _:
@@ -238,7 +238,7 @@ class _Parser(FunctionParser, ClauseParser):
             raise self.failure(VIEW_FORM)
         if self.ended:
             raise self.missing()
-        if self.word not in ("SELECT", "VALUES", "WITH", "FROM", "("):
+        if self.word not in ("SELECT", "VALUES", "WITH", "FROM", "TABLE", "("):
             raise self.failure("a query: SELECT, VALUES or WITH")
         query = self.query()
         start = self.token.start

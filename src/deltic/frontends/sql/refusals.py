@@ -19,7 +19,6 @@ _PIVOT = ("PIVOT and UNPIVOT are not supported", "SUM(x) FILTER (WHERE …) for 
 _SAMPLE = ("TABLESAMPLE is not supported: its result changes from run to run", "filter on a hash of the key")
 _TRAVEL = ("time travel is not supported", "leave it out")
 _TRAVELS = ("VERSION AS OF", "TIMESTAMP AS OF", "FOR VERSION", "FOR TIMESTAMP", "FOR SYSTEM_VERSION", "FOR SYSTEM_TIME")
-_PIPE = ("the pipe syntax |> is not supported", "SELECT … FROM … WHERE …")
 _FOLDERS = "all files lie in the folder itself"
 
 Refusals = Mapping[str, Sequence[tuple[tuple[str, ...], str, str]]]
@@ -94,7 +93,6 @@ CLAUSES: Final[Refusals] = _by_first(
         "DISTRIBUTE BY": ("DISTRIBUTE BY is not supported", "leave it out: it changes no result"),
         "CLUSTER BY": ("CLUSTER BY is not supported", "leave it out: it changes no result"),
         **dict.fromkeys(("FETCH FIRST", "FETCH NEXT"), ("FETCH is not supported", "LIMIT n")),
-        "|>": _PIPE,
         **_SOURCES,
     }
 )

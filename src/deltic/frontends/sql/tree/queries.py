@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from deltic.errors import Span
 from deltic.frontends.sql.tree.expressions import DefinedCall, Expression, FunctionCall, Name, OrderTerm, TypeName
+from deltic.frontends.sql.tree.pipes import PipeQuery
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +201,14 @@ class WholeQuery:
     span: Span
 
 
-Source = TableName | DerivedTable | DefinedTable | ArgumentRows | DefinedLateral | TableCall | ValuesQuery | JoinedTables
-Query = SelectQuery | ValuesQuery | SetQuery | WholeQuery
-QUERIES = (SelectQuery, ValuesQuery, SetQuery, WholeQuery)
+@dataclass(frozen=True, slots=True)
+class PipedRows:
+    """The rows before a step of a PipeQuery, as the FROM of what the step means. relation: bound, with the names of its columns."""
+
+    relation: object
+    span: Span
+
+
+Source = TableName | DerivedTable | DefinedTable | ArgumentRows | DefinedLateral | TableCall | ValuesQuery | JoinedTables | PipedRows
+Query = SelectQuery | ValuesQuery | SetQuery | WholeQuery | PipeQuery
+QUERIES = (SelectQuery, ValuesQuery, SetQuery, WholeQuery, PipeQuery)
