@@ -24,12 +24,13 @@ if TYPE_CHECKING:
     from deltic.pipeline import Pipeline
     from deltic.runtimes.read_only import ReadOnlyState, open
     from deltic.runtimes.stored_view import StoredView
-    from deltic.session import Datalog, EdnStore, EdnView, Program, Session, Transaction, View, Watermark
+    from deltic.session import Answer, Datalog, EdnStore, EdnView, Program, Session, Transaction, View, Watermark
     from deltic.variants import Variant
 
 __version__ = "0.1.0"
 __all__ = [
     "UDF",
+    "Answer",
     "Circuit",
     "Datalog",
     "EdnStore",
@@ -56,7 +57,7 @@ __all__ = [
 
 _LOADED_LATE: Final = {
     **dict.fromkeys(("Circuit", "Encoded", "MapOf", "SetOf", "UDF", "IndexedStream", "Stream"), "deltic.frontends.python"),
-    **dict.fromkeys(("Datalog", "EdnStore", "EdnView", "Program", "Session", "Transaction", "View", "Watermark"), "deltic.session"),
+    **dict.fromkeys(("Answer", "Datalog", "EdnStore", "EdnView", "Program", "Session", "Transaction", "View", "Watermark"), "deltic.session"),
     **dict.fromkeys(("ReadOnlyState", "open"), "deltic.runtimes.read_only"),
     "Keyword": "deltic.frontends.edn",
     "Pipeline": "deltic.pipeline",

@@ -358,6 +358,7 @@ def test_a_view_that_is_not_materialized_can_be_read_by_others_only(session: del
 
 def test_the_public_names() -> None:
     assert sorted(deltic.__all__) == [
+        "Answer",
         "Circuit",
         "Datalog",
         "EdnStore",
@@ -403,6 +404,7 @@ def test_the_public_attributes_of_a_session(session: deltic.Session) -> None:
         "notes",
         "now",
         "program",
+        "query",
         "register",
         "sinks",
         "sources",

@@ -1,4 +1,4 @@
-"""ReadableView: the methods to read a view, of a session as of its last commit, or of a state folder at one of its epochs."""
+"""Readable: rows in several forms. ReadableView: the methods to read a view, of a session as of its last commit, or of a state folder."""
 
 from __future__ import annotations
 
@@ -18,10 +18,8 @@ if TYPE_CHECKING:
     import polars
 
 
-class ReadableView(ABC):
-    """A view. Every read costs O(rows read)."""
-
-    name: str
+class Readable(ABC):
+    """Rows that can be read in several forms."""
 
     @property
     @abstractmethod
@@ -31,6 +29,35 @@ class ReadableView(ABC):
     @abstractmethod
     def to_arrow(self) -> pa.Table:
         """The content; a row of weight w occurs w times."""
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The content as a pandas DataFrame; requires pandas."""
+        try:
+            import pandas  # noqa: PLC0415, F401  an optional extra
+        except ImportError as error:
+            raise SetupError("pandas is not installed", remedy='pip install "deltic[spark]", or pandas by itself') from error
+        frame: pandas.DataFrame = self.to_arrow().to_pandas()
+        return frame
+
+    def to_polars(self) -> polars.DataFrame:
+        """The content as a Polars DataFrame; requires polars."""
+        try:
+            import polars  # noqa: PLC0415  an optional extra
+        except ImportError as error:
+            raise SetupError("polars is not installed", remedy="pip install polars") from error
+        frame = polars.from_arrow(self.to_arrow())
+        assert isinstance(frame, polars.DataFrame)
+        return frame
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The content as dicts."""
+        return listed(self.to_arrow())
+
+
+class ReadableView(Readable):
+    """A view. Every read costs O(rows read)."""
+
+    name: str
 
     @abstractmethod
     def changes(self, epoch: int | None = None) -> pa.Table:
@@ -57,29 +84,6 @@ class ReadableView(ABC):
     def key_columns(self) -> tuple[str, ...]:
         """The columns of the key of `lookup`: those that identify a row, if there are any, else all."""
         return tuple(f.name for f in self._leading)
-
-    def to_pandas(self) -> pandas.DataFrame:
-        """The content as a pandas DataFrame; requires pandas."""
-        try:
-            import pandas  # noqa: PLC0415, F401  an optional extra
-        except ImportError as error:
-            raise SetupError("pandas is not installed", remedy='pip install "deltic[spark]", or pandas by itself') from error
-        frame: pandas.DataFrame = self.to_arrow().to_pandas()
-        return frame
-
-    def to_polars(self) -> polars.DataFrame:
-        """The content as a Polars DataFrame; requires polars."""
-        try:
-            import polars  # noqa: PLC0415  an optional extra
-        except ImportError as error:
-            raise SetupError("polars is not installed", remedy="pip install polars") from error
-        frame = polars.from_arrow(self.to_arrow())
-        assert isinstance(frame, polars.DataFrame)
-        return frame
-
-    def rows(self) -> list[dict[str, Any]]:
-        """The content as dicts."""
-        return listed(self.to_arrow())
 
     def _sought(self, stored: Schema, key: Any, by: Sequence[str] | None) -> Sought:
         """What `lookup` looks up. stored: the fields of the stored rows. Raises DataError."""

@@ -10,12 +10,12 @@ import pyarrow as pa
 
 from deltic.errors import ClosedError, CorruptState, SubscriberError
 from deltic.purity import shown
-from deltic.runtimes import Runtime
+from deltic.runtimes import Committed, Runtime
 from deltic.session.definitions import Definitions, Stored, definitions_of
 from deltic.session.precedence import Precedence
 from deltic.session.subscribers import EpochSubscriber, Subscriber, Subscribers
 from deltic.trace.spine import Spine
-from deltic.trace.strings import StringTable, UnknownString
+from deltic.trace.strings import StringsBelow, StringTable, UnknownString
 
 T = TypeVar("T")
 
@@ -71,6 +71,22 @@ class Contents:
                 return take(stored, committed.snapshot(stored.spec.id))
             change = None if committed.last is None else committed.last.changes.get(view)
             return take(stored, [Spine(stored.spec.columns, stored.spec.weights) if change is None else Spine.of(change)])
+
+    def compute(self, take: Callable[[Committed, StringTable], T]) -> T:
+        """The result of `take` for the last commit and a table for the strings that it makes, which has those of the commit.
+
+        Takes no lock; as in `read`, it is repeated under the lock if a commit removes what it reads.
+        """
+        try:
+            return self._compute(take)
+        except (KeyError, UnknownString, CorruptState):
+            with self._lock:
+                return self._compute(take)
+
+    def _compute(self, take: Callable[[Committed, StringTable], T]) -> T:
+        self.check_open()
+        with self.strings.stable():
+            return take(self._runtime.committed, StringTable(self.strings.identity, StringsBelow(self.strings)))
 
     def at_one_commit(self, read: Callable[[], T]) -> T:
         """The result of a function that reads several views, all as of one commit: under the lock if others commit meanwhile."""

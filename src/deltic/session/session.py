@@ -20,7 +20,7 @@ from deltic.errors import CatalogError, CircuitError, FrameError, UnknownName
 from deltic.explain import Explanation, explain
 from deltic.frontends.datalog import Dialect
 from deltic.frontends.python import UDF, Circuit, Columns, Delay, Lateness, check_unchanged
-from deltic.frontends.sql import Args, parse_script
+from deltic.frontends.sql import Args, parse_sql
 from deltic.frontends.statements import Statement
 from deltic.kernels import prepare
 from deltic.purity import shown
@@ -46,6 +46,8 @@ from deltic.session.engines import open_runtime, spark_changes
 from deltic.session.options import RunOptions
 from deltic.session.printing import PrintedViews, PrintLine, to_stderr
 from deltic.session.program import Program, registration
+from deltic.session.query import Answer, answered
+from deltic.session.row_changes import CHANGES, RowChanges, changed_rows
 from deltic.session.transaction import PendingChanges, Transaction, unknown_table
 from deltic.session.view import View
 from deltic.session.watermark import Watermark
@@ -100,6 +102,7 @@ class Session:
     def _open(self, options: RunOptions) -> None:
         self.spark = options.spark
         self._clock = SessionClock(options.clock)
+        self._iteration_limit = options.iteration_limit
         self._lock = RLock()
         prepare()
         self._runtime = open_runtime(options)
@@ -114,15 +117,39 @@ class Session:
     def sql(self, script: str, *, args: Args = None, name: str = "<sql>") -> None:
         """Runs CREATE and DROP statements: all of them, or none if one is refused. New views are filled in one tick.
 
+        INSERT, UPDATE, DELETE, MERGE and TRUNCATE come after them: each is a tick, those between BEGIN and COMMIT are one. All are checked
+        before anything is applied; one that fails on the rows leaves those before it.
         args: the values of parameters: a dict for `:name`, or a list for `?`. A definition keeps the values that it is made with.
         Raises QueryError with the place in the script; EvaluationError if the query of a new view fails on the rows of its tables.
         """
+        changes = RowChanges()
         with self._commits.turn():
             draft = Draft(self._catalog, self._undeclared())
+            defines = False
             with collector_paused():
-                for statement in parse_script(script, name, draft, args):
-                    draft.apply(statement)
-            self._commits.install(draft.catalog, draft.dropped)
+                for statement in parse_sql(script, name, draft, args):
+                    if isinstance(statement, CHANGES):
+                        changes.add(statement)
+                    else:
+                        changes.check_definition(statement)
+                        draft.apply(statement)
+                        defines = True
+            ticks = changes.ticks()
+            if defines or not ticks:
+                self._commits.install(draft.catalog, draft.dropped)
+            for statements in ticks:
+                pending = self._gather()
+                for table, frame in changed_rows(statements, self._contents, self._iteration_limit).items():
+                    pending.add_changes(table, frame)
+                self._commits.tick(pending.rows(), {})
+                self._trim(pending)
+
+    def query(self, query: str, *, args: Args = None, name: str = "<query>") -> Answer:
+        """The answer of one query over tables and views as of the last commit, which is not kept. Ticks go on meanwhile.
+
+        args: as in `sql`. It runs in this process, on Spark too. Raises QueryError with the place; EvaluationError if it fails on a row.
+        """
+        return answered(self._contents, query, args, name, self._iteration_limit, self.spark)
 
     def datalog(
         self,

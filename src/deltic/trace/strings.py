@@ -341,6 +341,20 @@ class SoughtStrings(HashedStrings):
         return self._table.known(array)
 
 
+class StringsBelow:
+    """The strings of a table and of its parent, for a table that has both as its parent."""
+
+    def __init__(self, table: StringTable) -> None:
+        self._table = table
+
+    def find(self, ids: Words) -> tuple[npt.NDArray[np.bool_], pa.BinaryArray]:
+        """As StringTable.find; what only the parent has is kept in the table."""
+        if self._table.parent is not None:
+            with self._table.lock:
+                self._table._inherit(np.ascontiguousarray(ids))
+        return self._table.find(ids)
+
+
 def _differing(left: pa.Array, right: pa.Array) -> set[bytes]:
     """The strings of unequal pairs."""
     unequal = pc.not_equal(left.cast(pa.large_binary()), right.cast(pa.large_binary()))

@@ -9,11 +9,15 @@ Plans are not optimized: a Project for a select list, a Filter for a condition, 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
 
 from deltic.errors import QueryError, Span, SyntaxFailure
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.arguments import Arguments
+from deltic.frontends.sql.bind_answer import BoundAnswer
+from deltic.frontends.sql.bind_answer import bind_answer as bind_ordered
+from deltic.frontends.sql.bind_change import BoundChange, bind_change
 from deltic.frontends.sql.bind_query import bind_tree
 from deltic.frontends.sql.bind_recursive import no_base
 from deltic.frontends.sql.ddl import bind_statement, bind_view
@@ -45,6 +49,9 @@ from deltic.purity import shown
 __all__ = [
     "DELAY_FORM",
     "Args",
+    "BoundAnswer",
+    "BoundChange",
+    "ChangeStatement",
     "CreateFunction",
     "CreateSink",
     "CreateTable",
@@ -58,15 +65,33 @@ __all__ = [
     "Namespace",
     "Statement",
     "Timed",
+    "bind_answer",
     "bind_query",
     "delay_us",
     "no_base",
     "parse_script",
+    "parse_sql",
 ]
 
 
 Args: TypeAlias = Mapping[str, Any] | Sequence[Any] | None
 """The values of parameters: of `:name` by name, of `?` in order."""
+
+
+_CHANGES: Final = (tree.InsertRows, tree.UpdateRows, tree.DeleteRows, tree.MergeRows, tree.TransactionMark)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeStatement:
+    """INSERT, UPDATE, DELETE, MERGE or TRUNCATE, which is bound when it runs, over the tables as they are then."""
+
+    node: tree.RowChange
+
+    def bind(self, catalog: Namespace) -> BoundChange:
+        """Its queries over the relations of a catalog. Raises QueryError."""
+        with shallow(self.node.span):
+            called, _ = marked(self.node, catalog)
+            return bind_change(called, Environment(catalog))
 
 
 def parse_script(text: str, name: str, catalog: Namespace, args: Args = None) -> Iterator[Statement]:
@@ -79,6 +104,22 @@ def parse_script(text: str, name: str, catalog: Namespace, args: Args = None) ->
         raise QueryError(f"invalid script {shown(text)}", expected="SQL as a string")
     parsed = parse(text, name, Arguments.of(args))
     return (_statement(one, catalog) for one in parsed)
+
+
+def parse_sql(text: str, name: str, catalog: Namespace, args: Args = None) -> Iterator[Statement | ChangeStatement | tree.TransactionMark]:
+    """As `parse_script`, with statements that change rows, which come after the definitions. Each is bound once to check it."""
+    if not isinstance(text, str):
+        raise QueryError(f"invalid script {shown(text)}", expected="SQL as a string")
+    parsed = parse(text, name, Arguments.of(args))
+    return (_change(one, catalog) if isinstance(one, _CHANGES) else _statement(one, catalog) for one in parsed)
+
+
+def _change(parsed: tree.RowChange | tree.TransactionMark, catalog: Namespace) -> ChangeStatement | tree.TransactionMark:
+    if isinstance(parsed, tree.TransactionMark):
+        return parsed
+    change = ChangeStatement(parsed)
+    change.bind(catalog)
+    return change
 
 
 def bind_query(text: str, name: str, catalog: Namespace, form: Form | None = None, *, final: bool = True) -> Plan:
@@ -100,6 +141,20 @@ def bind_query(text: str, name: str, catalog: Namespace, form: Form | None = Non
             return bind_view(called, env)
         plan = bind_tree(called, env)
         return as_view(plan) if final else plan
+
+
+def bind_answer(text: str, name: str, catalog: Namespace, args: Args = None) -> BoundAnswer:
+    """The plan of one query that is answered once, with its order. Raises subclasses of QueryError."""
+    if not isinstance(text, str):
+        raise QueryError(f"invalid query {shown(text)}", expected="SQL as a string")
+    parsed = parse(text, name, Arguments.of(args))
+    one = parsed[0] if len(parsed) == 1 else None
+    if not isinstance(one, QueryStatement):
+        span = _place(parsed[-1]) if parsed else None
+        raise SyntaxFailure("expected one query", span=span, expected="SELECT …")
+    with shallow(one.span):
+        called, _ = marked(one.query, catalog)
+        return bind_ordered(called, Environment(catalog))
 
 
 def _statement(parsed: Parsed, catalog: Namespace) -> Statement:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from deltic.aggregates import AggregateFunction, aggregate_function, is_aggregate
-from deltic.errors import Span, TypeMismatch, Unsupported
+from deltic.errors import Span, TypeMismatch, UnknownName, Unsupported
 from deltic.expr import Call, Cast, Column, Expr, Literal, Value, cast, children
 from deltic.expr.functions.comparison import check_ordered
 from deltic.expr.functions.signature import check_count
@@ -90,6 +90,8 @@ def _arguments(binder: ExpressionBinder, node: tree.FunctionCall) -> tuple[Expr,
     """The bound arguments; () for COUNT(*)."""
     match node.arguments:
         case (tree.Star(qualifier=None, is_plain=True),) if node.name == "count":
+            if node.distinct and not binder.scope.star(None):
+                raise UnknownName("* requires a FROM clause", span=node.span)
             return tuple(binder.scope.column(c) for c in binder.scope.star(None)) if node.distinct else ()
         case () if not node.within:
             expected = "COUNT(*) or COUNT(x)" if node.name == "count" else f"{node.name.upper()}(x)"

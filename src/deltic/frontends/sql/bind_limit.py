@@ -13,6 +13,7 @@ from deltic.expr import Expr, Literal, columns_of
 from deltic.expr.interpreter import evaluate
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_expression import ExpressionBinder
+from deltic.frontends.sql.literals import whole
 from deltic.frontends.sql.scope import Scope
 from deltic.plan.nodes import Aggregate, Distinct, Filter, Order, Plan, Project, TopK, Values
 from deltic.schema import BOOLEAN, INT, Schema
@@ -45,7 +46,7 @@ def slice_of(node: tree.WholeQuery) -> Slice | None:
 def _count(word: str, node: tree.Expression, span: Span) -> int:
     """The value of a constant expression, of type INT."""
     number = tree.unnest(node)
-    if isinstance(number, tree.NumberText) and number.text.isdigit() and int(number.text) > GREATEST_LIMIT:
+    if isinstance(number, tree.NumberText) and number.text.isdigit() and whole(number, GREATEST_LIMIT) is None:
         raise Unsupported(f"{word} is too large", span=span, expected=f"at most {GREATEST_LIMIT:,}, as in Spark")
     if any(isinstance(part, tree.ColumnName | tree.ScalarQuery | tree.Star) for part in tree.walk(node)):
         raise Unsupported(f"{word} requires a constant", span=span, expected=f"{word} 10")

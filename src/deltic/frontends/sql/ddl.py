@@ -60,6 +60,8 @@ def bind_statement(parsed: Parsed, env: Environment) -> Statement:
             raise Unsupported("a query by itself is not a statement of a script", span=parsed.span, remedy=_ALONE)
         case tree.FunctionDefinition():
             return create_function(parsed, env.catalog)
+        case tree.InsertRows() | tree.UpdateRows() | tree.DeleteRows() | tree.MergeRows() | tree.TransactionMark():
+            raise Unsupported("a change of rows is not a definition", span=parsed.span, remedy="session.sql() runs it")
         case CreateSink() | DropSink() | DropTable() | DropStream() | DropView() | DropFunction():
             return parsed
         case _:

@@ -387,7 +387,7 @@ class QueryParser(PipeParser):
         limited = self.passes("LIMIT")
         count = None if not limited or self.passes("ALL") else self.expression()
         offset = self.expression() if self.passes("OFFSET") else None
-        if self.sees("LIMIT"):
+        if offset is not None and not limited and self.sees("LIMIT"):
             raise SyntaxFailure("LIMIT after OFFSET", span=self.span, expected="LIMIT n OFFSET m")
         return tree.LimitClause(count, offset, self.since(start)) if limited or offset is not None else None
 

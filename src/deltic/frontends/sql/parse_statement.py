@@ -16,6 +16,7 @@ from deltic.frontends.sql.clauses import ClauseParser
 from deltic.frontends.sql.lexer import NUMBER, SIGN, WORD, Token, tokenize
 from deltic.frontends.sql.nesting import shallow
 from deltic.frontends.sql.options import WATERMARK, timed_of
+from deltic.frontends.sql.parse_change import CHANGES, ChangeParser
 from deltic.frontends.sql.parse_function import FunctionParser
 from deltic.frontends.sql.parse_query import EMIT
 from deltic.frontends.sql.refusals import AFTER_TABLE, AFTER_VIEW, COLUMN, CREATED, STATEMENTS, refuse
@@ -24,7 +25,7 @@ from deltic.options import Options
 
 UNDERSTOOD: Final = (
     "CREATE TABLE or STREAM, CREATE [OR REPLACE] [MATERIALIZED | TEMPORARY] VIEW, CREATE SINK, CREATE [OR REPLACE] FUNCTION, "
-    "DECLARE RECURSIVE VIEW, DROP TABLE, STREAM, VIEW, SINK or FUNCTION, SELECT"
+    "DECLARE RECURSIVE VIEW, DROP TABLE, STREAM, VIEW, SINK or FUNCTION, INSERT, UPDATE, DELETE, MERGE, TRUNCATE, SELECT"
 )
 TABLE_FORM: Final = (
     "CREATE TABLE [IF NOT EXISTS] name "
@@ -62,6 +63,8 @@ Parsed = (
     | tree.ViewDeclaration
     | tree.FunctionDefinition
     | QueryStatement
+    | tree.RowChange
+    | tree.TransactionMark
     | CreateSink
     | DropSink
     | DropTable
@@ -106,7 +109,7 @@ def _check_parentheses(tokens: Sequence[Token], text: str, name: str) -> None:
         raise SyntaxFailure("unmatched opening parenthesis", span=Span(text, opened[-1].start, opened[-1].end, name))
 
 
-class _Parser(FunctionParser, ClauseParser):
+class _Parser(ChangeParser, FunctionParser, ClauseParser):
     """The rules for statements."""
 
     def parsed(self) -> Parsed:
@@ -130,6 +133,8 @@ class _Parser(FunctionParser, ClauseParser):
             case "SELECT" | "VALUES" | "WITH" | "(" | "FROM" | "TABLE":
                 query = self.query()
                 return QueryStatement(query, self.since(self.tokens[0].start))
+            case word if word in CHANGES:
+                return self.change()
             case _:
                 raise self._not_understood()
 

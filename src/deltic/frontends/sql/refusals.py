@@ -110,10 +110,7 @@ GROUPING: Final[Refusals] = _by_first(
 
 STATEMENTS: Final[Refusals] = _by_first(
     {
-        **{
-            word: (f"{word} is not supported in a script", _TRANSACTION)
-            for word in ("INSERT", "UPDATE", "DELETE", "MERGE", "TRUNCATE", "COPY", "LOAD")
-        },
+        **{word: (f"{word} is not supported in a script", _TRANSACTION) for word in ("COPY", "LOAD")},
         "ALTER": ("ALTER is not supported", "DROP and CREATE it again, or CREATE OR REPLACE a view"),
         "CREATE OR REPLACE SINK": ("CREATE OR REPLACE SINK is not supported", "DROP SINK, then CREATE SINK"),
     }

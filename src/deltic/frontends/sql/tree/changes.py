@@ -1,0 +1,76 @@
+"""Statements that change the rows of tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from deltic.errors import Span
+from deltic.frontends.sql.tree.expressions import Expression, Name
+from deltic.frontends.sql.tree.queries import Query, Source, TableName
+
+Assignments = tuple[tuple[Name, Expression], ...]
+"""(column, value), …"""
+
+
+@dataclass(frozen=True, slots=True)
+class InsertRows:
+    """INSERT INTO table [(column, …)] [BY NAME] query."""
+
+    table: Name
+    columns: tuple[Name, ...]
+    by_name: bool
+    query: Query
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateRows:
+    """UPDATE table SET column = value, … [WHERE condition]."""
+
+    table: TableName
+    assignments: Assignments
+    where: Expression | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteRows:
+    """DELETE FROM table [WHERE condition], or TRUNCATE TABLE table."""
+
+    table: TableName
+    where: Expression | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class MergeClause:
+    """WHEN [NOT] MATCHED [BY SOURCE] [AND condition] THEN action. assignments: None is `UPDATE SET *` and `INSERT *`; () is DELETE."""
+
+    kind: Literal["matched", "not matched", "not matched by source"]
+    condition: Expression | None
+    action: Literal["update", "insert", "delete"]
+    assignments: Assignments | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class MergeRows:
+    """MERGE INTO table USING source ON condition WHEN …"""
+
+    table: TableName
+    source: Source
+    condition: Expression
+    clauses: tuple[MergeClause, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionMark:
+    """BEGIN or COMMIT."""
+
+    word: Literal["BEGIN", "COMMIT"]
+    span: Span
+
+
+RowChange = InsertRows | UpdateRows | DeleteRows | MergeRows

@@ -1,0 +1,142 @@
+"""Queries that are answered once, over tables and views as of the last commit.
+
+A materialized view is read, not computed again. The query runs as a dataflow of its own, as a new view is filled, and keeps nothing: the
+strings that it makes are in a table beside the session's. It takes no lock, so ticks go on meanwhile; it is repeated under the session's
+lock if a commit has removed what it reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from deltic.errors import DataError, Unsupported
+from deltic.frontends.sql import Args, BoundAnswer, bind_answer
+from deltic.frontends.statements import DefinedFunction
+from deltic.lowering import lower
+from deltic.optimizer import optimize
+from deltic.plan.nodes import OverTicks, Plan, Table
+from deltic.plan.walk import nodes
+from deltic.runtimes import Committed
+from deltic.runtimes.once import content_of
+from deltic.runtimes.readable_view import Readable, listed
+from deltic.schema import Schema, StreamSchema, TableSchema
+from deltic.session.contents import Contents
+from deltic.session.definitions import Definitions, definitions_of
+from deltic.session.recursive import limited
+from deltic.session.sorting import in_order
+from deltic.trace.batch import Batch
+from deltic.trace.counters import Counters
+from deltic.trace.merge import merge
+from deltic.trace.reading import Reader
+from deltic.trace.spine import Spine
+from deltic.trace.strings import StringTable
+
+if TYPE_CHECKING:
+    import pyspark.sql
+
+_ANSWER = "answer"
+
+
+class Answer(Readable):
+    """The rows of a query, in the order of its ORDER BY; else in no particular order. epoch: of the commit that they are of."""
+
+    def __init__(self, schema: Schema, rows: pa.Table, epoch: int, spark: pyspark.sql.SparkSession | None) -> None:
+        self._schema, self._rows, self.epoch, self._spark = schema, rows, epoch, spark
+
+    @property
+    def schema(self) -> Schema:
+        """Columns in the order of the query."""
+        return self._schema
+
+    def to_arrow(self) -> pa.Table:
+        """The rows."""
+        return self._rows
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The rows as dicts. Raises DataError for two columns of one name."""
+        names = self._schema.names
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise DataError(f"two columns are called {twice!r}", remedy="name them in the query with AS; to_arrow() has both")
+        return listed(self._rows)
+
+    def __len__(self) -> int:
+        return self._rows.num_rows
+
+
+class QueryRelations:
+    """The relations of a commit as a query reads them: a materialized view is a table with its content.
+
+    changes: rows that are added to tables; with some, views are computed.
+    """
+
+    def __init__(self, definitions: Definitions, changes: Mapping[str, Batch] | None = None) -> None:
+        self._catalog = definitions.catalog
+        stored = {} if changes else definitions.views
+        self._views = {name.lower(): name for name, view in stored.items() if not view.spec.ephemeral}
+        self._definitions, self._changes = definitions, changes or {}
+
+    def relation(self, name: str) -> TableSchema | Plan | None:
+        if (view := self._views.get(name.lower())) is None:
+            return self._catalog.relation(name)
+        stored = self._definitions.views[view]
+        key = stored.spec.order[: stored.spec.key] if stored.spec.key < len(stored.spec.order) else ()
+        return TableSchema(view, stored.reader.schema, key)
+
+    def names(self) -> tuple[str, ...]:
+        return self._catalog.names()
+
+    def functions(self) -> Mapping[str, DefinedFunction]:
+        return self._catalog.functions()
+
+    def content(self, table: TableSchema, committed: Committed) -> Sequence[Spine]:
+        """The content of a table or a view, a spine for each shard."""
+        view = self._views.get(table.name.lower())
+        arrangement = self._definitions.circuit.tables[table.name] if view is None else self._definitions.views[view].spec.id
+        spines = committed.snapshot(arrangement)
+        if view is not None or table.name not in self._changes:
+            return spines
+        return [Spine.of(merge([*(spine.scan(Counters()) for spine in spines), self._changes[table.name]]))]
+
+
+def answered(contents: Contents, text: str, args: Args, name: str, limit: int | None, spark: pyspark.sql.SparkSession | None) -> Answer:
+    """The answer of one query. limit: of the iterations of a recursion. Raises QueryError with the place, EvaluationError."""
+
+    def answer(committed: Committed, strings: StringTable) -> Answer:
+        relations = QueryRelations(definitions_of(committed))
+        bound = bind_answer(text, name, relations, args)
+        rows = rows_of(bound, relations, committed, strings, limit)
+        return Answer(Schema(bound.plan.schema.fields[: bound.width]), rows, committed.epoch, spark)
+
+    return contents.compute(answer)
+
+
+def rows_of(bound: BoundAnswer, relations: QueryRelations, committed: Committed, strings: StringTable, limit: int | None) -> pa.Table:
+    """The rows of a bound query."""
+    plan = optimize(limited(bound.plan, limit))
+    tables = _tables(plan)
+    circuit = lower({_ANSWER: plan}, tables, 1)
+    spines = {table.name: relations.content(table, committed) for table in tables.values()}
+    whole = content_of(circuit, _ANSWER, spines, strings, committed.epoch, committed.notes)
+    spec = circuit.arrangements[circuit.views[_ANSWER]]
+    rows = Reader(spec.shape.schema, spec.order).content(whole, strings)
+    if bound.order:
+        rows = in_order(rows, bound.order)
+    return rows.select(list(range(bound.width)))
+
+
+def _tables(plan: Plan) -> dict[str, TableSchema]:
+    """The tables of a plan by name. Raises Unsupported for what has rows in a tick alone."""
+    tables: dict[str, TableSchema] = {}
+    for node in nodes(plan):
+        if isinstance(node, Table):
+            if isinstance(node.table, StreamSchema):
+                remedy = "a materialized view over the stream, which the query reads"
+                raise Unsupported(f"the stream {node.table.name} has rows in a tick alone", span=node.span, remedy=remedy)
+            tables[node.table.name] = node.table
+        elif isinstance(node, OverTicks):
+            raise Unsupported(f"{node.function}() depends on the ticks before, which a query does not see", remedy="a materialized view")
+    return tables

@@ -1,0 +1,156 @@
+"""Statements that change rows: the changes of tables that they mean, from queries over the tables as they are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+
+from deltic.circuit.operators.table import TableInput
+from deltic.connectors.frames import Changes, change_frame
+from deltic.errors import DataError, SyntaxFailure
+from deltic.expr.rows.ordering import order_key
+from deltic.frontends.sql import BoundAnswer, BoundChange, ChangeStatement
+from deltic.frontends.sql.tree import TransactionMark
+from deltic.frontends.statements import Statement
+from deltic.plan.nodes import Plan
+from deltic.runtimes import Committed
+from deltic.schema import TableSchema
+from deltic.session.contents import Contents
+from deltic.session.definitions import Definitions, definitions_of
+from deltic.session.query import QueryRelations, rows_of
+from deltic.trace.batch import Batch
+from deltic.trace.consolidate import consolidate
+from deltic.trace.encoding import encode_changes
+from deltic.trace.reading import WEIGHT
+from deltic.trace.rows import Rows
+from deltic.trace.strings import StringTable
+from deltic.types import frozen
+
+CHANGES: Final = (ChangeStatement, TransactionMark)
+
+
+class RowChanges:
+    """The statements of a script that change rows, by ticks."""
+
+    def __init__(self) -> None:
+        self._ticks: list[list[ChangeStatement]] = []
+        self._open: TransactionMark | None = None
+        self._begun = False
+
+    def add(self, statement: ChangeStatement | TransactionMark) -> None:
+        """Adds one. Raises SyntaxFailure for a mark in the wrong place."""
+        self._begun = True
+        if isinstance(statement, TransactionMark):
+            self._mark(statement)
+            return
+        if self._open is None:
+            self._ticks.append([])
+        self._ticks[-1].append(statement)
+
+    def check_definition(self, statement: Statement) -> None:
+        """Raises SyntaxFailure for a definition after one of them."""
+        if self._begun:
+            span = statement.span
+            raise SyntaxFailure("a definition after a change of rows", span=span, remedy="definitions first, or in a script of their own")
+
+    def _mark(self, mark: TransactionMark) -> None:
+        if mark.word == "BEGIN":
+            if self._open is not None:
+                raise SyntaxFailure("BEGIN in a transaction", span=mark.span, remedy="COMMIT; before it")
+            self._open = mark
+            self._ticks.append([])
+        elif self._open is None:
+            raise SyntaxFailure("COMMIT without BEGIN", span=mark.span, remedy="BEGIN; before the statements that are one tick")
+        else:
+            self._open = None
+
+    def ticks(self) -> list[list[ChangeStatement]]:
+        """The statements of each tick. Raises SyntaxFailure for a transaction that has no end."""
+        if self._open is not None:
+            raise SyntaxFailure("BEGIN without COMMIT", span=self._open.span, remedy="COMMIT; after the statements that are one tick")
+        return [statements for statements in self._ticks if statements]
+
+
+def changed_rows(statements: Sequence[ChangeStatement], contents: Contents, limit: int | None) -> Mapping[TableSchema, Changes]:
+    """The changes of one tick by table: each statement sees those of the statements before it. limit: of iterations.
+
+    Raises QueryError; EvaluationError, ConstraintViolation and DataError for rows that a statement cannot make.
+    """
+
+    def changed(committed: Committed, strings: StringTable) -> Mapping[TableSchema, Changes]:
+        definitions = definitions_of(committed)
+        frames: dict[str, tuple[TableSchema, list[pa.Table]]] = {}
+        batches: dict[str, Batch] = {}
+        for i, statement in enumerate(statements):
+            relations = QueryRelations(definitions, batches)
+            bound = statement.bind(relations)
+            table = bound.table
+
+            def rows(plan: Plan) -> pa.Table:
+                return rows_of(BoundAnswer(plan, len(plan.schema)), relations, committed, strings, limit)  # noqa: B023  called at once
+
+            own = frames.setdefault(table.name, (table, []))[1]
+            own += _frames(bound, rows)
+            if i < len(statements) - 1:
+                batches[table.name] = _batch(change_frame(pa.concat_tables(own), table), table, definitions, strings)
+        return {table: change_frame(pa.concat_tables(own), table) for table, own in frames.values()}
+
+    return contents.compute(changed)
+
+
+def _frames(bound: BoundChange, rows: Any) -> Iterator[pa.Table]:
+    """Frames of the table's columns and weights."""
+    width = len(bound.table.schema)
+    gone: list[pa.Table] = []
+    for part in bound.parts:
+        answer = rows(part.plan)
+        if part.removes:
+            old = answer.select(list(range(width)))
+            gone += [old] * part.matched
+            yield _weighed(old, bound.table, -1)
+        if part.adds:
+            yield _weighed(answer.select(list(range(width * part.removes, width * (part.removes + 1)))), bound.table, 1)
+    if bound.matched is not None:
+        _check_matches(bound, gone, rows(bound.matched))
+
+
+def _weighed(rows: pa.Table, table: TableSchema, weight: int) -> pa.Table:
+    columns = [*rows.columns, pa.array([weight] * rows.num_rows, pa.int64())]
+    schema = pa.schema([*(pa.field(field.name, field.type.arrow) for field in table.schema), pa.field(WEIGHT, pa.int64())])
+    return pa.Table.from_arrays([column.cast(field.type) for column, field in zip(columns, schema, strict=True)], schema=schema)
+
+
+def _check_matches(bound: BoundChange, gone: Sequence[pa.Table], matched: pa.Table) -> None:
+    """Raises DataError if a row of the table would change for several rows of the source of a MERGE."""
+    examples: dict[Hashable, tuple[Any, ...]] = {}
+    counts = Counter[Hashable]()
+    for rows in gone:
+        for row in _tuples(rows):
+            key = tuple(map(order_key, row))
+            counts[key] += 1
+            examples[key] = row
+    counts.subtract(tuple(map(order_key, row)) for row in _tuples(matched))
+    if (key := next((key for key, count in counts.items() if count > 0), None)) is not None:
+        shown = ", ".join(f"{field.name}={value!r}" for field, value in zip(bound.table.schema, examples[key], strict=True))
+        raise DataError(
+            f"several rows of the source of MERGE match one row of table {bound.table.name}: {shown}",
+            span=bound.span,
+            expected="at most one row of the source for each row that is updated or deleted",
+            remedy="GROUP BY the key in the source",
+        )
+
+
+def _tuples(rows: pa.Table) -> Iterator[tuple[Any, ...]]:
+    columns = [list(map(frozen, column.to_pylist())) for column in rows.columns]
+    return zip(*columns, strict=True)
+
+
+def _batch(changes: Changes, table: TableSchema, definitions: Definitions, strings: StringTable) -> Batch:
+    """The changes as words in the order of the table's arrangement."""
+    words = encode_changes(changes.rows, table, strings)
+    operators = (node.operator for node in definitions.circuit.nodes)
+    source = next(one for one in operators if isinstance(one, TableInput) and one.table.name == table.name)
+    return consolidate(Rows(tuple(words[i] for i in source.order), (changes.weights,)))

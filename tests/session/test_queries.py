@@ -1,0 +1,201 @@
+"""session.query: answers over tables and views as of the last commit, in the order of ORDER BY, without a trace in the session."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import deltic
+from deltic.errors import DataError, EvaluationError, QueryError
+from deltic.expr.rows.ordering import order_key
+from deltic.frontends.sql import bind_query
+from deltic.plan.evaluate import evaluate
+from deltic.types import frozen
+from sql_data import ROWS, TABLES, TestCatalog, weighted
+from sql_queries import queries
+
+FEW = 20
+"""Every so many queries are in the fast suite."""
+
+
+def loaded(**options: Any) -> deltic.Session:
+    """A session with the tables of sql_data, and a view over one."""
+    session = deltic.Session(**options)
+    for table in TABLES.values():
+        columns = ", ".join(f"{field.name} {field.type.sql}" for field in table.schema)
+        session.sql(f"CREATE TABLE {table.name} ({columns}{', PRIMARY KEY (id)' * bool(table.key)})")
+    session.sql(
+        "CREATE MATERIALIZED VIEW by_k AS SELECT k, sum(id) AS ids FROM t GROUP BY k; CREATE VIEW some AS SELECT id FROM t WHERE id > 3"
+    )
+    with session.transaction() as tx:
+        for name, rows in ROWS.items():
+            tx.insert(name, [dict(zip(TABLES[name].schema.names, row, strict=True)) for row in rows])
+    return session
+
+
+def multiset(table: pa.Table) -> Counter[Any]:
+    columns = [list(map(frozen, column.to_pylist())) for column in table.columns]
+    return Counter(tuple(map(order_key, row)) for row in zip(*columns, strict=True))
+
+
+def equals_oracle(session: deltic.Session, query: str) -> None:
+    plan = bind_query(query, "test", TestCatalog())
+    try:
+        expected = evaluate(plan, {name: weighted(rows) for name, rows in ROWS.items()})
+    except EvaluationError as error:
+        with pytest.raises(EvaluationError, match=r".*") as caught:
+            session.query(query)
+        assert caught.value.message == error.message
+        return
+    rows = Counter({tuple(map(order_key, row)): weight for row, weight in expected.pairs()})
+    assert multiset(session.query(query).to_arrow()) == rows, query
+
+
+def answerable() -> list[str]:
+    return [query for query in queries() if all(field.type.name != "VOID" for field in bind_query(query, "test", TestCatalog()).schema)]
+
+
+def test_answers_equal_the_oracle() -> None:
+    with loaded() as session:
+        for query in answerable()[::FEW]:
+            equals_oracle(session, query)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shards", [1, 3])
+def test_all_answers_equal_the_oracle(shards: int) -> None:
+    with loaded(shards=shards) as session:
+        for query in answerable():
+            equals_oracle(session, query)
+
+
+@pytest.mark.parametrize(
+    ("query", "ids"),
+    [
+        ("SELECT id FROM t ORDER BY id DESC", [8, 7, 6, 5, 4, 3, 2, 1]),
+        ("SELECT id FROM t ORDER BY k DESC NULLS FIRST, id LIMIT 4", [5, 6, 7, 8]),
+        ("SELECT id FROM t WHERE id < 7 ORDER BY x, id", [6, 2, 3, 1, 5, 4]),  # NULL, -0.0 = 0.0, 1.5, NaN
+        ("SELECT id FROM t WHERE id < 7 ORDER BY x DESC, id DESC", [4, 5, 1, 3, 2, 6]),
+        ("SELECT DISTINCT id FROM t ORDER BY -id OFFSET 5", [3, 2, 1]),
+        ("SELECT id FROM t WHERE id < 3 UNION ALL SELECT id FROM u WHERE id > 3 ORDER BY id DESC", [9, 4, 2, 1]),
+        ("SELECT id FROM t WHERE id < 5 ORDER BY array(k, -id)", [2, 1, 4, 3]),
+        ("FROM t |> ORDER BY id DESC |> WHERE k = 1 |> SELECT id", [2, 1]),
+        ("SELECT id FROM some ORDER BY s COLLATE UTF8_LCASE, id", None),
+        ("SELECT max(id) AS id FROM t GROUP BY k ORDER BY sum(id)", [2, 4, 6, 8]),
+        ("(SELECT id FROM t ORDER BY id DESC)", [8, 7, 6, 5, 4, 3, 2, 1]),
+        ("WITH q AS (SELECT id FROM some) SELECT id FROM q ORDER BY id % 2, id", [4, 6, 8, 5, 7]),
+    ],
+)
+def test_rows_have_the_order_of_the_query(query: str, ids: list[int] | None) -> None:
+    with loaded() as session:
+        if ids is None:
+            with pytest.raises(QueryError, match="no column 's'"):
+                session.query(query)
+        else:
+            assert [row["id"] for row in session.query(query).rows()] == ids
+
+
+def test_texts_are_sorted_by_their_bytes_or_their_collation() -> None:
+    with deltic.Session() as session:
+        names = ["b", "A", "a", "é", "B", "a" * 40 + "2", "a" * 40 + "1"]
+        session.sql("CREATE TABLE n (s STRING)")
+        with session.transaction() as tx:
+            tx.insert("n", [{"s": name} for name in names])
+        assert [row["s"] for row in session.query("SELECT s FROM n ORDER BY s").rows()] == sorted(names, key=str.encode)
+        folded = session.query("SELECT s FROM n WHERE length(s) = 1 ORDER BY s COLLATE UTF8_LCASE, s").rows()
+        assert [row["s"] for row in folded] == ["A", "a", "B", "b", "é"]
+
+
+def test_a_query_leaves_nothing() -> None:
+    with loaded() as session:
+        before = session.epoch, session.views, len(session.circuit), len(session._runtime.strings)
+        answer = session.query("SELECT concat(s, :more) AS s, ids FROM t JOIN by_k USING (k) WHERE id = :id", args={"more": "!", "id": 1})
+        assert answer.rows() == [{"s": "a!", "ids": 3}]
+        assert (session.epoch, session.views, len(session.circuit), len(session._runtime.strings)) == before
+        assert (answer.epoch, len(answer), answer.schema.names) == (session.epoch, 1, ("s", "ids"))
+        assert answer.to_pandas().to_dict("records") == answer.to_polars().to_dicts() == answer.rows()
+
+
+def test_a_materialized_view_is_read_and_not_computed() -> None:
+    with loaded() as session:
+        session.sql("CREATE MATERIALIZED VIEW failing AS SELECT id, 1 / (id - id) AS x FROM t WHERE id > 100")
+        assert session.query("SELECT sum(ids) AS n FROM by_k").rows() == [{"n": 36}]
+        assert session.query("SELECT * FROM failing").rows() == []
+
+
+def test_columns_of_one_name() -> None:
+    with loaded() as session:
+        answer = session.query("SELECT t.id, u.id FROM t JOIN u ON t.id = u.id ORDER BY t.id")
+        assert answer.to_arrow().columns[0].to_pylist() == [1, 2, 3, 4]
+        with pytest.raises(DataError, match="two columns are called 'id'"):
+            answer.rows()
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("SELECT nope FROM t", "no column 'nope'"),
+        ("SELECT NULL AS x", "has no type"),
+        ("CREATE TABLE x (a INT)", "expected one query"),
+        ("SELECT 1; SELECT 2", "expected one query"),
+        ("", "expected one query"),
+        ("SELECT 1 / 0 AS x", "division by zero"),
+        ("SELECT id FROM clicks", "the stream clicks has rows in a tick alone"),
+    ],
+)
+def test_invalid_queries(query: str, message: str) -> None:
+    with loaded() as session:
+        session.sql("CREATE STREAM clicks (id INT)")
+        with pytest.raises(deltic.errors.DelticError, match=message):
+            session.query(query)
+
+
+def test_a_state_answers_after_a_restart(tmp_path: Path) -> None:
+    for shards in (1, 2):
+        state = tmp_path / str(shards)
+        with loaded(state=state, shards=shards) as session:
+            expected = session.query("SELECT k, ids, s FROM by_k JOIN t USING (k) ORDER BY t.id").rows()
+        with deltic.Session(state=state) as session:
+            with pytest.raises(QueryError, match="no table or view"):
+                session.query("SELECT * FROM t")
+            session.sql(
+                "CREATE TABLE t (id BIGINT PRIMARY KEY, k INT, x DOUBLE, s STRING, d DATE, ts TIMESTAMP, m DECIMAL(10, 2), b BOOLEAN)"
+            )
+            session.sql("CREATE MATERIALIZED VIEW by_k AS SELECT k, sum(id) AS ids FROM t GROUP BY k")
+            assert session.query("SELECT k, ids, s FROM by_k JOIN t USING (k) ORDER BY t.id").rows() == expected
+
+
+def test_queries_beside_ticks_see_whole_commits() -> None:
+    with deltic.Session() as session:
+        session.sql(
+            "CREATE TABLE a (x INT, s STRING); CREATE TABLE b (x INT, s STRING); CREATE MATERIALIZED VIEW n AS SELECT count(*) AS n FROM a"
+        )
+        session._runtime._collect_bytes = 1  # type: ignore[attr-defined]  # strings are dropped after every tick
+        failures: list[BaseException] = []
+        done = threading.Event()
+
+        def read() -> None:
+            sums = "(SELECT count(*) AS n, max(concat(s, '!')) AS s FROM {0}) AS {0}"
+            query = f"SELECT (a.n = b.n AND a.n = v.n AND a.s <=> b.s) AS same FROM {sums.format('a')}, {sums.format('b')}, n AS v"
+            try:
+                while not done.is_set():
+                    assert session.query(query).rows() == [{"same": True}]
+            except BaseException as error:
+                failures.append(error)
+
+        reader = threading.Thread(target=read)
+        reader.start()
+        for i in range(30):
+            with session.transaction() as tx:
+                for table in ("a", "b"):
+                    tx.insert(table, [{"x": i, "s": f"text {i}"}])
+                    if i > 2:
+                        tx.delete(table, [{"x": i - 2, "s": f"text {i - 2}"}])
+        done.set()
+        reader.join()
+        assert not failures

@@ -1,0 +1,226 @@
+"""INSERT, UPDATE, DELETE, MERGE and TRUNCATE in session.sql: by hand, at random beside DuckDB, in transactions, and what they refuse."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import duckdb
+import pytest
+
+import deltic
+from deltic.errors import DelticError
+from seeds import rotating
+
+TABLES = "CREATE TABLE t (id INT PRIMARY KEY, x INT, s STRING); CREATE TABLE u (id INT, y INT)"
+
+
+def rows(session: deltic.Session, table: str) -> list[tuple[Any, ...]]:
+    return [tuple(row.values()) for row in session.query(f"SELECT * FROM {table} ORDER BY ALL").rows()]
+
+
+@pytest.fixture
+def session() -> Any:
+    with deltic.Session() as session:
+        session.sql(TABLES + "; CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n, sum(x) AS s FROM t")
+        session.sql("INSERT INTO t VALUES (1, 10, 'a'), (2, 20, NULL), (3, NULL, 'c'); INSERT INTO u VALUES (1, 1), (1, 1), (4, 4)")
+        yield session
+
+
+@pytest.mark.parametrize(
+    ("statement", "table", "expected"),
+    [
+        ("INSERT INTO t (s, id) VALUES ('z', 9)", "t", [(1, 10, "a"), (2, 20, None), (3, None, "c"), (9, None, "z")]),
+        ("INSERT INTO TABLE u SELECT x, id FROM t WHERE x > 10", "u", [(1, 1), (1, 1), (4, 4), (20, 2)]),
+        ("INSERT INTO u BY NAME SELECT 7 AS y, 5L AS id", "u", [(1, 1), (1, 1), (4, 4), (5, 7)]),
+        ("INSERT INTO u (FROM u |> WHERE id = 4)", "u", [(1, 1), (1, 1), (4, 4), (4, 4)]),
+        ("INSERT INTO t VALUES (9, 1.6, 2)", "t", [(1, 10, "a"), (2, 20, None), (3, None, "c"), (9, 1, "2")]),
+        ("UPDATE t SET x = x + id, s = 'q' WHERE id < 3", "t", [(1, 11, "q"), (2, 22, "q"), (3, None, "c")]),
+        ("UPDATE t AS r SET r.id = r.id + 1", "t", [(2, 10, "a"), (3, 20, None), (4, None, "c")]),
+        ("UPDATE u SET y = 0 WHERE id IN (SELECT id FROM t)", "u", [(1, 0), (1, 0), (4, 4)]),
+        ("UPDATE u SET y = y WHERE TRUE", "u", [(1, 1), (1, 1), (4, 4)]),
+        ("DELETE FROM u WHERE id = 1", "u", [(4, 4)]),
+        ("DELETE FROM t AS r WHERE NOT EXISTS (SELECT 1 FROM u WHERE u.id = r.id)", "t", [(1, 10, "a")]),
+        ("DELETE FROM t", "t", []),
+        ("TRUNCATE TABLE u", "u", []),
+        (
+            "MERGE INTO t USING u ON t.id = u.id AND u.id > 1 WHEN NOT MATCHED AND u.id > 1 THEN INSERT (id, x) VALUES (u.id, u.y + 1)",
+            "t",
+            [(1, 10, "a"), (2, 20, None), (3, None, "c"), (4, 5, None)],
+        ),
+        (
+            "MERGE INTO t USING (VALUES (1, 5), (2, 6), (3, 7)) AS n(id, x) ON t.id = n.id "
+            "WHEN MATCHED AND n.x = 5 THEN DELETE WHEN MATCHED AND t.x IS NOT NULL THEN UPDATE SET x = t.x + n.x",
+            "t",
+            [(2, 26, None), (3, None, "c")],
+        ),
+        (
+            "MERGE INTO u USING (SELECT * FROM t WHERE id < 3) AS n ON u.id = n.id WHEN MATCHED THEN UPDATE SET y = n.x "
+            "WHEN NOT MATCHED BY TARGET THEN INSERT (id) VALUES (n.id) WHEN NOT MATCHED BY SOURCE THEN DELETE",
+            "u",
+            [(1, 10), (1, 10), (2, None)],
+        ),
+        ("MERGE INTO t USING u ON t.id = u.id WHEN MATCHED THEN DELETE", "t", [(2, 20, None), (3, None, "c")]),
+        (
+            "MERGE INTO t USING (VALUES (3, 1, 'n'), (5, 2, 'o')) AS n(id, x, s) ON t.id = n.id "
+            "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *",
+            "t",
+            [(1, 10, "a"), (2, 20, None), (3, 1, "n"), (5, 2, "o")],
+        ),
+    ],
+)
+def test_statements(session: deltic.Session, statement: str, table: str, expected: list[tuple[Any, ...]]) -> None:
+    epoch = session.epoch
+    session.sql(statement)
+    assert rows(session, table) == expected
+    assert session.epoch == epoch + 1
+    assert session.view("v").rows() == session.query("SELECT count(*) AS n, sum(x) AS s FROM t").rows()
+
+
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        ("INSERT INTO t VALUES (1, 1, 'a')", "already has a row with primary key id=1"),
+        ("INSERT INTO t VALUES (9, 1)", "the query does not fit the columns"),
+        ("INSERT INTO t VALUES ('9', 1, 'a')", "column id of table t is INT"),
+        ("INSERT INTO t VALUES (9, true, 'a')", "column x of table t is INT"),
+        ("INSERT INTO t VALUES (9, 3000000000, 'a')", "3000000000"),
+        ("INSERT INTO t (x) VALUES (9)", "NOT NULL and gets no value"),
+        ("INSERT INTO t SELECT y, y, 'a' FROM (SELECT CAST(NULL AS INT) AS y)", "id"),
+        ("INSERT INTO t (id, ID) VALUES (9, 9)", "given twice"),
+        ("INSERT INTO t (id, nope) VALUES (9, 9)", "no column 'nope'"),
+        ("INSERT OVERWRITE t VALUES (9, 9, 'a')", "INSERT OVERWRITE is not supported"),
+        ("INSERT INTO v VALUES (1, 2)", "v is a view"),
+        ("INSERT INTO nope VALUES (1)", "no table 'nope'"),
+        ("UPDATE t SET x = 1 / (id - 2)", "division by zero"),
+        ("UPDATE t SET id = 7", "already has a row with primary key id=7"),
+        ("UPDATE t SET nope = 7", "no column 'nope'"),
+        ("UPDATE t SET x = 7, x = 8", "given twice"),
+        ("UPDATE t SET s = array(1)", "column s of table t is STRING"),
+        ("DELETE FROM t WHERE x", "not BOOLEAN"),
+        ("MERGE INTO t USING u ON t.id = u.id WHEN MATCHED THEN UPDATE SET x = u.y", "several rows of the source of MERGE match one row"),
+        ("MERGE INTO t USING u ON t.id = u.id WHEN MATCHED THEN DELETE WHEN MATCHED THEN DELETE", "takes all rows"),
+        ("MERGE INTO t USING u ON t.id = u.id WHEN NOT MATCHED THEN INSERT *", "the source has no column 'x'"),
+        ("MERGE INTO t USING u ON t.id = u.id", "WHEN MATCHED"),
+        ("BEGIN; INSERT INTO u VALUES (1, 1); INSERT INTO t VALUES (1, 1, 'a'); COMMIT", "already has a row"),
+        ("INSERT INTO u VALUES (5, 5); DELETE FROM u WHERE nope", "no column 'nope'"),
+        ("INSERT INTO u VALUES (5, 5); CREATE TABLE x (a INT)", "a definition after a change of rows"),
+        ("CREATE TABLE x (a INT); INSERT INTO x VALUES ('a')", "column a of table x is INT"),
+        ("BEGIN; INSERT INTO u VALUES (5, 5)", "BEGIN without COMMIT"),
+        ("INSERT INTO u VALUES (5, 5); COMMIT", "COMMIT without BEGIN"),
+        ("BEGIN; BEGIN; COMMIT", "BEGIN in a transaction"),
+    ],
+)
+def test_what_is_refused_changes_nothing(session: deltic.Session, script: str, message: str) -> None:
+    before = rows(session, "t"), rows(session, "u"), session.tables, session.epoch
+    with pytest.raises(DelticError, match=message):
+        session.sql(script)
+    assert (rows(session, "t"), rows(session, "u"), session.tables, session.epoch) == before
+
+
+def test_a_transaction_is_one_tick_and_sees_its_own_changes(session: deltic.Session) -> None:
+    changes: list[Any] = []
+    session.view("v").subscribe(lambda change: changes.append(change.to_pylist()))
+    epoch = session.epoch
+    session.sql("""
+        BEGIN TRANSACTION;
+        INSERT INTO t VALUES (7, 70, 'new');
+        UPDATE t SET x = x + 1 WHERE s = 'new';
+        DELETE FROM t WHERE id = 1;
+        INSERT INTO t SELECT 1, s, 'sum' FROM v;
+        COMMIT;
+    """)
+    assert session.epoch == epoch + 1
+    assert rows(session, "t") == [(1, 91, "sum"), (2, 20, None), (3, None, "c"), (7, 71, "new")]
+    assert len(changes) == 1
+
+
+def test_a_statement_that_fails_leaves_those_before_it(session: deltic.Session) -> None:
+    with pytest.raises(DelticError, match="division by zero"):
+        session.sql("INSERT INTO u VALUES (5, 5); UPDATE u SET y = 1 / (id - 5)")
+    assert rows(session, "u") == [(1, 1), (1, 1), (4, 4), (5, 5)]
+
+
+def test_a_view_that_fails_rolls_the_statement_back(session: deltic.Session) -> None:
+    session.sql("CREATE MATERIALIZED VIEW inverse AS SELECT 1 / y AS i FROM u")
+    with pytest.raises(DelticError, match="division by zero"):
+        session.sql("UPDATE u SET y = 0 WHERE id = 4")
+    assert rows(session, "u") == [(1, 1), (1, 1), (4, 4)]
+
+
+def test_definitions_and_rows_in_one_script_with_parameters() -> None:
+    with deltic.Session() as session:
+        session.sql(
+            "CREATE STREAM s (a INT); CREATE TABLE sales.t (a CHAR(3), b ARRAY<INT>, c STRUCT<x: INT>);"
+            "CREATE MATERIALIZED VIEW v AS SELECT a, b FROM sales.t; CREATE MATERIALIZED VIEW w AS SELECT a FROM s;"
+            "INSERT INTO sales.t VALUES (:a, array(1, 2L), named_struct('x', 1)), (NULL, NULL, NULL); INSERT INTO s VALUES (3)",
+            args={"a": "q"},
+        )
+        assert session.view("v").rows() == [{"a": None, "b": None}, {"a": "q  ", "b": [1, 2]}]
+        assert session.view("w").rows() == [{"a": 3}]
+        with pytest.raises(DelticError, match="can only be inserted"):
+            session.sql("DELETE FROM s")
+
+
+def test_a_pipeline_has_no_changes_of_rows() -> None:
+    with pytest.raises(DelticError, match="a change of rows is not a definition"):
+        deltic.Program("CREATE TABLE t (a INT); INSERT INTO t VALUES (1)")
+
+
+def random_statement(rng: Random) -> str:
+    """One that both systems have, and that may fail only by its key."""
+
+    def number() -> str:
+        return rng.choice(("NULL", *map(str, range(6))))
+
+    match rng.randrange(6):
+        case 0:
+            return f"INSERT INTO u VALUES ({number()}, {number()}), ({number()}, {number()})"
+        case 1:
+            return (
+                f"INSERT INTO u SELECT y, id FROM u WHERE id > {number()} LIMIT 0"
+                if rng.random() < 0.2
+                else (f"INSERT INTO u SELECT id, x FROM t WHERE x < {number()}")
+            )
+        case 2:
+            return f"UPDATE u SET y = y + {number()}, id = {rng.choice(('id', 'y'))} WHERE id <= {number()}"
+        case 3:
+            return f"DELETE FROM u WHERE y >= {number()} AND id IN (SELECT id FROM t WHERE x = {number()})"
+        case 4:
+            return (
+                f"MERGE INTO t USING (SELECT id, max(y) AS y FROM u WHERE id IS NOT NULL GROUP BY id) AS n ON t.id = n.id "
+                f"WHEN MATCHED AND n.y > {number()} THEN DELETE WHEN MATCHED THEN UPDATE SET x = n.y "
+                f"WHEN NOT MATCHED AND n.id <> {number()} THEN INSERT (id, x) VALUES (n.id, n.y)"
+            )
+        case _:
+            return f"UPDATE t SET x = {number()} WHERE EXISTS (SELECT 1 FROM u WHERE u.id = t.id AND u.y < {number()})"
+
+
+def equals_duckdb(seed: int, count: int, **options: Any) -> None:
+    rng = Random(seed)
+    with duckdb.connect() as base, deltic.Session(**options) as session:
+        session.sql(
+            TABLES + "; CREATE MATERIALIZED VIEW v AS SELECT u.id, sum(x) AS x, count(*) AS n FROM u JOIN t ON u.id = t.id GROUP BY u.id"
+        )
+        base.execute("CREATE TABLE t (id INT PRIMARY KEY, x INT, s VARCHAR); CREATE TABLE u (id INT, y INT)")
+        for _ in range(count):
+            statements = [random_statement(rng) for _ in range(rng.choice((1, 1, 2, 3)))]
+            session.sql(statements[0] if len(statements) == 1 else f"BEGIN; {'; '.join(statements)}; COMMIT")
+            for statement in statements:
+                base.execute(statement)
+            for table in ("t", "u"):
+                assert sorted(rows(session, table), key=repr) == sorted(base.execute(f"SELECT * FROM {table}").fetchall(), key=repr), (
+                    statements
+                )
+        computed = "SELECT u.id, sum(x) AS x, count(*) AS n FROM u JOIN t ON u.id = t.id GROUP BY u.id"
+        assert sorted(rows(session, "v"), key=repr) == sorted(base.execute(computed).fetchall(), key=repr)
+
+
+def test_random_statements_equal_duckdb() -> None:
+    equals_duckdb(1, 12)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", rotating(20))
+def test_many_random_statements_equal_duckdb(seed: int) -> None:
+    equals_duckdb(seed, 40, shards=1 + seed % 2)
