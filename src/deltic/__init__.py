@@ -57,7 +57,9 @@ __all__ = [
 
 _LOADED_LATE: Final = {
     **dict.fromkeys(("Circuit", "Encoded", "MapOf", "SetOf", "UDF", "IndexedStream", "Stream"), "deltic.frontends.python"),
-    **dict.fromkeys(("Answer", "Datalog", "EdnStore", "EdnView", "Program", "Session", "Transaction", "View", "Watermark"), "deltic.session"),
+    **dict.fromkeys(
+        ("Answer", "Datalog", "EdnStore", "EdnView", "Program", "Session", "Transaction", "View", "Watermark"), "deltic.session"
+    ),
     **dict.fromkeys(("ReadOnlyState", "open"), "deltic.runtimes.read_only"),
     "Keyword": "deltic.frontends.edn",
     "Pipeline": "deltic.pipeline",

@@ -1,4 +1,4 @@
-"""The command `deltic`: explain, run, datalog, state, doctor, demo. Each command has a module of its own, imported only when it runs.
+"""The command `deltic`: explain, run, sql, datalog, state, doctor, demo. Each command has a module of its own, imported only when it runs.
 
 Errors of the user's text or data go to stderr without a traceback, with an exit code of their own (cli/exits.py); a traceback is a defect
 of Deltic.
@@ -26,6 +26,7 @@ app = App(
 )
 app.command("deltic.cli.explain:explain", name="explain", help="Show plan and circuit of a script's views.")
 app.command("deltic.cli.run:run", name="run", help="Run a pipeline: files in, views kept exact, sinks out; it resumes where it left off.")
+app.command("deltic.cli.sql:sql", name="sql", help="Run SQL over a state or an empty session: queries, definitions, changes of rows.")
 app.command("deltic.cli.datalog:datalog", name="datalog", help="Run a Datalog program: facts in, commands, changes of its relations out.")
 app.command("deltic.cli.state:app", name="state", help="Inspect a state folder, verify it, shrink it.")
 app.command("deltic.cli.doctor:doctor", name="doctor", help="Report what is installed, what is missing, and what would make ticks faster.")

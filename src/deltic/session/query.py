@@ -8,13 +8,13 @@ lock if a commit has removed what it reads.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import pyarrow as pa
 
 from deltic.errors import DataError, Unsupported
 from deltic.frontends.sql import Args, BoundAnswer, bind_answer
-from deltic.frontends.statements import DefinedFunction
+from deltic.frontends.statements import DefinedFunction, Namespace
 from deltic.lowering import lower
 from deltic.optimizer import optimize
 from deltic.plan.nodes import OverTicks, Plan, Table
@@ -67,6 +67,27 @@ class Answer(Readable):
         return self._rows.num_rows
 
 
+class CommitLike(Protocol):
+    """What a query needs of a commit."""
+
+    @property
+    def epoch(self) -> int: ...
+
+    @property
+    def notes(self) -> Mapping[str, Any]: ...
+
+
+C_contra = TypeVar("C_contra", bound=CommitLike, contravariant=True)
+
+
+class QueriedRelations(Namespace, Protocol[C_contra]):
+    """Relations that a query reads, with their content."""
+
+    def content(self, table: TableSchema, committed: C_contra) -> Sequence[Spine]:
+        """The content of a table, a spine for each shard."""
+        ...
+
+
 class QueryRelations:
     """The relations of a commit as a query reads them: a materialized view is a table with its content.
 
@@ -114,7 +135,9 @@ def answered(contents: Contents, text: str, args: Args, name: str, limit: int | 
     return contents.compute(answer)
 
 
-def rows_of(bound: BoundAnswer, relations: QueryRelations, committed: Committed, strings: StringTable, limit: int | None) -> pa.Table:
+def rows_of(
+    bound: BoundAnswer, relations: QueriedRelations[C_contra], committed: C_contra, strings: StringTable, limit: int | None
+) -> pa.Table:
     """The rows of a bound query."""
     plan = optimize(limited(bound.plan, limit))
     tables = _tables(plan)

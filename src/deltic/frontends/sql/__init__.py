@@ -27,6 +27,7 @@ from deltic.frontends.sql.environment import Environment
 from deltic.frontends.sql.form import Form, check_form
 from deltic.frontends.sql.nesting import shallow
 from deltic.frontends.sql.parse_statement import Parsed, QueryStatement, TableStatement, parse
+from deltic.frontends.sql.parse_statement import texts as statement_texts
 from deltic.frontends.sql.user_functions import marked
 from deltic.frontends.statements import (
     CreateFunction,
@@ -71,6 +72,7 @@ __all__ = [
     "no_base",
     "parse_script",
     "parse_sql",
+    "statement_texts",
 ]
 
 

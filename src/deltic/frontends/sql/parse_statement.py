@@ -79,6 +79,11 @@ def parse(text: str, name: str, arguments: Arguments | None = None) -> list[Pars
     return [_parsed(_Parser(text, name, tokens, arguments)) for tokens in _statements(text, name)]
 
 
+def texts(text: str, name: str) -> list[str]:
+    """The text of each statement of a script, without its semicolon."""
+    return [text[tokens[0].start : tokens[-1].end] for tokens in _statements(text, name)]
+
+
 def _parsed(parser: _Parser) -> Parsed:
     with shallow(parser.statement):
         return parser.parsed()

@@ -1,0 +1,81 @@
+"""`deltic sql`: statements and queries from the terminal, over a state or an empty session."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Final
+
+from cyclopts import Parameter, validators
+from rich.console import Console
+
+from deltic.cli.exits import Exit
+from deltic.cli.script import opened_program
+from deltic.cli.sql_runner import StatementRunner
+from deltic.cli.sql_shell import converse, is_begun
+from deltic.session import Session
+from deltic.session.state_query import StateQueries
+
+_FILE: Final = Parameter(validator=validators.Path(exists=True, dir_okay=False))
+
+
+def sql(
+    state: str | None = None,
+    /,
+    *,
+    command: Annotated[tuple[str, ...], Parameter(name=("--command", "-c"))] = (),
+    script: Annotated[Path | None, _FILE] = None,
+) -> int:
+    """Run SQL: queries, definitions and changes of rows, with history and completion in a terminal.
+
+    Parameters
+    ----------
+    state
+        A state folder, or its URL. Without --script it is only read, at its last epoch. Default: an empty session, lost at the end.
+    command
+        Statements, separated by semicolons, or a command such as '\\d', in place of the terminal. Several are run in order.
+    script
+        A file of SQL, or a Python module (.py), with the definitions of the state or session.
+    """
+    with _opened(state, script) as source:
+        console = Console(highlight=False)
+        runner = StatementRunner(source, console)
+        if command:
+            runner.timing = False
+            for text in command:
+                runner.run(text)
+        elif sys.stdin.isatty():
+            converse(runner)
+        else:
+            runner.timing = False
+            _read(runner)
+    return Exit.OK
+
+
+@contextmanager
+def _opened(state: str | None, script: Path | None) -> Iterator[Session | StateQueries]:
+    if state is not None and script is None:
+        with StateQueries(state) as queries:
+            yield queries
+    elif script is None:
+        with Session(clock="wall") as session:
+            yield session
+    else:
+        with opened_program(script) as module, Session(state=state, clock="wall") as session:
+            session.program(module.program)
+            yield session
+
+
+def _read(runner: StatementRunner) -> None:
+    """Runs statements from standard input, where an error ends the run."""
+    waiting = ""
+    for line in sys.stdin:
+        waiting += line
+        if not is_begun(waiting):
+            if waiting.strip() and runner.run(waiting):
+                return
+            waiting = ""
+    if waiting.strip():
+        runner.run(waiting)

@@ -1,0 +1,167 @@
+"""Runs what is typed into `deltic sql`: statements, queries and commands, over a session or a state that is only read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from time import perf_counter
+from typing import Final
+
+import pyarrow as pa
+from rich.console import Console
+
+from deltic.cli.sql_table import SHOWN_ROWS, drawn, listed
+from deltic.errors import SetupError, UnknownName
+from deltic.frontends.sql import statement_texts
+from deltic.schema import TableSchema
+from deltic.session import Answer, Session
+from deltic.session.state_query import StateQueries
+
+QUERIES: Final = ("SELECT", "WITH", "VALUES", "FROM", "TABLE", "(")
+COMMANDS: Final = {
+    "\\d": "the tables and views; \\d NAME: the columns of one",
+    "\\timing": "shows how long each statement takes, or no longer",
+    "\\?": "this list",
+    "\\q": "ends the shell, as Ctrl-D does",
+    "EXPLAIN": "[VIEW] NAME;: plan and circuit of a materialized view",
+    "SUBSCRIBE": "VIEW;: prints the changes of a view as they come; those of a state until Ctrl-C",
+    "UNSUBSCRIBE": "VIEW;: no longer",
+}
+_READ_ONLY: Final = "deltic sql STATE --script FILE, the script with its definitions, opens a session"
+
+
+class StatementRunner:
+    """console: where results go. timing: whether times are shown."""
+
+    def __init__(self, source: Session | StateQueries, console: Console) -> None:
+        self._source, self._console = source, console
+        self.timing = True
+        self._open: list[str] = []
+        """The statements of a transaction that is open, with its BEGIN."""
+        self._subscriptions: dict[str, Callable[[], None]] = {}
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a transaction is open."""
+        return bool(self._open)
+
+    def names(self) -> Iterator[str]:
+        """Names of relations and columns, for completion."""
+        for name, columns, _ in self._relations():
+            yield name
+            yield from columns
+
+    def run(self, text: str) -> bool:
+        """Whether a command ended the shell. Raises DelticError."""
+        if text.lstrip().startswith("\\"):
+            return self._command(*text.strip().rstrip(";").split(maxsplit=1))
+        for statement in statement_texts(text, "<terminal>"):
+            self._statement(statement)
+        return False
+
+    def _command(self, command: str, argument: str = "") -> bool:
+        match command:
+            case "\\q":
+                return True
+            case "\\timing":
+                self.timing = not self.timing
+                self._console.print(f"timing is {'on' if self.timing else 'off'}")
+            case "\\d" if argument:
+                self._describe(argument.strip().strip("`"))
+            case "\\d":
+                self._console.print(listed(("name", "kind"), [(name, kind) for name, _, kind in self._relations()]))
+            case "\\?" | "\\h":
+                self._console.print(listed(("command", ""), list(COMMANDS.items())))
+            case _:
+                raise UnknownName(f"there is no command {command}", remedy="\\? lists them")
+        return False
+
+    def _relations(self) -> list[tuple[str, tuple[str, ...], str]]:
+        """(name, columns, kind) of each table and view."""
+        if isinstance(self._source, StateQueries):
+            program, relations = self._source.program, self._source.relations
+            kinds = {**dict.fromkeys(program.tables, "table"), **dict.fromkeys(program.views, "materialized view")}
+            return [(name, _columns(relations.relation(name)), kinds[name]) for name in relations.names()]
+        catalog = self._source._relations
+        views = {view.name: "materialized view" if view.materialized else "view" for view in catalog.views.values()}
+        return [(name, _columns(catalog.relation(name)), views.get(name, "table")) for name in catalog.names()]
+
+    def _describe(self, name: str) -> None:
+        relations = self._source.relations if isinstance(self._source, StateQueries) else self._source._relations
+        relation = relations.relation(name)
+        if relation is None:
+            raise UnknownName(f"there is no table or view {name!r}", expected=", ".join(relations.names()) or None)
+        key = [relation.schema[i].name for i in relation.key] if isinstance(relation, TableSchema) else []
+        rows = [(f.name, f.type.sql, "" if f.nullable else "NOT NULL", "key" if f.name in key else "") for f in relation.schema]
+        self._console.print(listed(("column", "type", "", ""), rows))
+
+    def _statement(self, text: str) -> None:
+        start = perf_counter()
+        answer = self._answer(text)
+        seconds = perf_counter() - start
+        if answer is not None:
+            rows = answer.to_arrow()
+            self._console.print(drawn(rows))
+            more = f", the first {SHOWN_ROWS:,} are shown" if rows.num_rows > SHOWN_ROWS else ""
+            self._console.print(f"{rows.num_rows:,} row{'s' * (rows.num_rows != 1)}{more}{self._time(seconds, ', ')}", style="dim")
+        elif self.timing:
+            self._console.print(self._time(seconds), style="dim")
+
+    def _time(self, seconds: float, before: str = "") -> str:
+        return f"{before}{seconds * 1000:,.1f} ms" if self.timing else ""
+
+    def _answer(self, text: str) -> Answer | None:
+        """Runs one statement; its answer if it is a query."""
+        first, *rest = text.replace("(", " ( ", 1).split()
+        word = first.upper()
+        if word in QUERIES:
+            if isinstance(self._source, StateQueries):
+                self._source.refresh()
+            return self._source.query(text, name="<terminal>")
+        if isinstance(self._source, StateQueries):
+            if word == "SUBSCRIBE" and rest:
+                self._follow(self._source, rest[-1].strip("`"))
+                return None
+            raise SetupError(f"{word} is not possible: the state is only read", remedy=_READ_ONLY)
+        if word in ("EXPLAIN", "SUBSCRIBE", "UNSUBSCRIBE") and rest:
+            self._of_view(self._source, word, rest[-1].strip("`"))
+        elif word in ("BEGIN", "START") or self._open:
+            self._in_transaction(self._source, word, text)
+        else:
+            self._source.sql(text, name="<terminal>")
+        return None
+
+    def _of_view(self, session: Session, word: str, view: str) -> None:
+        if word == "EXPLAIN":
+            self._console.print(str(session.explain(view)), markup=False, highlight=False, soft_wrap=True)
+            return
+        name = session.view(view).name
+        if (end := self._subscriptions.pop(name, None)) is not None:
+            end()
+        if word == "SUBSCRIBE":
+            self._subscriptions[name] = session.view(name).subscribe(lambda changes: self._changed(name, changes))
+
+    def _follow(self, state: StateQueries, view: str) -> None:
+        """Prints the changes that another process commits, until Ctrl-C."""
+        try:
+            for changes in state.changes(view):
+                self._changed(view, changes)
+        except KeyboardInterrupt:
+            return
+
+    def _changed(self, view: str, changes: pa.Table) -> None:
+        self._console.print(f"{view}:", style="dim")
+        self._console.print(drawn(changes))
+
+    def _in_transaction(self, session: Session, word: str, text: str) -> None:
+        """Gathers the statements from BEGIN to COMMIT, which are one script."""
+        self._open.append(text)
+        if word == "ROLLBACK":
+            self._open = []
+        elif word == "COMMIT":
+            statements, self._open = self._open, []
+            session.sql(";\n".join(statements), name="<terminal>")
+
+
+def _columns(relation: object) -> tuple[str, ...]:
+    names: tuple[str, ...] = relation.schema.names  # type: ignore[attr-defined]
+    return names

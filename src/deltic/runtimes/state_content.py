@@ -1,0 +1,35 @@
+"""The arrangements of a state folder at one epoch, for queries without a session."""
+
+from __future__ import annotations
+
+from deltic.runtimes.durable.strings import StateStrings, identity_of
+from deltic.storage.reader import StateReader
+from deltic.storage.reading import OpenFiles, ShardArrangements
+from deltic.trace.share import Share
+from deltic.trace.spine import Spine
+from deltic.trace.strings import StringTable
+
+
+class StateContent:
+    """The reader must stay open."""
+
+    def __init__(self, reader: StateReader) -> None:
+        self._reader, self._files = reader, OpenFiles(reader.root)
+
+    def spines(self, arrangement: str) -> list[Spine]:
+        """An arrangement, a spine for each shard; files from before a resharding also contain rows of others."""
+        manifest = self._reader.manifest
+        described = manifest.program.arrangements[arrangement]
+        widths = {arrangement: (described.columns, described.weights)}
+        opened = []
+        for shard in range(manifest.shards):
+            shares = {arrangement: Share(shard, manifest.shards, described.partition)} if described.partition else {}
+            arrangements = ShardArrangements(self._files, manifest.files, manifest.shard_states[shard], widths, shares=shares)
+            opened.append(arrangements[arrangement])
+        return opened
+
+    def strings(self) -> StringTable:
+        """A table with the strings of all files."""
+        manifest = self._reader.manifest
+        dictionaries = [self._files[manifest.files[name]].dictionary() for name in sorted(manifest.files, reverse=True)]
+        return StringTable(identity_of(manifest.notes), StateStrings(dictionaries))

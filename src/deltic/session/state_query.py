@@ -1,0 +1,132 @@
+"""Queries over a state folder, without a session: its tables and views at one epoch."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from time import sleep
+from types import TracebackType
+from typing import Any, Final, Self
+
+import pyarrow as pa
+
+from deltic.frontends.sql import Args, bind_answer
+from deltic.frontends.statements import DefinedFunction
+from deltic.plan.nodes import Plan
+from deltic.runtimes.state_content import StateContent
+from deltic.runtimes.stored_view import StoredView
+from deltic.schema import Schema, StreamSchema, TableSchema
+from deltic.session.query import Answer, rows_of
+from deltic.storage.leases import LEASE_S
+from deltic.storage.program import ProgramDescription
+from deltic.storage.reader import StateReader
+from deltic.trace.reading import Reader
+from deltic.trace.spine import Spine
+
+POLL_S: Final = 0.1
+"""In seconds, how often a state is read for new epochs."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Epoch:
+    """What a query needs of a commit."""
+
+    epoch: int
+    notes: Mapping[str, Any]
+
+
+class StateRelations:
+    """The tables and views of a state; a view is a table with its content."""
+
+    def __init__(self, program: ProgramDescription, content: StateContent) -> None:
+        self._content = content
+        self._relations: dict[str, tuple[TableSchema, str]] = {}
+        for name, table in program.tables.items():
+            positions = tuple([field.name for field in table.fields].index(key) for key in table.key)
+            kind = StreamSchema if table.stream else TableSchema
+            self._relations[name.lower()] = kind(name, Schema(table.fields), positions), table.arrangement
+        for name, view in program.views.items():
+            if not program.arrangements[view.arrangement].ephemeral:
+                key = view.order[: view.key] if view.key < len(view.order) else ()
+                schema = Reader(Schema(view.fields), view.order).schema
+                self._relations[name.lower()] = TableSchema(name, schema, key), view.arrangement
+
+    def relation(self, name: str) -> TableSchema | Plan | None:
+        known = self._relations.get(name.lower())
+        return None if known is None else known[0]
+
+    def names(self) -> tuple[str, ...]:
+        return tuple(table.name for table, _ in self._relations.values())
+
+    def functions(self) -> Mapping[str, DefinedFunction]:
+        return {}
+
+    def content(self, table: TableSchema, committed: _Epoch) -> Sequence[Spine]:
+        """The content, a spine for each shard."""
+        return self._content.spines(self._relations[table.name.lower()][1])
+
+
+class StateQueries:
+    """A state folder that is only read. `refresh` moves to its last epoch."""
+
+    def __init__(self, state: str | os.PathLike[str]) -> None:
+        """Raises StateError if there is no state."""
+        self._state = state
+        self._reader = StateReader.open(state, None, lease_s=LEASE_S)
+
+    @property
+    def program(self) -> ProgramDescription:
+        """The description of the state's tables and views."""
+        return self._reader.manifest.program
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that is read."""
+        return self._reader.epoch
+
+    @property
+    def relations(self) -> StateRelations:
+        """The tables and views by name."""
+        return StateRelations(self.program, StateContent(self._reader))
+
+    def refresh(self) -> bool:
+        """Moves to the last epoch; whether there is a new one."""
+        if self._reader.epochs().stop - 1 == self._reader.epoch:
+            return False
+        reader = StateReader.open(self._state, None, lease_s=LEASE_S)
+        self._reader.close()
+        self._reader = reader
+        return True
+
+    def query(self, text: str, *, args: Args = None, name: str = "<query>") -> Answer:
+        """See `Session.query`."""
+        content = StateContent(self._reader)
+        relations = StateRelations(self.program, content)
+        bound = bind_answer(text, name, relations, args)
+        committed = _Epoch(self.epoch, self._reader.manifest.notes)
+        rows = rows_of(bound, relations, committed, content.strings(), None)
+        return Answer(Schema(bound.plan.schema.fields[: bound.width]), rows, self.epoch, None)
+
+    def changes(self, view: str) -> Iterator[pa.Table]:
+        """The changes of a view in each epoch that comes; waits for them without an end. Raises UnknownName."""
+        StoredView(self._reader, view)
+        while True:
+            before = self.epoch
+            if not self.refresh():
+                sleep(POLL_S)
+                continue
+            stored, retained = StoredView(self._reader, view), self._reader.epochs()
+            for epoch in range(max(before + 1, retained.start), self.epoch + 1):
+                if (change := stored.changes(epoch)).num_rows:
+                    yield change
+
+    def close(self) -> None:
+        """Releases the files."""
+        self._reader.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()

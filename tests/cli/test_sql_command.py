@@ -1,0 +1,153 @@
+"""`deltic sql`: what statements and commands print, over a session and over a state, and the shell in a terminal."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from prompt_toolkit.completion import CompleteEvent
+from prompt_toolkit.document import Document
+from prompt_toolkit.history import InMemoryHistory
+from prompt_toolkit.input import create_pipe_input
+from prompt_toolkit.output import DummyOutput
+from rich.console import Console
+
+import deltic
+from deltic.cli import main, sql_shell
+from deltic.cli.exits import Exit
+from deltic.cli.sql_runner import StatementRunner
+from deltic.cli.sql_shell import StatementCompleter, converse, history_file
+from deltic.errors import DelticError
+from deltic.session.state_query import StateQueries
+
+DEFINITIONS = """
+CREATE TABLE t (id INT PRIMARY KEY, name STRING);
+CREATE MATERIALIZED VIEW v AS SELECT name, count(*) AS n FROM t GROUP BY name;
+CREATE VIEW w AS SELECT id FROM t;
+"""
+
+
+class Screen:
+    """A runner, and what it has printed since the last look."""
+
+    def __init__(self, source: deltic.Session | StateQueries) -> None:
+        self._out = io.StringIO()
+        self.runner = StatementRunner(source, Console(file=self._out, width=200, highlight=False))
+        self.runner.timing = False
+
+    def after(self, text: str) -> list[str]:
+        self.runner.run(text)
+        lines = [line.strip() for line in self._out.getvalue().splitlines()]
+        self._out.seek(0)
+        self._out.truncate()
+        return [" ".join(line.split()) for line in lines if line.strip("─ ")]
+
+
+@pytest.fixture
+def screen() -> Iterator[Screen]:
+    with deltic.Session() as session:
+        session.sql(DEFINITIONS)
+        yield Screen(session)
+
+
+def test_statements_and_queries(screen: Screen) -> None:
+    assert screen.after("INSERT INTO t VALUES (1, 'a'), (2, NULL); SELECT * FROM t ORDER BY id DESC") == [
+        "id name",
+        "2 NULL",
+        "1 a",
+        "2 rows",
+    ]
+    assert screen.after("FROM t |> WHERE id = 1;") == ["id name", "1 a", "1 row"]
+    assert screen.after("(SELECT '[red]' AS a)") == ["a", "[red]", "1 row"]
+    assert screen.after("BEGIN") == []
+    assert screen.runner.is_open
+    assert screen.after("DELETE FROM t WHERE id = 1; INSERT INTO t VALUES (1, 'b')") == []
+    assert screen.after("COMMIT; SELECT n, name FROM v ORDER BY name") == ["n name", "1 NULL", "1 b", "2 rows"]
+    assert screen.after("BEGIN; DELETE FROM t; ROLLBACK; SELECT count(*) AS n FROM t") == ["n", "2", "1 row"]
+    with pytest.raises(DelticError, match="no column 'nope'"):
+        screen.after("SELECT nope FROM t")
+
+
+def test_commands(screen: Screen) -> None:
+    assert screen.after("\\d") == ["name kind", "t table", "v materialized view", "w view"]
+    assert screen.after("\\d t") == ["column type", "id INT NOT NULL key", "name STRING"]
+    assert "TableInput" not in "".join(screen.after("EXPLAIN v")) and "source" in "".join(screen.after("EXPLAIN VIEW v;"))
+    assert screen.after("\\timing") == ["timing is on"]
+    assert screen.after("DELETE FROM t")[0].endswith("ms")
+    assert screen.after("\\?")[0] == "command"
+    assert screen.runner.run("\\q")
+    for text, message in (("\\nope", "no command"), ("\\d nope", "no table or view"), ("EXPLAIN w", "not materialized")):
+        with pytest.raises(DelticError, match=message):
+            screen.after(text)
+
+
+def test_subscriptions_print_changes(screen: Screen) -> None:
+    assert screen.after("SUBSCRIBE v") == []
+    assert screen.after("INSERT INTO t VALUES (1, 'a')") == ["v:", "name n _weight", "a 1 1"]
+    assert screen.after("UNSUBSCRIBE v; INSERT INTO t VALUES (2, 'a')") == []
+
+
+def test_a_state_is_read_beside_its_writer(tmp_path: Path) -> None:
+    with deltic.Session(state=tmp_path / "state", shards=2) as session:
+        session.sql(DEFINITIONS + "INSERT INTO t VALUES (1, 'a'), (2, 'a'), (3, NULL)")
+        with StateQueries(tmp_path / "state") as state:
+            screen = Screen(state)
+            assert screen.after("\\d") == ["name kind", "t table", "v materialized view"]
+            joined = "SELECT t.id, v.n, concat(v.name, '!') AS s FROM t JOIN v USING (name) ORDER BY t.id"
+            assert screen.after(joined) == ["id n s", "1 2 a!", "2 2 a!", "2 rows"]
+            session.sql("DELETE FROM t WHERE id = 1")
+            assert screen.after(joined) == ["id n s", "2 1 a!", "1 row"]
+            with pytest.raises(DelticError, match="the state is only read"):
+                screen.after("DELETE FROM t")
+            changes = state.changes("v")
+            session.sql("INSERT INTO t VALUES (7, 'q')")
+            assert next(changes).to_pylist() == [{"name": "q", "n": 1, "_weight": 1}]
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    script = tmp_path / "script.sql"
+    script.write_text(DEFINITIONS)
+    state = str(tmp_path / "state")
+    assert main(["sql", state, "--script", str(script), "-c", "INSERT INTO t VALUES (1, 'a')", "-c", "SELECT n FROM v"]) == Exit.OK
+    assert capsys.readouterr().out.split() == ["n", "─", "1", "1", "row"]
+    assert main(["sql", state, "-c", "SELECT name FROM v; SELECT id FROM t"]) == Exit.OK
+    assert capsys.readouterr().out.split()[-3:] == ["1", "1", "row"]
+    monkeypatch.setattr("sys.stdin", io.StringIO("SELECT 1\nAS one;\n\\d\nSELECT 2 AS two"))
+    assert main(["sql"]) == Exit.OK
+    assert capsys.readouterr().out.split()[:1] == ["one"]
+    assert main(["sql", "-c", "SELECT nope"]) == Exit.INPUT
+    assert "no column 'nope'" in capsys.readouterr().err
+    assert main(["sql", str(tmp_path / "nothing"), "-c", "SELECT 1"]) == Exit.INPUT
+
+
+def test_the_shell(screen: Screen, monkeypatch: pytest.MonkeyPatch) -> None:
+    printed = []
+    monkeypatch.setattr(sql_shell, "print_formatted_text", lambda text, **_: printed.extend(text))
+    history = InMemoryHistory()
+    with create_pipe_input() as pipe:
+        pipe.send_text("INSERT INTO t\rVALUES (1, 'a');\rSELECT nope;\rSEL\x03\\d\r\\q\rSELECT 1;\r")
+        converse(screen.runner, history=history, input=pipe, output=DummyOutput())
+    assert history.get_strings() == ["INSERT INTO t\nVALUES (1, 'a');", "SELECT nope;", "\\d", "\\q"]
+    assert any("no column 'nope'" in text for _, text in printed)
+    assert screen.after("SELECT count(*) AS n FROM t")[-2:] == ["1", "1 row"]
+
+
+def test_names_are_completed(screen: Screen) -> None:
+    completer = StatementCompleter(screen.runner)
+
+    def completed(text: str) -> list[str]:
+        return [one.text for one in completer.get_completions(Document(text), CompleteEvent())]
+
+    assert completed("SELECT na") == ["name"]
+    assert completed("SELECT count(t.i") == ["id", "IN", "INSERT", "INTERSECT", "INTO", "IS"]
+    assert completed("\\t") == ["\\timing"]
+    assert "MATERIALIZED" in completed("CREATE mat")
+    assert completed("SELECT ") == []
+
+
+def test_the_history_has_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    assert history_file() == tmp_path / "deltic" / "sql_history"
+    assert history_file().parent.is_dir()
