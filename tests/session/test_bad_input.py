@@ -60,7 +60,7 @@ STATEMENTS = {
     "reserved column": ("CREATE TABLE t (id INT, _weight BIGINT)", errors.CatalogError),
     "reserved column of a view": ("CREATE MATERIALIZED VIEW v AS SELECT id AS _op FROM orders", errors.CatalogError),
     "window": ("CREATE MATERIALIZED VIEW v AS SELECT row_number() OVER (ORDER BY id) AS n FROM orders", errors.Unsupported),
-    "limit": ("CREATE MATERIALIZED VIEW v AS SELECT id FROM orders LIMIT 3", errors.Unsupported),
+    "limit": ("CREATE MATERIALIZED VIEW v AS SELECT id FROM orders LIMIT -3", errors.Unsupported),
     "division by zero while filled": ("CREATE MATERIALIZED VIEW v AS SELECT 1 / (id - 1) AS n FROM orders", errors.DivisionByZero),
     "cast while filled": ("CREATE MATERIALIZED VIEW v AS SELECT CAST(note AS INT) AS n FROM orders", errors.CastFailure),
     "text as a condition": ("CREATE MATERIALIZED VIEW v AS SELECT note AND true AS n FROM orders", errors.CastFailure),

@@ -8,14 +8,14 @@ lock if a commit has removed what it reads.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
 
 from deltic.errors import DataError, Unsupported
 from deltic.frontends.sql import Args, BoundAnswer, bind_answer
 from deltic.frontends.statements import DefinedFunction, Namespace
-from deltic.lowering import lower
+from deltic.lowering import GrowingProgram
 from deltic.optimizer import optimize
 from deltic.plan.nodes import OverTicks, Plan, Table
 from deltic.plan.walk import nodes
@@ -34,17 +34,14 @@ from deltic.trace.reading import Reader
 from deltic.trace.spine import Spine
 from deltic.trace.strings import StringTable
 
-if TYPE_CHECKING:
-    import pyspark.sql
-
 _ANSWER = "answer"
 
 
 class Answer(Readable):
     """The rows of a query, in the order of its ORDER BY; else in no particular order. epoch: of the commit that they are of."""
 
-    def __init__(self, schema: Schema, rows: pa.Table, epoch: int, spark: pyspark.sql.SparkSession | None) -> None:
-        self._schema, self._rows, self.epoch, self._spark = schema, rows, epoch, spark
+    def __init__(self, schema: Schema, rows: pa.Table, epoch: int) -> None:
+        self._schema, self._rows, self.epoch = schema, rows, epoch
 
     @property
     def schema(self) -> Schema:
@@ -64,7 +61,8 @@ class Answer(Readable):
         return listed(self._rows)
 
     def __len__(self) -> int:
-        return self._rows.num_rows
+        count: int = self._rows.num_rows
+        return count
 
 
 class CommitLike(Protocol):
@@ -123,14 +121,14 @@ class QueryRelations:
         return [Spine.of(merge([*(spine.scan(Counters()) for spine in spines), self._changes[table.name]]))]
 
 
-def answered(contents: Contents, text: str, args: Args, name: str, limit: int | None, spark: pyspark.sql.SparkSession | None) -> Answer:
+def answered(contents: Contents, text: str, args: Args, name: str, limit: int | None) -> Answer:
     """The answer of one query. limit: of the iterations of a recursion. Raises QueryError with the place, EvaluationError."""
 
     def answer(committed: Committed, strings: StringTable) -> Answer:
         relations = QueryRelations(definitions_of(committed))
         bound = bind_answer(text, name, relations, args)
         rows = rows_of(bound, relations, committed, strings, limit)
-        return Answer(Schema(bound.plan.schema.fields[: bound.width]), rows, committed.epoch, spark)
+        return Answer(Schema(bound.plan.schema.fields[: bound.width]), rows, committed.epoch)
 
     return contents.compute(answer)
 
@@ -141,7 +139,7 @@ def rows_of(
     """The rows of a bound query."""
     plan = optimize(limited(bound.plan, limit))
     tables = _tables(plan)
-    circuit = lower({_ANSWER: plan}, tables, 1)
+    circuit = GrowingProgram(1).circuit({_ANSWER: plan}, tables)
     spines = {table.name: relations.content(table, committed) for table in tables.values()}
     whole = content_of(circuit, _ANSWER, spines, strings, committed.epoch, committed.notes)
     spec = circuit.arrangements[circuit.views[_ANSWER]]

@@ -133,8 +133,8 @@ def _check_matches(bound: BoundChange, gone: Sequence[pa.Table], matched: pa.Tab
             counts[key] += 1
             examples[key] = row
     counts.subtract(tuple(map(order_key, row)) for row in _tuples(matched))
-    if (key := next((key for key, count in counts.items() if count > 0), None)) is not None:
-        shown = ", ".join(f"{field.name}={value!r}" for field, value in zip(bound.table.schema, examples[key], strict=True))
+    for excess in (key for key, count in counts.items() if count > 0):
+        shown = ", ".join(f"{field.name}={value!r}" for field, value in zip(bound.table.schema, examples[excess], strict=True))
         raise DataError(
             f"several rows of the source of MERGE match one row of table {bound.table.name}: {shown}",
             span=bound.span,

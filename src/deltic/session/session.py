@@ -149,7 +149,7 @@ class Session:
 
         args: as in `sql`. It runs in this process, on Spark too. Raises QueryError with the place; EvaluationError if it fails on a row.
         """
-        return answered(self._contents, query, args, name, self._iteration_limit, self.spark)
+        return answered(self._contents, query, args, name, self._iteration_limit)
 
     def datalog(
         self,

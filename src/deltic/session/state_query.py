@@ -106,7 +106,7 @@ class StateQueries:
         bound = bind_answer(text, name, relations, args)
         committed = _Epoch(self.epoch, self._reader.manifest.notes)
         rows = rows_of(bound, relations, committed, content.strings(), None)
-        return Answer(Schema(bound.plan.schema.fields[: bound.width]), rows, self.epoch, None)
+        return Answer(Schema(bound.plan.schema.fields[: bound.width]), rows, self.epoch)
 
     def changes(self, view: str) -> Iterator[pa.Table]:
         """The changes of a view in each epoch that comes; waits for them without an end. Raises UnknownName."""

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 
 from deltic.errors import TypeMismatch
 from deltic.expr import Column
+from deltic.expr.collating import key_of
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_limit import GREATEST_LIMIT
 from deltic.frontends.sql.bind_query import bind_tree
 from deltic.frontends.sql.environment import Environment
-from deltic.plan.collations import key_of
 from deltic.plan.columns import reference
 from deltic.plan.nodes import Order, Plan, Project, TopK
 from deltic.plan.signs import as_view

@@ -79,7 +79,7 @@ class ExpressionBinder:
                 return self._column(node)
             case tree.NumberText():
                 return literals.number(node)
-            case tree.Argument():
+            case tree.ParameterValue():
                 assert isinstance(node.value, Literal | Call)
                 return node.value
             case tree.StringText():

@@ -83,7 +83,7 @@ def _order_below(query: tree.Query) -> Span | None:
 
 def cut(plan: Plan, order: tuple[Order, ...], part: Slice) -> Plan:
     """These rows of a plan in an order."""
-    if part.limit == 0:
+    if part.limit == 0 and not order:
         return Filter(plan, Literal(False, BOOLEAN))
     if not order and not part.offset and _has_one_row(plan):
         return plan

@@ -87,7 +87,7 @@ def _check_relations(given: Sequence[_Given], select: tree.SelectQuery) -> None:
 
 def _names(source: tree.Source | None) -> Iterator[str]:
     """The names of the relations of FROM."""
-    if source is None or isinstance(source, tree.ArgumentRows):
+    if source is None or isinstance(source, tree.ArgumentRows | tree.PipedRows):
         return
     if source.alias is not None:
         yield source.alias.name.text

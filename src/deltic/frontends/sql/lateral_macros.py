@@ -48,7 +48,7 @@ def _is_by_row(query: tree.Query) -> bool:
             return query.operator == "UNION" and not query.distinct and all(map(_is_by_row, query.parts))
         case tree.WholeQuery():
             return _is_by_row(query.body)
-        case tree.ValuesQuery():
+        case tree.ValuesQuery() | tree.PipeQuery():
             return True
 
 
@@ -73,6 +73,8 @@ class _Body:
                 self._check_subqueries(query)
                 return self._over_all(query) if _is_over_all(query) else self._select(query)
             case tree.SetQuery():
+                if query.by_name:
+                    raise self._refused("UNION BY NAME", query.span, "UNION ALL, with the columns in one order")
                 return replace(query, parts=tuple(map(self.query, query.parts)))
             case tree.WholeQuery():
                 if query.limit is not None:
@@ -82,6 +84,8 @@ class _Body:
                 return replace(query, body=self.query(query.body), order=())
             case tree.ValuesQuery():
                 raise self._refused("VALUES", query.span, "SELECT without FROM, and UNION ALL")
+            case tree.PipeQuery():
+                raise self._refused("pipe syntax", query.span, "SELECT … FROM … WHERE …")
 
     def _select(self, select: tree.SelectQuery) -> tree.SelectQuery:
         group = select.group

@@ -39,7 +39,7 @@ def expression_name(node: tree.Expression) -> str:
             return node.word if node.word == "NULL" else node.word.lower()
         case tree.Star():
             return "1"
-        case tree.Argument():
+        case tree.ParameterValue():
             return _argument(node)
         case tree.NamedValue():
             return f"{expression_name(node.value)} AS {quoted(node.name.text)}"
@@ -63,7 +63,7 @@ def expression_name(node: tree.Expression) -> str:
             return " ".join(node.span.text[node.span.start : node.span.end].split())
 
 
-def _argument(node: tree.Argument) -> str:
+def _argument(node: tree.ParameterValue) -> str:
     """A parameter's value, as Spark writes a constant; of an ARRAY, the parameter."""
     if not isinstance(node.value, Literal):
         return node.span.text[node.span.start : node.span.end]

@@ -241,14 +241,14 @@ class ExpressionParser(OrderParser, ABC):
             raise self.missing() if self.position else self.failure("an expression")
         return self._worded()
 
-    def _given(self) -> tree.Argument:
+    def _given(self) -> tree.ParameterValue:
         """:name or ?"""
         start = self.token.start
         if self.take().word == "?":
-            return tree.Argument(self.arguments.next_value(self.since(start)), self.since(start))
+            return tree.ParameterValue(self.arguments.next_value(self.since(start)), self.since(start))
         name = self.identifier("the name of a parameter")
         span = self.since(start)
-        return tree.Argument(self.arguments.value(name.text, span), span)
+        return tree.ParameterValue(self.arguments.value(name.text, span), span)
 
     def star(self, names: Sequence[tree.Name], start: int) -> tree.Star:
         """* [EXCEPT (column, …)] [REPLACE (expression AS column, …)] [RENAME (column AS name, …)], after its qualifiers."""

@@ -16,7 +16,6 @@ from deltic.frontends.sql.tree.changes import (
     UpdateRows,
 )
 from deltic.frontends.sql.tree.expressions import (
-    Argument,
     BetweenTest,
     CastCall,
     ColumnName,
@@ -39,6 +38,7 @@ from deltic.frontends.sql.tree.expressions import (
     NumberText,
     Operation,
     OrderTerm,
+    ParameterValue,
     Parenthesised,
     PathOf,
     Prefix,
@@ -107,7 +107,6 @@ from deltic.frontends.sql.tree.walk import is_node, parts, walk
 
 __all__ = [
     "QUERIES",
-    "Argument",
     "ArgumentRows",
     "Assignments",
     "BetweenTest",
@@ -151,6 +150,7 @@ __all__ = [
     "NumberText",
     "Operation",
     "OrderTerm",
+    "ParameterValue",
     "Parenthesised",
     "PathOf",
     "PipeAggregate",

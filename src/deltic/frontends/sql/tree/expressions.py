@@ -48,7 +48,7 @@ class Star:
 
 
 @dataclass(frozen=True, slots=True)
-class Argument:
+class ParameterValue:
     """:name or ?, a parameter. value: its constant, a typed expression."""
 
     value: object
@@ -350,7 +350,7 @@ class ScalarQuery:
 Expression = (
     ColumnName
     | Star
-    | Argument
+    | ParameterValue
     | NumberText
     | StringText
     | KeywordExpression
