@@ -14,7 +14,7 @@ from deltic.errors import EvaluationError
 from deltic.expr import resolve
 from deltic.expr.failing import can_fail
 from deltic.expr.nodes import Column, Literal
-from deltic.optimizer import LAST, RULES, optimize
+from deltic.optimizer import JOINS, LAST, RULES, optimize
 from deltic.plan.columns import agrees, conjunction, shift
 from deltic.plan.evaluate import Moment, evaluate
 from deltic.plan.fingerprint import fingerprint
@@ -29,7 +29,9 @@ from programs import Case, applied, case, daring, empty, expected, mixed, outcom
 from seeds import rotating
 
 
-@pytest.mark.parametrize("name", [*dict.fromkeys(rule.__name__ for rule in (*RULES, *LAST)), "fold"])
+@pytest.mark.parametrize(
+    "name", [*dict.fromkeys(rule.__name__ for rule in (*RULES, *JOINS, *LAST)), "fold", "join_orders", "row_estimates"]
+)
 def test_the_examples_of_every_rule(name: str) -> None:
     result = doctest.testmod(importlib.import_module(f"deltic.optimizer.{name}"))
     assert result.attempted > 0 and result.failed == 0
@@ -76,7 +78,7 @@ def test_each_rule_alone_keeps_the_relation(rule: object, seeds: range) -> None:
         program = mixed(seed)
         tables = applied(empty(program.tables), program.ticks[0])
         tables["events"] = events(seed)
-        timed = (timed for view in program.views.values() for timed in (view, *of_times(view)))
+        timed = (timed for view in program.views.values() for timed in (view, *of_times(view), *of_disjunctions(view)))
         for plan in (*timed, *of_windows()):
             after = rule(plan)
             changed += after != plan
@@ -95,6 +97,15 @@ def of_times(plan: Plan) -> Iterator[Plan]:
             moment = Column(i, TIMESTAMP, field.nullable, field.name)
             yield TemporalFilter(plan, (Bound(moment),), (Bound(moment, DAY_US),))
             yield TemporalFilter(plan, (Bound(moment, DAY_US),))
+
+
+def of_disjunctions(plan: Plan) -> Iterator[Plan]:
+    """The rows of the plan that satisfy one of two conditions that have a part in common."""
+    columns = [Column(i, field.type, field.nullable, field.name) for i, field in enumerate(plan.schema)]
+    if len(columns) > 1:
+        shared, *others = (resolve("is_not_null", [column]) for column in columns)
+        missing = resolve("is_null", [columns[-1]])
+        yield Filter(plan, resolve("or", [conjunction([*others, shared]), conjunction([shared, missing])]))
 
 
 def of_windows() -> Iterator[Plan]:

@@ -5,8 +5,8 @@ changes nothing. All rules satisfy these laws, which are tested on random plans:
 - the relation is the same, and so are the schema's types, nullability and (at the root) names; a stream stays one;
 - the result fails only where the written plan fails: no expression that can fail (expr/failing.py) moves ahead of the filter or join that
   guards it. Unused expressions may be dropped, and their failures with them.
-When a plan has settled, its joins are formed into multiway joins by the keys that they have then, and it settles again. LAST come rules
-whose results the others would take apart, such as an expression below the filter that reads it; each is applied once.
+When a plan has settled, JOINS order its joins by the keys and filters that they have then, and form multiway joins, and it settles again.
+LAST come rules whose results the others would take apart, such as an expression below the filter that reads it; each is applied once.
 Linear aggregates are pushed below joins in lowering, where the sums that a weight can hold are defined.
 """
 
@@ -18,6 +18,7 @@ from typing import Final
 
 from deltic.optimizer.drop_distinct import drop_distinct
 from deltic.optimizer.extract_fields import extract_fields
+from deltic.optimizer.factor_disjunctions import factor_disjunctions
 from deltic.optimizer.forget_aggregated_rows import forget_aggregated_rows
 from deltic.optimizer.forget_closed_windows import forget_closed_windows
 from deltic.optimizer.forget_unjoinable_rows import forget_unjoinable_rows
@@ -25,6 +26,7 @@ from deltic.optimizer.form_inner_joins import form_inner_joins
 from deltic.optimizer.form_multiway_joins import form_multiway_joins
 from deltic.optimizer.join_by_cells import join_by_cells
 from deltic.optimizer.merge_projections import merge_projections
+from deltic.optimizer.order_joins import order_joins
 from deltic.optimizer.prune_columns import prune_columns
 from deltic.optimizer.push_filters_down import push_filters_down
 from deltic.optimizer.push_time_down import push_time_down
@@ -40,6 +42,7 @@ RULES: Final[tuple[Rule, ...]] = (
     forget_unjoinable_rows,
     simplify,
     merge_projections,
+    factor_disjunctions,
     form_inner_joins,
     forget_closed_windows,
     push_filters_down,
@@ -47,16 +50,22 @@ RULES: Final[tuple[Rule, ...]] = (
     drop_distinct,
     prune_columns,
 )
+JOINS: Final[tuple[Rule, ...]] = (order_joins, form_multiway_joins)
 LAST: Final[tuple[Rule, ...]] = (forget_aggregated_rows, join_by_cells, merge_projections, extract_fields, simplify)
 ROUNDS: Final = 20  # rules move down or remove, or split what they match no more; plans settle in a few rounds
 
-__all__ = ["LAST", "ROUNDS", "RULES", "optimize"]
+__all__ = ["JOINS", "LAST", "ROUNDS", "RULES", "optimize"]
 
 
 def optimize(plan: Plan) -> Plan:
     """The fixed point of RULES: the same relation with the same schema, in fewer and narrower nodes."""
     settled = _settled(plan)
-    while (formed := _applied(form_multiway_joins, settled)) != settled:
+    for _ in range(ROUNDS):
+        formed = settled
+        for rule in JOINS:
+            formed = _applied(rule, formed)
+        if formed == settled:
+            break
         settled = _settled(formed)
     for rule in LAST:
         settled = _applied(rule, settled)

@@ -16,24 +16,29 @@ A key that is not a plain column is computed below the join, on every row of its
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Final
 
 from deltic.expr.nodes import Column, Expr, columns_of
 from deltic.optimizer.hypergraph import components, cyclic_core
-from deltic.optimizer.join_tree import JoinTree, equality, expressions_above, join_tree, refuse_hint
-from deltic.optimizer.push_time_down import map_bounds, with_bounds
+from deltic.optimizer.join_tree import (
+    LARGEST,
+    JoinTree,
+    equality,
+    expressions_above,
+    join_tree,
+    over_joined,
+    over_leaves,
+    refuse_hint,
+    tree_size,
+)
 from deltic.plan.columns import columns_of_all, conjunction, reference, remap, shift
 from deltic.plan.node import once_per_node
-from deltic.plan.nodes import Filter, FlatMap, Join, MultiwayJoin, Plan, Project, TemporalFilter, inputs
+from deltic.plan.nodes import Filter, Join, MultiwayJoin, Plan, Project, TemporalFilter, inputs
 from deltic.plan.walk import map_inputs
 from deltic.schema import Schema
 from deltic.stacks import unbounded
-
-LARGEST: Final = 64
-"""The maximum number of relations in a tree of joins that is examined as a whole; in a larger tree each side is examined separately."""
 
 
 @once_per_node
@@ -57,7 +62,7 @@ def form_multiway_joins(plan: Plan) -> Plan:
         Table g (s, d)
         Table g (s, d)
     """
-    tree = join_tree(plan) if 1 < _size(plan) <= LARGEST else None
+    tree = join_tree(plan) if 1 < tree_size(plan) <= LARGEST else None
     if tree is None:
         return map_inputs(plan, form_multiway_joins)
     edges = tree.edges()
@@ -67,20 +72,8 @@ def form_multiway_joins(plan: Plan) -> Plan:
             refuse_hint(plan.hint, "not all of its relations are joined by equality")
         return map_inputs(plan, form_multiway_joins)
     if not tree.hinted and not cyclic_core(edges):
-        return _over_leaves(plan, {id(leaf) for leaf in tree.leaves})
+        return over_leaves(plan, tree, form_multiway_joins)
     return _formed(tree, plan.schema)
-
-
-@once_per_node
-def _size(plan: Plan) -> int:
-    """An upper bound of the number of leaves of the tree of joins rooted here; exponential if views over views are read twice."""
-    match plan:
-        case Join():
-            return _size(plan.left) + _size(plan.right)
-        case Filter() | TemporalFilter() | Project() | FlatMap():
-            return _size(plan.input)
-        case _:
-            return 1
 
 
 def binary_cycles(plan: Plan) -> Iterator[str]:
@@ -96,7 +89,7 @@ def binary_cycles(plan: Plan) -> Iterator[str]:
         if id(part) in seen:
             continue
         seen.add(id(part))
-        large = _size(part) > LARGEST
+        large = tree_size(part) > LARGEST
         tree = join_tree(part, beyond=True) if _closes(part) and not large else None
         if large and isinstance(part, Join):
             reasons[f"more than {LARGEST} relations are joined (make a view of some of them DISTINCT, or join fewer)"] = None
@@ -120,12 +113,6 @@ def _closes(plan: Plan) -> bool:
             return False
 
 
-@unbounded
-def _over_leaves(plan: Plan, leaves: Collection[int]) -> Plan:
-    """The tree itself, with its leaves formed. leaves: their `id()`s."""
-    return form_multiway_joins(plan) if id(plan) in leaves else map_inputs(plan, lambda part: _over_leaves(part, leaves))
-
-
 def _formed(tree: JoinTree, schema: Schema) -> Plan:
     """The tree with its cycles as multiway joins, and the columns of `schema`."""
     classes, edges = tree.classes(), tree.edges()
@@ -139,13 +126,7 @@ def _formed(tree: JoinTree, schema: Schema) -> Plan:
     def over(expr: Expr) -> Expr:
         return remap(expr, positions, plan.schema)
 
-    columns = tuple((field.name, over(expr)) for field, expr in zip(schema, tree.columns, strict=True))
-    if outer:
-        plan = Filter(plan, conjunction(map(over, outer)))
-    plan = with_bounds(plan, map_bounds(tree.bounds, over))
-    for late in tree.late:
-        plan = with_bounds(plan, map_bounds(late, over)) if isinstance(late, tuple) else Filter(plan, over(late))
-    return Project(plan, columns)
+    return over_joined(tree, schema, plan, outer, over)
 
 
 Part = tuple[Plan, Mapping[int, int]]

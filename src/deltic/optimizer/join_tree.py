@@ -21,11 +21,13 @@ from deltic.errors import Unsupported
 from deltic.expr.failing import can_fail
 from deltic.expr.functions import resolve
 from deltic.expr.nodes import Call, Expr, Literal, columns_of, unwidened
-from deltic.optimizer.push_time_down import Bounds, map_bounds
-from deltic.plan.columns import conjuncts, reference, shift, substitute
+from deltic.optimizer.push_time_down import Bounds, map_bounds, with_bounds
+from deltic.plan.columns import conjunction, conjuncts, reference, shift, substitute
+from deltic.plan.node import once_per_node
 from deltic.plan.nodes import Filter, FlatMap, Hint, Join, Plan, Project, TemporalFilter, is_word
 from deltic.plan.traits import is_cheap
-from deltic.schema import BOOLEAN, INT
+from deltic.plan.walk import map_inputs
+from deltic.schema import BOOLEAN, INT, Schema
 from deltic.stacks import unbounded
 
 FALLIBLE: Final = "a condition can fail on rows that other joins or conditions leave out (compute it in a subquery of its relation)"
@@ -36,6 +38,9 @@ ANTI: Final = "NOT EXISTS or NOT IN is between two of them (apply it last)"
 TABLE_FUNCTION: Final = "a table function is between two of them (apply it in a subquery of its relation)"
 NULL_SAFE: Final = "<=> compares values that can be NULL (use =, or declare the columns NOT NULL)"
 HINTED: Final = "a hint asks for it"
+
+LARGEST: Final = 64
+"""The maximum number of relations in a tree of joins that is examined as a whole; in a larger tree each side is examined separately."""
 
 Late = Expr | Bounds
 """A condition that can fail: a predicate, or temporal bounds."""
@@ -158,6 +163,29 @@ def join_tree(plan: Plan, *, beyond: bool = False) -> JoinTree | None:
             return None
 
 
+@once_per_node
+def tree_size(plan: Plan) -> int:
+    """An upper bound of the number of leaves of the tree of joins rooted here; exponential if views over views are read twice."""
+    match plan:
+        case Join():
+            return tree_size(plan.left) + tree_size(plan.right)
+        case Filter() | TemporalFilter() | Project() | FlatMap():
+            return tree_size(plan.input)
+        case _:
+            return 1
+
+
+def over_leaves(plan: Plan, tree: JoinTree, change: Callable[[Plan], Plan]) -> Plan:
+    """The plan, of which this is the tree, with its leaves changed."""
+    leaves = {id(leaf) for leaf in tree.leaves}
+
+    @unbounded
+    def over(part: Plan) -> Plan:
+        return change(part) if id(part) in leaves else map_inputs(part, over)
+
+    return over(plan)
+
+
 def _of_join(plan: Join, beyond: bool) -> JoinTree | None:
     left, right = (join_tree(side, beyond=beyond) or JoinTree.of(side) for side in (plan.left, plan.right))
     obstacle = _obstacle(plan, left, right)
@@ -252,6 +280,21 @@ def _past_table_function(plan: FlatMap, below: JoinTree) -> JoinTree:
 def refuse_hint(hint: Hint, obstacle: str) -> NoReturn:
     """Raises Unsupported at the hint's place."""
     raise Unsupported(f"this cannot be one multiway join: {obstacle}", span=hint.span, remedy="remove the hint")
+
+
+def over_joined(tree: JoinTree, schema: Schema, plan: Plan, conditions: Sequence[Expr], over: Callable[[Expr], Expr]) -> Plan:
+    """The tree's result over its joined leaves, with the columns of `schema`.
+
+    plan: the leaves, joined by the tree's equalities. conditions: those of the tree that are not tested in it. over: rewrites an
+    expression over the tree's leaves as one over the plan.
+    """
+    columns = tuple((field.name, over(expr)) for field, expr in zip(schema, tree.columns, strict=True))
+    if conditions:
+        plan = Filter(plan, conjunction(map(over, conditions)))
+    plan = with_bounds(plan, map_bounds(tree.bounds, over))
+    for late in tree.late:
+        plan = with_bounds(plan, map_bounds(late, over)) if isinstance(late, tuple) else Filter(plan, over(late))
+    return Project(plan, columns)
 
 
 def expressions_above(tree: JoinTree) -> Iterator[Expr]:

@@ -20,6 +20,7 @@ from deltic.plan.nodes import (
     Project,
     Table,
     TickAggregate,
+    TickRecursion,
     Union,
     inputs,
 )
@@ -67,3 +68,15 @@ def stored_integrals(plan: Plan) -> frozenset[Plan]:
     own = frozenset[Plan]((plan,) if isinstance(plan, OverTicks) and integrals(plan) else ())
     below: Sequence[Plan] = [part for integral in folded for part in inputs(integral)] or inputs(plan)
     return own.union(*map(stored_integrals, below))
+
+
+@once_per_node
+def is_of_ticks(plan: Plan) -> bool:
+    """Whether the node, or what reads it, keeps what past ticks brought: of another plan it would begin again, and not be filled."""
+    return is_stream(plan) or isinstance(plan, OverTicks | Accumulate | ByWatermark | TickRecursion)
+
+
+@once_per_node
+def reads_ticks(plan: Plan) -> bool:
+    """Whether a node of the plan is of ticks."""
+    return is_of_ticks(plan) or any(map(reads_ticks, inputs(plan)))
