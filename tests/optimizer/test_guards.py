@@ -10,11 +10,12 @@ from deltic.expr.nodes import Expr, Literal
 from deltic.expr.typing import cast
 from deltic.optimizer import optimize
 from deltic.optimizer.drop_distinct import drop_distinct
+from deltic.optimizer.drop_limits import drop_limits
 from deltic.optimizer.push_filters_down import push_filters_down
 from deltic.optimizer.simplify import simplify
 from deltic.plan.columns import conjunction, reference
 from deltic.plan.evaluate import evaluate
-from deltic.plan.nodes import Aggregate, AggregateCall, Distinct, Filter, Join, Order, Plan, Project, Table, TopK, Union, Values
+from deltic.plan.nodes import Aggregate, AggregateCall, Distinct, Filter, Join, Order, OverTicks, Plan, Project, Table, TopK, Union, Values
 from deltic.plan.relation import Relation
 from deltic.plan.show import show
 from deltic.schema import BIGINT, BOOLEAN, DOUBLE, INT, STRING, Field, Schema, TableSchema, Type
@@ -173,3 +174,14 @@ def test_an_unread_global_aggregate_is_one_row() -> None:
     plan = Project(total, (("one", number(1)),))
     assert show(optimize(plan)) == "Project one := 1\n  Values (): 1 rows"
     assert evaluate(optimize(plan), {"t": Relation()}) == {(1,): 1}
+
+
+def test_only_limits_that_cannot_cut_off_a_row_are_dropped() -> None:
+    count = Aggregate(T, (), (("n", AggregateCall("count", (), BIGINT, False)),))
+    groups = Aggregate(T, (("k", column(T, 0)),), count.aggregates)
+    order = (Order(column(count, 0)),)
+    assert optimize(TopK(count, order, 1)) == optimize(count)
+    above = Filter(count, resolve("greater", [column(count, 0), number(9)]))
+    assert optimize(TopK(above, order, 5)) == optimize(above)
+    for kept in (TopK(count, order, 0), TopK(groups, order, 5), OverTicks(TopK(count, order, 5), "delay")):
+        assert drop_limits(kept) == kept

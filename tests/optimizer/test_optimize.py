@@ -18,7 +18,21 @@ from deltic.optimizer import JOINS, LAST, RULES, optimize
 from deltic.plan.columns import agrees, conjunction, shift
 from deltic.plan.evaluate import Moment, evaluate
 from deltic.plan.fingerprint import fingerprint
-from deltic.plan.nodes import Aggregate, AggregateCall, Bound, Distinct, Filter, Join, OverTicks, Plan, Project, Table, TemporalFilter
+from deltic.plan.nodes import (
+    Aggregate,
+    AggregateCall,
+    Bound,
+    Distinct,
+    Filter,
+    Join,
+    Order,
+    OverTicks,
+    Plan,
+    Project,
+    Table,
+    TemporalFilter,
+    TopK,
+)
 from deltic.plan.relation import Relation
 from deltic.plan.show import show
 from deltic.plan.walk import expressions, nodes
@@ -78,7 +92,7 @@ def test_each_rule_alone_keeps_the_relation(rule: object, seeds: range) -> None:
         program = mixed(seed)
         tables = applied(empty(program.tables), program.ticks[0])
         tables["events"] = events(seed)
-        timed = (timed for view in program.views.values() for timed in (view, *of_times(view), *of_disjunctions(view)))
+        timed = (timed for view in program.views.values() for timed in (view, *of_times(view), *of_disjunctions(view), *of_limits(view)))
         for plan in (*timed, *of_windows()):
             after = rule(plan)
             changed += after != plan
@@ -106,6 +120,12 @@ def of_disjunctions(plan: Plan) -> Iterator[Plan]:
         shared, *others = (resolve("is_not_null", [column]) for column in columns)
         missing = resolve("is_null", [columns[-1]])
         yield Filter(plan, resolve("or", [conjunction([*others, shared]), conjunction([shared, missing])]))
+
+
+def of_limits(plan: Plan) -> Iterator[Plan]:
+    """The first rows of its number of rows, which is one row."""
+    count = Aggregate(plan, (), (("n", AggregateCall("count", (), BIGINT, False)),))
+    yield TopK(count, (Order(Column(0, BIGINT, False, "n")),), 3)
 
 
 def of_windows() -> Iterator[Plan]:

@@ -17,6 +17,7 @@ from dataclasses import replace
 from typing import Final
 
 from deltic.optimizer.drop_distinct import drop_distinct
+from deltic.optimizer.drop_limits import drop_limits
 from deltic.optimizer.extract_fields import extract_fields
 from deltic.optimizer.factor_disjunctions import factor_disjunctions
 from deltic.optimizer.forget_aggregated_rows import forget_aggregated_rows
@@ -48,6 +49,7 @@ RULES: Final[tuple[Rule, ...]] = (
     push_filters_down,
     push_time_down,
     drop_distinct,
+    drop_limits,
     prune_columns,
 )
 JOINS: Final[tuple[Rule, ...]] = (order_joins, form_multiway_joins)

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 
 from deltic.expr.nodes import Column, Expr, columns_of
 from deltic.optimizer.hypergraph import components, cyclic_core
@@ -121,7 +120,11 @@ def _formed(tree: JoinTree, schema: Schema) -> Plan:
     outer = [part for part in tree.conditions if not any(columns_of(part) <= component.columns for component in within)]
     needed = above | columns_of_all(outer)
     parts = [part.multiway(needed) if tree.hinted or cyclic_core([edges[i] for i in part.numbers]) else part.binary() for part in within]
-    plan, positions = reduce(_crossed, parts)
+    plan, positions = parts[0]
+    for part, component in zip(parts[1:], within[1:], strict=True):
+        width = len(plan.schema)
+        plan = Join(plan, part[0], "inner", span=tree.places[component.numbers[0]])
+        positions = {**positions, **{column: width + position for column, position in part[1].items()}}
 
     def over(expr: Expr) -> Expr:
         return remap(expr, positions, plan.schema)
@@ -131,11 +134,6 @@ def _formed(tree: JoinTree, schema: Schema) -> Plan:
 
 Part = tuple[Plan, Mapping[int, int]]
 """(a plan, column of the tree → position in the plan)."""
-
-
-def _crossed(left: Part, right: Part) -> Part:
-    width = len(left[0].schema)
-    return Join(left[0], right[0], "inner"), {**left[1], **{column: width + position for column, position in right[1].items()}}
 
 
 @dataclass(frozen=True, slots=True)

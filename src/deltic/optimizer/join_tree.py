@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Final, NoReturn, assert_never
 
-from deltic.errors import Unsupported
+from deltic.errors import Span, Unsupported
 from deltic.expr.failing import can_fail
 from deltic.expr.functions import resolve
 from deltic.expr.nodes import Call, Expr, Literal, columns_of, unwidened
@@ -52,7 +52,8 @@ class JoinTree:
 
     columns: those of the result. equal: pairs of expressions that must be equal and not NULL, each over one leaf. conditions: predicates
     that cannot fail. bounds: temporal bounds that cannot fail. late: conditions that are evaluated after all these, in this order.
-    hinted: whether a hint requests one multiway join. obstacles: reasons obstacle the tree is not a multiway join.
+    hinted: whether a hint requests one multiway join. obstacles: reasons obstacle the tree is not a multiway join. places: of the leaves
+    in the text.
     """
 
     leaves: tuple[Plan, ...]
@@ -63,6 +64,7 @@ class JoinTree:
     late: tuple[Late, ...] = ()
     hinted: bool = False
     obstacles: tuple[str, ...] = ()
+    places: tuple[Span | None, ...] = (None,)
 
     @staticmethod
     def of(leaf: Plan) -> JoinTree:
@@ -207,6 +209,7 @@ def _joined(plan: Join, left: JoinTree, right: JoinTree, obstacle: str | None = 
         (*left.late, *right.late),
         plan.hint is not None or left.hinted or right.hinted,
         (*left.obstacles, *right.obstacles, *([] if obstacle is None else [obstacle])),
+        (*left.places, plan.span or right.places[0], *right.places[1:]),
     )
     pairs = [(substitute(one, left.columns), substitute(other, right.columns)) for one, other in plan.keys]
     wait = _may_wait(plan)

@@ -1,9 +1,9 @@
 """Orders inner joins by their graph: FROM's order is not a plan.
 
-Each tree of inner joins (join_tree.py) whose equalities have no cycle is joined in the order of join_orders.py, if that needs fewer products
-of relations that no equality connects, or less than half of the rows in between. Otherwise the written order stays, so that plans, and the
-state that they have, do not depend on small differences of estimates. Equality is transitive here: of `a.x = c.x AND b.x = c.x`, a and b
-can be joined first.
+Each tree of inner joins (join_tree.py) whose equalities have no cycle is joined in the order of join_orders.py, if that needs fewer
+products of relations that no equality connects, or less than half of the rows in between. Otherwise the written order stays, so that
+plans, and the state that they have, do not depend on small differences of estimates. Equality is transitive here: of `a.x = c.x AND
+b.x = c.x`, a and b can be joined first.
 
 A join with the hint BINARY_JOIN stays as it is written. Cycles are left to form_multiway_joins. Conditions are tested above the joins, and
 other rules push them down again; a condition that can fail is tested on rows of the whole join, as join_tree.py explains.
@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Final
 
+from deltic.errors import Span
 from deltic.expr.nodes import Call, Column, Expr, columns_of
 from deltic.optimizer.drop_distinct import unique_key
 from deltic.optimizer.hypergraph import cyclic_core
@@ -78,11 +79,14 @@ def _ordered(plan: Plan, sizes: Sizes) -> Plan:
 
 @dataclass(frozen=True, slots=True)
 class _Joined:
-    """Joined leaves. positions: column of the tree → position in the plan. members: by class, an expression over the tree that is in it."""
+    """Joined leaves. positions: column of the tree → position in the plan. members: by class, an expression over the tree that is in it.
+    place: of one of the leaves in the text.
+    """
 
     plan: Plan
     positions: Mapping[int, int]
     members: Mapping[int, Expr]
+    place: Span | None
 
     def key(self, number: int) -> Expr:
         """The key of a class, without what lowering does with every key."""
@@ -128,12 +132,13 @@ class _Ordering:
         if isinstance(order, int):
             leaf, first = _ordered(self.tree.leaves[order], self.sizes), self.starts[order]
             members = {number: exprs[0] for number, exprs in self.members[order].items()}
-            return _Joined(leaf, {first + i: i for i in range(len(leaf.schema))}, members)
+            return _Joined(leaf, {first + i: i for i in range(len(leaf.schema))}, members, self.tree.places[order])
         left, right = map(self._joined, order)
         keys = tuple((left.key(number), right.key(number)) for number in left.members if number in right.members)
         width = len(left.plan.schema)
         positions = {**left.positions, **{column: width + place for column, place in right.positions.items()}}
-        return _Joined(Join(left.plan, right.plan, "inner", keys), positions, {**right.members, **left.members})
+        place = right.place or left.place
+        return _Joined(Join(left.plan, right.plan, "inner", keys, span=place), positions, {**right.members, **left.members}, place)
 
     def _relation(self, number: int) -> Relation:
         leaf, first = self.tree.leaves[number], self.starts[number]

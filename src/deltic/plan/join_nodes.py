@@ -41,6 +41,7 @@ class Join(PlanNode):
     (left value, right value), and a left row stays iff no right row has its keys, or its value is not NULL and none of the right rows with
     its keys has a NULL or an equal value.
     A left row has a match if the weights of the matching right rows add up to more than 0.
+    span: the right relation's place in the text.
     """
 
     left: Plan
@@ -50,6 +51,7 @@ class Join(PlanNode):
     residual: Expr | None = None
     value: tuple[Expr, Expr] | None = None
     hint: Hint | None = None
+    span: Span | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         assert all(a.type == b.type for a, b in self.keys)

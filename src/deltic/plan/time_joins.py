@@ -91,7 +91,7 @@ def paired(join: Join, above: Iterable[Expr] = ()) -> Plan | None:
 
 
 def _with(join: Join, left: Plan, right: Plan) -> Join:
-    return Join(left, right, "inner", join.keys, join.residual, hint=join.hint)
+    return Join(left, right, "inner", join.keys, join.residual, hint=join.hint, span=join.span)
 
 
 def _kept(side: Plan, time: EventTime, after: int, other: TableSchema) -> Plan | None:

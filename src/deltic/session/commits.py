@@ -23,6 +23,7 @@ from deltic.session.contents import Contents
 from deltic.session.definitions import NOTHING, Definitions
 from deltic.session.functions import check_functions
 from deltic.session.lateness import late_tables, watermarks_after, watermarks_after_definitions, watermarks_of
+from deltic.session.plan_warnings import warn_of_plans
 
 Notes = Mapping[str, Any]
 
@@ -73,6 +74,7 @@ class Commits:
     def install(self, catalog: Catalog, dropped: Collection[str], notes: Notes | None = None, *, replace: bool = False) -> None:
         """Makes a catalog the session's, in a turn. dropped: tables whose rows go. replace: whether views by other functions may go."""
         circuit = self.compiler.circuit(catalog)
+        warn_of_plans(self.compiler.optimized_plans)
         if self._stated is not None and not replace:
             check_functions(self._stated, circuit, catalog.python_functions())
         marks = self._clock.marks(catalog)

@@ -31,8 +31,13 @@ class Compiler:
         self._limit = iteration_limit
         self._growing = GrowingProgram(shards)
         self._optimized: Mapping[str, _Optimized] = {}
-        self.optimized = 0
+        self.optimized_plans: dict[str, Plan] = {}
+        """The plans of the views that were optimized for the last program."""
+
+    @property
+    def optimized(self) -> int:
         """How many views were optimized for the last program."""
+        return len(self.optimized_plans)
 
     @property
     def lowered(self) -> int:
@@ -51,7 +56,7 @@ class Compiler:
     @collector_paused()
     def circuit(self, catalog: Catalog) -> Dataflow:
         """The dataflow of a catalog. Raises as `Catalog.plans` and `optimize`; the plans of the last program are then kept."""
-        previous, self.optimized = self._optimized, 0
+        previous, self.optimized_plans = self._optimized, {}
         optimized = {name: self._view(previous.get(name), catalog.views[name.lower()], plan) for name, plan in catalog.plans().items()}
         tables = {table.name: table for table in catalog.tables.values()}
         circuit = self._growing.circuit({name: view.plan for name, view in optimized.items()}, tables)
@@ -61,5 +66,5 @@ class Compiler:
     def _view(self, previous: _Optimized | None, definition: ViewDefinition, denotation: Plan) -> _Optimized:
         if previous is not None and previous.definition is definition and previous.denotation == denotation:
             return previous
-        self.optimized += 1
-        return _Optimized(definition, denotation, optimize(limited(denotation, self._limit)))
+        plan = self.optimized_plans[definition.name] = optimize(limited(denotation, self._limit))
+        return _Optimized(definition, denotation, plan)

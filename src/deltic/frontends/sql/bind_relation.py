@@ -159,7 +159,7 @@ def _join(left: ScopedRelation, right: ScopedRelation, node: tree.JoinClause, en
     binder = ExpressionBinder(replace(both.scope, outer=env.outer), "ON")
     keys, residual = ((), None) if node.condition is None else split(binder.condition(node.condition), width)
     hint = env.hint if kind == "inner" else None
-    return _beside(left, right, Join(left.plan, right.plan, kind, keys, residual, hint=hint))
+    return _beside(left, right, Join(left.plan, right.plan, kind, keys, residual, hint=hint, span=node.right.span))
 
 
 def _beside(left: ScopedRelation, right: ScopedRelation, plan: Join) -> ScopedRelation:
