@@ -12,14 +12,14 @@ from deltic.errors import EvaluationError
 from deltic.expr.functions import resolve
 from deltic.expr.nodes import Expr, Literal
 from deltic.optimizer import optimize
-from deltic.optimizer.join_orders import JoinGraph, Relation
+from deltic.optimizer.join_orders import GraphRelation, JoinGraph
 from deltic.optimizer.order_joins import order_joins
 from deltic.optimizer.row_estimates import Sizes
 from deltic.plan.columns import agrees, conjunction, reference
 from deltic.plan.evaluate import evaluate
 from deltic.plan.fingerprint import fingerprint
 from deltic.plan.nodes import Filter, Hint, Join, OverTicks, Plan, Project, Table
-from deltic.plan.relation import Relation as Rows
+from deltic.plan.relation import Relation
 from deltic.plan.show import show
 from deltic.plan.walk import nodes
 from deltic.schema import BIGINT, Field, Schema, TableSchema
@@ -113,7 +113,7 @@ def test_an_equality_within_a_leaf_that_follows_from_others_stays() -> None:
     a, b, c = (table(name, f"{name}_k", f"{name}_v", key=()) for name in "abc")
     plan = joined([a, b, c], ("a_k", "c_k"), ("a_v", "c_k"), ("b_k", "c_v"))
     after = optimize(plan)
-    rows = {name: Rows(((i, j), 1) for i in range(3) for j in range(3)) for name in "abc"}
+    rows = {name: Relation(((i, j), 1) for i in range(3) for j in range(3)) for name in "abc"}
     assert not products(after) and evaluate(after, rows) == evaluate(plan, rows)
 
 
@@ -168,5 +168,5 @@ def test_thirty_relations_are_planned_in_less_than_a_second(shape: str) -> None:
 
 
 def test_of_equal_estimates_the_written_order_is_chosen() -> None:
-    relation = Relation(100.0, 100.0, frozenset({0}), frozenset({0}))
+    relation = GraphRelation(100.0, 100.0, frozenset({0}), frozenset({0}))
     assert JoinGraph([relation] * 4, []).ordered() == (((0, 1), 2), 3)

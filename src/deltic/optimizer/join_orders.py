@@ -19,7 +19,7 @@ Order = int | tuple["Order", "Order"]
 
 
 @dataclass(frozen=True, slots=True)
-class Relation:
+class GraphRelation:
     """rows, values: see row_estimates. classes: the equalities in which it takes part. unique: those that its unique key takes part in, all
     of the key's columns; None if the key is unknown or has other columns."""
 
@@ -30,7 +30,7 @@ class Relation:
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class GraphCondition:
     """A condition on several relations, by their numbers, and the share of rows that satisfy it. is_equality: it may become a key."""
 
     relations: frozenset[int]
@@ -60,14 +60,14 @@ class _Part:
 class JoinGraph:
     """Relations, the classes of equalities between them, and the other conditions."""
 
-    def __init__(self, relations: Sequence[Relation], conditions: Sequence[Condition]) -> None:
+    def __init__(self, relations: Sequence[GraphRelation], conditions: Sequence[GraphCondition]) -> None:
         self.relations, self.conditions = relations, conditions
 
     def ordered(self) -> Order:
         """An order with few rows; of pairs with equal estimates the first ones in the written order are joined first.
 
-        >>> fact, small = Relation(1e6, 1e6, frozenset({0, 1})), Relation(10.0, 1e3, frozenset({1}), frozenset({1}))
-        >>> JoinGraph([fact, Relation(1e6, 1e6, frozenset({0}), frozenset({0})), small], []).ordered()
+        >>> fact, small = GraphRelation(1e6, 1e6, frozenset({0, 1})), GraphRelation(10.0, 1e3, frozenset({1}), frozenset({1}))
+        >>> JoinGraph([fact, GraphRelation(1e6, 1e6, frozenset({0}), frozenset({0})), small], []).ordered()
         ((0, 2), 1)
         """
         parts = {place: self._leaf(place) for place in range(len(self.relations))}

@@ -21,7 +21,7 @@ from deltic.errors import Span
 from deltic.expr.nodes import Call, Column, Expr, columns_of
 from deltic.optimizer.drop_distinct import unique_key
 from deltic.optimizer.hypergraph import cyclic_core
-from deltic.optimizer.join_orders import Condition, JoinGraph, Order, Relation
+from deltic.optimizer.join_orders import GraphCondition, GraphRelation, JoinGraph, Order
 from deltic.optimizer.join_tree import LARGEST, JoinTree, equality, join_tree, over_joined, over_leaves, tree_size
 from deltic.optimizer.row_estimates import UNKNOWN, Sizes, rows_of, share, values_of
 from deltic.plan.columns import remap
@@ -108,7 +108,7 @@ class _Ordering:
         conditions = [(frozenset(self._leaves(part)), part) for part in tree.conditions]
         self.graph = JoinGraph(
             [self._relation(number) for number in range(len(tree.leaves))],
-            [Condition(read, share(part), _is_equality(part)) for read, part in conditions if len(read) > 1],
+            [GraphCondition(read, share(part), _is_equality(part)) for read, part in conditions if len(read) > 1],
         )
 
     def better(self, plan: Plan) -> Order | None:
@@ -140,12 +140,12 @@ class _Ordering:
         place = right.place or left.place
         return _Joined(Join(left.plan, right.plan, "inner", keys, span=place), positions, {**right.members, **left.members}, place)
 
-    def _relation(self, number: int) -> Relation:
+    def _relation(self, number: int) -> GraphRelation:
         leaf, first = self.tree.leaves[number], self.starts[number]
         classes = {expr.index: each for each, exprs in self.members[number].items() for expr in exprs if isinstance(expr, Column)}
         unique = unique_key(leaf)
         key = None if unique is None or not all(first + i in classes for i in unique) else frozenset(classes[first + i] for i in unique)
-        return Relation(rows_of(leaf, self.sizes), values_of(leaf, self.sizes), frozenset(self.members[number]), key)
+        return GraphRelation(rows_of(leaf, self.sizes), values_of(leaf, self.sizes), frozenset(self.members[number]), key)
 
     def _leaves(self, expr: Expr) -> set[int]:
         return {bisect_right(self.starts, column) - 1 for column in columns_of(expr)}
