@@ -6,12 +6,15 @@ from collections.abc import Iterator
 from itertools import product
 
 from linear_queries import linear_queries
+from subquery_queries import subquery_queries
 
 
 def queries() -> list[str]:
     """All of them, each once."""
     plain = (*_lines(EXPRESSIONS, "SELECT id, {} AS r FROM t"), *_lines(PREDICATES, "SELECT id FROM t WHERE {}"), *_lines(QUERIES, "{}"))
-    return list(dict.fromkeys((*plain, *_joins(), *_set_operations(), *_subqueries(), *_aggregates(), *linear_queries())))
+    return list(
+        dict.fromkeys((*plain, *_joins(), *_set_operations(), *_subqueries(), *_aggregates(), *linear_queries(), *subquery_queries()))
+    )
 
 
 def _lines(text: str, form: str) -> Iterator[str]:

@@ -14,7 +14,7 @@ from typing import Final
 
 from deltic.collations import BINARY_NAME
 from deltic.errors import Span, TypeMismatch
-from deltic.expr.nodes import Call, Case, Cast, Column, Expr, LambdaVariable, Literal, children
+from deltic.expr.nodes import Call, Case, Cast, Column, Expr, LambdaVariable, Literal, OuterColumn, children
 from deltic.expr.registry import Function
 from deltic.schema import NULL, Field, Type
 from deltic.types import text
@@ -64,7 +64,7 @@ def with_collation(type: Type, collation: str) -> Type:
 def _strength(expr: Expr) -> int:
     """How strong the collation of an expression with texts is."""
     match expr:
-        case Column() | LambdaVariable():
+        case Column() | OuterColumn() | LambdaVariable():
             return _IMPLICIT
         case Literal():
             return _DEFAULT

@@ -20,7 +20,20 @@ from deltic.expr.arrays.casts import cast_array
 from deltic.expr.arrays.datum import Datum, Mask, dense, nulls_of, truths
 from deltic.expr.failing import can_fail
 from deltic.expr.failures import at_row, row_of
-from deltic.expr.nodes import Call, Case, Cast, Column, Constants, Expr, Lambda, LambdaVariable, Literal, PythonFunction, VariableKey
+from deltic.expr.nodes import (
+    Call,
+    Case,
+    Cast,
+    Column,
+    Constants,
+    Expr,
+    Lambda,
+    LambdaVariable,
+    Literal,
+    OuterColumn,
+    PythonFunction,
+    VariableKey,
+)
 from deltic.expr.python import Results, array_of_function, call_of
 from deltic.expr.registry import Function, Nulls, function_of, step_of
 from deltic.schema import Type
@@ -100,6 +113,8 @@ def value_of(expr: Expr, frame: Frame) -> Datum:
             return frame.column(expr.key)
         case Constants() | Lambda():
             raise AssertionError("Constants and lambdas are only arguments of calls")
+        case OuterColumn():
+            raise AssertionError(f"{expr.name} is a column of an enclosing query")
         case Literal():
             return pa.scalar(expr.value, expr.type.arrow)
         case Cast():

@@ -70,6 +70,13 @@ def invalid(message: str, span: Span | None) -> EvaluationError:
     return EvaluationError(message, span=span)
 
 
+def several_rows(rows: int, span: Span | None) -> EvaluationError:
+    """A scalar subquery with more than one row."""
+    message = f"the subquery is a value, and has {rows:,} rows"
+    remedy = "aggregate its rows, or compare them by their keys; IN and EXISTS take several rows"
+    return EvaluationError(message, span=span, expected="at most one row", remedy=remedy)
+
+
 def too_long(function: str, length: int, most: int, span: Span | None) -> EvaluationError:
     """A result string of `length` characters, more than `most`."""
     message = f"{function} would make a string of {length:,} characters"

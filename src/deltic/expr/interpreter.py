@@ -13,7 +13,21 @@ from collections.abc import Mapping
 from typing import assert_never
 
 from deltic.errors import CastFailure
-from deltic.expr.nodes import Call, Case, Cast, Column, Constants, Expr, Lambda, LambdaVariable, Literal, PythonFunction, Value, VariableKey
+from deltic.expr.nodes import (
+    Call,
+    Case,
+    Cast,
+    Column,
+    Constants,
+    Expr,
+    Lambda,
+    LambdaVariable,
+    Literal,
+    OuterColumn,
+    PythonFunction,
+    Value,
+    VariableKey,
+)
 from deltic.expr.python import value_of_function
 from deltic.expr.registry import Function, Nulls, function_of, step_of
 from deltic.expr.rows.casts import cast_value
@@ -47,6 +61,8 @@ def evaluate(expr: Expr, row: Row) -> Value:
             return row.variables[expr.key]
         case Constants() | Lambda():
             raise AssertionError("Constants and lambdas are only arguments of calls")
+        case OuterColumn():
+            raise AssertionError(f"{expr.name} is a column of an enclosing query")
         case Cast():
             return _cast(expr, row)
         case Case():

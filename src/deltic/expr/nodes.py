@@ -214,7 +214,23 @@ class Lambda:
         return self.body.nullable
 
 
-Expr = Column | Literal | Constants | LambdaVariable | Lambda | Call | Cast | Case | PythonFunction
+@dataclass(frozen=True, slots=True)
+class OuterColumn:
+    """A column of the row for which a correlated subquery is evaluated: a value that a DependentJoin around it gives.
+
+    number: different from those of all other queries in the process. It occurs only while a query is bound: unnesting replaces it.
+    """
+
+    number: int
+    type: Type
+    nullable: bool
+    name: str = field(default="", compare=False)
+    span: Span | None = field(default=None, compare=False, repr=False)
+    filled: int = field(default=0, compare=False, repr=False)
+    """As of Column."""
+
+
+Expr = Column | OuterColumn | Literal | Constants | LambdaVariable | Lambda | Call | Cast | Case | PythonFunction
 
 TRUE = Literal(True, BOOLEAN)
 
@@ -233,7 +249,7 @@ _LEAVES: Final = frozenset((str, int, bool, float, type(None), Type, Span))
 def children(expr: Expr) -> tuple[Expr, ...]:
     """The direct subexpressions, in order of evaluation."""
     match expr:
-        case Column() | Literal() | Constants() | LambdaVariable():
+        case Column() | OuterColumn() | Literal() | Constants() | LambdaVariable():
             return ()
         case Lambda():
             return (expr.body,)
@@ -266,9 +282,17 @@ def free_variables(expr: Expr) -> frozenset[VariableKey]:
     return variables - {parameter.key for parameter in expr.parameters} if isinstance(expr, Lambda) else variables
 
 
+def outer_columns(expr: Expr) -> frozenset[OuterColumn]:
+    """The columns of enclosing queries that the expression reads."""
+    if isinstance(expr, OuterColumn):
+        return frozenset((expr,))
+    parts = children(expr)
+    return frozenset[OuterColumn]().union(*map(outer_columns, parts)) if parts else frozenset()
+
+
 def is_fixed(expr: Expr) -> bool:
     """Whether it has one value: it reads no column and no parameter of a lambda around it."""
-    return not columns_of(expr) and not free_variables(expr)
+    return not columns_of(expr) and not free_variables(expr) and not outer_columns(expr)
 
 
 def user_functions(value: object, outside: tuple[type, ...] = ()) -> Iterator[UserFunction]:

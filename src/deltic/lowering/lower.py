@@ -38,6 +38,7 @@ from deltic.plan.nodes import (
     Accumulate,
     Aggregate,
     ByWatermark,
+    DependentJoin,
     Distinct,
     Filter,
     FlatMap,
@@ -193,6 +194,8 @@ class Lowering:
                 return TickRecursionLowering(self, plan).close(plan)
             case Recursion():
                 return lower_recursion(self, plan)
+            case DependentJoin():
+                raise AssertionError("subqueries are unnested while a query is bound")
             case Reference():
                 raise AssertionError(f"{plan.name} is read outside its recursion")
             case _:

@@ -31,7 +31,7 @@ def drop_limits(plan: Plan) -> Plan:
     if is_of_ticks(plan):
         return plan
     plan = map_inputs(plan, drop_limits)
-    return plan.input if isinstance(plan, TopK) and plan.limit > 0 and has_one_row(plan.input) else plan
+    return plan.input if isinstance(plan, TopK) and plan.limit and not plan.offset and has_one_row(plan.input) else plan
 
 
 def has_one_row(plan: Plan) -> bool:

@@ -17,6 +17,7 @@ from deltic.plan.node import once_per_node
 from deltic.plan.nodes import (
     Aggregate,
     ByWatermark,
+    DependentJoin,
     Distinct,
     Filter,
     FlatMap,
@@ -104,6 +105,8 @@ def _prune(plan: Plan, needed: frozenset[int]) -> Pruned:
             return _prune_join(plan, needed)
         case MultiwayJoin():
             return _prune_multiway_join(plan, needed)
+        case DependentJoin():
+            raise AssertionError("subqueries are unnested while a query is bound")
         case FlatMap():
             return _prune_flat_map(plan, needed)
         case TemporalFilter() | ByWatermark():

@@ -115,7 +115,7 @@ def _rows(plan: Plan, sizes: Sizes) -> float:
             return rows_of(plan.input, sizes) / ROWS_PER_VALUE if plan.keys else 1.0
         case TopK():
             groups = rows_of(plan.input, sizes) / ROWS_PER_VALUE if plan.keys else 1.0
-            return min(rows_of(plan.input, sizes), plan.limit * groups)
+            return rows_of(plan.input, sizes) if plan.limit is None else min(rows_of(plan.input, sizes), plan.limit * groups)
         case FlatMap() | Generate():
             return rows_of(plan.input, sizes) * ROWS_PER_VALUE
         case Union():

@@ -21,6 +21,7 @@ from deltic.expr.nodes import (
     Lambda,
     LambdaVariable,
     Literal,
+    OuterColumn,
     PythonFunction,
     children,
     columns_of,
@@ -37,7 +38,7 @@ def map_children(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
     if all(map(operator.is_, old, new)):
         return expr
     match expr:
-        case Column() | Literal() | Constants() | LambdaVariable():
+        case Column() | OuterColumn() | Literal() | Constants() | LambdaVariable():
             return expr
         case Lambda():
             return replace(expr, body=new[0])

@@ -31,11 +31,13 @@ from deltic.expr.rows.ordering import order_key, total_key
 from deltic.expr.table_functions import rows_of_table_function
 from deltic.plan.accumulators import AccumulateElements, Accumulators, after_tick
 from deltic.plan.aggregates import aggregate_value
+from deltic.plan.dependent import joined_rows
 from deltic.plan.nodes import (
     Accumulate,
     Aggregate,
     Bound,
     ByWatermark,
+    DependentJoin,
     Distinct,
     Filter,
     FlatMap,
@@ -146,6 +148,8 @@ def _evaluate(plan: Plan, world: _World) -> Relation:
             return _paired(plan, world)
         case Join():
             return Relation(_joined(plan, _evaluate(plan.left, world), _evaluate(plan.right, world)))
+        case DependentJoin():
+            return Relation(joined_rows(plan, _evaluate(plan.left, world).pairs(), lambda right: _evaluate(right, world).pairs()))
         case MultiwayJoin():
             return Relation(_joined_by_variables(plan, [_evaluate(part, world) for part in plan.inputs]))
         case Aggregate():

@@ -10,7 +10,20 @@ from __future__ import annotations
 import hashlib
 from typing import assert_never
 
-from deltic.expr.nodes import Call, Case, Cast, Column, Constants, Expr, Lambda, LambdaVariable, Literal, PythonFunction, UserFunction
+from deltic.expr.nodes import (
+    Call,
+    Case,
+    Cast,
+    Column,
+    Constants,
+    Expr,
+    Lambda,
+    LambdaVariable,
+    Literal,
+    OuterColumn,
+    PythonFunction,
+    UserFunction,
+)
 from deltic.plan.accumulators import AccumulateElements
 from deltic.plan.node import once_per_node
 from deltic.plan.nodes import (
@@ -18,6 +31,7 @@ from deltic.plan.nodes import (
     AggregateCall,
     Bound,
     ByWatermark,
+    DependentJoin,
     Distinct,
     Filter,
     FlatMap,
@@ -103,6 +117,10 @@ def _own(plan: Plan, nest: Nest) -> Meaning:
             return (plan.kind, keys, _optional(plan.residual), value)
         case MultiwayJoin():
             return (plan.variables, plan.output, _optional(plan.condition))
+        case DependentJoin():
+            outer = tuple((number, _expr(expr)) for number, expr in plan.outer)
+            value = None if plan.value is None else (_expr(plan.value[0]), _expr(plan.value[1]))
+            return (plan.kind, outer, _optional(plan.condition), value)
         case Aggregate():
             return (tuple(_expr(expr) for _, expr in plan.keys), tuple(_aggregate(call) for _, call in plan.aggregates))
         case FlatMap():
@@ -167,6 +185,8 @@ def _expr(expr: Expr) -> Meaning:
             return ("literal", expr.identity, expr.type.sql)
         case Constants():
             return ("constants", expr.identity, expr.type.sql)
+        case OuterColumn():
+            return ("outer", expr.number, expr.type.sql, expr.nullable)
         case LambdaVariable():
             return ("variable", expr.level, expr.place, expr.type.sql, expr.nullable)
         case Lambda():

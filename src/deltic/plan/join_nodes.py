@@ -63,8 +63,8 @@ class Join(PlanNode):
     def schema(self) -> Schema:
         if self.kind in ("semi", "anti", "not_in"):
             return self.left.schema
-        left = _nullable(self.left.schema) if self.kind in ("right", "full") else self.left.schema
-        right = _nullable(self.right.schema) if self.kind in ("left", "full") else self.right.schema
+        left = nullable(self.left.schema) if self.kind in ("right", "full") else self.left.schema
+        right = nullable(self.right.schema) if self.kind in ("left", "full") else self.right.schema
         return Schema(left.fields + right.fields)
 
 
@@ -125,5 +125,6 @@ def is_word(type_: Type) -> bool:
     return not (type_ == NULL or (type_.is_decimal and type_.precision > WORD_DIGITS))
 
 
-def _nullable(schema: Schema) -> Schema:
+def nullable(schema: Schema) -> Schema:
+    """The columns, any of which may be NULL."""
     return Schema(tuple(Field(f.name, f.type, True) for f in schema))

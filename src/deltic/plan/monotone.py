@@ -21,6 +21,7 @@ from deltic.plan.nodes import (
     Aggregate,
     AggregateCall,
     ByWatermark,
+    DependentJoin,
     Distinct,
     Filter,
     FlatMap,
@@ -141,6 +142,8 @@ def _motions(plan: Plan, states: States, names: frozenset[str]) -> Motions:
             return _joined(plan, states, names)
         case MultiwayJoin():
             return _joined_by_variables(plan, states, names)
+        case DependentJoin():
+            raise AssertionError("subqueries are unnested while a query is bound")
         case Aggregate():
             return _aggregated(plan, _motions(plan.input, states, names), names)
         case SetOperation():

@@ -6,7 +6,7 @@ A relation is a Z-set: rows with weights. Weights are positive, except between o
 Every node asserts that its parts fit; front ends report users' errors before they create nodes. Columns are referred to by position, not by
 name: an expression of a node reads the columns of its input and, in a join, the columns of (left, right) concatenated.
 
-Joins, aggregates and table functions have modules of their own (plan/join_nodes.py and the like), and are exported here.
+Joins, aggregates, subqueries and table functions have modules of their own (plan/join_nodes.py and the like), and are exported here.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from deltic.expr.nodes import Expr, UserFunction, Value
 from deltic.plan.aggregate_nodes import Aggregate, AggregateCall, TickAggregate
 from deltic.plan.join_nodes import Hint, HintKind, Join, JoinKind, MultiwayJoin, is_word
 from deltic.plan.node import PlanNode, computed, once_per_node
+from deltic.plan.subquery_nodes import DependentJoin
 from deltic.plan.table_function_nodes import FlatMap, Generate, TableFunction
 from deltic.plan.time_nodes import Bound, ByWatermark, Phase, TemporalFilter
 from deltic.schema import BIGINT, BOOLEAN, Field, Schema, TableSchema, Type
@@ -31,6 +32,7 @@ __all__ = [
     "AggregateCall",
     "Bound",
     "ByWatermark",
+    "DependentJoin",
     "Distinct",
     "Filter",
     "FlatMap",
@@ -354,6 +356,7 @@ Plan = (
     | Filter
     | Join
     | MultiwayJoin
+    | DependentJoin
     | Aggregate
     | Distinct
     | Union
@@ -378,7 +381,7 @@ def inputs(plan: Plan) -> tuple[Plan, ...]:
     match plan:
         case Table() | Values() | Reference():
             return ()
-        case Join() | SetOperation():
+        case Join() | SetOperation() | DependentJoin():
             return (plan.left, plan.right)
         case Union() | MultiwayJoin():
             return plan.inputs

@@ -9,7 +9,21 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final, assert_never
 
-from deltic.expr.nodes import CHAIN, Call, Case, Cast, Column, Constants, Expr, Lambda, LambdaVariable, Literal, PythonFunction, Value
+from deltic.expr.nodes import (
+    CHAIN,
+    Call,
+    Case,
+    Cast,
+    Column,
+    Constants,
+    Expr,
+    Lambda,
+    LambdaVariable,
+    Literal,
+    OuterColumn,
+    PythonFunction,
+    Value,
+)
 from deltic.plan.accumulators import AccumulateElements
 from deltic.plan.nodes import (
     ITERATION_LIMIT,
@@ -17,6 +31,7 @@ from deltic.plan.nodes import (
     AggregateCall,
     Bound,
     ByWatermark,
+    DependentJoin,
     Distinct,
     Filter,
     FlatMap,
@@ -145,6 +160,10 @@ def show_node(plan: Plan) -> str:
             return _join(plan)
         case MultiwayJoin():
             return _multiway_join(plan)
+        case DependentJoin():
+            given = ", ".join(show_expr(expr) for _, expr in plan.outer)
+            condition = "" if plan.condition is None else f" if {show_expr(plan.condition)}"
+            return f"DependentJoin {plan.kind}{' for ' if given else ''}{given}{condition}"
         case Aggregate():
             keys = f" by {_columns(plan.keys)}" if plan.keys else ""
             calls = ", ".join(f"{name} := {show_aggregate(call)}" for name, call in plan.aggregates)
@@ -256,6 +275,8 @@ def show_expr(expr: Expr) -> str:
             return _literal(expr.value, expr.type)
         case Constants():
             return _constants(expr)
+        case OuterColumn():
+            return f"outer {expr.name}"
         case LambdaVariable():
             return f"{expr.name}@{expr.level}"
         case Lambda():

@@ -6,7 +6,21 @@ Both are conservative: an expression is expensive unless known to be cheap, and 
 from __future__ import annotations
 
 from deltic.expr.failing import can_fail
-from deltic.expr.nodes import WIDENED, Call, Case, Cast, Column, Constants, Expr, Lambda, LambdaVariable, Literal, PythonFunction, children
+from deltic.expr.nodes import (
+    WIDENED,
+    Call,
+    Case,
+    Cast,
+    Column,
+    Constants,
+    Expr,
+    Lambda,
+    LambdaVariable,
+    Literal,
+    OuterColumn,
+    PythonFunction,
+    children,
+)
 from deltic.expr.registry import FUNCTIONS
 
 
@@ -19,7 +33,7 @@ def is_cheap(expr: Expr) -> bool:
     (True, False, False)
     """
     match expr:
-        case Column() | Literal() | Constants() | LambdaVariable():
+        case Column() | OuterColumn() | Literal() | Constants() | LambdaVariable():
             return True
         case Cast():
             return is_cheap(expr.argument) and expr.type.is_numeric and not can_fail(expr)
@@ -38,7 +52,7 @@ def ignores_sign_of_zero(expr: Expr) -> bool:
     (True, False)
     """
     match expr:
-        case Column() | LambdaVariable():
+        case Column() | OuterColumn() | LambdaVariable():
             return not expr.type.has_zeros
         case Call() if (function := FUNCTIONS.get(expr.function)) is not None and function.ignores_sign_of_zero:
             return all(isinstance(part, Column) or ignores_sign_of_zero(part) for part in expr.arguments)

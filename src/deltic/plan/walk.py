@@ -11,6 +11,7 @@ from deltic.plan.node import once_per_node
 from deltic.plan.nodes import (
     Aggregate,
     ByWatermark,
+    DependentJoin,
     Distinct,
     Filter,
     FlatMap,
@@ -65,7 +66,7 @@ def map_inputs(plan: Plan, change: Callable[[Plan], Plan]) -> Plan:
     match plan:
         case Table() | Values() | Reference():
             return plan
-        case Join() | SetOperation():
+        case Join() | SetOperation() | DependentJoin():
             return replace(plan, left=new[0], right=new[1])
         case Union():
             return Union(new)
@@ -106,6 +107,13 @@ def map_expressions(plan: Plan, change: Callable[[Expr], Expr]) -> Plan:
             )
         case MultiwayJoin():
             return replace(plan, condition=None if plan.condition is None else change(plan.condition))
+        case DependentJoin():
+            return replace(
+                plan,
+                outer=tuple((number, change(expr)) for number, expr in plan.outer),
+                condition=None if plan.condition is None else change(plan.condition),
+                value=None if plan.value is None else (change(plan.value[0]), change(plan.value[1])),
+            )
         case Aggregate():
             calls = tuple(
                 (

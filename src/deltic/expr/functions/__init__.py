@@ -51,6 +51,7 @@ from deltic.expr.functions import (
     regex,
     rounding,
     search,
+    subqueries,
     text,
     times,
     tries,
@@ -94,7 +95,7 @@ TOPICS: Final[Mapping[str, tuple[Function | Rewrite, ...]]] = MappingProxyType(
             *epochs.FUNCTIONS,
             *formats.FUNCTIONS,
         ),
-        "conditions": (*comparison.FUNCTIONS, *logic.FUNCTIONS, *lookup.FUNCTIONS, *checks.FUNCTIONS),
+        "conditions": (*comparison.FUNCTIONS, *logic.FUNCTIONS, *lookup.FUNCTIONS, *checks.FUNCTIONS, *subqueries.FUNCTIONS),
         "casts": casts.FUNCTIONS,
     }
 )

@@ -14,7 +14,7 @@ from deltic.expr.arrays import compare as arrays
 from deltic.expr.collating import as_is, comparing
 from deltic.expr.functions.operators import exact_operand
 from deltic.expr.functions.signature import ANY, TypeRule, any_nullable, check_count, first, takes
-from deltic.expr.nodes import WIDENED, Call, Column, Expr, Literal, Value
+from deltic.expr.nodes import WIDENED, Call, Column, Expr, Literal, OuterColumn, Value
 from deltic.expr.registry import Function, Nulls, Rewrite, Typed, resolve
 from deltic.expr.rows.ordering import equal, normalized, order
 from deltic.expr.typing import cast, common_type, common_type_without_strings
@@ -36,10 +36,10 @@ def comparable(name: str, arguments: Sequence[Expr], span: Span | None) -> tuple
 
 def filled(expr: Expr, other: Expr) -> Expr:
     """A text, or a CHAR of a table, filled with blanks where what it is compared with is a longer CHAR of a table."""
-    length = other.filled if isinstance(other, Column) else 0
+    length = other.filled if isinstance(other, Column | OuterColumn) else 0
     if isinstance(expr, Literal) and isinstance(expr.value, str):
         return replace(expr, value=expr.value.ljust(length))
-    if isinstance(expr, Column) and 0 < expr.filled < length:
+    if isinstance(expr, Column | OuterColumn) and 0 < expr.filled < length:
         return resolve("rpad", [expr, Literal(length, INT)], expr.span)
     return expr
 

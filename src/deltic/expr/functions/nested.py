@@ -11,7 +11,7 @@ from deltic.expr.arrays.distinct import per_distinct
 from deltic.expr.collating import agreeing, as_is
 from deltic.expr.functions.comparison import common_arguments
 from deltic.expr.functions.signature import INTEGER, Parameter, accept, check_count, constant, takes
-from deltic.expr.nodes import Call, Column, Expr, LambdaVariable, Literal, Value
+from deltic.expr.nodes import Call, Column, Expr, LambdaVariable, Literal, OuterColumn, Value
 from deltic.expr.registry import Function, Nulls, Rewrite, Typed, resolve
 from deltic.expr.rows import nested as rows
 from deltic.expr.typing import cast, common_type, common_type_without_text
@@ -60,7 +60,7 @@ def _struct(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
 def name_of(expr: Expr) -> str:
     """The name that a column, a field or a parameter of a lambda gives to a field that is made of it; "" for other expressions."""
     match expr:
-        case Column() | LambdaVariable():
+        case Column() | OuterColumn() | LambdaVariable():
             return expr.name
         case Call(function="field", arguments=(value, Literal(value=int(index)))):
             inner = value.type.parts[0].type if value.type.name == "ARRAY" else value.type

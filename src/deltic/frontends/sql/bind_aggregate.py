@@ -12,9 +12,9 @@ from deltic.expr import Call, Cast, Column, Expr, Literal, Value, cast, children
 from deltic.expr.functions.comparison import check_ordered
 from deltic.expr.functions.signature import check_count
 from deltic.expr.interpreter import evaluate
-from deltic.expr.nodes import CHAINS, columns_of, free_variables, user_functions
+from deltic.expr.nodes import CHAINS, columns_of, free_variables, is_fixed, outer_columns, user_functions
 from deltic.frontends.sql import tree
-from deltic.frontends.sql.scope import AGGREGATED, OUTER
+from deltic.frontends.sql.scope import AGGREGATED, SUBQUERY
 from deltic.frontends.statements import PythonAggregate
 from deltic.plan.columns import map_children
 from deltic.plan.nodes import AggregateCall
@@ -77,7 +77,15 @@ def bind_aggregate(binder: ExpressionBinder, node: tree.FunctionCall) -> Expr:
     for part in (*call.arguments, *(() if condition is None else (condition,))):
         if free_variables(part):
             raise TypeMismatch("an aggregate cannot read a parameter of a lambda", span=part.span, expected="columns")
+    _check_own(node, call.arguments)
     return binder.collector.add(replace(call, filter=condition))
+
+
+def _check_own(node: tree.FunctionCall, arguments: Sequence[Expr]) -> None:
+    """Raises Unsupported for an aggregate that reads columns of enclosing queries alone: it is an aggregate of those queries."""
+    if any(map(outer_columns, arguments)) and not any(map(columns_of, arguments)):
+        remedy = "aggregate in a subquery of FROM of the enclosing query"
+        raise Unsupported(f"{node.name.upper()} of columns of an enclosing query alone is not supported", span=node.span, remedy=remedy)
 
 
 def _elsewhere(clause: str) -> str:
@@ -170,7 +178,7 @@ def _of_user(node: tree.FunctionCall, function: PythonAggregate, arguments: tupl
 def _constant(name: str, argument: Expr, span: Span, expected: str, is_valid: Callable[[Value], bool]) -> Expr:
     """The argument as a literal. Raises TypeMismatch if it is not constant, or not a value that the function takes."""
     expected = f"a constant: {expected}"
-    if columns_of(argument) or any(user_functions(argument)):
+    if not is_fixed(argument) or any(user_functions(argument)):
         raise TypeMismatch(f"an argument of {name.upper()} is not constant", span=span, expected=expected)
     value = evaluate(argument, ())
     if value is None or not is_valid(value):
@@ -200,11 +208,11 @@ def _check_count(function: AggregateFunction, name: str, given: int, ordered: bo
 def onto(expr: Expr, keys: Sequence[Expr], outputs: Sequence[Expr], clause: str) -> Expr:
     """`expr` rewritten over the rows of an Aggregate: keys[i] becomes outputs[i], the j-th aggregate outputs[len(keys) + j].
 
-    Raises QueryError if another column remains. Columns of the enclosing query are unchanged.
+    Raises QueryError if another column remains. Columns of an enclosing query and values of subqueries are unchanged.
     """
     if expr in keys:
         return replace(outputs[keys.index(expr)], span=expr.span)
-    if isinstance(expr, Column) and expr.index < OUTER:
+    if isinstance(expr, Column) and expr.index < SUBQUERY:
         if expr.index < AGGREGATED:
             raise TypeMismatch(
                 f"the column {expr.name!r} of {clause} is neither aggregated nor in GROUP BY",

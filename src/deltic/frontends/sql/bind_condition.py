@@ -1,60 +1,47 @@
 """Binds WHERE and HAVING: each conjunct is a condition on a row, or the membership of a row in a subquery.
 
-EXISTS and IN become semijoins, NOT EXISTS an antijoin, NOT IN a `not_in` join. Conditions of a subquery's WHERE on the outer row become
-keys of the join, if they are equalities, or its residual. Conditions on rows are applied first, as in Spark.
+EXISTS and IN become semijoins, NOT EXISTS an antijoin, NOT IN a `not_in` join; inside other conditions they are values (bind_subquery).
+Conditions on rows are applied first, as in Spark.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Literal as OneOf
 
-from deltic.errors import Span, TypeMismatch, Unsupported
-from deltic.expr import Call, Column, Expr, resolve
+from deltic.expr import Expr, Literal, resolve
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_expression import ExpressionBinder
-from deltic.frontends.sql.bind_relation import EQUAL, with_equality
+from deltic.frontends.sql.bind_subquery import Subqueries, members
 from deltic.frontends.sql.bind_time import Timely, conditions
-from deltic.frontends.sql.environment import Environment
-from deltic.frontends.sql.scope import OUTER, reads_inner, reads_outer
-from deltic.plan.columns import conjunction, map_columns
-from deltic.plan.nodes import Filter, Join, JoinKind, Plan, TemporalFilter
-
-
-@dataclass(frozen=True, slots=True)
-class Inner:
-    """A subquery: its rows, its select list over them, and its conditions on its rows and the outer row."""
-
-    plan: Plan
-    outputs: tuple[Expr, ...]
-    correlated: tuple[Expr, ...] = ()
+from deltic.frontends.sql.scope import Outer, reads_subqueries
+from deltic.plan.columns import conjunction, shift
+from deltic.plan.equalities import with_equality
+from deltic.plan.nodes import DependentJoin, Filter, Plan, TemporalFilter
+from deltic.schema import BOOLEAN
 
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """A join with a subquery. The first of each key pair, and columns from OUTER on in the residual, are over the outer rows."""
+    """A condition that a subquery has a row, or none, which is equal to some values. pairs: (value, column of the subquery)."""
 
-    kind: JoinKind
-    inner: Inner
-    keys: tuple[tuple[Expr, Expr], ...]
-    residual: tuple[Expr, ...]
-    value: tuple[Expr, Expr] | None = None
+    kind: OneOf["semi", "anti", "not_in"]
+    rows: Plan
+    outer: Outer
+    pairs: tuple[tuple[Expr, Expr], ...] = ()
 
 
-BindInner = Callable[[tree.Query, Environment], Inner]
 Conjunct = Expr | Membership | Timely
 
 
-def bind_conjuncts(node: tree.Expression, binder: ExpressionBinder, env: Environment, bind_inner: BindInner) -> list[Conjunct]:
+def bind_conjuncts(node: tree.Expression, binder: ExpressionBinder) -> list[Conjunct]:
     """The conjuncts of a condition, in order."""
-    inside = env.within(binder.scope)
     bound: list[Conjunct] = []
     for part, negated in _split(node, False):
         match part:
-            case tree.ExistsTest():
-                bound.append(_exists(bind_inner(part.query, inside), negated))
-            case tree.InQuery():
-                bound.append(_in(part, negated != part.negated, binder, bind_inner(part.query, inside)))
+            case tree.ExistsTest() | tree.InQuery() if binder.subqueries is not None:
+                bound.append(_membership(part, negated, binder, binder.subqueries))
             case _:
                 bound.extend(conditions(binder.condition(part, negated)))
     return bound
@@ -79,91 +66,58 @@ def _is_subquery(node: tree.Expression) -> bool:
     return isinstance(inner, tree.ExistsTest | tree.InQuery)
 
 
-def _exists(inner: Inner, negated: bool) -> Membership:
-    keys, residual = _correlation(inner)
-    return Membership("anti" if negated else "semi", inner, keys, residual)
+def _membership(node: tree.ExistsTest | tree.InQuery, negated: bool, binder: ExpressionBinder, subqueries: Subqueries) -> Membership:
+    outer = Outer(binder.scope)
+    rows = subqueries.bind_query(node.query, subqueries.env.within(outer))
+    if isinstance(node, tree.ExistsTest):
+        return Membership("anti" if negated else "semi", rows, outer)
+    pairs = tuple(members(binder, node, rows))
+    if negated == node.negated:
+        return Membership("semi", rows, outer, pairs)
+    return Membership("not_in" if len(pairs) == 1 else "anti", rows, outer, pairs)
 
 
-def _in(node: tree.InQuery, negated: bool, binder: ExpressionBinder, inner: Inner) -> Membership:
-    row = node.operand
-    values = [binder.bind(part) for part in (row.items if isinstance(row, tree.RowValue) else (row,))]
-    span = node.span
-    if len(values) != len(inner.outputs):
-        expected = f"{len(values)} column{'s' * (len(values) > 1)}, found {len(inner.outputs)}"
-        raise TypeMismatch("the subquery of IN has the wrong number of columns", span=span, expected=expected)
-    pairs = [_equal(outer, inner_value, span) for outer, inner_value in zip(values, inner.outputs, strict=True)]
-    keys, residual = _correlation(inner)
-    if not negated:
-        return Membership("semi", inner, (*keys, *pairs), residual)
-    if len(pairs) > 1 or residual:
-        what = "NOT IN of several columns" if len(pairs) > 1 else "a correlated NOT IN with more than equalities"
-        raise Unsupported(f"{what} is not supported", span=span, remedy="NOT EXISTS, which takes NULL as no match")
-    return Membership("not_in", inner, keys, (), pairs[0])
-
-
-def _equal(outer: Expr, inner_value: Expr, span: Span) -> tuple[Expr, Expr]:
-    """The two sides cast to one type."""
-    equal = resolve(EQUAL, [outer, inner_value], span)
-    assert isinstance(equal, Call)
-    return equal.arguments[0], equal.arguments[1]
-
-
-def _correlation(inner: Inner) -> tuple[tuple[tuple[Expr, Expr], ...], tuple[Expr, ...]]:
-    """(keys, residual) of the conditions on the outer row."""
-    keys, residual = [], []
-    for condition in inner.correlated:
-        sides = outer_equality(condition)
-        if sides is None:
-            residual.append(condition)
-        else:
-            keys.append((_as_own(sides[0]), sides[1]))
-    return tuple(keys), tuple(residual)
-
-
-def outer_equality(condition: Expr) -> tuple[Expr, Expr] | None:
-    """(outer, inner) of an equality between the two queries; columns of the outer one have indexes from OUTER."""
-    if isinstance(condition, Call) and condition.function == EQUAL:
-        for outer, inner in (condition.arguments, condition.arguments[::-1]):
-            if reads_outer(outer) and not reads_inner(outer) and reads_inner(inner) and not reads_outer(inner):
-                return outer, inner
-    return None
-
-
-def _as_own(expr: Expr) -> Expr:
-    """An expression over the outer query, with that query's own column indexes."""
-    return map_columns(expr, lambda column: replace(column, index=column.index - OUTER))
-
-
-def apply(plan: Plan, conditions: Sequence[Conjunct], over: Callable[[Expr], Expr] = lambda expr: expr) -> Plan:
+def apply(plan: Plan, conditions: Sequence[Conjunct], subqueries: Subqueries, over: Callable[[Expr], Expr] = lambda expr: expr) -> Plan:
     """The rows of `plan` that satisfy the conditions, which `over` rewrites over the plan's rows. Equalities become join keys."""
     rest: list[Expr] = []
-    for condition in conditions:
-        if not isinstance(condition, Membership | Timely):
+    exprs = [condition for condition in conditions if not isinstance(condition, Membership | Timely)]
+    for condition in exprs:
+        if not reads_subqueries(condition):
             bound = over(condition)
             joined = with_equality(plan, bound)
             plan = joined or plan
             rest.extend([] if joined else [bound])
     if rest:
         plan = Filter(plan, conjunction(rest))
-    times = [condition.over(over) for condition in conditions if isinstance(condition, Timely)]
-    if times:
-        lower, upper = tuple(b for time in times for b in time.lower), tuple(b for time in times for b in time.upper)
-        plan = TemporalFilter(plan, lower, upper)
-    for condition in conditions:
-        if isinstance(condition, Membership):
-            plan = _joined(plan, condition, over)
-    return plan
+    times = [condition for condition in conditions if isinstance(condition, Timely)]
+    plan = _timed(plan, [time.over(over) for time in times if not any(map(reads_subqueries, time.moments))])
+    for member in conditions:
+        if isinstance(member, Membership):
+            plan = _joined(plan, member, subqueries, over)
+    tests = [condition for condition in exprs if reads_subqueries(condition)]
+    plan = subqueries.joined(plan, tests, over)
+    if tests:
+        plan = Filter(plan, conjunction(subqueries.filled(over(test)) for test in tests))
+    late = [time for time in times if any(map(reads_subqueries, time.moments))]
+    plan = subqueries.joined(plan, [moment for time in late for moment in time.moments], over)
+    return _timed(plan, [time.over(over).over(subqueries.filled) for time in late])
 
 
-def _joined(plan: Plan, member: Membership, over: Callable[[Expr], Expr]) -> Plan:
-    width = len(plan.schema)
+def _timed(plan: Plan, times: Sequence[Timely]) -> Plan:
+    """The rows that satisfy the conditions on the time."""
+    if not times:
+        return plan
+    return TemporalFilter(plan, tuple(b for time in times for b in time.lower), tuple(b for time in times for b in time.upper))
 
-    def beside(column: Column) -> Expr:
-        if column.index >= OUTER:
-            return over(replace(column, index=column.index - OUTER))
-        return replace(column, index=column.index + width)
 
-    residual = conjunction(map_columns(part, beside) for part in member.residual) if member.residual else None
-    keys = tuple((over(outer), inner_value) for outer, inner_value in member.keys)
-    value = None if member.value is None else (over(member.value[0]), member.value[1])
-    return Join(plan, member.inner.plan, member.kind, keys, residual, value)
+def _joined(plan: Plan, member: Membership, subqueries: Subqueries, over: Callable[[Expr], Expr]) -> Plan:
+    columns = [column for column, _ in member.outer.columns.values()]
+    plan = subqueries.joined(plan, [*columns, *(value for value, _ in member.pairs)], over)
+    outer = tuple((one.number, subqueries.filled(over(column))) for column, one in member.outer.columns.values())
+    pairs = [(subqueries.filled(over(value)), other) for value, other in member.pairs]
+    if member.kind == "not_in":
+        return subqueries.env.unnest(DependentJoin(plan, member.rows, "not_in", outer, None, pairs[0]))
+    equal = [resolve("=", [value, shift(other, len(plan.schema))]) for value, other in pairs]
+    if member.kind == "anti":
+        equal = [resolve("coalesce", [part, Literal(True, BOOLEAN)]) for part in equal]
+    return subqueries.env.unnest(DependentJoin(plan, member.rows, member.kind, outer, conjunction(equal) if equal else None))

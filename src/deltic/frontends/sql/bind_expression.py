@@ -1,7 +1,6 @@
 """Scalar expressions of the tree into typed ones, over the rows of a scope.
 
-Expr (resolve, cast, case) finds common types; this module resolves names and rewrites Spark's forms. Subqueries do not
-come here: bind_query takes them out of WHERE and HAVING first, and one that is left stands where it cannot be answered.
+Expr (resolve, cast, case) finds common types; this module resolves names and rewrites Spark's forms.
 """
 
 from __future__ import annotations
@@ -18,8 +17,9 @@ from deltic.frontends.sql.bind_aggregate import Collector, aggregate_of, bind_ag
 from deltic.frontends.sql.bind_call import CLOCK_WORDS, bind_call, bind_extract, bind_now
 from deltic.frontends.sql.bind_function import bind_defined
 from deltic.frontends.sql.bind_lambda import HIGHER_ORDER
+from deltic.frontends.sql.bind_subquery import Subqueries, denied
 from deltic.frontends.sql.cursor import DEFAULT_SCHEMA
-from deltic.frontends.sql.scope import OUTER, Scope
+from deltic.frontends.sql.scope import Scope
 from deltic.frontends.sql.sql_types import sql_type
 from deltic.schema import BOOLEAN, DATE, NULL, STRING, TIME, TIMESTAMP, TIMESTAMP_NTZ
 
@@ -40,7 +40,7 @@ class ExpressionBinder:
     aliases_first: they hide the scope's columns (ORDER BY); otherwise the scope's columns hide them.
     keys: in HAVING the scope's columns hide an alias only if they are keys of the GROUP BY; None elsewhere.
     collector: takes the aggregates, where the clause may have some.
-    outer: whether the clause may read the enclosing query.
+    subqueries: takes the subqueries, where the clause may have some.
     lambdas: the lambdas around the expression, outermost first: their parameters by lower-case name.
     """
 
@@ -50,7 +50,7 @@ class ExpressionBinder:
     aliases_first: bool = False
     keys: tuple[Expr, ...] | None = None
     collector: Collector | None = None
-    outer: bool = False
+    subqueries: Subqueries | None = None
     lambdas: tuple[Mapping[str, LambdaVariable], ...] = ()
 
     def bind(self, node: tree.Expression) -> Expr:
@@ -90,6 +90,8 @@ class ExpressionBinder:
                 return self._operation(node)
             case tree.Parenthesised():
                 return self._placed(node.inner)
+            case tree.Prefix(operator="NOT") if self.subqueries is not None and (moved := denied(node)) is not None:
+                return self._placed(moved)
             case tree.Prefix():
                 return resolve(_PREFIXES[node.operator], [self._placed(node.operand)], node.span)
             case tree.FunctionCall():
@@ -129,6 +131,8 @@ class ExpressionBinder:
                 bound = resolve(
                     "ilike" if node.folded else "like", [self._placed(part) for part in (node.operand, node.pattern, *escape)], node.span
                 )
+            case tree.ScalarQuery() | tree.ExistsTest() | tree.InQuery() if self.subqueries is not None:
+                return self.subqueries.bind(self, node)
             case tree.DistinctTest():
                 same = resolve("<=>", [self._placed(node.left), self._placed(node.right)], node.span)
                 return same if node.negated else resolve("not", [same], node.span)
@@ -138,12 +142,9 @@ class ExpressionBinder:
 
     def _refused(self, node: tree.Expression) -> Unsupported:
         match node:
-            case tree.InQuery() | tree.ExistsTest():
-                remedy = "make it a condition of its own, joined by AND, of WHERE or HAVING, or LEFT JOIN the rows"
-                return Unsupported("a subquery is not supported here", span=node.span, remedy=remedy)
-            case tree.ScalarQuery():
-                remedy = "join the subquery: CROSS JOIN for one row, LEFT JOIN on its key for one row each"
-                return Unsupported("scalar subqueries are not supported", span=node.span, remedy=remedy)
+            case tree.InQuery() | tree.ExistsTest() | tree.ScalarQuery():
+                remedy = "select its value in a subquery of FROM, and read that"
+                return Unsupported(f"a subquery is not supported in {self.clause}", span=node.span, remedy=remedy)
             case tree.Star():
                 return Unsupported("* is not supported here", span=node.span, remedy="name the columns")
             case tree.LambdaText():
@@ -183,7 +184,7 @@ class ExpressionBinder:
         while around is not None:
             if around.star(table):
                 return (tree.Name(table, replace(first.span, end=second.span.end)), *names[2:])
-            around = around.outer
+            around = None if around.outer is None else around.outer.scope
         return names
 
     def _variable(self, name: tree.Name) -> LambdaVariable | None:
@@ -224,28 +225,15 @@ class ExpressionBinder:
         return f"write {' or '.join(dict.fromkeys(matches))}" if matches else "give the columns different names"
 
     def _outer(self, name: str, qualifier: str | None, span: Span) -> Expr:
-        around, depth = self.scope.outer, 1
+        around = self.scope.outer
         while around is not None:
-            matches = around.find(name, qualifier)
+            matches = around.scope.find(name, qualifier)
             if matches:
-                self._check_outer(name, depth, span)
-                column = self._only([around.column(one) for one in matches], name, span)
+                column = self._only([around.scope.column(one) for one in matches], name, span)
                 assert isinstance(column, Column)
-                return replace(column, index=OUTER + column.index)
-            around, depth = around.outer, depth + 1
+                return around.column(column)
+            around = around.scope.outer
         raise self._unknown(name, qualifier, span)
-
-    def _check_outer(self, name: str, depth: int, span: Span) -> None:
-        if depth > 1:
-            raise Unsupported(
-                f"{name!r} belongs to a query more than one level out", span=span, remedy="join that table into the query between"
-            )
-        if not self.outer:
-            raise Unsupported(
-                f"{name!r} belongs to the enclosing query; only the WHERE of a subquery can read it",
-                span=span,
-                remedy="join the two tables",
-            )
 
     def _unknown(self, name: str, qualifier: str | None, span: Span) -> UnknownName:
         if qualifier is not None and not any(c.qualifier and c.qualifier.lower() == qualifier.lower() for c in self.scope.columns):

@@ -58,7 +58,7 @@ def bind_body(binder: ExpressionBinder, body: FunctionBody, name: str, arguments
     """What the body is for these arguments: they stand where it has its parameters."""
     least = sum(parameter.default is None for parameter in body.parameters)
     check_count(name, arguments, least, len(body.parameters), span)
-    inner = replace(binder, scope=NOTHING, clause="a function", aliases={}, aliases_first=True, keys=None, collector=None, outer=False)
+    inner = replace(binder, scope=NOTHING, clause="a function", aliases={}, aliases_first=True, keys=None, collector=None, subqueries=None)
     inner = replace(inner, lambdas=({},) * len(binder.lambdas))  # they cannot be read, but a lambda in the body is within them
     given = [*arguments, *(inner.bind(one.default) for one in body.parameters[len(arguments) :] if one.default is not None)]
     values = {one.name.lower(): (fitted(value, one.type),) for one, value in zip(body.parameters, given, strict=True)}

@@ -23,7 +23,7 @@ def bind_defined_lateral(node: tree.DefinedLateral, left: ScopedRelation, env: E
     binder = ExpressionBinder(left.scope, "LATERAL")
     values = [binder.bind(argument) for argument in node.arguments]
     rows = _argument_rows(node, left.plan, values)
-    inner = bind_query(node.query, Environment(env.catalog, reads=env.reads, given=rows))
+    inner = bind_query(node.query, replace(env.closed(), given=rows))
     own = len(inner.schema) - len(rows.plan.schema)
     columns = _columns(node, inner, own)
     width = len(left.plan.schema)

@@ -14,7 +14,6 @@ from deltic.errors import AmbiguousName, QueryError, Span, UnknownName, Unsuppor
 from deltic.expr import Expr
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_aggregate import has_aggregate
-from deltic.frontends.sql.bind_condition import BindInner
 from deltic.frontends.sql.bind_expression import ExpressionBinder
 from deltic.frontends.sql.bind_limit import cut, slice_of
 from deltic.frontends.sql.bind_relation import bind_from, bind_join
@@ -50,21 +49,16 @@ class _Binder:
 
     env: Environment
     query: BindQuery
-    inner: BindInner
 
     def block(self, piped: _Piped, select: tree.SelectQuery) -> SelectBlock:
         """A SELECT over the relation."""
         select = replace(select, source=tree.PipedRows(piped.rows, select.span))
-        block = bind_block(select, (), self.env, self.query, self.inner)
-        if block.correlated:
-            remedy = "SELECT … FROM … WHERE …"
-            raise Unsupported("a correlated subquery in pipe syntax is not supported", span=block.correlated[0].span, remedy=remedy)
-        return block
+        return bind_block(select, (), self.env, self.query)
 
 
-def bind_pipe(node: tree.PipeQuery, env: Environment, bind_query: BindQuery, bind_inner: BindInner) -> Plan:
+def bind_pipe(node: tree.PipeQuery, env: Environment, bind_query: BindQuery) -> Plan:
     """The plan of a query in pipe syntax."""
-    binder = _Binder(env, bind_query, bind_inner)
+    binder = _Binder(env, bind_query)
     piped = _Piped(_first(node.first, binder))
     for step in node.steps:
         piped = _step(step, piped, binder)

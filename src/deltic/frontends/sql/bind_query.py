@@ -14,7 +14,6 @@ from deltic.expr import Expr, cast, common_type
 from deltic.expr.functions.comparison import check_ordered
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.base_terms import reads
-from deltic.frontends.sql.bind_condition import Inner
 from deltic.frontends.sql.bind_expression import ExpressionBinder
 from deltic.frontends.sql.bind_limit import Slice, cut, slice_of
 from deltic.frontends.sql.bind_pipe import bind_pipe
@@ -48,7 +47,7 @@ def bind_tree(node: tree.Query, env: Environment) -> Plan:
         case tree.ValuesQuery():
             return _named(bind_values(node), node.alias)
         case tree.PipeQuery():
-            return bind_pipe(node, env, bind_tree, bind_inner)
+            return bind_pipe(node, env, bind_tree)
         case tree.WholeQuery():
             env = _with_ctes(node, env)
             return _bind_select(node, env) if isinstance(node.body, tree.SelectQuery) else _ordered(bind_tree(node.body, env), node)
@@ -58,18 +57,6 @@ def _named(plan: Plan, alias: tree.TableAlias | None) -> Plan:
     return plan if alias is None else renamed(plan, alias.columns)
 
 
-def bind_inner(node: tree.Query, env: Environment) -> Inner:
-    """A subquery of EXISTS or IN; its DISTINCT and ORDER BY are ignored."""
-    while isinstance(node, tree.WholeQuery) and not (node.ctes or node.order or node.limit):
-        node = node.body
-    whole = node if isinstance(node, tree.WholeQuery) else tree.WholeQuery((), False, node, (), None, node.span)
-    if isinstance(whole.body, tree.SelectQuery) and whole.limit is None:
-        block = bind_block(whole.body, whole.order, _with_ctes(whole, env), bind_tree, bind_inner)
-        return Inner(block.plan, tuple(expr for _, expr in block.outputs), block.correlated)
-    plan = bind_tree(node, env)
-    return Inner(plan, tuple(reference(plan.schema, i) for i in range(len(plan.schema))))
-
-
 def _with_ctes(node: tree.WholeQuery, env: Environment) -> Environment:
     names: set[str] = set()
     for cte in node.ctes:
@@ -77,7 +64,7 @@ def _with_ctes(node: tree.WholeQuery, env: Environment) -> Environment:
         if name.lower() in names:
             raise Unsupported(f"the CTE {name!r} is defined twice", span=cte.name.span, remedy="give it another name")
         names.add(name.lower())
-        env = env.with_cte(name, _bind_cte(cte, node.recursive, env.alone()))
+        env = env.with_cte(name, _bind_cte(cte, node.recursive, env))
     return env
 
 
@@ -101,13 +88,7 @@ def renamed(plan: Plan, columns: Sequence[tree.Name]) -> Plan:
 def _bind_select(node: tree.WholeQuery, env: Environment) -> Plan:
     select = node.body
     assert isinstance(select, tree.SelectQuery)
-    block = bind_block(select, node.order, env, bind_tree, bind_inner)
-    if block.correlated:
-        raise Unsupported(
-            "a correlated subquery with a LIMIT or in a set operation is not supported",
-            span=block.correlated[0].span,
-            remedy="join the two tables",
-        )
+    block = bind_block(select, node.order, env, bind_tree)
     plan = Project(block.plan, block.outputs)
     part = slice_of(node)
     if select.distinct:

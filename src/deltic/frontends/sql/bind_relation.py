@@ -1,7 +1,6 @@
 """Binds FROM: tables, views, CTEs, derived tables, VALUES, and joins.
 
-Equalities between the two sides of a join become its keys, unless that could raise an error that the condition would not: an equality
-whose operands can fail on a row becomes a key only if all conditions before it are keys. The rest of the condition is the residual.
+Equalities between the two sides of a join become its keys (plan/equalities.py). The rest of the condition is the residual.
 """
 
 from __future__ import annotations
@@ -11,20 +10,22 @@ from dataclasses import replace
 from typing import Final
 
 from deltic.errors import AmbiguousName, Span, TypeMismatch, UnknownName, Unsupported, did_you_mean
-from deltic.expr import Call, Expr, Literal, can_fail, columns_of, resolve
+from deltic.expr import Call, Expr, resolve
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_expression import ExpressionBinder
+from deltic.frontends.sql.bind_join_condition import join_with_subqueries
 from deltic.frontends.sql.bind_lateral import bind_defined_lateral
 from deltic.frontends.sql.bind_over_ticks import OVER_TICKS, bind_over_ticks
+from deltic.frontends.sql.bind_subquery import Subqueries, has_subquery
 from deltic.frontends.sql.bind_table_function import bind_from_function, bind_lateral, bind_lateral_view
 from deltic.frontends.sql.bind_values import bind_values
 from deltic.frontends.sql.environment import BindQuery, Environment
-from deltic.frontends.sql.scope import Scope, ScopeColumn, ScopedRelation, moved, relation
-from deltic.plan.columns import conjunction, conjuncts, reference, shift
-from deltic.plan.nodes import Join, JoinKind, Plan, Project, Reference, Table, Values
+from deltic.frontends.sql.scope import Outer, Scope, ScopeColumn, ScopedRelation, moved, relation
+from deltic.plan.columns import reference, shift
+from deltic.plan.equalities import EQUAL, split
+from deltic.plan.nodes import DependentJoin, Join, JoinKind, Plan, Project, Reference, Table, Values
 from deltic.schema import Schema, TableSchema
 
-EQUAL: Final = "equal"
 _KINDS: Final[dict[str, JoinKind]] = {
     ",": "inner",
     "": "inner",
@@ -56,9 +57,9 @@ def _item(node: tree.Source, env: Environment, bind_query: BindQuery) -> ScopedR
         case tree.TableName():
             return _aliased(_lookup(node, env), node.name.text, node.alias)
         case tree.DerivedTable():
-            return _aliased(bind_query(node.query, env.alone()), None, node.alias)
+            return _aliased(bind_query(node.query, env), None, node.alias)
         case tree.DefinedTable():
-            return _aliased(bind_query(node.query, Environment(env.catalog, reads=env.reads)), node.name, node.alias)
+            return _aliased(bind_query(node.query, env.closed()), node.name, node.alias)
         case tree.DefinedLateral():
             return bind_defined_lateral(node, NOTHING, env, bind_query)
         case tree.PipedRows():
@@ -88,13 +89,36 @@ def _joined(left: ScopedRelation, joins: Sequence[tree.JoinClause], env: Environ
         right = join.right
         if isinstance(right, tree.TableCall) and right.lateral:
             left = bind_lateral(right, left)
+        elif isinstance(right, tree.DerivedTable) and right.lateral:
+            left = _lateral_query(left, right, join, env, bind_query)
         elif isinstance(right, tree.DefinedLateral):
             _check_inner(join)
             left = bind_defined_lateral(right, left, env, bind_query)
         else:
             _check_reach(right, left)
-            left = _join(left, _item(right, env, bind_query), join, env)
+            left = _join(left, _item(right, env, bind_query), join, env, bind_query)
     return left
+
+
+def _lateral_query(
+    left: ScopedRelation, node: tree.DerivedTable, join: tree.JoinClause, env: Environment, bind_query: BindQuery
+) -> ScopedRelation:
+    """The rows of `left`, each joined with the rows of the query that are evaluated for it."""
+    kind = _KINDS.get(join.kind)
+    if kind not in ("inner", "left") or join.columns or join.natural:
+        remedy = "CROSS JOIN LATERAL, or LEFT JOIN LATERAL … ON …"
+        raise Unsupported("this join with LATERAL is not supported", span=join.span, expected="INNER, CROSS or LEFT", remedy=remedy)
+    outer = Outer(replace(left.scope, outer=env.outer))
+    right = _aliased(bind_query(node.query, env.within(outer)), None, node.alias)
+    scope = Scope(left.scope.columns + moved(right.scope.columns, len(left.plan.schema)), _both(left.plan, right.plan), env.outer)
+    condition = None if join.condition is None else ExpressionBinder(scope, "ON of LATERAL").condition(join.condition)
+    values = tuple((one.number, column) for column, one in outer.columns.values())
+    plan = env.unnest(DependentJoin(left.plan, right.plan, "left" if kind == "left" else "inner", values, condition))
+    return ScopedRelation(plan, Scope(scope.columns, plan.schema))
+
+
+def _both(left: Plan, right: Plan) -> Schema:
+    return Schema(left.schema.fields + right.schema.fields)
 
 
 def _check_inner(join: tree.JoinClause) -> None:
@@ -145,7 +169,7 @@ def _aliased(plan: Plan, name: str | None, alias: tree.TableAlias | None) -> Sco
     return relation(plan, alias.name.text, [column.text for column in alias.columns] or None)
 
 
-def _join(left: ScopedRelation, right: ScopedRelation, node: tree.JoinClause, env: Environment) -> ScopedRelation:
+def _join(left: ScopedRelation, right: ScopedRelation, node: tree.JoinClause, env: Environment, bind_query: BindQuery) -> ScopedRelation:
     kind = _KINDS.get(node.kind)
     if kind is None or (node.natural and node.kind == "CROSS"):
         words = " ".join(word for word in ("NATURAL" * node.natural, node.kind) if word)
@@ -157,60 +181,19 @@ def _join(left: ScopedRelation, right: ScopedRelation, node: tree.JoinClause, en
     width = len(left.plan.schema)
     both = _beside(left, right, Join(left.plan, right.plan, "inner"))  # ON is evaluated before outer joins add NULLs
     binder = ExpressionBinder(replace(both.scope, outer=env.outer), "ON")
+    if node.condition is not None and has_subquery(node.condition):
+        with_subqueries = replace(binder, subqueries=Subqueries(env, bind_query))
+        return _beside(left, right, join_with_subqueries(left.plan, right.plan, kind, node.condition, with_subqueries))
     keys, residual = ((), None) if node.condition is None else split(binder.condition(node.condition), width)
     hint = env.hint if kind == "inner" else None
     return _beside(left, right, Join(left.plan, right.plan, kind, keys, residual, hint=hint, span=node.right.span))
 
 
-def _beside(left: ScopedRelation, right: ScopedRelation, plan: Join) -> ScopedRelation:
-    if plan.kind in ("semi", "anti"):
+def _beside(left: ScopedRelation, right: ScopedRelation, plan: Plan) -> ScopedRelation:
+    if len(plan.schema) == len(left.plan.schema):
         return ScopedRelation(plan, replace(left.scope, schema=plan.schema))
     columns = left.scope.columns + moved(right.scope.columns, len(left.plan.schema))
     return ScopedRelation(plan, Scope(columns, plan.schema))
-
-
-Keys = tuple[tuple[Expr, Expr], ...]
-
-
-def split(condition: Expr, width: int) -> tuple[Keys, Expr | None]:
-    """(keys, residual) of a condition over (left, right). width: the number of left columns."""
-    keys: list[tuple[Expr, Expr]] = []
-    rest: list[Expr] = []
-    for part in conjuncts(condition):
-        sides = _sides(part, width)
-        if sides is not None and (not rest or not (can_fail(sides[0]) or can_fail(sides[1]))):
-            keys.append((sides[0], shift(sides[1], -width)))
-        elif not (isinstance(part, Literal) and part.value is True):
-            rest.append(part)
-    return tuple(keys), conjunction(rest) if rest else None
-
-
-def _sides(part: Expr, width: int) -> tuple[Expr, Expr] | None:
-    """(left, right) of an equality between the two relations; None for other conditions."""
-    if not (isinstance(part, Call) and part.function == EQUAL):
-        return None
-    for left, right in (part.arguments, part.arguments[::-1]):
-        left_columns, right_columns = columns_of(left), columns_of(right)
-        if left_columns and right_columns and max(left_columns) < width <= min(right_columns):
-            return left, right
-    return None
-
-
-def with_equality(plan: Plan, condition: Expr) -> Plan | None:
-    """`plan` with an equality of WHERE added to the keys of an inner join in it; None if that is not possible."""
-    if not (isinstance(plan, Join) and plan.kind in ("inner", "left") and isinstance(condition, Call) and condition.function == EQUAL):
-        return None
-    width, read = len(plan.left.schema), columns_of(condition)
-    sides = _sides(condition, width)
-    if sides is not None and plan.kind == "inner" and not any(can_fail(side) for side in sides):
-        return replace(plan, keys=(*plan.keys, (sides[0], shift(sides[1], -width))))
-    if read and max(read) < width:
-        left = with_equality(plan.left, condition)
-        return None if left is None else replace(plan, left=left)
-    if read and min(read) >= width and plan.kind == "inner":
-        right = with_equality(plan.right, shift(condition, -width))
-        return None if right is None else replace(plan, right=right)
-    return None
 
 
 def _common_names(left: ScopedRelation, right: ScopedRelation) -> list[tuple[str, Span | None]]:

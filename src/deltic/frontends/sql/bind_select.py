@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from deltic.errors import TypeMismatch, Unsupported
@@ -10,31 +10,27 @@ from deltic.expr import Column, Expr, columns_of
 from deltic.expr.functions.comparison import check_ordered
 from deltic.frontends.sql import literals, tree
 from deltic.frontends.sql.bind_aggregate import Collector, has_aggregate, onto
-from deltic.frontends.sql.bind_condition import BindInner, Conjunct, Membership, apply, bind_conjuncts, outer_equality
+from deltic.frontends.sql.bind_condition import Conjunct, apply, bind_conjuncts
 from deltic.frontends.sql.bind_expression import ExpressionBinder
 from deltic.frontends.sql.bind_relation import bind_from
 from deltic.frontends.sql.bind_star import outputs_of_star, with_columns
+from deltic.frontends.sql.bind_subquery import Subqueries
 from deltic.frontends.sql.bind_table_function import Made, bind_item, makes_rows
-from deltic.frontends.sql.bind_time import Timely
 from deltic.frontends.sql.environment import BindQuery, Environment
 from deltic.frontends.sql.hints import check_followed, join_hint
 from deltic.frontends.sql.naming import output_name
-from deltic.frontends.sql.scope import AGGREGATED, OUTER, ScopedRelation, reads_outer
+from deltic.frontends.sql.scope import AGGREGATED, SUBQUERY, ScopedRelation, reads_subqueries
 from deltic.plan.columns import map_columns, reference
-from deltic.plan.nodes import Aggregate, Order, Plan
+from deltic.plan.nodes import Aggregate, AggregateCall, Order, Plan
 
 
 @dataclass(frozen=True, slots=True)
 class SelectBlock:
-    """A bound SELECT: rows, and the select list and order over them.
-
-    correlated: conditions over (these rows, the outer row from OUTER on), which become conditions of the join with the outer query.
-    """
+    """A bound SELECT: rows, and the select list and order over them."""
 
     plan: Plan
     outputs: tuple[tuple[str, Expr], ...]
     order: tuple[Order, ...]
-    correlated: tuple[Expr, ...]
 
 
 @dataclass(slots=True)
@@ -49,6 +45,7 @@ class _Select:
     terms: tuple[tree.OrderTerm, ...]
     relation: ScopedRelation
     collector: Collector | None
+    subqueries: Subqueries
     made: Plan
     table_functions: list[Made] = field(default_factory=list)
     keys: list[Expr] = field(default_factory=list)
@@ -56,7 +53,7 @@ class _Select:
     aliases: dict[str, list[Expr]] = field(default_factory=dict)
 
     def binder(self, clause: str) -> ExpressionBinder:
-        return ExpressionBinder(self.relation.scope, clause, self.aliases, collector=self.collector)
+        return ExpressionBinder(self.relation.scope, clause, self.aliases, collector=self.collector, subqueries=self.subqueries)
 
     def add(self, name: str, expr: Expr) -> None:
         """Adds an output column, which later items and clauses may reference by name."""
@@ -64,33 +61,38 @@ class _Select:
         self.aliases.setdefault(name.lower(), []).append(expr)
 
 
-def bind_block(
-    node: tree.SelectQuery, terms: tuple[tree.OrderTerm, ...], env: Environment, bind_query: BindQuery, bind_inner: BindInner
-) -> SelectBlock:
+def bind_block(node: tree.SelectQuery, terms: tuple[tree.OrderTerm, ...], env: Environment, bind_query: BindQuery) -> SelectBlock:
     """The bound SELECT. terms: those of its ORDER BY."""
     hint = join_hint(node)
     relation = bind_from(node, replace(env, hint=hint), bind_query)
     check_followed(hint, relation.plan)
     node = replace(node, items=tuple(replace(item, expression=with_columns(item.expression, relation.scope)) for item in node.items))
-    where = _where(node, relation, env, bind_inner)
-    select = _Select(node, terms, relation, Collector() if is_grouped(node, terms) else None, relation.plan)
+    subqueries = Subqueries(env, bind_query)
+    where = _where(node, relation, subqueries)
+    select = _Select(node, terms, relation, Collector() if is_grouped(node, terms) else None, subqueries, relation.plan)
     for item in node.items:
         _bind_item(select, item)
     _bind_keys(select)
-    having = _having(select, env, bind_inner)
+    having = _having(select)
     order = bind_order(terms, replace(select.binder("ORDER BY"), aliases_first=True), select.outputs)
-    correlated = [part for part in where if not isinstance(part, Membership | Timely) and reads_outer(part)]
-    plan = apply(relation.plan, [part for part in where if part not in correlated])
+    plan = apply(relation.plan, where, subqueries)
     for table_function in select.table_functions:
         plan = table_function.over(plan)
     if select.collector is None:
-        return SelectBlock(plan, tuple(select.outputs), order, tuple(correlated))
-    return _aggregated(select, plan, having, order, correlated)
+        return _with_subqueries(SelectBlock(plan, tuple(select.outputs), order), subqueries)
+    return _aggregated(select, plan, having, order)
 
 
-def _where(node: tree.SelectQuery, relation: ScopedRelation, env: Environment, bind_inner: BindInner) -> list[Conjunct]:
-    binder = ExpressionBinder(relation.scope, "WHERE", outer=env.outer is not None)
-    return [] if node.where is None else bind_conjuncts(node.where, binder, env, bind_inner)
+def _where(node: tree.SelectQuery, relation: ScopedRelation, subqueries: Subqueries) -> list[Conjunct]:
+    binder = ExpressionBinder(relation.scope, "WHERE", subqueries=subqueries)
+    return [] if node.where is None else bind_conjuncts(node.where, binder)
+
+
+def _with_subqueries(block: SelectBlock, subqueries: Subqueries, over: Callable[[Expr], Expr] = lambda expr: expr) -> SelectBlock:
+    """The block over its rows with the values of the subqueries that it selects and sorts by."""
+    plan = subqueries.joined(block.plan, [*(expr for _, expr in block.outputs), *(term.expr for term in block.order)], over)
+    outputs = tuple((name, subqueries.filled(expr)) for name, expr in block.outputs)
+    return SelectBlock(plan, outputs, tuple(replace(term, expr=subqueries.filled(term.expr)) for term in block.order))
 
 
 def is_grouped(node: tree.SelectQuery, terms: tuple[tree.OrderTerm, ...] = ()) -> bool:
@@ -114,7 +116,7 @@ def _bind_made(select: _Select, item: tree.SelectItem) -> None:
     if select.collector is not None:
         remedy = "LATERAL VIEW, or a subquery in FROM"
         raise Unsupported("a table function is not supported beside aggregates", span=item.span, remedy=remedy)
-    call = bind_item(item, replace(select.binder("SELECT"), aliases={}))
+    call = bind_item(item, replace(select.binder("SELECT"), aliases={}, subqueries=None))
     before, select.made = len(select.made.schema), call.over(select.made)
     select.table_functions.append(call)
     for i in range(before, len(select.made.schema)):
@@ -147,14 +149,16 @@ def _every_key(select: _Select) -> list[Expr]:
 
 
 def _key(select: _Select, node: tree.Expression) -> Expr:
-    key = _ordinal(node, select.outputs, "GROUP BY") or replace(select.binder("GROUP BY"), collector=None).bind(node)
+    key = _ordinal(node, select.outputs, "GROUP BY") or replace(select.binder("GROUP BY"), collector=None, subqueries=None).bind(node)
+    if reads_subqueries(key):
+        raise Unsupported("a subquery is not supported in GROUP BY", span=node.span, remedy="select its value in a subquery of FROM first")
     if _is_aggregated(key):
         raise Unsupported("an aggregate is not allowed in GROUP BY", span=node.span, remedy="aggregate in a subquery of FROM first")
     return key
 
 
 def _is_aggregated(expr: Expr) -> bool:
-    return any(AGGREGATED <= index < OUTER for index in columns_of(expr))
+    return any(AGGREGATED <= index < SUBQUERY for index in columns_of(expr))
 
 
 def _ordinal(node: tree.Expression, outputs: Sequence[tuple[str, Expr]], clause: str) -> Expr | None:
@@ -168,10 +172,10 @@ def _ordinal(node: tree.Expression, outputs: Sequence[tuple[str, Expr]], clause:
     return outputs[ordinal - 1][1]
 
 
-def _having(select: _Select, env: Environment, bind_inner: BindInner) -> list[Conjunct]:
+def _having(select: _Select) -> list[Conjunct]:
     having = select.node.having
     binder = replace(select.binder("HAVING"), keys=tuple(select.keys))
-    return [] if having is None else bind_conjuncts(having, binder, env, bind_inner)
+    return [] if having is None else bind_conjuncts(having, binder)
 
 
 def bind_order(terms: tuple[tree.OrderTerm, ...], binder: ExpressionBinder, outputs: Sequence[tuple[str, Expr]]) -> tuple[Order, ...]:
@@ -192,11 +196,11 @@ def _is_all(node: tree.Expression, binder: ExpressionBinder) -> bool:
     return named and not binder.scope.find("all", None) and "all" not in binder.aliases
 
 
-def _aggregated(select: _Select, plan: Plan, having: list[Conjunct], order: tuple[Order, ...], correlated: list[Expr]) -> SelectBlock:
+def _aggregated(select: _Select, plan: Plan, having: list[Conjunct], order: tuple[Order, ...]) -> SelectBlock:
     """The block over an Aggregate: every expression is rewritten over its keys and aggregates."""
     assert select.collector is not None
-    keys = [*select.keys, *_correlated_keys(select, correlated)]
-    calls = select.collector.calls
+    keys, subqueries = select.keys, select.subqueries
+    plan, calls = _with_arguments(plan, select.collector.calls, subqueries)
     node = Aggregate(
         plan,
         tuple((_name(key, f"key{i}"), key) for i, key in enumerate(keys, 1)),
@@ -207,33 +211,28 @@ def _aggregated(select: _Select, plan: Plan, having: list[Conjunct], order: tupl
     def over(clause: str, expr: Expr) -> Expr:
         return onto(expr, keys, references, clause)
 
-    return SelectBlock(
-        apply(node, having, lambda expr: over("HAVING", expr)),
+    block = SelectBlock(
+        apply(node, having, subqueries, lambda expr: over("HAVING", expr)),
         tuple((name, over("SELECT", expr)) for name, expr in select.outputs),
         tuple(replace(term, expr=over("ORDER BY", term.expr)) for term in order),
-        tuple(over("WHERE", condition) for condition in correlated),
     )
+    return _with_subqueries(block, subqueries, lambda expr: over("a subquery", expr))
+
+
+def _with_arguments(plan: Plan, calls: Sequence[AggregateCall], subqueries: Subqueries) -> tuple[Plan, list[AggregateCall]]:
+    """The rows with the values of the subqueries in arguments of aggregates, and the aggregates over them."""
+    exprs = [[*call.arguments, *(() if call.filter is None else (call.filter,))] for call in calls]
+    plan = subqueries.joined(plan, [expr for part in exprs for expr in part])
+
+    def filled(call: AggregateCall) -> AggregateCall:
+        arguments = tuple(map(subqueries.filled, call.arguments))
+        return replace(call, arguments=arguments, filter=None if call.filter is None else subqueries.filled(call.filter))
+
+    return plan, [filled(call) for call in calls]
 
 
 def _name(key: Expr, otherwise: str) -> str:
     return key.name if isinstance(key, Column) and key.name else otherwise
-
-
-def _correlated_keys(select: _Select, correlated: list[Expr]) -> list[Expr]:
-    """The inner sides of equalities with the outer row, which are additional group keys."""
-    keys = []
-    for condition in correlated:
-        sides = outer_equality(condition)
-        if sides is None or not select.keys:
-            what = "without GROUP BY" if not select.keys else "with more than equalities"
-            raise Unsupported(
-                f"a correlated subquery that aggregates {what} is not supported",
-                span=condition.span,
-                remedy="GROUP BY the column that is compared, in a subquery of FROM, and join it",
-            )
-        if sides[1] not in select.keys and sides[1] not in keys:
-            keys.append(sides[1])
-    return keys
 
 
 def onto_outputs(expr: Expr, outputs: Sequence[tuple[str, Expr]]) -> Expr | None:

@@ -36,6 +36,11 @@ class Timely:
     lower: tuple[Bound, ...]
     upper: tuple[Bound, ...]
 
+    @property
+    def moments(self) -> list[Expr]:
+        """The expressions of the bounds."""
+        return [bound.moment for bound in (*self.lower, *self.upper)]
+
     def over(self, change: Callable[[Expr], Expr]) -> Timely:
         """The condition with its moments as expressions over other rows."""
         lower, upper = (tuple(replace(b, moment=change(b.moment)) for b in bounds) for bounds in (self.lower, self.upper))

@@ -6,32 +6,36 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from deltic.frontends.sql import tree
-from deltic.frontends.sql.scope import Scope, ScopedRelation
+from deltic.frontends.sql.scope import Outer, ScopedRelation
 from deltic.frontends.statements import Namespace
 from deltic.plan.nodes import Hint, Plan, Reference
+from deltic.plan.subquery_nodes import Unnest
+from deltic.plan.unnest import unnest
 
 
 @dataclass(frozen=True, slots=True)
 class Environment:
     """ctes: by lower-case name. reads: collects the catalog's relations that the query reads, by their names in the catalog.
 
-    hint: the join hint of the current SELECT. given: the ArgumentRows of the query.
+    outer: the row of the enclosing query, in a subquery. hint: the join hint of the current SELECT. given: the ArgumentRows of the query.
+    unnest: how the joins with subqueries are made.
     """
 
     catalog: Namespace
     ctes: Mapping[str, Plan] = field(default_factory=dict)
-    outer: Scope | None = None
+    outer: Outer | None = None
     reads: set[str] = field(default_factory=set)
     hint: Hint | None = None
     given: ScopedRelation | None = None
+    unnest: Unnest = unnest
 
-    def alone(self) -> Environment:
-        """The environment of a derived table, which cannot read the enclosing query's columns."""
-        return replace(self, outer=None)
+    def closed(self) -> Environment:
+        """The environment of a query that sees the catalog alone."""
+        return Environment(self.catalog, reads=self.reads, unnest=self.unnest)
 
-    def within(self, scope: Scope) -> Environment:
-        """The environment of a subquery in a condition over `scope`."""
-        return replace(self, outer=scope)
+    def within(self, outer: Outer) -> Environment:
+        """The environment of a subquery that may read a row of the query around it."""
+        return replace(self, outer=outer)
 
     def with_cte(self, name: str, plan: Plan) -> Environment:
         """The environment with another CTE, which hides a relation of the same name."""

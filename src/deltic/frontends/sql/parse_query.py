@@ -231,7 +231,6 @@ class QueryParser(PipeParser):
         if self.ended or self.word in NO_OPERANDS:
             raise self.missing()
         natural, kind = self._join_kind(words)
-        lateral = self.word == "LATERAL"
         right = self._source()
         condition, columns = None, tuple[tree.Name, ...]()
         if self.word == "ON":
@@ -244,7 +243,11 @@ class QueryParser(PipeParser):
             if self.sees("(", ")"):
                 raise SyntaxFailure("USING without columns", span=self.of(using), expected="USING (column, …)")
             columns = self.listed(self.identifier)
-        if lateral and (kind not in ("", "INNER", "CROSS") or not _is_true(condition) or columns):
+        if (
+            isinstance(right, tree.TableCall)
+            and right.lateral
+            and (kind not in ("", "INNER", "CROSS") or not _is_true(condition) or columns)
+        ):
             remedy = "LATERAL VIEW OUTER keeps rows for which the function returns none"
             raise Unsupported("this join with LATERAL is not supported", span=right.span, expected=", LATERAL f(…)", remedy=remedy)
         return tree.JoinClause(kind, natural, right, condition, columns, self.since(start))
@@ -284,12 +287,11 @@ class QueryParser(PipeParser):
 
     def _lateral(self, start: int) -> tree.Source:
         self.expect("LATERAL")
+        if self.word == "(" and self._begins_query(self.position + 1):
+            query = self.query_in_parentheses()
+            return tree.DerivedTable(query, self._table_alias(), self.since(start), lateral=True)
         if self.word == "(":
-            remedy = "join the subquery"
-            span = self.span
-            if self._begins_query(self.position + 1):
-                span = self.query_in_parentheses().span
-            raise Unsupported("LATERAL requires a table function", span=span, expected=TABLE_FUNCTIONS, remedy=remedy)
+            raise Unsupported("LATERAL requires a query or a table function", span=self.span, expected=TABLE_FUNCTIONS)
         names = [self.identifier("a table function")]
         if self.word != "(":
             raise self.failure("a table function")

@@ -1,21 +1,22 @@
 """Name resolution in a query: the columns that a name can refer to.
 
-Names are case-insensitive. A column of an enclosing query is a Column with index OUTER + its position there; an aggregate that is not
-computed yet is a Column with index AGGREGATED + its number. Neither occurs in the plans that the binder returns.
+Names are case-insensitive. A column of an enclosing query is an OuterColumn. An aggregate that is not computed yet is a Column with index
+AGGREGATED + its number, the value of a subquery one with SUBQUERY + its number. None of them occurs in the plans that the binder returns.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
-from deltic.expr.nodes import Column, Expr, columns_of
+from deltic.expr.nodes import Column, Expr, OuterColumn, columns_of, outer_columns
 from deltic.plan.nodes import Plan, Table
+from deltic.plan.subquery_nodes import outer_number
 from deltic.schema import Schema
 
 AGGREGATED: Final = 1 << 24
-OUTER: Final = 1 << 28
+SUBQUERY: Final = 1 << 28
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +33,11 @@ class ScopeColumn:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The names of a query's FROM, the schema of its rows, and the scope of the enclosing query."""
+    """The names of a query's FROM, the schema of its rows, and the row of the enclosing query."""
 
     columns: tuple[ScopeColumn, ...]
     schema: Schema
-    outer: Scope | None = None
+    outer: Outer | None = None
 
     def find(self, name: str, qualifier: str | None) -> tuple[ScopeColumn, ...]:
         """The columns of this scope that match a name; enclosing scopes are not searched."""
@@ -52,8 +53,8 @@ class Scope:
 
     def column(self, column: ScopeColumn) -> Column:
         """The expression that reads a column."""
-        field = self.schema[column.index]
-        return Column(column.index, field.type, field.nullable, column.name, filled=column.filled)
+        own = self.schema[column.index]
+        return Column(column.index, own.type, own.nullable, column.name, filled=column.filled)
 
     @staticmethod
     def _qualified(column: ScopeColumn, qualifier: str | None) -> bool:
@@ -62,6 +63,24 @@ class Scope:
             return qualifier is None and not column.hidden
         own, folded = column.qualifier.lower(), qualifier.lower()
         return own == folded or own.endswith(f".{folded}")
+
+
+@dataclass(slots=True)
+class Outer:
+    """The row of an enclosing query for which one of its subqueries is evaluated.
+
+    columns: those that the subquery reads: each over the rows of `scope`, and what stands for it in the subquery.
+    """
+
+    scope: Scope
+    columns: dict[int, tuple[Column, OuterColumn]] = field(default_factory=dict)
+
+    def column(self, column: Column) -> OuterColumn:
+        """The column as the subquery reads it."""
+        if column.index not in self.columns:
+            outer = OuterColumn(outer_number(), column.type, column.nullable, column.name, column.span, column.filled)
+            self.columns[column.index] = column, outer
+        return replace(self.columns[column.index][1], span=column.span)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +94,7 @@ class ScopedRelation:
 def relation(plan: Plan, qualifier: str | None, names: Iterable[str] | None = None) -> ScopedRelation:
     """A table, view or derived table under the name `qualifier`. names: new names of its columns."""
     called = plan.schema.names if names is None else tuple(names)
-    types = [field.type for field in plan.table.schema] if isinstance(plan, Table) else []
+    types = [one.type for one in plan.table.schema] if isinstance(plan, Table) else []
     filled = [type.precision if type.name == "CHAR" else 0 for type in types] or [0] * len(called)
     columns = tuple(ScopeColumn(name, qualifier, i, filled=filled[i]) for i, name in enumerate(called))
     return ScopedRelation(plan, Scope(columns, plan.schema))
@@ -87,10 +106,10 @@ def moved(columns: Iterable[ScopeColumn], by: int) -> tuple[ScopeColumn, ...]:
 
 
 def reads_outer(expr: Expr) -> bool:
-    """Whether the expression reads a row of the enclosing query."""
-    return any(index >= OUTER for index in columns_of(expr))
+    """Whether the expression reads a row of an enclosing query."""
+    return bool(outer_columns(expr))
 
 
-def reads_inner(expr: Expr) -> bool:
-    """Whether the expression reads a row of its own query."""
-    return any(index < OUTER for index in columns_of(expr))
+def reads_subqueries(expr: Expr) -> bool:
+    """Whether the expression reads the value of a subquery."""
+    return any(index >= SUBQUERY for index in columns_of(expr))

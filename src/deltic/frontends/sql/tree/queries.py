@@ -38,11 +38,12 @@ class TableName:
 
 @dataclass(frozen=True, slots=True)
 class DerivedTable:
-    """A query in FROM."""
+    """A query in FROM. lateral: it may read the preceding relations."""
 
     query: Query
     alias: TableAlias | None
     span: Span
+    lateral: bool = False
 
 
 @dataclass(frozen=True, slots=True)

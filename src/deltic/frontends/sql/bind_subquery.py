@@ -1,0 +1,220 @@
+"""Binds subqueries in expressions: scalar ones, EXISTS and IN, anywhere in SELECT, WHERE, HAVING, ORDER BY, ON and in aggregates.
+
+Each becomes a column that a dependent join adds to the rows of its query, before the expressions that read it are evaluated. While the
+query is bound, the column has an index from SUBQUERY on. Subqueries that are whole conditions of WHERE and HAVING do not come here: they
+become semi and anti joins (bind_condition).
+
+As in Spark, IN is TRUE or FALSE as a value, never NULL: FALSE where the standard says NULL. So is NOT IN, and NOT before AND and OR with
+an IN is moved inwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from deltic.errors import Span, TypeMismatch, Unsupported
+from deltic.expr import Call, Column, Expr, Literal, columns_of, resolve
+from deltic.expr.functions.subqueries import ONLY_ROW
+from deltic.expr.nodes import OuterColumn
+from deltic.frontends.sql import tree
+from deltic.frontends.sql.environment import BindQuery, Environment
+from deltic.frontends.sql.scope import SUBQUERY, Outer, reads_subqueries
+from deltic.plan.columns import columns_of_all, conjunction, map_columns, reference
+from deltic.plan.equalities import EQUAL
+from deltic.plan.nodes import Aggregate, AggregateCall, DependentJoin, Distinct, Filter, Plan, Project, TopK, Values
+from deltic.plan.subquery_nodes import DependentKind, outer_number
+from deltic.schema import BIGINT, BOOLEAN, Field
+
+if TYPE_CHECKING:
+    from deltic.frontends.sql.bind_expression import ExpressionBinder
+
+Over = Callable[[Expr], Expr]
+SUBQUERIES: Final = (tree.ScalarQuery, tree.ExistsTest, tree.InQuery)
+
+
+def has_subquery(node: object) -> bool:
+    """Whether there is a subquery in the expression."""
+    return any(isinstance(part, SUBQUERIES) for part in tree.walk(node, lambda part: not isinstance(part, tree.QUERIES)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Added:
+    """A dependent join that adds columns to the rows of a query: those from `start` on.
+
+    outer: the numbers of the OuterColumns in `rows`, and what they are over the rows of the query. grouped: those of its groups.
+    """
+
+    start: int
+    kind: DependentKind
+    rows: Plan
+    outer: tuple[tuple[int, Expr], ...]
+    grouped: bool
+
+    @property
+    def columns(self) -> tuple[Field, ...]:
+        return (Field("mark", BOOLEAN, False),) if self.kind == "mark" else self.rows.schema.fields
+
+
+@dataclass(slots=True)
+class Subqueries:
+    """The subqueries of one SELECT that are values in its expressions. places: the columns of those that are joined."""
+
+    env: Environment
+    bind_query: BindQuery
+    added: list[_Added] = field(default_factory=list)
+    places: dict[int, Column] = field(default_factory=dict)
+
+    def bind(self, binder: ExpressionBinder, node: tree.ScalarQuery | tree.ExistsTest | tree.InQuery) -> Expr:
+        """The value of a subquery."""
+        if binder.lambdas:
+            raise Unsupported("a subquery is not supported in a lambda", span=node.span, remedy="select its value in FROM, and read that")
+        outer = Outer(binder.scope)
+        rows = self.bind_query(node.query, self.env.within(outer))
+        match node:
+            case tree.ScalarQuery():
+                return self._value(binder, node, rows, outer)
+            case tree.ExistsTest():
+                return self._mark(binder, rows, outer, ())
+            case tree.InQuery():
+                return self._member(binder, node, rows, outer)
+
+    def _value(self, binder: ExpressionBinder, node: tree.ScalarQuery, rows: Plan, outer: Outer) -> Expr:
+        if len(rows.schema) != 1:
+            expected = f"one column, found {len(rows.schema)}"
+            raise TypeMismatch("a subquery that is a value has several columns", span=node.span, expected=expected)
+        most, always = _rows(rows)
+        if most:
+            kind: DependentKind = "inner" if always else "left"
+            value = self._add(binder, kind, rows, outer)[0]
+            return replace(value, nullable=value.nullable or not always, span=node.span)
+        of = reference(rows.schema, 0)
+        calls = (("rows", AggregateCall("count", (), BIGINT, False)), (of.name, AggregateCall("any_value", (of,), of.type, True)))
+        count, value = self._add(binder, "inner", Aggregate(rows, (), calls), outer)
+        return resolve(ONLY_ROW, [value, count], node.span)
+
+    def _member(self, binder: ExpressionBinder, node: tree.InQuery, rows: Plan, outer: Outer) -> Expr:
+        pairs = members(binder, node, rows)
+        added = tuple((OuterColumn(outer_number(), value.type, value.nullable, "", value.span), value) for value, _ in pairs)
+        own = tuple((one.number, value) for one, value in added)
+        equal = [Call(EQUAL, (one, other), BOOLEAN, True, node.span) for (one, _), (_, other) in zip(added, pairs, strict=True)]
+        if not node.negated:
+            return self._mark(binder, Filter(rows, conjunction(equal)), outer, own)
+        if len(pairs) > 1:
+            possible = [resolve("coalesce", [part, Literal(True, BOOLEAN)]) for part in equal]
+            return resolve("not", [self._mark(binder, Filter(rows, conjunction(possible)), outer, own)], node.span)
+        ((value, other),) = pairs
+        marks: list[Expr] = [self._mark(binder, Filter(rows, equal[0]), outer, own)]
+        if value.nullable:
+            missing = Call("is_null", (value,), BOOLEAN, False)
+            marks.append(resolve("and", [missing, self._mark(binder, rows, outer, ())]))
+        if other.nullable:
+            marks.append(self._mark(binder, Filter(rows, Call("is_null", (other,), BOOLEAN, False)), outer, ()))
+        return resolve("not", [marks[0] if len(marks) == 1 else resolve("or", marks)], node.span)
+
+    def _mark(self, binder: ExpressionBinder, rows: Plan, outer: Outer, own: tuple[tuple[int, Expr], ...]) -> Expr:
+        return self._add(binder, "mark", rows, outer, own)[0]
+
+    def _add(
+        self, binder: ExpressionBinder, kind: DependentKind, rows: Plan, outer: Outer, own: tuple[tuple[int, Expr], ...] = ()
+    ) -> list[Column]:
+        """The columns that the join will add."""
+        given = tuple((one.number, column) for column, one in outer.columns.values())
+        start = self.added[-1].start + len(self.added[-1].columns) if self.added else SUBQUERY
+        added = _Added(start, kind, rows, (*given, *own), binder.collector is not None)
+        self.added.append(added)
+        return [Column(start + i, one.type, one.nullable, one.name) for i, one in enumerate(added.columns)]
+
+    def joined(self, plan: Plan, exprs: Iterable[Expr], over: Over = lambda expr: expr) -> Plan:
+        """The plan with the columns of the subqueries that the expressions read. over: rewrites what they read over the plan's rows."""
+        for expr in exprs:
+            for index in sorted(columns_of(expr)):
+                if index >= SUBQUERY and index not in self.places:
+                    plan = self._join(plan, self._of(index), over)
+        return plan
+
+    def _of(self, index: int) -> _Added:
+        return next(one for one in reversed(self.added) if one.start <= index)
+
+    def _join(self, plan: Plan, added: _Added, over: Over) -> Plan:
+        plan = self.joined(plan, [expr for _, expr in added.outer], over)
+        outer = tuple((number, self.filled(over(expr))) for number, expr in added.outer)
+        joined = self.env.unnest(DependentJoin(plan, added.rows, added.kind, outer))
+        first = len(joined.schema) - len(added.columns)
+        self.places |= {added.start + i: reference(joined.schema, first + i) for i in range(len(added.columns))}
+        return joined
+
+    def filled(self, expr: Expr) -> Expr:
+        """The expression with the columns of the subqueries that are joined."""
+        if not reads_subqueries(expr):
+            return expr
+        return map_columns(
+            expr, lambda column: replace(self.places[column.index], span=column.span) if column.index >= SUBQUERY else column
+        )
+
+    def reads(self, index: int) -> frozenset[int]:
+        """The columns of the query's rows for which the subquery with the column `index` is evaluated."""
+        read = columns_of_all(expr for _, expr in self._of(index).outer)
+        return read.union(*(self.reads(one) for one in read if one >= SUBQUERY)) - {one for one in read if one >= SUBQUERY}
+
+
+def members(binder: ExpressionBinder, node: tree.InQuery, rows: Plan) -> list[tuple[Expr, Expr]]:
+    """(value, column of the subquery) of IN, of one type."""
+    row = tree.unnest(node.operand) if isinstance(node.operand, tree.Parenthesised) else node.operand
+    values = [binder.bind(part) for part in (row.items if isinstance(row, tree.RowValue) else (row,))]
+    if len(values) != len(rows.schema):
+        expected = f"{len(values)} column{'s' * (len(values) > 1)}, found {len(rows.schema)}"
+        raise TypeMismatch("the subquery of IN has the wrong number of columns", span=node.span, expected=expected)
+    return [_equal(value, reference(rows.schema, i), node.span) for i, value in enumerate(values)]
+
+
+def _equal(outer: Expr, inner: Expr, span: Span) -> tuple[Expr, Expr]:
+    """The two sides cast to one type."""
+    equal = resolve(EQUAL, [outer, inner], span)
+    assert isinstance(equal, Call)
+    return equal.arguments[0], equal.arguments[1]
+
+
+def _rows(plan: Plan) -> tuple[bool, bool]:
+    """Whether the relation never has more than one row, and whether it has always one."""
+    always = True
+    while isinstance(plan, Project | Filter | Distinct):
+        always = always and not isinstance(plan, Filter)
+        plan = plan.input
+    match plan:
+        case Aggregate(keys=()):
+            return True, always
+        case Values():
+            return len(plan.rows) <= 1, always and len(plan.rows) == 1
+        case TopK(keys=()):
+            return plan.limit is not None and plan.limit <= 1, False
+        case _:
+            return False, False
+
+
+def denied(node: tree.Prefix) -> tree.Expression | None:
+    """NOT before IN, or before AND and OR with an IN, moved inwards; None if there is nothing to move."""
+    inner = tree.unnest(node.operand)
+    match inner:
+        case tree.InQuery():
+            return replace(inner, negated=not inner.negated, span=node.span)
+        case tree.Prefix(operator="NOT") if any(isinstance(part, tree.InQuery) for part in _of_condition(inner)):
+            return inner.operand
+        case tree.Operation(operators=("AND" | "OR" as operator, *_)) if any(isinstance(p, tree.InQuery) for p in _of_condition(inner)):
+            operands = tuple(tree.Prefix("NOT", operand, node.span) for operand in inner.operands)
+            return tree.Operation(("OR" if operator == "AND" else "AND",) * len(inner.operators), operands, node.span)
+        case _:
+            return None
+
+
+def _of_condition(node: tree.Expression) -> Sequence[tree.Expression]:
+    """The conditions that AND, OR and NOT connect."""
+    inner = tree.unnest(node)
+    match inner:
+        case tree.Prefix(operator="NOT"):
+            return _of_condition(inner.operand)
+        case tree.Operation(operators=("AND" | "OR", *_)):
+            return [part for operand in inner.operands for part in _of_condition(operand)]
+        case _:
+            return [inner]

@@ -1,0 +1,47 @@
+"""Random queries with subqueries in any place: unnested they denote what dependent joins denote, which the oracle evaluates row by row."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from correlated_queries import Catalog, random_query, random_rows
+from deltic.frontends.sql import bind_query
+from deltic.frontends.sql.bind_query import bind_tree
+from deltic.frontends.sql.environment import Environment
+from deltic.frontends.sql.parse_statement import QueryStatement, parse
+from deltic.plan.columns import agrees
+from deltic.plan.evaluate import evaluate
+from deltic.plan.nodes import DependentJoin, Plan
+from deltic.plan.walk import nodes
+
+
+def nested(sql: str) -> Plan:
+    """The plan with dependent joins."""
+    (one,) = parse(sql, "test")
+    assert isinstance(one, QueryStatement)
+    return bind_tree(one.query, Environment(Catalog(), unnest=lambda join: join))
+
+
+def _check(seed: int) -> None:
+    rng = Random(seed)
+    sql = random_query(rng)
+    as_written, plan = nested(sql), bind_query(sql, "test", Catalog())
+    assert agrees(plan), sql
+    assert not any(isinstance(node, DependentJoin) for node in nodes(plan)), sql
+    for _ in range(3):
+        tables = random_rows(rng)
+        assert evaluate(plan, tables) == evaluate(as_written, tables), (sql, tables)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_unnested_as_row_by_row(seed: int) -> None:
+    _check(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", range(1000, 3000, 200))
+def test_more_unnested_as_row_by_row(start: int) -> None:
+    for seed in range(start, start + 200):
+        _check(seed)
