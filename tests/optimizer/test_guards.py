@@ -183,5 +183,6 @@ def test_only_limits_that_cannot_cut_off_a_row_are_dropped() -> None:
     assert optimize(TopK(count, order, 1)) == optimize(count)
     above = Filter(count, resolve("greater", [column(count, 0), number(9)]))
     assert optimize(TopK(above, order, 5)) == optimize(above)
-    for kept in (TopK(count, order, 0), TopK(groups, order, 5), OverTicks(TopK(count, order, 5), "delay")):
+    skipping = (TopK(count, order, 5, offset=1), TopK(count, order, None, offset=1))
+    for kept in (TopK(count, order, 0), TopK(groups, order, 5), OverTicks(TopK(count, order, 5), "delay"), *skipping):
         assert drop_limits(kept) == kept
