@@ -92,7 +92,8 @@ def test_each_rule_alone_keeps_the_relation(rule: object, seeds: range) -> None:
         program = mixed(seed)
         tables = applied(empty(program.tables), program.ticks[0])
         tables["events"] = events(seed)
-        timed = (timed for view in program.views.values() for timed in (view, *of_times(view), *of_disjunctions(view), *of_limits(view)))
+        made = (of_times, of_disjunctions, of_sides, of_limits)
+        timed = (timed for view in program.views.values() for timed in (view, *(plan for make in made for plan in make(view))))
         for plan in (*timed, *of_windows()):
             after = rule(plan)
             changed += after != plan
@@ -120,6 +121,15 @@ def of_disjunctions(plan: Plan) -> Iterator[Plan]:
         shared, *others = (resolve("is_not_null", [column]) for column in columns)
         missing = resolve("is_null", [columns[-1]])
         yield Filter(plan, resolve("or", [conjunction([*others, shared]), conjunction([shared, missing])]))
+
+
+def of_sides(plan: Plan) -> Iterator[Plan]:
+    """The rows of the plan beside their number, if one of two conditions on both sides is true."""
+    both = Join(plan, Aggregate(plan, (), (("n", AggregateCall("count", (), BIGINT, False)),)), "inner")
+    first, number = (Column(i, both.schema[i].type, both.schema[i].nullable, "c") for i in (0, len(both.schema) - 1))
+    few = resolve("less", [number, Literal(5, BIGINT)])
+    parts = [resolve("is_not_null", [first]), few], [resolve("is_null", [first]), resolve("not", [few])]
+    yield Filter(both, resolve("or", [conjunction(part) for part in parts]))
 
 
 def of_limits(plan: Plan) -> Iterator[Plan]:

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
+from deltic.optimizer.derive_filters import derive_filters
 from deltic.optimizer.drop_distinct import drop_distinct
 from deltic.optimizer.drop_limits import drop_limits
 from deltic.optimizer.extract_fields import extract_fields
@@ -47,6 +48,7 @@ RULES: Final[tuple[Rule, ...]] = (
     form_inner_joins,
     forget_closed_windows,
     push_filters_down,
+    derive_filters,
     push_time_down,
     drop_distinct,
     drop_limits,

@@ -83,7 +83,7 @@ def push_filters_down(plan: Plan) -> Plan:
 def _push(plan: Plan) -> Plan:
     match plan:
         case Filter():
-            return _sink(plan.input, conjuncts(plan.predicate))
+            return sink(plan.input, conjuncts(plan.predicate))
         case Join() if plan.residual is not None:
             return _without_residual(plan) if plan.kind == "inner" else _split_condition(plan)
         case _:
@@ -91,7 +91,7 @@ def _push(plan: Plan) -> Plan:
 
 
 @unbounded
-def _sink(plan: Plan, parts: Sequence[Expr]) -> Plan:
+def sink(plan: Plan, parts: Sequence[Expr]) -> Plan:
     """The rows of `plan` on which all `parts`, evaluated in this order, are TRUE, with each part as far down as possible."""
     if not parts:
         return plan
@@ -102,32 +102,32 @@ def _sink(plan: Plan, parts: Sequence[Expr]) -> Plan:
         case Project():
             exprs = [expr for _, expr in plan.columns]
             moving, staying = _split(parts, lambda part: all(is_cheap(exprs[i]) for i in columns_of(part)))
-            below = replace(plan, input=_sink(plan.input, [substitute(part, exprs) for part in moving]))
+            below = replace(plan, input=sink(plan.input, [substitute(part, exprs) for part in moving]))
         case Join():
             below, staying = _sink_join(plan, parts)
         case FlatMap():
             width = len(plan.input.schema)
             moving, staying = _split(parts, lambda part: all(i < width for i in columns_of(part)))
-            below = replace(plan, input=_sink(plan.input, moving))
+            below = replace(plan, input=sink(plan.input, moving))
         case TemporalFilter():
             moving, staying = _split(parts, lambda _: True)
-            below = replace(plan, input=_sink(plan.input, moving))
+            below = replace(plan, input=sink(plan.input, moving))
         case ByWatermark():
             moving, staying = _split(parts, lambda part: not can_fail(part))
-            below = replace(plan, input=_sink(plan.input, moving))
+            below = replace(plan, input=sink(plan.input, moving))
         case Aggregate() if plan.keys:
             exprs = [expr for _, expr in plan.keys]
             moving, staying = _split(parts, lambda part: _reads_keys(part, exprs))
-            below = replace(plan, input=_sink(plan.input, [substitute(part, exprs) for part in moving]))
+            below = replace(plan, input=sink(plan.input, [substitute(part, exprs) for part in moving]))
         case Distinct():
             moving, staying = _split(parts, ignores_sign_of_zero)
-            below = Distinct(_sink(plan.input, moving))
+            below = Distinct(sink(plan.input, moving))
         case Union():
             moving, staying = _split(parts, lambda _: True)
-            below = Union(tuple(_sink(part, _moved(moving, part.schema)) for part in plan.inputs))
+            below = Union(tuple(sink(part, _moved(moving, part.schema)) for part in plan.inputs))
         case SetOperation():
             moving, staying = _split(parts, ignores_sign_of_zero)
-            left, right = (_sink(side, _moved(moving, side.schema)) for side in (plan.left, plan.right))
+            left, right = (sink(side, _moved(moving, side.schema)) for side in (plan.left, plan.right))
             below = replace(plan, left=left, right=right)
         case _:
             below, staying = plan, list(parts)
@@ -136,10 +136,12 @@ def _sink(plan: Plan, parts: Sequence[Expr]) -> Plan:
 
 def _sink_filter(plan: Filter, parts: Sequence[Expr]) -> Plan:
     """Merges filters. AND evaluates a part even if the one before is NULL, so a part that can fail may keep a separate filter."""
-    moving, staying = _split(parts, lambda _: True)
+    own = conjuncts(plan.predicate)
+    others = [part for part in parts if can_fail(part) or part not in own]
+    moving, staying = _split(others, lambda _: True)
     if not plan.predicate.nullable:
-        moving, staying = list(parts), []
-    return _filter(_sink(plan.input, [*conjuncts(plan.predicate), *moving]), staying)
+        moving, staying = others, []
+    return _filter(sink(plan.input, [*own, *moving]), staying)
 
 
 def _sink_join(plan: Join, parts: Sequence[Expr]) -> tuple[Plan, list[Expr]]:
@@ -154,7 +156,7 @@ def _sink_join(plan: Join, parts: Sequence[Expr]) -> tuple[Plan, list[Expr]]:
 
 def _without_residual(plan: Join) -> Plan:
     assert plan.residual is not None
-    return _sink(replace(plan, residual=None), conjuncts(plan.residual))
+    return sink(replace(plan, residual=None), conjuncts(plan.residual))
 
 
 def _split_condition(plan: Join) -> Join:
@@ -180,8 +182,8 @@ def _with_parts(plan: Join, to_left: Sequence[Expr], to_right: Sequence[Expr], e
         pair = (remap(one, same, plan.left.schema), remap(other, back, plan.right.schema))
         if pair not in keys:
             keys.append(pair)
-    left = _sink(plan.left, [remap(part, same, plan.left.schema) for part in to_left])
-    right = _sink(plan.right, [remap(part, back, plan.right.schema) for part in to_right])
+    left = sink(plan.left, [remap(part, same, plan.left.schema) for part in to_left])
+    right = sink(plan.right, [remap(part, back, plan.right.schema) for part in to_right])
     return replace(plan, left=left, right=right, keys=tuple(keys))
 
 
