@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import duckdb
 import pytest
+from pyspark.sql import SparkSession
 
 import deltic
 from deltic.errors import DelticError
@@ -224,3 +226,9 @@ def test_random_statements_equal_duckdb() -> None:
 @pytest.mark.parametrize("seed", rotating(20))
 def test_many_random_statements_equal_duckdb(seed: int) -> None:
     equals_duckdb(seed, 40, shards=1 + seed % 2)
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_random_statements_on_spark_equal_duckdb(spark: SparkSession, tmp_path: Path) -> None:
+    equals_duckdb(3, 6, spark=spark, state=tmp_path / "state", shards=2)
