@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from deltic.runtimes.read_only import ReadOnlyState, open
     from deltic.runtimes.stored_view import StoredView
     from deltic.session import Answer, Datalog, EdnStore, EdnView, Program, Session, Transaction, View, Watermark
+    from deltic.session.frame_views import view
     from deltic.variants import Variant
 
 __version__ = "0.1.0"
@@ -53,6 +54,7 @@ __all__ = [
     "__version__",
     "errors",
     "open",
+    "view",
 ]
 
 _LOADED_LATE: Final = {
@@ -65,6 +67,7 @@ _LOADED_LATE: Final = {
     "Pipeline": "deltic.pipeline",
     "StoredView": "deltic.runtimes.stored_view",
     "Variant": "deltic.variants",
+    "view": "deltic.session.frame_views",
 }
 
 

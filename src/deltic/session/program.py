@@ -20,6 +20,7 @@ from deltic.session.circuits import circuit_statements
 from deltic.session.collector import collector_paused
 from deltic.session.datalog import Datalog, datalog_statements
 from deltic.session.draft import Draft
+from deltic.session.frame_views import FrameView, frame_statements, frames_over
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class SqlText:
             raise QueryError(f"invalid path {os.fspath(path)!r}: {error}", expected="a file of SQL") from error
 
 
-Part: TypeAlias = SqlText | Datalog | Circuit | UDF
+Part: TypeAlias = SqlText | Datalog | Circuit | UDF | FrameView
 DATALOG = ".dl"
 """The suffix of files of Datalog; others are SQL."""
 
@@ -50,16 +51,16 @@ DATALOG = ".dl"
 class Program:
     """The definition of a whole pipeline, for `Pipeline`, `Session.program` and `deltic run`: SQL scripts, Datalog and circuits.
 
-    Each part is SQL text, the path of a file of SQL or (.dl) of Datalog, a Datalog, a Circuit, a UDF, or another Program. A part reads what
-    the parts before it define: an input of a circuit may be a table that SQL declares, with its source, and a sink in SQL may read an
-    output of a circuit.
+    Each part is SQL text, the path of a file of SQL or (.dl) of Datalog, a Datalog, a Circuit, a UDF, a function with @deltic.view, or
+    another Program. A part reads what the parts before it define: an input of a circuit may be a table that SQL declares, with its source,
+    and a sink in SQL may read an output of a circuit.
 
     Immutable: a circuit counts as it is when the program is made. Raises QueryError, with the place, and CircuitError.
     """
 
     __slots__ = ("_catalog", "_parts")
 
-    def __init__(self, *parts: str | os.PathLike[str] | Datalog | Circuit | UDF | Program) -> None:
+    def __init__(self, *parts: str | os.PathLike[str] | Datalog | Circuit | UDF | FrameView | Program) -> None:
         self._bind(tuple(bound for part in parts for bound in _parts_of(part)))
 
     @classmethod
@@ -114,11 +115,11 @@ def _parts_of(part: object) -> tuple[Part, ...]:
             return (part,)
         case Circuit():
             return (copy(part),)
-        case UDF():
+        case UDF() | FrameView():
             return (part,)
         case Program():
             return part._parts
-    expected = "SQL text, the path of a file of SQL or Datalog, a deltic.Datalog, a deltic.Circuit, a deltic.UDF or a deltic.Program"
+    expected = "SQL text, the path of a file of SQL or Datalog, a deltic.Datalog, Circuit, UDF or Program, or a function with @deltic.view"
     raise CircuitError(f"{part!r} cannot be part of a program", expected=expected)
 
 
@@ -129,6 +130,8 @@ def _statements(part: Part, draft: Draft) -> Iterator[Statement]:
         return datalog_statements(part, draft, warn=False)
     if isinstance(part, UDF):
         return iter((registration(part),))
+    if isinstance(part, FrameView):
+        return frame_statements(part, frames_over(lambda: draft), draft)
     return circuit_statements(part, draft.catalog.tables, draft.catalog)
 
 

@@ -16,7 +16,7 @@ from weakref import WeakSet
 from deltic.connectors.connector import SourceSpec
 from deltic.connectors.frames import change_frame
 from deltic.connectors.recognise import is_spark
-from deltic.errors import CatalogError, CircuitError, FrameError, UnknownName
+from deltic.errors import CatalogError, CircuitError, FrameError, QueryError, UnknownName
 from deltic.explain import Explanation, explain
 from deltic.frontends.datalog import Dialect
 from deltic.frontends.python import UDF, Circuit, Columns, Delay, Lateness, check_unchanged
@@ -43,6 +43,7 @@ from deltic.session.edn import EdnReport, EdnStore, Prepare
 from deltic.session.edn_stores import EdnStores
 from deltic.session.edn_view import EdnView
 from deltic.session.engines import open_runtime, spark_changes
+from deltic.session.frame_views import FrameView, frame_statements, frames_over
 from deltic.session.options import RunOptions
 from deltic.session.printing import PrintedViews, PrintLine, to_stderr
 from deltic.session.program import Program, registration
@@ -54,6 +55,8 @@ from deltic.session.watermark import Watermark
 
 if TYPE_CHECKING:
     import pyspark.sql
+
+    from deltic.frontends.dataframes import Frames
 
 
 class Session:
@@ -112,6 +115,7 @@ class Session:
         self._printed = PrintedViews(self._contents)
         self._gathering: WeakSet[PendingChanges] = WeakSet()
         self._gathering_lock = Lock()
+        self._frames: Frames | None = None
         self._stores = EdnStores(self._contents, lambda: self.notes, self._define, self._commit_prepared, self.view)
 
     def sql(self, script: str, *, args: Args = None, name: str = "<sql>") -> None:
@@ -197,6 +201,29 @@ class Session:
         has, such as {"?least": "long"}; each input is a table. Raises QueryError with the place in the text.
         """
         return self._stores.query(query, name, store, rules, input_kinds)
+
+    def view_of(self, name: str | FrameView, function: Callable[..., Any] | None = None, *, replace: bool = False) -> None:
+        """A materialized view that a function defines by PySpark's DataFrames, with no server, JVM or socket.
+
+        function: returns a DataFrame, made of `session.frame(name)`; it takes no argument, or the SparkSession, and is called once. Or a
+        function with `@deltic.view` alone. Equal queries in SQL have the same plan, and share state. replace: of a view of the same name.
+        Raises QueryError with the place in the function; EvaluationError if the view fails on the rows of its tables; SetupError without
+        PySpark.
+        """
+        one = name if isinstance(name, FrameView) else FrameView(name, function)  # type: ignore[arg-type]
+        self._define(lambda draft: frame_statements(one, self._frame_maker(), draft, or_replace=replace))
+
+    def frame(self, name: str) -> pyspark.sql.DataFrame:
+        """A table or view as a DataFrame, in a function of `view_of`. Raises QueryError outside of one."""
+        frames = self._frame_maker()
+        if not frames.making:
+            raise QueryError("session.frame is for functions that define views", expected="session.view_of(name, function)")
+        return frames.spark.table(name)
+
+    def _frame_maker(self) -> Frames:
+        if self._frames is None:
+            self._frames = frames_over(lambda: self._catalog)
+        return self._frames
 
     def program(self, program: str | Program, *, name: str = "<sql>", notes: Mapping[str, Any] | None = None) -> None:
         """Replaces all definitions: what the program does not define is dropped, and views that it defines as before keep their state.

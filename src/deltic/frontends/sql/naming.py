@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from deltic.errors import QueryError
 from deltic.expr import Literal
 from deltic.frontends.sql import tree
+from deltic.frontends.sql.sql_types import sql_type
 from deltic.types import quoted
 
 _LOWER: Final = {"DIV": "div"}
@@ -27,6 +29,12 @@ def expression_name(node: tree.Expression) -> str:
             return f"variant_get({expression_name(node.value)}, {node.path})" if node.field is None else node.field
         case tree.CastCall(operand=tree.PathOf(field=str(field))):
             return field
+        case tree.CastCall() if (type := _type_name(node.type)) is not None:
+            return f"{'TRY_' * node.lenient}CAST({expression_name(node.operand)} AS {type})"
+        case tree.SearchedCase():
+            return _case(node)
+        case tree.TypedText():
+            return f"{node.type.text.upper()} '{node.text}'"
         case tree.Subscript():
             return f"{expression_name(node.value)}[{expression_name(node.index)}]"
         case tree.Parenthesised():
@@ -69,6 +77,26 @@ def _argument(node: tree.ParameterValue) -> str:
         return node.span.text[node.span.start : node.span.end]
     value = node.value.value
     return "NULL" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _type_name(node: tree.TypeName) -> str | None:
+    try:
+        return sql_type(node).sql
+    except QueryError:  # reported where the expression is bound
+        return None
+
+
+def _case(node: tree.SearchedCase) -> str:
+    """As Spark prints it, which compares the subject in each branch."""
+    words = ["CASE"]
+    for condition, value in node.branches:
+        test = expression_name(condition)
+        words.append(
+            f"WHEN {test if node.subject is None else f'({expression_name(node.subject)} = {test})'} THEN {expression_name(value)}"
+        )
+    if node.otherwise is not None:
+        words.append(f"ELSE {expression_name(node.otherwise)}")
+    return " ".join((*words, "END"))
 
 
 def _prefix(node: tree.Prefix) -> str:

@@ -5,9 +5,9 @@ Invariant: a statement is parsed to its last token, or refused at the first unex
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 from deltic.errors import Span, SyntaxFailure, Unsupported
 from deltic.frontends.sql import tree
@@ -73,6 +73,8 @@ Parsed = (
     | DropFunction
 )
 
+Piece = TypeVar("Piece")
+
 
 def parse(text: str, name: str, arguments: Arguments | None = None) -> list[Parsed]:
     """The statements of a script, split at semicolons; empty ones are skipped. arguments: the values of its parameters."""
@@ -82,6 +84,32 @@ def parse(text: str, name: str, arguments: Arguments | None = None) -> list[Pars
 def texts(text: str, name: str) -> list[str]:
     """The text of each statement of a script, without its semicolon."""
     return [text[tokens[0].start : tokens[-1].end] for tokens in _statements(text, name)]
+
+
+def parse_item(text: str, name: str) -> tree.SelectItem:
+    """One item of a select list as a text of its own: an expression, with or without an alias."""
+    return _piece(text, name, lambda parser: parser._item())
+
+
+def parse_type(text: str, name: str) -> tree.TypeName:
+    """A type as a text of its own."""
+    return _piece(text, name, lambda parser: parser.type_name())
+
+
+def parse_columns(text: str, name: str) -> tuple[tree.TypePart, ...]:
+    """Columns with their types as a text of its own: `a INT, b STRING`."""
+    return _piece(text, name, lambda parser: parser.several(lambda: parser._part(True)))
+
+
+def _piece(text: str, name: str, rule: Callable[[_Parser], Piece]) -> Piece:
+    tokens = tokenize(text, name)
+    if not tokens:
+        raise SyntaxFailure("the text is empty", expected="an expression, or a type")
+    parser = _Parser(text, name, tokens)
+    piece = rule(parser)
+    if not parser.ended:
+        raise parser.failure()
+    return piece
 
 
 def _parsed(parser: _Parser) -> Parsed:

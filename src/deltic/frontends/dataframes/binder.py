@@ -1,0 +1,128 @@
+"""Selects over frames, by SQL's binder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from deltic.errors import Span
+from deltic.frontends.dataframes.expressions import Expressions
+from deltic.frontends.dataframes.frame import Frame, FrameColumn
+from deltic.frontends.dataframes.places import Sites
+from deltic.frontends.sql import tree
+from deltic.frontends.sql.bind_aggregate import has_aggregate
+from deltic.frontends.sql.bind_query import bind_tree
+from deltic.frontends.sql.environment import Environment
+from deltic.frontends.sql.naming import output_name
+from deltic.frontends.sql.scope import ScopedRelation
+from deltic.frontends.sql.user_functions import marked
+from deltic.frontends.statements import Namespace
+from deltic.plan.nodes import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class FrameBinder:
+    """Binds over a namespace. env: the relations, and those of spark.sql(…, name=df). here: the place of what is being bound.
+
+    calls: collects the users' functions that are called.
+    """
+
+    namespace: Namespace
+    env: Environment
+    sites: Sites
+    here: Span
+    calls: set[str] = field(default_factory=set)
+
+    def at(self, plan_id: int) -> FrameBinder:
+        """The binder at the place of a DataFrame."""
+        span = self.sites.span(plan_id)
+        return self if span is None else replace(self, here=span)
+
+    def expressions(self, frame: Frame) -> Expressions:
+        return Expressions(frame, self.here)
+
+    def query(self, query: tree.Query, frame: Frame | None = None) -> Plan:
+        """The plan of a query whose FROM may have the frame, as ArgumentRows."""
+        query, calls = marked(query, self.namespace)
+        self.calls.update(calls)
+        given = None if frame is None else ScopedRelation(frame.plan, frame.scope)
+        return bind_tree(query, replace(self.env, given=given))
+
+    def select(
+        self,
+        frame: Frame,
+        items: Sequence[tree.SelectItem],
+        *,
+        where: tree.Expression | None = None,
+        group: tree.GroupClause | None = None,
+        distinct: bool = False,
+    ) -> Plan:
+        """The plan of SELECT items FROM frame [WHERE …] [GROUP BY …]."""
+        return self.query(tree.SelectQuery(tuple(items), distinct, None, self.rows, (), where, group, None, self.here), frame)
+
+    @property
+    def rows(self) -> tree.ArgumentRows:
+        """The frame in a FROM."""
+        return tree.ArgumentRows(self.here)
+
+    def project(self, frame: Frame, items: Sequence[tree.SelectItem]) -> Frame:
+        """The frame with a select list, under which its columns and the order of its rows stay, unless it aggregates."""
+        if any(has_aggregate(item.expression) for item in items):
+            plan = self.select(frame, items)
+            return Frame(plan, self.named(frame, items, plan, len(plan.schema)), ids=frame.ids)
+        kept = [*frame.columns, *frame.below]
+        plan = self.select(frame, [*items, *(self.item(column) for column in kept)])
+        made = len(plan.schema) - len(kept)
+        columns = self.named(frame, items, plan, made)
+        below = tuple(replace(column, index=made + i) for i, column in enumerate(kept))
+        places = {column.index: made + i for i, column in enumerate(kept)}
+        shown = {column.id for column in columns}
+        below = tuple(column for column in below if column.id not in shown)
+        order = tuple(replace(term, index=places[term.index]) for term in frame.order)
+        return Frame(plan, columns, below, frame.ids, order)
+
+    def named(self, frame: Frame, items: Sequence[tree.SelectItem], plan: Plan, count: int) -> tuple[FrameColumn, ...]:
+        """The columns that a select list makes, the first `count` of the plan; those that it only repeats keep their ids."""
+        if count != len(items):  # a function that returns several columns
+            return tuple(FrameColumn(plan.schema[i].name, i) for i in range(count))
+        columns = []
+        for i, item in enumerate(items):
+            read = self.read(frame, item.expression)
+            if read is None or item.names:
+                columns.append(FrameColumn(plan.schema[i].name, i))
+            else:
+                columns.append(replace(read, index=i))
+        return tuple(columns)
+
+    def read(self, frame: Frame, node: tree.Expression) -> FrameColumn | None:
+        """The column that an expression is."""
+        if not isinstance(node, tree.ColumnName):
+            return None
+        for column in (*frame.columns, *frame.below):
+            if node.parts == column.written(node.span).parts:
+                return column
+        return None
+
+    def item(self, column: FrameColumn, name: str | None = None) -> tree.SelectItem:
+        """A column as an item, under its name or another one."""
+        names = () if name is None else (tree.Name(name, self.here),)
+        return tree.SelectItem(column.written(self.here), names, self.here)
+
+    def items(self, frame: Frame) -> list[tree.SelectItem]:
+        """All columns of a frame."""
+        return [self.item(column) for column in frame.columns]
+
+    def filter(self, frame: Frame, condition: tree.Expression) -> Frame:
+        """The rows that satisfy the condition."""
+        kept = [*frame.columns, *frame.below]
+        plan = self.select(frame, [self.item(column) for column in kept], where=condition)
+        places = {column.index: i for i, column in enumerate(kept)}
+        columns = tuple(replace(column, index=i) for i, column in enumerate(kept))
+        order = tuple(replace(term, index=places[term.index]) for term in frame.order)
+        return Frame(plan, columns[: len(frame.columns)], columns[len(frame.columns) :], frame.ids, order)
+
+    def call(self, name: str, *arguments: tree.Expression, distinct: bool = False) -> tree.FunctionCall:
+        return tree.FunctionCall(name, arguments, distinct, None, False, self.here)
+
+    def name(self, item: tree.SelectItem) -> str:
+        return output_name(item)

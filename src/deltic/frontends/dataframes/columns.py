@@ -1,0 +1,182 @@
+"""Relations that add, rename, drop and fill columns of a DataFrame."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+import pyspark.sql.connect.proto as pb
+
+from deltic.errors import QueryError, TypeMismatch
+from deltic.frontends.dataframes.binder import FrameBinder
+from deltic.frontends.dataframes.frame import Frame, FrameColumn, over
+from deltic.frontends.dataframes.literals import cast_call, literal
+from deltic.frontends.dataframes.types import type_of
+from deltic.frontends.sql import tree
+from deltic.schema import Type
+
+Change = Callable[[FrameColumn, pb.Expression.Literal], tree.Expression]
+_NUMBERS: Final = ("byte", "short", "integer", "long", "float", "double", "decimal")
+
+
+def with_columns(message: pb.WithColumns, frame: Frame, binder: FrameBinder) -> Frame:
+    """Columns are replaced where they are, and new ones follow."""
+    items = binder.items(frame)
+    expressions = binder.expressions(frame)
+    for alias in message.aliases:
+        name = alias.name[0]
+        item = tree.SelectItem(expressions.tree(alias.expr), (tree.Name(name, binder.here),), binder.here)
+        places = [i for i, column in enumerate(frame.columns) if column.name.lower() == name.lower()]
+        for i in places:
+            items[i] = item
+        if not places:
+            items.append(item)
+    return binder.project(frame, items)
+
+
+def renamed(message: pb.WithColumnsRenamed, frame: Frame) -> Frame:
+    """withColumnRenamed; a name that no column has is ignored, as in Spark."""
+    names = {old.lower(): new for old, new in message.rename_columns_map.items()}
+    names.update({rename.col_name.lower(): rename.new_col_name for rename in message.renames})
+    return replace(frame, columns=tuple(replace(column, name=names.get(column.name.lower(), column.name)) for column in frame.columns))
+
+
+def to_df(message: pb.ToDF, frame: Frame, binder: FrameBinder) -> Frame:
+    """toDF(name, …)."""
+    if len(message.column_names) != len(frame.columns):
+        expected = f"{len(frame.columns)}, found {len(message.column_names)}"
+        raise TypeMismatch("toDF has another number of names than the DataFrame has columns", span=binder.here, expected=expected)
+    named = zip(frame.columns, message.column_names, strict=True)
+    return replace(frame, columns=tuple(replace(column, name=name, qualifier=None) for column, name in named))
+
+
+def to_schema(message: pb.ToSchema, frame: Frame, binder: FrameBinder) -> Frame:
+    """to(schema): its columns, by name, cast to its types."""
+    expressions = binder.expressions(frame)
+    items = []
+    for field in message.schema.struct.fields:
+        column = expressions.column(field.name, binder.here).written(binder.here)
+        value = cast_call(column, type_of(field.data_type, binder.here), binder.here)
+        items.append(tree.SelectItem(value, (tree.Name(field.name, binder.here),), binder.here))
+    return binder.project(frame, items)
+
+
+def drop(message: pb.Drop, frame: Frame, binder: FrameBinder) -> Frame:
+    """drop; what the DataFrame lacks is ignored, as in Spark."""
+    dropped = {column.id for column in frame.columns if column.name.lower() in {name.lower() for name in message.column_names}}
+    expressions = binder.expressions(frame)
+    for one in message.columns:
+        try:
+            column = binder.read(frame, expressions.tree(one))
+        except QueryError:
+            continue
+        dropped.update(() if column is None else (column.id,))
+    kept = tuple(column for column in frame.columns if column.id not in dropped)
+    return replace(frame, columns=kept, below=(*frame.below, *(column for column in frame.columns if column.id in dropped)))
+
+
+def drop_na(message: pb.NADrop, frame: Frame, binder: FrameBinder) -> Frame:
+    """Rows with at least min_non_nulls values; NaN counts as NULL."""
+    columns = _selected(message.cols, frame, binder)
+    present = [_present(column, frame, binder) for column in columns]
+    if not present:
+        return frame
+    least = message.min_non_nulls if message.HasField("min_non_nulls") else len(present)
+    if least >= len(present):
+        condition: tree.Expression = tree.Operation(("AND",) * (len(present) - 1), tuple(present), binder.here)
+        return binder.filter(frame, condition if len(present) > 1 else present[0])
+    one, none = tree.NumberText("1", binder.here), tree.NumberText("0", binder.here)
+    counts = tuple(tree.SearchedCase(None, ((test, one),), none, binder.here) for test in present)
+    total = tree.Operation(("+",) * (len(counts) - 1), counts, binder.here) if len(counts) > 1 else counts[0]
+    return binder.filter(frame, tree.Operation((">=",), (total, tree.NumberText(str(least), binder.here)), binder.here))
+
+
+def _present(column: FrameColumn, frame: Frame, binder: FrameBinder) -> tree.Expression:
+    written = column.written(binder.here)
+    test = tree.IsTest(written, "NULL", True, binder.here)
+    if not _type(column, frame).is_float:
+        return test
+    number = tree.Prefix("NOT", binder.call("isnan", written), binder.here)
+    return tree.Operation(("AND",), (test, number), binder.here)
+
+
+def fill_na(message: pb.NAFill, frame: Frame, binder: FrameBinder) -> Frame:
+    """fillna: of the columns whose type fits the value."""
+    if len(message.values) > 1:
+        values = {name.lower(): value for name, value in zip(message.cols, message.values, strict=True)}
+    else:
+        values = {column.name.lower(): message.values[0] for column in _selected(message.cols, frame, binder)}
+    return _changed(frame, binder, values, lambda column, value: _filled(column, value, frame, binder))
+
+
+def _filled(column: FrameColumn, value: pb.Expression.Literal, frame: Frame, binder: FrameBinder) -> tree.Expression:
+    written, type = column.written(binder.here), _type(column, frame)
+    filled = binder.call("nanvl", written, tree.KeywordExpression("NULL", binder.here)) if type.is_float else written
+    return binder.call("coalesce", filled, cast_call(literal(value, binder.here), type, binder.here))
+
+
+def replace_values(message: pb.NAReplace, frame: Frame, binder: FrameBinder) -> Frame:
+    """replace: values by others, in the columns of their type."""
+    if not message.replacements:
+        return frame
+    columns = {column.name.lower(): message.replacements[0].old_value for column in _selected(message.cols, frame, binder)}
+
+    def replaced(column: FrameColumn, _: pb.Expression.Literal) -> tree.Expression:
+        written, type = column.written(binder.here), _type(column, frame)
+        branches = []
+        for one in message.replacements:
+            old = literal(one.old_value, binder.here)
+            new = cast_call(literal(one.new_value, binder.here), type, binder.here)
+            branches.append((tree.Operation(("=",), (written, old), binder.here), new))
+        return tree.SearchedCase(None, tuple(branches), written, binder.here)
+
+    return _changed(frame, binder, columns, replaced)
+
+
+def _changed(frame: Frame, binder: FrameBinder, values: Mapping[str, pb.Expression.Literal], change: Change) -> Frame:
+    items = []
+    for column in frame.columns:
+        value = values.get(column.name.lower())
+        if value is None or not _fits(value, _type(column, frame)):
+            items.append(binder.item(column))
+        else:
+            items.append(tree.SelectItem(change(column, value), (tree.Name(column.name, binder.here),), binder.here))
+    return binder.project(frame, items)
+
+
+def _fits(value: pb.Expression.Literal, type: Type) -> bool:
+    kind = value.WhichOneof("literal_type")
+    return (
+        (kind in _NUMBERS and type.is_numeric)
+        or (kind == "string" and type.name == "STRING")
+        or (kind == "boolean" and type.name == "BOOLEAN")
+    )
+
+
+def _selected(names: Sequence[str], frame: Frame, binder: FrameBinder) -> Sequence[FrameColumn]:
+    """The columns of these names; all without any."""
+    expressions = binder.expressions(frame)
+    return [expressions.column(name, binder.here) for name in names] if names else frame.columns
+
+
+def _type(column: FrameColumn, frame: Frame) -> Type:
+    return frame.plan.schema[column.index].type
+
+
+def unpivot(message: pb.Unpivot, frame: Frame, binder: FrameBinder) -> Frame:
+    """A row for each of the value columns, with its name."""
+    expressions = binder.expressions(frame)
+    ids = [item for one in message.ids for item in expressions.items(one)]
+    if message.HasField("values"):
+        values = [item for one in message.values.values for item in expressions.items(one)]
+    else:
+        read = {column.id for item in ids if (column := binder.read(frame, item.expression)) is not None}
+        values = [binder.item(column) for column in frame.columns if column.id not in read]
+    names = (message.variable_column_name, message.value_column_name)
+    rows = []
+    for item in values:
+        rows += [tree.StringText(binder.name(item), binder.here), item.expression]
+    stacked = binder.call("stack", tree.NumberText(str(len(values)), binder.here), *rows)
+    made = tree.SelectItem(stacked, tuple(tree.Name(name, binder.here) for name in names), binder.here)
+    return over(binder.select(frame, [*ids, made]))

@@ -1,0 +1,86 @@
+"""Aggregates of DataFrames: groupBy, pivot, and dropDuplicates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from typing import Any
+
+import pyspark.sql.connect.proto as pb
+
+from deltic.errors import Unsupported
+from deltic.expr.functions.comparison import check_ordered
+from deltic.frontends.dataframes.binder import FrameBinder
+from deltic.frontends.dataframes.frame import Frame, over
+from deltic.frontends.dataframes.literals import literal
+from deltic.frontends.sql import tree
+from deltic.frontends.sql.bind_aggregate import aggregate_of
+from deltic.frontends.sql.naming import expression_name
+from deltic.plan.columns import reference
+from deltic.plan.nodes import TopK
+
+
+def aggregate(message: pb.Aggregate, frame: Frame, binder: FrameBinder) -> Frame:
+    """groupBy(…).agg(…), and pivot with its values."""
+    kind = pb.Aggregate.GroupType.Name(message.group_type)
+    if kind not in ("GROUP_TYPE_GROUPBY", "GROUP_TYPE_PIVOT"):
+        raise Unsupported(f"{kind.removeprefix('GROUP_TYPE_').lower()} of a DataFrame is not supported", span=binder.here)
+    expressions = binder.expressions(frame)
+    keys = [item for one in message.grouping_expressions for item in expressions.items(one)]
+    values = [item for one in message.aggregate_expressions for item in expressions.items(one)]
+    if kind == "GROUP_TYPE_PIVOT":
+        values = _pivoted(message.pivot, values, frame, binder)
+    group = tree.GroupClause(tuple(item.expression for item in keys), False, binder.here) if keys else None
+    if not values and group is None:
+        raise Unsupported("agg() without aggregates", span=binder.here, expected="groupBy(…).agg(…)")
+    plan = binder.select(frame, [*keys, *values], group=group)
+    columns = binder.named(frame, [*keys, *values], plan, len(plan.schema))
+    return Frame(plan, columns, ids=frame.ids)
+
+
+def _pivoted(pivot: pb.Aggregate.Pivot, values: Sequence[tree.SelectItem], frame: Frame, binder: FrameBinder) -> list[tree.SelectItem]:
+    """For each value of the pivot's column, the aggregates of the rows that have it: NULL where none has."""
+    if not pivot.values:
+        remedy = "pivot(column, [value, …]): the columns of a view do not depend on its rows"
+        raise Unsupported("pivot without values is not supported", span=binder.here, remedy=remedy)
+    column = binder.expressions(frame).tree(pivot.col)
+    items = []
+    for value in pivot.values:
+        written = literal(value, binder.here)
+        rows = tree.Operation(("<=>",), (column, written), binder.here)
+        number = tree.FunctionCall("count", (tree.Star(None, (), binder.here),), False, rows, False, binder.here)
+        exists = tree.Operation((">",), (number, tree.NumberText("0", binder.here)), binder.here)
+        for item in values:
+            aggregated = tree.SearchedCase(None, ((exists, _restricted(item.expression, rows)),), None, binder.here)
+            name = expression_name(written)
+            name = name if len(values) == 1 else f"{name}_{binder.name(item)}"
+            items.append(tree.SelectItem(aggregated, (tree.Name(name, binder.here),), binder.here))
+    return items
+
+
+def _restricted(node: Any, rows: tree.Expression) -> Any:
+    """The expression with its aggregates over some rows only."""
+    if isinstance(node, tuple):
+        return tuple(_restricted(part, rows) for part in node)
+    if not tree.is_node(node):
+        return node
+    if isinstance(node, tree.FunctionCall) and aggregate_of(node):
+        both = rows if node.condition is None else tree.Operation(("AND",), (rows, node.condition), node.span)
+        return replace(node, condition=both)
+    return replace(node, **{field.name: _restricted(getattr(node, field.name), rows) for field in fields(node)})
+
+
+def deduplicate(message: pb.Deduplicate, frame: Frame, binder: FrameBinder) -> Frame:
+    """dropDuplicates: of rows that are equal in some columns, the least stays; which one is not defined in Spark."""
+    if message.within_watermark:
+        raise Unsupported("dropDuplicatesWithinWatermark is not supported", span=binder.here, remedy="dropDuplicates")
+    frame = frame.alone()
+    names = {name.lower() for name in message.column_names}
+    if message.all_columns_as_keys or names >= {column.name.lower() for column in frame.columns}:
+        return replace(frame, plan=binder.select(frame, binder.items(frame), distinct=True))
+    keys = [binder.expressions(frame).column(name, binder.here) for name in message.column_names]
+    for column in frame.columns:
+        check_ordered("dropDuplicates", frame.plan.schema[column.index].type, binder.here)
+    schema = frame.plan.schema
+    plan = TopK(frame.plan, (), 1, tuple(reference(schema, column.index) for column in keys))
+    return replace(over(plan), columns=frame.columns, ids=frame.ids)

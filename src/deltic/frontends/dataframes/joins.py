@@ -1,0 +1,146 @@
+"""Joins and set operations of DataFrames."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+import pyspark.sql.connect.proto as pb
+
+from deltic.errors import TypeMismatch, UnknownName, Unsupported
+from deltic.expr import Call, resolve
+from deltic.frontends.dataframes.binder import FrameBinder
+from deltic.frontends.dataframes.frame import Frame, FrameColumn, over
+from deltic.frontends.sql import tree
+from deltic.frontends.sql.bind_expression import ExpressionBinder
+from deltic.frontends.sql.bind_relation import EQUAL, split
+from deltic.plan.columns import reference, shift
+from deltic.plan.nodes import Join, JoinKind, Project
+
+_KINDS: Final[dict[int, JoinKind]] = {
+    pb.Join.JOIN_TYPE_UNSPECIFIED: "inner",
+    pb.Join.JOIN_TYPE_INNER: "inner",
+    pb.Join.JOIN_TYPE_CROSS: "inner",
+    pb.Join.JOIN_TYPE_FULL_OUTER: "full",
+    pb.Join.JOIN_TYPE_LEFT_OUTER: "left",
+    pb.Join.JOIN_TYPE_RIGHT_OUTER: "right",
+    pb.Join.JOIN_TYPE_LEFT_ANTI: "anti",
+    pb.Join.JOIN_TYPE_LEFT_SEMI: "semi",
+}
+_SETS: Final = {
+    pb.SetOperation.SET_OP_TYPE_UNION: "UNION",
+    pb.SetOperation.SET_OP_TYPE_INTERSECT: "INTERSECT",
+    pb.SetOperation.SET_OP_TYPE_EXCEPT: "EXCEPT",
+}
+
+
+def join(message: pb.Join, left: Frame, right: Frame, binder: FrameBinder) -> Frame:
+    """A join on a condition, or on columns of equal names, which occur once, first."""
+    left, right = left.alone(), right.alone()
+    if {column.id for column in left.columns} & {column.id for column in right.columns}:
+        right = right.renewed()
+    kind = _KINDS[message.join_type]
+    if message.using_columns:
+        return _using(message.using_columns, left, right, kind, binder)
+    both = _beside(left, right, Join(left.plan, right.plan, "inner"))
+    if not message.HasField("join_condition"):
+        return _beside(left, right, Join(left.plan, right.plan, kind))
+    condition = ExpressionBinder(both.scope, "join").condition(binder.expressions(both).tree(message.join_condition))
+    keys, residual = split(condition, len(left.plan.schema))
+    return _beside(left, right, Join(left.plan, right.plan, kind, keys, residual))
+
+
+def _beside(left: Frame, right: Frame, plan: Join) -> Frame:
+    if plan.kind in ("semi", "anti"):
+        return replace(left, plan=plan, below=())
+    width = len(left.plan.schema)
+    moved = tuple(replace(column, index=column.index + width) for column in right.columns)
+    return Frame(plan, left.columns + moved, ids=_united(left.ids, right.ids))
+
+
+def _united(left: Mapping[int, frozenset[int]], right: Mapping[int, frozenset[int]]) -> dict[int, frozenset[int]]:
+    return {plan_id: left.get(plan_id, frozenset()) | right.get(plan_id, frozenset()) for plan_id in (*left, *right)}
+
+
+def _using(names: Sequence[str], left: Frame, right: Frame, kind: JoinKind, binder: FrameBinder) -> Frame:
+    width = len(left.plan.schema)
+    pairs = [(_side(name, left, "left", binder), _side(name, right, "right", binder)) for name in names]
+    keys = []
+    for a, b in pairs:
+        sides = [reference(left.plan.schema, a.index), shift(reference(right.plan.schema, b.index), width)]
+        equal = resolve(EQUAL, sides, binder.here)
+        assert isinstance(equal, Call)
+        keys.append((equal.arguments[0], shift(equal.arguments[1], -width)))
+    plan = Join(left.plan, right.plan, kind, tuple(keys))
+    frame = _beside(left, right, plan)
+    firsts, seconds = {a.id for a, _ in pairs}, {b.id for _, b in pairs}
+    rest = tuple(column for column in frame.columns if column.id not in firsts | seconds)
+    moved = {column.id: column for column in frame.columns}
+    if kind in ("semi", "anti"):
+        return replace(frame, columns=(*(moved[a.id] for a, _ in pairs), *rest))
+    if kind == "full":
+        return _merged(frame, [(moved[a.id], moved[b.id]) for a, b in pairs], rest)
+    shown = tuple(moved[(b if kind == "right" else a).id] for a, b in pairs)
+    hidden = tuple(moved[(a if kind == "right" else b).id] for a, b in pairs)
+    return replace(frame, columns=(*shown, *rest), below=hidden)
+
+
+def _merged(frame: Frame, pairs: Sequence[tuple[FrameColumn, FrameColumn]], rest: tuple[FrameColumn, ...]) -> Frame:
+    """The frame of a full join, in which a column of its keys is that of the side that has it."""
+    schema = frame.plan.schema
+    columns = [(field.name, reference(schema, i)) for i, field in enumerate(schema)]
+    made = [(a.name, resolve("coalesce", [reference(schema, a.index), reference(schema, b.index)], None)) for a, b in pairs]
+    shown = tuple(FrameColumn(name, len(columns) + i) for i, (name, _) in enumerate(made))
+    return Frame(Project(frame.plan, (*columns, *made)), (*shown, *rest), tuple(one for pair in pairs for one in pair), frame.ids)
+
+
+def _side(name: str, frame: Frame, side: str, binder: FrameBinder) -> FrameColumn:
+    columns = [column for column in frame.columns if column.name.lower() == name.lower()]
+    if len(columns) != 1:
+        what = "is ambiguous" if columns else "does not exist"
+        raise UnknownName(f"the column {name!r} {what} on the {side} side of the join", span=binder.here)
+    return columns[0]
+
+
+def set_operation(message: pb.SetOperation, left: Frame, right: Frame, binder: FrameBinder) -> Frame:
+    """UNION, INTERSECT or EXCEPT, by position or by name."""
+    if message.set_op_type not in _SETS:
+        raise Unsupported("this set operation is not supported", span=binder.here)
+    if message.by_name:
+        left, right = _by_name(left.alone(), right.alone(), message.allow_missing_columns, binder)
+    sides = (left.alone(), right.alone())
+    if len(sides[0].columns) != len(sides[1].columns):
+        expected = f"{len(sides[0].columns)}, found {len(sides[1].columns)}"
+        raise TypeMismatch("the DataFrames have different numbers of columns", span=binder.here, expected=expected)
+    parts = tuple(_part(f"side{i}", side, binder) for i, side in enumerate(sides))
+    env = binder.env
+    for i, side in enumerate(sides):
+        env = env.with_cte(f"side{i}", side.plan)
+    plan = replace(binder, env=env).query(tree.SetQuery(_SETS[message.set_op_type], not message.is_all, parts, binder.here))
+    return over(plan, [column.name for column in sides[0].columns])
+
+
+def _part(name: str, side: Frame, binder: FrameBinder) -> tree.SelectQuery:
+    source = tree.TableName(tree.Name(name, binder.here), None, binder.here)
+    star = tree.SelectItem(tree.Star(None, (), binder.here), (), binder.here)
+    return tree.SelectQuery((star,), False, None, source, (), None, None, None, binder.here)
+
+
+def _by_name(left: Frame, right: Frame, missing: bool, binder: FrameBinder) -> tuple[Frame, Frame]:
+    """The two frames with the columns of both, in one order; NULL for those that a side lacks."""
+    names = [column.name for column in left.columns]
+    names += [column.name for column in right.columns if column.name.lower() not in {name.lower() for name in names}]
+    sides = []
+    for frame, side in ((left, "left"), (right, "right")):
+        items = []
+        for name in names:
+            columns = [column for column in frame.columns if column.name.lower() == name.lower()]
+            if len(columns) > 1 or not (columns or missing):
+                what = "has several columns" if columns else "has no column"
+                remedy = None if columns else "allowMissingColumns=True fills it with NULL"
+                raise UnknownName(f"the {side} DataFrame {what} {name!r}", span=binder.here, remedy=remedy)
+            null = tree.SelectItem(tree.KeywordExpression("NULL", binder.here), (tree.Name(name, binder.here),), binder.here)
+            items.append(binder.item(columns[0], name) if columns else null)
+        sides.append(over(binder.select(frame, items)))
+    return sides[0], sides[1]

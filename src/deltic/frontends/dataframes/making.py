@@ -1,0 +1,153 @@
+"""Lets a function of the user's make a DataFrame, and binds it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from inspect import Parameter, signature
+from threading import RLock
+from typing import Any, Final
+
+import pyspark.sql.connect.proto as pb
+from pyspark.errors import PySparkException
+from pyspark.sql.connect.dataframe import DataFrame
+from pyspark.sql.connect.session import SparkSession
+
+from deltic.errors import QueryError, Span, TypeMismatch
+from deltic.frontends.dataframes.binder import FrameBinder
+from deltic.frontends.dataframes.channel import InProcess, Service
+from deltic.frontends.dataframes.places import Site, Sites, is_users
+from deltic.frontends.dataframes.relations import bind
+from deltic.frontends.sql.environment import Environment
+from deltic.frontends.statements import Namespace
+from deltic.plan.nodes import Plan
+from deltic.plan.signs import as_view
+from deltic.schema import NULL, Schema
+
+_MODE: Final = "SPARK_CONNECT_MODE_ENABLED"
+_LOCK: Final = RLock()
+"""PySpark chooses Connect's functions by a variable of the process."""
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A DataFrame that defines a view: its message, and where it was made."""
+
+    message: pb.Relation
+    sites: Sites
+    here: Span
+
+    def bound(self, namespace: Namespace) -> tuple[Plan, tuple[str, ...], tuple[str, ...]]:
+        """(the plan, the relations that it reads, the users' functions that it calls). Raises QueryError."""
+        binder = FrameBinder(namespace, Environment(namespace), self.sites, self.here)
+        frame = bind(self.message, binder).alone()
+        seen: set[str] = set()
+        for field_ in frame.plan.schema:
+            if field_.name.lower() in seen:
+                remedy = "select(…), drop(…) or withColumnRenamed(…)"
+                raise QueryError(f"two columns of the view are called {field_.name!r}", span=self.here, remedy=remedy)
+            seen.add(field_.name.lower())
+            if field_.type == NULL:
+                remedy = 'cast it: lit(None).cast("int")'
+                raise TypeMismatch(f"the column {field_.name!r} is only NULL and has no type", span=self.here, remedy=remedy)
+        return as_view(frame.plan), tuple(sorted(binder.env.reads)), tuple(sorted(binder.calls))
+
+    def plan(self, namespace: Namespace) -> Plan:
+        return self.bound(namespace)[0]
+
+
+@dataclass(slots=True)
+class Frames:
+    """Makes DataFrames over the tables and views of a namespace. namespace: as of now."""
+
+    namespace: Callable[[], Namespace]
+    _sites: Sites = field(default_factory=Sites)
+    _session: SparkSession | None = None
+    _service: Service | None = None
+    _making: bool = False
+
+    @property
+    def making(self) -> bool:
+        """Whether a function is making a DataFrame now."""
+        return self._making
+
+    @property
+    def spark(self) -> SparkSession:
+        """The SparkSession whose plans are bound here."""
+        if self._session is None:
+            self._service = Service(self._schema)
+            self._session = SparkSession.builder.channelBuilder(InProcess(self._service)).create()
+        return self._session
+
+    def define(self, function: Callable[..., Any]) -> Definition:
+        """The definition that a function of no arguments, or of the SparkSession, returns as a DataFrame. Raises QueryError."""
+        here = _of_code(function)
+        with self._active() as spark, self._sites.recorded():
+            try:
+                frame = function(spark) if _takes_session(function) else function()
+            except PySparkException as error:
+                refused = None if self._service is None else self._service.refused
+                if refused is not None:
+                    raise refused from error
+                site = _raised_at(error)
+                message = str(error).partition("\n")[0]
+                raise QueryError(message, span=site.span if site else here, remedy="a view is a plan: it cannot look at data") from error
+            if not isinstance(frame, DataFrame):
+                expected = "a DataFrame made of session.frame(name) or spark.table(name)"
+                raise QueryError(f"the function returned {type(frame).__name__}", span=here, expected=expected)
+            message = frame._plan.to_proto(spark.client).root
+        return Definition(message, self._sites, self._sites.span(message.common.plan_id) or here)
+
+    def _schema(self, plan: pb.Plan) -> Schema:
+        """Of a DataFrame that is being made."""
+        namespace = self.namespace()
+        here = self._sites.span(plan.root.common.plan_id) or Span("schema", 0, 6, "<dataframe>")
+        frame = bind(plan.root, FrameBinder(namespace, Environment(namespace), self._sites, here))
+        return frame.alone().plan.schema
+
+    @contextmanager
+    def _active(self) -> Iterator[SparkSession]:
+        """The session as the active and the default one of PySpark, whose functions make Connect's expressions."""
+        with _LOCK:
+            before = os.environ.get(_MODE)
+            default, active = SparkSession._default_session, getattr(SparkSession._active_session, "session", None)
+            os.environ[_MODE] = "1"
+            try:
+                spark = self.spark
+                if self._service is not None:
+                    self._service.refused = None
+                SparkSession._default_session, SparkSession._active_session.session = spark, spark
+                self._making = True
+                yield spark
+            finally:
+                self._making = False
+                SparkSession._default_session, SparkSession._active_session.session = default, active
+                if before is None:
+                    del os.environ[_MODE]
+                else:
+                    os.environ[_MODE] = before
+
+
+def _takes_session(function: Callable[..., Any]) -> bool:
+    required = [one for one in signature(function).parameters.values() if one.default is Parameter.empty]
+    return len([one for one in required if one.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)]) == 1
+
+
+def _of_code(function: Callable[..., Any]) -> Span:
+    """The place of a function."""
+    code = getattr(function, "__code__", None)
+    name = getattr(function, "__name__", "view")
+    return Span(name, 0, len(name), "<dataframe>") if code is None else Site(code.co_filename, code.co_firstlineno, name).span
+
+
+def _raised_at(error: BaseException) -> Site | None:
+    """The user's last call before an error."""
+    trace, site = error.__traceback__, None
+    while trace is not None:
+        if is_users(trace.tb_frame):
+            called = "" if trace.tb_next is None else trace.tb_next.tb_frame.f_code.co_name
+            site = Site(trace.tb_frame.f_code.co_filename, trace.tb_lineno, called)
+        trace = trace.tb_next
+    return site

@@ -1,0 +1,144 @@
+"""Relations of Spark Connect's messages as frames."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Final
+
+import pyspark.sql.connect.proto as pb
+
+from deltic.errors import Unsupported
+from deltic.frontends.dataframes import columns, groups, joins, sources
+from deltic.frontends.dataframes.binder import FrameBinder
+from deltic.frontends.dataframes.frame import Frame, Sorted
+from deltic.frontends.sql import tree
+from deltic.plan.columns import reference
+from deltic.plan.nodes import Order, TopK, Values
+from deltic.schema import Schema
+
+NOTHING: Final = Frame(Values(((),), Schema(())), ())
+_REASONS: Final = {
+    "sample": ("is nondeterministic", "where(…) on a hash of a key"),
+    "sample_by": ("is nondeterministic", "where(…) on a hash of a key"),
+    "tail": ("depends on an order that a view does not have", "orderBy(…).limit(n)"),
+    "map_partitions": ("depends on how rows are distributed", "a Circuit, or a table function by udtf"),
+    "group_map": ("is not supported", "a Circuit's reduce, or an aggregate by Session.register"),
+    "co_group_map": ("is not supported", "a join, then a Circuit's reduce"),
+    "apply_in_pandas_with_state": ("is not supported", "stream_aggregate of a Circuit"),
+    "with_watermark": ("is not supported", "LATENESS of a column in CREATE TABLE"),
+}
+_SAME: Final = ("hint", "repartition", "repartition_by_expression", "collect_metrics")
+"""Relations that are their input."""
+
+
+def bind(message: pb.Relation, binder: FrameBinder) -> Frame:
+    """The frame of a relation. Raises QueryError, with the place of the call in the user's program."""
+    kind = message.WhichOneof("rel_type")
+    binder = binder.at(message.common.plan_id)
+    if kind is None or kind not in _RULES:
+        why, remedy = _REASONS.get(kind or "", ("is not supported", None))
+        raise Unsupported(f"{kind} of a DataFrame {why}", span=binder.here, remedy=remedy)
+    frame = _RULES[kind](getattr(message, kind), binder)
+    return frame.marked(message.common.plan_id) if message.common.HasField("plan_id") else frame
+
+
+def _project(message: pb.Project, binder: FrameBinder) -> Frame:
+    frame = bind(message.input, binder) if message.HasField("input") else NOTHING
+    expressions = binder.expressions(frame)
+    return binder.project(frame, [item for one in message.expressions for item in expressions.items(one)])
+
+
+def _filter(message: pb.Filter, binder: FrameBinder) -> Frame:
+    frame = bind(message.input, binder)
+    return binder.filter(frame, binder.expressions(frame).tree(message.condition))
+
+
+def _sort(message: pb.Sort, binder: FrameBinder) -> Frame:
+    """The rows have no order; a limit after it keeps the first ones."""
+    frame = replace(bind(message.input, binder), order=())
+    if not message.is_global:
+        return frame
+    order: list[Sorted] = []
+    for term in message.order:
+        node = binder.expressions(frame).tree(term.child)
+        column = binder.read(frame, node)
+        if column is None:
+            shown = len(frame.columns)
+            made = tree.SelectItem(node, (tree.Name("order", binder.here),), binder.here)
+            wide = binder.project(frame, [*binder.items(frame), made])
+            column = wide.columns[shown]
+            places = {one.id: one.index for one in (*wide.columns, *wide.below)}
+            before = {one.index: one.id for one in (*frame.columns, *frame.below)}
+            order = [replace(one, index=places[before[one.index]]) for one in order]
+            frame = replace(wide, columns=wide.columns[:shown], below=(*wide.below, column))
+        descending = term.direction == pb.Expression.SortOrder.SORT_DIRECTION_DESCENDING
+        last = term.null_ordering == pb.Expression.SortOrder.SORT_NULLS_LAST
+        order.append(Sorted(column.index, descending, not last))
+    return replace(frame, order=tuple(order))
+
+
+def _limit(message: pb.Limit, binder: FrameBinder) -> Frame:
+    frame = bind(message.input, binder)
+    if frame.order:
+        schema = frame.plan.schema
+        terms = tuple(Order(reference(schema, term.index), term.descending, term.nulls_first) for term in frame.order)
+        return replace(frame, plan=TopK(frame.plan, terms, message.limit))
+    frame = frame.alone()
+    items = tuple(binder.items(frame))
+    select = tree.SelectQuery(items, False, None, binder.rows, (), None, None, None, binder.here)
+    limit = tree.LimitClause(tree.NumberText(str(message.limit), binder.here), binder.here)
+    return replace(frame, plan=binder.query(tree.WholeQuery((), False, select, (), limit, binder.here), frame))
+
+
+def _alias(message: pb.SubqueryAlias, binder: FrameBinder) -> Frame:
+    frame = bind(message.input, binder)
+    return replace(frame, columns=tuple(replace(column, qualifier=message.alias) for column in frame.columns))
+
+
+def _with_relations(message: pb.WithRelations, binder: FrameBinder) -> Frame:
+    """spark.sql(text, name=df)."""
+    if message.root.WhichOneof("rel_type") != "sql":
+        raise Unsupported("a subquery in a column of a DataFrame is not supported", span=binder.here, remedy="join the two DataFrames")
+    env = binder.env
+    for one in message.references:
+        if one.WhichOneof("rel_type") == "subquery_alias":
+            env = env.with_cte(one.subquery_alias.alias, bind(one, binder).alone().plan)
+    return bind(message.root, replace(binder, env=env))
+
+
+def _both(rule: Callable[[Any, Frame, Frame, FrameBinder], Frame], left: str, right: str) -> Callable[[Any, FrameBinder], Frame]:
+    return lambda message, binder: rule(message, bind(getattr(message, left), binder), bind(getattr(message, right), binder), binder)
+
+
+def _over(rule: Callable[[Any, Frame, FrameBinder], Frame]) -> Callable[[Any, FrameBinder], Frame]:
+    return lambda message, binder: rule(message, bind(message.input, binder), binder)
+
+
+_RULES: Final[dict[str, Callable[[Any, FrameBinder], Frame]]] = {
+    "read": sources.read,
+    "sql": sources.sql,
+    "local_relation": sources.rows,
+    "range": sources.numbers,
+    "unresolved_table_valued_function": lambda message, binder: sources.table_function(message, binder, NOTHING),
+    "project": _project,
+    "filter": _filter,
+    "sort": _sort,
+    "limit": _limit,
+    "subquery_alias": _alias,
+    "with_relations": _with_relations,
+    "join": _both(joins.join, "left", "right"),
+    "set_op": _both(joins.set_operation, "left_input", "right_input"),
+    "aggregate": _over(groups.aggregate),
+    "deduplicate": _over(groups.deduplicate),
+    "with_columns": _over(columns.with_columns),
+    "with_columns_renamed": _over(lambda message, frame, _: columns.renamed(message, frame)),
+    "to_df": _over(columns.to_df),
+    "to_schema": _over(columns.to_schema),
+    "drop": _over(columns.drop),
+    "drop_na": _over(columns.drop_na),
+    "fill_na": _over(columns.fill_na),
+    "replace": _over(columns.replace_values),
+    "unpivot": _over(columns.unpivot),
+    **{kind: _over(lambda _, frame, __: frame) for kind in _SAME},
+}

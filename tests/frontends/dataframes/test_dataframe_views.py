@@ -1,0 +1,157 @@
+"""Views of DataFrames in a session: plans shared with SQL, places of errors, changes, restarts, programs."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import deltic
+from dataframe_programs import TABLES, Notebook
+from deltic.errors import QueryError, TypeMismatch, UnknownName, Unsupported
+from deltic.optimizer import optimize
+from deltic.plan.fingerprint import fingerprint
+
+pytest.importorskip("pyspark.sql.connect.proto")
+
+SAME = {
+    "filter": (lambda n: n.orders.filter(n.orders.amount > 50).select("id"), "SELECT id FROM orders WHERE amount > 50"),
+    "group": (
+        lambda n: n.orders.groupBy("customer").agg(n.F.sum("amount").alias("s"), n.F.count("*").alias("n")),
+        "SELECT customer, sum(amount) AS s, count(*) AS n FROM orders GROUP BY customer",
+    ),
+    "join": (
+        lambda n: n.orders.join(n.customers, n.orders.customer == n.customers.id).groupBy("region").agg(n.F.max("amount").alias("m")),
+        "SELECT region, max(amount) AS m FROM orders o JOIN customers c ON o.customer = c.id GROUP BY region",
+    ),
+    "top": (
+        lambda n: n.orders.orderBy(n.F.desc("amount"), "id").limit(3).select("id", "amount"),
+        "SELECT id, amount FROM (SELECT * FROM orders ORDER BY amount DESC, id LIMIT 3)",
+    ),
+    "distinct": (lambda n: n.orders.select("day").distinct(), "SELECT DISTINCT day FROM orders"),
+    "columns": (
+        lambda n: n.orders.withColumn("twice", n.F.col("amount") * 2).drop("note", "day"),
+        "SELECT id, customer, amount, amount * 2 AS twice FROM orders",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_a_view_of_dataframes_has_the_plan_of_the_same_sql(name: str) -> None:
+    make, query = SAME[name]
+    with deltic.Session() as session:
+        session.sql(f"{TABLES}; CREATE MATERIALIZED VIEW s AS {query}")
+        session.view_of("d", lambda spark: make(Notebook(spark)))
+        plans = [fingerprint(optimize(session._catalog.views[view].plan)) for view in ("s", "d")]
+    assert plans[0] == plans[1]
+
+
+def test_a_triangle_of_dataframes_is_one_multiway_join() -> None:
+    def triangle(spark: Any) -> Any:
+        edges = spark.table("edges")
+        a, b, c = (edges.toDF(*names) for names in (("x", "y"), ("y", "z"), ("z", "x")))
+        return a.join(b, "y").join(c, ["z", "x"]).groupBy().count()
+
+    with deltic.Session() as session:
+        session.sql("CREATE TABLE edges (src BIGINT, dst BIGINT, PRIMARY KEY (src, dst))")
+        session.view_of("triangles", triangle)
+        assert "multiway" in str(session.explain("triangles")).lower()
+        with session.transaction() as tx:
+            tx.insert("edges", [{"src": a, "dst": b} for a, b in ((1, 2), (2, 3), (3, 1), (3, 4))])
+        assert session.view("triangles").rows() == [{"count": 3}]
+
+
+def test_no_socket_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("a socket was opened")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    with deltic.Session() as session:
+        session.sql(TABLES)
+        session.view_of("v", lambda: session.frame("orders").groupBy("day").count())
+        with session.transaction() as tx:
+            tx.insert("orders", [{"id": 1, "customer": 1, "amount": None, "day": None, "note": "a"}])
+        assert session.view("v").rows() == [{"day": None, "count": 1}]
+    assert "SPARK_CONNECT_MODE_ENABLED" not in os.environ
+
+
+def test_a_frame_outside_of_a_definition_is_refused() -> None:
+    with deltic.Session() as session, pytest.raises(QueryError, match="for functions that define views"):
+        session.frame("orders")
+
+
+WRONG: dict[str, tuple[Callable[[Notebook], Any], type[QueryError], str]] = {
+    "unknown column": (lambda n: n.orders.select("amuont"), UnknownName, "did you mean 'amount'"),
+    "unknown table": (lambda n: n.spark.table("order"), UnknownName, "did you mean 'orders'"),
+    "column of another frame": (lambda n: n.orders.select(n.customers.name), UnknownName, "not in this one"),
+    "ambiguous": (lambda n: n.orders.join(n.customers, n.orders.customer == n.customers.id).select("id"), QueryError, "ambiguous"),
+    "type": (lambda n: n.orders.select(n.F.upper(n.F.array("id"))), TypeMismatch, "upper"),
+    "rows": (lambda n: n.orders.where(n.F.lit(n.orders.count() > 1)), QueryError, "cannot look at data"),
+    "collect": (lambda n: n.orders.collect(), QueryError, "cannot look at data"),
+    "sample": (lambda n: n.orders.sample(0.5), Unsupported, "nondeterministic"),
+    "grouped pandas": (lambda n: n.orders.groupBy("customer").applyInPandas(lambda x: x, "a INT"), Unsupported, "group_map"),
+    "two columns": (lambda n: n.orders.crossJoin(n.customers), QueryError, "two columns of the view are called 'id'"),
+    "null": (lambda n: n.orders.select(n.F.lit(None).alias("x")), TypeMismatch, "has no type"),
+    "a number": (lambda n: 3, QueryError, "returned int"),
+    "files": (lambda n: n.spark.read.parquet("/tmp/x"), Unsupported, "reading parquet within a view"),
+    "schema of wrong": (lambda n: n.orders.select("amuont").columns, UnknownName, "amuont"),
+    "text": (lambda n: n.orders.where("amount >"), QueryError, "expected"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_errors_have_the_place_in_the_program(name: str) -> None:
+    make, kind, message = WRONG[name]
+    with deltic.Session() as session:
+        session.sql(TABLES)
+        with pytest.raises(kind, match=message) as caught:
+            session.view_of("v", lambda spark: make(Notebook(spark)))
+        assert session.views == ()
+    span = caught.value.span
+    assert span is not None
+    assert span.name in (Path(__file__).name, "<expr>"), span
+    if span.name != "<expr>":
+        assert "lambda" in span.picture(), span.picture()
+
+
+def test_a_decorated_function_is_part_of_a_program(tmp_path: Path) -> None:
+    @deltic.view
+    def spend(spark: Any) -> Any:
+        return spark.table("orders").groupBy("customer").sum("amount").toDF("customer", "spent")
+
+    @deltic.view(name="rich")
+    def of_spend(spark: Any) -> Any:
+        return spark.table("spend").where("spent > 5")
+
+    program = deltic.Program(TABLES, spend, of_spend)
+    row = {"id": 1, "customer": 7, "amount": None, "day": None, "note": None}
+    for _ in range(2):  # the second time, with the state of the first
+        with deltic.Session(state=tmp_path) as session:
+            session.program(program)
+            if not session.view("rich").rows():
+                with session.transaction() as tx:
+                    tx.insert("orders", [{**row, "amount": Decimal("9.50")}])
+            assert [answer["customer"] for answer in session.view("rich").rows()] == [7]
+
+
+def test_a_view_is_replaced() -> None:
+    with deltic.Session() as session:
+        session.sql(TABLES)
+        session.view_of("v", lambda spark: spark.table("orders").select("id"))
+        session.view_of("v", lambda spark: spark.table("orders").select("customer"), replace=True)
+        assert session.view("v").to_arrow().schema.names == ["customer"]
+
+
+def test_a_view_reads_a_replaced_view() -> None:
+    with deltic.Session() as session:
+        session.sql(f"{TABLES}; CREATE VIEW big AS SELECT id FROM orders WHERE amount > 50")
+        session.view_of("v", lambda spark: spark.table("big").groupBy().count())
+        session.sql("CREATE OR REPLACE VIEW big AS SELECT id FROM orders")
+        with session.transaction() as tx:
+            tx.insert("orders", [{"id": 1, "customer": 7, "amount": None, "day": None, "note": None}])
+        assert session.view("v").rows() == [{"count": 1}]
