@@ -118,7 +118,7 @@ _all(
     select_regex=lambda n: n.orders.select(n.orders.colRegex("`(id|amount)`")),
     select_same_twice=lambda n: n.orders.select(n.F.col("id"), n.F.col("id").alias("again")),
     select_field=lambda n: n.events.select("id", "info.a", n.F.col("info").getField("b").alias("b")),
-    select_element=lambda n: n.events.select("id", n.F.col("tags").getItem(0).alias("first")).where("id > 900"),
+    select_element=lambda n: n.events.select("id", n.F.get("tags", 0).alias("first"), n.F.array("id", "id").getItem(1).alias("second")),
     select_key=lambda n: n.events.select("id", n.F.col("scores")["k"].alias("k")),
     select_struct=lambda n: n.orders.select("id", n.F.struct("customer", "day").alias("s")),
     select_struct_named=lambda n: n.orders.select("id", n.F.struct(n.F.col("customer").alias("c"), n.F.lit(1).alias("one")).alias("s")),
@@ -263,8 +263,10 @@ _all(
     join_of_groups=lambda n: (
         n.orders.groupBy("customer").agg(n.F.sum("amount").alias("spent")).join(n.events.groupBy("customer").count(), "customer", "left")
     ),
-    join_null_safe=lambda n: (lambda a, b: a.join(b, a.region.eqNullSafe(b.region)).select(a.id.alias("x"), b.id.alias("y")))(
-        n.customers.alias("l"), n.customers.select("id", "region")
+    join_null_safe=lambda n: (
+        n.customers.alias("a")
+        .join(n.customers.alias("b"), n.F.col("a.region").eqNullSafe(n.F.col("b.region")))
+        .select(n.F.col("a.id").alias("x"), n.F.col("b.id").alias("y"))
     ),
     broadcast=lambda n: n.orders.join(n.F.broadcast(n.customers.withColumnRenamed("id", "customer")), "customer").select("id", "name"),
     # groups
@@ -370,9 +372,11 @@ _all(
     explode_count=lambda n: n.events.select(n.F.explode("tags").alias("tag")).groupBy("tag").count().orderBy("tag"),
     inline=lambda n: n.events.select("id", n.F.inline(n.F.array("info"))).where("id > 100"),
     # functions in Python
-    udf=lambda n: n.orders.select("id", n.F.udf(_shout, "string")("note").alias("u")),
-    udf_type=lambda n: n.orders.select("id", n.F.udf(_shout, n.T.StringType())(n.F.col("note")).alias("u")),
-    udf_two=lambda n: n.orders.where(n.F.udf(_larger, "boolean")("id", "customer")),
+    udf=lambda n: n.orders.select("id", n.F.udf(lambda text: text and text.upper() + "!", "string")("note").alias("u")),
+    udf_type=lambda n: n.orders.select(
+        "id", n.F.udf(lambda text: text and text.upper() + "!", n.T.StringType())(n.F.col("note")).alias("u")
+    ),
+    udf_two=lambda n: n.orders.where(n.F.udf(lambda a, b: a > 10 * b, "boolean")("id", "customer")),
     # what changes nothing
     hints=lambda n: n.orders.hint("broadcast").repartition(3).coalesce(1).select("id"),
     repartition_by=lambda n: n.orders.repartition(2, "customer").select("id"),
@@ -406,14 +410,6 @@ def _upper_names(frame: Any) -> Any:
 def _join(n: Notebook, how: str) -> Any:
     left, right = n.orders, n.customers
     return left.join(right, left["customer"] == right["id"], how).select(left.id, right.name, right["region"])
-
-
-def _shout(text):  # PySpark evaluates annotations
-    return None if text is None else text.upper() + "!"
-
-
-def _larger(a, b):
-    return a > 10 * b
 
 
 EXPECTED_REFUSALS: Final = frozenset((

@@ -22,7 +22,7 @@ class FrameView:
     """
 
     name: str
-    function: Callable[..., Any] = field(repr=False)
+    function: Any = field(repr=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
@@ -35,7 +35,7 @@ class FrameView:
         return self.function(*arguments)
 
 
-def view(function: Callable[..., Any] | None = None, *, name: str | None = None) -> Any:
+def view(function: Any = None, *, name: str = "") -> Any:
     """Decorates a function that returns a DataFrame: it defines the view of its name, or of `name`.
 
     The result is part of a `deltic.Program`, or given to `Session.view_of`. Raises QueryError.

@@ -210,7 +210,7 @@ class Session:
         Raises QueryError with the place in the function; EvaluationError if the view fails on the rows of its tables; SetupError without
         PySpark.
         """
-        one = name if isinstance(name, FrameView) else FrameView(name, function)  # type: ignore[arg-type]
+        one = name if isinstance(name, FrameView) else FrameView(name, function)
         self._define(lambda draft: frame_statements(one, self._frame_maker(), draft, or_replace=replace))
 
     def frame(self, name: str) -> pyspark.sql.DataFrame:

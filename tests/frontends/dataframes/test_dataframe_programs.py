@@ -50,19 +50,28 @@ def test_programs_are_as_in_spark(start: int, spark: SparkSession) -> None:
         session.sql(TABLES)
         for name in names:
             session.view_of(name, lambda spark: PROGRAMS[name](Notebook(spark)))  # noqa: B023
-        session.apply({table: [{**row, "_op": "+"} for row in rows.values()] for table, rows in content.items()})
-        for _ in range(2):
+        session.apply({table: [{**row, "_op": "insert"} for row in rows.values()] for table, rows in content.items()})
+        wrong: dict[str, str] = {}
+        for tick in range(2):
+            if tick:
+                session.apply({table: list(_change(rows, draw, table)) for table, rows in content.items()})
             for table, rows in content.items():
                 spark.createDataFrame([tuple(row.values()) for row in rows.values()], TYPES[table]).createOrReplaceTempView(table)
             notebook = Notebook(spark)
             for name in names:
                 expected, answer = PROGRAMS[name](notebook).toArrow(), session.view(name).to_arrow()
-                assert answer.schema.names == expected.schema.names, name
-                assert [str(kind) for kind in map(_kind, answer.schema.types)] == [
-                    str(kind) for kind in map(_kind, expected.schema.types)
-                ], name
-                assert _rows(answer) == _rows(expected), name
-            session.apply({table: list(_change(rows, draw, table)) for table, rows in content.items()})
+                if (difference := _difference(answer, expected)) is not None:
+                    wrong[name] = difference
+        assert not wrong, wrong
+
+
+def _difference(answer: pa.Table, expected: pa.Table) -> str | None:
+    """What differs in names, types and rows."""
+    for part in (lambda table: table.schema.names, lambda table: [str(_kind(kind)) for kind in table.schema.types]):
+        if part(answer) != part(expected):
+            return f"{part(answer)}, and in Spark {part(expected)}"
+    extra, missing = _rows(answer) - _rows(expected), _rows(expected) - _rows(answer)
+    return f"extra {[*extra][:3]}, missing {[*missing][:3]}" if extra or missing else None
 
 
 def _change(rows: dict[int, dict[str, Any]], draw: random.Random, table: str) -> Iterator[dict[str, Any]]:
@@ -70,13 +79,13 @@ def _change(rows: dict[int, dict[str, Any]], draw: random.Random, table: str) ->
     for number in list(rows):
         fate = draw.randrange(5)
         if fate < 2:
-            yield {**rows.pop(number), "_op": "-"}
+            yield {**rows.pop(number), "_op": "delete"}
         if fate == 1:
             rows[number] = MAKERS[table](number, draw)
-            yield {**rows[number], "_op": "+"}
+            yield {**rows[number], "_op": "insert"}
     for number in range(1_000, 1_000 + SIZES[table] // 5):
         rows[number] = MAKERS[table](number, draw)
-        yield {**rows[number], "_op": "+"}
+        yield {**rows[number], "_op": "insert"}
 
 
 def _kind(type: pa.DataType) -> Any:

@@ -100,7 +100,7 @@ WRONG: dict[str, tuple[Callable[[Notebook], Any], type[QueryError], str]] = {
     "a number": (lambda n: 3, QueryError, "returned int"),
     "files": (lambda n: n.spark.read.parquet("/tmp/x"), Unsupported, "reading parquet within a view"),
     "schema of wrong": (lambda n: n.orders.select("amuont").columns, UnknownName, "amuont"),
-    "text": (lambda n: n.orders.where("amount >"), QueryError, "expected"),
+    "text": (lambda n: n.orders.where("amount >"), QueryError, "something is missing"),
 }
 
 

@@ -45,7 +45,7 @@ SETTINGS: Final = {
 """What Deltic's SQL means by them, and what keeps rows of createDataFrame in their message."""
 
 
-class Refused(grpc.RpcError):
+class Refused(grpc.RpcError):  # type: ignore[misc]
     """A request that a view's definition cannot make. error: what is wrong, if Deltic has found an error in the plan."""
 
     def __init__(self, message: str, error: DelticError | None = None) -> None:
@@ -74,6 +74,7 @@ class Service:
     def Config(self, request: pb.ConfigRequest) -> pb.ConfigResponse:
         response = pb.ConfigResponse(session_id=request.session_id, server_side_session_id=self.id)
         kind = request.operation.WhichOneof("op_type")
+        assert kind is not None
         operation = getattr(request.operation, kind)
         match kind:
             case "set":
@@ -135,17 +136,16 @@ class Service:
         command = request.plan.command
         if request.plan.WhichOneof("op_type") != "command" or command.WhichOneof("command_type") != "sql_command":
             raise Refused("a view's definition cannot look at data, or write it: it is a plan that is kept up to date")
-        same = {
-            "session_id": request.session_id,
-            "server_side_session_id": self.id,
-            "operation_id": request.operation_id or str(uuid.uuid4()),
-        }
+        operation = request.operation_id or str(uuid.uuid4())
         relation = command.sql_command.input
         if not command.sql_command.HasField("input"):
             relation = pb.Relation(sql=pb.SQL(query=command.sql_command.sql))
         result = pb.ExecutePlanResponse.SqlCommandResult(relation=relation)
-        yield pb.ExecutePlanResponse(response_id="1", sql_command_result=result, **same)
-        yield pb.ExecutePlanResponse(response_id="2", result_complete=pb.ExecutePlanResponse.ResultComplete(), **same)
+        complete = pb.ExecutePlanResponse.ResultComplete()
+        for part in (pb.ExecutePlanResponse(sql_command_result=result), pb.ExecutePlanResponse(result_complete=complete)):
+            part.session_id, part.server_side_session_id, part.operation_id = request.session_id, self.id, operation
+            part.response_id = str(uuid.uuid4())
+            yield part
 
     def ReleaseExecute(self, request: pb.ReleaseExecuteRequest) -> pb.ReleaseExecuteResponse:
         return pb.ReleaseExecuteResponse(session_id=request.session_id, server_side_session_id=self.id)

@@ -26,7 +26,7 @@ def with_columns(message: pb.WithColumns, frame: Frame, binder: FrameBinder) -> 
     expressions = binder.expressions(frame)
     for alias in message.aliases:
         name = alias.name[0]
-        item = tree.SelectItem(expressions.tree(alias.expr), (tree.Name(name, binder.here),), binder.here)
+        item = tree.SelectItem(expressions.node(alias.expr), (tree.Name(name, binder.here),), binder.here)
         places = [i for i, column in enumerate(frame.columns) if column.name.lower() == name.lower()]
         for i in places:
             items[i] = item
@@ -68,7 +68,7 @@ def drop(message: pb.Drop, frame: Frame, binder: FrameBinder) -> Frame:
     expressions = binder.expressions(frame)
     for one in message.columns:
         try:
-            column = binder.read(frame, expressions.tree(one))
+            column = binder.read(frame, expressions.node(one))
         except QueryError:
             continue
         dropped.update(() if column is None else (column.id,))

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 import pyspark.sql.connect.proto as pb
-from pyspark.serializers import CloudPickleSerializer
+from pyspark import cloudpickle
 
 from deltic.errors import AmbiguousName, CircuitError, Span, UnknownName, Unsupported, did_you_mean
 from deltic.frontends.dataframes.frame import Frame, FrameColumn
@@ -57,7 +57,7 @@ class Expressions:
                 return [_item(column, span) for column in self._matching(message.unresolved_regex)]
             case "alias":
                 names = tuple(tree.Name(name, span) for name in message.alias.name)
-                return [tree.SelectItem(self.tree(message.alias.expr), names, span)]
+                return [tree.SelectItem(self.node(message.alias.expr), names, span)]
             case "expression_string":
                 item = parse_item(message.expression_string.expression, "<expr>")
                 if isinstance(item.expression, tree.Star) and not (item.expression.qualifier or item.expression.excluded):
@@ -66,11 +66,11 @@ class Expressions:
             case "cast" if message.cast.expr.WhichOneof("expr_type") == "unresolved_attribute":
                 attribute = message.cast.expr.unresolved_attribute
                 named = tree.Name(name_parts(attribute.unparsed_identifier)[-1], span)
-                return [tree.SelectItem(self.tree(message), (named,), span)]
+                return [tree.SelectItem(self.node(message), (named,), span)]
             case _:
-                return [tree.SelectItem(self.tree(message), (), span)]
+                return [tree.SelectItem(self.node(message), (), span)]
 
-    def tree(self, message: pb.Expression) -> tree.Expression:
+    def node(self, message: pb.Expression) -> tree.Expression:
         """The expression. Raises QueryError for what has no meaning here."""
         kind = message.WhichOneof("expr_type")
         span = self._span(message)
@@ -79,8 +79,8 @@ class Expressions:
             raise Unsupported(f"the expression {kind} of a DataFrame is not supported", span=span)
         return rule(getattr(message, kind), span)
 
-    def all(self, messages: Iterable[pb.Expression]) -> tuple[tree.Expression, ...]:
-        return tuple(self.tree(message) for message in messages)
+    def nodes(self, messages: Iterable[pb.Expression]) -> tuple[tree.Expression, ...]:
+        return tuple(self.node(message) for message in messages)
 
     def column(self, name: str, span: Span) -> FrameColumn:
         """The column that a name stands for."""
@@ -156,7 +156,7 @@ class Expressions:
         return tree.Star(None, (), span)
 
     def _alias(self, message: pb.Expression.Alias, span: Span) -> tree.Expression:
-        return self.tree(message.expr)
+        return self.node(message.expr)
 
     def _expression_string(self, message: pb.Expression.ExpressionString, span: Span) -> tree.Expression:
         return parse_item(message.expression, "<expr>").expression
@@ -164,8 +164,8 @@ class Expressions:
     def _cast(self, message: pb.Expression.Cast, span: Span) -> tree.Expression:
         lenient = message.eval_mode == TRY
         if message.WhichOneof("cast_to_type") == "type_str":
-            return tree.CastCall(self.tree(message.expr), parse_type(message.type_str, "<type>"), lenient, span)
-        return cast_call(self.tree(message.expr), type_of(message.type, span), span, lenient=lenient)
+            return tree.CastCall(self.node(message.expr), parse_type(message.type_str, "<type>"), lenient, span)
+        return cast_call(self.node(message.expr), type_of(message.type, span), span, lenient=lenient)
 
     def _unresolved_function(self, message: pb.Expression.UnresolvedFunction, span: Span) -> tree.Expression:
         return _call(message.function_name, self._arguments(message.arguments), message.is_distinct, span)
@@ -179,18 +179,18 @@ class Expressions:
         for message in messages:
             if message.WhichOneof("expr_type") == "alias" and len(message.alias.name) == 1:
                 span = self._span(message)
-                arguments.append(tree.NamedValue(self.tree(message.alias.expr), tree.Name(message.alias.name[0], span), span))
+                arguments.append(tree.NamedValue(self.node(message.alias.expr), tree.Name(message.alias.name[0], span), span))
             else:
-                arguments.append(self.tree(message))
+                arguments.append(self.node(message))
         return tuple(arguments)
 
     def _unresolved_extract_value(self, message: pb.Expression.UnresolvedExtractValue, span: Span) -> tree.Expression:
         """getItem and getField."""
-        return tree.Subscript(self.tree(message.child), self.tree(message.extraction), span)
+        return tree.Subscript(self.node(message.child), self.node(message.extraction), span)
 
     def _lambda_function(self, message: pb.Expression.LambdaFunction, span: Span) -> tree.Expression:
         names = tuple(tree.Name(argument.name_parts[-1], span) for argument in message.arguments)
-        return tree.LambdaText(names, self.tree(message.function), span)
+        return tree.LambdaText(names, self.node(message.function), span)
 
     def _unresolved_named_lambda_variable(self, message: pb.Expression.UnresolvedNamedLambdaVariable, span: Span) -> tree.Expression:
         return tree.ColumnName(tuple(tree.Name(part, span) for part in message.name_parts), span)
@@ -199,9 +199,9 @@ class Expressions:
         """A function in Python; its message was written by this process, and holds what udf() was given."""
         if message.WhichOneof("function") != "python_udf":
             raise Unsupported(f"the function {message.function_name} is not in Python", span=span, remedy="a function of PySpark's udf")
-        function = CloudPickleSerializer().loads(message.python_udf.command)[0]
+        function = cloudpickle.loads(message.python_udf.command)[0]
         returned = type_of(message.python_udf.output_type, span)
-        described = SimpleNamespace(
+        described: Any = SimpleNamespace(
             evalType=message.python_udf.eval_type,
             deterministic=message.deterministic,
             func=function,
@@ -212,7 +212,7 @@ class Expressions:
         except CircuitError as error:
             error.move(span)
             raise
-        arguments = self.all(message.arguments)
+        arguments = self.nodes(message.arguments)
         if isinstance(defined, PythonAggregate):
             return tree.FunctionCall(defined.name, arguments, False, None, False, span, function=defined)
         return tree.DefinedCall(defined.name, defined, None, arguments, span)

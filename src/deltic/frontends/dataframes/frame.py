@@ -68,7 +68,7 @@ class Frame:
 
     def alone(self) -> Frame:
         """The DataFrame's own columns, in their order, and nothing else; its rows have no order."""
-        if not self.below and [column.index for column in self.columns] == list(range(len(self.plan.schema))):
+        if [(column.index, column.name) for column in self.columns] == [*enumerate(self.plan.schema.names)]:
             return replace(self, order=())
         plan = Project(self.plan, tuple((column.name, reference(self.plan.schema, column.index)) for column in self.columns))
         return Frame(plan, tuple(replace(column, index=i) for i, column in enumerate(self.columns)), ids=self.ids)
@@ -81,8 +81,8 @@ class Frame:
         """The frame with new ids: the other side of a join with itself."""
         new = {column.id: next(_IDS) for column in (*self.columns, *self.below)}
         ids = {plan_id: frozenset(new.get(one, one) for one in ids) for plan_id, ids in self.ids.items()}
-        renew = lambda columns: tuple(replace(column, id=new[column.id]) for column in columns)  # noqa: E731
-        return replace(self, columns=renew(self.columns), below=renew(self.below), ids=ids)
+        columns, below = (tuple(replace(column, id=new[column.id]) for column in part) for part in (self.columns, self.below))
+        return replace(self, columns=columns, below=below, ids=ids)
 
 
 def over(plan: Plan, names: Iterable[str] | None = None, qualifier: str | None = None) -> Frame:

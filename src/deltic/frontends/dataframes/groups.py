@@ -43,7 +43,7 @@ def _pivoted(pivot: pb.Aggregate.Pivot, values: Sequence[tree.SelectItem], frame
     if not pivot.values:
         remedy = "pivot(column, [value, …]): the columns of a view do not depend on its rows"
         raise Unsupported("pivot without values is not supported", span=binder.here, remedy=remedy)
-    column = binder.expressions(frame).tree(pivot.col)
+    column = binder.expressions(frame).node(pivot.col)
     items = []
     for value in pivot.values:
         written = literal(value, binder.here)

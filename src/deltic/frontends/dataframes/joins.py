@@ -46,7 +46,7 @@ def join(message: pb.Join, left: Frame, right: Frame, binder: FrameBinder) -> Fr
     both = _beside(left, right, Join(left.plan, right.plan, "inner"))
     if not message.HasField("join_condition"):
         return _beside(left, right, Join(left.plan, right.plan, kind))
-    condition = ExpressionBinder(both.scope, "join").condition(binder.expressions(both).tree(message.join_condition))
+    condition = ExpressionBinder(both.scope, "join").condition(binder.expressions(both).node(message.join_condition))
     keys, residual = split(condition, len(left.plan.schema))
     return _beside(left, right, Join(left.plan, right.plan, kind, keys, residual))
 

@@ -14,6 +14,8 @@ import pyspark.sql.connect.proto as pb
 from pyspark.errors import PySparkException
 from pyspark.sql.connect.dataframe import DataFrame
 from pyspark.sql.connect.session import SparkSession
+from pyspark.sql.connect.udf import UserDefinedFunction as ConnectFunction
+from pyspark.sql.udf import UserDefinedFunction
 
 from deltic.errors import QueryError, Span, TypeMismatch
 from deltic.frontends.dataframes.binder import FrameBinder
@@ -78,13 +80,14 @@ class Frames:
         """The SparkSession whose plans are bound here."""
         if self._session is None:
             self._service = Service(self._schema)
-            self._session = SparkSession.builder.channelBuilder(InProcess(self._service)).create()
+            builder: Any = InProcess(self._service)
+            self._session = SparkSession.builder.channelBuilder(builder).create()
         return self._session
 
     def define(self, function: Callable[..., Any]) -> Definition:
         """The definition that a function of no arguments, or of the SparkSession, returns as a DataFrame. Raises QueryError."""
         here = _of_code(function)
-        with self._active() as spark, self._sites.recorded():
+        with self._active() as spark, self._sites.recorded(), _functions_of_modules():
             try:
                 frame = function(spark) if _takes_session(function) else function()
             except PySparkException as error:
@@ -128,6 +131,22 @@ class Frames:
                     del os.environ[_MODE]
                 else:
                     os.environ[_MODE] = before
+
+
+@contextmanager
+def _functions_of_modules() -> Iterator[None]:
+    """Lets what udf() returned before, when a module was imported, be called: it is of the classic kind, which calls the JVM."""
+    classic = UserDefinedFunction.__call__
+
+    def call(self: Any, *columns: Any, **named: Any) -> Any:
+        kind, deterministic = self.evalType, self.deterministic
+        return ConnectFunction(self.func, self._returnType, self._name, kind, deterministic)(*columns, **named)
+
+    setattr(UserDefinedFunction, "__call__", call)  # noqa: B010  mypy: a method
+    try:
+        yield
+    finally:
+        setattr(UserDefinedFunction, "__call__", classic)  # noqa: B010
 
 
 def _takes_session(function: Callable[..., Any]) -> bool:

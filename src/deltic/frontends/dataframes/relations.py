@@ -51,7 +51,7 @@ def _project(message: pb.Project, binder: FrameBinder) -> Frame:
 
 def _filter(message: pb.Filter, binder: FrameBinder) -> Frame:
     frame = bind(message.input, binder)
-    return binder.filter(frame, binder.expressions(frame).tree(message.condition))
+    return binder.filter(frame, binder.expressions(frame).node(message.condition))
 
 
 def _sort(message: pb.Sort, binder: FrameBinder) -> Frame:
@@ -61,7 +61,7 @@ def _sort(message: pb.Sort, binder: FrameBinder) -> Frame:
         return frame
     order: list[Sorted] = []
     for term in message.order:
-        node = binder.expressions(frame).tree(term.child)
+        node = binder.expressions(frame).node(term.child)
         column = binder.read(frame, node)
         if column is None:
             shown = len(frame.columns)

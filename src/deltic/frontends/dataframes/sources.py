@@ -97,5 +97,5 @@ def numbers(message: pb.Range, binder: FrameBinder) -> Frame:
 
 def table_function(message: pb.UnresolvedTableValuedFunction, binder: FrameBinder, nothing: Frame) -> Frame:
     """spark.tvf: a table function of constants."""
-    call = binder.call(message.function_name.lower(), *binder.expressions(nothing).all(message.arguments))
+    call = binder.call(message.function_name.lower(), *binder.expressions(nothing).nodes(message.arguments))
     return over(binder.query(_all(tree.TableCall(call, None, False, binder.here), binder)))
