@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -65,6 +66,26 @@ def test_programs_are_as_in_spark(start: int, spark: SparkSession) -> None:
         assert not wrong, wrong
 
 
+@pytest.mark.slow
+@pytest.mark.spark
+def test_views_of_dataframes_run_on_spark(spark: SparkSession, tmp_path: Path) -> None:
+    names = ("join_left", "group_agg", "pivot_count", "udf", "explode_count", "top", "union_by_name_missing", "fillna_dict")
+    draw = random.Random(7)
+    content = {table: {i: make(i, draw) for i in range(SIZES[table])} for table, make in MAKERS.items()}
+    with deltic.Session() as embedded, deltic.Session(spark=spark, state=tmp_path / "state", shards=2) as distributed:
+        for session in (embedded, distributed):
+            session.sql(TABLES)
+            for name in names:
+                session.view_of(name, lambda spark: PROGRAMS[name](Notebook(spark)))  # noqa: B023
+        for tick in range(3):
+            inserts = {table: [{**row, "_op": "insert"} for row in rows.values()] for table, rows in content.items()}
+            changes = {table: list(_change(rows, draw, table)) for table, rows in content.items()} if tick else inserts
+            for session in (embedded, distributed):
+                session.apply(changes)
+            for name in names:
+                assert _rows(distributed.view(name).to_arrow()) == _rows(embedded.view(name).to_arrow()), (tick, name)
+
+
 def _difference(answer: pa.Table, expected: pa.Table) -> str | None:
     """What differs in names, types and rows."""
     for part in (lambda table: table.schema.names, lambda table: [str(_kind(kind)) for kind in table.schema.types]):
@@ -83,7 +104,8 @@ def _change(rows: dict[int, dict[str, Any]], draw: random.Random, table: str) ->
         if fate == 1:
             rows[number] = MAKERS[table](number, draw)
             yield {**rows[number], "_op": "insert"}
-    for number in range(1_000, 1_000 + SIZES[table] // 5):
+    new = max(1_000, *(number + 1 for number in rows))
+    for number in range(new, new + SIZES[table] // 5):
         rows[number] = MAKERS[table](number, draw)
         yield {**rows[number], "_op": "insert"}
 
