@@ -330,6 +330,8 @@ _all(
     top_expression=lambda n: n.orders.orderBy((n.F.col("id") % 7).desc(), "id").limit(5),
     top_dropped=lambda n: n.orders.select("id").orderBy(n.orders.amount.desc_nulls_last(), "id").limit(5),
     top_of_groups=lambda n: n.orders.groupBy("customer").agg(n.F.sum("amount").alias("s")).orderBy(n.F.desc("s"), "customer").limit(3),
+    top_offset=lambda n: n.orders.orderBy(n.F.desc("amount"), "id").offset(2).limit(3),
+    offset_alone=lambda n: n.orders.orderBy("id").offset(150).select("id"),
     order_alone=lambda n: n.orders.orderBy("amount").select("id"),
     sort_ascending=lambda n: n.orders.sort(n.F.col("id").asc()).limit(2),
     # sets
@@ -414,6 +416,5 @@ def _join(n: Notebook, how: str) -> Any:
 
 EXPECTED_REFUSALS: Final = frozenset((
     "window_rank", "window_sum", "window_lag", "window_dense", "scalar_subquery", "exists_subquery", "rollup", "cube", "time_window",
-    "limit_alone",
 ))  # fmt: skip
 """Programs that are not supported yet."""

@@ -79,16 +79,26 @@ def _sort(message: pb.Sort, binder: FrameBinder) -> Frame:
 
 
 def _limit(message: pb.Limit, binder: FrameBinder) -> Frame:
+    return _part(bind(message.input, binder), message.limit, 0, binder)
+
+
+def _offset(message: pb.Offset, binder: FrameBinder) -> Frame:
     frame = bind(message.input, binder)
+    return _part(frame, None, message.offset, binder) if message.offset else frame
+
+
+def _part(frame: Frame, limit: int | None, offset: int, binder: FrameBinder) -> Frame:
+    """The rows after the first `offset`, at most `limit` of them, in the order of the frame; without one, by their columns."""
     if frame.order:
         schema = frame.plan.schema
         terms = tuple(Order(reference(schema, term.index), term.descending, term.nulls_first) for term in frame.order)
-        return replace(frame, plan=TopK(frame.plan, terms, message.limit))
+        return replace(frame, plan=TopK(frame.plan, terms, limit, offset=offset))
     frame = frame.alone()
-    items = tuple(binder.items(frame))
-    select = tree.SelectQuery(items, False, None, binder.rows, (), None, None, None, binder.here)
-    limit = tree.LimitClause(tree.NumberText(str(message.limit), binder.here), binder.here)
-    return replace(frame, plan=binder.query(tree.WholeQuery((), False, select, (), limit, binder.here), frame))
+    select = tree.SelectQuery(tuple(binder.items(frame)), False, None, binder.rows, (), None, None, None, binder.here)
+    count = None if limit is None else tree.NumberText(str(limit), binder.here)
+    skipped = tree.NumberText(str(offset), binder.here) if offset else None
+    whole = tree.WholeQuery((), False, select, (), tree.LimitClause(count, skipped, binder.here), binder.here)
+    return replace(frame, plan=binder.query(whole, frame))
 
 
 def _alias(message: pb.SubqueryAlias, binder: FrameBinder) -> Frame:
@@ -125,6 +135,7 @@ _RULES: Final[dict[str, Callable[[Any, FrameBinder], Frame]]] = {
     "filter": _filter,
     "sort": _sort,
     "limit": _limit,
+    "offset": _offset,
     "subquery_alias": _alias,
     "with_relations": _with_relations,
     "join": _both(joins.join, "left", "right"),
