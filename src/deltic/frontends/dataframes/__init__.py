@@ -8,6 +8,6 @@ Connect's messages stay in this room. Plans are not optimized.
 
 from __future__ import annotations
 
-from deltic.frontends.dataframes.making import Definition, Frames
+from deltic.frontends.dataframes.making import FrameDefinition, Frames
 
-__all__ = ["Definition", "Frames"]
+__all__ = ["FrameDefinition", "Frames"]

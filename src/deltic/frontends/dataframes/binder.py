@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from deltic.errors import Span
 from deltic.frontends.dataframes.expressions import Expressions
-from deltic.frontends.dataframes.frame import Frame, FrameColumn
+from deltic.frontends.dataframes.frame import BoundFrame, FrameColumn
 from deltic.frontends.dataframes.places import Sites
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_aggregate import has_aggregate
@@ -38,10 +38,10 @@ class FrameBinder:
         span = self.sites.span(plan_id)
         return self if span is None else replace(self, here=span)
 
-    def expressions(self, frame: Frame) -> Expressions:
+    def expressions(self, frame: BoundFrame) -> Expressions:
         return Expressions(frame, self.here)
 
-    def query(self, query: tree.Query, frame: Frame | None = None) -> Plan:
+    def query(self, query: tree.Query, frame: BoundFrame | None = None) -> Plan:
         """The plan of a query whose FROM may have the frame, as ArgumentRows."""
         query, calls = marked(query, self.namespace)
         self.calls.update(calls)
@@ -50,7 +50,7 @@ class FrameBinder:
 
     def select(
         self,
-        frame: Frame,
+        frame: BoundFrame,
         items: Sequence[tree.SelectItem],
         *,
         where: tree.Expression | None = None,
@@ -65,11 +65,11 @@ class FrameBinder:
         """The frame in a FROM."""
         return tree.ArgumentRows(self.here)
 
-    def project(self, frame: Frame, items: Sequence[tree.SelectItem]) -> Frame:
+    def project(self, frame: BoundFrame, items: Sequence[tree.SelectItem]) -> BoundFrame:
         """The frame with a select list, under which its columns and the order of its rows stay, unless it aggregates."""
         if any(has_aggregate(item.expression) for item in items):
             plan = self.select(frame, items)
-            return Frame(plan, self.named(frame, items, plan, len(plan.schema)), ids=frame.ids)
+            return BoundFrame(plan, self.named(frame, items, plan, len(plan.schema)), ids=frame.ids)
         kept = [*frame.columns, *frame.below]
         plan = self.select(frame, [*items, *(self.item(column) for column in kept)])
         made = len(plan.schema) - len(kept)
@@ -79,9 +79,9 @@ class FrameBinder:
         shown = {column.id for column in columns}
         below = tuple(column for column in below if column.id not in shown)
         order = tuple(replace(term, index=places[term.index]) for term in frame.order)
-        return Frame(plan, columns, below, frame.ids, order)
+        return BoundFrame(plan, columns, below, frame.ids, order)
 
-    def named(self, frame: Frame, items: Sequence[tree.SelectItem], plan: Plan, count: int) -> tuple[FrameColumn, ...]:
+    def named(self, frame: BoundFrame, items: Sequence[tree.SelectItem], plan: Plan, count: int) -> tuple[FrameColumn, ...]:
         """The columns that a select list makes, the first `count` of the plan; those that it only repeats keep their ids."""
         if count != len(items):  # a function that returns several columns
             return tuple(FrameColumn(plan.schema[i].name, i) for i in range(count))
@@ -94,7 +94,7 @@ class FrameBinder:
                 columns.append(replace(read, index=i))
         return tuple(columns)
 
-    def read(self, frame: Frame, node: tree.Expression) -> FrameColumn | None:
+    def read(self, frame: BoundFrame, node: tree.Expression) -> FrameColumn | None:
         """The column that an expression is."""
         if not isinstance(node, tree.ColumnName):
             return None
@@ -108,18 +108,18 @@ class FrameBinder:
         names = () if name is None else (tree.Name(name, self.here),)
         return tree.SelectItem(column.written(self.here), names, self.here)
 
-    def items(self, frame: Frame) -> list[tree.SelectItem]:
+    def items(self, frame: BoundFrame) -> list[tree.SelectItem]:
         """All columns of a frame."""
         return [self.item(column) for column in frame.columns]
 
-    def filter(self, frame: Frame, condition: tree.Expression) -> Frame:
+    def filter(self, frame: BoundFrame, condition: tree.Expression) -> BoundFrame:
         """The rows that satisfy the condition."""
         kept = [*frame.columns, *frame.below]
         plan = self.select(frame, [self.item(column) for column in kept], where=condition)
         places = {column.index: i for i, column in enumerate(kept)}
         columns = tuple(replace(column, index=i) for i, column in enumerate(kept))
         order = tuple(replace(term, index=places[term.index]) for term in frame.order)
-        return Frame(plan, columns[: len(frame.columns)], columns[len(frame.columns) :], frame.ids, order)
+        return BoundFrame(plan, columns[: len(frame.columns)], columns[len(frame.columns) :], frame.ids, order)
 
     def call(self, name: str, *arguments: tree.Expression, distinct: bool = False) -> tree.FunctionCall:
         return tree.FunctionCall(name, arguments, distinct, None, False, self.here)

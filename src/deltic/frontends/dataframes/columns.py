@@ -10,7 +10,7 @@ import pyspark.sql.connect.proto as pb
 
 from deltic.errors import QueryError, TypeMismatch
 from deltic.frontends.dataframes.binder import FrameBinder
-from deltic.frontends.dataframes.frame import Frame, FrameColumn, over
+from deltic.frontends.dataframes.frame import BoundFrame, FrameColumn, over
 from deltic.frontends.dataframes.literals import cast_call, literal
 from deltic.frontends.dataframes.types import type_of
 from deltic.frontends.sql import tree
@@ -20,7 +20,7 @@ Change = Callable[[FrameColumn, pb.Expression.Literal], tree.Expression]
 _NUMBERS: Final = ("byte", "short", "integer", "long", "float", "double", "decimal")
 
 
-def with_columns(message: pb.WithColumns, frame: Frame, binder: FrameBinder) -> Frame:
+def with_columns(message: pb.WithColumns, frame: BoundFrame, binder: FrameBinder) -> BoundFrame:
     """Columns are replaced where they are, and new ones follow."""
     items = binder.items(frame)
     expressions = binder.expressions(frame)
@@ -35,14 +35,14 @@ def with_columns(message: pb.WithColumns, frame: Frame, binder: FrameBinder) -> 
     return binder.project(frame, items)
 
 
-def renamed(message: pb.WithColumnsRenamed, frame: Frame) -> Frame:
+def renamed(message: pb.WithColumnsRenamed, frame: BoundFrame) -> BoundFrame:
     """withColumnRenamed; a name that no column has is ignored, as in Spark."""
     names = {old.lower(): new for old, new in message.rename_columns_map.items()}
     names.update({rename.col_name.lower(): rename.new_col_name for rename in message.renames})
     return replace(frame, columns=tuple(replace(column, name=names.get(column.name.lower(), column.name)) for column in frame.columns))
 
 
-def to_df(message: pb.ToDF, frame: Frame, binder: FrameBinder) -> Frame:
+def to_df(message: pb.ToDF, frame: BoundFrame, binder: FrameBinder) -> BoundFrame:
     """toDF(name, …)."""
     if len(message.column_names) != len(frame.columns):
         expected = f"{len(frame.columns)}, found {len(message.column_names)}"
@@ -51,7 +51,7 @@ def to_df(message: pb.ToDF, frame: Frame, binder: FrameBinder) -> Frame:
     return replace(frame, columns=tuple(replace(column, name=name, qualifier=None) for column, name in named))
 
 
-def to_schema(message: pb.ToSchema, frame: Frame, binder: FrameBinder) -> Frame:
+def to_schema(message: pb.ToSchema, frame: BoundFrame, binder: FrameBinder) -> BoundFrame:
     """to(schema): its columns, by name, cast to its types."""
     expressions = binder.expressions(frame)
     items = []
@@ -62,7 +62,7 @@ def to_schema(message: pb.ToSchema, frame: Frame, binder: FrameBinder) -> Frame:
     return binder.project(frame, items)
 
 
-def drop(message: pb.Drop, frame: Frame, binder: FrameBinder) -> Frame:
+def drop(message: pb.Drop, frame: BoundFrame, binder: FrameBinder) -> BoundFrame:
     """drop; what the DataFrame lacks is ignored, as in Spark."""
     dropped = {column.id for column in frame.columns if column.name.lower() in {name.lower() for name in message.column_names}}
     expressions = binder.expressions(frame)
@@ -76,7 +76,7 @@ def drop(message: pb.Drop, frame: Frame, binder: FrameBinder) -> Frame:
     return replace(frame, columns=kept, below=(*frame.below, *(column for column in frame.columns if column.id in dropped)))
 
 
-def drop_na(message: pb.NADrop, frame: Frame, binder: FrameBinder) -> Frame:
+def drop_na(message: pb.NADrop, frame: BoundFrame, binder: FrameBinder) -> BoundFrame:
     """Rows with at least min_non_nulls values; NaN counts as NULL."""
     columns = _selected(message.cols, frame, binder)
     present = [_present(column, frame, binder) for column in columns]
@@ -92,7 +92,7 @@ def drop_na(message: pb.NADrop, frame: Frame, binder: FrameBinder) -> Frame:
     return binder.filter(frame, tree.Operation((">=",), (total, tree.NumberText(str(least), binder.here)), binder.here))
 
 
-def _present(column: FrameColumn, frame: Frame, binder: FrameBinder) -> tree.Expression:
+def _present(column: FrameColumn, frame: BoundFrame, binder: FrameBinder) -> tree.Expression:
     written = column.written(binder.here)
     test = tree.IsTest(written, "NULL", True, binder.here)
     if not _type(column, frame).is_float:
@@ -101,7 +101,7 @@ def _present(column: FrameColumn, frame: Frame, binder: FrameBinder) -> tree.Exp
     return tree.Operation(("AND",), (test, number), binder.here)
 
 
-def fill_na(message: pb.NAFill, frame: Frame, binder: FrameBinder) -> Frame:
+def fill_na(message: pb.NAFill, frame: BoundFrame, binder: FrameBinder) -> BoundFrame:
     """fillna: of the columns whose type fits the value."""
     if len(message.values) > 1:
         values = {name.lower(): value for name, value in zip(message.cols, message.values, strict=True)}
@@ -110,13 +110,13 @@ def fill_na(message: pb.NAFill, frame: Frame, binder: FrameBinder) -> Frame:
     return _changed(frame, binder, values, lambda column, value: _filled(column, value, frame, binder))
 
 
-def _filled(column: FrameColumn, value: pb.Expression.Literal, frame: Frame, binder: FrameBinder) -> tree.Expression:
+def _filled(column: FrameColumn, value: pb.Expression.Literal, frame: BoundFrame, binder: FrameBinder) -> tree.Expression:
     written, type = column.written(binder.here), _type(column, frame)
     filled = binder.call("nanvl", written, tree.KeywordExpression("NULL", binder.here)) if type.is_float else written
     return binder.call("coalesce", filled, cast_call(literal(value, binder.here), type, binder.here))
 
 
-def replace_values(message: pb.NAReplace, frame: Frame, binder: FrameBinder) -> Frame:
+def replace_values(message: pb.NAReplace, frame: BoundFrame, binder: FrameBinder) -> BoundFrame:
     """replace: values by others, in the columns of their type."""
     if not message.replacements:
         return frame
@@ -134,7 +134,7 @@ def replace_values(message: pb.NAReplace, frame: Frame, binder: FrameBinder) -> 
     return _changed(frame, binder, columns, replaced)
 
 
-def _changed(frame: Frame, binder: FrameBinder, values: Mapping[str, pb.Expression.Literal], change: Change) -> Frame:
+def _changed(frame: BoundFrame, binder: FrameBinder, values: Mapping[str, pb.Expression.Literal], change: Change) -> BoundFrame:
     items = []
     for column in frame.columns:
         value = values.get(column.name.lower())
@@ -154,17 +154,17 @@ def _fits(value: pb.Expression.Literal, type: Type) -> bool:
     )
 
 
-def _selected(names: Sequence[str], frame: Frame, binder: FrameBinder) -> Sequence[FrameColumn]:
+def _selected(names: Sequence[str], frame: BoundFrame, binder: FrameBinder) -> Sequence[FrameColumn]:
     """The columns of these names; all without any."""
     expressions = binder.expressions(frame)
     return [expressions.column(name, binder.here) for name in names] if names else frame.columns
 
 
-def _type(column: FrameColumn, frame: Frame) -> Type:
+def _type(column: FrameColumn, frame: BoundFrame) -> Type:
     return frame.plan.schema[column.index].type
 
 
-def unpivot(message: pb.Unpivot, frame: Frame, binder: FrameBinder) -> Frame:
+def unpivot(message: pb.Unpivot, frame: BoundFrame, binder: FrameBinder) -> BoundFrame:
     """A row for each of the value columns, with its name."""
     expressions = binder.expressions(frame)
     ids = [item for one in message.ids for item in expressions.items(one)]

@@ -12,7 +12,7 @@ import pyspark.sql.connect.proto as pb
 from pyspark import cloudpickle
 
 from deltic.errors import AmbiguousName, CircuitError, Span, UnknownName, Unsupported, did_you_mean
-from deltic.frontends.dataframes.frame import Frame, FrameColumn
+from deltic.frontends.dataframes.frame import BoundFrame, FrameColumn
 from deltic.frontends.dataframes.literals import cast_call, literal
 from deltic.frontends.dataframes.places import of_origin
 from deltic.frontends.dataframes.types import type_of
@@ -44,7 +44,7 @@ def name_parts(text: str) -> list[str]:
 class Expressions:
     """Expressions over a frame. here: the place of the DataFrame, for columns that have none."""
 
-    frame: Frame
+    frame: BoundFrame
     here: Span
 
     def items(self, message: pb.Expression) -> list[tree.SelectItem]:

@@ -46,7 +46,7 @@ class Sorted:
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class BoundFrame:
     """A bound DataFrame.
 
     columns: those of the DataFrame. below: columns that it no longer has, which a filter or a sort after it may still read, as in Spark.
@@ -66,18 +66,18 @@ class Frame:
         ids = [ScopeColumn(column.name, f"{_MARK}{column.id}", column.index, hidden=True) for column in (*self.columns, *self.below)]
         return Scope((*names, *ids), self.plan.schema)
 
-    def alone(self) -> Frame:
+    def alone(self) -> BoundFrame:
         """The DataFrame's own columns, in their order, and nothing else; its rows have no order."""
         if [(column.index, column.name) for column in self.columns] == [*enumerate(self.plan.schema.names)]:
             return replace(self, order=())
         plan = Project(self.plan, tuple((column.name, reference(self.plan.schema, column.index)) for column in self.columns))
-        return Frame(plan, tuple(replace(column, index=i) for i, column in enumerate(self.columns)), ids=self.ids)
+        return BoundFrame(plan, tuple(replace(column, index=i) for i, column in enumerate(self.columns)), ids=self.ids)
 
-    def marked(self, plan_id: int) -> Frame:
+    def marked(self, plan_id: int) -> BoundFrame:
         """The frame as the DataFrame of the plan."""
         return replace(self, ids={**self.ids, plan_id: frozenset(column.id for column in self.columns)})
 
-    def renewed(self) -> Frame:
+    def renewed(self) -> BoundFrame:
         """The frame with new ids: the other side of a join with itself."""
         new = {column.id: next(_IDS) for column in (*self.columns, *self.below)}
         ids = {plan_id: frozenset(new.get(one, one) for one in ids) for plan_id, ids in self.ids.items()}
@@ -85,7 +85,7 @@ class Frame:
         return replace(self, columns=columns, below=below, ids=ids)
 
 
-def over(plan: Plan, names: Iterable[str] | None = None, qualifier: str | None = None) -> Frame:
+def over(plan: Plan, names: Iterable[str] | None = None, qualifier: str | None = None) -> BoundFrame:
     """A frame of all columns of a plan."""
     called = plan.schema.names if names is None else tuple(names)
-    return Frame(plan, tuple(FrameColumn(name, i, qualifier) for i, name in enumerate(called)))
+    return BoundFrame(plan, tuple(FrameColumn(name, i, qualifier) for i, name in enumerate(called)))

@@ -11,7 +11,7 @@ import pyspark.sql.connect.proto as pb
 from deltic.errors import Unsupported
 from deltic.expr.functions.comparison import check_ordered
 from deltic.frontends.dataframes.binder import FrameBinder
-from deltic.frontends.dataframes.frame import Frame, over
+from deltic.frontends.dataframes.frame import BoundFrame, over
 from deltic.frontends.dataframes.literals import literal
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_aggregate import aggregate_of
@@ -20,7 +20,7 @@ from deltic.plan.columns import reference
 from deltic.plan.nodes import TopK
 
 
-def aggregate(message: pb.Aggregate, frame: Frame, binder: FrameBinder) -> Frame:
+def aggregate(message: pb.Aggregate, frame: BoundFrame, binder: FrameBinder) -> BoundFrame:
     """groupBy(…).agg(…), and pivot with its values."""
     kind = pb.Aggregate.GroupType.Name(message.group_type)
     if kind not in ("GROUP_TYPE_GROUPBY", "GROUP_TYPE_PIVOT"):
@@ -35,10 +35,10 @@ def aggregate(message: pb.Aggregate, frame: Frame, binder: FrameBinder) -> Frame
         raise Unsupported("agg() without aggregates", span=binder.here, expected="groupBy(…).agg(…)")
     plan = binder.select(frame, [*keys, *values], group=group)
     columns = binder.named(frame, [*keys, *values], plan, len(plan.schema))
-    return Frame(plan, columns, ids=frame.ids)
+    return BoundFrame(plan, columns, ids=frame.ids)
 
 
-def _pivoted(pivot: pb.Aggregate.Pivot, values: Sequence[tree.SelectItem], frame: Frame, binder: FrameBinder) -> list[tree.SelectItem]:
+def _pivoted(pivot: pb.Aggregate.Pivot, values: Sequence[tree.SelectItem], frame: BoundFrame, binder: FrameBinder) -> list[tree.SelectItem]:
     """For each value of the pivot's column, the aggregates of the rows that have it: NULL where none has."""
     if not pivot.values:
         remedy = "pivot(column, [value, …]): the columns of a view do not depend on its rows"
@@ -70,7 +70,7 @@ def _restricted(node: Any, rows: tree.Expression) -> Any:
     return replace(node, **{field.name: _restricted(getattr(node, field.name), rows) for field in fields(node)})
 
 
-def deduplicate(message: pb.Deduplicate, frame: Frame, binder: FrameBinder) -> Frame:
+def deduplicate(message: pb.Deduplicate, frame: BoundFrame, binder: FrameBinder) -> BoundFrame:
     """dropDuplicates: of rows that are equal in some columns, the least stays; which one is not defined in Spark."""
     if message.within_watermark:
         raise Unsupported("dropDuplicatesWithinWatermark is not supported", span=binder.here, remedy="dropDuplicates")

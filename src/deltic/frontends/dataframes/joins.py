@@ -11,7 +11,7 @@ import pyspark.sql.connect.proto as pb
 from deltic.errors import TypeMismatch, UnknownName, Unsupported
 from deltic.expr import Call, resolve
 from deltic.frontends.dataframes.binder import FrameBinder
-from deltic.frontends.dataframes.frame import Frame, FrameColumn, over
+from deltic.frontends.dataframes.frame import BoundFrame, FrameColumn, over
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_expression import ExpressionBinder
 from deltic.frontends.sql.bind_relation import EQUAL, split
@@ -35,7 +35,7 @@ _SETS: Final = {
 }
 
 
-def join(message: pb.Join, left: Frame, right: Frame, binder: FrameBinder) -> Frame:
+def join(message: pb.Join, left: BoundFrame, right: BoundFrame, binder: FrameBinder) -> BoundFrame:
     """A join on a condition, or on columns of equal names, which occur once, first."""
     left, right = left.alone(), right.alone()
     if {column.id for column in left.columns} & {column.id for column in right.columns}:
@@ -51,19 +51,19 @@ def join(message: pb.Join, left: Frame, right: Frame, binder: FrameBinder) -> Fr
     return _beside(left, right, Join(left.plan, right.plan, kind, keys, residual))
 
 
-def _beside(left: Frame, right: Frame, plan: Join) -> Frame:
+def _beside(left: BoundFrame, right: BoundFrame, plan: Join) -> BoundFrame:
     if plan.kind in ("semi", "anti"):
         return replace(left, plan=plan, below=())
     width = len(left.plan.schema)
     moved = tuple(replace(column, index=column.index + width) for column in right.columns)
-    return Frame(plan, left.columns + moved, ids=_united(left.ids, right.ids))
+    return BoundFrame(plan, left.columns + moved, ids=_united(left.ids, right.ids))
 
 
 def _united(left: Mapping[int, frozenset[int]], right: Mapping[int, frozenset[int]]) -> dict[int, frozenset[int]]:
     return {plan_id: left.get(plan_id, frozenset()) | right.get(plan_id, frozenset()) for plan_id in (*left, *right)}
 
 
-def _using(names: Sequence[str], left: Frame, right: Frame, kind: JoinKind, binder: FrameBinder) -> Frame:
+def _using(names: Sequence[str], left: BoundFrame, right: BoundFrame, kind: JoinKind, binder: FrameBinder) -> BoundFrame:
     width = len(left.plan.schema)
     pairs = [(_side(name, left, "left", binder), _side(name, right, "right", binder)) for name in names]
     keys = []
@@ -86,16 +86,16 @@ def _using(names: Sequence[str], left: Frame, right: Frame, kind: JoinKind, bind
     return replace(frame, columns=(*shown, *rest), below=hidden)
 
 
-def _merged(frame: Frame, pairs: Sequence[tuple[FrameColumn, FrameColumn]], rest: tuple[FrameColumn, ...]) -> Frame:
+def _merged(frame: BoundFrame, pairs: Sequence[tuple[FrameColumn, FrameColumn]], rest: tuple[FrameColumn, ...]) -> BoundFrame:
     """The frame of a full join, in which a column of its keys is that of the side that has it."""
     schema = frame.plan.schema
     columns = [(field.name, reference(schema, i)) for i, field in enumerate(schema)]
     made = [(a.name, resolve("coalesce", [reference(schema, a.index), reference(schema, b.index)], None)) for a, b in pairs]
     shown = tuple(FrameColumn(name, len(columns) + i) for i, (name, _) in enumerate(made))
-    return Frame(Project(frame.plan, (*columns, *made)), (*shown, *rest), tuple(one for pair in pairs for one in pair), frame.ids)
+    return BoundFrame(Project(frame.plan, (*columns, *made)), (*shown, *rest), tuple(one for pair in pairs for one in pair), frame.ids)
 
 
-def _side(name: str, frame: Frame, side: str, binder: FrameBinder) -> FrameColumn:
+def _side(name: str, frame: BoundFrame, side: str, binder: FrameBinder) -> FrameColumn:
     columns = [column for column in frame.columns if column.name.lower() == name.lower()]
     if len(columns) != 1:
         what = "is ambiguous" if columns else "does not exist"
@@ -103,7 +103,7 @@ def _side(name: str, frame: Frame, side: str, binder: FrameBinder) -> FrameColum
     return columns[0]
 
 
-def set_operation(message: pb.SetOperation, left: Frame, right: Frame, binder: FrameBinder) -> Frame:
+def set_operation(message: pb.SetOperation, left: BoundFrame, right: BoundFrame, binder: FrameBinder) -> BoundFrame:
     """UNION, INTERSECT or EXCEPT, by position or by name."""
     if message.set_op_type not in _SETS:
         raise Unsupported("this set operation is not supported", span=binder.here)
@@ -121,13 +121,13 @@ def set_operation(message: pb.SetOperation, left: Frame, right: Frame, binder: F
     return over(plan, [column.name for column in sides[0].columns])
 
 
-def _part(name: str, side: Frame, binder: FrameBinder) -> tree.SelectQuery:
+def _part(name: str, side: BoundFrame, binder: FrameBinder) -> tree.SelectQuery:
     source = tree.TableName(tree.Name(name, binder.here), None, binder.here)
     star = tree.SelectItem(tree.Star(None, (), binder.here), (), binder.here)
     return tree.SelectQuery((star,), False, None, source, (), None, None, None, binder.here)
 
 
-def _by_name(left: Frame, right: Frame, missing: bool, binder: FrameBinder) -> tuple[Frame, Frame]:
+def _by_name(left: BoundFrame, right: BoundFrame, missing: bool, binder: FrameBinder) -> tuple[BoundFrame, BoundFrame]:
     """The two frames with the columns of both, in one order; NULL for those that a side lacks."""
     names = [column.name for column in left.columns]
     names += [column.name for column in right.columns if column.name.lower() not in {name.lower() for name in names}]

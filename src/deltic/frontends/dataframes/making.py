@@ -34,7 +34,7 @@ _LOCK: Final = RLock()
 
 
 @dataclass(frozen=True, slots=True)
-class Definition:
+class FrameDefinition:
     """A DataFrame that defines a view: its message, and where it was made."""
 
     message: pb.Relation
@@ -84,7 +84,7 @@ class Frames:
             self._session = SparkSession.builder.channelBuilder(builder).create()
         return self._session
 
-    def define(self, function: Callable[..., Any]) -> Definition:
+    def define(self, function: Callable[..., Any]) -> FrameDefinition:
         """The definition that a function of no arguments, or of the SparkSession, returns as a DataFrame. Raises QueryError."""
         here = _of_code(function)
         with self._active() as spark, self._sites.recorded(), _functions_of_modules():
@@ -101,7 +101,7 @@ class Frames:
                 expected = "a DataFrame made of session.frame(name) or spark.table(name)"
                 raise QueryError(f"the function returned {type(frame).__name__}", span=here, expected=expected)
             message = frame._plan.to_proto(spark.client).root
-        return Definition(message, self._sites, self._sites.span(message.common.plan_id) or here)
+        return FrameDefinition(message, self._sites, self._sites.span(message.common.plan_id) or here)
 
     def _schema(self, plan: pb.Plan) -> Schema:
         """Of a DataFrame that is being made."""

@@ -11,13 +11,13 @@ import pyspark.sql.connect.proto as pb
 from deltic.errors import Unsupported
 from deltic.frontends.dataframes import columns, groups, joins, sources
 from deltic.frontends.dataframes.binder import FrameBinder
-from deltic.frontends.dataframes.frame import Frame, Sorted
+from deltic.frontends.dataframes.frame import BoundFrame, Sorted
 from deltic.frontends.sql import tree
 from deltic.plan.columns import reference
 from deltic.plan.nodes import Order, TopK, Values
 from deltic.schema import Schema
 
-NOTHING: Final = Frame(Values(((),), Schema(())), ())
+NOTHING: Final = BoundFrame(Values(((),), Schema(())), ())
 _REASONS: Final = {
     "sample": ("is nondeterministic", "where(…) on a hash of a key"),
     "sample_by": ("is nondeterministic", "where(…) on a hash of a key"),
@@ -32,7 +32,7 @@ _SAME: Final = ("hint", "repartition", "repartition_by_expression", "collect_met
 """Relations that are their input."""
 
 
-def bind(message: pb.Relation, binder: FrameBinder) -> Frame:
+def bind(message: pb.Relation, binder: FrameBinder) -> BoundFrame:
     """The frame of a relation. Raises QueryError, with the place of the call in the user's program."""
     kind = message.WhichOneof("rel_type")
     binder = binder.at(message.common.plan_id)
@@ -43,18 +43,18 @@ def bind(message: pb.Relation, binder: FrameBinder) -> Frame:
     return frame.marked(message.common.plan_id) if message.common.HasField("plan_id") else frame
 
 
-def _project(message: pb.Project, binder: FrameBinder) -> Frame:
+def _project(message: pb.Project, binder: FrameBinder) -> BoundFrame:
     frame = bind(message.input, binder) if message.HasField("input") else NOTHING
     expressions = binder.expressions(frame)
     return binder.project(frame, [item for one in message.expressions for item in expressions.items(one)])
 
 
-def _filter(message: pb.Filter, binder: FrameBinder) -> Frame:
+def _filter(message: pb.Filter, binder: FrameBinder) -> BoundFrame:
     frame = bind(message.input, binder)
     return binder.filter(frame, binder.expressions(frame).node(message.condition))
 
 
-def _sort(message: pb.Sort, binder: FrameBinder) -> Frame:
+def _sort(message: pb.Sort, binder: FrameBinder) -> BoundFrame:
     """The rows have no order; a limit after it keeps the first ones."""
     frame = replace(bind(message.input, binder), order=())
     if not message.is_global:
@@ -78,16 +78,16 @@ def _sort(message: pb.Sort, binder: FrameBinder) -> Frame:
     return replace(frame, order=tuple(order))
 
 
-def _limit(message: pb.Limit, binder: FrameBinder) -> Frame:
+def _limit(message: pb.Limit, binder: FrameBinder) -> BoundFrame:
     return _part(bind(message.input, binder), message.limit, 0, binder)
 
 
-def _offset(message: pb.Offset, binder: FrameBinder) -> Frame:
+def _offset(message: pb.Offset, binder: FrameBinder) -> BoundFrame:
     frame = bind(message.input, binder)
     return _part(frame, None, message.offset, binder) if message.offset else frame
 
 
-def _part(frame: Frame, limit: int | None, offset: int, binder: FrameBinder) -> Frame:
+def _part(frame: BoundFrame, limit: int | None, offset: int, binder: FrameBinder) -> BoundFrame:
     """The rows after the first `offset`, at most `limit` of them, in the order of the frame; without one, by their columns."""
     if frame.order:
         schema = frame.plan.schema
@@ -101,12 +101,12 @@ def _part(frame: Frame, limit: int | None, offset: int, binder: FrameBinder) -> 
     return replace(frame, plan=binder.query(whole, frame))
 
 
-def _alias(message: pb.SubqueryAlias, binder: FrameBinder) -> Frame:
+def _alias(message: pb.SubqueryAlias, binder: FrameBinder) -> BoundFrame:
     frame = bind(message.input, binder)
     return replace(frame, columns=tuple(replace(column, qualifier=message.alias) for column in frame.columns))
 
 
-def _with_relations(message: pb.WithRelations, binder: FrameBinder) -> Frame:
+def _with_relations(message: pb.WithRelations, binder: FrameBinder) -> BoundFrame:
     """spark.sql(text, name=df)."""
     if message.root.WhichOneof("rel_type") != "sql":
         raise Unsupported("a subquery in a column of a DataFrame is not supported", span=binder.here, remedy="join the two DataFrames")
@@ -117,15 +117,17 @@ def _with_relations(message: pb.WithRelations, binder: FrameBinder) -> Frame:
     return bind(message.root, replace(binder, env=env))
 
 
-def _both(rule: Callable[[Any, Frame, Frame, FrameBinder], Frame], left: str, right: str) -> Callable[[Any, FrameBinder], Frame]:
+def _both(
+    rule: Callable[[Any, BoundFrame, BoundFrame, FrameBinder], BoundFrame], left: str, right: str
+) -> Callable[[Any, FrameBinder], BoundFrame]:
     return lambda message, binder: rule(message, bind(getattr(message, left), binder), bind(getattr(message, right), binder), binder)
 
 
-def _over(rule: Callable[[Any, Frame, FrameBinder], Frame]) -> Callable[[Any, FrameBinder], Frame]:
+def _over(rule: Callable[[Any, BoundFrame, FrameBinder], BoundFrame]) -> Callable[[Any, FrameBinder], BoundFrame]:
     return lambda message, binder: rule(message, bind(message.input, binder), binder)
 
 
-_RULES: Final[dict[str, Callable[[Any, FrameBinder], Frame]]] = {
+_RULES: Final[dict[str, Callable[[Any, FrameBinder], BoundFrame]]] = {
     "read": sources.read,
     "sql": sources.sql,
     "local_relation": sources.rows,

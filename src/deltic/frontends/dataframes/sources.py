@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 from deltic.errors import SyntaxFailure, Unsupported
 from deltic.frontends.dataframes.binder import FrameBinder
 from deltic.frontends.dataframes.expressions import name_parts
-from deltic.frontends.dataframes.frame import Frame, over
+from deltic.frontends.dataframes.frame import BoundFrame, over
 from deltic.frontends.dataframes.types import type_of
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.parse_statement import QueryStatement, parse, parse_columns
@@ -28,7 +28,7 @@ _MOST_ROWS: Final = 100_000
 """Of createDataFrame: they are in the view's plan."""
 
 
-def read(message: pb.Read, binder: FrameBinder) -> Frame:
+def read(message: pb.Read, binder: FrameBinder) -> BoundFrame:
     """A table or view of the session."""
     if message.WhichOneof("read_type") != "named_table":
         form = message.data_source.format or "files"
@@ -45,7 +45,7 @@ def _all(source: tree.Source, binder: FrameBinder) -> tree.SelectQuery:
     return tree.SelectQuery((star,), False, None, source, (), None, None, None, binder.here)
 
 
-def sql(message: pb.SQL, binder: FrameBinder) -> Frame:
+def sql(message: pb.SQL, binder: FrameBinder) -> BoundFrame:
     """spark.sql(text)."""
     if message.args or message.pos_args or message.named_arguments or message.pos_arguments:
         raise Unsupported("spark.sql with parameters is not supported", span=binder.here, remedy="put the values into the text")
@@ -55,7 +55,7 @@ def sql(message: pb.SQL, binder: FrameBinder) -> Frame:
     return over(binder.query(statements[0].query))
 
 
-def rows(message: pb.LocalRelation, binder: FrameBinder) -> Frame:
+def rows(message: pb.LocalRelation, binder: FrameBinder) -> BoundFrame:
     """createDataFrame: the rows are constants of the view."""
     data = pa.ipc.open_stream(message.data).read_all() if message.HasField("data") else None
     described = _described(message.schema, binder) if message.schema else None
@@ -87,7 +87,7 @@ def _arrow_type(arrow: pa.DataType, binder: FrameBinder) -> Type:
     return type_of(pyspark_types_to_proto_types(from_arrow_type(arrow)), binder.here)
 
 
-def numbers(message: pb.Range, binder: FrameBinder) -> Frame:
+def numbers(message: pb.Range, binder: FrameBinder) -> BoundFrame:
     """spark.range."""
     bounds = (message.start if message.HasField("start") else 0, message.end, message.step)
     arguments = tuple(tree.NumberText(f"{bound}L", binder.here) for bound in bounds)
@@ -95,7 +95,7 @@ def numbers(message: pb.Range, binder: FrameBinder) -> Frame:
     return over(binder.query(_all(call, binder)), ["id"])
 
 
-def table_function(message: pb.UnresolvedTableValuedFunction, binder: FrameBinder, nothing: Frame) -> Frame:
+def table_function(message: pb.UnresolvedTableValuedFunction, binder: FrameBinder, nothing: BoundFrame) -> BoundFrame:
     """spark.tvf: a table function of constants."""
     call = binder.call(message.function_name.lower(), *binder.expressions(nothing).nodes(message.arguments))
     return over(binder.query(_all(tree.TableCall(call, None, False, binder.here), binder)))
