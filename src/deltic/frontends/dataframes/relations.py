@@ -18,6 +18,7 @@ from deltic.plan.nodes import Order, TopK, Values
 from deltic.schema import Schema
 
 NOTHING: Final = BoundFrame(Values(((),), Schema(())), ())
+Rule = Callable[[Any, FrameBinder], BoundFrame]
 _REASONS: Final = {
     "sample": ("is nondeterministic", "where(…) on a hash of a key"),
     "sample_by": ("is nondeterministic", "where(…) on a hash of a key"),
@@ -117,17 +118,18 @@ def _with_relations(message: pb.WithRelations, binder: FrameBinder) -> BoundFram
     return bind(message.root, replace(binder, env=env))
 
 
-def _both(
-    rule: Callable[[Any, BoundFrame, BoundFrame, FrameBinder], BoundFrame], left: str, right: str
-) -> Callable[[Any, FrameBinder], BoundFrame]:
-    return lambda message, binder: rule(message, bind(getattr(message, left), binder), bind(getattr(message, right), binder), binder)
+def _both(rule: Callable[[Any, BoundFrame, BoundFrame, FrameBinder], BoundFrame], left: str, right: str) -> Rule:
+    def of_both(message: Any, binder: FrameBinder) -> BoundFrame:
+        return rule(message, bind(getattr(message, left), binder), bind(getattr(message, right), binder), binder)
+
+    return of_both
 
 
-def _over(rule: Callable[[Any, BoundFrame, FrameBinder], BoundFrame]) -> Callable[[Any, FrameBinder], BoundFrame]:
+def _over(rule: Callable[[Any, BoundFrame, FrameBinder], BoundFrame]) -> Rule:
     return lambda message, binder: rule(message, bind(message.input, binder), binder)
 
 
-_RULES: Final[dict[str, Callable[[Any, FrameBinder], BoundFrame]]] = {
+_RULES: Final[dict[str, Rule]] = {
     "read": sources.read,
     "sql": sources.sql,
     "local_relation": sources.rows,
