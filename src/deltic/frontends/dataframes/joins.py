@@ -14,8 +14,8 @@ from deltic.frontends.dataframes.binder import FrameBinder
 from deltic.frontends.dataframes.frame import BoundFrame, FrameColumn, over
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_expression import ExpressionBinder
-from deltic.frontends.sql..py import EQUAL, split
 from deltic.plan.columns import reference, shift
+from deltic.plan.equalities import EQUAL, split
 from deltic.plan.nodes import Join, JoinKind, Project
 
 _KINDS: Final[dict[int, JoinKind]] = {
