@@ -382,6 +382,7 @@ def test_the_public_names() -> None:
         "__version__",
         "errors",
         "open",
+        "view",
     ]
 
 
@@ -398,6 +399,7 @@ def test_the_public_attributes_of_a_session(session: deltic.Session) -> None:
         "edn_transact",
         "epoch",
         "explain",
+        "frame",
         "install",
         "last_tick",
         "next_due",
@@ -415,6 +417,7 @@ def test_the_public_attributes_of_a_session(session: deltic.Session) -> None:
         "tables",
         "transaction",
         "view",
+        "view_of",
         "views",
     ]
 
