@@ -119,8 +119,12 @@ def test_as_duckdb(seed: int) -> None:
     _check_against_duckdb(seed)
 
 
+WRONG_IN_DUCKDB = {1505}
+"""LATERAL (SELECT DISTINCT max(b) …) over no rows: DuckDB 2.0 drops the row of the aggregate if DISTINCT is written."""
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("start", range(1000, 2000, 100))
 def test_more_as_duckdb(start: int) -> None:
-    for seed in range(start, start + 100):
+    for seed in sorted({*range(start, start + 100)} - WRONG_IN_DUCKDB):
         _check_against_duckdb(seed)

@@ -30,8 +30,13 @@ def test_all_are_accepted() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(3))
-def test_as_duckdb(seed: int) -> None:
+def test_as_duckdb() -> None:
+    answered = sum(map(_answered, range(3)), Counter[str]())
+    assert set(answered) == set(QUERIES), answered
+
+
+def _answered(seed: int) -> Counter[str]:
+    """How many answers of each query were the same, and not empty."""
     session, reference, names = deltic.Session(), duckdb.connect(), list(TABLES)
     reference.execute(DEFINITIONS)
     session.sql(DEFINITIONS + "".join(f"CREATE MATERIALIZED VIEW {name} AS {query};" for name, query in QUERIES.items()))
@@ -53,4 +58,4 @@ def test_as_duckdb(seed: int) -> None:
             actual = [tuple(row.values()) for row in session.view(name).rows()]
             assert _rounded(actual) == _rounded(reference.execute(query).fetchall()), name
             answered[name] += bool(actual)
-    assert set(answered) == set(QUERIES) and all(answered.values()), answered
+    return answered

@@ -125,7 +125,7 @@ def random_row(rng: Random, table: str, key: int) -> Row:
             return key, NATIONS[key % len(NATIONS)], key % 2
         case "supplier":
             comment = rng.choice(("fine", "Customer so Complaints"))
-            return key, f"supplier {key}", "street", rng.randrange(5), f"{key}", _money(rng, 900), comment
+            return key, f"supplier {key}", "street", key % 5, f"{key}", _money(rng, 900), comment
         case "customer":
             return key, f"customer {key}", f"{rng.choice((13, 31, 17, 44))}-123", _money(rng, 900) - 300
         case "part":
@@ -133,7 +133,7 @@ def random_row(rng: Random, table: str, key: int) -> Row:
             type_ = rng.choice(("LARGE BRASS", "MEDIUM POLISHED TIN"))
             return key, name, "maker", brand, type_, rng.choice((15, 49, 3)), rng.choice(("MED BOX", "JUMBO"))
         case "partsupp":
-            return rng.randrange(PARTS), rng.randrange(SUPPLIERS), rng.randrange(1, 60), _money(rng, 30)
+            return key % PARTS, key // PARTS, rng.randrange(1, 60), _money(rng, 30)
         case "orders":
             price, day = _money(rng, 5000), _day(rng, 1993, (5, 11))
             return key, rng.randrange(CUSTOMERS), rng.choice("FFO"), price, day, rng.choice(("1-URGENT", "5-LOW"))
@@ -150,7 +150,7 @@ SIZES = {
     "supplier": SUPPLIERS,
     "customer": CUSTOMERS,
     "part": PARTS,
-    "partsupp": 25,
+    "partsupp": PARTS * SUPPLIERS,
     "orders": ORDERS,
     "lineitem": 60,
 }
@@ -165,7 +165,7 @@ def refreshes(rng: Random, count: int) -> Iterator[dict[str, tuple[list[Row], li
         for table, rows in content.items():
             places = rng.sample(range(len(rows)), 0 if table in ("region", "nation") else 3)
             removed = [rows[i] for i in places]
-            added = [random_row(rng, table, row[0]) for row in removed]
+            added = [random_row(rng, table, place) for place in places]
             for i, row in zip(places, added, strict=True):
                 rows[i] = row
             changes[table] = added, removed
