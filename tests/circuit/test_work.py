@@ -24,7 +24,7 @@ VIEWS = {
     "distinct": "SELECT DISTINCT k, v FROM a",
     "count_distinct": "SELECT k, count(DISTINCT v) AS n FROM a GROUP BY k",
     "top": "SELECT id, v FROM a ORDER BY v DESC, id LIMIT 10",
-    "page": "SELECT id, v FROM a ORDER BY v DESC, id LIMIT 10 OFFSET 20",
+    "page": "SELECT id, v FROM a ORDER BY v DESC, id LIMIT 5 OFFSET 5",
     "anti": "SELECT * FROM b WHERE NOT EXISTS (SELECT 1 FROM a WHERE a.k = b.k AND a.v > 990)",
     "left": "SELECT b.k, a.v FROM b LEFT JOIN a ON a.k = b.k",
     "set": "SELECT k FROM a EXCEPT SELECT k FROM b",
