@@ -92,7 +92,7 @@ def test_each_rule_alone_keeps_the_relation(rule: object, seeds: range) -> None:
         program = mixed(seed)
         tables = applied(empty(program.tables), program.ticks[0])
         tables["events"] = events(seed)
-        made = (of_times, of_disjunctions, of_sides, of_limits)
+        made = (of_times, of_disjunctions, of_sides, of_limits, of_left_joins)
         timed = (timed for view in program.views.values() for timed in (view, *(plan for make in made for plan in make(view))))
         for plan in (*timed, *of_windows()):
             after = rule(plan)
@@ -130,6 +130,13 @@ def of_sides(plan: Plan) -> Iterator[Plan]:
     few = resolve("less", [number, Literal(5, BIGINT)])
     parts = [resolve("is_not_null", [first]), few], [resolve("is_null", [first]), resolve("not", [few])]
     yield Filter(both, resolve("or", [conjunction(part) for part in parts]))
+
+
+def of_left_joins(plan: Plan) -> Iterator[Plan]:
+    """The groups of the plan by a column, joined with themselves: LEFT, and then by their key."""
+    key = Column(0, plan.schema[0].type, plan.schema[0].nullable, "k")
+    groups = Aggregate(plan, (("k", key),), (("n", AggregateCall("count", (), BIGINT, False)),))
+    yield Join(Join(groups, groups, "left", ((key, key),)), groups, "inner", ((key, key),))
 
 
 def of_limits(plan: Plan) -> Iterator[Plan]:

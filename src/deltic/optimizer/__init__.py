@@ -30,6 +30,7 @@ from deltic.optimizer.join_by_cells import join_by_cells
 from deltic.optimizer.merge_projections import merge_projections
 from deltic.optimizer.order_joins import order_joins
 from deltic.optimizer.prune_columns import prune_columns
+from deltic.optimizer.pull_left_joins_up import pull_left_joins_up
 from deltic.optimizer.push_filters_down import push_filters_down
 from deltic.optimizer.push_time_down import push_time_down
 from deltic.optimizer.simplify import simplify
@@ -49,6 +50,7 @@ RULES: Final[tuple[Rule, ...]] = (
     forget_closed_windows,
     push_filters_down,
     derive_filters,
+    pull_left_joins_up,
     push_time_down,
     drop_distinct,
     drop_limits,
