@@ -250,6 +250,7 @@ k IN (SELECT u.k FROM u JOIN w ON u.k = w.k WHERE w.z = t.id)
 k IN (1, 2) AND id IN (SELECT id FROM u) AND s LIKE 'a%'
 k IN (SELECT k FROM u ORDER BY y DESC LIMIT 2)
 k IN (SELECT k + 1 FROM u)
+((SELECT max(k) FROM u), id) IN (SELECT k, id FROM u)
 k + 1 IN (SELECT k FROM u)
 k IN (WITH q AS (SELECT k FROM u) SELECT k FROM q)
 """

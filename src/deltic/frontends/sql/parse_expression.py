@@ -338,10 +338,10 @@ class ExpressionParser(OrderParser, ABC):
             except SyntaxFailure:
                 self.position, self.depth = position + 1, depth
             self.deeper()
-            inner = self.expression()
+            items = self.several(self._argument)
             self.depth -= 1
             self.expect(")")
-            return tree.Parenthesised(inner, self.since(start))
+            return tree.RowValue(items, self.since(start)) if len(items) > 1 else tree.Parenthesised(items[0], self.since(start))
         query = self.query_in_parentheses()
         return tree.ScalarQuery(query, self.since(start))
 
