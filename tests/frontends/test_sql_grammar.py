@@ -252,6 +252,8 @@ def test_every_node_has_its_own_place() -> None:
 
 
 def _shape(node: object) -> object:
+    if isinstance(node, tree.OrderTerm):
+        return [_shape(part) for part in tree.parts(node)], node.descending, node.nulls_first
     if not hasattr(node, "span"):
         return node
     return type(node).__name__, node.span.start, node.span.end, [_shape(part) for part in tree.parts(node)]

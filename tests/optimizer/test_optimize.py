@@ -32,11 +32,13 @@ from deltic.plan.nodes import (
     Table,
     TemporalFilter,
     TopK,
+    Window,
+    WindowCall,
 )
 from deltic.plan.relation import Relation
 from deltic.plan.show import show
 from deltic.plan.walk import expressions, nodes
-from deltic.schema import BIGINT, DAY_TO_SECOND, STRING, TIMESTAMP, Field, Lateness, Schema, StreamSchema
+from deltic.schema import BIGINT, DAY_TO_SECOND, INT, STRING, TIMESTAMP, Field, Lateness, Schema, StreamSchema
 from parts import slow
 from program_data import INSTANTS
 from programs import Case, applied, case, daring, empty, expected, mixed, outcome
@@ -92,7 +94,7 @@ def test_each_rule_alone_keeps_the_relation(rule: object, seeds: range) -> None:
         program = mixed(seed)
         tables = applied(empty(program.tables), program.ticks[0])
         tables["events"] = events(seed)
-        made = (of_times, of_disjunctions, of_sides, of_limits, of_left_joins)
+        made = (of_times, of_disjunctions, of_sides, of_limits, of_left_joins, of_first_rows)
         timed = (timed for view in program.views.values() for timed in (view, *(plan for make in made for plan in make(view))))
         for plan in (*timed, *of_windows()):
             after = rule(plan)
@@ -145,6 +147,13 @@ def of_limits(plan: Plan) -> Iterator[Plan]:
     yield TopK(count, (Order(Column(0, BIGINT, False, "n")),), 3)
 
 
+def of_first_rows(plan: Plan) -> Iterator[Plan]:
+    """Its first two rows by row_number."""
+    order = tuple(Order(Column(i, field.type, field.nullable, field.name)) for i, field in enumerate(plan.schema.fields[:1]))
+    numbered = Window(plan, (), order, (("n", WindowCall("row_number", INT, False)),))
+    yield Filter(numbered, resolve("<=", [Column(len(plan.schema), INT, False, "n"), Literal(2, INT)]))
+
+
 def of_windows() -> Iterator[Plan]:
     """Groups and distinct rows by windows over all rows of a stream, and joins on bounds of the times of two."""
     schema = Schema((Field("at", TIMESTAMP, False), Field("k", BIGINT)))
@@ -163,6 +172,7 @@ def of_windows() -> Iterator[Plan]:
         [resolve("less_equal", [resolve("add", [at, after]), later]), resolve("greater", [resolve("add", [at, until]), later])]
     )
     yield Join(large, every, "inner", ((k, k),), near)
+    yield TemporalFilter(Project(every.input, (("at", at),)), (Bound(Column(0, TIMESTAMP, False, "at")),))
     yield Filter(Join(every.input, every.input, "inner"), near)
 
 

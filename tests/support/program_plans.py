@@ -52,6 +52,7 @@ from deltic.schema import (
     time_type,
 )
 from program_data import Source, domain
+from program_windows import window_of
 
 MANY = 10**6  # more rows than any group of these programs has
 CROWD = 250  # where a join may have about this many rows, something else is made instead
@@ -476,6 +477,11 @@ class Programs:
         offset = self.rng.choice((1, 2)) if self.rng.random() < 0.2 else 0
         return Sized(TopK(source.plan, tuple(order), limit, offset=offset), source.bounds, limit)
 
+    def window(self, depth: int) -> Sized:
+        source = self.relation(depth)
+        plan, bounds = window_of(self, source)
+        return Sized(plan, (*source.bounds, *bounds), source.rows)
+
     def failing(self, depth: int) -> Sized:
         """A view whose topmost expression fails on some rows that it may meet, each on its own account and in one way alone."""
         source = self.relation(depth)
@@ -498,4 +504,5 @@ MAKERS: list[tuple[Callable[[Programs, int], Sized], int]] = [
     (Programs.union, 9),
     (Programs.set_operation, 22),
     (Programs.top_k, 8),
+    (Programs.window, 8),
 ]

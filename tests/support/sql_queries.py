@@ -7,14 +7,14 @@ from itertools import product
 
 from linear_queries import linear_queries
 from subquery_queries import subquery_queries
+from window_queries import window_queries
 
 
 def queries() -> list[str]:
     """All of them, each once."""
     plain = (*_lines(EXPRESSIONS, "SELECT id, {} AS r FROM t"), *_lines(PREDICATES, "SELECT id FROM t WHERE {}"), *_lines(QUERIES, "{}"))
-    return list(
-        dict.fromkeys((*plain, *_joins(), *_set_operations(), *_subqueries(), *_aggregates(), *linear_queries(), *subquery_queries()))
-    )
+    shaped = (*_joins(), *_set_operations(), *_subqueries(), *_aggregates(), *window_queries())
+    return list(dict.fromkeys((*plain, *shaped, *linear_queries(), *subquery_queries())))
 
 
 def _lines(text: str, form: str) -> Iterator[str]:

@@ -24,6 +24,7 @@ from deltic.circuit.operators.join import JoinOperator
 from deltic.circuit.operators.linear import Exchange
 from deltic.circuit.operators.multiset import MultisetOperator
 from deltic.circuit.operators.multiway import MultiwayJoinOperator
+from deltic.circuit.operators.neighbours import NeighboursOperator
 from deltic.circuit.operators.nested_arrange import NestedArrange
 from deltic.circuit.operators.nested_join import NestedJoin
 from deltic.circuit.operators.nested_multiset import NestedMultiset
@@ -31,6 +32,7 @@ from deltic.circuit.operators.nested_multiway import NestedMultiwayJoin
 from deltic.circuit.operators.nested_reduce import NestedReduce
 from deltic.circuit.operators.nested_reweigh import NestedReweigh
 from deltic.circuit.operators.over_ticks import OverTicksOperator
+from deltic.circuit.operators.positions import PositionsOperator
 from deltic.circuit.operators.reduce import ReduceOperator
 from deltic.circuit.operators.reweigh import Reweigh
 from deltic.circuit.operators.semijoin import SemiJoin
@@ -188,6 +190,8 @@ def nested(operator: Operator, depth: int, depths: Mapping[str, int]) -> Operato
             | TableInput()
             | OverTicksOperator()
             | ReduceOperator()
+            | PositionsOperator()
+            | NeighboursOperator()
             | AccumulateOperator()
             | FoldSums()
             | WeightedOperator()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from deltic.expr.nodes import Column, Expr
 from deltic.plan.node import once_per_node
-from deltic.plan.nodes import Aggregate, Filter, Join, Plan, Project, Table, TemporalFilter, TopK
+from deltic.plan.nodes import Aggregate, Filter, Join, Plan, Project, Table, TemporalFilter, TopK, Window
 from deltic.stacks import unbounded
 
 
@@ -14,7 +14,7 @@ def unique_key(plan: Plan) -> tuple[int, ...] | None:
     match plan:
         case Table():
             return plan.table.key or None
-        case Filter() | TemporalFilter() | TopK():
+        case Filter() | TemporalFilter() | TopK() | Window():
             return unique_key(plan.input)
         case Aggregate():
             return tuple(range(len(plan.keys)))

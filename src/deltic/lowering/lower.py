@@ -32,6 +32,7 @@ from deltic.lowering.reduce import lower_accumulate, lower_reduce
 from deltic.lowering.scopes import ScopeStreams
 from deltic.lowering.streams import Arranged, Streams, normalized
 from deltic.lowering.temporal import lower_temporal_filter
+from deltic.lowering.windows import lower_window
 from deltic.plan.columns import columns_of_all, reference, remap
 from deltic.plan.fingerprint import Nest, column_names, fingerprint
 from deltic.plan.nodes import (
@@ -61,6 +62,7 @@ from deltic.plan.nodes import (
     Union,
     Values,
     Weighted,
+    Window,
     references,
 )
 from deltic.plan.streams import stored_integrals
@@ -170,6 +172,8 @@ class Lowering:
                 return self._set_operation(plan)
             case TopK():
                 return self._top_k(plan)
+            case Window():
+                return lower_window(self, plan)
             case FlatMap():
                 return self.streams.flat_map(self.relation(plan.input), plan, range(len(plan.input.schema)))
             case Generate():

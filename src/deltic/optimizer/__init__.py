@@ -27,6 +27,7 @@ from deltic.optimizer.forget_unjoinable_rows import forget_unjoinable_rows
 from deltic.optimizer.form_inner_joins import form_inner_joins
 from deltic.optimizer.form_multiway_joins import form_multiway_joins
 from deltic.optimizer.join_by_cells import join_by_cells
+from deltic.optimizer.limit_windows import limit_windows
 from deltic.optimizer.merge_projections import merge_projections
 from deltic.optimizer.order_joins import order_joins
 from deltic.optimizer.prune_columns import prune_columns
@@ -51,6 +52,7 @@ RULES: Final[tuple[Rule, ...]] = (
     push_filters_down,
     derive_filters,
     pull_left_joins_up,
+    limit_windows,
     push_time_down,
     drop_distinct,
     drop_limits,

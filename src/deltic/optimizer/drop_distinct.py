@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from deltic.expr.nodes import Column, unwidened
 from deltic.plan.node import once_per_node
-from deltic.plan.nodes import Aggregate, Distinct, Filter, Join, Plan, Project, Recursion, SetOperation, Table, TemporalFilter, TopK
+from deltic.plan.nodes import Aggregate, Distinct, Filter, Join, Plan, Project, Recursion, SetOperation, Table, TemporalFilter, TopK, Window
 from deltic.plan.signs import may_be_negative
 from deltic.plan.walk import transform
 from deltic.stacks import unbounded
@@ -51,7 +51,7 @@ def unique_key(plan: Plan) -> frozenset[int] | None:
             return frozenset(range(len(plan.keys)))
         case Distinct() | SetOperation(kind="except" | "intersect"):
             return frozenset(range(len(plan.schema)))
-        case Filter() | TemporalFilter() | TopK():
+        case Filter() | TemporalFilter() | TopK() | Window():
             return unique_key(plan.input)
         case Project():
             return _projected_key(plan)

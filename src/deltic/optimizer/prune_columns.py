@@ -39,6 +39,7 @@ from deltic.plan.nodes import (
     Union,
     Values,
     Weighted,
+    Window,
 )
 from deltic.plan.streams import is_stream
 from deltic.plan.walk import expressions, map_expressions, map_inputs
@@ -114,6 +115,8 @@ def _prune(plan: Plan, needed: frozenset[int]) -> Pruned:
             return map_expressions(replace(plan, input=below), lambda expr: _moved(expr, kept, below.schema)), kept
         case Aggregate():
             return _prune_aggregate(plan, needed)
+        case Window():
+            return _prune_window(plan, needed)
         case Distinct() | TopK() | Multiset() | Reduce() | OverTicks() | Weighted() | Inspect() | Generate():
             return replace(plan, input=prune_columns(plan.input)), every
         case SetOperation():
@@ -147,6 +150,20 @@ def _prune_aggregate(plan: Aggregate, needed: frozenset[int]) -> Pruned:
         return Values(((),), Schema(())), ()
     kept = (*range(keys), *(keys + i for i in calls))
     return _over(replace(plan, aggregates=tuple(plan.aggregates[i] for i in calls))), kept
+
+
+def _prune_window(plan: Window, needed: frozenset[int]) -> Pruned:
+    """Calls that nothing reads go. Where a value depends on the order of peers, which is that of whole rows, every column stays."""
+    width = len(plan.input.schema)
+    calls = [i for i in range(len(plan.calls)) if width + i in needed]
+    plan = replace(plan, calls=tuple(plan.calls[i] for i in calls))
+    if not calls:
+        return _prune(plan.input, needed)
+    every = frozenset(range(width))
+    read = every if any(call.is_by_rows for _, call in plan.calls) else (needed & every) | columns_of_all(expressions(plan))
+    below, kept = _prune(plan.input, read)
+    pruned = map_expressions(replace(plan, input=below), lambda expr: _moved(expr, kept, below.schema))
+    return pruned, (*kept, *(width + i for i in calls))
 
 
 def _prune_join(plan: Join, needed: frozenset[int]) -> Pruned:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Final
 
 from deltic.expr.failing import can_fail
-from deltic.expr.nodes import Call, Expr, columns_of
+from deltic.expr.nodes import Call, Column, Expr, columns_of
 from deltic.plan.columns import columns_of_all, conjunction, conjuncts, remap, substitute
 from deltic.plan.nodes import (
     Aggregate,
@@ -29,6 +29,7 @@ from deltic.plan.nodes import (
     SetOperation,
     TemporalFilter,
     Union,
+    Window,
 )
 from deltic.plan.traits import ignores_sign_of_zero, is_cheap
 from deltic.plan.walk import transform
@@ -119,6 +120,10 @@ def sink(plan: Plan, parts: Sequence[Expr]) -> Plan:
             exprs = [expr for _, expr in plan.keys]
             moving, staying = _split(parts, lambda part: _reads_keys(part, exprs))
             below = replace(plan, input=sink(plan.input, [substitute(part, exprs) for part in moving]))
+        case Window():
+            whole = {key.index for key in plan.keys if isinstance(key, Column)}
+            moving, staying = _split(parts, lambda part: ignores_sign_of_zero(part) and columns_of(part) <= whole)
+            below = replace(plan, input=sink(plan.input, moving))
         case Distinct():
             moving, staying = _split(parts, ignores_sign_of_zero)
             below = Distinct(sink(plan.input, moving))

@@ -16,7 +16,7 @@ from deltic.expr.functions import resolve
 from deltic.expr.nodes import Expr, Literal
 from deltic.plan.aggregate_nodes import Aggregate, AggregateCall
 from deltic.plan.columns import reference
-from deltic.plan.nodes import Distinct, Join, Plan, Project, Recursion, Reduce, SetOperation, TopK
+from deltic.plan.nodes import Distinct, Join, Plan, Project, Recursion, Reduce, SetOperation, TopK, Window, WindowCall
 from deltic.plan.walk import expressions, transform
 from deltic.schema import STRING
 
@@ -43,6 +43,8 @@ def _by_keys(plan: Plan) -> Plan:
         case TopK():
             order = tuple(replace(term, expr=key_of(term.expr)) for term in plan.order)
             return replace(plan, order=order, keys=tuple(map(key_of, plan.keys)))
+        case Window():
+            return _window(plan)
         case Join():
             value = None if plan.value is None else (key_of(plan.value[0]), key_of(plan.value[1]))
             return replace(plan, keys=tuple((key_of(left), key_of(right)) for left, right in plan.keys), value=value)
@@ -54,6 +56,16 @@ def _by_keys(plan: Plan) -> Plan:
             raise Unsupported("a function of groups is not supported for keys with collations", remedy=_REMEDY)
         case _:
             return plan
+
+
+def _window(plan: Window) -> Plan:
+    """Partitions and peers by keys. The values of lag and its like are texts of a row, as they are."""
+
+    def over(call: WindowCall) -> WindowCall:
+        return call if call.aggregate is None else replace(call, aggregate=_call(call.aggregate))
+
+    order = tuple(replace(term, expr=key_of(term.expr)) for term in plan.order)
+    return replace(plan, keys=tuple(map(key_of, plan.keys)), order=order, calls=tuple((name, over(call)) for name, call in plan.calls))
 
 
 def _collated(plan: Plan) -> bool:

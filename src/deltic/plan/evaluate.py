@@ -6,7 +6,7 @@ functions, and the row forms that also run on columns, once per distinct argumen
 
 Contracts
 - Tables are multisets: every weight is positive. Elsewhere weights may be negative up to the next Multiset: linear nodes add them, and
-  tests of existence require a weight above 0. TopK, Reduce, MIN and MAX get none (plan/signs.py).
+  tests of existence require a weight above 0. TopK, Window, Reduce, MIN and MAX get none (plan/signs.py).
 - A row's values fit its schema.
 - Every expression of a node is evaluated on every row of the node's input, except the arguments of an aggregate, evaluated only if its
   FILTER is TRUE and no required argument is NULL, and a join's residual, evaluated only on pairs with equal keys. A failure raises an
@@ -27,7 +27,6 @@ from deltic.expr.interpreter import evaluate as value_of
 from deltic.expr.nodes import Expr, Value
 from deltic.expr.python import accumulated, rows_of_reduction
 from deltic.expr.rows.elements import elements
-from deltic.expr.rows.ordering import order_key, total_key
 from deltic.expr.table_functions import rows_of_table_function
 from deltic.plan.accumulators import AccumulateElements, Accumulators, after_tick
 from deltic.plan.aggregates import aggregate_value
@@ -60,11 +59,13 @@ from deltic.plan.nodes import (
     Union,
     Values,
     Weighted,
+    Window,
     inputs,
     references,
 )
 from deltic.plan.relation import Relation, Row, key_of, normal, normal_row
 from deltic.plan.streams import is_stream
+from deltic.plan.window_values import in_order, windowed
 from deltic.schema import TableSchema
 from deltic.stacks import unbounded
 
@@ -162,6 +163,8 @@ def _evaluate(plan: Plan, world: _World) -> Relation:
             return Relation(_combined(plan, _normalised(_evaluate(plan.left, world)), _normalised(_evaluate(plan.right, world))))
         case TopK():
             return Relation(_first(plan, _evaluate(plan.input, world)))
+        case Window():
+            return Relation(windowed(plan, _evaluate(plan.input, world)))
         case FlatMap():
             below = _evaluate(plan.input, world).pairs()
             return Relation((row + more, weight * times) for row, weight in below for more, times in _elements(plan, row))
@@ -534,15 +537,8 @@ def _first(plan: TopK, relation: Relation) -> Iterator[Pair]:
 
 
 def _first_of(plan: TopK, group: list[Pair]) -> Iterator[Pair]:
-    """Sorts by the last term first, since sorting is stable."""
-    pairs = sorted(group, key=lambda pair: tuple(total_key(value) for value in pair[0]))
-    for term in reversed(plan.order):
-        valued = [(value_of(term.expr, pair[0]), pair) for pair in pairs]
-        valued.sort(key=lambda item: order_key(item[0]), reverse=term.descending)
-        valued.sort(key=lambda item: (item[0] is None) != term.nulls_first)
-        pairs = [pair for _, pair in valued]
     position = 0
-    end = sum(weight for _, weight in pairs) if plan.limit is None else plan.offset + plan.limit
-    for row, weight in pairs:
+    end = sum(weight for _, weight in group) if plan.limit is None else plan.offset + plan.limit
+    for row, weight in in_order(group, plan.order):
         yield row, max(0, min(position + weight, end) - max(position, plan.offset))
         position += weight

@@ -53,9 +53,12 @@ from deltic.plan.nodes import (
     Union,
     Values,
     Weighted,
+    Window,
     inputs,
     references,
 )
+from deltic.plan.sort_terms import Order
+from deltic.plan.window_nodes import WindowCall
 from deltic.schema import Schema, StreamSchema
 
 Meaning = str | int | bool | None | tuple["Meaning", ...]
@@ -147,11 +150,23 @@ def _own(plan: Plan, nest: Nest) -> Meaning:
         case Recursion():
             return [name for name, _ in plan.relations].index(plan.result)
         case TopK():
-            terms = tuple((_expr(term.expr), term.descending, term.nulls_first) for term in plan.order)
             skipped = (plan.offset,) if plan.offset else ()
-            return (terms, plan.limit, tuple(_expr(key) for key in plan.keys), *skipped)
+            return (_terms(plan.order), plan.limit, tuple(_expr(key) for key in plan.keys), *skipped)
+        case Window():
+            return (tuple(_expr(key) for key in plan.keys), _terms(plan.order), tuple(_window_call(call) for _, call in plan.calls))
         case _:
             assert_never(plan)
+
+
+def _terms(order: tuple[Order, ...]) -> Meaning:
+    return tuple((_expr(term.expr), term.descending, term.nulls_first) for term in order)
+
+
+def _window_call(call: WindowCall) -> Meaning:
+    edges = tuple((edge.kind, edge.rows, _optional(edge.limit)) for edge in (call.frame.start, call.frame.end))
+    aggregate = None if call.aggregate is None else _aggregate(call.aggregate)
+    arguments = tuple(_expr(argument) for argument in call.arguments)
+    return (call.function, call.type.sql, call.nullable, arguments, call.number, call.ignore_nulls, edges, aggregate)
 
 
 def _aggregate(call: AggregateCall) -> Meaning:

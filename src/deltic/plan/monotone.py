@@ -45,6 +45,7 @@ from deltic.plan.nodes import (
     Union,
     Values,
     Weighted,
+    Window,
     references,
 )
 from deltic.plan.signs import makes_negative
@@ -164,6 +165,8 @@ def _motions(plan: Plan, states: States, names: frozenset[str]) -> Motions:
             _refuse_read("by windows", plan, names, _OUTSIDE)
         case TopK():
             _refuse_read("under ORDER BY … LIMIT", plan, names, _OUTSIDE)
+        case Window():
+            _refuse_read("by window functions", plan, names, _OUTSIDE)
         case Reduce():
             _refuse_read("by a function of whole groups", plan, names, _MINIMUM)
         case Weighted():

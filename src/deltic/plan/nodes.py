@@ -6,7 +6,7 @@ A relation is a Z-set: rows with weights. Weights are positive, except between o
 Every node asserts that its parts fit; front ends report users' errors before they create nodes. Columns are referred to by position, not by
 name: an expression of a node reads the columns of its input and, in a join, the columns of (left, right) concatenated.
 
-Joins, aggregates, subqueries and table functions have modules of their own (plan/join_nodes.py and the like), and are exported here.
+Joins, aggregates, subqueries, window and table functions have modules of their own (plan/join_nodes.py and the like), exported here.
 """
 
 from __future__ import annotations
@@ -20,9 +20,11 @@ from deltic.expr.nodes import Expr, UserFunction, Value
 from deltic.plan.aggregate_nodes import Aggregate, AggregateCall, TickAggregate
 from deltic.plan.join_nodes import Hint, HintKind, Join, JoinKind, MultiwayJoin, is_word
 from deltic.plan.node import PlanNode, computed, once_per_node
+from deltic.plan.sort_terms import Order
 from deltic.plan.subquery_nodes import DependentJoin
 from deltic.plan.table_function_nodes import FlatMap, Generate, TableFunction
 from deltic.plan.time_nodes import Bound, ByWatermark, Phase, TemporalFilter
+from deltic.plan.window_nodes import Window, WindowCall
 from deltic.schema import BIGINT, BOOLEAN, Field, Schema, TableSchema, Type
 
 __all__ = [
@@ -63,6 +65,8 @@ __all__ = [
     "Union",
     "Values",
     "Weighted",
+    "Window",
+    "WindowCall",
     "inputs",
     "is_word",
     "references",
@@ -172,15 +176,6 @@ class SetOperation(PlanNode):
             return self.left.schema
         fields = zip(self.left.schema, self.right.schema, strict=True)
         return Schema(tuple(Field(f.name, f.type, f.nullable and g.nullable) for f, g in fields))
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """One term of ORDER BY."""
-
-    expr: Expr
-    descending: bool = False
-    nulls_first: bool = True
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -362,6 +357,7 @@ Plan = (
     | Union
     | SetOperation
     | TopK
+    | Window
     | FlatMap
     | Generate
     | Multiset

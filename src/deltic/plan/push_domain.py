@@ -34,6 +34,7 @@ from deltic.plan.nodes import (
     TopK,
     Union,
     Values,
+    Window,
     inputs,
 )
 from deltic.plan.walk import expressions, map_expressions, map_inputs
@@ -146,6 +147,12 @@ def _pushed(plan: Plan, domain: Domain) -> Pushed:
         case FlatMap():
             below = pushed(plan.input, domain)
             return _reordered(_over(plan, below, domain), len(plan.input.schema), len(plan.schema), below.nullable, domain)
+        case Window():
+            below = pushed(plan.input, domain)
+            over = _over(plan, below, domain)
+            assert isinstance(over, Window)
+            of_each = replace(over, keys=(*over.keys, *(expr for _, expr in _last(below, domain))))
+            return _reordered(of_each, len(plan.input.schema), len(plan.schema), below.nullable, domain)
         case _:
             what = type(plan).__name__
             message = f"a correlated subquery is not supported with {_WORDS.get(what, what)}"

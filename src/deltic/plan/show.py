@@ -54,9 +54,12 @@ from deltic.plan.nodes import (
     Union,
     Values,
     Weighted,
+    Window,
     inputs,
     references,
 )
+from deltic.plan.sort_terms import Order
+from deltic.plan.window_nodes import Edge, WindowCall, WindowFrame
 from deltic.schema import TIMESTAMP, StreamSchema, Type
 
 Occurrence = tuple[Plan, tuple[Recursion, ...]]
@@ -175,11 +178,14 @@ def show_node(plan: Plan) -> str:
         case SetOperation():
             return plan.kind.replace("_", " ").capitalize()
         case TopK():
-            terms = ", ".join(_order(show_expr(t.expr), t.descending, t.nulls_first) for t in plan.order)
             groups = f" of each {', '.join(map(show_expr, plan.keys))}" if plan.keys else ""
             after = f" after {plan.offset}" if plan.offset else ""
             limit = "all" if plan.limit is None else plan.limit
-            return f"TopK {limit}{after}{groups} by {terms or 'the row'}"
+            return f"TopK {limit}{after}{groups} by {_terms(plan.order) or 'the row'}"
+        case Window():
+            groups = f" of each {', '.join(map(show_expr, plan.keys))}" if plan.keys else ""
+            by = f" by {_terms(plan.order)}" if plan.order else ""
+            return f"Window{groups}{by}: {', '.join(f'{name} := {show_window_call(call)}' for name, call in plan.calls)}"
         case AccumulateElements():
             by, names = f" by {_columns(plan.keys)}" if plan.keys else "", [*plan.returned.names, *(part.name for part in plan.parts)]
             of = "" if plan.part is None else f", the elements of {plan.parts[plan.part].name}"
@@ -217,6 +223,40 @@ def show_node(plan: Plan) -> str:
             return f"Recursion {plan.result}" + (f" at most {plan.limit} iterations" if plan.limit != ITERATION_LIMIT else "")
         case _:
             assert_never(plan)
+
+
+def _terms(order: tuple[Order, ...]) -> str:
+    return ", ".join(_order(show_expr(t.expr), t.descending, t.nulls_first) for t in order)
+
+
+def show_window_call(call: WindowCall) -> str:
+    """The call with its frame; a frame that is the whole partition is not shown."""
+    if call.aggregate is not None:
+        text = show_aggregate(call.aggregate)
+    else:
+        first, *default = [*map(show_expr, call.arguments), ""]
+        numbers = [str(call.number)] if call.function in ("ntile", "lag", "lead", "nth_value") else []
+        text = f"{call.function}({', '.join(part for part in (first, *numbers, *default) if part)})"
+    return f"{text}{' ignore nulls' if call.ignore_nulls else ''}{_frame(call.frame)}"
+
+
+def _frame(frame: WindowFrame) -> str:
+    return "" if frame.is_whole else f" from {_edge(frame.start, 'start')} to {_edge(frame.end, 'end')}"
+
+
+def _edge(edge: Edge, unbounded: str) -> str:
+    match edge.kind:
+        case "unbounded":
+            return unbounded
+        case "peers":
+            return "peers"
+        case "rows":
+            return f"row {edge.rows:+}" if edge.rows else "row"
+        case "range":
+            assert edge.limit is not None
+            return show_expr(edge.limit)
+        case _:
+            assert_never(edge.kind)
 
 
 def _columns(columns: tuple[tuple[str, Expr], ...]) -> str:

@@ -5,11 +5,11 @@ others. Linear nodes add such weights like any others: projections, filters, tab
 over ticks, and the counts and sums of groups. Nodes that test whether a row exists (DISTINCT, set operations, semi joins, outer joins,
 COUNT(DISTINCT …)) test whether its weights add up to more than 0. Both are exact for any weights.
 
-MIN, MAX and all other aggregates, top-k and user functions of groups are undefined for rows of negative weight, and so are views. This
-holds for VAR_POP or BOOL_AND too, though sums are their state: a variance could be negative, and a condition hold in more rows than there
-are. They read a Multiset, which fails if the total weight of a row is negative. So do the relations that recursive relations are joined
-with: with a negative factor, more rows would make the result smaller, and the iteration might not end. Relations that are added to
-recursive ones are not restricted: `distinct(e + step(p) - blocked)` grows with p.
+MIN, MAX and all other aggregates, top-k, window functions and user functions of groups are undefined for rows of negative weight, and so
+are views. This holds for VAR_POP or BOOL_AND too, though sums are their state: a variance could be negative, and a condition hold in more
+rows than there are. They read a Multiset, which fails if the total weight of a row is negative. So do the relations that recursive
+relations are joined with: with a negative factor, more rows would make the result smaller, and the iteration might not end. Relations that
+are added to recursive ones are not restricted: `distinct(e + step(p) - blocked)` grows with p.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ from deltic.plan.nodes import (
     TickRecursion,
     TopK,
     Union,
+    Window,
     inputs,
     references,
 )
@@ -118,6 +119,8 @@ def _checked(plan: Plan, negative: frozenset[str], fed: frozenset[str]) -> Plan:
             return _narrowed(plan, refusing[0], negative) if refusing and may_be_negative(plan.input, negative) else plan
         case TopK():
             return replace(plan, input=_multiset(plan.input, "the rows that ORDER BY … LIMIT reads", negative))
+        case Window():
+            return replace(plan, input=_multiset(plan.input, "the rows that window functions read", negative))
         case Accumulate():
             return plan
         case Reduce():

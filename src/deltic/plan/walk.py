@@ -10,6 +10,7 @@ from deltic.expr.nodes import Expr
 from deltic.plan.node import once_per_node
 from deltic.plan.nodes import (
     Aggregate,
+    AggregateCall,
     ByWatermark,
     DependentJoin,
     Distinct,
@@ -33,8 +34,11 @@ from deltic.plan.nodes import (
     Union,
     Values,
     Weighted,
+    Window,
     inputs,
 )
+from deltic.plan.sort_terms import Order
+from deltic.plan.window_nodes import Edge, WindowCall
 
 
 def nodes(plan: Plan) -> Iterator[Plan]:
@@ -115,17 +119,7 @@ def map_expressions(plan: Plan, change: Callable[[Expr], Expr]) -> Plan:
                 value=None if plan.value is None else (change(plan.value[0]), change(plan.value[1])),
             )
         case Aggregate():
-            calls = tuple(
-                (
-                    name,
-                    replace(
-                        call,
-                        arguments=tuple(change(argument) for argument in call.arguments),
-                        filter=None if call.filter is None else change(call.filter),
-                    ),
-                )
-                for name, call in plan.aggregates
-            )
+            calls = tuple((name, _aggregate(call, change)) for name, call in plan.aggregates)
             return replace(plan, keys=tuple((name, change(expr)) for name, expr in plan.keys), aggregates=calls)
         case FlatMap():
             return replace(plan, arguments=tuple(change(argument) for argument in plan.arguments))
@@ -135,12 +129,35 @@ def map_expressions(plan: Plan, change: Callable[[Expr], Expr]) -> Plan:
         case ByWatermark():
             return replace(plan, end=replace(plan.end, moment=change(plan.end.moment)))
         case TopK():
-            order = tuple(replace(term, expr=change(term.expr)) for term in plan.order)
-            return replace(plan, order=order, keys=tuple(change(key) for key in plan.keys))
+            return replace(plan, order=_changed(plan.order, change), keys=tuple(change(key) for key in plan.keys))
+        case Window():
+            keys = tuple(change(key) for key in plan.keys)
+            return replace(plan, keys=keys, order=_changed(plan.order, change), calls=tuple((n, _of(c, change)) for n, c in plan.calls))
         case Reduce():
             return replace(plan, keys=tuple((name, change(expr)) for name, expr in plan.keys))
         case _:
             assert_never(plan)
+
+
+def _changed(order: tuple[Order, ...], change: Callable[[Expr], Expr]) -> tuple[Order, ...]:
+    return tuple(replace(term, expr=change(term.expr)) for term in order)
+
+
+def _aggregate(call: AggregateCall, change: Callable[[Expr], Expr]) -> AggregateCall:
+    arguments = tuple(change(argument) for argument in call.arguments)
+    return replace(call, arguments=arguments, filter=None if call.filter is None else change(call.filter))
+
+
+def _of(call: WindowCall, change: Callable[[Expr], Expr]) -> WindowCall:
+    def edge(edge: Edge) -> Edge:
+        return edge if edge.limit is None else replace(edge, limit=change(edge.limit))
+
+    return replace(
+        call,
+        arguments=tuple(change(argument) for argument in call.arguments),
+        frame=replace(call.frame, start=edge(call.frame.start), end=edge(call.frame.end)),
+        aggregate=None if call.aggregate is None else _aggregate(call.aggregate, change),
+    )
 
 
 def expressions(plan: Plan) -> tuple[Expr, ...]:

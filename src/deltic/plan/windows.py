@@ -25,6 +25,7 @@ from deltic.plan.nodes import (
     TemporalFilter,
     TopK,
     Union,
+    Window,
 )
 from deltic.plan.streams import is_stream
 from deltic.plan.walk import nodes
@@ -165,6 +166,8 @@ def _called(plan: Plan) -> str | None:
             return "EXCEPT or INTERSECT"
         case TopK():
             return "LIMIT"
+        case Window():
+            return "a window function"
         case OverTicks():
             return f"{plan.function}()"
         case ByWatermark():

@@ -14,7 +14,7 @@ from deltic.expr.functions.signature import check_count
 from deltic.expr.interpreter import evaluate
 from deltic.expr.nodes import CHAINS, columns_of, free_variables, is_fixed, outer_columns, user_functions
 from deltic.frontends.sql import tree
-from deltic.frontends.sql.scope import AGGREGATED, SUBQUERY
+from deltic.frontends.sql.scope import AGGREGATED, SUBQUERY, WINDOWED
 from deltic.frontends.statements import PythonAggregate
 from deltic.plan.columns import map_children
 from deltic.plan.nodes import AggregateCall
@@ -23,10 +23,8 @@ from deltic.schema import NULL
 if TYPE_CHECKING:
     from deltic.frontends.sql.bind_expression import ExpressionBinder
 
-_WINDOW: Final = "ORDER BY … LIMIT n keeps the first n rows; MIN and MAX have an order"
 _SKETCH: Final = "COUNT(DISTINCT x), PERCENTILE(x, p) and COUNT(*) by groups are exact, and cost little in a view"
 UNSUPPORTED: Final = {
-    **dict.fromkeys(("nth_value", "row_number", "rank", "dense_rank", "ntile", "lag", "lead", "percent_rank", "cume_dist"), _WINDOW),
     **dict.fromkeys(("count_min_sketch", "approx_top_k", "approx_top_k_accumulate", "approx_top_k_combine"), _SKETCH),
     **dict.fromkeys(("hll_sketch_agg", "hll_union_agg", "theta_sketch_agg", "theta_union_agg", "theta_intersection_agg"), _SKETCH),
     "histogram_numeric": "COUNT(*) with GROUP BY floor(x / width): bins of equal width, which do not depend on the order of rows",
@@ -56,9 +54,11 @@ def aggregate_of(node: object) -> str | None:
     return None
 
 
-def has_aggregate(node: tree.Expression) -> bool:
-    """Whether the node contains an aggregate outside subqueries."""
-    return any(aggregate_of(part) for part in tree.walk(node, lambda part: not isinstance(part, tree.QUERIES)))
+def has_aggregate(node: object) -> bool:
+    """Whether the node contains an aggregate outside subqueries; one that is a window function is none, but its arguments may have one."""
+    inside = list(tree.walk(node, lambda part: not isinstance(part, tree.QUERIES)))
+    windowed = {id(part.call) for part in inside if isinstance(part, tree.OverCall)}
+    return any(aggregate_of(part) and id(part) not in windowed for part in inside)
 
 
 def bind_aggregate(binder: ExpressionBinder, node: tree.FunctionCall) -> Expr:
@@ -68,11 +68,8 @@ def bind_aggregate(binder: ExpressionBinder, node: tree.FunctionCall) -> Expr:
         raise Unsupported(f"the aggregate {name.upper()} is not supported", span=span, remedy=UNSUPPORTED[name])
     if binder.collector is None:
         raise Unsupported(f"an aggregate is not allowed in {binder.clause}", span=span, remedy=_elsewhere(binder.clause))
-    rows = replace(binder, clause=f"the argument of {name.upper()}", aliases={}, keys=None, collector=None)
-    if isinstance(node.function, PythonAggregate):
-        call = _of_user(node, node.function, _arguments(rows, node))
-    else:
-        call = _aggregate(node, _arguments(rows, node), _order(rows, node))
+    rows = replace(binder, clause=f"the argument of {name.upper()}", aliases={}, keys=None, collector=None, windows=None)
+    call = aggregate_call(rows, node)
     condition = None if node.condition is None else replace(rows, clause="FILTER").condition(node.condition)
     for part in (*call.arguments, *(() if condition is None else (condition,))):
         if free_variables(part):
@@ -86,6 +83,13 @@ def _check_own(node: tree.FunctionCall, arguments: Sequence[Expr]) -> None:
     if any(map(outer_columns, arguments)) and not any(map(columns_of, arguments)):
         remedy = "aggregate in a subquery of FROM of the enclosing query"
         raise Unsupported(f"{node.name.upper()} of columns of an enclosing query alone is not supported", span=node.span, remedy=remedy)
+
+
+def aggregate_call(binder: ExpressionBinder, node: tree.FunctionCall) -> AggregateCall:
+    """The call of an aggregate without its filter. binder: for its arguments."""
+    if isinstance(node.function, PythonAggregate):
+        return _of_user(node, node.function, _arguments(binder, node))
+    return _aggregate(node, _arguments(binder, node), _order(binder, node))
 
 
 def _elsewhere(clause: str) -> str:
@@ -208,11 +212,13 @@ def _check_count(function: AggregateFunction, name: str, given: int, ordered: bo
 def onto(expr: Expr, keys: Sequence[Expr], outputs: Sequence[Expr], clause: str) -> Expr:
     """`expr` rewritten over the rows of an Aggregate: keys[i] becomes outputs[i], the j-th aggregate outputs[len(keys) + j].
 
-    Raises QueryError if another column remains. Columns of an enclosing query and values of subqueries are unchanged.
+    Raises QueryError if another column remains. Columns of an enclosing query, values of subqueries and window functions are unchanged.
     """
     if expr in keys:
         return replace(outputs[keys.index(expr)], span=expr.span)
     if isinstance(expr, Column) and expr.index < SUBQUERY:
+        if expr.index >= WINDOWED:
+            return expr
         if expr.index < AGGREGATED:
             raise TypeMismatch(
                 f"the column {expr.name!r} of {clause} is neither aggregated nor in GROUP BY",

@@ -18,6 +18,7 @@ from deltic.frontends.sql.bind_call import CLOCK_WORDS, bind_call, bind_extract,
 from deltic.frontends.sql.bind_function import bind_defined
 from deltic.frontends.sql.bind_lambda import HIGHER_ORDER
 from deltic.frontends.sql.bind_subquery import Subqueries, denied
+from deltic.frontends.sql.bind_window import WINDOW_FUNCTIONS, WindowCollector, bind_window, without_over
 from deltic.frontends.sql.cursor import DEFAULT_SCHEMA
 from deltic.frontends.sql.scope import Scope
 from deltic.frontends.sql.sql_types import sql_type
@@ -41,6 +42,7 @@ class ExpressionBinder:
     keys: in HAVING the scope's columns hide an alias only if they are keys of the GROUP BY; None elsewhere.
     collector: takes the aggregates, where the clause may have some.
     subqueries: takes the subqueries, where the clause may have some.
+    windows: takes the window functions, likewise.
     lambdas: the lambdas around the expression, outermost first: their parameters by lower-case name.
     """
 
@@ -51,6 +53,7 @@ class ExpressionBinder:
     keys: tuple[Expr, ...] | None = None
     collector: Collector | None = None
     subqueries: Subqueries | None = None
+    windows: WindowCollector | None = None
     lambdas: tuple[Mapping[str, LambdaVariable], ...] = ()
 
     def bind(self, node: tree.Expression) -> Expr:
@@ -94,6 +97,10 @@ class ExpressionBinder:
                 return self._placed(moved)
             case tree.Prefix():
                 return resolve(_PREFIXES[node.operator], [self._placed(node.operand)], node.span)
+            case tree.OverCall():
+                return bind_window(self, node)
+            case tree.FunctionCall() if node.name in WINDOW_FUNCTIONS and node.function is None:
+                raise without_over(node)
             case tree.FunctionCall():
                 return bind_aggregate(self, node) if aggregate_of(node) else bind_call(self, node)
             case tree.DefinedCall():

@@ -1,9 +1,10 @@
-"""Binds SELECT: FROM, WHERE, GROUP BY, HAVING and the select list; DISTINCT, order and limit are applied later."""
+"""Binds SELECT: FROM, WHERE, GROUP BY, HAVING, the select list, windows and QUALIFY; DISTINCT, order and limit are applied later."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from deltic.errors import TypeMismatch, Unsupported
 from deltic.expr import Column, Expr, columns_of
@@ -16,12 +17,17 @@ from deltic.frontends.sql.bind_relation import bind_from
 from deltic.frontends.sql.bind_star import outputs_of_star, with_columns
 from deltic.frontends.sql.bind_subquery import Subqueries
 from deltic.frontends.sql.bind_table_function import Made, bind_item, makes_rows
+from deltic.frontends.sql.bind_window import WindowCollector, with_windows_in_place
 from deltic.frontends.sql.environment import BindQuery, Environment
 from deltic.frontends.sql.hints import check_followed, join_hint
 from deltic.frontends.sql.naming import output_name
-from deltic.frontends.sql.scope import AGGREGATED, SUBQUERY, ScopedRelation, reads_subqueries
+from deltic.frontends.sql.scope import AGGREGATED, SUBQUERY, WINDOWED, ScopedRelation, reads_subqueries, reads_windows
 from deltic.plan.columns import map_columns, reference
-from deltic.plan.nodes import Aggregate, AggregateCall, Order, Plan
+from deltic.plan.nodes import Aggregate, AggregateCall, Order, Plan, Window
+from deltic.plan.walk import map_expressions
+
+_WITH_WINDOWS: Final = ("SELECT", "QUALIFY", "ORDER BY")
+"""The clauses that may have window functions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +41,10 @@ class SelectBlock:
 
 @dataclass(slots=True)
 class _Select:
-    """A SELECT that is being bound. Expressions are over `relation`'s rows; aggregates have indexes from AGGREGATED.
+    """A SELECT that is being bound. Expressions are over `relation`'s rows; aggregates and window functions have indexes of their own.
 
-    collector: of the aggregates; None without aggregates. table_functions: their columns follow the relation's, one after the other's.
+    collector: of the aggregates; None without aggregates. windows: of the window functions. table_functions: their columns follow the
+    relation's, one after the other's.
     made: the relation with them, for its columns.
     """
 
@@ -46,6 +53,7 @@ class _Select:
     relation: ScopedRelation
     collector: Collector | None
     subqueries: Subqueries
+    windows: WindowCollector
     made: Plan
     table_functions: list[Made] = field(default_factory=list)
     keys: list[Expr] = field(default_factory=list)
@@ -53,7 +61,10 @@ class _Select:
     aliases: dict[str, list[Expr]] = field(default_factory=dict)
 
     def binder(self, clause: str) -> ExpressionBinder:
-        return ExpressionBinder(self.relation.scope, clause, self.aliases, collector=self.collector, subqueries=self.subqueries)
+        windows = self.windows if clause in _WITH_WINDOWS else None
+        return ExpressionBinder(
+            self.relation.scope, clause, self.aliases, collector=self.collector, subqueries=self.subqueries, windows=windows
+        )
 
     def add(self, name: str, expr: Expr) -> None:
         """Adds an output column, which later items and clauses may reference by name."""
@@ -63,24 +74,27 @@ class _Select:
 
 def bind_block(node: tree.SelectQuery, terms: tuple[tree.OrderTerm, ...], env: Environment, bind_query: BindQuery) -> SelectBlock:
     """The bound SELECT. terms: those of its ORDER BY."""
+    node = with_windows_in_place(node)
     hint = join_hint(node)
     relation = bind_from(node, replace(env, hint=hint), bind_query)
     check_followed(hint, relation.plan)
     node = replace(node, items=tuple(replace(item, expression=with_columns(item.expression, relation.scope)) for item in node.items))
     subqueries = Subqueries(env, bind_query)
     where = _where(node, relation, subqueries)
-    select = _Select(node, terms, relation, Collector() if is_grouped(node, terms) else None, subqueries, relation.plan)
+    collector = Collector() if is_grouped(node, terms) else None
+    select = _Select(node, terms, relation, collector, subqueries, WindowCollector(), relation.plan)
     for item in node.items:
         _bind_item(select, item)
     _bind_keys(select)
     having = _having(select)
+    qualify = None if node.qualify is None else select.binder("QUALIFY").condition(node.qualify)
     order = bind_order(terms, replace(select.binder("ORDER BY"), aliases_first=True), select.outputs)
     plan = apply(relation.plan, where, subqueries)
     for table_function in select.table_functions:
         plan = table_function.over(plan)
     if select.collector is None:
-        return _with_subqueries(SelectBlock(plan, tuple(select.outputs), order), subqueries)
-    return _aggregated(select, plan, having, order)
+        return with_windows(SelectBlock(plan, tuple(select.outputs), order), select, qualify)
+    return _aggregated(select, plan, having, qualify, order)
 
 
 def _where(node: tree.SelectQuery, relation: ScopedRelation, subqueries: Subqueries) -> list[Conjunct]:
@@ -96,7 +110,8 @@ def _with_subqueries(block: SelectBlock, subqueries: Subqueries, over: Callable[
 
 
 def is_grouped(node: tree.SelectQuery, terms: tuple[tree.OrderTerm, ...] = ()) -> bool:
-    listed = [*(item.expression for item in node.items), *(term.expression for term in terms)]
+    listed: list[object] = [*(item.expression for item in node.items), *(term.expression for term in terms), *node.windows]
+    listed += [] if node.qualify is None else [node.qualify]
     return node.group is not None or node.having is not None or any(has_aggregate(expression) for expression in listed)
 
 
@@ -116,7 +131,7 @@ def _bind_made(select: _Select, item: tree.SelectItem) -> None:
     if select.collector is not None:
         remedy = "LATERAL VIEW, or a subquery in FROM"
         raise Unsupported("a table function is not supported beside aggregates", span=item.span, remedy=remedy)
-    call = bind_item(item, replace(select.binder("SELECT"), aliases={}, subqueries=None))
+    call = bind_item(item, replace(select.binder("SELECT"), aliases={}, subqueries=None, windows=None))
     before, select.made = len(select.made.schema), call.over(select.made)
     select.table_functions.append(call)
     for i in range(before, len(select.made.schema)):
@@ -153,7 +168,8 @@ def _key(select: _Select, node: tree.Expression) -> Expr:
     if reads_subqueries(key):
         raise Unsupported("a subquery is not supported in GROUP BY", span=node.span, remedy="select its value in a subquery of FROM first")
     if _is_aggregated(key):
-        raise Unsupported("an aggregate is not allowed in GROUP BY", span=node.span, remedy="aggregate in a subquery of FROM first")
+        what = "a window function" if reads_windows(key) else "an aggregate"
+        raise Unsupported(f"{what} is not allowed in GROUP BY", span=node.span, remedy="compute it in a subquery of FROM first")
     return key
 
 
@@ -175,7 +191,11 @@ def _ordinal(node: tree.Expression, outputs: Sequence[tuple[str, Expr]], clause:
 def _having(select: _Select) -> list[Conjunct]:
     having = select.node.having
     binder = replace(select.binder("HAVING"), keys=tuple(select.keys))
-    return [] if having is None else bind_conjuncts(having, binder)
+    bound = [] if having is None else bind_conjuncts(having, binder)
+    for part in bound:
+        if isinstance(part, Expr) and reads_windows(part):
+            raise Unsupported("a window function is not allowed in HAVING", span=part.span, remedy="QUALIFY tests window functions")
+    return bound
 
 
 def bind_order(terms: tuple[tree.OrderTerm, ...], binder: ExpressionBinder, outputs: Sequence[tuple[str, Expr]]) -> tuple[Order, ...]:
@@ -196,7 +216,7 @@ def _is_all(node: tree.Expression, binder: ExpressionBinder) -> bool:
     return named and not binder.scope.find("all", None) and "all" not in binder.aliases
 
 
-def _aggregated(select: _Select, plan: Plan, having: list[Conjunct], order: tuple[Order, ...]) -> SelectBlock:
+def _aggregated(select: _Select, plan: Plan, having: list[Conjunct], qualify: Expr | None, order: tuple[Order, ...]) -> SelectBlock:
     """The block over an Aggregate: every expression is rewritten over its keys and aggregates."""
     assert select.collector is not None
     keys, subqueries = select.keys, select.subqueries
@@ -216,7 +236,8 @@ def _aggregated(select: _Select, plan: Plan, having: list[Conjunct], order: tupl
         tuple((name, over("SELECT", expr)) for name, expr in select.outputs),
         tuple(replace(term, expr=over("ORDER BY", term.expr)) for term in order),
     )
-    return _with_subqueries(block, subqueries, lambda expr: over("a subquery", expr))
+    tested = None if qualify is None else over("QUALIFY", qualify)
+    return with_windows(block, select, tested, over)
 
 
 def _with_arguments(plan: Plan, calls: Sequence[AggregateCall], subqueries: Subqueries) -> tuple[Plan, list[AggregateCall]]:
@@ -229,6 +250,38 @@ def _with_arguments(plan: Plan, calls: Sequence[AggregateCall], subqueries: Subq
         return replace(call, arguments=arguments, filter=None if call.filter is None else subqueries.filled(call.filter))
 
     return plan, [filled(call) for call in calls]
+
+
+def with_windows(
+    block: SelectBlock, select: _Select, qualify: Expr | None, over: Callable[[str, Expr], Expr] = lambda _, expr: expr
+) -> SelectBlock:
+    """The block after its window functions and QUALIFY. over: rewrites the expressions of a clause over the block's rows."""
+    calls = select.windows.calls
+    if not calls:
+        if qualify is not None:
+            raise TypeMismatch("QUALIFY without a window function", span=qualify.span, remedy="WHERE or HAVING tests other values")
+        return _with_subqueries(block, select.subqueries, lambda expr: over("a subquery", expr))
+    if select.table_functions:
+        remedy = "LATERAL VIEW, or a subquery in FROM"
+        raise Unsupported("a window function is not supported beside a table function", span=calls[0][1].span, remedy=remedy)
+    plan, places = block.plan, dict[int, int]()
+    for key in dict.fromkeys(key for key, _ in calls):
+        own = [(i, call) for i, (window, call) in enumerate(calls) if window == key]
+        places |= {WINDOWED + i: len(plan.schema) + place for place, (i, _) in enumerate(own)}
+        named = tuple((f"{call.function}{i}", call) for i, call in own)
+        plan = map_expressions(Window(plan, key.keys, key.order, named), lambda expr: over("a window function", expr))
+
+    def placed(column: Column) -> Expr:
+        return replace(reference(plan.schema, places[column.index]), span=column.span) if column.index in places else column
+
+    def inner(expr: Expr) -> Expr:
+        return map_columns(over("a subquery", expr), placed)
+
+    outputs = tuple((name, map_columns(expr, placed)) for name, expr in block.outputs)
+    order = tuple(replace(term, expr=map_columns(term.expr, placed)) for term in block.order)
+    if qualify is not None:
+        plan = apply(plan, [map_columns(qualify, placed)], select.subqueries, inner)
+    return _with_subqueries(SelectBlock(plan, outputs, order), select.subqueries, inner)
 
 
 def _name(key: Expr, otherwise: str) -> str:

@@ -70,6 +70,7 @@ class _Body:
     def query(self, query: tree.Query) -> tree.Query:
         match query:
             case tree.SelectQuery():
+                self._check_windows(query)
                 self._check_subqueries(query)
                 return self._over_all(query) if _is_over_all(query) else self._select(query)
             case tree.SetQuery():
@@ -133,6 +134,12 @@ class _Body:
             group=tree.GroupClause(self.columns, False, span),
             having=_over_marked(select.having, mark),
         )
+
+    def _check_windows(self, select: tree.SelectQuery) -> None:
+        """Raises Unsupported for a window function, whose partitions would be those of all arguments."""
+        for part in tree.walk(select, lambda part: part is select or not isinstance(part, tree.QUERIES)):
+            if isinstance(part, tree.OverCall):
+                raise self._refused("a window function", part.span, "use it in a view")
 
     def _check_subqueries(self, select: tree.SelectQuery) -> None:
         """Raises Unsupported for a subquery in FROM that reads a parameter."""

@@ -8,6 +8,7 @@ from deltic.errors import QueryError
 from deltic.expr import Literal
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.sql_types import sql_type
+from deltic.frontends.sql.window_naming import window_name
 from deltic.types import quoted
 
 _LOWER: Final = {"DIV": "div"}
@@ -55,6 +56,8 @@ def expression_name(node: tree.Expression) -> str:
             listed = ", ".join(expression_name(part) for part in node.arguments)
             call = f"{node.name}({'DISTINCT ' * node.distinct}{listed})"
             return call if node.condition is None else f"{call} FILTER (WHERE {expression_name(node.condition)})"
+        case tree.OverCall():
+            return window_name(node, expression_name)
         case tree.DefinedCall():
             return f"{node.name}({', '.join(expression_name(part) for part in node.arguments)})"
         case tree.ExtractCall():

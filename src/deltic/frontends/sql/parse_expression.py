@@ -14,9 +14,9 @@ from deltic.errors import SyntaxFailure, Unsupported
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.interval_literals import UNITS
 from deltic.frontends.sql.lexer import NUMBER, QUOTED, STRING, WORD
-from deltic.frontends.sql.parse_order import OrderParser
 from deltic.frontends.sql.parse_path import path_of
-from deltic.frontends.sql.refusals import AFTER_ARGUMENT, AFTER_VALUE, OPERANDS, refuse
+from deltic.frontends.sql.parse_window import WindowParser
+from deltic.frontends.sql.refusals import AFTER_ARGUMENT, AFTER_OPERAND, AFTER_VALUE, OPERANDS, refuse
 
 OR, AND, NOT, PREDICATE, COMPARISON = 1, 2, 3, 4, 5
 _TABLE: Final = {
@@ -54,7 +54,7 @@ _UNIT_CALLS: Final = {
 _TRIMS: Final = {"BOTH": "trim", "LEADING": "ltrim", "TRAILING": "rtrim"}
 
 
-class ExpressionParser(OrderParser, ABC):
+class ExpressionParser(WindowParser, ABC):
     """Rules for expressions. The parser of queries implements `query`."""
 
     @abstractmethod
@@ -134,6 +134,7 @@ class ExpressionParser(OrderParser, ABC):
                 case _:
                     node = tree.FieldOf(node, self.identifier("the name of a field"), self.since(start))
         refuse(self, AFTER_VALUE, start)
+        refuse(self, AFTER_OPERAND)
         return node
 
     def _predicate(self, left: tree.Expression, start: int) -> tree.Expression:
@@ -379,7 +380,7 @@ class ExpressionParser(OrderParser, ABC):
                 return self.star(names, start)
             names.append(self.identifier("a name after the dot"))
         if self.word == "(":
-            return self.call(names, start)
+            return self.over(self.call(names, start), start)
         return tree.ColumnName(tuple(names), self.since(start))
 
     def _case(self) -> tree.SearchedCase:
@@ -412,7 +413,7 @@ class ExpressionParser(OrderParser, ABC):
                 self.position = begin
                 return None
             amount = self.expression(UNARY)
-            if self.token.kind != WORD or self.word in NO_OPERANDS or self.word in ("TO", "AHEAD"):
+            if self.token.kind != WORD or self.word in NO_OPERANDS or self.word in ("TO", "AHEAD", "PRECEDING", "FOLLOWING"):
                 if parts or not isinstance(amount, tree.StringText):
                     self.position = begin
                     return None

@@ -32,12 +32,13 @@ class OrderParser(TypeParser, ABC):
         if self.sees("SORT", "BY") or not self.sees("ORDER", "BY"):
             return ()
         self.position += 2
-        terms = self.several(self._term)
+        terms = self.several(self.term)
         if self.word in ("FROM", "WHERE", "HAVING") or self.sees("GROUP", "BY"):
             raise self.out_of_order()
         return terms
 
-    def _term(self) -> tree.OrderTerm:
+    def term(self) -> tree.OrderTerm:
+        """expression [ASC | DESC] [NULLS FIRST | LAST]."""
         if self.ended:
             raise SyntaxFailure("something is missing after 'ORDER BY', at the end", span=self.of(self.tokens[self.position - 1]))
         expression = self.expression()
@@ -51,5 +52,5 @@ class OrderParser(TypeParser, ABC):
 
     def out_of_order(self) -> SyntaxFailure:
         """The error for a clause after one that follows it in the grammar."""
-        expected = "FROM, WHERE, GROUP BY, HAVING, ORDER BY, LIMIT"
+        expected = "FROM, WHERE, GROUP BY, HAVING, QUALIFY, WINDOW, ORDER BY, LIMIT"
         return SyntaxFailure("the clauses are out of order", span=self.span, expected=expected)

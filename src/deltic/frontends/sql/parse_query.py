@@ -164,9 +164,11 @@ class QueryParser(PipeParser):
         where = self.expression() if self.passes("WHERE") else None
         group = self._group()
         having = self.expression() if self.passes("HAVING") else None
+        windows = self.windows()
+        qualify = self.expression() if self.passes("QUALIFY") else None
         if self.word in ("FROM", "WHERE") or self.sees("GROUP", "BY"):
             raise self.out_of_order()
-        return tree.SelectQuery(items, distinct, hint, source, tuple(laterals), where, group, having, self.since(start))
+        return tree.SelectQuery(items, distinct, hint, source, tuple(laterals), where, group, having, self.since(start), qualify, windows)
 
     def _item(self) -> tree.SelectItem:
         start = self.token.start

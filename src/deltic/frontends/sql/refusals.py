@@ -14,7 +14,6 @@ LEAVE_OUT: Final = "leave it out"
 _LIMITED = "ORDER BY … LIMIT n keeps the first n rows"
 _GROUPED = "one view per grouping, and UNION ALL of them"
 _TRANSACTION = "change tables with session.transaction(): insert, upsert, delete"
-_WINDOW = ("window functions are not supported", f"{_LIMITED}; GROUP BY and a join give totals beside rows")
 _PIVOT = ("PIVOT and UNPIVOT are not supported", "SUM(x) FILTER (WHERE …) for each column")
 _SAMPLE = ("TABLESAMPLE is not supported: its result changes from run to run", "filter on a hash of the key")
 _TRAVEL = ("time travel is not supported", "leave it out")
@@ -35,9 +34,6 @@ def _by_first(table: Mapping[str, tuple[str, str]]) -> Refusals:
 
 AFTER_VALUE: Final[Refusals] = _by_first(
     {
-        "OVER": _WINDOW,
-        "IGNORE NULLS": ("IGNORE NULLS is not supported", "FILTER (WHERE x IS NOT NULL)"),
-        "RESPECT NULLS": ("RESPECT NULLS is not supported", LEAVE_OUT),
         "->": ("a lambda is not allowed here", "a higher-order function, such as transform(a, x -> x + 1)"),
         "=>": ("named arguments are not supported", "give the arguments in their order"),
         "??": ("?? is not supported", "coalesce(a, b)"),
@@ -45,6 +41,9 @@ AFTER_VALUE: Final[Refusals] = _by_first(
     }
 )
 """After a value; the place is the value and the word."""
+
+AFTER_OPERAND: Final[Refusals] = _by_first({"OVER": ("OVER belongs to the call of a window function", "row_number() OVER (ORDER BY x)")})
+"""After an operand that is not the call of a function; the place is the word."""
 
 OPERANDS: Final[Refusals] = _by_first(
     {
@@ -87,8 +86,6 @@ AFTER_SOURCE: Final = _by_first(_SOURCES)
 
 CLAUSES: Final[Refusals] = _by_first(
     {
-        "QUALIFY": ("QUALIFY is not supported", _LIMITED),
-        "WINDOW": _WINDOW,
         "SORT BY": ("SORT BY is not supported", _LIMITED),
         "DISTRIBUTE BY": ("DISTRIBUTE BY is not supported", "leave it out: it changes no result"),
         "CLUSTER BY": ("CLUSTER BY is not supported", "leave it out: it changes no result"),

@@ -1,7 +1,8 @@
 """Name resolution in a query: the columns that a name can refer to.
 
 Names are case-insensitive. A column of an enclosing query is an OuterColumn. An aggregate that is not computed yet is a Column with index
-AGGREGATED + its number, the value of a subquery one with SUBQUERY + its number. None of them occurs in the plans that the binder returns.
+AGGREGATED + its number, a window function one with WINDOWED + its number, the value of a subquery one with SUBQUERY + its number. None of
+them occurs in the plans that the binder returns.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from deltic.plan.subquery_nodes import outer_number
 from deltic.schema import Schema
 
 AGGREGATED: Final = 1 << 24
+WINDOWED: Final = 1 << 26
 SUBQUERY: Final = 1 << 28
 
 
@@ -113,3 +115,8 @@ def reads_outer(expr: Expr) -> bool:
 def reads_subqueries(expr: Expr) -> bool:
     """Whether the expression reads the value of a subquery."""
     return any(index >= SUBQUERY for index in columns_of(expr))
+
+
+def reads_windows(expr: Expr) -> bool:
+    """Whether the expression reads a window function."""
+    return any(WINDOWED <= index < SUBQUERY for index in columns_of(expr))

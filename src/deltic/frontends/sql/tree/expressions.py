@@ -303,6 +303,47 @@ class FunctionCall:
 
 
 @dataclass(frozen=True, slots=True)
+class BoundText:
+    """A bound of a frame. kind: UNBOUNDED, ROW (the current row) or VALUE. value: its distance from the current row."""
+
+    kind: str
+    following: bool
+    value: Expression | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class FrameText:
+    """ROWS or RANGE BETWEEN start AND end; one bound alone is the start, up to the current row."""
+
+    unit: str
+    start: BoundText
+    end: BoundText
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class WindowText:
+    """The window after OVER: a name, or what it consists of."""
+
+    name: Name | None
+    partition: tuple[Expression, ...]
+    order: tuple[OrderTerm, ...]
+    frame: FrameText | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class OverCall:
+    """call [IGNORE NULLS] OVER window."""
+
+    call: FunctionCall
+    ignore_nulls: bool
+    window: WindowText
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class LambdaText:
     """parameter -> body, or (parameter, …) -> body: an argument of a higher-order function."""
 
@@ -373,6 +414,7 @@ Expression = (
     | SearchedCase
     | CastCall
     | FunctionCall
+    | OverCall
     | LambdaText
     | DefinedCall
     | ExtractCall

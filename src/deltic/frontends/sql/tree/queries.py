@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from deltic.errors import Span
-from deltic.frontends.sql.tree.expressions import DefinedCall, Expression, FunctionCall, Name, OrderTerm, TypeName
+from deltic.frontends.sql.tree.expressions import DefinedCall, Expression, FunctionCall, Name, OrderTerm, TypeName, WindowText
 from deltic.frontends.sql.tree.pipes import PipeQuery
 
 
@@ -136,6 +136,15 @@ class GroupClause:
 
 
 @dataclass(frozen=True, slots=True)
+class NamedWindow:
+    """name AS window, in the clause WINDOW."""
+
+    name: Name
+    window: WindowText
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class SelectQuery:
     """SELECT without ORDER BY and LIMIT."""
 
@@ -148,6 +157,8 @@ class SelectQuery:
     group: GroupClause | None
     having: Expression | None
     span: Span
+    qualify: Expression | None = None
+    windows: tuple[NamedWindow, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

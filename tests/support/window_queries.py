@@ -1,0 +1,76 @@
+"""Test support: queries with window functions over the tables of sql_data. Where ties would decide a value, the order has none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+RANKS = ("rank()", "dense_rank()", "percent_rank()", "cume_dist()")
+BY_ROWS = (
+    "row_number()",
+    "ntile(3)",
+    "lag(k)",
+    "lead(s, 2, 'none')",
+    "lag(k, -1)",
+    "lag(d, 0)",
+    "lag(k) IGNORE NULLS",
+    "lead(x, 2) IGNORE NULLS",
+)
+OVER_FRAMES = (
+    "sum(k)", "count(*)", "count(s)", "avg(m)", "min(x)", "max(s)", "bool_and(b)", "count(*) FILTER (WHERE b)", "max_by(s, id)",
+    "first_value(k)", "last_value(s)", "nth_value(k, 2)", "first_value(k) IGNORE NULLS", "last_value(s) IGNORE NULLS",
+    "nth_value(s, 2) IGNORE NULLS", "first(k, true)",
+)  # fmt: skip
+ORDERS = ("ORDER BY k", "PARTITION BY k ORDER BY d DESC", "PARTITION BY b ORDER BY s NULLS LAST, d", "ORDER BY ts DESC NULLS FIRST, m")
+UNIQUE = ("ORDER BY id", "PARTITION BY k ORDER BY id DESC", "PARTITION BY b, s ORDER BY m, id", "PARTITION BY d ORDER BY k DESC, id")
+FRAMES = (
+    "ROWS BETWEEN 1 PRECEDING AND CURRENT ROW", "ROWS BETWEEN 2 PRECEDING AND 1 FOLLOWING", "ROWS BETWEEN 1 FOLLOWING AND 2 FOLLOWING",
+    "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW", "ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING", "ROWS 2 PRECEDING",
+    "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING", "RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING",
+)  # fmt: skip
+
+
+def window_queries() -> Iterator[str]:
+    """Every function over some windows, and the clauses around them."""
+    for i, call in enumerate(RANKS):
+        for order in (*ORDERS, UNIQUE[i]):
+            yield f"SELECT id, {call} OVER ({order}) FROM t"
+    for i, call in enumerate(BY_ROWS):
+        yield f"SELECT id, {call} OVER ({UNIQUE[i % 4]}) FROM t"
+        yield f"SELECT id, {call} OVER ({UNIQUE[(i + 1) % 4]}) AS r FROM t"
+    for i, call in enumerate(OVER_FRAMES):
+        yield f"SELECT id, {call} OVER ({UNIQUE[i % 4]}) FROM t"
+        for j in (i, i + 3, i + 5):
+            yield f"SELECT id, {call} OVER ({UNIQUE[j % 4]} {FRAMES[j % 8]}) FROM t"
+    for i, call in enumerate(OVER_FRAMES[:9]):
+        yield f"SELECT id, {call} OVER (PARTITION BY {('k', 'x', 's', 'b, k')[i % 4]}) FROM t"
+        yield f"SELECT id, {call} OVER () AS r FROM t"
+        yield f"SELECT id, {call} OVER ({ORDERS[i % 4]}) AS r FROM t"
+    yield from QUERIES.strip().splitlines()
+
+
+QUERIES = """
+SELECT id, sum(k) OVER (ORDER BY k RANGE BETWEEN 1 PRECEDING AND 1 FOLLOWING) AS r FROM t
+SELECT id, count(*) OVER (ORDER BY k DESC RANGE BETWEEN 1 PRECEDING AND CURRENT ROW) AS r FROM t
+SELECT id, count(*) OVER (ORDER BY m RANGE BETWEEN 1.5 PRECEDING AND 2 FOLLOWING) AS r FROM t
+SELECT id, count(*) OVER (ORDER BY x RANGE BETWEEN 1 PRECEDING AND UNBOUNDED FOLLOWING) AS r FROM t
+SELECT id, count(*) OVER (ORDER BY d RANGE BETWEEN 100 PRECEDING AND 30 FOLLOWING) AS r FROM t WHERE d < DATE '9000-01-01'
+SELECT id, count(*) OVER (ORDER BY d RANGE BETWEEN INTERVAL 2 MONTHS PRECEDING AND CURRENT ROW) AS r FROM t
+SELECT id, count(*) OVER (ORDER BY ts RANGE BETWEEN INTERVAL 1 DAY PRECEDING AND INTERVAL 2 DAYS FOLLOWING) AS r FROM t
+SELECT id, sum(k) OVER w AS a, count(*) OVER (w) AS b, rank() OVER v FROM t WINDOW w AS (PARTITION BY b ORDER BY id), v AS w
+SELECT id, row_number() OVER (PARTITION BY k ORDER BY id) AS n FROM t QUALIFY n = 1
+SELECT id FROM t QUALIFY row_number() OVER (PARTITION BY b ORDER BY id DESC) <= 2
+SELECT id, k FROM t QUALIFY k = max(k) OVER (PARTITION BY b)
+SELECT k, sum(id), rank() OVER (ORDER BY sum(id) DESC) FROM t GROUP BY k
+SELECT k, sum(sum(id)) OVER () AS total, sum(id) / sum(sum(id)) OVER () AS share FROM t GROUP BY k
+SELECT k, b, count(*) AS n, sum(count(*)) OVER (PARTITION BY k) AS m FROM t GROUP BY k, b HAVING count(*) > 0 ORDER BY k, b
+SELECT id, rank() OVER (ORDER BY k) + dense_rank() OVER (ORDER BY k) AS r, r * 2 AS q FROM t
+SELECT DISTINCT rank() OVER (ORDER BY k) AS r FROM t
+SELECT * FROM (SELECT id, row_number() OVER (ORDER BY id) AS n FROM t) WHERE n <= 3 AND id > 1
+SELECT t.id, count(*) OVER (PARTITION BY u.k) AS n FROM t JOIN u ON t.k = u.k
+SELECT id, max(x) OVER (PARTITION BY k) - x AS gap FROM t ORDER BY gap LIMIT 3
+SELECT k, z, rank() OVER (ORDER BY k, z), count(*) OVER (PARTITION BY k) FROM w
+SELECT k, v, rank() OVER (ORDER BY k), sum(k) OVER () FROM e
+SELECT id, (SELECT max(n) FROM (SELECT row_number() OVER (ORDER BY u.k) AS n FROM u WHERE u.k = t.k)) AS m FROM t
+SELECT id, rank() OVER (ORDER BY k) AS r, (SELECT count(*) FROM u WHERE u.k = t.k) AS n FROM t
+SELECT id, dense_rank() OVER (PARTITION BY k % 2 ORDER BY length(s)) AS r FROM t
+"""
