@@ -120,7 +120,7 @@ def bind_window(binder: ExpressionBinder, node: tree.OverCall) -> Column:
     text = node.window
     if text.name is not None:
         raise _unknown(text.name, ())
-    rows = replace(binder, clause="a window function", keys=None, windows=None)
+    rows = replace(binder, clause="a window function", keys=None, windows=None, subqueries=None)
     terms = tuple(Order(rows.bind(term.expression), term.descending, term.nulls_first) for term in text.order)
     key = WindowKey(tuple(rows.bind(part) for part in text.partition), terms)
     for clause, exprs in (("PARTITION BY", key.keys), ("ORDER BY", [term.expr for term in terms])):
