@@ -128,3 +128,15 @@ WRONG_IN_DUCKDB = {1505}
 def test_more_as_duckdb(start: int) -> None:
     for seed in sorted({*range(start, start + 100)} - WRONG_IN_DUCKDB):
         _check_against_duckdb(seed)
+
+
+def test_any_and_all_compare_values_of_one_type() -> None:
+    session = _session("SELECT a, a > ALL (SELECT CAST(b AS STRING) FROM u) AS r FROM t")
+    _change(session, {}, {"t": {(10, 0): 1, (None, 0): 1}, "u": {(0, 9): 1}})
+    assert _rows(session) == {(10, True): 1, (None, None): 1}, "as numbers, not as texts"
+    _change(session, {}, {"u": {(0, None): 1}})
+    assert _rows(session) == {(10, None): 1, (None, None): 1}
+    _change(session, {}, {"u": {(0, 11): 1}})
+    assert _rows(session) == {(10, False): 1, (None, None): 1}
+    _change(session, {"u": {(0, 9): 1, (0, None): 1, (0, 11): 1}}, {})
+    assert _rows(session) == {(10, True): 1, (None, True): 1}

@@ -16,6 +16,7 @@ from deltic.schema import INT, Field, Schema, TableSchema
 
 TABLES = {name: TableSchema(name, Schema((Field("a", INT), Field("b", INT)))) for name in "tuv"}
 Row = tuple[int | None, int | None]
+_COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
 
 
 class Catalog:
@@ -48,6 +49,7 @@ class Draw:
     used: int = 0
     scopes: list[list[str]] = field(default_factory=list)
     lateral: bool = True
+    quantified: bool = True
 
     def query(self) -> str:
         """A whole query."""
@@ -120,6 +122,8 @@ class Draw:
             return f"NOT {self._condition(depth - 1)}"
         if shape < 0.75:
             return f"{self._operand()} {self.rng.choice(('=', '<', '>=', '<>'))} {self._scalar(depth - 1)}"
+        if shape < 0.8 and self.quantified:
+            return f"{self._operand()} {self.rng.choice(_COMPARISONS)} {self.rng.choice(('ANY', 'ALL'))} ({self._rows(depth - 1, 'c')})"
         if shape < 0.87:
             return f"{'NOT ' * (self.rng.random() < 0.3)}EXISTS ({self._rows(depth - 1, 'c')})"
         return f"{self._operand()} {'NOT ' * (self.rng.random() < 0.4)}IN ({self._rows(depth - 1, 'c')})"

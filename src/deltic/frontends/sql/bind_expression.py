@@ -138,7 +138,7 @@ class ExpressionBinder:
                 bound = resolve(
                     "ilike" if node.folded else "like", [self._placed(part) for part in (node.operand, node.pattern, *escape)], node.span
                 )
-            case tree.ScalarQuery() | tree.ExistsTest() | tree.InQuery() if self.subqueries is not None:
+            case tree.ScalarQuery() | tree.ExistsTest() | tree.InQuery() | tree.QuantifiedTest() if self.subqueries is not None:
                 return self.subqueries.bind(self, node)
             case tree.DistinctTest():
                 same = resolve("<=>", [self._placed(node.left), self._placed(node.right)], node.span)
@@ -149,7 +149,7 @@ class ExpressionBinder:
 
     def _refused(self, node: tree.Expression) -> Unsupported:
         match node:
-            case tree.InQuery() | tree.ExistsTest() | tree.ScalarQuery():
+            case tree.InQuery() | tree.ExistsTest() | tree.ScalarQuery() | tree.QuantifiedTest():
                 remedy = "select its value in a subquery of FROM, and read that"
                 return Unsupported(f"a subquery is not supported in {self.clause}", span=node.span, remedy=remedy)
             case tree.Star():

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from deltic.errors import Span, TypeMismatch, Unsupported
-from deltic.expr import Call, Column, Expr, Literal, columns_of, resolve
+from deltic.expr import Call, Column, Expr, Literal, case, columns_of, resolve
+from deltic.expr.functions.comparison import check_ordered
 from deltic.expr.functions.subqueries import ONLY_ROW
 from deltic.expr.nodes import OuterColumn
 from deltic.frontends.sql import tree
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
     from deltic.frontends.sql.bind_expression import ExpressionBinder
 
 Over = Callable[[Expr], Expr]
-SUBQUERIES: Final = (tree.ScalarQuery, tree.ExistsTest, tree.InQuery)
+SUBQUERIES: Final = (tree.ScalarQuery, tree.ExistsTest, tree.InQuery, tree.QuantifiedTest)
+Subquery = tree.ScalarQuery | tree.ExistsTest | tree.InQuery | tree.QuantifiedTest
 
 
 def has_subquery(node: object) -> bool:
@@ -66,7 +68,7 @@ class Subqueries:
     added: list[_Added] = field(default_factory=list)
     places: dict[int, Column] = field(default_factory=dict)
 
-    def bind(self, binder: ExpressionBinder, node: tree.ScalarQuery | tree.ExistsTest | tree.InQuery) -> Expr:
+    def bind(self, binder: ExpressionBinder, node: Subquery) -> Expr:
         """The value of a subquery."""
         if binder.lambdas:
             raise Unsupported("a subquery is not supported in a lambda", span=node.span, remedy="select its value in FROM, and read that")
@@ -79,11 +81,11 @@ class Subqueries:
                 return self._mark(binder, rows, outer, ())
             case tree.InQuery():
                 return self._member(binder, node, rows, outer)
+            case tree.QuantifiedTest():
+                return self._quantified(binder, node, rows, outer)
 
     def _value(self, binder: ExpressionBinder, node: tree.ScalarQuery, rows: Plan, outer: Outer) -> Expr:
-        if len(rows.schema) != 1:
-            expected = f"one column, found {len(rows.schema)}"
-            raise TypeMismatch("a subquery that is a value has several columns", span=node.span, expected=expected)
+        _check_one_column(node, rows)
         most, always = _rows(rows)
         if most:
             kind: DependentKind = "inner" if always else "left"
@@ -93,6 +95,23 @@ class Subqueries:
         calls = (("rows", AggregateCall("count", (), BIGINT, False)), (of.name, AggregateCall("any_value", (of,), of.type, True)))
         count, value = self._add(binder, "inner", Aggregate(rows, (), calls), outer)
         return resolve(ONLY_ROW, [value, count], node.span)
+
+    def _quantified(self, binder: ExpressionBinder, node: tree.QuantifiedTest, rows: Plan, outer: Outer) -> Expr:
+        """A comparison with ANY or ALL rows: one with the least and the greatest of them. NULL where a NULL among them could decide."""
+        _check_one_column(node, rows)
+        value, other = _equal(binder.bind(node.operand), reference(rows.schema, 0), node.span)
+        operator = node.operator.lower()
+        check_ordered(node.operator, other.type, node.span)
+        calls = [AggregateCall(name, (other,), other.type, True) for name in ("min", "max")]
+        calls += [AggregateCall("count", arguments, BIGINT, False) for arguments in ((other,), ())]
+        total = Aggregate(rows, (), tuple((call.function, call) for call in calls))
+        least, greatest, present, count = self._add(binder, "inner", total, outer)
+        holds = resolve("and" if node.every else "or", [resolve(operator, [value, one], node.span) for one in (least, greatest)])
+        is_empty = resolve("=", [count, Literal(0, BIGINT)])
+        is_unknown = resolve("or", [resolve("<", [present, count]), resolve("is_null", [value])])
+        decided = (resolve("not", [holds]), Literal(False, BOOLEAN)) if node.every else (holds, Literal(True, BOOLEAN))
+        last = Literal(node.every, BOOLEAN)
+        return case([(is_empty, last), decided, (is_unknown, Literal(None, BOOLEAN))], last, node.span)
 
     def _member(self, binder: ExpressionBinder, node: tree.InQuery, rows: Plan, outer: Outer) -> Expr:
         pairs = members(binder, node, rows)
@@ -157,6 +176,12 @@ class Subqueries:
         """The columns of the query's rows for which the subquery with the column `index` is evaluated."""
         read = columns_of_all(expr for _, expr in self._of(index).outer)
         return read.union(*(self.reads(one) for one in read if one >= SUBQUERY)) - {one for one in read if one >= SUBQUERY}
+
+
+def _check_one_column(node: Subquery, rows: Plan) -> None:
+    if len(rows.schema) != 1:
+        expected = f"one column, found {len(rows.schema)}"
+        raise TypeMismatch("a subquery that is a value has several columns", span=node.span, expected=expected)
 
 
 def members(binder: ExpressionBinder, node: tree.InQuery, rows: Plan) -> list[tuple[Expr, Expr]]:

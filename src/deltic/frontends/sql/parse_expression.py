@@ -34,6 +34,7 @@ LEVELS: Final = {operator: level for level, operators in _TABLE.items() for oper
 UNARY: Final = 12
 _ENDS: Final = frozenset({",", ")", "AND", "OR", "THEN"})
 _PREDICATES: Final = frozenset({"NOT", "IS", "IN", "BETWEEN", "LIKE", "ILIKE", "RLIKE", "REGEXP"})
+_QUANTIFIERS: Final = ("ANY", "SOME", "ALL")
 _SAME: Final = {"==": "=", "!=": "<>", "!>": "<=", "!<": ">="}
 
 NO_OPERANDS: Final = frozenset((
@@ -81,14 +82,25 @@ class ExpressionParser(WindowParser, ABC):
             else:
                 return left
 
-    def _operation(self, first: tree.Expression, level: int, start: int) -> tree.Operation:
+    def _operation(self, first: tree.Expression, level: int, start: int) -> tree.Expression:
         """A chain of operators of one level after its first operand."""
         operators, operands = list[str](), [first]
         while LEVELS.get(self.word) == level:
             word = self.take().word
+            if level == COMPARISON and self.word in _QUANTIFIERS and self._begins_query(self.position + 2):
+                left = tree.Operation(tuple(operators), tuple(operands), self.since(start)) if operators else first
+                return self._quantified(left, _SAME.get(word, word), start)
             operators.append(_SAME.get(word, word))
             operands.append(self.expression(level + 1))
         return tree.Operation(tuple(operators), tuple(operands), self.since(start))
+
+    def _quantified(self, left: tree.Expression, operator: str, start: int) -> tree.Expression:
+        """A comparison with ANY, SOME or ALL of a query; = ANY is IN, and <> ALL is NOT IN."""
+        every = self.take().word == "ALL"
+        query = self.query_in_parentheses()
+        if (operator, every) in (("=", False), ("<>", True)):
+            return tree.InQuery(left, query, every, self.since(start))
+        return tree.QuantifiedTest(operator, every, left, query, self.since(start))
 
     def _operand(self, level: int) -> tree.Expression:
         """The first operand, with its prefix operators."""

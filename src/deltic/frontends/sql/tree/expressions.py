@@ -184,6 +184,17 @@ class InQuery:
 
 
 @dataclass(frozen=True, slots=True)
+class QuantifiedTest:
+    """A comparison with ANY or SOME of the rows of a query, or with ALL (`every`)."""
+
+    operator: str
+    every: bool
+    operand: Expression
+    query: Query
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class LikeTest:
     """[NOT] LIKE pattern [ESCAPE '…']; ILIKE if `folded`."""
 
@@ -409,6 +420,7 @@ Expression = (
     | BetweenTest
     | InList
     | InQuery
+    | QuantifiedTest
     | LikeTest
     | ExistsTest
     | SearchedCase
