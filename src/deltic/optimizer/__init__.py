@@ -7,13 +7,16 @@ changes nothing. All rules satisfy these laws, which are tested on random plans:
   guards it. Unused expressions may be dropped, and their failures with them.
 When a plan has settled, JOINS order its joins by the keys and filters that they have then, and form multiway joins, and it settles again.
 LAST come rules whose results the others would take apart, such as an expression below the filter that reads it; each is applied once.
+A view whose state depends on earlier ticks is a table to the plans that read it: with its filter or its columns moved into it, they would
+begin with other rows than the view has.
 Linear aggregates are pushed below joins in lowering, where the sums that a weight can hold are defined.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Final
 
 from deltic.optimizer.derive_filters import derive_filters
@@ -35,6 +38,7 @@ from deltic.optimizer.pull_left_joins_up import pull_left_joins_up
 from deltic.optimizer.push_filters_down import push_filters_down
 from deltic.optimizer.push_time_down import push_time_down
 from deltic.optimizer.simplify import simplify
+from deltic.optimizer.stand_for_views import replaced, stand_for_views
 from deltic.plan.columns import reference
 from deltic.plan.nodes import Plan, Project
 from deltic.plan.streams import is_stream
@@ -62,12 +66,18 @@ JOINS: Final[tuple[Rule, ...]] = (order_joins, form_multiway_joins)
 LAST: Final[tuple[Rule, ...]] = (forget_aggregated_rows, join_by_cells, merge_projections, extract_fields, simplify)
 ROUNDS: Final = 20  # rules move down or remove, or split what they match no more; plans settle in a few rounds
 
+NO_VIEWS: Final[Mapping[Plan, Plan]] = MappingProxyType({})
+
 __all__ = ["JOINS", "LAST", "ROUNDS", "RULES", "optimize"]
 
 
-def optimize(plan: Plan) -> Plan:
-    """The fixed point of RULES: the same relation with the same schema, in fewer and narrower nodes."""
-    settled = _settled(plan)
+def optimize(plan: Plan, views: Mapping[Plan, Plan] = NO_VIEWS) -> Plan:
+    """The fixed point of RULES: the same relation with the same schema, in fewer and narrower nodes.
+
+    views: plans that occur in this one, each with the optimized plan whose state holds its rows. Rules do not look into them.
+    """
+    above, meanings = stand_for_views(plan, views) if views else (plan, {})
+    settled = _settled(above)
     for _ in range(ROUNDS):
         formed = settled
         for rule in JOINS:
@@ -77,6 +87,8 @@ def optimize(plan: Plan) -> Plan:
         settled = _settled(formed)
     for rule in LAST:
         settled = _applied(rule, settled)
+    if meanings:
+        settled = _applied(forget_aggregated_rows, replaced(settled, meanings))
     return _named(settled, plan.schema.names)
 
 

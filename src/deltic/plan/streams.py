@@ -43,6 +43,12 @@ def is_stream(plan: Plan) -> bool:
 
 
 @once_per_node
+def keeps_ticks(plan: Plan) -> bool:
+    """Whether the plan has state that depends on earlier ticks, so that an equal plan that is added later has other rows."""
+    return isinstance(plan, OverTicks | ByWatermark | Accumulate | TickRecursion) or any(map(keeps_ticks, inputs(plan)))
+
+
+@once_per_node
 def integrals(plan: Plan) -> frozenset[Plan]:
     """The integrals of streams whose rows make the relation, by linear nodes alone; none if it has other rows, too."""
     match plan:

@@ -241,6 +241,10 @@ class Catalog:
             waiting += calling
         return [name for name, view in self.views.items() if not reached.isdisjoint(view.calls)]
 
+    def upstream(self, view: str) -> set[str]:
+        """Names of all views, in lower case, that a view reads, directly or through others."""
+        return self._reached(self.views[view.lower()])
+
     def _upstream(self, statement: CreateView) -> set[str]:
         """Names of all views that are inlined in the statement's query, directly or not."""
         return self._reached(statement, beyond=frozenset(self.declared))

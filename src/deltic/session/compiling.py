@@ -10,17 +10,21 @@ from deltic.circuit.nodes import Dataflow
 from deltic.lowering import GrowingProgram
 from deltic.optimizer import optimize
 from deltic.plan.nodes import Plan
+from deltic.plan.streams import keeps_ticks
+from deltic.plan.walk import nodes
 from deltic.session.catalog import Catalog, ViewDefinition
 from deltic.session.collector import collector_paused
 from deltic.session.recursive import limited
+from deltic.stacks import unbounded
 
 
 @dataclass(frozen=True, slots=True)
 class _Optimized:
-    """The optimized plan of a view. definition, denotation: what it was computed from."""
+    """The optimized plan of a view. definition, denotation, read: what it was computed from; see `optimize` for `read`."""
 
     definition: ViewDefinition
     denotation: Plan
+    read: Mapping[Plan, Plan]
     plan: Plan
 
 
@@ -56,15 +60,39 @@ class Compiler:
     @collector_paused()
     def circuit(self, catalog: Catalog) -> Dataflow:
         """The dataflow of a catalog. Raises as `Catalog.plans` and `optimize`; the plans of the last program are then kept."""
-        previous, self.optimized_plans = self._optimized, {}
-        optimized = {name: self._view(previous.get(name), catalog.views[name.lower()], plan) for name, plan in catalog.plans().items()}
+        optimized = self._views(catalog)
         tables = {table.name: table for table in catalog.tables.values()}
         circuit = self._growing.circuit({name: view.plan for name, view in optimized.items()}, tables)
         self._optimized = optimized
         return circuit
 
-    def _view(self, previous: _Optimized | None, definition: ViewDefinition, denotation: Plan) -> _Optimized:
-        if previous is not None and previous.definition is definition and previous.denotation == denotation:
+    def _views(self, catalog: Catalog) -> dict[str, _Optimized]:
+        """The materialized views, each after those that it reads."""
+        plans = {name: limited(plan, self._limit) for name, plan in catalog.plans().items()}
+        done: dict[str, _Optimized] = {}
+        self.optimized_plans = {}
+
+        @unbounded
+        def optimized(name: str) -> _Optimized:
+            if name not in done:
+                read = {plans[one]: optimized(one).plan for one in _kept(catalog, plans, name)}
+                done[name] = self._view(self._optimized.get(name), catalog.views[name.lower()], plans[name], read)
+            return done[name]
+
+        return {name: optimized(name) for name in plans}
+
+    def _view(self, previous: _Optimized | None, definition: ViewDefinition, denotation: Plan, read: Mapping[Plan, Plan]) -> _Optimized:
+        if previous is not None and previous.definition is definition and (previous.denotation, previous.read) == (denotation, read):
             return previous
-        plan = self.optimized_plans[definition.name] = optimize(limited(denotation, self._limit))
-        return _Optimized(definition, denotation, plan)
+        plan = self.optimized_plans[definition.name] = optimize(denotation, read)
+        return _Optimized(definition, denotation, read, plan)
+
+
+def _kept(catalog: Catalog, plans: Mapping[str, Plan], view: str) -> list[str]:
+    """The views that the view reads whose state depends on earlier ticks, except those that read it."""
+    if not keeps_ticks(plans[view]):
+        return []
+    upstream = catalog.upstream(view)
+    read = [name for name, plan in plans.items() if name.lower() in upstream and keeps_ticks(plan)]
+    within = set(nodes(plans[view])) if read else set()
+    return [name for name in read if plans[name] in within and view.lower() not in catalog.upstream(name)]

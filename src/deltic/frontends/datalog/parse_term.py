@@ -140,11 +140,22 @@ class TermConverter:
         return FieldTerm(self.term(value), str(name)[1:], self.span(node))
 
     def _method(self, node: Any, value: Any, name: Token, *arguments: Any) -> Term:
-        given = tuple(self.term(one) for one in arguments if one is not None)
-        return CallTerm(str(name)[1:], (self.term(value), *given), self.span(node))
+        return CallTerm(str(name)[1:], (self.term(value), *self._positional(arguments)), self.span(node))
 
     def _call(self, node: Any, name: Token, *arguments: Any) -> Term:
-        return CallTerm(str(name), tuple(self.term(one) for one in arguments if one is not None), self.span(node))
+        return CallTerm(str(name), self._positional(arguments), self.span(node))
+
+    def _positional(self, arguments: Sequence[Any]) -> tuple[Term, ...]:
+        given = [one for one in arguments if one is not None]
+        for one in given:
+            if one.data == "named":
+                raise SyntaxFailure(
+                    f"unexpected {one.children[0]} =",
+                    span=self.span(one),
+                    expected="the arguments of a function by position",
+                    remedy="only relations and constructors have named arguments; their names begin with a capital letter",
+                )
+        return tuple(map(self.term, given))
 
     def _integer(self, node: Any, text: Token) -> Term:
         return ConstantTerm(int(text.replace("_", ""), 0 if text[:2] in ("0x", "0b") else 10), "integer", self.span(node))
