@@ -1,6 +1,7 @@
 """States of earlier versions of Deltic: those that cannot be continued are rejected by name, and can be read.
 
-`old_states/hash_1` has two shards and four ticks of users; its strings have ids by an unkeyed hash.
+`old_states/hash_1` has two shards and four ticks of users; its strings have ids by an unkeyed hash. `old_states/rows_of_streams` kept all
+rows of a stream to sum them up, and does not name the views whose rows are of earlier ticks.
 """
 
 from __future__ import annotations
@@ -26,6 +27,15 @@ BY_CITY = [
     {"city": "Lima", "n": 5, "first": "user1"},
     {"city": "Oslo", "n": 5, "first": "user0"},
 ]
+READINGS = """
+    CREATE STREAM readings (at BIGINT LATENESS 10, sensor BIGINT, value BIGINT);
+    CREATE TABLE names (id BIGINT PRIMARY KEY, name STRING);
+    CREATE MATERIALIZED VIEW named AS SELECT name, value FROM readings JOIN names ON id = sensor;
+    CREATE MATERIALIZED VIEW hourly AS SELECT at DIV 100 AS h, sensor, count(*) AS n FROM integrate(readings) GROUP BY 1, 2;
+    CREATE MATERIALIZED VIEW before AS SELECT * FROM delay(readings);
+    CREATE MATERIALIZED VIEW closed AS SELECT at DIV 100 AS h, count(*) AS n FROM readings GROUP BY 1 EMIT ON WINDOW CLOSE;
+"""
+TOTALS = "CREATE MATERIALIZED VIEW Totals AS SELECT sensor, sum(value) AS total, max(value) AS most FROM integrate(readings) GROUP BY 1;"
 GROWN = [{"name": "user12", "age": 19}, {"name": "user13", "age": 22}]
 
 
@@ -64,6 +74,26 @@ def test_its_last_changes_are_readable(old: Path) -> None:
         ("user12", 1),
         ("user13", 1),
     ]
+
+
+def test_rows_of_earlier_ticks_in_another_form_are_refused_and_can_be_exported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    old = Path(shutil.copytree(Path(__file__).parent / "old_states" / "rows_of_streams", tmp_path / "old.state"))
+    with deltic.Session(state=str(old)) as session:
+        for define in (session.sql, session.program):
+            with pytest.raises(StateError, match="kept other rows of earlier ticks for view Totals") as caught:
+                define(READINGS + TOTALS)
+        assert "deltic state export" in str(caught.value)
+    assert main(["state", "export", str(old), str(tmp_path / "out"), "--view", "totals"]) == Exit.OK
+    totals = pq.read_table(tmp_path / "out" / "Totals.parquet").sort_by("sensor").to_pylist()
+    assert totals == [{"sensor": 1, "total": 158, "most": 131}, {"sensor": 2, "total": 161, "most": 132}]
+    with deltic.Session(state=str(old)) as session:
+        session.sql(READINGS)
+        session.apply({"readings": [{"at": 300, "sensor": 1, "value": 1, "_weight": 1}]})
+        assert session.view("hourly").lookup((0, 1)) == [{"h": 0, "sensor": 1, "n": 2}], "other views have their rows"
+        assert session.view("closed").rows() == [{"h": 1, "n": 2}]
+        session.sql(TOTALS)
+        assert session.view("totals").rows() == [], "after the program has run without it, it begins again"
+    capsys.readouterr()
 
 
 @pytest.mark.spark

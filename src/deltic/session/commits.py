@@ -21,9 +21,11 @@ from deltic.session.collector import FEW, collector_paused
 from deltic.session.compiling import Compiler
 from deltic.session.contents import Contents
 from deltic.session.definitions import NOTHING, Definitions
+from deltic.session.earlier_ticks import check_earlier_ticks, queries_of
 from deltic.session.functions import check_functions
 from deltic.session.lateness import late_tables, watermarks_after, watermarks_after_definitions, watermarks_of
 from deltic.session.plan_warnings import warn_of_plans
+from deltic.storage.program import QUERIES
 
 Notes = Mapping[str, Any]
 
@@ -75,13 +77,16 @@ class Commits:
         """Makes a catalog the session's, in a turn. dropped: tables whose rows go. replace: whether views by other functions may go."""
         circuit = self.compiler.circuit(catalog)
         warn_of_plans(self.compiler.optimized_plans)
-        if self._stated is not None and not replace:
-            check_functions(self._stated, circuit, catalog.python_functions())
+        queries = queries_of(self.compiler.denotations)
+        if self._stated is not None:
+            if not replace:
+                check_functions(self._stated, circuit, catalog.python_functions())
+            check_earlier_ticks(self._runtime.committed.program, circuit, queries, replace=replace)
         marks = self._clock.marks(catalog)
         timed = self._clock.notes_of_definitions(marks, self._runtime.notes, circuit, dropped)
         timed = {**timed, **watermarks_of(late_tables(catalog.tables.values()), self._runtime.notes, dropped)}
         definitions = Definitions.of(catalog, self.compiler.plans, circuit, marks, self._definitions.views)
-        self._runtime.install(circuit, dropped=dropped, notes={**(notes or {}), **timed}, definitions=definitions)
+        self._runtime.install(circuit, dropped=dropped, notes={**(notes or {}), **timed, QUERIES: queries}, definitions=definitions)
         self._stated = None
         self._settle()
 

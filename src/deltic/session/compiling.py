@@ -57,6 +57,11 @@ class Compiler:
     def plans(self) -> Mapping[str, Plan]:
         return MappingProxyType({name: view.plan for name, view in self._optimized.items()})
 
+    @property
+    def denotations(self) -> Mapping[str, Plan]:
+        """The views of the last program over base tables alone, as they are written."""
+        return {name: view.denotation for name, view in self._optimized.items()}
+
     @collector_paused()
     def circuit(self, catalog: Catalog) -> Dataflow:
         """The dataflow of a catalog. Raises as `Catalog.plans` and `optimize`; the plans of the last program are then kept."""

@@ -27,6 +27,8 @@ WATERMARKS: Final = "watermarks"
 """The note of the watermark columns: by table in lower case, [column, its greatest value in microseconds]."""
 LATENESS: Final = "lateness"
 """The note of watermarks by which rows are late: by table in lower case, [column, the watermark in microseconds]."""
+QUERIES: Final = "queries"
+"""The note of the views whose state depends on earlier ticks: by name in lower case, a hash of the query."""
 MOST_US: Final = 1 << 62
 Notes = Mapping[str, Json]
 
@@ -147,11 +149,11 @@ class ViewDescription:
 
 @dataclass(frozen=True, slots=True)
 class ProgramDescription:
-    """arrangements: by id. tables, views: by name as the user wrote it. functions, now_us, watermarks, lateness: see FUNCTIONS,
-    CLOCK, WATERMARKS, LATENESS.
+    """arrangements: by id. tables, views: by name as the user wrote it. functions, now_us, watermarks, lateness, queries: see FUNCTIONS,
+    CLOCK, WATERMARKS, LATENESS, QUERIES.
 
     id: identifies the state permanently. hash_version: version of the hash functions of shards and string ids. identity: the key of the
-    latter. spread: the number of shards under which state without a partition was filled. None: not recorded.
+    latter. spread: the number of shards under which state without a partition was filled. None, of queries too: not recorded.
     """
 
     arrangements: Mapping[str, ArrangementDescription] = field(default_factory=dict)
@@ -165,6 +167,7 @@ class ProgramDescription:
     hash_version: int | None = None
     identity: Identity | None = None
     spread: int | None = None
+    queries: Mapping[str, str] | None = None
 
     @staticmethod
     def of(notes: Notes) -> ProgramDescription:
@@ -256,6 +259,10 @@ def _digests(entry: Json) -> tuple[str, ...]:
     return tuple(string(digest, "a digest") for digest in items(entry, "digests"))
 
 
+def _hash(entry: Json) -> str:
+    return string(entry, "a hash of a query")
+
+
 def _mark(entry: Json) -> tuple[str, int]:
     match entry:
         case [str(column), latest]:
@@ -298,6 +305,7 @@ _PARTS: Final[Mapping[str, tuple[str, Callable[[Json], Any]]]] = {
     "hash": ("hash_version", _or_none(count, "hash")),
     STRINGS: ("identity", lambda value: None if value is None else Identity.of_note(value)),
     "spread": ("spread", _or_none(count, "spread")),
+    QUERIES: ("queries", lambda value: None if value is None else _entries(_hash, QUERIES)(value)),
 }
 """By note: the field that holds it, and its parser."""
 PROGRAM_NOTES: Final = frozenset(_PARTS)

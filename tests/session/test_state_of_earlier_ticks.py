@@ -1,0 +1,61 @@
+"""A state keeps what it has of earlier ticks, or a session refuses to open it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import deltic
+from deltic.errors import StateError
+
+STREAM = "CREATE STREAM clicks (user BIGINT, amount BIGINT);"
+TOTALS = "CREATE MATERIALIZED VIEW totals AS SELECT user, sum(amount) AS total FROM integrate(clicks) GROUP BY user;"
+LAST = "CREATE MATERIALIZED VIEW last AS SELECT * FROM current(clicks);"
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    with deltic.Session(state=tmp_path / "s") as session:
+        session.sql(STREAM + TOTALS + LAST)
+        session.apply({"clicks": [click(1, 5), click(1, 7)]})
+    return tmp_path / "s"
+
+
+def click(user: int, amount: int) -> dict[str, Any]:
+    return {"user": user, "amount": amount, "_weight": 1}
+
+
+def test_first_definitions_without_a_view_of_the_state_are_refused(state: Path) -> None:
+    with deltic.Session(state=state) as session:
+        with pytest.raises(StateError, match="the state has rows of earlier ticks for view totals, which the program lacks"):
+            session.stream("clicks", schema={"user": int, "amount": int})
+        with pytest.raises(StateError, match=r"session\.program"):
+            session.sql(STREAM + LAST)
+        session.sql(STREAM + TOTALS + LAST)
+        assert session.view("totals").rows() == [{"user": 1, "total": 12}]
+
+
+def test_a_program_drops_views_and_a_changed_query_begins_again(state: Path) -> None:
+    with deltic.Session(state=state) as session:
+        session.program(STREAM + TOTALS)
+        assert session.view("totals").rows() == [{"user": 1, "total": 12}]
+    with deltic.Session(state=state) as session:
+        session.sql(STREAM + TOTALS.replace("sum(amount)", "max(amount)"))
+        session.apply({"clicks": [click(1, 2)]})
+        assert session.view("totals").rows() == [{"user": 1, "total": 2}]
+    with deltic.Session(state=state) as session:
+        session.program(STREAM)
+    with deltic.Session(state=state) as session:
+        session.sql(STREAM + TOTALS)
+        assert session.view("totals").rows() == []
+
+
+def test_state_of_the_same_query_in_another_form_is_refused(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As by a version whose optimizer has another rule."""
+    monkeypatch.setattr(deltic.optimizer, "LAST", ())
+    with deltic.Session(state=state) as session:
+        for define in (session.sql, session.program):
+            with pytest.raises(StateError, match="kept other rows of earlier ticks for view totals"):
+                define(STREAM + TOTALS + LAST)
