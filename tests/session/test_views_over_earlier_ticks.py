@@ -116,5 +116,5 @@ def test_circuits_and_datalog_over_such_views() -> None:
         circuit = deltic.Circuit(session)
         circuit.output("in_python", circuit.view("hourly").filter("sensor = 1").map({"h": "h"}))
         session.install(circuit)
-        session.datalog("output relation InDatalog(h: s64)\nInDatalog(h) :- Hourly(.h = Some{h}, .sensor = Some{1}).")
+        session.datalog("output relation InDatalog(h: s64)\nInDatalog(h) :- Hourly(.h = h, .sensor = Some{1}).")
         assert rows(session, "in_python") == rows(session, "InDatalog") == [(0,)]
