@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from random import Random
 from typing import Any
 
@@ -70,8 +71,8 @@ def test_the_rule_keeps_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_fields_are_columns_above_the_filter(query: str, monkeypatch: pytest.MonkeyPatch) -> None:
     settled: list[Plan] = []
 
-    def kept(plan: Plan) -> Plan:
-        settled.append(optimize(plan))
+    def kept(plan: Plan, views: Mapping[Plan, Plan]) -> Plan:
+        settled.append(optimize(plan, views))
         return settled[-1]
 
     monkeypatch.setattr("deltic.session.compiling.optimize", kept)
