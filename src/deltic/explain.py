@@ -39,6 +39,7 @@ CLASSES = {
     "filter": LINEAR,
     "explode": LINEAR,
     "flat_map": LINEAR,
+    "expand": LINEAR,
     "generate": LINEAR,
     "temporal_filter": LINEAR,
     "plus": LINEAR,

@@ -162,6 +162,7 @@ def of_windows() -> Iterator[Plan]:
     day = resolve("date_trunc", [Literal("DAY", STRING), at])
     large = Filter(every, resolve("greater", [k, Literal(2, BIGINT)]))
     yield Distinct(large)
+    yield Distinct(Distinct(large))
     yield Distinct(Project(every, (("k", k), ("day", day))))
     yield Aggregate(
         large, (("day", day),), (("n", AggregateCall("count", (), BIGINT, False)), ("top", AggregateCall("max", (k,), BIGINT, True)))

@@ -16,6 +16,7 @@ from deltic.plan.nodes import (
     Aggregate,
     AggregateCall,
     Distinct,
+    Expand,
     Filter,
     Join,
     JoinKind,
@@ -76,8 +77,20 @@ def grouped(*columns: int) -> Plan:
     return Aggregate(LEFT, tuple((f"k{i}", at(i)) for i in columns), tuple((f"a{i}", call) for i, call in enumerate(calls)))
 
 
+def by_sets(*sets: int) -> Plan:
+    """As `grouped`, by k and s in these sets, with the sets' numbers."""
+    plan = grouped()
+    assert isinstance(plan, Aggregate)
+    expand = Expand(LEFT, (("k", at(0)), ("s", at(2))), sets, "grouping_set")
+    keys = tuple((expand.schema[i].name, reference(expand.schema, i)) for i in range(len(FIELDS), len(expand.schema)))
+    return Aggregate(expand, keys, plan.aggregates)
+
+
 GROUPED = """count(*), count(v), sum(v), sum(DISTINCT v) FILTER (WHERE k > 0), count(DISTINCT s), min(s), max(s) FILTER (WHERE k > 0),
 max(d), avg(k) FROM l"""
+
+NOT_OF_NOTHING = "HAVING count(*) > 0"
+"""Of an empty table Spark has no row for the set without keys, where there are keys in others; DuckDB has one."""
 
 CASES: list[tuple[str, Callable[[], Plan]]] = [
     ("SELECT * FROM l JOIN r ON l.k = r.k", lambda: join("inner")),
@@ -102,6 +115,9 @@ CASES: list[tuple[str, Callable[[], Plan]]] = [
     (f"SELECT {GROUPED}", grouped),
     (f"SELECT k, {GROUPED} GROUP BY k", lambda: grouped(0)),
     (f"SELECT s, d, {GROUPED} GROUP BY s, d", lambda: grouped(2, 3)),
+    (f"SELECT k, s, GROUPING(k, s), {GROUPED} GROUP BY ROLLUP (k, s) {NOT_OF_NOTHING}", lambda: by_sets(0, 1, 3)),
+    (f"SELECT k, s, GROUPING(k, s), {GROUPED} GROUP BY CUBE (k, s) {NOT_OF_NOTHING}", lambda: by_sets(0, 1, 2, 3)),
+    (f"SELECT k, s, GROUPING(k, s), {GROUPED} GROUP BY GROUPING SETS ((s), (k))", lambda: by_sets(2, 1)),
     ("SELECT DISTINCT k, d FROM l", lambda: Distinct(Project(LEFT, (("k", at(0)), ("d", at(3)))))),
     ("SELECT k, s FROM l EXCEPT SELECT k, s FROM r", lambda: combined("except", 0, 2)),
     ("SELECT k FROM l EXCEPT ALL SELECT k FROM r", lambda: combined("except_all", 0)),

@@ -52,6 +52,7 @@ from deltic.schema import (
     time_type,
 )
 from program_data import Source, domain
+from program_grouping import grouping_sets_of
 from program_windows import window_of
 
 MANY = 10**6  # more rows than any group of these programs has
@@ -372,6 +373,11 @@ class Programs:
         )
         return Sized(plan, tuple(size for _, size in (*keys, *calls)), max(1.0, source.rows * 0.4))
 
+    def grouping_sets(self, depth: int) -> Sized:
+        source = self.relation(depth)
+        plan, bounds = grouping_sets_of(self, source)
+        return Sized(plan, bounds, max(1.0, source.rows * 0.4 * len(bounds)))
+
     def call(self, source: Sized) -> tuple[AggregateCall, Bound]:
         where = self.scalars.predicate(source, 1) if self.rng.random() < 0.25 else None
         distinct = self.rng.random() < 0.2
@@ -500,6 +506,7 @@ MAKERS: list[tuple[Callable[[Programs, int], Sized], int]] = [
     (Programs.filter, 14),
     (Programs.join, 34),
     (Programs.aggregate, 16),
+    (Programs.grouping_sets, 4),
     (Programs.distinct, 7),
     (Programs.union, 9),
     (Programs.set_operation, 22),

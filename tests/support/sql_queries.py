@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
+from grouping_queries import grouping_queries
 from linear_queries import linear_queries
+from pivot_queries import pivot_queries
 from subquery_queries import subquery_queries
 from window_queries import window_queries
 
@@ -14,7 +16,7 @@ def queries() -> list[str]:
     """All of them, each once."""
     plain = (*_lines(EXPRESSIONS, "SELECT id, {} AS r FROM t"), *_lines(PREDICATES, "SELECT id FROM t WHERE {}"), *_lines(QUERIES, "{}"))
     shaped = (*_joins(), *_set_operations(), *_subqueries(), *_aggregates(), *window_queries())
-    return list(dict.fromkeys((*plain, *shaped, *linear_queries(), *subquery_queries())))
+    return list(dict.fromkeys((*plain, *shaped, *grouping_queries(), *pivot_queries(), *linear_queries(), *subquery_queries())))
 
 
 def _lines(text: str, form: str) -> Iterator[str]:

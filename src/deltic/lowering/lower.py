@@ -21,6 +21,7 @@ from deltic.circuit.operators.top_k import TopKOperator
 from deltic.circuit.terms import Term
 from deltic.lowering.aggregates import lower_aggregate
 from deltic.lowering.by_watermark import lower_by_watermark
+from deltic.lowering.expand import lower_expand
 from deltic.lowering.feedback import FedRelations
 from deltic.lowering.fuse import Fusion
 from deltic.lowering.joins import lower_join
@@ -41,6 +42,7 @@ from deltic.plan.nodes import (
     ByWatermark,
     DependentJoin,
     Distinct,
+    Expand,
     Filter,
     FlatMap,
     Generate,
@@ -174,6 +176,8 @@ class Lowering:
                 return self._top_k(plan)
             case Window():
                 return lower_window(self, plan)
+            case Expand():
+                return lower_expand(self, plan)
             case FlatMap():
                 return self.streams.flat_map(self.relation(plan.input), plan, range(len(plan.input.schema)))
             case Generate():

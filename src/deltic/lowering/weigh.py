@@ -11,12 +11,13 @@ from dataclasses import replace
 
 from deltic.aggregates.definition import Measure
 from deltic.expr.nodes import Column, Expr
+from deltic.lowering.expand import weigh_expand
 from deltic.lowering.joins import Side, arranged_by_key, joined, table_side, with_ordered_keys
 from deltic.lowering.multiway import weigh_multiway_join
 from deltic.lowering.protocol import PlanLowering
 from deltic.lowering.streams import is_not_null, normalized
 from deltic.lowering.weighing import Weighing
-from deltic.plan.nodes import Join, MultiwayJoin, Plan, Project
+from deltic.plan.nodes import Expand, Join, MultiwayJoin, Plan, Project
 from deltic.schema import Field, Schema
 
 
@@ -30,6 +31,10 @@ def _weigh(lowering: PlanLowering, plan: Plan, weighing: Weighing, schema: Schem
         return weigh(lowering, plan.input, weighing.through([e for _, e in plan.columns]), schema)
     if isinstance(plan, Join) and _splits(plan, weighing):
         return _weigh_join(lowering, plan, weighing, schema)
+    if isinstance(plan, Expand):
+        finest = weigh_expand(lowering, plan, weighing, schema, lambda inner, groups: weigh(lowering, plan.input, inner, groups))
+        if finest is not None:
+            return finest
     if isinstance(plan, MultiwayJoin) and (weighed := weigh_multiway_join(lowering, plan, weighing, schema)) is not None:
         return weighed
     return lowering.streams.map(lowering.relation(plan), weighing.groups, schema, is_not_null(weighing.present), weighing.measures)

@@ -19,6 +19,7 @@ from deltic.plan.nodes import (
     ByWatermark,
     DependentJoin,
     Distinct,
+    Expand,
     Filter,
     FlatMap,
     Generate,
@@ -110,6 +111,8 @@ def _prune(plan: Plan, needed: frozenset[int]) -> Pruned:
             raise AssertionError("subqueries are unnested while a query is bound")
         case FlatMap():
             return _prune_flat_map(plan, needed)
+        case Expand():
+            return _prune_expand(plan, needed)
         case TemporalFilter() | ByWatermark():
             below, kept = _prune(plan.input, needed | columns_of_all(expressions(plan)))
             return map_expressions(replace(plan, input=below), lambda expr: _moved(expr, kept, below.schema)), kept
@@ -137,6 +140,15 @@ def _prune_flat_map(plan: FlatMap, needed: frozenset[int]) -> Pruned:
     """The elements stay even if they are not read, since they determine the number of rows."""
     width = len(plan.input.schema)
     read = frozenset(i for i in needed if i < width) | columns_of_all(plan.arguments)
+    below, kept = _prune(plan.input, read)
+    pruned = map_expressions(replace(plan, input=below), lambda expr: _moved(expr, kept, below.schema))
+    return pruned, (*kept, *range(width, len(plan.schema)))
+
+
+def _prune_expand(plan: Expand, needed: frozenset[int]) -> Pruned:
+    """The keys stay: an Aggregate above reads all of them."""
+    width = len(plan.input.schema)
+    read = frozenset(i for i in needed if i < width) | columns_of_all(expressions(plan))
     below, kept = _prune(plan.input, read)
     pruned = map_expressions(replace(plan, input=below), lambda expr: _moved(expr, kept, below.schema))
     return pruned, (*kept, *range(width, len(plan.schema)))

@@ -20,6 +20,7 @@ from deltic.plan.nodes import (
     Aggregate,
     ByWatermark,
     Distinct,
+    Expand,
     Filter,
     FlatMap,
     Join,
@@ -106,7 +107,7 @@ def sink(plan: Plan, parts: Sequence[Expr]) -> Plan:
             below = replace(plan, input=sink(plan.input, [substitute(part, exprs) for part in moving]))
         case Join():
             below, staying = _sink_join(plan, parts)
-        case FlatMap():
+        case Expand() | FlatMap():
             width = len(plan.input.schema)
             moving, staying = _split(parts, lambda part: all(i < width for i in columns_of(part)))
             below = replace(plan, input=sink(plan.input, moving))

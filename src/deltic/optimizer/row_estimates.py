@@ -17,6 +17,7 @@ from deltic.plan.columns import conjuncts
 from deltic.plan.node import once_per_node
 from deltic.plan.nodes import (
     Aggregate,
+    Expand,
     Filter,
     FlatMap,
     Generate,
@@ -116,6 +117,8 @@ def _rows(plan: Plan, sizes: Sizes) -> float:
         case TopK():
             groups = rows_of(plan.input, sizes) / ROWS_PER_VALUE if plan.keys else 1.0
             return rows_of(plan.input, sizes) if plan.limit is None else min(rows_of(plan.input, sizes), plan.limit * groups)
+        case Expand():
+            return rows_of(plan.input, sizes) * len(plan.sets)
         case FlatMap() | Generate():
             return rows_of(plan.input, sizes) * ROWS_PER_VALUE
         case Union():

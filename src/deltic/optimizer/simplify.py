@@ -10,6 +10,7 @@ from deltic.optimizer.fold import fold, fold_condition
 from deltic.plan.nodes import (
     Aggregate,
     Distinct,
+    Expand,
     Filter,
     FlatMap,
     Join,
@@ -77,7 +78,7 @@ def _simplify(plan: Plan) -> Plan:
 
 
 def _fold_of(plan: Plan) -> Callable[[Expr], Expr]:
-    if isinstance(plan, Project | Aggregate | FlatMap | Reduce):
+    if isinstance(plan, Project | Aggregate | Expand | FlatMap | Reduce):
         return _folded
     return fold_condition if isinstance(plan, Filter) else fold
 

@@ -38,6 +38,7 @@ from deltic.plan.nodes import (
     ByWatermark,
     DependentJoin,
     Distinct,
+    Expand,
     Filter,
     FlatMap,
     Generate,
@@ -168,6 +169,8 @@ def _evaluate(plan: Plan, world: _World) -> Relation:
         case FlatMap():
             below = _evaluate(plan.input, world).pairs()
             return Relation((row + more, weight * times) for row, weight in below for more, times in _elements(plan, row))
+        case Expand():
+            return Relation(_expanded(plan, _evaluate(plan.input, world)))
         case Generate():
             return Relation(_generated(plan, _evaluate(plan.input, world)))
         case Multiset():
@@ -370,6 +373,14 @@ def _elements(plan: FlatMap, row: Row) -> Iterator[Pair]:
         yield (None,) * len(plan.returned), 1
     for position, element in enumerate(items):
         yield ((position, element) if plan.position else (element,)), 1
+
+
+def _expanded(plan: Expand, relation: Relation) -> Iterator[Pair]:
+    """Each row for each grouping set."""
+    for row, weight in relation.pairs():
+        keys = [value_of(expr, row) for _, expr in plan.keys]
+        for number in plan.sets:
+            yield (*row, *(None if number & mask else key for key, mask in zip(keys, plan.masks, strict=True)), number), weight
 
 
 def _generated(plan: Generate, relation: Relation) -> Iterator[Pair]:

@@ -33,6 +33,7 @@ from deltic.plan.nodes import (
     ByWatermark,
     DependentJoin,
     Distinct,
+    Expand,
     Filter,
     FlatMap,
     Generate,
@@ -126,6 +127,8 @@ def _own(plan: Plan, nest: Nest) -> Meaning:
             return (plan.kind, outer, _optional(plan.condition), value)
         case Aggregate():
             return (tuple(_expr(expr) for _, expr in plan.keys), tuple(_aggregate(call) for _, call in plan.aggregates))
+        case Expand():
+            return (tuple(_expr(expr) for _, expr in plan.keys), plan.sets)
         case FlatMap():
             return (plan.function, tuple(_expr(argument) for argument in plan.arguments), plan.position, plan.outer)
         case TemporalFilter():

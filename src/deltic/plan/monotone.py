@@ -23,6 +23,7 @@ from deltic.plan.nodes import (
     ByWatermark,
     DependentJoin,
     Distinct,
+    Expand,
     Filter,
     FlatMap,
     Generate,
@@ -155,6 +156,8 @@ def _motions(plan: Plan, states: States, names: frozenset[str]) -> Motions:
             inside = {name for name, _ in plan.relations}
             outside = {name: state for name, state in states.items() if name not in inside}
             return _settled(dict(plan.relations), outside)[plan.result]
+        case Expand():
+            return _expanded(plan, _motions(plan.input, states, names), names)
         case FlatMap():
             return _made(plan, _motions(plan.input, states, names), names)
         case Generate():
@@ -221,6 +224,12 @@ def _made(plan: FlatMap, below: Motions, names: frozenset[str]) -> Motions:
         _refuse_read("under repeat_row with a count that may be negative", plan, names, _OUTSIDE, plan.span)
     _check_fixed([_motion(argument, below) for argument in plan.arguments], f"{plan.function}()", plan.span, plan, names)
     return below + tuple(Motion(Trend.FIXED, field.nullable) for field in plan.returned)
+
+
+def _expanded(plan: Expand, below: Motions, names: frozenset[str]) -> Motions:
+    keys = [_motion(expr, below) for _, expr in plan.keys]
+    _check_fixed(keys, "GROUP BY", None, plan, names)
+    return below + tuple(Motion(Trend.FIXED, field.nullable) for field in plan.schema.fields[len(below) :])
 
 
 def _generated(plan: Generate, below: Motions, names: frozenset[str]) -> Motions:

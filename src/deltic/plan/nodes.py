@@ -18,6 +18,7 @@ from typing import Literal as OneOf
 from deltic.errors import Span
 from deltic.expr.nodes import Expr, UserFunction, Value
 from deltic.plan.aggregate_nodes import Aggregate, AggregateCall, TickAggregate
+from deltic.plan.grouping_nodes import Expand
 from deltic.plan.join_nodes import Hint, HintKind, Join, JoinKind, MultiwayJoin, is_word
 from deltic.plan.node import PlanNode, computed, once_per_node
 from deltic.plan.sort_terms import Order
@@ -36,6 +37,7 @@ __all__ = [
     "ByWatermark",
     "DependentJoin",
     "Distinct",
+    "Expand",
     "Filter",
     "FlatMap",
     "Generate",
@@ -357,6 +359,7 @@ Plan = (
     | Union
     | SetOperation
     | TopK
+    | Expand
     | Window
     | FlatMap
     | Generate

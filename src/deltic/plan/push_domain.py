@@ -24,6 +24,7 @@ from deltic.plan.nodes import (
     AggregateCall,
     ByWatermark,
     Distinct,
+    Expand,
     Filter,
     FlatMap,
     Join,
@@ -144,7 +145,7 @@ def _pushed(plan: Plan, domain: Domain) -> Pushed:
         case TemporalFilter() | ByWatermark():
             below = pushed(plan.input, domain)
             return Pushed(_over(plan, below, domain), below.nullable)
-        case FlatMap():
+        case Expand() | FlatMap():
             below = pushed(plan.input, domain)
             return _reordered(_over(plan, below, domain), len(plan.input.schema), len(plan.schema), below.nullable, domain)
         case Window():

@@ -33,6 +33,7 @@ from deltic.plan.nodes import (
     ByWatermark,
     DependentJoin,
     Distinct,
+    Expand,
     Filter,
     FlatMap,
     Generate,
@@ -200,6 +201,8 @@ def show_node(plan: Plan) -> str:
             return f"Weighted {plan.name}"
         case Inspect():
             return f"Inspect by {plan.function.name}"
+        case Expand():
+            return f"Expand {_columns(plan.keys)} by {len(plan.sets)} grouping sets as {plan.name}"
         case FlatMap():
             call = f"{'outer ' if plan.outer else ''}{plan.function}({', '.join(map(show_expr, plan.arguments))})"
             return f"FlatMap {', '.join(plan.names)}{' := ' if plan.names else ''}{call}"

@@ -27,6 +27,7 @@ from deltic.plan.nodes import (
     Accumulate,
     Aggregate,
     ByWatermark,
+    Expand,
     Filter,
     FlatMap,
     Generate,
@@ -69,7 +70,7 @@ def may_be_negative(plan: Plan, negative: frozenset[str] | None = NONE) -> bool:
             return makes_negative(plan) or may_be_negative(plan.input, negative)
         case Generate():
             return plan.weighted or may_be_negative(plan.input, negative)
-        case Project() | Filter() | Union() | TemporalFilter() | ByWatermark() | OverTicks() | Inspect() | MultiwayJoin():
+        case Project() | Filter() | Union() | Expand() | TemporalFilter() | ByWatermark() | OverTicks() | Inspect() | MultiwayJoin():
             return any(may_be_negative(part, negative) for part in inputs(plan))
         case Join(kind="semi" | "anti" | "not_in"):
             return may_be_negative(plan.left, negative)

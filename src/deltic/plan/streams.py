@@ -13,6 +13,7 @@ from deltic.plan.node import once_per_node
 from deltic.plan.nodes import (
     Accumulate,
     ByWatermark,
+    Expand,
     Filter,
     FlatMap,
     OverTicks,
@@ -54,7 +55,7 @@ def integrals(plan: Plan) -> frozenset[Plan]:
     match plan:
         case OverTicks(function="integrate") if is_stream(plan.input):
             return frozenset((plan,))
-        case Project() | Filter() | FlatMap() | Union():
+        case Project() | Filter() | Expand() | FlatMap() | Union():
             parts = [integrals(part) for part in inputs(plan)]
             return frozenset[Plan]().union(*parts) if all(parts) else frozenset()
         case _:

@@ -14,6 +14,7 @@ from deltic.plan.nodes import (
     ByWatermark,
     DependentJoin,
     Distinct,
+    Expand,
     Filter,
     FlatMap,
     Generate,
@@ -121,6 +122,8 @@ def map_expressions(plan: Plan, change: Callable[[Expr], Expr]) -> Plan:
         case Aggregate():
             calls = tuple((name, _aggregate(call, change)) for name, call in plan.aggregates)
             return replace(plan, keys=tuple((name, change(expr)) for name, expr in plan.keys), aggregates=calls)
+        case Expand():
+            return replace(plan, keys=tuple((name, change(expr)) for name, expr in plan.keys))
         case FlatMap():
             return replace(plan, arguments=tuple(change(argument) for argument in plan.arguments))
         case TemporalFilter():

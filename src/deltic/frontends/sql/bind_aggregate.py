@@ -14,6 +14,8 @@ from deltic.expr.functions.signature import check_count
 from deltic.expr.interpreter import evaluate
 from deltic.expr.nodes import CHAINS, columns_of, free_variables, is_fixed, outer_columns, user_functions
 from deltic.frontends.sql import tree
+from deltic.frontends.sql.bind_grouping import FUNCTIONS as GROUPING_FUNCTIONS
+from deltic.frontends.sql.bind_grouping import bind_grouping
 from deltic.frontends.sql.scope import AGGREGATED, SUBQUERY, WINDOWED
 from deltic.frontends.statements import PythonAggregate
 from deltic.plan.columns import map_children
@@ -28,9 +30,9 @@ UNSUPPORTED: Final = {
     **dict.fromkeys(("count_min_sketch", "approx_top_k", "approx_top_k_accumulate", "approx_top_k_combine"), _SKETCH),
     **dict.fromkeys(("hll_sketch_agg", "hll_union_agg", "theta_sketch_agg", "theta_union_agg", "theta_intersection_agg"), _SKETCH),
     "histogram_numeric": "COUNT(*) with GROUP BY floor(x / width): bins of equal width, which do not depend on the order of rows",
-    **dict.fromkeys(("grouping", "grouping_id"), "one view per grouping, and UNION ALL of them, each with its own constant"),
     "measure": "the aggregate itself",
 }
+_TREATED: Final = {*UNSUPPORTED, *GROUPING_FUNCTIONS}
 
 
 class Collector:
@@ -48,8 +50,8 @@ class Collector:
 
 
 def aggregate_of(node: object) -> str | None:
-    """The aggregate's name if the node is a call of one."""
-    if isinstance(node, tree.FunctionCall) and (node.function is not None or is_aggregate(node.name) or node.name in UNSUPPORTED):
+    """The name if the node is a call of an aggregate, or of GROUPING or GROUPING_ID, which are values of groups, too."""
+    if isinstance(node, tree.FunctionCall) and (node.function is not None or is_aggregate(node.name) or node.name in _TREATED):
         return node.name
     return None
 
@@ -64,6 +66,8 @@ def has_aggregate(node: object) -> bool:
 def bind_aggregate(binder: ExpressionBinder, node: tree.FunctionCall) -> Expr:
     """The column that represents an aggregate call, which is added to the binder's collector."""
     name, span = node.name, node.span
+    if node.function is None and name in GROUPING_FUNCTIONS:
+        return bind_grouping(binder, node)
     if node.function is None and not is_aggregate(name):
         raise Unsupported(f"the aggregate {name.upper()} is not supported", span=span, remedy=UNSUPPORTED[name])
     if binder.collector is None:

@@ -16,6 +16,7 @@ from deltic.frontends.sql.bind_expression import ExpressionBinder
 from deltic.frontends.sql.bind_join_condition import join_with_subqueries
 from deltic.frontends.sql.bind_lateral import bind_defined_lateral
 from deltic.frontends.sql.bind_over_ticks import OVER_TICKS, bind_over_ticks
+from deltic.frontends.sql.bind_pivot import bind_pivot, bind_unpivot
 from deltic.frontends.sql.bind_subquery import Subqueries, has_subquery
 from deltic.frontends.sql.bind_table_function import bind_from_function, bind_lateral, bind_lateral_view
 from deltic.frontends.sql.bind_values import bind_values
@@ -74,6 +75,10 @@ def _item(node: tree.Source, env: Environment, bind_query: BindQuery) -> ScopedR
             return _aliased(bind_over_ticks(call, lambda name: _lookup(name, env)), None, node.alias)
         case tree.TableCall():
             return bind_lateral(node, NOTHING) if node.lateral else _aliased(bind_from_function(node.call, NOTHING).plan, None, node.alias)
+        case tree.PivotedTable():
+            return bind_pivot(node, _item(node.source, env, bind_query))
+        case tree.UnpivotedTable():
+            return bind_unpivot(node, _item(node.source, env, bind_query))
         case tree.JoinedTables():
             joined = _joined(_item(node.first, env, bind_query), node.joins, env, bind_query)
             return joined if node.alias is None else _as_one(joined, node.alias)

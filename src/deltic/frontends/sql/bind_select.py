@@ -13,6 +13,7 @@ from deltic.frontends.sql import literals, tree
 from deltic.frontends.sql.bind_aggregate import Collector, has_aggregate, onto
 from deltic.frontends.sql.bind_condition import Conjunct, apply, bind_conjuncts
 from deltic.frontends.sql.bind_expression import ExpressionBinder
+from deltic.frontends.sql.bind_grouping import SET_NUMBER, GroupingSets, grouping_sets, reads_grouping
 from deltic.frontends.sql.bind_relation import bind_from
 from deltic.frontends.sql.bind_star import outputs_of_star, with_columns
 from deltic.frontends.sql.bind_subquery import Subqueries
@@ -57,6 +58,7 @@ class _Select:
     made: Plan
     table_functions: list[Made] = field(default_factory=list)
     keys: list[Expr] = field(default_factory=list)
+    sets: GroupingSets = field(default_factory=GroupingSets)
     outputs: list[tuple[str, Expr]] = field(default_factory=list)
     aliases: dict[str, list[Expr]] = field(default_factory=dict)
 
@@ -148,10 +150,12 @@ def _bind_keys(select: _Select) -> None:
     group = select.node.group
     if group is None:
         return
-    for key in _every_key(select) if _is_every(select, group) else [_key(select, part) for part in group.keys]:
+    bound = _every_key(select) if _is_every(select, group) else [_key(select, part) for part in group.keys]
+    for key in bound:
         check_ordered("GROUP BY", key.type, key.span or group.span)
         if key not in select.keys:
             select.keys.append(key)
+    select.sets = grouping_sets(select.keys, [select.keys.index(key) for key in bound], group)
 
 
 def _is_every(select: _Select, group: tree.GroupClause) -> bool:
@@ -174,7 +178,7 @@ def _key(select: _Select, node: tree.Expression) -> Expr:
 
 
 def _is_aggregated(expr: Expr) -> bool:
-    return any(AGGREGATED <= index < SUBQUERY for index in columns_of(expr))
+    return any(AGGREGATED <= index < SUBQUERY for index in columns_of(expr)) or reads_grouping(expr)
 
 
 def _ordinal(node: tree.Expression, outputs: Sequence[tuple[str, Expr]], clause: str) -> Expr | None:
@@ -221,15 +225,17 @@ def _aggregated(select: _Select, plan: Plan, having: list[Conjunct], qualify: Ex
     assert select.collector is not None
     keys, subqueries = select.keys, select.subqueries
     plan, calls = _with_arguments(plan, select.collector.calls, subqueries)
+    plan, grouped = select.sets.expanded(plan, [_name(key, f"key{i}") for i, key in enumerate(keys, 1)])
     node = Aggregate(
         plan,
-        tuple((_name(key, f"key{i}"), key) for i, key in enumerate(keys, 1)),
-        tuple((f"{call.function}{i}", call) for i, call in enumerate(calls, 1)),
+        tuple(grouped),
+        tuple((f"{call.function}{i}", select.sets.call(call, plan)) for i, call in enumerate(calls, 1)),
     )
     references = [reference(node.schema, i) for i in range(len(node.schema))]
+    keys = [*keys, *[SET_NUMBER][: len(grouped) - len(keys)]]
 
     def over(clause: str, expr: Expr) -> Expr:
-        return onto(expr, keys, references, clause)
+        return onto(select.sets.resolved(expr, SET_NUMBER), keys, references, clause)
 
     block = SelectBlock(
         apply(node, having, subqueries, lambda expr: over("HAVING", expr)),

@@ -90,6 +90,8 @@ class _Body:
 
     def _select(self, select: tree.SelectQuery) -> tree.SelectQuery:
         group = select.group
+        if group is not None and group.sets is not None:
+            raise self._refused("ROLLUP, CUBE or GROUPING SETS", group.span, "join its query, as a view, on the columns")
         if group is not None and not group.every:
             group = replace(group, keys=(*group.keys, *self.columns))
         return replace(select, items=(*select.items, *self._items()), source=self._beside(select.source), group=group)

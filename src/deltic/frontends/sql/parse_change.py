@@ -40,7 +40,7 @@ class ChangeParser(QueryParser):
     def _target(self, *, aliased: bool = True) -> tree.TableName:
         start = self.token.start
         name = self.simple_name("table")
-        return tree.TableName(name, self._table_alias() if aliased and self.word != "SET" else None, self.since(start))
+        return tree.TableName(name, self.table_alias() if aliased and self.word != "SET" else None, self.since(start))
 
     def _insert(self) -> tree.InsertRows:
         start = self.take().start

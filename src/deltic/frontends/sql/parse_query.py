@@ -11,7 +11,8 @@ from deltic.frontends.sql import tree
 from deltic.frontends.sql.lexer import HINT, NUMBER, QUOTED, STRING, WORD
 from deltic.frontends.sql.parse_expression import NO_OPERANDS
 from deltic.frontends.sql.parse_pipe import PIPE, PipeParser
-from deltic.frontends.sql.refusals import AFTER_ITEM, AFTER_SOURCE, CLAUSES, GROUPING, OPERANDS, STATEMENTS, refuse
+from deltic.frontends.sql.parse_pivot import PivotParser
+from deltic.frontends.sql.refusals import AFTER_ITEM, AFTER_SOURCE, CLAUSES, OPERANDS, STATEMENTS, refuse
 from deltic.stacks import unbounded
 
 MOST_LEVELS: Final = 2**31 - 1
@@ -34,7 +35,7 @@ TABLE_FUNCTIONS: Final = "explode(array(…)), explode(sequence(…)) or explode
 """The table functions in FROM."""
 
 
-class QueryParser(PipeParser):
+class QueryParser(PipeParser, PivotParser):
     """Rules for queries and what stands in FROM."""
 
     @unbounded
@@ -202,13 +203,23 @@ class QueryParser(PipeParser):
         start = self.token.start
         if self.word == "," or self.ended or self.word in NO_OPERANDS - {"VALUES"}:
             raise self.missing()
-        first = self._source()
-        joins = self._joins()
+        first, joins = self._joined_element()
         while self.word == ",":
             comma = self.take()
             joins.append(tree.JoinClause(",", False, self._source(), None, (), self.since(comma.start)))
             joins += self._joins()
+        while self.sees_pivot():
+            first, joins = self.pivoted(tree.JoinedTables(first, tuple(joins), None, self.since(start)), start), []
         return tree.JoinedTables(first, tuple(joins), None, self.since(start)) if joins else first
+
+    def _joined_element(self) -> tuple[tree.Source, list[tree.JoinClause]]:
+        """A relation and its joins; PIVOT and UNPIVOT are over all before them."""
+        start = self.token.start
+        source, joins = self._source(), self._joins()
+        while self.sees_pivot():
+            whole = tree.JoinedTables(source, tuple(joins), None, self.since(start)) if joins else source
+            source, joins = self.pivoted(whole, start), self._joins()
+        return source, joins
 
     def _joins(self) -> list[tree.JoinClause]:
         joins = []
@@ -284,21 +295,21 @@ class QueryParser(PipeParser):
             names.append(self.identifier("a name after the dot"))
         if self.word == "(":
             call = self.call(names, start)
-            return tree.TableCall(call, self._table_alias(), False, self.since(start))
-        return tree.TableName(self.in_schema(names, "table"), self._table_alias(), self.since(start))
+            return tree.TableCall(call, self.table_alias(), False, self.since(start))
+        return tree.TableName(self.in_schema(names, "table"), self.table_alias(), self.since(start))
 
     def _lateral(self, start: int) -> tree.Source:
         self.expect("LATERAL")
         if self.word == "(" and self._begins_query(self.position + 1):
             query = self.query_in_parentheses()
-            return tree.DerivedTable(query, self._table_alias(), self.since(start), lateral=True)
+            return tree.DerivedTable(query, self.table_alias(), self.since(start), lateral=True)
         if self.word == "(":
             raise Unsupported("LATERAL requires a query or a table function", span=self.span, expected=TABLE_FUNCTIONS)
         names = [self.identifier("a table function")]
         if self.word != "(":
             raise self.failure("a table function")
         call = self.call(names, names[0].span.start)
-        return tree.TableCall(call, self._table_alias(), True, self.since(start))
+        return tree.TableCall(call, self.table_alias(), True, self.since(start))
 
     def _source_in_parentheses(self, start: int) -> tree.Source:
         """( query ) or ( relation )."""
@@ -306,20 +317,20 @@ class QueryParser(PipeParser):
             position, depth = self.position, self.depth
             try:
                 query = self.query_in_parentheses()
-                return tree.DerivedTable(query, self._table_alias(), self.since(start))
+                return tree.DerivedTable(query, self.table_alias(), self.since(start))
             except SyntaxFailure:
                 if self.tokens[position + 1].word != "(":
                     raise
                 self.position, self.depth = position, depth
         self.expect("(")
         self.deeper()
-        first = self._source()
-        joins = tuple(self._joins())
+        first, joins = self._joined_element()
         self.depth -= 1
         self.expect(")")
-        return tree.JoinedTables(first, joins, self._table_alias(), self.since(start))
+        return tree.JoinedTables(first, tuple(joins), self.table_alias(), self.since(start))
 
-    def _table_alias(self) -> tree.TableAlias | None:
+    def table_alias(self) -> tree.TableAlias | None:
+        """[AS] name [(column, …)]."""
         refuse(self, AFTER_SOURCE)
         start = self.token.start
         if not self.passes("AS") and not self._sees_table_alias():
@@ -336,6 +347,8 @@ class QueryParser(PipeParser):
             raise SyntaxFailure("invalid name", span=self.span, remedy="put it in `back quotes`")
         if token.word == "IN":
             raise self.failure("JOIN, WHERE, or the end of FROM")
+        if self.sees_pivot():
+            return False
         if token.kind != WORD:
             return token.kind == QUOTED
         return token.word not in _STRICT | NO_OPERANDS and self._may_be_alias()
@@ -360,7 +373,7 @@ class QueryParser(PipeParser):
         rows = self.several(self.expression)
         if self.word == "(":
             raise self.failure(", between two rows")
-        return tree.ValuesQuery(rows, self._table_alias(), self.since(start))
+        return tree.ValuesQuery(rows, self.table_alias(), self.since(start))
 
     def _group(self) -> tree.GroupClause | None:
         if not self.sees("GROUP", "BY"):
@@ -371,20 +384,14 @@ class QueryParser(PipeParser):
         if every and self.tokens[self.position + 1].kind in (WORD, QUOTED, NUMBER) and self._is_key(self.position + 1):
             self.position += 1
             raise SyntaxFailure("GROUP BY ALL cannot be combined with keys", span=self.span, expected="GROUP BY ALL, or the keys")
-        refuse(self, GROUPING)
-        keys = self.several(self._key)
-        refuse(self, GROUPING)
+        keys, sets = self.grouping()
         every = every and len(keys) == 1 and isinstance(keys[0], tree.ColumnName)
-        return tree.GroupClause(keys, every, self.since(start))
+        return tree.GroupClause(keys, every, self.since(start), sets)
 
     def _is_key(self, position: int) -> bool:
         """Whether the token of this number can only be another key."""
         words = tuple(token.word for token in self.tokens[position : position + len(EMIT)])
         return words != EMIT and words[0] not in _ENDS | NO_OPERANDS | _PAIRS
-
-    def _key(self) -> tree.Expression:
-        refuse(self, GROUPING)
-        return self.expression()
 
     def _limit(self) -> tree.LimitClause | None:
         start = self.token.start

@@ -12,9 +12,8 @@ if TYPE_CHECKING:
 
 LEAVE_OUT: Final = "leave it out"
 _LIMITED = "ORDER BY … LIMIT n keeps the first n rows"
-_GROUPED = "one view per grouping, and UNION ALL of them"
 _TRANSACTION = "change tables with session.transaction(): insert, upsert, delete"
-_PIVOT = ("PIVOT and UNPIVOT are not supported", "SUM(x) FILTER (WHERE …) for each column")
+_PIVOT = ("PIVOT and UNPIVOT are not supported after LATERAL VIEW", "a subquery in FROM")
 _SAMPLE = ("TABLESAMPLE is not supported: its result changes from run to run", "filter on a hash of the key")
 _TRAVEL = ("time travel is not supported", "leave it out")
 _TRAVELS = ("VERSION AS OF", "TIMESTAMP AS OF", "FOR VERSION", "FOR TIMESTAMP", "FOR SYSTEM_VERSION", "FOR SYSTEM_TIME")
@@ -75,7 +74,6 @@ AFTER_ITEM: Final[Refusals] = _by_first(
 )
 
 _SOURCES: Final = {
-    **dict.fromkeys(("PIVOT (", "UNPIVOT (", "UNPIVOT INCLUDE", "UNPIVOT EXCLUDE"), _PIVOT),
     "TABLESAMPLE": _SAMPLE,
     **dict.fromkeys(("APPROX NEAREST", "EXACT NEAREST"), ("joins by NEAREST are not supported", "a join with a condition, and MIN")),
     **{words: _TRAVEL for words in _TRAVELS},
@@ -90,20 +88,11 @@ CLAUSES: Final[Refusals] = _by_first(
         "DISTRIBUTE BY": ("DISTRIBUTE BY is not supported", "leave it out: it changes no result"),
         "CLUSTER BY": ("CLUSTER BY is not supported", "leave it out: it changes no result"),
         **dict.fromkeys(("FETCH FIRST", "FETCH NEXT"), ("FETCH is not supported", "LIMIT n")),
+        **dict.fromkeys(("PIVOT (", "UNPIVOT (", "UNPIVOT INCLUDE", "UNPIVOT EXCLUDE"), _PIVOT),
         **_SOURCES,
     }
 )
 """Clauses of a query; the place is the words."""
-
-GROUPING: Final[Refusals] = _by_first(
-    {
-        "ROLLUP (": ("ROLLUP is not supported", _GROUPED),
-        "CUBE (": ("CUBE is not supported", _GROUPED),
-        "GROUPING SETS": ("GROUPING SETS are not supported", _GROUPED),
-        "WITH ROLLUP": ("ROLLUP is not supported", _GROUPED),
-        "WITH CUBE": ("CUBE is not supported", _GROUPED),
-    }
-)
 
 STATEMENTS: Final[Refusals] = _by_first(
     {

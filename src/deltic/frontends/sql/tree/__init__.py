@@ -73,6 +73,7 @@ from deltic.frontends.sql.tree.pipes import (
     PipeStep,
     PipeWhere,
 )
+from deltic.frontends.sql.tree.pivots import PivotedTable, PivotValue, UnpivotedColumns, UnpivotedTable
 from deltic.frontends.sql.tree.queries import (
     QUERIES,
     ArgumentRows,
@@ -83,6 +84,7 @@ from deltic.frontends.sql.tree.queries import (
     GroupClause,
     JoinClause,
     JoinedTables,
+    KeyNumbers,
     LateralView,
     LimitClause,
     NamedWindow,
@@ -144,6 +146,7 @@ __all__ = [
     "JoinClause",
     "JoinedTables",
     "KeyDefinition",
+    "KeyNumbers",
     "KeywordExpression",
     "LambdaText",
     "LatenessDefinition",
@@ -177,6 +180,8 @@ __all__ = [
     "PipeStep",
     "PipeWhere",
     "PipedRows",
+    "PivotValue",
+    "PivotedTable",
     "Prefix",
     "QuantifiedTest",
     "Query",
@@ -200,6 +205,8 @@ __all__ = [
     "TypeName",
     "TypePart",
     "TypedText",
+    "UnpivotedColumns",
+    "UnpivotedTable",
     "UpdateRows",
     "ValuesQuery",
     "ViewDeclaration",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from deltic.errors import Span
 from deltic.frontends.sql.tree.expressions import DefinedCall, Expression, FunctionCall, Name, OrderTerm, TypeName, WindowText
 from deltic.frontends.sql.tree.pipes import PipeQuery
+from deltic.frontends.sql.tree.pivots import PivotedTable, UnpivotedTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,13 +127,21 @@ class LateralView:
     span: Span
 
 
+KeyNumbers = tuple[int, ...]
+"""Positions of keys of GROUP BY, from 0."""
+
+
 @dataclass(frozen=True, slots=True)
 class GroupClause:
-    """GROUP BY. every: written GROUP BY ALL; if a column is named `all`, that is the key."""
+    """GROUP BY. every: written GROUP BY ALL; if a column is named `all`, that is the key.
+
+    sets: the grouping sets of ROLLUP, CUBE and GROUPING SETS; None without these.
+    """
 
     keys: tuple[Expression, ...]
     every: bool
     span: Span
+    sets: tuple[KeyNumbers, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +230,18 @@ class PipedRows:
     span: Span
 
 
-Source = TableName | DerivedTable | DefinedTable | ArgumentRows | DefinedLateral | TableCall | ValuesQuery | JoinedTables | PipedRows
+Source = (
+    TableName
+    | DerivedTable
+    | DefinedTable
+    | ArgumentRows
+    | DefinedLateral
+    | TableCall
+    | ValuesQuery
+    | JoinedTables
+    | PivotedTable
+    | UnpivotedTable
+    | PipedRows
+)
 Query = SelectQuery | ValuesQuery | SetQuery | WholeQuery | PipeQuery
 QUERIES = (SelectQuery, ValuesQuery, SetQuery, WholeQuery, PipeQuery)
