@@ -40,6 +40,23 @@ def test_unnested_as_row_by_row(seed: int) -> None:
     _check(seed)
 
 
+WINDOWED = (
+    "SELECT a, (SELECT max(n) FROM (SELECT row_number() OVER (PARTITION BY a ORDER BY b) AS n FROM u WHERE u.b <> t.a) q) AS m FROM t",
+    "SELECT t.a, q.* FROM t, LATERAL (SELECT u.b, rank() OVER (ORDER BY u.b DESC) AS r FROM u WHERE u.a <= t.a) AS q",
+    "SELECT t.a, q.* FROM t, LATERAL (SELECT u.b FROM u WHERE u.a = t.a QUALIFY row_number() OVER (ORDER BY u.b) <= t.b) AS q",
+    "SELECT a, row_number() OVER (ORDER BY a, b) AS n, (SELECT count(*) FROM u WHERE u.a < t.a) AS c FROM t",
+    "SELECT a FROM t WHERE b IN (SELECT sum(u.b) OVER (PARTITION BY u.a) FROM u WHERE u.a > t.a)",
+)
+
+
+@pytest.mark.parametrize("sql", WINDOWED)
+def test_windows_are_evaluated_for_each_outer_row(sql: str) -> None:
+    rng = Random(0)
+    for _ in range(10):
+        tables = random_rows(rng)
+        assert evaluate(bind_query(sql, "test", Catalog()), tables) == evaluate(nested(sql), tables), tables
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("start", range(1000, 3000, 200))
 def test_more_unnested_as_row_by_row(start: int) -> None:

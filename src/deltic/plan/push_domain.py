@@ -1,7 +1,7 @@
 """Pushes a domain down into a dependent plan, by one rule for each operator.
 
 The result has the plan's columns, then those of the domain: for each row of the domain, the rows that the plan has for it. Each operator is
-evaluated for each value of the domain by itself: it becomes a part of the keys of groups, of top-k and of joins. Where equalities of a
+evaluated for each value of the domain by itself: it becomes a part of the keys of groups, top-k, windows and joins. Where equalities of a
 filter give all columns of the domain, their other sides take its place, and the result has the rows for further values, which the join
 with the left side drops. This is done only if nothing in the plan can fail on them.
 """

@@ -99,7 +99,7 @@ class Subqueries:
     def _quantified(self, binder: ExpressionBinder, node: tree.QuantifiedTest, rows: Plan, outer: Outer) -> Expr:
         """A comparison with ANY or ALL rows: one with the least and the greatest of them. NULL where a NULL among them could decide."""
         _check_one_column(node, rows)
-        value, other = _equal(binder.bind(node.operand), reference(rows.schema, 0), node.span)
+        value, other = _equal(binder.bind(node.operand), reference(rows.schema, 0), node.span, node.operator)
         operator = node.operator.lower()
         check_ordered(node.operator, other.type, node.span)
         calls = [AggregateCall(name, (other,), other.type, True) for name in ("min", "max")]
@@ -194,9 +194,9 @@ def members(binder: ExpressionBinder, node: tree.InQuery, rows: Plan) -> list[tu
     return [_equal(value, reference(rows.schema, i), node.span) for i, value in enumerate(values)]
 
 
-def _equal(outer: Expr, inner: Expr, span: Span) -> tuple[Expr, Expr]:
+def _equal(outer: Expr, inner: Expr, span: Span, written: str = "=") -> tuple[Expr, Expr]:
     """The two sides cast to one type."""
-    equal = resolve(EQUAL, [outer, inner], span)
+    equal = resolve(EQUAL, [outer, inner], span, written=written)
     assert isinstance(equal, Call)
     return equal.arguments[0], equal.arguments[1]
 
