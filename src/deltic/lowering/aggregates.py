@@ -39,8 +39,8 @@ Part = tuple[Expr, ...] | None
 
 def lower_aggregate(lowering: PlanLowering, plan: Aggregate) -> int:
     if isinstance(plan, TickAggregate):
-        return _Grouping(lowering, replace(plan, input=_added(lowering, plan.input)), fingerprint(plan)).lower()
-    return _Grouping(lowering, plan).lower()
+        return Grouping(lowering, replace(plan, input=_added(lowering, plan.input)), fingerprint(plan)).lower()
+    return Grouping(lowering, plan).lower()
 
 
 def _added(lowering: PlanLowering, rows: Plan) -> Plan:
@@ -51,7 +51,7 @@ def _added(lowering: PlanLowering, rows: Plan) -> Plan:
     return derivative(rows) if integrals(rows).isdisjoint(lowering.stored) else rows
 
 
-class _Grouping:
+class Grouping:
     """Lowers one GROUP BY: collects the sums that the calls need, numbers the weights, then adds nodes.
 
     folded: if rows are only added, the identity of the state.

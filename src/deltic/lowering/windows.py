@@ -6,23 +6,24 @@ A Window whose calls are of several kinds is lowered as several. percent_rank, c
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from deltic.circuit.nodes import Shape
 from deltic.circuit.operators.neighbours import NeighboursOperator, Pick
 from deltic.circuit.operators.order import Sort
 from deltic.circuit.operators.positions import PositionKind, PositionsOperator
-from deltic.circuit.terms import Term
 from deltic.errors import Unsupported
 from deltic.expr import Expr, Literal, case, cast, resolve
-from deltic.lowering.joins import Side, content_of, joined
+from deltic.lowering.frames import is_summed, lower_frames, without_equal_rows
+from deltic.lowering.joins import joined
 from deltic.lowering.protocol import PlanLowering
 from deltic.lowering.streams import ZERO, Arranged, normalized
+from deltic.lowering.window_rows import SortedRows, by_partition, side_of, sorted_rows
 from deltic.plan.aggregate_nodes import Aggregate, AggregateCall
 from deltic.plan.columns import reference
 from deltic.plan.nodes import Plan, Project
-from deltic.plan.show import show_window_call
+from deltic.plan.show import show_frame, show_window_call
 from deltic.plan.window_nodes import UNBOUNDED, Edge, Window, WindowCall, WindowFrame
 from deltic.schema import BIGINT, DOUBLE, INT, Field, Schema
 
@@ -41,17 +42,19 @@ def lower_window(lowering: PlanLowering, plan: Window) -> int:
         return lowering.relation(_by_positions(plan))
     kinds = dict.fromkeys(map(_kind, (call for _, call in plan.calls)))
     if len(kinds) > 1:
-        return lowering.relation(_one_by_one(plan, sorted(kinds)))
+        return lowering.relation(_one_by_one(lowering, plan, sorted(kinds)))
     if plan.calls[0][1].is_of_partition:
         return _of_partitions(lowering, plan)
     if _is_near(plan.calls[0][1]):
         return _near(lowering, plan)
+    if plan.calls[0][1].aggregate is not None and not _counts_up_to_peers(plan.calls[0][1]):
+        return lower_frames(lowering, plan)
     return _row_numbers(lowering, plan) if plan.calls[0][1].function == "row_number" else _of_peers(lowering, plan)
 
 
 def _check(call: WindowCall) -> None:
     if call.aggregate is not None:
-        is_kept = call.is_of_partition or _counts_up_to_peers(call)
+        is_kept = call.is_of_partition or _counts_up_to_peers(call) or is_summed(call)
     else:
         is_kept = _is_near(call) or call.function in (*_KINDS, *_DERIVED)
     if is_kept:
@@ -76,13 +79,18 @@ def _kind(call: WindowCall) -> tuple[int, str]:
     """The calls that one circuit computes, row_number first: a partition is then ordered the same way for the others."""
     if _is_near(call):
         return (1, "")
-    return (3, "") if call.is_of_partition else (0 if call.function == "row_number" else 2, call.function)
+    if call.is_of_partition:
+        return (4, "")
+    if call.aggregate is not None and not _counts_up_to_peers(call):
+        return (3, show_frame(call.frame))
+    return (0 if call.function == "row_number" else 2, call.function)
 
 
-def _one_by_one(plan: Window, kinds: Sequence[tuple[int, str]]) -> Plan:
-    """A Window for each kind, over one another."""
+def _one_by_one(lowering: PlanLowering, plan: Window, kinds: Sequence[tuple[int, str]]) -> Plan:
+    """A Window for each kind, over one another. Copies of a row get numbers if several depend on their order, which must be one for all."""
     width, places = len(plan.input.schema), dict[int, int]()
-    below: Plan = plan.input
+    ordered = dict.fromkeys(_kind(call) for _, call in plan.calls if call.is_by_rows)
+    below: Plan = without_equal_rows(lowering, plan.input) if len(ordered) > 1 else plan.input
     for kind in kinds:
         own = [i for i, (_, call) in enumerate(plan.calls) if _kind(call) == kind]
         places |= {i: len(below.schema) + place for place, i in enumerate(own)}
@@ -158,97 +166,16 @@ def _of_partitions(lowering: PlanLowering, plan: Window) -> int:
         totals = streams.map(totals, [ZERO, *(reference(grouped.schema, i) for i in range(len(values)))], Schema((*key_fields, *values)))
     row = [reference(plan.input.schema, i) for i in range(len(plan.input.schema))]
     rows = streams.map(lowering.relation(plan.input), [*keys, *row], Schema((*key_fields, *plan.input.schema)))
-    sides = [_side(lowering, _by_partition(lowering, stream, bool(plan.keys), len(keys)), len(keys)) for stream in (rows, totals)]
+    sides = [side_of(lowering, by_partition(lowering, stream, bool(plan.keys), len(keys)), len(keys)) for stream in (rows, totals)]
     order = [*((0, i) for i in range(len(row))), *((1, i) for i in range(len(values)))]
     return joined(lowering, sides[0], sides[1], order, plan.schema)
-
-
-def _by_partition(lowering: PlanLowering, stream: int, keyed: bool, fields: int, words: int | None = None) -> Arranged:
-    """The stream arranged by its first `fields` fields, each partition on one shard. words: of the partition, if it has fewer."""
-    streams = lowering.streams
-    slices = streams.shape(stream).layout.slices
-    width = slices[fields - 1].stop if words is None else words
-    return streams.arrange(streams.exchange(stream, tuple(range(width)) if keyed else ()), fields)
-
-
-def _side(lowering: PlanLowering, arranged: Arranged, keys: int) -> Side:
-    """The fields after the keys; rows match where all words of the keys are equal."""
-    content = content_of(lowering, arranged.node, range(keys, len(arranged.fields)))
-    return Side(arranged, arranged.fields[keys:], content, tuple(range(arranged.key)))
-
-
-@dataclass(frozen=True, slots=True)
-class _Sorted:
-    """Rows laid out in the order of their partitions: the words of the partition, those of the order, the row.
-
-    key: the number of words of the partition. width: with those of the order. row: for each column of the input its words.
-    texts: the string ids in the order, and whether they descend. values: the words of further values.
-    """
-
-    stream: int
-    key: int
-    width: int
-    row: tuple[tuple[int, ...], ...]
-    texts: tuple[tuple[int, bool], ...]
-    values: tuple[tuple[int, ...], ...] = ()
-
-
-def _sorted(lowering: PlanLowering, plan: Window, *, whole: bool, values: Sequence[Expr] = ()) -> _Sorted:
-    """whole: rows are part of the order, after its terms. values: of each row, nullable in the result."""
-    streams, schema = lowering.streams, plan.input.schema
-    keys = tuple(Field(f"k{i}", key.type, key.nullable) for i, key in enumerate(plan.keys))
-    terms = tuple(Field(f"o{i}", term.expr.type, term.expr.nullable) for i, term in enumerate(plan.order))
-    exprs = [*map(normalized, plan.keys), *(normalized(term.expr) for term in plan.order)]
-    exprs += [*(reference(schema, i) for i in range(len(schema))), *values]
-    more = tuple(Field(f"v{i}", value.type) for i, value in enumerate(values))
-    mapped = streams.map(lowering.relation(plan.input), exprs, Schema((*keys, *terms, *schema, *more)))
-    slices = streams.shape(mapped).layout.slices
-    parts: list[int | Term] = list(range(slices[len(keys) - 1].stop if keys else 0))
-    fields = [Field("w", BIGINT, False)] * max(len(parts), 1)
-    key = len(fields)
-    places = zip(slices[len(keys) :], terms, plan.order, strict=False)
-    sort = [Term(place.start, field, term.descending, term.nulls_first) for place, field, term in places]
-    row: list[tuple[int, ...]] = []
-    texts: list[tuple[int, bool]] = []
-    for term in sort:
-        parts.append(term)
-        fields += term.order_fields
-        texts += [(len(fields) - 1, term.descending)] if term.field.type.has_bytes else []
-    width = len(fields)
-    for place, field in zip(slices[len(keys) + len(terms) :], schema, strict=False):
-        begin = _words(fields)
-        if whole and field.type.has_bytes:
-            term = Term(place.start, field)
-            parts.append(term)
-            fields += term.order_fields
-            texts.append((len(fields) - 1, False))
-            row.append((len(fields) - 1,))
-        else:
-            parts += range(place.start, place.stop)
-            fields += [Field("w", BIGINT, False)] * (place.stop - place.start) if whole else [field]
-            row.append(tuple(range(begin, begin + place.stop - place.start)))
-    sorted_by = _words(fields) if whole else width
-    places_of = []
-    for place, field in zip(slices[len(slices) - len(more) :], more, strict=True):
-        places_of.append(tuple(range(_words(fields), _words(fields) + place.stop - place.start)))
-        parts += range(place.start, place.stop)
-        fields.append(field)
-    shape = Shape(Schema(tuple(fields)))
-    partition = streams.partition(mapped)
-    kept = partition if plan.keys and partition is not None and all(word < key for word in partition) else None
-    stream = streams.builder.add(Sort(tuple(parts), constant=not plan.keys), (mapped,), shape, kept)
-    return _Sorted(stream, key, sorted_by, tuple(row), tuple(texts), tuple(places_of))
-
-
-def _words(fields: Sequence[Field]) -> int:
-    return Shape(Schema(tuple(fields))).layout.width
 
 
 def _row_numbers(lowering: PlanLowering, plan: Window) -> int:
     """All row_numbers of a window are equal."""
     streams = lowering.streams
-    rows = _sorted(lowering, plan, whole=True)
-    arranged = _by_partition(lowering, rows.stream, bool(plan.keys), rows.width, rows.key)
+    rows = sorted_rows(lowering, plan, whole=True)
+    arranged = by_partition(lowering, rows.stream, bool(plan.keys), rows.width, rows.key)
     numbered = _positions(lowering, arranged, rows, "row_number")
     picked = (*(word for words in rows.row for word in words), rows.width)
     schema = Schema((*plan.input.schema, Field("position", BIGINT, False)))
@@ -260,8 +187,8 @@ def _near(lowering: PlanLowering, plan: Window) -> int:
     """lag, lead and picks of frames of rows: the values are kept with the sorted rows."""
     streams, builder = lowering.streams, lowering.streams.builder
     values = [*dict.fromkeys(argument for _, call in plan.calls for argument in call.arguments)]
-    rows = _sorted(lowering, plan, whole=True, values=values)
-    arranged = _by_partition(lowering, rows.stream, bool(plan.keys), rows.width, rows.key)
+    rows = sorted_rows(lowering, plan, whole=True, values=values)
+    arranged = by_partition(lowering, rows.stream, bool(plan.keys), rows.width, rows.key)
     fields = tuple(Field(name, call.type) for name, call in plan.calls)
     places = dict(zip(values, rows.values, strict=True))
     picks = tuple(
@@ -291,21 +218,21 @@ def _pick(call: WindowCall, words: Sequence[tuple[int, ...]], field: Field) -> P
 def _of_peers(lowering: PlanLowering, plan: Window) -> int:
     """The rows joined with the positions of their peers: (partition, terms of the order) → position. dense_rank counts peers once."""
     streams, function = lowering.streams, plan.calls[0][1].function
-    rows = _sorted(lowering, plan, whole=False)
-    held = _by_partition(lowering, rows.stream, bool(plan.keys), rows.width, rows.key)
+    rows = sorted_rows(lowering, plan, whole=False)
+    held = by_partition(lowering, rows.stream, bool(plan.keys), rows.width, rows.key)
     schema = Schema(streams.schema(held.node).fields[: rows.width])
     peers = streams.builder.add(Sort(tuple(range(rows.width))), (held.node,), Shape(schema), held.partition)
     peers = lowering.distinct(peers) if function == "dense_rank" else peers
-    arranged = _by_partition(lowering, peers, bool(plan.keys), rows.width, rows.key)
+    arranged = by_partition(lowering, peers, bool(plan.keys), rows.width, rows.key)
     positions = _positions(lowering, arranged, rows, _KINDS[function])
-    right = _by_partition(lowering, positions, bool(plan.keys), rows.width, rows.key)
+    right = by_partition(lowering, positions, bool(plan.keys), rows.width, rows.key)
     order = [*((0, i) for i in range(len(plan.input.schema))), (1, 0)]
     target = Schema((*plan.input.schema, Field("position", BIGINT, False)))
-    sides = [_side(lowering, arrangement, rows.width) for arrangement in (held, right)]
+    sides = [side_of(lowering, arrangement, rows.width) for arrangement in (held, right)]
     return _with_positions(lowering, plan, joined(lowering, sides[0], sides[1], order, target))
 
 
-def _positions(lowering: PlanLowering, arranged: Arranged, rows: _Sorted, kind: PositionKind) -> int:
+def _positions(lowering: PlanLowering, arranged: Arranged, rows: SortedRows, kind: PositionKind) -> int:
     """The rows of the arrangement followed by their positions."""
     streams, builder = lowering.streams, lowering.streams.builder
     memory = builder.name("positions", kind, streams.fingerprint(arranged))

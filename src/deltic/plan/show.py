@@ -240,10 +240,11 @@ def show_window_call(call: WindowCall) -> str:
         first, *default = [*map(show_expr, call.arguments), ""]
         numbers = [str(call.number)] if call.function in ("ntile", "lag", "lead", "nth_value") else []
         text = f"{call.function}({', '.join(part for part in (first, *numbers, *default) if part)})"
-    return f"{text}{' ignore nulls' if call.ignore_nulls else ''}{_frame(call.frame)}"
+    return f"{text}{' ignore nulls' if call.ignore_nulls else ''}{show_frame(call.frame)}"
 
 
-def _frame(frame: WindowFrame) -> str:
+def show_frame(frame: WindowFrame) -> str:
+    """Its edges; nothing if it is the whole partition."""
     return "" if frame.is_whole else f" from {_edge(frame.start, 'start')} to {_edge(frame.end, 'end')}"
 
 
