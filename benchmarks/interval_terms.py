@@ -112,6 +112,8 @@ INTERVALS: Final = {
         + [f"EXTRACT({field} FROM {_MONTHS[0]})" for field in ("YEAR", "MONTH")] + ["EXTRACT(HOURS FROM CAST(t AS INTERVAL HOUR))", "date_part('DAYS', d - e)", "datepart('SECOND', ts - tt)"],
     "to_json": [f"to_json(named_struct('a', {a}, 'b', array({b})))" for a, b in zip(_DAY_TIME, (*_MONTHS, *_MONTHS), strict=False)] + ["to_json(map(INTERVAL 1 DAY, INTERVAL 2 MONTHS))", "to_json(map(INTERVAL 1 MONTH, INTERVAL 2 SECONDS))"],
     "to_csv": [f"to_csv(named_struct('a', {a}, 'b', {b}))" for a, b in zip(_DAY_TIME, (*_MONTHS, *_MONTHS), strict=False)],
+    "from_csv": [f"to_csv(from_csv('{text}', 'a INTERVAL {t}'))" for t in ("DAY", "DAY TO SECOND", "YEAR TO MONTH") for text in (each.replace("'", "\\'") for each in _SPAN_TEXTS[::3])]
+        + ["to_csv(from_csv('INTERVAL \\'1 02:03:04.5\\' DAY TO SECOND,x,\"1-2\",4', 'a INTERVAL DAY TO SECOND, b INTERVAL HOUR, c INTERVAL YEAR TO MONTH, d INTERVAL SECOND'))", "from_csv(to_csv(struct(d - e)), 'a INTERVAL DAY')"],
     "hex": [f"hex({a})" for a in (*_DAY_TIME, *_MONTHS)],
     "format_string": [f"format_string('%s|%d|%x|%05d|%b', {a}, {a}, {a}, {a}, {a})" for a in (*_DAY_TIME, *_MONTHS)],
     "interval tried": ["try_add(INTERVAL '106751991' DAY, make_dt_interval(h))", "try_subtract(CAST(i AS INTERVAL MONTH), CAST(i AS INTERVAL MONTH))", "try_multiply(CAST(i AS INTERVAL MONTH), t)",

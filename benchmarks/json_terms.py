@@ -69,7 +69,7 @@ JSON_VALUES: Final[Mapping[str, list[str]]] = {
     "from_csv": [*(f"from_csv('{line}', 'a {type}, b STRING')".replace("''a'", "'\\'a\\'").replace("'b''", "\\'b\\''") for line in LINES if "'" not in line for type in ("STRING", "INT")), *map(_cell_of_every_type, CELLS), "from_csv(s, 'a STRING, b STRING')",
         "from_csv(u, 'a DOUBLE')", "from_csv(a, 'a STRING, b STRING, c STRING')", "from_csv('a;b', 'a STRING, b STRING', map('sep', ';'))", "from_csv('26/08/2015', 'a DATE', map('dateFormat', 'dd/MM/yyyy'))", "from_csv(NULL, 'a INT')",
         "from_csv('26/08/2015', 'a TIMESTAMP', map('timestampFormat', 'dd/MM/yyyy'))", "from_csv(to_csv(struct(s, i)), 's STRING, i INT')"],
-    "to_csv": ["to_csv(struct(s, i))", "to_csv(struct(a, s, u))", "to_csv(struct(i, x, p, d, ts, b, f))", "to_csv(struct(k, js))", "to_csv(struct(ts, d), map('timestampFormat', 'dd/MM/yyyy', 'dateFormat', 'MM.yyyy'))", "to_csv(struct(s, a), map('sep', ';'))", "to_csv(struct(url, js))", "to_csv(struct(js, url))", "to_csv(struct(r, w))"],
+    "to_csv": ["to_csv(struct(s, i))", "to_csv(struct(s))", "to_csv(struct(i))", "to_csv(named_struct('a', i, 'b', s))", "to_csv(struct(a, s, u))", "to_csv(struct(i, x, p, d, ts, b, f))", "to_csv(struct(k, js))", "to_csv(struct(ts, d), map('timestampFormat', 'dd/MM/yyyy', 'dateFormat', 'MM.yyyy'))", "to_csv(struct(s, a), map('sep', ';'))", "to_csv(struct(url, js))", "to_csv(struct(js, url))", "to_csv(struct(r, w))"],
     "schema_of_csv": [*(f"schema_of_csv('{cell}')" for cell in (*CELLS, *CLOCKS)), "schema_of_csv('1,abc')", "schema_of_csv('1;abc', map('sep', ';'))", "schema_of_csv('1,,\"x\",')"],
     "json_object_keys": ["json_object_keys(js)", *(f"json_object_keys({_quoted(text)})" for text in WHOLE)],
 }  # fmt: skip

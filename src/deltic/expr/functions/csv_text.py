@@ -59,13 +59,14 @@ def _to_csv(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
     value = arguments[0]
     _check(name, value.type, rows.is_writable, value.span or span)
     options = _options(name, arguments[1] if len(arguments) > 1 else None, span)
-    return Typed((value, as_literal(options)), STRING, value.nullable)
+    return Typed((value, as_literal(options)), STRING, value.nullable or len(value.type.parts) == 1)
 
 
-def _write(call: Call, value: tuple[Any, ...], options: str) -> str:
+def _write(call: Call, value: tuple[Any, ...], options: str) -> str | None:
+    """NULL for an empty line, that of a STRUCT whose only field is NULL."""
     given = options_in(options)
     timestamps = given.get("timestampformat", TIMESTAMPS)
-    return rows.line_of(value, call.arguments[0].type, given["sep"], given.get("dateformat"), timestamps)
+    return rows.line_of(value, call.arguments[0].type, given["sep"], given.get("dateformat"), timestamps) or None
 
 
 def _schema(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:

@@ -10,7 +10,7 @@ from decimal import Decimal
 from functools import cache
 from typing import Any, Final
 
-from deltic import times
+from deltic import intervals, times
 from deltic.expr.nodes import Value
 from deltic.expr.rows.datetime_text import parse_by
 from deltic.expr.rows.json_writing import moment_text
@@ -32,12 +32,12 @@ _BLANKS: Final = "".join(map(chr, range(33)))
 
 def is_readable(type: Type) -> bool:
     """Whether a field of CSV is read as the type."""
-    return type in _READABLE or type.is_decimal or type.is_time
+    return type in _READABLE or type.is_decimal or type.is_time or type.is_interval
 
 
 def is_writable(type: Type) -> bool:
     """Whether values of the type are written as a field of CSV."""
-    return is_readable(type) or type == TIMESTAMP_NTZ or type.is_interval
+    return is_readable(type) or type == TIMESTAMP_NTZ
 
 
 def fields(line: str, separator: str) -> list[str]:
@@ -100,6 +100,8 @@ def _reader(type: Type, dates: str | None, timestamps: str | None) -> Callable[[
         return lambda text: _fitted(text, type) if _DECIMAL.fullmatch(text) else None
     if type.is_time:
         return times.parse
+    if type.is_interval:
+        return lambda text: intervals.parse(text, type)
     if type == DATE:
         return lambda text: _day(text, dates)
     return lambda text: parse_timestamp(text) if timestamps is None else parse_by(text, timestamps, lenient=True)
