@@ -219,6 +219,11 @@ class Type:
         return self.name == "VARIANT" or any(part.type.has_variant for part in self.parts)
 
     @property
+    def has_map(self) -> bool:
+        """Whether it is a MAP, or has one in it."""
+        return self.name == "MAP" or any(part.type.has_map for part in self.parts)
+
+    @property
     def has_zeros(self) -> bool:
         """Whether two of its values can be equal in SQL and differ: 0.0 and -0.0, also within a nested value."""
         return self.is_float or any(part.type.has_zeros for part in self.parts)

@@ -149,7 +149,8 @@ def test_char_and_varchar_keep_their_lengths_as_spark_does(tmp_path: Path) -> No
     script = """
         CREATE TABLE t (k CHAR(3), v VARCHAR(3), w CHAR(5), PRIMARY KEY (k));
         CREATE MATERIALIZED VIEW c AS
-            SELECT k, v, k = 'a' AS same, k = w AS wide, k IN ('a', 'b') AS among, length(k) AS n, k LIKE 'a' AS alike, v || '!' AS said
+            SELECT k, v, k = 'a' AS same, k = w AS wide, k IN ('a', 'b') AS among, length(k) AS n, k LIKE 'a' AS alike, v || '!' AS said,
+                   k = 'a       ' AND k >= 'a     ' AND k > 'a  \t' AND k IN ('b', 'a         ') AS longer
             FROM t;
     """
     session = deltic.Session(state=tmp_path / "state")
@@ -157,8 +158,8 @@ def test_char_and_varchar_keep_their_lengths_as_spark_does(tmp_path: Path) -> No
     with session.transaction() as tx:
         tx.insert("t", [{"k": "a", "v": "xy  ", "w": "a"}, {"k": "éé", "v": "xyz", "w": None}])
     expected = [
-        {"k": "a  ", "v": "xy ", "same": True, "wide": True, "among": True, "n": 3, "alike": False, "said": "xy !"},
-        {"k": "éé ", "v": "xyz", "same": False, "wide": None, "among": False, "n": 3, "alike": False, "said": "xyz!"},
+        {"k": "a  ", "v": "xy ", "same": True, "wide": True, "among": True, "n": 3, "alike": False, "said": "xy !", "longer": True},
+        {"k": "éé ", "v": "xyz", "same": False, "wide": None, "among": False, "n": 3, "alike": False, "said": "xyz!", "longer": False},
     ]
     assert sorted(session.view("c").rows(), key=lambda row: row["k"]) == expected
     with pytest.raises(ConstraintViolation, match=r"row 1, column v: 4 characters do not fit VARCHAR\(3\)"), session.transaction() as tx:

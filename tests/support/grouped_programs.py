@@ -65,7 +65,10 @@ def calls(function: AggregateFunction, schema: Schema) -> Iterator[AggregateCall
     for count in {least or 1, most or least or 1}:
         of_count = function.of(count)
         columns = _columns(function, [reference(schema, i) for i in range(len(schema))])
-        for written in product(*(constants(of_count, i) if i in of_count.constants else columns for i in range(count))):
+        frequencies = [resolve("abs", [resolve("%", [c, Literal(3, INT)])]) for c in columns if c.type.is_integer]
+        rare = {i: frequencies for i in (getattr(of_count.state, "frequency", None),) if i is not None}
+        rare |= {i: constants(of_count, i) for i in of_count.constants}
+        for written in product(*(rare.get(i, columns) for i in range(count))):
             for order, directions in _orders(function, columns):
                 if (call := call_of(function, [*written, *order], directions=directions)) is not None:
                     yield call

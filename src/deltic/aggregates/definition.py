@@ -178,11 +178,12 @@ class Rank:
 class Ranked:
     """The values of argument 0 at the ranks that the constant argument 1 names; an ARRAY of them if it is one, else one value.
 
-    fraction: the only rank, where the function has no such argument.
+    fraction: the only rank, where the function has no such argument. frequency: the argument that says how often a row counts.
     """
 
     interpolated: bool
     fraction: float | None = None
+    frequency: int | None = None
 
     def ranks(self, arguments: Sequence[Value]) -> tuple[Rank, ...]:
         """The ranks. arguments: of a call; those that are not constant may be anything."""

@@ -17,12 +17,15 @@ from deltic.aggregates.definition import Rank
 from deltic.circuit.extremes import known_starts, null_words, old_words, replaced
 from deltic.circuit.operator import Context
 from deltic.circuit.terms import MARKER, Term
+from deltic.errors import Span
+from deltic.expr.rows.frequencies import MOST, checked_total
 from deltic.intervals import whole_units
 from deltic.schema import BIGINT, Field, Type
 from deltic.trace.batch import Batch
 from deltic.trace.encoding import decode, encode, words_of
 from deltic.trace.probe import first_of_each, probe, ranked
 from deltic.trace.spine import Spine
+from deltic.trace.sums import join64
 
 Words = tuple[np.ndarray, ...]
 BEFORE = Field("before", BIGINT, False)
@@ -32,7 +35,8 @@ BEFORE = Field("before", BIGINT, False)
 class Ranking:
     """The values of a group at `ranks` by `term`, which is never NULL in the arrangement (key words, order words) → weight.
 
-    counted: the weight in the sums that counts the values. result: the field of what is computed from them. `fields` of the row of a group:
+    counted: the weight in the sums that counts the values, or the two that add up their frequencies if `wide`.
+    result: the field of what is computed from them. `fields` of the row of a group:
     the result, then for each rank the value there, or the first of the two around it, and the number of values before it.
     """
 
@@ -42,6 +46,8 @@ class Ranking:
     ranks: tuple[Rank, ...]
     counted: int
     result: Field
+    wide: bool = False
+    span: Span | None = None
 
     @property
     def fields(self) -> tuple[Field, ...]:
@@ -70,7 +76,7 @@ def new_ranking(
     now = context.old(ranking.arrangement, key + width, 1).with_batch(delta)
     source, columns, weights = probe(Spine.of(delta), groups, range(key, key + width), context.counters)
     changed = source[first_of_each(source)]
-    counts = np.maximum(sums[ranking.counted], 0)
+    counts = np.maximum(_counts(ranking, sums), 0)
     present = changed[counts[changed] > 0]
     results: list[tuple[pa.Array, pa.Array, np.ndarray]] = []
     words: list[Words] = []
@@ -86,6 +92,16 @@ def new_ranking(
     words.insert(0, encode(_result(ranking, results), ranking.result, context.strings))
     nulls = [null_words(field) for field in ranking.fields]
     return [replaced(one, null, changed, present, new) for one, null, new in zip(old, nulls, words, strict=True)]
+
+
+def _counts(ranking: Ranking, sums: Words) -> np.ndarray:
+    """How many values each group has. Raises ArithmeticOverflow."""
+    if not ranking.wide:
+        return sums[ranking.counted]
+    counts, overflowing = join64(*sums[ranking.counted : ranking.counted + 2])
+    if overflowing.any():
+        checked_total(MOST + 1, ranking.span)
+    return counts
 
 
 def _starts(ranking: Ranking, value: Words, context: Context) -> tuple[Words, np.ndarray]:

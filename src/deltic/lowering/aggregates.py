@@ -23,7 +23,7 @@ from deltic.circuit.operators.order import Sort
 from deltic.circuit.results import Result, SumSource
 from deltic.expr.nodes import TRUE, Expr
 from deltic.lowering.protocol import PlanLowering
-from deltic.lowering.selections import AllRows, FirstRow, RankedValues, Selection, selection_of
+from deltic.lowering.selections import AllRows, FirstRow, RankedValues, Selection, frequency_of, selection_of
 from deltic.lowering.streams import ZERO, Arranged, guarded, is_not_null, normalized
 from deltic.lowering.weigh import weigh
 from deltic.lowering.weighing import Weighing
@@ -192,8 +192,10 @@ class Grouping:
         return Schema((*self.key_fields, *(Field(f"v{i}", e.type, False) for i, e in enumerate(part))))
 
     def _counted(self, call: AggregateCall) -> Measure | None:
-        """The measure that counts the rows of the call; None if all rows count."""
+        """The measure that counts the rows of the call, or adds up their frequencies; None if all rows count."""
         part = self._part(call)
+        if isinstance(state := call.definition.state, Ranked) and state.frequency is not None:
+            return Measure("bigint", frequency_of(self._arguments(call)[state.frequency], call))
         if part is not None:
             return Measure("count", TRUE)
         present = is_not_null(call.required)

@@ -15,10 +15,12 @@ from deltic.circuit.listings import Listing
 from deltic.circuit.nodes import Shape
 from deltic.circuit.rankings import Ranking
 from deltic.circuit.terms import Term
+from deltic.expr.functions import resolve
+from deltic.expr.functions.checks import FREQUENCY
 from deltic.expr.nodes import Expr, Literal, Value
 from deltic.lowering.streams import guarded, is_not_null
 from deltic.plan.columns import conjunction, reference
-from deltic.plan.nodes import Aggregate, AggregateCall, Distinct, Filter, Order, Plan, Project, TopK
+from deltic.plan.nodes import Aggregate, AggregateCall, Distinct, Filter, FlatMap, Order, Plan, Project, TopK
 from deltic.schema import BIGINT, Field, Schema
 
 Keys = tuple[tuple[str, Expr], ...]
@@ -81,7 +83,8 @@ class RankedValues:
         return _terms(self.stored, (self.descending,), key)
 
     def reader(self, arrangement: str, key: int, counted: int) -> Ranking:
-        return Ranking(arrangement, key, self.terms(key)[0], self.ranks, counted, self.result)
+        wide = isinstance(self.input, FlatMap)
+        return Ranking(arrangement, key, self.terms(key)[0], self.ranks, counted, self.result, wide, self.call.span)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +124,7 @@ def selection_of(plan: Aggregate, keys: Keys, call: AggregateCall) -> Selection 
         case Commonest():
             return _commonest(plan, keys, call)
         case Ranked() as state:
-            rows, over, values = _rows(plan, keys, call, (call.arguments[0],))
+            rows, over, values = _ranked_rows(plan, keys, call, state)
             descending = bool(call.directions) and call.directions[0][0]
             constants = [argument.value if isinstance(argument, Literal) else None for argument in call.arguments]
             return RankedValues(rows, over, values[0], descending, state.ranks(constants), call, result)
@@ -153,6 +156,19 @@ def _rows(plan: Aggregate, keys: Keys, call: AggregateCall, values: tuple[Expr, 
         replace(reference(schema, len(keys) + i), nullable=value.nullable and value not in required) for i, value in enumerate(values)
     )
     return rows, tuple((name, reference(schema, i)) for i, (name, _) in enumerate(keys)), references
+
+
+def _ranked_rows(plan: Aggregate, keys: Keys, call: AggregateCall, state: Ranked) -> tuple[Plan, Keys, tuple[Expr, ...]]:
+    """As `_rows` of the value, each as often as its frequency says."""
+    if state.frequency is None:
+        return _rows(plan, keys, call, call.arguments[:1])
+    rows, over, (value, frequency) = _rows(plan, keys, call, (call.arguments[0], call.arguments[state.frequency]))
+    return FlatMap(rows, "repeat_row", (frequency_of(frequency, call),), ()), over, (value,)
+
+
+def frequency_of(argument: Expr, call: AggregateCall) -> Expr:
+    """The argument, checked."""
+    return resolve(FREQUENCY, [argument], call.span)
 
 
 def _commonest(plan: Aggregate, keys: Keys, call: AggregateCall) -> FirstRow:

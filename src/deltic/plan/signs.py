@@ -22,6 +22,7 @@ from deltic.errors import Span
 from deltic.expr.nodes import Literal
 from deltic.plan.collations import by_keys
 from deltic.plan.columns import columns_of_all, reference, remap
+from deltic.plan.map_keys import by_sorted_maps
 from deltic.plan.node import once_per_node
 from deltic.plan.nodes import (
     Accumulate,
@@ -86,11 +87,11 @@ def may_be_negative(plan: Plan, negative: frozenset[str] | None = NONE) -> bool:
 
 
 def as_view(plan: Plan, place: str = "the view") -> Plan:
-    """The plan with a Multiset wherever negative weights are rejected, including its root, and with keys in place of collations.
+    """The plan with a Multiset wherever negative weights are rejected, its root included, and with keys in place of collations and MAPs.
 
     place: names the root in errors.
     """
-    return _multiset(_checked(by_keys(plan), NONE, NONE), place, NONE)
+    return _multiset(_checked(by_keys(by_sorted_maps(plan)), NONE, NONE), place, NONE)
 
 
 @once_per_node

@@ -1,4 +1,4 @@
-"""ASSERT_TRUE and RAISE_ERROR, which fail rows."""
+"""ASSERT_TRUE and RAISE_ERROR, which fail rows, and the check of frequencies."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ from collections.abc import Sequence
 from typing import Final
 
 from deltic.errors import Span
-from deltic.expr.arrays.distinct import per_distinct_with_nulls
+from deltic.expr.arrays.distinct import per_distinct, per_distinct_with_nulls
 from deltic.expr.failures import invalid
-from deltic.expr.functions.signature import CONDITION, TEXT, accept, check_count
+from deltic.expr.functions.signature import ANY, CONDITION, TEXT, accept, check_count, takes
 from deltic.expr.nodes import Call, Expr, Literal
 from deltic.expr.registry import Function, Nulls, Typed
-from deltic.schema import NULL, STRING
+from deltic.expr.rows.frequencies import checked_frequency
+from deltic.schema import BIGINT, NULL, STRING
 
+FREQUENCY: Final = "frequency"
+"""The function whose value is its argument, a BIGINT of at least 0."""
 _UNSAID: Final = Literal(None, STRING)
 
 
@@ -38,6 +41,14 @@ def _raise(call: Call, message: str | None) -> None:
 
 
 FUNCTIONS: Final = (
+    Function(
+        name=FREQUENCY,
+        named=False,
+        signature=takes([ANY], BIGINT),
+        can_fail=True,
+        rows=lambda call, value: checked_frequency(value, call.span),
+        arrays=per_distinct,
+    ),
     Function(name="assert_true", signature=_asserted, nulls=Nulls.SEEN, can_fail=True, rows=_assert, arrays=per_distinct_with_nulls),
     Function(name="raise_error", signature=_raised, nulls=Nulls.SEEN, can_fail=True, rows=_raise, arrays=per_distinct_with_nulls),
 )

@@ -35,13 +35,30 @@ def comparable(name: str, arguments: Sequence[Expr], span: Span | None) -> tuple
 
 
 def filled(expr: Expr, other: Expr) -> Expr:
-    """A text, or a CHAR of a table, filled with blanks where what it is compared with is a longer CHAR of a table."""
-    length = other.filled if isinstance(other, Column | OuterColumn) else 0
-    if isinstance(expr, Literal) and isinstance(expr.value, str):
+    """A text, or a CHAR of a table, filled with blanks where what it is compared with is a longer CHAR of a table, or a longer text."""
+    length = _length(other)
+    if isinstance(expr, Literal) and isinstance(expr.value, str) and isinstance(other, Column | OuterColumn):
         return replace(expr, value=expr.value.ljust(length))
     if isinstance(expr, Column | OuterColumn) and 0 < expr.filled < length:
         return resolve("rpad", [expr, Literal(length, INT)], expr.span)
     return expr
+
+
+def filled_members(value: Expr, items: Sequence[Expr]) -> list[Expr]:
+    """(value, items) of IN, filled with blanks up to the longest of them if the value is a CHAR of a table, and the items are texts."""
+    if not isinstance(value, Column) or not value.filled or not all(isinstance(item, Literal) for item in items):
+        return [value, *(filled(item, value) for item in items)]
+    longest = max(items, key=_length)
+    column = filled(value, longest)
+    length = max(value.filled, _length(longest))
+    return [column, *(filled(item, replace(value, filled=length)) for item in items)]
+
+
+def _length(expr: Expr) -> int:
+    """Of a CHAR of a table, or of a text, the number of characters; 0 otherwise."""
+    if isinstance(expr, Column | OuterColumn):
+        return expr.filled
+    return len(expr.value) if isinstance(expr, Literal) and isinstance(expr.value, str) else 0
 
 
 def check_ordered(name: str, type: Type, span: Span | None) -> None:
@@ -49,6 +66,12 @@ def check_ordered(name: str, type: Type, span: Span | None) -> None:
     if not type.is_ordered:
         remedy = "compare a cast of it, such as v::STRING" if type.has_variant else "compare map_keys() and map_values()"
         raise TypeMismatch(f"{name} does not support {type.sql}: {incomparable(type)}", span=span, remedy=remedy)
+
+
+def check_grouped(type: Type, span: Span | None) -> None:
+    """Raises TypeMismatch for a key of GROUP BY with a VARIANT in it. A MAP is a key by its entries in the order of their keys."""
+    if type.has_variant:
+        check_ordered("GROUP BY", type, span)
 
 
 def incomparable(type: Type) -> str:

@@ -16,7 +16,7 @@ from deltic.expr.arrays.lookup import membership, positions
 from deltic.expr.collating import comparing
 from deltic.expr.columns import Frame, assembled, on_arrays, value_of, value_on, value_where
 from deltic.expr.failing import can_fail
-from deltic.expr.functions.comparison import check_ordered, filled
+from deltic.expr.functions.comparison import check_ordered, filled_members
 from deltic.expr.functions.signature import any_nullable, check_count
 from deltic.expr.interpreter import Row, evaluate
 from deltic.expr.nodes import Call, Constants, Expr, Literal, Value
@@ -32,7 +32,7 @@ _NULL: Final = pa.scalar(None, pa.bool_())
 def _members(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
     """(value, items): the items are one Constants, followed by NULL if they contain it, or expressions."""
     check_count(name, arguments, 2, None, span)
-    arguments = (arguments[0], *(filled(item, arguments[0]) for item in arguments[1:]))
+    arguments = filled_members(arguments[0], arguments[1:])
     common = common_type(list(dict.fromkeys(a.type for a in arguments)))
     if common is None:
         types = ", ".join(dict.fromkeys(a.type.sql for a in arguments))

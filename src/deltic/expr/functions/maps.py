@@ -8,10 +8,11 @@ from typing import Final
 from deltic.errors import Span, TypeMismatch
 from deltic.expr.arrays.distinct import per_distinct
 from deltic.expr.arrays.nested import entries
+from deltic.expr.collating import as_is
 from deltic.expr.functions.array_elements import ARRAY, element_type
 from deltic.expr.functions.comparison import check_ordered
 from deltic.expr.functions.nested import MAP, check_key
-from deltic.expr.functions.signature import PLAIN_TEXT, accept, any_nullable, check_count
+from deltic.expr.functions.signature import ANY, PLAIN_TEXT, accept, any_nullable, check_count, first, takes
 from deltic.expr.nodes import Expr, Literal
 from deltic.expr.registry import Function, Typed, resolve
 from deltic.expr.rows import maps as rows
@@ -21,6 +22,8 @@ from deltic.expr.typing import cast, common_type_without_text
 from deltic.schema import BOOLEAN, NULL, STRING
 from deltic.types import Field, array_type, map_type, struct
 
+SORTED: Final = "sorted_maps"
+"""The function from a value to the same with the entries of each MAP in it sorted by key, as which Spark groups it."""
 _COMMA: Final = Literal(",", STRING)
 _COLON: Final = Literal(":", STRING)
 
@@ -102,5 +105,15 @@ FUNCTIONS: Final = (
     Function(name="map_from_arrays", signature=_from_arrays, can_fail=True, rows=rows.from_arrays, arrays=per_distinct),
     Function(name="map_from_entries", signature=_from_entries, can_fail=True, rows=rows.from_entries, arrays=per_distinct),
     Function(name="map_entries", signature=_entries, can_fail=False, rows=lambda call, value: value, arrays=entries),
+    Function(
+        name=SORTED,
+        named=False,
+        signature=takes([ANY], first),
+        can_fail=False,
+        ignores_sign_of_zero=False,
+        rows=lambda call, value: rows.sorted_maps(value, call.type),
+        arrays=per_distinct,
+        collated=as_is,
+    ),
     Function(name="str_to_map", signature=_split, can_fail=True, rows=to_map, arrays=per_distinct),
 )

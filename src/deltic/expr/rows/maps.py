@@ -7,7 +7,8 @@ from typing import Any
 
 from deltic.expr.failures import invalid
 from deltic.expr.nodes import Call, Value, lookup_key
-from deltic.expr.rows.ordering import normalized
+from deltic.expr.rows.ordering import normalized, order_key
+from deltic.types import Type
 
 Entries = tuple[tuple[Any, Any], ...]
 
@@ -45,6 +46,18 @@ def from_entries(call: Call, entries: tuple[tuple[Any, Any] | None, ...]) -> Ent
 def _put(key: Any) -> Any:
     """As Spark puts a key into a MAP entry by entry: 0.0 for -0.0, but not within a nested key."""
     return normalized(key) if isinstance(key, float) else key
+
+
+def sorted_maps(value: Any, type: Type) -> Any:
+    """The value with the entries of each MAP in it sorted by key."""
+    if value is None or not type.has_map:
+        return value
+    if type.name == "STRUCT":
+        return tuple(sorted_maps(item, part.type) for item, part in zip(value, type.parts, strict=True))
+    if type.name == "ARRAY":
+        return tuple(sorted_maps(item, type.parts[0].type) for item in value)
+    entries = ((key, sorted_maps(item, type.parts[1].type)) for key, item in value)
+    return tuple(sorted(entries, key=lambda entry: order_key(entry[0])))
 
 
 def joined_entries(left: Sequence[tuple[Any, Any]], right: Sequence[tuple[Any, Any]]) -> list[tuple[Any, Any, Any]]:

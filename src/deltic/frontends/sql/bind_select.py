@@ -8,7 +8,7 @@ from typing import Final
 
 from deltic.errors import TypeMismatch, Unsupported
 from deltic.expr import Column, Expr, columns_of
-from deltic.expr.functions.comparison import check_ordered
+from deltic.expr.functions.comparison import check_grouped, check_ordered
 from deltic.frontends.sql import literals, tree
 from deltic.frontends.sql.bind_aggregate import Collector, has_aggregate, onto
 from deltic.frontends.sql.bind_condition import Conjunct, apply, bind_conjuncts
@@ -152,7 +152,7 @@ def _bind_keys(select: _Select) -> None:
         return
     bound = _every_key(select) if _is_every(select, group) else [_key(select, part) for part in group.keys]
     for key in bound:
-        check_ordered("GROUP BY", key.type, key.span or group.span)
+        check_grouped(key.type, key.span or group.span)
         if key not in select.keys:
             select.keys.append(key)
     select.sets = grouping_sets(select.keys, [select.keys.index(key) for key in bound], group)
