@@ -11,6 +11,7 @@ from benchmarks.collation_terms import COLLATED
 from benchmarks.collection_terms import COLLECTIONS
 from benchmarks.interval_terms import INTERVALS
 from benchmarks.json_terms import JSON_VALUES
+from benchmarks.rarer_terms import RARER
 from benchmarks.text_terms import TEXT_VALUES
 from benchmarks.time_terms import TIMES
 from benchmarks.variant_terms import VARIANTS
@@ -440,6 +441,7 @@ TOPICS: Final = (
     COLLECTIONS,
     INTERVALS,
     JSON_VALUES,
+    RARER,
     TEXT_VALUES,
     TIMES,
     BYTES,

@@ -27,12 +27,15 @@ import deltic
 from benchmarks import harness
 from deltic.errors import DelticError, UnknownName
 
+MONTHS: Final = ("interval year", "interval month", "interval year to month")
 KINDS: Final = ("same", "refused", "differs", "accepted")
 QUERY: Final = re.compile(r"\s*(\(\s*)*(SELECT|WITH|VALUES|FROM|TABLE)\b", re.IGNORECASE)
 CREATED: Final = re.compile(
     r"\s*CREATE\s+(?:OR\s+REPLACE\s+)?(?:GLOBAL\s+)?(?:TEMP(?:ORARY)?\s+)?(?:VIEW|TABLE)\s+(?:IF\s+NOT\s+EXISTS\s+)?`?(\w+)`?",
     re.IGNORECASE,
 )
+INSERTS: Final = re.compile(r"\s*WITH\b.*?\)\s*(?:FROM\s+\w+\s+)?INSERT\s+INTO\s+(?:TABLE\s+)?`?(\w+)`?", re.IGNORECASE | re.DOTALL)
+"""A statement that begins as a query does."""
 WRITTEN: Final = re.compile(
     r"\s*(?:INSERT\s+(?:INTO|OVERWRITE)|DROP\s+(?:VIEW|TABLE)(?:\s+IF\s+EXISTS)?)\s+(?:TABLE\s+)?`?(\w+)`?",
     re.IGNORECASE,
@@ -97,7 +100,7 @@ class Recorder:
     def record(self, texts: Sequence[str]) -> list[Event]:
         for text in texts:
             bare = COMMENT.sub("", text)
-            if QUERY.match(bare):
+            if QUERY.match(bare) and not INSERTS.match(bare):
                 self._query(text)
             else:
                 self._set_up(bare, text)
@@ -136,17 +139,27 @@ class Recorder:
         except PySparkException:
             self._events.append(Event("table", name))
             return
+        frame = frame.drop(*(field.name for field in frame.schema.fields if field.dataType.simpleString() == "interval"))
         self._events.append(Event("table", name, _types(frame), self._save(frame)))
 
     def _save(self, frame: Any) -> str | None:
         name = f"{len(self._events)}.arrow"
         try:
-            table = frame.toArrow()
+            table = _held(frame).toArrow()
             with pa.ipc.new_file(str(self._target / name), table.schema) as writer:
                 writer.write_table(table)
         except Exception:  # a type that Spark's Arrow has not
             return None
         return name
+
+
+def _held(frame: Any) -> Any:
+    """The frame with INTERVALs of months as INTs, since Spark's Arrow does not have them."""
+    kinds = [field.dataType.simpleString() for field in frame.schema.fields]
+    if not any(kind in MONTHS for kind in kinds):
+        return frame
+    columns = [f"CAST(CAST(c{i} AS INTERVAL MONTH) AS INT)" if kind in MONTHS else f"c{i}" for i, kind in enumerate(kinds)]
+    return frame.toDF(*(f"c{i}" for i in range(len(kinds)))).selectExpr(*columns)
 
 
 def _types(frame: Any) -> tuple[tuple[str, str, bool], ...]:
@@ -275,7 +288,8 @@ class Trial:
 
 
 def _plain(kind: str) -> str:
-    return kind.replace("large_", "").replace(" not null", "")
+    """The type without what differs for one type of SQL: a TIME within a STRUCT is in nanoseconds in Spark."""
+    return kind.replace("large_", "").replace(" not null", "").replace("time64[ns]", "time64[us]")
 
 
 def content(folder: Path, event: Event) -> pa.Table:

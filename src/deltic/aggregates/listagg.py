@@ -12,14 +12,14 @@ from deltic.aggregates.rules import refused, refused_argument
 from deltic.errors import Span
 from deltic.expr.nodes import Value
 from deltic.expr.rows.ordering import order_key, total_key
-from deltic.schema import BINARY, STRING, Type
+from deltic.schema import BINARY, NULL, STRING, Type
 
 
 def _rule(name: str, types: Sequence[Type], span: Span | None) -> Signature:
     result = BINARY if types[0] == BINARY else STRING
     if types[0].is_nested or types[0].is_collated:
         raise refused(name, types[0], "STRING or BINARY", span)
-    if len(types) > 1 and types[1] != result:
+    if len(types) > 1 and types[1] not in (result, NULL):
         raise refused_argument(name, 2, types[1], result.sql, span)
     return Signature((result,) * len(types), result)
 
@@ -46,6 +46,7 @@ AGGREGATES = (
         _reference,
         aliases=("string_agg",),
         parameters=(1, 2),
+        optional=frozenset({1}),
         constants={1: ("the separator", lambda value: True)},
         within="rows",
     ),

@@ -10,7 +10,7 @@ from deltic.expr.arrays import collections as arrays
 from deltic.expr.arrays.distinct import per_distinct
 from deltic.expr.collating import as_is, comparing
 from deltic.expr.functions.comparison import check_ordered
-from deltic.expr.functions.signature import CONDITION, INTEGER, PLAIN_TEXT, Parameter, TypeRule, accept, any_nullable, check_count, constant
+from deltic.expr.functions.signature import INTEGER, PLAIN_TEXT, Parameter, TypeRule, accept, any_nullable, check_count, constant
 from deltic.expr.nodes import Expr, Literal
 from deltic.expr.registry import Function, Typed
 from deltic.expr.rows import collections as rows
@@ -20,6 +20,7 @@ from deltic.types import array_type
 
 ARRAY: Final = Parameter("ARRAY", lambda t: t if t.name == "ARRAY" else None)
 ARRAY_OR_NULL: Final = Parameter("ARRAY", lambda t: array_type(NULL) if t == NULL else t if t.name == "ARRAY" else None)
+_FLAG: Final = Parameter("BOOLEAN", lambda t: BOOLEAN if t in (BOOLEAN, NULL) else None)
 _TRUE: Final = Literal(True, BOOLEAN)
 
 
@@ -91,7 +92,7 @@ def _sorted(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
     check_count(name, arguments, 1, 2, span)
     array = accept(name, 1, arguments[0], ARRAY_OR_NULL, span)
     check_ordered(name, array.type, span)
-    ascending = constant(accept(name, 2, arguments[1], CONDITION, span)) if len(arguments) > 1 else _TRUE
+    ascending = constant(accept(name, 2, arguments[1], _FLAG, span)) if len(arguments) > 1 else _TRUE
     if ascending is None:
         raise TypeMismatch(f"argument 2 of {name} is not a constant", span=arguments[1].span or span, expected="TRUE or FALSE")
     return Typed((array, ascending), array.type, array.nullable or ascending.nullable)

@@ -67,6 +67,18 @@ def minus(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr | Non
     return _combined("subtract_intervals", left, right, span)
 
 
+def with_text(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr | None:
+    """STRING ± INTERVAL of days to seconds, INTERVAL + STRING: the text of a TIMESTAMP. A date or time + NULL: a TIMESTAMP. Else None."""
+    left, right = arguments
+    if name == "+" and (left.type.is_interval or left.type == NULL):
+        left, right = right, left
+    if left.type == STRING and right.type.is_day_time:
+        return cast(resolve(name, [cast(left, TIMESTAMP), right], span), STRING)
+    if left.type not in _MOMENTS or right.type != NULL:
+        return None
+    return Literal(None, TIMESTAMP_NTZ if left.type == TIMESTAMP_NTZ else TIMESTAMP, span)
+
+
 def _combined(function: str, left: Expr, right: Expr, span: Span | None) -> Expr | None:
     if not (left.type.is_interval or right.type.is_interval):
         return None

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from deltic.expr.arrays.distinct import per_distinct
-from deltic.expr.functions.signature import TEXT_ALONE, takes
+from deltic.expr.collating import ignoring
+from deltic.expr.functions.signature import PLAIN_TEXT, TEXT_ALONE, takes
 from deltic.expr.registry import Function
 from deltic.expr.rows import json_text as rows
 from deltic.schema import INT, STRING
@@ -20,7 +21,8 @@ FUNCTIONS: Final = (
     ),
     Function(
         name="json_array_length",
-        signature=takes([TEXT_ALONE], INT, nullable="always"),
+        collated=ignoring,
+        signature=takes([PLAIN_TEXT], INT, nullable="always"),
         can_fail=False,
         rows=lambda call, text: rows.array_length(text),
         arrays=per_distinct,

@@ -85,7 +85,7 @@ def _check_readable(name: str, type: Type, place: Span | None, *, nested: bool) 
         raise TypeMismatch(f"the schema of {name} is {type.sql}", span=place, expected="columns, a STRUCT, an ARRAY, a MAP or VARIANT")
     if type.name == "MAP" and type.parts[0].type != STRING:
         raise Unsupported(f"{name} does not support {type.sql}", span=place, expected="MAPs with keys of STRING")
-    if not (type.is_nested or type.is_decimal or type.is_time or type in rows.READABLE):
+    if not (type.is_nested or type.is_decimal or type.is_time or type.is_interval or type in rows.READABLE):
         raise Unsupported(f"{name} does not support {type.sql}", span=place, remedy="STRING, and a cast")
     for part in type.parts:
         if not nested and type.name == "STRUCT" and part.name == CORRUPT:

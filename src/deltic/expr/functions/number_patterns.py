@@ -8,6 +8,7 @@ from typing import Final
 
 from deltic.errors import Span, TypeMismatch
 from deltic.expr.arrays.distinct import per_distinct
+from deltic.expr.collating import stripped
 from deltic.expr.failures import invalid
 from deltic.expr.functions.signature import PLAIN_TEXT, TEXT, Parameter, accept, check_count, constant, takes
 from deltic.expr.nodes import Call, Expr, Literal
@@ -98,6 +99,7 @@ def _to_binary(function: str) -> Builder:
 
     def build(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
         check_count(name, arguments, 1, 2, span)
+        arguments = [stripped(argument) for argument in arguments]
         text = accept(name, 1, arguments[0], PLAIN_TEXT, span)
         form = constant(accept(name, 2, arguments[1], PLAIN_TEXT, span)) if len(arguments) > 1 else Literal("hex", STRING)
         if form is not None and form.value is None:

@@ -8,9 +8,11 @@ from typing import Final
 
 import pyarrow as pa
 
+from deltic.collations import BINARY_NAME
 from deltic.errors import EvaluationError, Span, TypeMismatch
 from deltic.expr.arrays.datum import Datum, python_value
 from deltic.expr.arrays.distinct import per_distinct
+from deltic.expr.collating import ignoring, retyped, stripped, with_collation
 from deltic.expr.failing import is_at_most
 from deltic.expr.failures import at_row, invalid
 from deltic.expr.functions.signature import TEXT, Parameter, accept, check_count, constant
@@ -95,10 +97,17 @@ def _filled_columns(call: Call, length: int, *columns: Datum) -> Datum:
     return pa.array(results, call.type.arrow)
 
 
+def _of_format(record: Function, name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
+    """The result has the collation of the format."""
+    result = record.built(name, [stripped(argument) for argument in arguments], span)
+    return retyped(result, with_collation(result.type, arguments[0].type.collation or BINARY_NAME)) if arguments[0].type.is_text else result
+
+
 FUNCTIONS: Final = (
-    Function(name="format_number", signature=_number, can_fail=_number_can_fail, rows=_formatted, arrays=per_distinct),
+    Function(name="format_number", collated=ignoring, signature=_number, can_fail=_number_can_fail, rows=_formatted, arrays=per_distinct),
     Function(
         name="format_string",
+        collated=_of_format,
         aliases=("printf",),
         signature=_string,
         nulls=Nulls.SEEN,

@@ -113,6 +113,18 @@ def _logarithm_of(call: Call, base: float, value: float) -> float | None:
 _BITS: Final = Parameter("an integer or BOOLEAN", lambda t: BIGINT if t.is_integer or t == NULL else t if t == BOOLEAN else None)
 
 
+def _bucketed(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
+    """(value, low, high, count), the first three numbers, or INTERVALs of one family."""
+    bounds = arguments[:3]
+    if all(a.type.is_day_time for a in bounds) or all(a.type.is_year_month for a in bounds):
+        units = [number for each in bounds if (number := intervals.number(each)) is not None]
+        arguments = [*(cast(each, DOUBLE) for each in units), *arguments[3:]]
+    return _BUCKET(name, arguments, span)
+
+
+_BUCKET: Final = takes([REAL, REAL, REAL, LONG], BIGINT, nullable="always")
+
+
 def _bucket(call: Call, value: float, low: float, high: float, count: int) -> int | None:
     """The bucket, 1 to `count`, of equal width between two bounds, in either order; 0 or count + 1 outside."""
     if not 0 < count < 2**63 - 1 or math.isnan(value) or low == high or not (math.isfinite(low) and math.isfinite(high)):
@@ -145,7 +157,7 @@ FUNCTIONS: Final = (
     ),
     Function(
         name="width_bucket",
-        signature=takes([REAL, REAL, REAL, LONG], BIGINT, nullable="always"),
+        signature=_bucketed,
         can_fail=False,
         rows=_bucket,
         arrays=per_distinct,

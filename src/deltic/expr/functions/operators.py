@@ -88,7 +88,7 @@ def _typed(left: Expr, right: Expr, type: Type) -> Typed:
 def _sum(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed | Expr:
     """+; of a DATE and days, a call of add_days; with an INTERVAL, what that gives. A sum on the left of the same type is extended."""
     check_count(name, arguments, 2, 2, span)
-    moved = times.plus(arguments, span) or intervals.plus(name, arguments, span)
+    moved = times.plus(arguments, span) or intervals.plus(name, arguments, span) or intervals.with_text("+", arguments, span)
     moved = moved or _moved_date("add_days", arguments[0], arguments[1], span)
     if moved is not None:
         return moved
@@ -103,7 +103,7 @@ def _difference(name: str, arguments: Sequence[Expr], span: Span | None) -> Type
     """-; of a DATE and days, a call of subtract_days; with an INTERVAL, or of two dates or times, what that gives."""
     check_count(name, arguments, 2, 2, span)
     moved = _moved_date("subtract_days", arguments[0], arguments[1], span) or times.minus(arguments, span)
-    moved = moved or intervals.minus(name, arguments, span)
+    moved = moved or intervals.minus(name, arguments, span) or intervals.with_text("-", arguments, span)
     return moved or _SUM(name, arguments, span)
 
 
@@ -231,7 +231,7 @@ FUNCTIONS: Final = (
     ),
     Function(
         name="integral_divide",
-        symbols=("div",),
+        aliases=("div",),
         named=False,
         signature=_whole_quotient,
         nulls=Nulls.STRICT_BACKWARDS,

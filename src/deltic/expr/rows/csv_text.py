@@ -17,7 +17,22 @@ from deltic.expr.rows.json_writing import moment_text
 from deltic.expr.rows.numbers import fit, in_range
 from deltic.expr.rows.parsing import parse_date, parse_decimal, parse_double, parse_single, parse_timestamp
 from deltic.expr.rows.rendering import render
-from deltic.types import BIGINT, BOOLEAN, DATE, DOUBLE, FLOAT, INT, SMALLINT, STRING, TIMESTAMP, TIMESTAMP_NTZ, TINYINT, Type, decimal
+from deltic.types import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    SMALLINT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    TINYINT,
+    Type,
+    decimal,
+)
 
 _READABLE: Final = (BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, STRING, DATE, TIMESTAMP)
 """The types without parameters that are read from CSV."""
@@ -37,7 +52,7 @@ def is_readable(type: Type) -> bool:
 
 def is_writable(type: Type) -> bool:
     """Whether values of the type are written as a field of CSV."""
-    return is_readable(type) or type == TIMESTAMP_NTZ
+    return is_readable(type) or type in (TIMESTAMP_NTZ, BINARY)
 
 
 def fields(line: str, separator: str) -> list[str]:
@@ -138,6 +153,8 @@ def line_of(values: tuple[Any, ...], type: Type, separator: str, dates: str | No
 def _text(value: Any, type: Type, dates: str | None, timestamps: str) -> str | None:
     if value is None:
         return None
+    if isinstance(value, bytes):
+        return f"[{value.hex(' ').upper()}]"
     if isinstance(value, datetime.date):
         return moment_text(value, type, dates, timestamps)
     return str(value) if isinstance(value, Decimal) else render(value, type)

@@ -19,7 +19,7 @@ from decimal import Decimal
 from functools import cache
 from typing import Any, Final
 
-from deltic import times
+from deltic import intervals, times
 from deltic.expr.nodes import Value
 from deltic.expr.rows.casts import EPOCH
 from deltic.expr.rows.datetime_text import parse_by
@@ -127,6 +127,8 @@ def reader(type: Type, date_format: str | None, timestamp_format: str | None, *,
         return lambda value: _timestamp(value, timestamp_format)
     if type.is_time:
         return lambda value: _moment(value, None, times.parse)
+    if type.is_interval:
+        return lambda value: _moment(value, None, lambda text: intervals.parse(text, type))
     if type.is_decimal:
         return lambda value: _decimal(value, type)
     return _SCALARS[type.name]

@@ -20,7 +20,7 @@ from deltic.frontends.sql.scope import AGGREGATED, SUBQUERY, WINDOWED
 from deltic.frontends.statements import PythonAggregate
 from deltic.plan.columns import map_children
 from deltic.plan.nodes import AggregateCall
-from deltic.schema import NULL
+from deltic.schema import NULL, TIMESTAMP
 
 if TYPE_CHECKING:
     from deltic.frontends.sql.bind_expression import ExpressionBinder
@@ -189,7 +189,7 @@ def _constant(name: str, argument: Expr, span: Span, expected: str, is_valid: Ca
     if not is_fixed(argument) or any(user_functions(argument)):
         raise TypeMismatch(f"an argument of {name.upper()} is not constant", span=span, expected=expected)
     value = evaluate(argument, ())
-    if value is None or not is_valid(value):
+    if not is_valid(value):
         raise TypeMismatch(f"invalid argument of {name.upper()}", span=span, expected=expected)
     return Literal(value, argument.type, span)
 
@@ -197,6 +197,9 @@ def _constant(name: str, argument: Expr, span: Span, expected: str, is_valid: Ca
 def _check_distinct_order(name: str, argument: Expr, order: Sequence[Expr]) -> None:
     """Spark sorts distinct values by themselves alone."""
     for term in order:
+        if isinstance(argument, Cast) and term == argument.argument and (term.type.is_float or term.type == TIMESTAMP):
+            message = f"{name.upper()} of distinct values cannot be sorted by a {term.type.sql}: several may have one text"
+            raise TypeMismatch(message, span=term.span, remedy="ORDER BY the text, CAST(x AS STRING)")
         if term != (argument.argument if isinstance(argument, Cast) and not isinstance(term, Cast) else argument):
             expected = f"{name.upper()}(DISTINCT x) WITHIN GROUP (ORDER BY x)"
             raise TypeMismatch(f"{name.upper()} of distinct values is sorted by another value", span=term.span, expected=expected)

@@ -449,7 +449,7 @@ class ExpressionParser(WindowParser, ABC):
         match word:
             case "CAST" | "TRY_CAST" | "SAFE_CAST":
                 return self._cast(word != "CAST", start)
-            case "EXTRACT":
+            case "EXTRACT" if self._is_worded("FROM"):
                 return self._extract(start)
             case "TRIM" if self.tokens[self.position + 2].word in _TRIMS or self._is_worded("FROM"):
                 return self._trim(start)
