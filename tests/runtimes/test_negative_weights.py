@@ -26,7 +26,7 @@ from programs import applied, empty, expected
 from seeds import rotating
 from signed_programs import repeated, signed
 
-BELOW_ZERO = (40_020, 40_023)
+BELOW_ZERO = (40_014, 40_017)
 """Programs with a view that has a row of negative weight."""
 
 

@@ -11,7 +11,7 @@ from random import Random
 from deltic.expr.functions import resolve
 from deltic.expr.nodes import Literal
 from deltic.plan.columns import reference
-from deltic.plan.nodes import Aggregate, Distinct, Filter, FlatMap, Join, Plan, Table, TopK, Union, Weighted, references
+from deltic.plan.nodes import Aggregate, Distinct, Filter, FlatMap, Join, Plan, Table, TopK, Union, Weighted, Window, references
 from deltic.plan.signs import as_view, may_be_negative
 from deltic.plan.walk import transform
 from deltic.schema import BIGINT
@@ -30,7 +30,7 @@ def _node(rng: Random, node: Plan) -> Plan:
     match node:
         case Table():
             return _signed_table(rng, node)
-        case TopK():
+        case TopK() | Window():
             return replace(node, input=Distinct(node.input))
         case Aggregate() if not all(call.definition.takes_negative for _, call in node.aggregates) and may_be_negative(node.input, None):
             return replace(node, input=Distinct(node.input))
