@@ -10,9 +10,15 @@ import pytest
 from deltic.circuit.builder import CircuitBuilder
 from deltic.circuit.nodes import Dataflow
 from deltic.circuit.operators.aggregate import AggregateOperator
+from deltic.circuit.operators.frame_sums import FrameSums
 from deltic.circuit.operators.join import JoinOperator
+from deltic.circuit.operators.neighbours import NeighboursOperator
+from deltic.circuit.operators.number_copies import NumberCopies
+from deltic.circuit.operators.positions import PositionsOperator
 from deltic.circuit.operators.reweigh import Reweigh
+from deltic.circuit.operators.row_frame_sums import RowFrameSums
 from deltic.circuit.operators.semijoin import SemiJoin
+from deltic.circuit.operators.skip_list import SkipListOperator
 from deltic.circuit.operators.table import TableInput
 from deltic.circuit.operators.top_k import TopKOperator
 from deltic.lowering import lower
@@ -33,7 +39,9 @@ def sought(operator: Any) -> int:
     match operator:
         case JoinOperator() | SemiJoin() | AggregateOperator():
             return operator.key
-        case Reweigh():
+        case PositionsOperator() | NeighboursOperator() | FrameSums() | RowFrameSums() | SkipListOperator():
+            return operator.key
+        case Reweigh() | NumberCopies():
             return operator.width
         case TopKOperator():
             return 1
