@@ -188,7 +188,7 @@ class DatalogBinder:
             schemas = wider
         bodies = {name: _as_declared(body, schemas[name]) for name, body in bodies.items()}
         for name in group:
-            if not has_base(bodies, name):
+            if name not in streams and not has_base(bodies, name):  # an empty stream is one, too
                 bodies[name] = Values((), schemas[name])
         for component in components(bodies):
             check_monotone({name: bodies[name] for name in component})
