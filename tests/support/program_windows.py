@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import TYPE_CHECKING
 
+from deltic.aggregates.definition import Linear
 from deltic.plan.aggregate_nodes import AggregateCall
 from deltic.plan.nodes import Order
-from deltic.plan.window_nodes import UNBOUNDED, Edge, Window, WindowCall, WindowFrame
+from deltic.plan.window_nodes import UNBOUNDED, WHOLE, Edge, Window, WindowCall, WindowFrame
 from deltic.schema import BIGINT, DOUBLE, INT
 
 if TYPE_CHECKING:
@@ -34,7 +36,22 @@ def window_of(programs: Programs, source: Sized) -> tuple[Window, tuple[Bound, .
 def _call(programs: Programs, source: Sized) -> tuple[WindowCall, Bound]:
     rng = programs.rng
     match rng.choice(
-        ["row_number", "rank", "dense_rank", "ntile", "percent_rank", "cume_dist", "count", "lag", "lag", "frame", "all", "all"]
+        [
+            "row_number",
+            "rank",
+            "dense_rank",
+            "ntile",
+            "percent_rank",
+            "cume_dist",
+            "count",
+            "lag",
+            "lag",
+            "frame",
+            "sums",
+            "sums",
+            "all",
+            "all",
+        ]
     ):
         case "row_number" | "rank" | "dense_rank" | "ntile" as function:
             return WindowCall(function, INT, False, number=rng.randint(1, 4)), MANY
@@ -51,6 +68,19 @@ def _call(programs: Programs, source: Sized) -> tuple[WindowCall, Bound]:
             frame = WindowFrame(Edge("rows", start), Edge("rows", start + rng.randint(0, 3)))
             function = rng.choice(["first_value", "last_value", "nth_value"])
             return WindowCall(function, value.type, True, (value,), rng.randint(1, 3), rng.random() < 0.5, frame), bound
+        case "sums":
+            call, bound = programs.call(source)
+            return WindowCall("aggregate", call.type, call.nullable, frame=_frame(rng, call), aggregate=call), bound
         case _:
             call, bound = programs.call(source)
             return WindowCall("aggregate", call.type, call.nullable, aggregate=call), bound
+
+
+def _frame(rng: Random, call: AggregateCall) -> WindowFrame:
+    """A frame over which the aggregate is kept up to date."""
+    if call.distinct or call.user is not None or not isinstance(call.definition.state, Linear):
+        return WHOLE
+    start = rng.randint(-3, 2)
+    of_rows = WindowFrame(Edge("rows", start), Edge("rows", start + rng.randint(0, 3)))
+    edge = rng.choice([Edge("peers"), Edge("rows")])
+    return rng.choice([of_rows, WindowFrame(UNBOUNDED, edge), WindowFrame(edge, UNBOUNDED)])
