@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -179,6 +181,38 @@ def test_order_by_and_limit(session: deltic.Session, store: EdnStore) -> None:
     store.transact('[[:db/retractEntity [:name "Ann"]] [:db/add [:name "Bob"] :age 9]]')
     assert oldest.result() == [("Bob", 9), ("Dan", 7)] and first.result() == ["Bob"]
     assert oldest.result_changes() == [(("Bob", 9), 1), (("Cat", 5), -1)]
+
+
+def test_numbers_of_many_digits(session: deltic.Session) -> None:
+    schema = "{:i {:db/valueType :db.type/bigint} :d {:db/valueType :db.type/bigdec} :x {:db/cardinality :db.cardinality/many}}"
+    store = session.edn_store("big", schema=schema)
+    store.transact("[{:db/id 1 :i 5 :d 1.50M :x [5 1.5M 2.0M]} {:db/id 2 :i 9223372036854775808N :d 2.0M} {:db/id 3 :i -7N :d 1E-18M}]")
+    store.transact([{":db/id": 4, ":i": 10**37, ":d": Decimal("0.1")}])
+    ask = partial(session.edn, store="big")
+    view = ask("[:find ?e ?i ?d :where [?e :i ?i] [?e :d ?d]]", name="a")
+    least = Decimal("1E-18")
+    rows = [(1, 5, Decimal("1.5")), (2, 2**63, Decimal(2)), (3, -7, least), (4, 10**37, Decimal("0.1"))]
+    assert view.result() == rows and {type(i) for _, i, _ in view.result()} == {int}
+    assert {(one.e, one.v) for one in store.datoms() if one.a == Keyword("d")} == {(e, d) for e, _, d in rows}
+    order = ask("{:find [?i] :where [[_ :i ?i]] :order-by [[?i :desc]] :limit 2}", name="b")
+    assert order.result() == [(10**37,), (2**63,)]
+    assert ask("[:find [?e ...] :where [?e :i ?i] [?e :d ?d] [(< ?i 6)] [(<= ?d 1.50M)] [(> ?d 0)]]", name="c").result() == [1, 3]
+    same = (
+        ask("[:find ?e ?v :where [?e :i ?v] [?e :x ?v]]", name="d"),
+        ask("[:find ?e ?v :where [?e :d ?e2] [?f :d ?v] [?e :x ?v]]", name="e"),
+    )
+    assert [one.result() for one in same] == [[(1, 5)], [(1, Decimal("1.5")), (1, Decimal(2))]]
+    assert ask("[:find [(sum ?i) (min ?d) (max ?d)] :with ?e :where [?e :i ?i] [?e :d ?d]]", name="f").result() == (
+        10**37 + 2**63 - 2,
+        least,
+        2,
+    )
+    assert ask("[:find ?e . :where [?e :d 2M]]", name="g").result() == 2
+    assert ask("[:find (pull ?e [:i :d]) . :where [?e :i 5]]", name="h").result() == {":i": 5, ":d": Decimal("1.5")}
+    for text, digits in (("[[:db/add 1 :i 1%sN]]" % ("0" * 38), "at most 38 digits"), ("[[:db/add 1 :d 1E-19M]]", "18 after it")):
+        with pytest.raises(TypeMismatch, match="has too many digits") as raised:
+            store.transact(text)
+        assert digits in str(raised.value)
 
 
 def test_tuples(session: deltic.Session, store: EdnStore) -> None:

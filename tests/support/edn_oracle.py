@@ -106,7 +106,7 @@ def _aggregate(one: AggregateTerm, values: list[Typed]) -> Typed:
         case "distinct":
             return "set", tuple(map(untyped, dict.fromkeys(values)))
         case "min" | "max" | "sum":
-            return values[0][0], {"min": min, "max": max, "sum": sum}[one.function](bare)
+            return typed({"min": min, "max": max, "sum": sum}[one.function](bare))
         case "avg":
             return "double", float(statistics.mean(map(Fraction, bare)))
         case "median":
@@ -278,6 +278,8 @@ def _called(name: str, arguments: list[Typed]) -> Typed:
             return "boolean", {"<": bare[0] < bare[1], "<=": bare[0] <= bare[1], ">": bare[0] > bare[1], ">=": bare[0] >= bare[1]}[name]
         case "=":
             return "boolean", arguments[0] == arguments[1]
+        case "==":
+            return "boolean", bare[0] == bare[1]
         case "not=":
             return "boolean", arguments[0] != arguments[1]
         case "mod":

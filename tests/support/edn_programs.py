@@ -9,6 +9,8 @@ SCHEMA: Final = """
 {:n {:db/valueType :db.type/long}
  :m {:db/valueType :db.type/long :db/cardinality :db.cardinality/many}
  :d {:db/valueType :db.type/double}
+ :g {:db/valueType :db.type/bigint :db/cardinality :db.cardinality/many}
+ :h {:db/valueType :db.type/bigdec}
  :s {:db/valueType :db.type/string}
  :k {:db/valueType :db.type/keyword :db/cardinality :db.cardinality/many}
  :b {:db/valueType :db.type/boolean}
@@ -18,11 +20,11 @@ SCHEMA: Final = """
  :u {:db/valueType :db.type/string :db/unique :db.unique/identity}
  :x {:db/cardinality :db.cardinality/many}}
 """
-MANY: Final = ("m", "k", "f", "c", "x")
+MANY: Final = ("m", "g", "k", "f", "c", "x")
 REFS: Final = ("r", "f", "c")
 UNIQUE: Final = ("u",)
 COMPONENTS: Final = ("c",)
-ATTRIBUTES: Final = ("n", "m", "d", "s", "k", "b", "r", "f", "c", "u", "x")
+ATTRIBUTES: Final = ("n", "m", "d", "g", "h", "s", "k", "b", "r", "f", "c", "u", "x")
 ENTITIES: Final = 6
 RULES: Final = """
 [[(reach ?a ?b) [?a :f ?b]]
@@ -41,7 +43,8 @@ RULES: Final = """
 """
 _LONGS: Final = ("?i", "?j")
 _ENTITIES: Final = ("?a", "?b", "?c")
-_OF: Final = {"d": ("?d",), "s": ("?s",), "k": ("?k", "?l"), "b": ("?z",), "u": ("?s",)}
+_OF: Final = {"d": ("?d",), "g": ("?g", "?g", "?x"), "h": ("?h", "?h", "?x"), "s": ("?s",), "k": ("?k", "?l"), "b": ("?z",), "u": ("?s",)}
+_NAMES: Final = (*_LONGS, *_ENTITIES, "?d", "?s", "?k", "?l", "?z", "?x", "?y", "?t", "?n", "?u", "?g", "?h")
 TEXTS: Final = ["", "a", "b", 'q"\\', "é\n"]
 
 
@@ -50,6 +53,8 @@ def value(rng: random.Random, attribute: str) -> Any:
     longs = [str(rng.randrange(-1, 4))]
     kinds: dict[str, list[str]] = {
         "d": [rng.choice(["0.0", "-0.0", "1.0", "2.5", "1.0E10"])],
+        "g": [rng.choice(["0", "2", "-3N", "9223372036854775808N", "-12345678901234567890123456789012345678N"])],
+        "h": [rng.choice(["0M", "1M", "-1.50M", "20M", "12345678901234567890.123456789012345678M", "1E-18M"])],
         "s": [text(rng.choice(TEXTS))],
         "u": [text(rng.choice(["u", "v", "w"]))],
         "k": [rng.choice([":k", ":l", ":p/k"])],
@@ -107,7 +112,7 @@ class QueryMaker:
         self.rng.shuffle(where)
         body = " ".join(where)
         takes_rules = any(f"({name} " in body for name in ("reach", "linked", "odd", "even", "large", "near", "value", "cut"))
-        names = sorted({name for name in (*_LONGS, *_ENTITIES, "?d", "?s", "?k", "?l", "?z", "?x", "?y", "?t", "?n", "?u") if name in body})
+        names = sorted({name for name in _NAMES if name in body})
         found = self.rng.sample(names, min(len(names), self.rng.randrange(1, 4))) if names else ["?a"]
         if self.rng.random() < 0.25:
             found = [*found[1:], self.aggregate(found[0])]
@@ -220,6 +225,9 @@ class QueryMaker:
                 "[(count ?s) ?n]",
                 f"[(even? {long})]",
                 "[(< ?d 2)]",
+                f"[(< ?g {rng.choice([long, '1'])})]",
+                f"[(>= ?h {rng.choice([long, '1.0M'])})]",
+                f"[(== ?g {long})]",
             ]
         )
 

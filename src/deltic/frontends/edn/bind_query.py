@@ -12,7 +12,7 @@ from deltic.expr.nodes import Expr, Literal
 from deltic.frontends.edn.bind_body import ClauseScope, InputClause, unbound
 from deltic.frontends.edn.bind_rules import RuleBinder
 from deltic.frontends.edn.functions import ORDERED
-from deltic.frontends.edn.kinds import DOUBLE_KIND, KEYWORD, KINDS, LONG, NUMBERS, EdnKind, EdnTerm, collection_of
+from deltic.frontends.edn.kinds import BIGDEC, BIGINT_KIND, DOUBLE_KIND, KEYWORD, KINDS, LONG, NUMBERS, EdnKind, EdnTerm, collection_of
 from deltic.frontends.edn.patterns import StorePatterns
 from deltic.frontends.edn.pull import PullLevel, levels_of
 from deltic.frontends.edn.pull_plan import pull_plan
@@ -296,7 +296,7 @@ def _aggregate(one: AggregateTerm, rows: Bindings) -> _Aggregated:
             _check(one, value.kind, ORDERED)
             return _Aggregated(_call(one.function, value.expr, one.span), value.kind, lambda expr: expr)
         case "sum":
-            _check(one, value.kind, NUMBERS)
+            _check(one, value.kind, (*NUMBERS, BIGINT_KIND, BIGDEC))
             return _Aggregated(_call("sum", value.expr, one.span), value.kind, lambda expr: cast(expr, value.kind.type, one.span))
         case _:
             _check(one, value.kind, NUMBERS)

@@ -12,6 +12,8 @@ from deltic.expr import case, cast, resolve
 from deltic.expr.nodes import TRUE, Expr, Literal
 from deltic.frontends.edn.kinds import (
     ANY,
+    BIGDEC,
+    BIGINT_KIND,
     BOOLEAN_KIND,
     CHAR,
     DOUBLE_KIND,
@@ -29,7 +31,7 @@ from deltic.schema import BIGINT, BOOLEAN, DOUBLE, INT, STRING
 
 Terms: TypeAlias = Sequence[EdnTerm]
 Builder: TypeAlias = "Callable[[str, Terms, Span | None], EdnTerm]"
-ORDERED: Final = (LONG, DOUBLE_KIND, STRING_KIND, INSTANT)
+ORDERED: Final = (LONG, BIGINT_KIND, DOUBLE_KIND, BIGDEC, STRING_KIND, INSTANT)
 """Kinds whose values are ordered."""
 
 
@@ -53,6 +55,8 @@ def _count(name: str, arguments: Terms, least: int, most: int | None, span: Span
 def _check(name: str, term: EdnTerm, kinds: Sequence[EdnKind], span: Span | None) -> None:
     if term.kind not in kinds:
         remedy = "declare the :db/valueType of its attribute" if term.kind == ANY else None
+        if term.kind in (BIGINT_KIND, BIGDEC) and DOUBLE_KIND in kinds:
+            remedy = "(double ?x) or (long ?x) first"
         expected, place = ", ".join(map(str, kinds)), term.expr.span or span
         raise TypeMismatch(f"{name} does not accept a value of kind {term.kind}", span=place, expected=expected, remedy=remedy)
 
@@ -64,6 +68,15 @@ def _numbers(name: str, arguments: Terms, span: Span | None) -> tuple[list[Expr]
     if all(one.kind == LONG for one in arguments):
         return [one.expr for one in arguments], LONG
     return [cast(one.expr, DOUBLE, span) for one in arguments], DOUBLE_KIND
+
+
+def _comparable(name: str, arguments: Terms, span: Span | None) -> list[Expr]:
+    """Numbers as values of one type: longs beside bigints or bigdecs are such."""
+    kinds = {one.kind for one in arguments}
+    for wide in (BIGINT_KIND, BIGDEC):
+        if wide in kinds and kinds <= {LONG, wide}:
+            return [cast(one.expr, wide.type, span) for one in arguments]
+    return _numbers(name, arguments, span)[0]
 
 
 def _folded(operator: str, alone: Literal | None) -> Builder:
@@ -147,8 +160,8 @@ def _ordered(operator: str) -> Builder:
 
     def build(name: str, arguments: Terms, span: Span | None) -> EdnTerm:
         _count(name, arguments, 1, None, span)
-        if all(one.kind in NUMBERS for one in arguments):
-            exprs, _ = _numbers(name, arguments, span)
+        if all(one.kind in (*NUMBERS, BIGINT_KIND, BIGDEC) for one in arguments):
+            exprs = _comparable(name, arguments, span)
         else:
             for one in arguments:
                 _check(name, one, ORDERED, span)
@@ -177,7 +190,7 @@ def _different(name: str, arguments: Terms, span: Span | None) -> EdnTerm:
 
 def _numerically_equal(name: str, arguments: Terms, span: Span | None) -> EdnTerm:
     _count(name, arguments, 1, None, span)
-    exprs, _ = _numbers(name, arguments, span)
+    exprs = _comparable(name, arguments, span)
     return EdnTerm(conjunction([resolve("=", [left, right], span) for left, right in pairwise(exprs)]), BOOLEAN_KIND)
 
 
@@ -231,7 +244,7 @@ def _part_name(position: int) -> str:
 def _text(name: str, arguments: Terms, span: Span | None) -> EdnTerm:
     _count(name, arguments, 1, None, span)
     for one in arguments:
-        if one.kind in (ANY, CHAR, INSTANT) or not one.kind.is_scalar:
+        if one.kind in (ANY, CHAR, INSTANT, BIGDEC) or not one.kind.is_scalar:
             raise TypeMismatch(f"{name} does not accept a value of kind {one.kind}", span=one.expr.span or span, expected="another kind")
     return EdnTerm(resolve("concat", [cast(one.expr, STRING, span) for one in arguments], span), STRING_KIND)
 
@@ -269,7 +282,7 @@ def _part(name: str, arguments: Terms, span: Span | None) -> EdnTerm:
 def _converted(kind: EdnKind) -> Builder:
     def build(name: str, arguments: Terms, span: Span | None) -> EdnTerm:
         _count(name, arguments, 1, 1, span)
-        _check(name, arguments[0], NUMBERS, span)
+        _check(name, arguments[0], (*NUMBERS, BIGINT_KIND, BIGDEC), span)
         return EdnTerm(cast(arguments[0].expr, kind.type, span), kind)
 
     return build
@@ -290,6 +303,7 @@ def _of_kind(kinds: Sequence[EdnKind], pattern: str) -> Builder:
 
 _WHOLE_NUMBER: Final = "^[+-]?[0-9]+N?$"
 _DOUBLE_NUMBER: Final = r"^([+-]?[0-9]+\.[0-9]+(E[+-]?[0-9]+)?|##Inf|##-Inf|##NaN)$"
+_DECIMAL_NUMBER: Final = r"^[+-]?[0-9.]+(E[+-]?[0-9]+)?M$"
 _FUNCTIONS: Final[dict[str, Builder]] = {
     "+": _folded("+", None),
     "-": _folded("-", Literal(0, BIGINT)),
@@ -336,9 +350,10 @@ _FUNCTIONS: Final[dict[str, Builder]] = {
     "keyword?": _of_kind((KEYWORD,), "^:"),
     "boolean?": _of_kind((BOOLEAN_KIND,), "^(true|false)$"),
     "int?": _of_kind((LONG,), "^[+-]?[0-9]+$"),
-    "integer?": _of_kind((LONG,), _WHOLE_NUMBER),
+    "integer?": _of_kind((LONG, BIGINT_KIND), _WHOLE_NUMBER),
     "double?": _of_kind((DOUBLE_KIND,), _DOUBLE_NUMBER),
-    "number?": _of_kind(NUMBERS, _WHOLE_NUMBER[:-1] + "$|" + _DOUBLE_NUMBER + r"|^[+-]?[0-9.]+(E[+-]?[0-9]+)?M$"),
+    "decimal?": _of_kind((BIGDEC,), _DECIMAL_NUMBER),
+    "number?": _of_kind((*NUMBERS, BIGINT_KIND, BIGDEC), f"{_WHOLE_NUMBER}|{_DOUBLE_NUMBER}|{_DECIMAL_NUMBER}"),
 }
 _REFUSED: Final = {
     "rand": "a view has the same rows whenever it is computed",

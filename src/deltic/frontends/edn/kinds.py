@@ -10,6 +10,7 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any, Final
 
 from deltic.errors import Span, TypeMismatch
@@ -17,6 +18,7 @@ from deltic.expr import case, cast, resolve
 from deltic.expr.nodes import Expr, Literal, Value
 from deltic.frontends.edn.read import read
 from deltic.frontends.edn.values import (
+    EXACT,
     GREATEST_LONG,
     LEAST_LONG,
     WRITTEN_ESCAPES,
@@ -28,9 +30,11 @@ from deltic.frontends.edn.values import (
     SetForm,
     Symbol,
     VectorForm,
+    digits,
     write,
 )
-from deltic.schema import BIGINT, BOOLEAN, DOUBLE, STRING, TIMESTAMP, Type
+from deltic.plan.columns import conjunction
+from deltic.schema import BIGINT, BOOLEAN, DOUBLE, STRING, TIMESTAMP, Type, decimal
 from deltic.types import array_type
 
 
@@ -61,10 +65,16 @@ CHAR: Final = EdnKind("char", STRING)
 BOOLEAN_KIND: Final = EdnKind("boolean", BOOLEAN)
 INSTANT: Final = EdnKind("instant", TIMESTAMP)
 UUID: Final = EdnKind("uuid", STRING)
+BIGINT_KIND: Final = EdnKind("bigint", decimal(38, 0))
+"""Whole numbers of up to 38 digits."""
+BIGDEC: Final = EdnKind("bigdec", decimal(38, 18))
+"""Decimals of up to 20 digits before the point, and 18 after it."""
 ANY: Final = EdnKind("any", STRING)
 """A value with its kind."""
-KINDS: Final = {kind.name: kind for kind in (LONG, DOUBLE_KIND, STRING_KIND, KEYWORD, SYMBOL, CHAR, BOOLEAN_KIND, INSTANT, UUID, ANY)}
+_ALL: Final = (LONG, BIGINT_KIND, DOUBLE_KIND, BIGDEC, STRING_KIND, KEYWORD, SYMBOL, CHAR, BOOLEAN_KIND, INSTANT, UUID, ANY)
+KINDS: Final = {kind.name: kind for kind in _ALL}
 NUMBERS: Final = (LONG, DOUBLE_KIND)
+"""The kinds that functions compute with."""
 
 
 def collection_of(name: str, item: EdnKind) -> EdnKind:
@@ -90,12 +100,28 @@ def kind_of(form: LocatedForm) -> EdnKind:
         case bool():
             return BOOLEAN_KIND
         case int():
-            return LONG if LEAST_LONG <= form.value <= GREATEST_LONG else ANY
+            return LONG if LEAST_LONG <= form.value <= GREATEST_LONG else BIGINT_KIND if is_of(form.value, BIGINT_KIND) else ANY
+        case Decimal():
+            return BIGDEC if is_of(form.value, BIGDEC) else ANY
         case float():
             return DOUBLE_KIND
         case value:
             kinds = {str: STRING_KIND, Keyword: KEYWORD, Symbol: SYMBOL, Char: CHAR, datetime: INSTANT, uuid.UUID: UUID}
             return kinds.get(type(value), ANY)
+
+
+def is_of(value: Any, kind: EdnKind) -> bool:
+    """Whether a value is one of bigints, of which longs are some, or of bigdecs."""
+    if kind == BIGINT_KIND:
+        return isinstance(value, int) and not isinstance(value, bool) and abs(value) < 10**38
+    if kind != BIGDEC or not isinstance(value, Decimal) or not value.is_finite() or abs(value) >= 10**20:
+        return False
+    return int(value.normalize(EXACT).as_tuple().exponent) >= -18
+
+
+def accepts(kind: EdnKind, form: LocatedForm) -> bool:
+    """Whether a scalar is a value of a kind. Raises TypeMismatch for what is no scalar."""
+    return kind in (kind_of(form), ANY) or is_of(form.value, kind)
 
 
 def encoded(form: LocatedForm, kind: EdnKind) -> Value:
@@ -105,6 +131,8 @@ def encoded(form: LocatedForm, kind: EdnKind) -> Value:
     match kind.name:
         case "any" | "keyword" | "symbol" | "char":
             stored = write(form)
+        case "bigint":
+            stored = Decimal(value)
         case "double":
             stored = value + 0.0
         case "uuid":
@@ -128,6 +156,10 @@ def decoded(value: Any, kind: EdnKind) -> Any:
     match kind.name:
         case "any" | "char":
             return read(value).value
+        case "bigint":
+            return int(value)
+        case "bigdec":
+            return Decimal(digits(value))
         case "keyword":
             return Keyword(value[1:])
         case "symbol":
@@ -166,6 +198,13 @@ def _text(expr: Expr, kind: EdnKind) -> Expr:
         case "instant":
             text = resolve("date_format", [expr, _constant("yyyy-MM-dd'T'HH:mm:ss.SSSSSS")], None)
             return resolve("concat", [_constant('#inst "'), text, _constant('-00:00"')], None)
+        case "bigint":
+            bounds = [Literal(Decimal(bound), kind.type) for bound in (LEAST_LONG, GREATEST_LONG)]
+            is_long = conjunction([resolve(">=", [expr, bounds[0]], None), resolve("<=", [expr, bounds[1]], None)])
+            return case([(is_long, text)], resolve("concat", [text, _constant("N")], None), None)
+        case "bigdec":
+            plain = resolve("regexp_replace", [text, _constant(r"\.?0+$"), _constant("")], None)
+            return resolve("concat", [plain, _constant("M")], None)
         case "uuid":
             return resolve("concat", [_constant('#uuid "'), text, _constant('"')], None)
         case "double":
@@ -186,5 +225,6 @@ def common(left: EdnTerm, right: EdnTerm, what: str, span: Span | None) -> tuple
         return left, right
     if ANY in (left.kind, right.kind) and left.kind.is_scalar and right.kind.is_scalar:
         return with_kind(left), with_kind(right)
-    remedy = "compare numbers by ==" if left.kind in NUMBERS and right.kind in NUMBERS else None
+    numbers = (*NUMBERS, BIGINT_KIND, BIGDEC)
+    remedy = "compare numbers by ==" if left.kind in numbers and right.kind in numbers else None
     raise TypeMismatch(f"{what} is a {left.kind} and a {right.kind}: no value is both", span=span, remedy=remedy)

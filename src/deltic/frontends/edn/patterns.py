@@ -9,7 +9,7 @@ from deltic.errors import SyntaxFailure, TypeMismatch
 from deltic.expr import cast, resolve
 from deltic.expr.nodes import Expr, Literal, Value
 from deltic.frontends.edn.functions import equal
-from deltic.frontends.edn.kinds import ANY, KEYWORD, LONG, EdnKind, EdnTerm, encoded, kind_of, with_kind
+from deltic.frontends.edn.kinds import KEYWORD, LONG, EdnKind, EdnTerm, accepts, encoded, kind_of, with_kind
 from deltic.frontends.edn.relation import Bindings, table_of, united
 from deltic.frontends.edn.schema import EdnAttribute, EdnSchema, TableColumn
 from deltic.frontends.edn.tree import Blank, Clause, ConstantForm, DataPattern, QueryTerm, QueryVariable
@@ -66,7 +66,7 @@ class StorePatterns:
 
 
 def _may_have(attribute: EdnAttribute, value: QueryTerm) -> bool:
-    return not isinstance(value, ConstantForm) or attribute.kind in (ANY, kind_of(value.form))
+    return not isinstance(value, ConstantForm) or accepts(attribute.kind, value.form)
 
 
 class ColumnVisitor:
@@ -93,7 +93,7 @@ class ColumnVisitor:
 
 def constant_of(form: LocatedForm, kind: EdnKind, what: str) -> Value:
     """The stored value of a constant. Raises TypeMismatch."""
-    if kind not in (kind_of(form), ANY):
+    if not accepts(kind, form):
         raise TypeMismatch(f"{what} is a {kind}, and {write(form)} is a {kind_of(form)}", span=form.span, expected=f"a {kind}")
     return encoded(form, kind)
 

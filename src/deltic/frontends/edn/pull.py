@@ -13,14 +13,22 @@ from typing import Final
 
 from deltic.errors import SyntaxFailure, TypeMismatch
 from deltic.expr.nodes import Value
-from deltic.frontends.edn.kinds import decoded, encoded, kind_of
+from deltic.frontends.edn.kinds import BIGDEC, BIGINT_KIND, decoded, encoded, kind_of
 from deltic.frontends.edn.schema import EdnAttribute, EdnSchema
 from deltic.frontends.edn.tree import PullPattern, PullSpec
 from deltic.frontends.edn.values import Keyword, LocatedForm, write
 from deltic.schema import BIGINT, BOOLEAN, DOUBLE, STRING, TIMESTAMP, Type
 
 ID: Final = ":db/id"
-VALUE_COLUMNS: Final[Mapping[Type, str]] = {BIGINT: "long", DOUBLE: "double", STRING: "text", BOOLEAN: "boolean", TIMESTAMP: "instant"}
+VALUE_COLUMNS: Final[Mapping[Type, str]] = {
+    BIGINT: "long",
+    BIGINT_KIND.type: "bigint",
+    BIGDEC.type: "bigdec",
+    DOUBLE: "double",
+    STRING: "text",
+    BOOLEAN: "boolean",
+    TIMESTAMP: "instant",
+}
 """The columns of values by their type."""
 
 

@@ -5,17 +5,26 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any, Final
 
 from deltic.errors import Span
 from deltic.expr import resolve
 from deltic.expr.nodes import Expr, Literal
-from deltic.frontends.edn.kinds import ANY, EdnKind, EdnTerm, common, with_kind
+from deltic.frontends.edn.kinds import ANY, BIGDEC, BIGINT_KIND, EdnKind, EdnTerm, common, with_kind
 from deltic.plan.columns import conjunction, reference
 from deltic.plan.nodes import Distinct, Filter, Join, Plan, Project, Union, Values
 from deltic.schema import BIGINT, BOOLEAN, DOUBLE, STRING, TIMESTAMP, Field, Schema, Type
 
-_DEFAULTS: Final[dict[Type, Any]] = {BIGINT: 0, DOUBLE: 0.0, STRING: "", BOOLEAN: False, TIMESTAMP: datetime(1970, 1, 1, tzinfo=UTC)}
+_DEFAULTS: Final[dict[Type, Any]] = {
+    BIGINT: 0,
+    BIGINT_KIND.type: Decimal(0),
+    BIGDEC.type: Decimal(0),
+    DOUBLE: 0.0,
+    STRING: "",
+    BOOLEAN: False,
+    TIMESTAMP: datetime(1970, 1, 1, tzinfo=UTC),
+}
 
 
 @dataclass(frozen=True, slots=True)

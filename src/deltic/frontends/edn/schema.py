@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Final, NoReturn
 from typing import Literal as OneOf
 
 from deltic.errors import CatalogError, Span, SyntaxFailure, TypeMismatch, UnknownName, Unsupported, did_you_mean
 from deltic.expr.nodes import Value
-from deltic.frontends.edn.kinds import ANY, KINDS, LONG, EdnKind, encoded, kind_of
+from deltic.frontends.edn.kinds import ANY, BIGDEC, BIGINT_KIND, KINDS, LONG, EdnKind, accepts, encoded, kind_of
 from deltic.frontends.edn.values import Keyword, LocatedForm, MapForm, VectorForm, write
 from deltic.schema import BIGINT, Field, Schema, TableSchema
 
 REF: Final = "db.type/ref"
 _TYPES: Final = {f"db.type/{name}": kind for name, kind in KINDS.items()} | {REF: LONG}
+_DIGITS: Final = {BIGINT_KIND: "at most 38 digits", BIGDEC: "at most 20 digits before the point, and 18 after it"}
 _WITHOUT_EFFECT: Final = ("db/doc", "db/index", "db/ident")
 _ADDITIONS: Final = ("db/valueType", "db/cardinality", "db/unique", "db/isComponent")
 
@@ -50,7 +52,9 @@ class EdnAttribute:
     def value(self, form: LocatedForm) -> Value:
         """The stored value of a constant that is not a reference. Raises TypeMismatch."""
         kind = kind_of(form)
-        if self.kind not in (kind, ANY):
+        if kind == ANY and self.kind in _DIGITS and isinstance(form.value, int | Decimal):
+            raise TypeMismatch(f"{write(form)} has too many digits", span=form.span, expected=_DIGITS[self.kind])
+        if not accepts(self.kind, form):
             what = "value with no kind of its own" if kind == ANY else str(kind)
             expected = "an entity's number" if self.is_ref else f"a {self.kind}"
             raise TypeMismatch(f"the values of :{self.name} are not of kind {what}", span=form.span, expected=expected)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from deltic.errors import CatalogError, TypeMismatch, UnknownName, did_you_mean
-from deltic.frontends.edn.kinds import ANY, BOOLEAN_KIND, DOUBLE_KIND, INSTANT, LONG, STRING_KIND, EdnKind
+from deltic.frontends.edn.kinds import ANY, BIGDEC, BIGINT_KIND, BOOLEAN_KIND, DOUBLE_KIND, INSTANT, LONG, STRING_KIND, EdnKind
 from deltic.frontends.edn.schema import EdnAttribute, EdnSchema, TableColumn
 from deltic.frontends.statements import Namespace
 from deltic.schema import BOOLEAN, STRING, TIMESTAMP, StreamSchema, TableSchema, Type
@@ -47,6 +47,10 @@ def _table(name: str, namespace: Namespace) -> TableSchema:
 def _kind(type_: Type) -> EdnKind | None:
     if type_.is_integer:
         return LONG
+    if type_.is_decimal and type_.scale == 0:
+        return BIGINT_KIND
+    if type_.is_decimal and type_.scale <= BIGDEC.type.scale and type_.precision - type_.scale <= BIGDEC.type.precision - BIGDEC.type.scale:
+        return BIGDEC
     return DOUBLE_KIND if type_.is_float else _KINDS.get(type_)
 
 

@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from decimal import Decimal
+from decimal import MAX_PREC, Context, Decimal
 from typing import Any, Final, TypeAlias
 
 from deltic.errors import DataError, Span
@@ -23,6 +23,9 @@ CHARACTERS: Final = {"newline": "\n", "return": "\r", "space": " ", "tab": "\t",
 ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", '"': '"', "\\": "\\"}
 WRITTEN_ESCAPES: Final = (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t"))
 """What a string's text has in place of these characters, in the order of replacement."""
+EXACT: Final = Context(prec=MAX_PREC)
+"""Of decimals of any length."""
+_LONG_EXPONENT: Final = 40
 _NAMES: Final = {value: name for name, value in CHARACTERS.items()}
 _SYMBOLIC: Final = {"Infinity": "##Inf", "-Infinity": "##-Inf", "NaN": "##NaN", "-0.0": "0.0"}
 
@@ -134,7 +137,7 @@ def _written(value: Scalar) -> str:
             text = render_double(value)
             return _SYMBOLIC.get(text, text)
         case Decimal():
-            return f"{value.normalize() + 0}M"
+            return f"{digits(value)}M"
         case str():
             for character, escape in WRITTEN_ESCAPES:
                 value = value.replace(character, escape)
@@ -147,6 +150,14 @@ def _written(value: Scalar) -> str:
             return f'#uuid "{value}"'
         case Keyword() | Symbol():
             return repr(value)
+
+
+def digits(value: Decimal) -> str:
+    """All digits of a decimal without zeros at its end, so that equal ones have one text; with an exponent only if it is long."""
+    exact = value.normalize(EXACT)
+    if not exact:
+        return "0"
+    return format(exact, "f") if -_LONG_EXPONENT <= exact.adjusted() <= _LONG_EXPONENT else str(exact)
 
 
 def form_of(value: Any, *, names: bool = False) -> LocatedForm:
