@@ -20,9 +20,11 @@ from deltic.frontends.edn.tree import (
     ConstantForm,
     DataPattern,
     EdnQuery,
+    FindElement,
     FunctionClause,
     NotClause,
     OrClause,
+    PullTerm,
     QueryTerm,
     QueryVariable,
     RuleBranch,
@@ -60,7 +62,7 @@ def answer(query: str, datoms: Datoms, inputs: Sequence[Any] = (), rules: str | 
     for one, value in zip(tree.inputs, inputs, strict=True):
         envs = [{**env, **row} for env in envs for row in _rows(one, value)]
     found = [env for start in envs for env in oracle.solve(tree.where, start, frozenset())]
-    variables = [one.name if isinstance(one, QueryVariable) else one.arguments[-1].name for one in tree.find]  # type: ignore[union-attr]
+    variables = list(map(_variable, tree.find))
     names = list(dict.fromkeys([*variables, *(one.name for one in tree.with_)]))
     rows = {tuple(env[name] for name in names) for env in found}
     if not any(isinstance(one, AggregateTerm) for one in tree.find):
@@ -76,6 +78,18 @@ def answer(query: str, datoms: Datoms, inputs: Sequence[Any] = (), rules: str | 
         )
         for group, members in groups.items()
     ]
+
+
+def _variable(one: FindElement) -> str:
+    """The name of the variable that an element of :find is of."""
+    variable = one.arguments[-1] if isinstance(one, AggregateTerm) else one.variable if isinstance(one, PullTerm) else one
+    assert isinstance(variable, QueryVariable)
+    return variable.name
+
+
+def _constant(one: QueryTerm) -> LocatedForm:
+    assert isinstance(one, ConstantForm)
+    return one.form
 
 
 def _first(rows: list[tuple[Typed, ...]], tree: EdnQuery) -> list[tuple[Typed, ...]]:
@@ -226,21 +240,22 @@ class Oracle:
             raise NotBound(clause.function)
         if clause.function in ("missing?", "get-else"):
             entity, attribute, *default = clause.arguments[1:]
-            number = env[entity.name][1] if isinstance(entity, QueryVariable) else entity.form.value  # type: ignore[union-attr]
-            name = write(attribute.form)[1:]  # type: ignore[union-attr]
+            number = env[entity.name][1] if isinstance(entity, QueryVariable) else _constant(entity).value
+            name = write(_constant(attribute))[1:]
             held = [value for one, other, value in self.datoms if (one, other) == (number, name)]
             if clause.function == "missing?":
                 yield from [] if held else [env]
             else:
                 assert clause.binding is not None
-                yield from self._unified(env, [(clause.binding.terms[0], held[0] if held else typed(default[0].form.value))])  # type: ignore[union-attr]
+                value = held[0] if held else typed(_constant(default[0]).value)
+                yield from self._unified(env, [(clause.binding.terms[0], value)])
             return
         if clause.function == "ground":
             assert clause.binding is not None
-            for row in _rows_of_constant(clause.arguments[0].form, clause.binding):  # type: ignore[union-attr]
+            for row in _rows_of_constant(_constant(clause.arguments[0]), clause.binding):
                 yield from self._unified(env, list(zip(clause.binding.terms, row, strict=True)))
             return
-        values = [env[one.name] if isinstance(one, QueryVariable) else typed(one.form.value) for one in clause.arguments]  # type: ignore[union-attr]
+        values = [env[one.name] if isinstance(one, QueryVariable) else typed(_constant(one).value) for one in clause.arguments]
         if clause.function == "untuple":
             assert clause.binding is not None
             yield from self._unified(env, list(zip(clause.binding.terms, values[0][1], strict=True)))
@@ -311,23 +326,26 @@ class Facts:
             parts = [value[1] for _, attribute, value in own if attribute in self.components]
             self.datoms -= own | {one for one in self.datoms if one[1] in self.refs and one[2] == ("long", entity)}
             return all([self.apply((name, part)) for part in parts])
-        attribute, *values = rest[0][1:], *map(lambda one: None if one is None else typed(one), rest[1:])
+        attribute = rest[0][1:]
+        values = [None if one is None else typed(one) for one in rest[1:]]
         held = {one for one in self.datoms if one[:2] == (entity, attribute)}
         if name == ":db/retract":
-            self.datoms -= {(entity, attribute, values[0])} if values else held
+            self.datoms -= {one for one in held if not values or one[2] == values[0]}
             return True
         if name == ":db/cas":
             old, value = values
             if held if old is None else (entity, attribute, old) not in held:
                 return False
-            self.datoms.discard((entity, attribute, old))  # type: ignore[arg-type]
+            self.datoms -= {one for one in held if one[2] == old}
             values = [value]
-        new = (entity, attribute, values[0])
+        (new_value,) = values
+        assert new_value is not None
+        new = (entity, attribute, new_value)
         if new in self.datoms:
             return True
         if attribute in self.unique and any(one[1:] == new[1:] for one in self.datoms):
             return False
         if attribute not in self.many:
             self.datoms -= held
-        self.datoms.add(new)  # type: ignore[arg-type]
+        self.datoms.add(new)
         return True

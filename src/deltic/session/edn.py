@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+import pyarrow.compute as pc
+
 from deltic.connectors.frames import WEIGHT, change_frame
 from deltic.errors import CatalogError, Span
 from deltic.frontends.edn.kinds import decoded
@@ -16,8 +18,9 @@ from deltic.frontends.edn.values import Keyword, LocatedForm, form_of
 from deltic.frontends.statements import CreateTable, CreateView, Namespace, Statement
 from deltic.plan.nodes import Plan, Table
 from deltic.plan.signs import as_view
-from deltic.schema import TableSchema
+from deltic.schema import Op, TableSchema
 from deltic.session.contents import Contents
+from deltic.session.edn_load import check_unique, fact_rows
 from deltic.session.transaction import PendingChanges
 from deltic.session.view import View
 
@@ -105,20 +108,54 @@ class EdnStore:
         done: list[Any] = []
 
         def prepare(pending: PendingChanges) -> Mapping[str, Any]:
-            note = self._notes().get(self._note) or {"next": FIRST_ENTITY}
-            has_tables = any(attribute.column is not None for attribute in self.schema.attributes.values())
-            next_entity = max(note["next"], FIRST_BESIDE_TABLES) if has_tables else note["next"]
-            transacted = transact(form, self.schema, _Facts(self.schema, self._contents), next_entity)
+            transacted = transact(form, self.schema, _Facts(self.schema, self._contents), self._next_entity)
             for attribute, rows in transacted.changes().items():
-                table = self.schema.table(attribute)
+                table = self._table(attribute)
                 frame = [{"e": entity, "v": value, WEIGHT: weight} for (entity, value), weight in rows.items()]
-                pending.add_changes(self._contents.definitions.catalog.tables[table.name.lower()], change_frame(frame, table))
+                pending.add_changes(table, change_frame(frame, table))
             done.append(transacted)
             return {self._note: {"next": transacted.next}}
 
         tx = self._commit(prepare)
         (transacted,) = done
         return EdnReport(tx, transacted.tempids, tuple(_shown(one, tx) for one in transacted.datoms))
+
+    def load(self, facts: Mapping[str, Any]) -> int:
+        """One transaction that adds facts given as columns, for large numbers of them; returns its epoch.
+
+        facts: by the attribute, such as ":person/name", a frame with the entities `e`, which are numbers, and their values `v`, as other
+        frames of the session. Values of keywords, symbols and characters, and those of any kind, are texts in EDN. A value of cardinality
+        one replaces that before. Raises QueryError, FrameError, and ConstraintViolation; then nothing changes. O(facts), and of a unique
+        attribute O(its facts in the store).
+        """
+        rows = {}
+        for name, frame in facts.items():
+            attribute = self.schema.stored_attribute(form_of(name, names=True))
+            rows[attribute] = fact_rows(frame, attribute, self._table(attribute))
+
+        def prepare(pending: PendingChanges) -> Mapping[str, Any]:
+            greatest = self._next_entity - 1
+            for attribute, table in rows.items():
+                if attribute.unique is not None:
+                    check_unique(table, View(self._contents, self.schema.index_name(attribute), None).to_arrow(), attribute)
+                pending.add(self._table(attribute), Op.UPSERT, table)
+                for column in table.columns[: 2 if attribute.is_ref else 1]:
+                    greatest = max(greatest, pc.max(column).as_py() if len(column) else greatest)
+            return {self._note: {"next": greatest + 1}}
+
+        return self._commit(prepare)
+
+    @property
+    def _next_entity(self) -> int:
+        """The least number of a new entity."""
+        note = self._notes().get(self._note) or {"next": FIRST_ENTITY}
+        has_tables = any(attribute.column is not None for attribute in self.schema.attributes.values())
+        number: int = max(note["next"], FIRST_BESIDE_TABLES) if has_tables else note["next"]
+        return number
+
+    def _table(self, attribute: EdnAttribute) -> TableSchema:
+        """Its table in the catalog."""
+        return self._contents.definitions.catalog.tables[self.schema.table_name(attribute).lower()]
 
     def datoms(self) -> list[Datom]:
         """All facts of transactions, by attribute in the order of the schema; rows of tables are not among them."""

@@ -118,8 +118,7 @@ class _Expander:
             raise TypeMismatch("a temporary id names a new entity", span=parts[1].span, expected=f"an entity that exists, in :{name}")
         if kind == "retract_entity":
             return FactOperation("retract_entity", entity, None, None, None, form)
-        attribute = self.schema.attribute(parts[2])
-        _check_stored(attribute, parts[2])
+        attribute = self.schema.stored_attribute(parts[2])
         if kind == "cas":
             old = None if parts[3].value is None else self.value(attribute, parts[3])
             return FactOperation("cas", entity, attribute, self.value(attribute, parts[4]), old, form)
@@ -140,7 +139,7 @@ class _Expander:
 
     def _entry(self, entity: EntityTerm, key: LocatedForm, value: LocatedForm) -> Iterator[FactOperation]:
         attribute, is_reverse = self.schema.directed(key)
-        _check_stored(attribute, key)
+        attribute.check_stored(key)
         many = attribute.is_many or is_reverse
         for one in self._values(attribute, value) if many else [value]:
             if attribute.is_ref and isinstance(one.value, MapForm):
@@ -192,10 +191,3 @@ class _Expander:
             case _:
                 expected = "a number, a string or a negative number for a new entity, or [:attribute value]"
                 raise TypeMismatch(f"{write(form)} is not an entity", span=form.span, expected=expected)
-
-
-def _check_stored(attribute: EdnAttribute, form: LocatedForm) -> None:
-    """Raises Unsupported for a column."""
-    if attribute.column is not None:
-        what = f":{attribute.name} is a column of the table {attribute.column.table}"
-        raise Unsupported(what, span=form.span, expected="an attribute of the store", remedy="change the table")

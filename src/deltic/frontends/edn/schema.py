@@ -62,6 +62,12 @@ class EdnAttribute:
             raise TypeMismatch("##NaN is equal to no value, so it cannot be found again", span=form.span, remedy="leave the attribute out")
         return encoded(form, self.kind)
 
+    def check_stored(self, form: LocatedForm) -> None:
+        """Raises Unsupported for a column, which transactions do not change."""
+        if self.column is not None:
+            what = f":{self.name} is a column of the table {self.column.table}"
+            raise Unsupported(what, span=form.span, expected="an attribute of the store", remedy="change the table")
+
 
 @dataclass(frozen=True, slots=True)
 class EdnSchema:
@@ -90,6 +96,12 @@ class EdnSchema:
             names = [f":{name}" for name in self.attributes]
             remedy = did_you_mean(write(form), names) or "add it to the schema of the store"
             raise UnknownName(f"the store {self.store} has no attribute {write(form)}", span=form.span, remedy=remedy)
+        return attribute
+
+    def stored_attribute(self, form: LocatedForm) -> EdnAttribute:
+        """The attribute that a form names. Raises Unsupported for a column."""
+        attribute = self.attribute(form)
+        attribute.check_stored(form)
         return attribute
 
     def directed(self, form: LocatedForm) -> tuple[EdnAttribute, bool]:
