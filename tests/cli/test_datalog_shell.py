@@ -13,9 +13,10 @@ from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
 import deltic
-from deltic.cli import datalog_shell
+from deltic.cli import datalog_shell, terminal
 from deltic.cli.datalog_commands import CommandRunner
-from deltic.cli.datalog_shell import CommandCompleter, converse, history_file
+from deltic.cli.datalog_shell import CommandCompleter, converse
+from deltic.cli.terminal import history_file
 from deltic.session import Datalog
 
 PROGRAM = """
@@ -59,7 +60,7 @@ def test_what_is_typed_runs(runner: tuple[CommandRunner, list[str]]) -> None:
 
 def test_an_error_ends_nothing(runner: tuple[CommandRunner, list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
     printed = []
-    monkeypatch.setattr(datalog_shell, "print_formatted_text", lambda text, **_: printed.extend(text))
+    monkeypatch.setattr(terminal, "print_formatted_text", lambda text, **_: printed.extend(text))
     typed(runner[0], "insert Likes(1, 2);\rstart; insert Like(1);\rstar\x03echo on;\r\x04")
     assert runner[1] == ["on"]
     texts = [text for _, text in printed]
@@ -103,5 +104,5 @@ def test_a_completion_replaces_the_word(runner: tuple[CommandRunner, list[str]])
 
 def test_the_history_is_in_the_users_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    assert history_file() == tmp_path / "deltic" / "datalog_history"
-    assert history_file().parent.is_dir()
+    assert history_file("datalog") == tmp_path / "deltic" / "datalog_history"
+    assert history_file("datalog").parent.is_dir()

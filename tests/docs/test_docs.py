@@ -87,6 +87,11 @@ def test_what_a_page_does_in_the_shell_works(page: Path, tmp_path: Path) -> None
     assert list(tmp_path.glob("out/*/changes-*.json"))
 
 
+def test_what_edn_md_does_in_the_shell_works(tmp_path: Path) -> None:
+    (code,) = apart(ROOT / "docs" / "edn.md", "edn")
+    run_apart(["bash", *STRICT, code], tmp_path)
+
+
 def test_what_datalog_md_does_in_the_shell_works(tmp_path: Path) -> None:
     codes = apart(ROOT / "docs" / "datalog.md", "datalog")
     assert len(codes) == 3

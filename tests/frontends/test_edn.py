@@ -13,7 +13,7 @@ from uuid import UUID
 import pytest
 
 import deltic
-from deltic.errors import CatalogError, ConstraintViolation, DataError, TypeMismatch, UnknownName
+from deltic.errors import CatalogError, ConstraintViolation, DataError, QueryError, TypeMismatch, UnknownName
 from deltic.frontends.edn import Char, Keyword, Symbol
 from deltic.session.edn import EdnStore
 
@@ -178,9 +178,14 @@ def test_order_by_and_limit(session: deltic.Session, store: EdnStore) -> None:
     assert many.result() == [(5, 2)]
     first = session.edn(f"[:find [?n ...] :where {pairs} :limit 1]", name="d")
     assert first.result() == ["Ann"]
+    second = session.edn(f"[:find [?n ...] :where {pairs} :limit 1 :offset 1]", name="e")
+    rest = session.edn(f"{{:find [?n ?a] :where [{pairs}] :order-by [[?a :desc] [?n :asc]] :offset 2}}", name="f")
+    ages = session.edn("[:find ?a :with ?e :where [?e :age ?a] :offset 2]", name="g")
+    assert second.result() == ["Bob"] and rest.result() == [("Cat", 5), ("Ann", 3)] and ages.result() == [(5,), (7,)]
     store.transact('[[:db/retractEntity [:name "Ann"]] [:db/add [:name "Bob"] :age 9]]')
     assert oldest.result() == [("Bob", 9), ("Dan", 7)] and first.result() == ["Bob"]
     assert oldest.result_changes() == [(("Bob", 9), 1), (("Cat", 5), -1)]
+    assert second.result() == ["Cat"] and rest.result() == [("Cat", 5)] and ages.result() == [(9,)]
 
 
 def test_numbers_of_many_digits(session: deltic.Session) -> None:
@@ -262,6 +267,12 @@ def test_inputs_are_tables(session: deltic.Session, store: EdnStore) -> None:
     assert view.result() == ["Bob"]
     with pytest.raises(DataError, match="1 values for 3 inputs"):
         view.set_inputs(3)
+    given = session.edn("[:find ?n ?x :in [?x ...] :where [?e :name ?n] [?e :age ?a] [(< ?a ?x)]]", name="w", inputs=[[4.5]])
+    assert given.result() == [("Ann", 4.5)]
+    with pytest.raises(QueryError, match="the kind of the input \\?y is not known"):
+        session.edn("[:find ?y :in [?y ...] :where [_ :age ?a] [(< ?a ?y)]]", name="x", inputs=[[]])
+    given.drop()
+    assert "w" not in session.views and "w input 1" not in session.tables
     with pytest.raises(TypeMismatch, match="a is a long, and"):
         view.set_inputs(3, [], [(1.0, Keyword("x"))])
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import deltic
-from deltic.errors import QueryError
+from deltic.errors import CatalogError, QueryError, SubscriberError, UnknownName
 from deltic.frontends.edn.parse import parse_query
 from deltic.frontends.edn.read import read
 from deltic.frontends.edn.tree import PullTerm
@@ -155,6 +155,49 @@ def test_pulls_beside_other_elements(session: deltic.Session) -> None:
     assert numbers.result() == [{":db/id": 2}, {":db/id": 3}, {":db/id": 6}] and list(numbers.schema.names) == ["c"]
     store.transact("[[:db/retract 2 :father 1]]")
     assert numbers.result_changes() == [(({":db/id": 2},), -1)]
+
+
+def test_subscribers_receive_changed_trees(session: deltic.Session) -> None:
+    store = session.edn_store("facts", schema=FAMILY)
+    store.transact(FACTS)
+    view = session.edn('[:find (pull ?e [:name {:child [:name]}]) :where [?e :aka "Devil"]]', name="v")
+    received: list[list[tuple[Any, int]]] = []
+    end = view.subscribe_results(received.append)
+    before = {":name": "Petr", ":child": [{":name": "David"}, {":name": "Thomas"}]}
+    store.transact('[[:db/add 3 :name "Tom"]]')
+    store.transact('[[:db/add 3 :friend 4] [:db/add 4 :name "Lu"]]')
+    after = {":name": "Petr", ":child": [{":name": "David"}, {":name": "Tom"}]}
+    assert received == [[((before,), -1), ((after,), 1)]]
+    store.transact('[[:db/retract 1 :aka "Devil"]]')
+    assert received[1:] == [[((after,), -1)]]
+    end()
+    store.transact('[[:db/add 1 :aka "Devil"]]')
+    assert len(received) == 2
+    with pytest.raises(SubscriberError, match="expected a function of a list"):
+        view.subscribe_results(7)  # type: ignore[arg-type]
+    view.subscribe_results(received.append)
+    view.drop()
+    assert not {"v", "v pull 1"} & {*session.views}
+    store.transact('[[:db/add 3 :name "Thomas"]]')
+    assert len(received) == 2
+
+
+def test_a_pull_is_dropped_with_its_query(session: deltic.Session) -> None:
+    """The rows of trees alone cannot be dropped after the query; without them the query has no trees, but its other columns."""
+    store = session.edn_store("facts", schema=FAMILY)
+    store.transact(FACTS)
+    query = '[:find ?n (pull ?e [:name]) :where [?e :aka "Devil"] [?e :name ?n]]'
+    view = session.edn(query, name="v")
+    with pytest.raises(CatalogError, match="v is read by view v pull 1"):
+        session.sql("DROP VIEW v")
+    session.sql("DROP VIEW `v pull 1`")
+    for use in (view.result, view.result_changes, lambda: view.subscribe_results(print)):
+        with pytest.raises(UnknownName, match="v pull 1"):
+            use()
+    store.transact('[[:db/add 1 :name "Pete"]]')
+    assert [row["n"] for row in view.rows()] == ["Pete"]
+    view.drop()
+    assert session.edn(query, name="v").result() == [("Pete", {":name": "Pete"})]
 
 
 def test_a_restart_keeps_trees(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ Shares the parser and the kinds of values with the front end, nothing else. A va
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
@@ -93,10 +94,10 @@ def _constant(one: QueryTerm) -> LocatedForm:
 
 
 def _first(rows: list[tuple[Typed, ...]], tree: EdnQuery) -> list[tuple[Typed, ...]]:
-    """Those that :limit keeps, whose places in :order-by are different."""
+    """Those that :limit and :offset keep, whose places in :order-by are different."""
     for one in reversed(tree.order):
         rows.sort(key=lambda row: row[one.element][1], reverse=one.descending)
-    return rows[: tree.limit]
+    return rows[tree.offset :][: tree.limit]
 
 
 def _rows(binding: Binding, value: Any) -> list[Env]:
@@ -121,6 +122,8 @@ def _aggregate(one: AggregateTerm, values: list[Typed]) -> Typed:
             return "set", tuple(map(untyped, dict.fromkeys(values)))
         case "min" | "max" | "sum":
             return typed({"min": min, "max": max, "sum": sum}[one.function](bare))
+        case "avg" | "variance" | "stddev" if any(abs(value) == math.inf for value in bare):
+            return "double", sum(bare) if one.function == "avg" else math.nan
         case "avg":
             return "double", float(statistics.mean(map(Fraction, bare)))
         case "median":

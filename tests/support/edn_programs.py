@@ -52,7 +52,7 @@ def value(rng: random.Random, attribute: str) -> Any:
     """A value of an attribute, as a form's text."""
     longs = [str(rng.randrange(-1, 4))]
     kinds: dict[str, list[str]] = {
-        "d": [rng.choice(["0.0", "-0.0", "1.0", "2.5", "1.0E10"])],
+        "d": [rng.choice(["0.0", "-0.0", "1.0", "2.5", "1.0E10", "##Inf", "##-Inf"])],
         "g": [rng.choice(["0", "2", "-3N", "9223372036854775808N", "-12345678901234567890123456789012345678N"])],
         "h": [rng.choice(["0M", "1M", "-1.50M", "20M", "12345678901234567890.123456789012345678M", "1E-18M"])],
         "s": [text(rng.choice(TEXTS))],
@@ -66,7 +66,7 @@ def value(rng: random.Random, attribute: str) -> Any:
         return rng.choice(
             [one for each in kinds.values() for one in each]
             + longs
-            + ["1", "1.0", "true", '"1"', ":k", "\\a", "2M", "##Inf", "7000000000000000000000N"]
+            + ["1", "1.0", "true", '"1"', ":k", "\\a", "2M", "##Inf", "##-Inf", "7000000000000000000000N"]
         )
     return rng.choice(kinds.get(attribute, longs))
 
@@ -119,7 +119,9 @@ class QueryMaker:
         order = ""
         if self.rng.random() < 0.15 and not found[-1].startswith("("):  # of all elements, so that no two rows are at one place
             terms = [f"[{name} {self.rng.choice([':asc', ':desc'])}]" for name in self.rng.sample(found, len(found))]
-            order = f" :order-by [{' '.join(terms)}] :limit {self.rng.choice([1, 2, 5])}"
+            order = (
+                f" :order-by [{' '.join(terms)}] {self.rng.choice([':limit 1', ':limit 2', ':limit 5', ':offset 1', ':limit 2 :offset 1'])}"
+            )
         with_ = f" :with {self.rng.choice(names)}" if names and self.rng.random() < 0.15 else ""
         return f"[:find {' '.join(found)}{' :in $ %' if takes_rules else ''}{with_} :where {body}{order}]", takes_rules
 

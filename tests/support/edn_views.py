@@ -14,7 +14,7 @@ from edn_programs import RULES, QueryMaker
 
 
 def shown(rows: list[tuple[Any, ...]]) -> Counter[tuple[Any, ...]]:
-    """Rows of typed values as a bag; doubles have 9 digits and zeros no sign, the order of a set or vector does not count."""
+    """Rows of typed values as a bag; doubles have 9 digits, zeros no sign, NaN is itself, the order of a set or vector does not count."""
     return Counter(tuple(_shown(value) for value in row) for row in rows)
 
 
@@ -24,7 +24,9 @@ def _shown(value: Any) -> Any:
         return "collection", tuple(sorted(map(repr, map(_shown, bare))))
     if kind in ("set", "vector"):
         return "collection", tuple(sorted(map(repr, map(_shown, map(typed, bare)))))
-    return (kind, float(f"{bare:.9g}") + 0.0) if kind == "double" else value
+    if kind == "double":
+        return kind, "NaN" if bare != bare else float(f"{bare:.9g}") + 0.0
+    return value
 
 
 def contents(view: EdnView) -> Counter[tuple[Any, ...]]:

@@ -1,4 +1,4 @@
-"""The command `deltic`: explain, run, sql, datalog, state, doctor, demo. Each command has a module of its own, imported only when it runs.
+"""The command `deltic`: explain, run, sql, datalog, edn, state, doctor, demo. Each command has a module of its own, imported only when it runs.
 
 Errors of the user's text or data go to stderr without a traceback, with an exit code of their own (cli/exits.py); a traceback is a defect
 of Deltic.
@@ -28,6 +28,7 @@ app.command("deltic.cli.explain:explain", name="explain", help="Show plan and ci
 app.command("deltic.cli.run:run", name="run", help="Run a pipeline: files in, views kept exact, sinks out; it resumes where it left off.")
 app.command("deltic.cli.sql:sql", name="sql", help="Run SQL over a state or an empty session: queries, definitions, changes of rows.")
 app.command("deltic.cli.datalog:datalog", name="datalog", help="Run a Datalog program: facts in, commands, changes of its relations out.")
+app.command("deltic.cli.edn:edn", name="edn", help="Open a store of facts: queries and transactions in EDN, or a shell.")
 app.command("deltic.cli.state:app", name="state", help="Inspect a state folder, verify it, shrink it.")
 app.command("deltic.cli.doctor:doctor", name="doctor", help="Report what is installed, what is missing, and what would make ticks faster.")
 app.command("deltic.cli.warm_up:warm_up", name="warm-up", help="Compile the kernels now, for example when an image is built.")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Final
 
 from prompt_toolkit import PromptSession
@@ -12,13 +10,12 @@ from prompt_toolkit.application import get_app
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition
-from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.history import FileHistory, History
 from prompt_toolkit.input import Input
 from prompt_toolkit.output import Output
-from prompt_toolkit.shortcuts import print_formatted_text
 
 from deltic.cli.datalog_commands import CommandRunner
+from deltic.cli.terminal import history_file, print_error
 from deltic.errors import DelticError
 from deltic.frontends.datalog.declarations import DatalogRelation
 
@@ -49,7 +46,7 @@ def converse(runner: CommandRunner, *, history: History | None = None, input: In
     """Reads commands, each up to its semicolon, until `exit` or the end of the input. An error ends no session."""
     session: PromptSession[str] = PromptSession(
         ">> ",
-        history=FileHistory(str(history_file())) if history is None else history,
+        history=FileHistory(str(history_file("datalog"))) if history is None else history,
         completer=CommandCompleter(runner),
         complete_while_typing=False,
         multiline=Condition(lambda: _is_begun(get_app().current_buffer.text)),
@@ -75,23 +72,13 @@ def _answered(runner: CommandRunner, text: str, output: Output | None) -> bool:
     try:
         return runner.run(runner.parse(text, "<terminal>"))
     except DelticError as error:
-        first, _, rest = str(error).partition("\n")
-        lines = [("ansired bold", f"deltic: {first}\n")]
-        lines += [("ansicyan" if line.startswith("help:") else "", f"{line}\n") for line in rest.splitlines()]
-        print_formatted_text(FormattedText(lines), end="", output=output)
+        print_error(error, output)
         return False
 
 
 def _is_begun(text: str) -> bool:
     """Whether Enter continues the text in another line."""
     return bool(text.strip()) and not text.rstrip().endswith(";") and text.strip() != "help"
-
-
-def history_file() -> Path:
-    """Where what was typed is kept; its folder exists."""
-    folder = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "deltic"
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder / "datalog_history"
 
 
 class CommandCompleter(Completer):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, Final
@@ -28,12 +28,13 @@ _OF_ONE_LIST: Final = "a key of one column is a tuple of its list: ([…],)"
 
 @dataclass(frozen=True, slots=True)
 class Sought:
-    """Values of some columns. fields: their positions among the stored fields, ascending."""
+    """Values of some columns. fields: their positions among the stored fields, ascending. others: more keys, all of them different."""
 
     view: str
     stored: Schema
     fields: tuple[int, ...]
     values: tuple[Any, ...]
+    others: tuple[tuple[Any, ...], ...] = ()
 
     @property
     def is_leading(self) -> bool:
@@ -43,7 +44,7 @@ class Sought:
     @property
     def keys(self) -> list[tuple[Any, ...]]:
         """The values as rows may have them: zero, which is equal to its negative, is both."""
-        return list(product(*((0.0, -0.0) if isinstance(value, float) and value == 0 else (value,) for value in self.values)))
+        return [key for values in (self.values, *self.others) for key in _signed(values)]
 
     def words(self, strings: StringTable) -> list[np.ndarray]:
         """The words of the keys. Raises DataError for values that do not fit."""
@@ -61,6 +62,10 @@ class Sought:
         leading = [word for i in self.fields for word in range(slices[i].start, slices[i].stop)]
         order = [*leading, *(word for word in range(width) if word not in leading)]
         return _rows_by(spines, words, order, counters)
+
+
+def _signed(values: tuple[Any, ...]) -> Iterable[tuple[Any, ...]]:
+    return product(*((0.0, -0.0) if isinstance(value, float) and value == 0 else (value,) for value in values))
 
 
 def sought_by_key(view: str, stored: Schema, leading: Sequence[Field], key: Any) -> Sought:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from threading import RLock
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -131,12 +131,22 @@ class Contents:
 
     def subscribe_with_epoch(self, view: str, callback: EpochSubscriber) -> Callable[[], None]:
         """The same for a function of the changes and the epoch."""
+        return self._subscribed((view,), lambda: self._change(view), callback)
+
+    def subscribe_to(
+        self, views: Sequence[str], read: Callable[[], Collection[Any]], callback: Callable[[Any], object]
+    ) -> Callable[[], None]:
+        """Calls `callback` with what `read` returns, unless it is empty, after each commit that changes one of several views."""
+        return self._subscribed(views, read, lambda changes, epoch: callback(changes))
+
+    def _subscribed(self, views: Sequence[str], read: Callable[[], Collection[Any]], callback: EpochSubscriber) -> Callable[[], None]:
         with self._lock:
-            self.stored(view)
-            return self.subscribers.add(view, callback, self._runtime.epoch).end
+            for view in views:
+                self.stored(view)
+            return self.subscribers.add(views, read, callback, self._runtime.epoch).end
 
     def queue(self) -> None:
         """Queues the calls of subscribers for the last commit, unless it is one of definitions. Under the lock."""
         last = self._runtime.committed.last
         if last is not None and not last.installs:
-            self.subscribers.queue(last, self._change)
+            self.subscribers.queue(last)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import pyarrow.compute as pc
 
@@ -20,12 +20,21 @@ from deltic.plan.nodes import Plan, Table
 from deltic.plan.signs import as_view
 from deltic.schema import Op, TableSchema
 from deltic.session.contents import Contents
+from deltic.session.draft import Draft
 from deltic.session.edn_load import check_unique, fact_rows
 from deltic.session.transaction import PendingChanges
 from deltic.session.view import View
 
 Prepare = Callable[[PendingChanges], Mapping[str, Any]]
 """Adds changes that depend on the last commit, and returns the notes of their tick."""
+
+
+class Define(Protocol):
+    """Applies statements to a draft of the catalog, and installs it with notes: all of them, or none."""
+
+    def __call__(self, statements: Callable[[Draft], Iterable[Statement]], notes: Callable[[], Mapping[str, Any]] = dict, /) -> None: ...
+
+
 FIRST_ENTITY: Final = 1
 FIRST_BESIDE_TABLES: Final = 2**44
 """The first number of a new entity in a store with tables, whose keys are numbers of entities too: the first that Datomic has."""
@@ -170,21 +179,36 @@ class EdnStore:
         return f"edn {self.name}"
 
 
-@dataclass(frozen=True, slots=True)
 class _Facts:
-    """What a store holds as of the last commit."""
+    """What a store holds as of the last commit. Values and entities that have been fetched are read once."""
 
-    schema: EdnSchema
-    contents: Contents
+    def __init__(self, schema: EdnSchema, contents: Contents) -> None:
+        self._schema, self._contents = schema, contents
+        self._values: dict[tuple[str, int], list[Any]] = {}
+        self._entities: dict[tuple[str, Any], list[int]] = {}
 
     def values(self, attribute: EdnAttribute, entity: int) -> Iterable[Any]:
-        return [row["v"] for row in self._index(attribute).lookup(entity, by=["e"])]
+        if (attribute.name, entity) not in self._values:
+            self.fetch_values(attribute, (entity,))
+        return self._values[attribute.name, entity]
 
     def entities(self, attribute: EdnAttribute, value: Any) -> Iterable[int]:
-        return [row["e"] for row in self._index(attribute).lookup(value, by=["v"])]
+        if (attribute.name, value) not in self._entities:
+            self.fetch_entities(attribute, (value,))
+        return self._entities[attribute.name, value]
+
+    def fetch_values(self, attribute: EdnAttribute, entities: Collection[int]) -> None:
+        self._values |= {(attribute.name, entity): [] for entity in entities}
+        for row in self._index(attribute).rows_with("e", entities):
+            self._values[attribute.name, row["e"]].append(row["v"])
+
+    def fetch_entities(self, attribute: EdnAttribute, values: Collection[Any]) -> None:
+        self._entities |= {(attribute.name, value): [] for value in values}
+        for row in self._index(attribute).rows_with("v", values):
+            self._entities[attribute.name, row["v"]].append(row["e"])
 
     def _index(self, attribute: EdnAttribute) -> View:
-        return View(self.contents, self.schema.index_name(attribute), None)
+        return View(self._contents, self._schema.index_name(attribute), None)
 
 
 def _shown(one: StoredDatom, tx: int) -> Datom:

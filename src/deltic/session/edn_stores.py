@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
 from deltic.errors import UnknownName
+from deltic.frontends.edn.read import read
 from deltic.frontends.edn.schema import EdnSchema, schema_of
 from deltic.frontends.edn.table_attributes import with_tables
+from deltic.frontends.edn.values import form_of
 from deltic.frontends.statements import Statement
 from deltic.schema import folded
 from deltic.session.contents import Contents
 from deltic.session.draft import Draft
-from deltic.session.edn import EdnStore, Prepare, edn_form, store_statements
+from deltic.session.edn import Define, EdnStore, Prepare, edn_form, store_statements
 from deltic.session.edn_view import EdnDefinition, EdnView
 from deltic.session.view import View
 
-Define = Callable[[Callable[[Draft], Iterable[Statement]]], None]
-"""Applies statements to a draft of the catalog, and installs it: all of them, or none."""
+SCHEMA_NOTE: Final = "edn schema "
+"""The note of a store's schema has this before the store's name."""
+
+
+def stored_schemas(notes: Mapping[str, Any]) -> dict[str, str]:
+    """The names of the stores in a state, and their schemas as texts."""
+    return {name.removeprefix(SCHEMA_NOTE): text for name, text in notes.items() if name.startswith(SCHEMA_NOTE)}
 
 
 class EdnStores:
@@ -38,20 +45,30 @@ class EdnStores:
     def open(self, name: str, schema: Any, tables: Mapping[str, str], text_name: str) -> EdnStore:
         """See `Session.edn_store`."""
         key = folded(name, "store")
-        only_tables = schema is None and tables
-        declared = EdnSchema(name, {}) if only_tables else schema_of(name, edn_form(schema or {}, text_name, names=True))
+        stored = self._stored(name)
+        declared = (
+            EdnSchema(name, {}) if schema is None and (tables or stored) else schema_of(name, edn_form(schema or {}, text_name, names=True))
+        )
 
         def statements(draft: Draft) -> Iterator[Statement]:
             nonlocal declared
             declared = with_tables(declared, tables, draft)
             if key in self._stores:
                 declared = self._stores[key].schema.extended(declared)
+            elif stored is not None:
+                declared = EdnSchema(stored.store, {**stored.attributes, **declared.attributes})
             return store_statements(declared, draft)
 
-        self._define(statements)
+        self._define(statements, lambda: {f"{SCHEMA_NOTE}{declared.store}": declared.text})
         store = self._stores.setdefault(key, EdnStore(declared, self._contents, self._notes, self._commit))
         store.schema = declared
         return store
+
+    def _stored(self, name: str) -> EdnSchema | None:
+        """The schema of a store in the state."""
+        texts = {store.lower(): (store, text) for store, text in stored_schemas(self._notes()).items()}
+        stored = texts.get(name.lower())
+        return None if stored is None or stored[1] == "{}" else schema_of(stored[0], read(stored[1], "<schema>"))
 
     def store(self, name: str | None) -> EdnStore:
         """A store by its name; None is the only one. Raises UnknownName."""
@@ -64,11 +81,17 @@ class EdnStores:
             raise UnknownName(what, expected=f"one of {', '.join(names)}" if names else "a store of edn_store")
         return store
 
-    def query(self, query: Any, name: str, store: str | None, rules: Any, input_kinds: Mapping[str, str] | None) -> EdnView:
+    def query(
+        self, query: Any, name: str, store: str | None, rules: Any, inputs: Sequence[Any], input_kinds: Mapping[str, str] | None
+    ) -> EdnView:
         """See `Session.edn`."""
         folded(name, "view")
         given = None if rules is None else edn_form(rules, "<rules>")
-        definition = EdnDefinition.of(name, edn_form(query, "<query>"), given, self.store(store).schema, input_kinds or {})
+        values = list(map(form_of, inputs))
+        definition = EdnDefinition.of(name, edn_form(query, "<query>"), given, self.store(store).schema, input_kinds or {}, values)
         self._define(lambda draft: definition.statements(lambda: draft))
         kinds = definition.bound(self._contents.definitions.catalog).kinds
-        return EdnView(self._view(name), definition, kinds, self._commit)
+        view = EdnView(self._view(name), definition, kinds, self._commit, self._define)
+        if values:
+            view.set_inputs(*values)
+        return view

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from deltic.connectors.frames import WEIGHT, change_frame
-from deltic.errors import CatalogError, DataError, QueryError, Span
+from deltic.errors import CatalogError, DataError, QueryError, Span, SubscriberError
 from deltic.frontends.edn.bind_query import BoundQuery, QueryInput, QueryPull, bind_pull, bind_query, query_inputs, query_pulls
 from deltic.frontends.edn.grounding import shaped
 from deltic.frontends.edn.kinds import EdnKind, decoded
@@ -19,9 +19,10 @@ from deltic.frontends.edn.pulled import ReadEntity, same
 from deltic.frontends.edn.schema import EdnSchema
 from deltic.frontends.edn.tree import EdnQuery
 from deltic.frontends.edn.values import LocatedForm, form_of
-from deltic.frontends.statements import CreateTable, CreateView, Namespace, Rebind, Statement
+from deltic.frontends.statements import CreateTable, CreateView, DropTable, DropView, Namespace, Rebind, Statement
 from deltic.plan.nodes import Plan
-from deltic.session.edn import Prepare, index_view
+from deltic.purity import shown
+from deltic.session.edn import Define, Prepare, index_view
 from deltic.session.edn_pulls import PullTrees
 from deltic.session.transaction import PendingChanges
 from deltic.session.view import View
@@ -40,10 +41,18 @@ class EdnDefinition:
     pulls: tuple[QueryPull, ...]
 
     @classmethod
-    def of(cls, view: str, form: LocatedForm, rules: LocatedForm | None, schema: EdnSchema, kinds: Mapping[str, str]) -> EdnDefinition:
-        """Raises QueryError."""
+    def of(
+        cls,
+        view: str,
+        form: LocatedForm,
+        rules: LocatedForm | None,
+        schema: EdnSchema,
+        kinds: Mapping[str, str],
+        values: Sequence[LocatedForm] = (),
+    ) -> EdnDefinition:
+        """kinds, values: of inputs. Raises QueryError."""
         query = parse_query(form, rules)
-        return cls(view, query, schema, query_inputs(query, view, schema, kinds), query_pulls(query, view, schema))
+        return cls(view, query, schema, query_inputs(query, view, schema, kinds, values), query_pulls(query, view, schema))
 
     def bound(self, namespace: Namespace) -> BoundQuery:
         """The query over a namespace."""
@@ -67,6 +76,13 @@ class EdnDefinition:
                 shown = bind_pull(pull, self.schema, namespace(), self.view)
                 yield CreateView(pull.name, shown.plan, True, False, False, self._rebind(pull), span, shown.reads)
 
+    def dropped(self) -> Iterator[Statement]:
+        """Drops what `statements` creates, perhaps without its pulls."""
+        span = Span(self.view, 0, len(self.view), "<query>")
+        yield from (DropView(pull.name, True, span) for pull in self.pulls)
+        yield from (DropView(name, False, span) for name in (self.view, *(one.index_name for one in self.inputs)))
+        yield from (DropTable(one.table.name, False, span) for one in self.inputs)
+
     def _rebind(self, pull: QueryPull) -> Rebind:
         return lambda namespace: bind_pull(pull, self.schema, namespace, self.view).plan
 
@@ -77,10 +93,12 @@ class EdnDefinition:
 class EdnView(View):
     """A view that a query in EDN defines, from `Session.edn`."""
 
-    def __init__(self, view: View, definition: EdnDefinition, kinds: Sequence[EdnKind], commit: Callable[[Prepare], int]) -> None:
+    def __init__(
+        self, view: View, definition: EdnDefinition, kinds: Sequence[EdnKind], commit: Callable[[Prepare], int], define: Define
+    ) -> None:
         """view: its rows. kinds: of its columns. commit: as of EdnStore."""
         super().__init__(view._contents, view.name, view._spark)
-        self._definition, self._kinds, self._commit = definition, kinds, commit
+        self._definition, self._kinds, self._commit, self._define = definition, kinds, commit, define
 
     def result(self) -> Any:
         """The answer in the form that :find has: a list of tuples, a list of values, a tuple or a value.
@@ -99,6 +117,11 @@ class EdnView(View):
                 return rows[0] if rows else None
             case "scalar":
                 return rows[0][0] if rows else None
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether `result` is a list, and not one tuple or value."""
+        return self._definition.query.shape in ("relation", "collection")
 
     def result_changes(self) -> list[tuple[tuple[Any, ...], int]]:
         """What the last tick has changed in the rows of the result: (row, weight), with weights below 0 of removed rows.
@@ -145,6 +168,17 @@ class EdnView(View):
     @property
     def _pulls(self) -> list[PullTrees]:
         return [PullTrees(pull, self._contents) for pull in self._definition.pulls]
+
+    def subscribe_results(self, callback: Callable[[list[tuple[Row, int]]], object]) -> Callable[[], None]:
+        """Calls `callback(result_changes())` after each commit that changes the result. Returns a function that ends the subscription."""
+        if not callable(callback):
+            raise SubscriberError(f"invalid subscriber {shown(callback)} of view {self.name}: expected a function of a list")
+        views = (self.name, *(pull.name for pull in self._definition.pulls if pull.has_rows))
+        return self._contents.subscribe_to(views, self._decoded_changes, callback)
+
+    def drop(self) -> None:
+        """Drops the view, with the rows of its pulls and its inputs. Raises CatalogError if another view reads it."""
+        self._define(lambda draft: self._definition.dropped())
 
     def set_inputs(self, *values: Any) -> None:
         """Replaces the inputs, in the order of :in without $ and %, as one tick: a value, a tuple, a list of values or of tuples.

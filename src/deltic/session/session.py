@@ -6,7 +6,7 @@ One lock orders ticks and definitions; reads take none and see the last commit.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from threading import Lock, RLock
 from types import TracebackType
@@ -184,7 +184,7 @@ class Session:
 
         schema: the attributes in DataScript's or Datomic's form, as a text in EDN, which errors call `name`, or as values of Python.
         tables: {"person": "users"} makes the columns of the table users attributes :person/column of the entities that its key numbers.
-        A store that exists gets the attributes that it lacks. Raises QueryError.
+        A store that exists, also one in the state, gets the attributes that it lacks. Raises QueryError.
         """
         return self._stores.open(store, schema, tables or {}, name)
 
@@ -193,14 +193,22 @@ class Session:
         return self._stores.store(store).transact(data, name=name)
 
     def edn(
-        self, query: Any, *, name: str, store: str | None = None, rules: Any = None, input_kinds: Mapping[str, str] | None = None
+        self,
+        query: Any,
+        *,
+        name: str,
+        store: str | None = None,
+        rules: Any = None,
+        inputs: Sequence[Any] = (),
+        input_kinds: Mapping[str, str] | None = None,
     ) -> EdnView:
         """A query in EDN as a materialized view `name` over a store, by default the only one.
 
-        query: a map or vector, as a text or as forms. rules: those that % in :in stands for. input_kinds: of inputs that no data pattern
-        has, such as {"?least": "long"}; each input is a table. Raises QueryError with the place in the text.
+        query: a map or vector, as a text or as forms. rules: those that % in :in stands for. Each other part of :in is a table. inputs:
+        their first values, as of `EdnView.set_inputs`. input_kinds: of those that no data pattern has, such as {"?least": "long"}; by
+        default that of the value in `inputs`. Raises QueryError with the place in the text.
         """
-        return self._stores.query(query, name, store, rules, input_kinds)
+        return self._stores.query(query, name, store, rules, inputs, input_kinds)
 
     def view_of(self, name: str | FrameView, function: Callable[..., Any] | None = None, *, replace: bool = False) -> None:
         """A materialized view that a function defines by PySpark's DataFrames, with no server, JVM or socket.
@@ -328,13 +336,13 @@ class Session:
         self._tick(changes.rows(), changes.tables)
         self._trim(changes)
 
-    def _define(self, statements: Callable[[Draft], Iterable[Statement]]) -> None:
-        """Applies statements that are made from the catalog's draft: all of them, or none."""
+    def _define(self, statements: Callable[[Draft], Iterable[Statement]], notes: Callable[[], Mapping[str, Any]] = dict) -> None:
+        """Applies statements that are made from the catalog's draft: all of them, or none. notes: committed with them."""
         with self._commits.turn():
             draft = Draft(self._catalog, self._undeclared())
             for statement in statements(draft):
                 draft.apply(statement)
-            self._commits.install(draft.catalog, draft.dropped)
+            self._commits.install(draft.catalog, draft.dropped, notes())
 
     def _commit_prepared(self, prepare: Prepare) -> int:
         """Makes changes that depend on the content one tick; returns its epoch."""

@@ -10,8 +10,9 @@ an error that ends the program prevents stay in the queue, and are made first wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from threading import Lock
+from typing import Any
 
 import pyarrow as pa
 
@@ -19,17 +20,20 @@ from deltic.errors import SubscriberError
 from deltic.runtimes import TickResult
 
 Subscriber = Callable[[pa.Table], object]
-EpochSubscriber = Callable[[pa.Table, int], object]
+EpochSubscriber = Callable[[Any, int], object]
 """(changes, epoch)."""
 
 
 class Subscription:
-    """A callback for the commits after epoch `since`, until it is ended."""
+    """A callback for the commits after epoch `since` that change one of the views, until it is ended.
 
-    __slots__ = ("callback", "ended", "since", "view")
+    read: what the callback is called with, read in the turn of the commit; nothing is queued if it is empty.
+    """
 
-    def __init__(self, view: str, callback: EpochSubscriber, since: int) -> None:
-        self.view, self.callback, self.since = view, callback, since
+    __slots__ = ("callback", "ended", "read", "since", "views")
+
+    def __init__(self, views: Sequence[str], read: Callable[[], Collection[Any]], callback: EpochSubscriber, since: int) -> None:
+        self.views, self.read, self.callback, self.since = views, read, callback, since
         self.ended = False
 
     def end(self) -> None:
@@ -42,7 +46,7 @@ class _Commit:
 
     __slots__ = ("calls", "epoch", "following", "started")
 
-    def __init__(self, epoch: int, calls: tuple[tuple[Subscription, pa.Table], ...]) -> None:
+    def __init__(self, epoch: int, calls: tuple[tuple[Subscription, Any], ...]) -> None:
         self.epoch, self.calls = epoch, calls
         self.started = 0
         self.following: _Commit | None = None
@@ -61,28 +65,29 @@ class Subscribers:
         self._made = 0
         """Of the calls that were made and not reported: the exceptions, and the number of calls."""
 
-    def add(self, view: str, callback: EpochSubscriber, since: int) -> Subscription:
+    def add(self, views: Sequence[str], read: Callable[[], Collection[Any]], callback: EpochSubscriber, since: int) -> Subscription:
         """A subscription to what is committed after epoch `since`. Under the session's lock."""
-        subscription = Subscription(view, callback, since)
+        subscription = Subscription(views, read, callback, since)
         self._subscriptions = (*(other for other in self._subscriptions if not other.ended), subscription)
         return subscription
 
     def keep(self, views: Collection[str]) -> None:
         """Ends subscriptions to other views. Under the session's lock."""
         for subscription in self._subscriptions:
-            if subscription.view not in views:
+            if not all(view in views for view in subscription.views):
                 subscription.end()
         self._subscriptions = tuple(subscription for subscription in self._subscriptions if not subscription.ended)
 
-    def queue(self, tick: TickResult, change: Callable[[str], pa.Table]) -> None:
-        """Queues the calls of a commit, once. change: returns the decoded change of a view. Under the session's lock."""
+    def queue(self, tick: TickResult) -> None:
+        """Queues the calls of a commit, once. Under the session's lock."""
         while self._newest.following is not None:
             self._newest = self._newest.following
         if tick.epoch <= self._newest.epoch:
             return
-        concerned = [s for s in self._subscriptions if s.view in tick.changes and s.since < tick.epoch and not s.ended]
-        if concerned:
-            self._newest.following = _Commit(tick.epoch, tuple((subscription, change(subscription.view)) for subscription in concerned))
+        changed = [s for s in self._subscriptions if not tick.changes.keys().isdisjoint(s.views) and s.since < tick.epoch and not s.ended]
+        calls = [(subscription, changes) for subscription in changed if len(changes := subscription.read())]
+        if calls:
+            self._newest.following = _Commit(tick.epoch, tuple(calls))
 
     def deliver(self) -> None:
         """Makes all queued calls, or leaves them to the thread that is making calls. Not under the session's lock.

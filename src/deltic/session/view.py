@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from deltic.errors import SetupError
 from deltic.runtimes.readable_view import ReadableView, listed
+from deltic.runtimes.sought import Sought
 from deltic.schema import Field, Schema
 from deltic.session.contents import Contents
 from deltic.session.definitions import Stored
@@ -59,12 +61,26 @@ class View(ReadableView):
         """See ReadableView."""
         return self._contents.read(self.name, lambda stored, spines: self._matches(stored, spines, key, by))
 
+    def rows_with(self, column: str, values: Collection[Any]) -> list[dict[str, Any]]:
+        """The rows that have one of several different values in a column, as `lookup` finds those of one."""
+        if not values:
+            return []
+        return self._contents.read(self.name, lambda stored, spines: self._rows_with(stored, spines, column, list(values)))
+
+    def _rows_with(self, stored: Stored, spines: Sequence[Spine], column: str, values: list[Any]) -> list[dict[str, Any]]:
+        first, *rest = values
+        sought = replace(self._sought(stored.spec.shape.schema, (first,), [column]), others=tuple((value,) for value in rest))
+        return self._listed(stored, spines, sought)
+
     def _content(self, stored: Stored, spines: Sequence[Spine]) -> pa.Table:
         return stored.reader.content(_merged(spines), self._contents.strings)
 
     def _matches(self, stored: Stored, spines: Sequence[Spine], key: Any, by: Sequence[str] | None) -> list[dict[str, Any]]:
+        return self._listed(stored, spines, self._sought(stored.spec.shape.schema, key, by))
+
+    def _listed(self, stored: Stored, spines: Sequence[Spine], sought: Sought) -> list[dict[str, Any]]:
         strings = self._contents.strings
-        matches = self._sought(stored.spec.shape.schema, key, by).rows(spines, SoughtStrings(strings))
+        matches = sought.rows(spines, SoughtStrings(strings))
         return listed(stored.reader.table(copied(matches.columns, matches.weights[0]), strings))
 
     @property

@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from deltic.aggregates import aggregate_function
-from deltic.errors import QueryError, Span, SyntaxFailure, TypeMismatch, UnknownName, Unsupported, did_you_mean
+from deltic.errors import DataError, QueryError, Span, SyntaxFailure, TypeMismatch, UnknownName, Unsupported, did_you_mean
 from deltic.expr import cast, resolve
 from deltic.expr.nodes import Expr, Literal
 from deltic.frontends.edn.bind_body import ClauseScope, InputClause, unbound
 from deltic.frontends.edn.bind_rules import RuleBinder
 from deltic.frontends.edn.functions import ORDERED
+from deltic.frontends.edn.grounding import rows_of, shaped
 from deltic.frontends.edn.kinds import BIGDEC, BIGINT_KIND, DOUBLE_KIND, KEYWORD, KINDS, LONG, NUMBERS, EdnKind, EdnTerm, collection_of
 from deltic.frontends.edn.patterns import StorePatterns
 from deltic.frontends.edn.pull import PullLevel, levels_of
@@ -32,9 +33,10 @@ from deltic.frontends.edn.tree import (
     QueryVariable,
     rules_of,
 )
+from deltic.frontends.edn.values import LocatedForm
 from deltic.frontends.statements import Namespace
 from deltic.plan.columns import reference
-from deltic.plan.nodes import Aggregate, AggregateCall, Order, Plan, Project, Table, TopK
+from deltic.plan.nodes import Aggregate, AggregateCall, Order, Plan, Project, SetOperation, Table, TopK
 from deltic.plan.signs import as_view
 from deltic.schema import BIGINT, BOOLEAN, DOUBLE, INT, Field, Schema, TableSchema
 
@@ -83,29 +85,43 @@ class BoundQuery:
     reads: tuple[str, ...]
 
 
-def query_inputs(query: EdnQuery, view: str, schema: EdnSchema, declared: Mapping[str, str]) -> tuple[QueryInput, ...]:
+def query_inputs(
+    query: EdnQuery, view: str, schema: EdnSchema, declared: Mapping[str, str], values: Sequence[LocatedForm] = ()
+) -> tuple[QueryInput, ...]:
     """The inputs of a query; kinds are declared by the variable's name, or else those of the first pattern that has the variable.
 
-    Raises UnknownName and QueryError.
+    values: what the inputs are going to have, whose kinds are those of variables that no pattern has. Raises UnknownName and QueryError.
     """
     names = [term.name for one in query.inputs for term in one.terms if isinstance(term, QueryVariable)]
     if len(set(names)) < len(names):
         raise SyntaxFailure(":in binds a variable twice", span=query.inputs[0].span, expected="different variables")
     if unknown := [name for name in declared if name not in names]:
         raise UnknownName(f"the query has no input {unknown[0]}", remedy=did_you_mean(unknown[0], names))
+    given = _given_kinds(query, values) if values else {}
     inputs: list[QueryInput] = []
     for i, binding in enumerate(query.inputs):
         variables = [term for term in binding.terms if isinstance(term, QueryVariable)]
         if len(variables) < len(binding.terms):
             raise Unsupported("a blank in :in", span=binding.span, expected="a variable")
-        kinds = tuple(_input_kind(one, query, schema, declared) for one in variables)
+        kinds = tuple(_input_kind(one, query, schema, declared, given) for one in variables)
         columns = tuple(Field(one.name[1:], kind.type, False) for one, kind in zip(variables, kinds, strict=True))
         table = TableSchema(f"{view} input {i + 1}", Schema(columns), tuple(range(len(columns))))
         inputs.append(QueryInput(binding, table, kinds))
     return tuple(inputs)
 
 
-def _input_kind(variable: QueryVariable, query: EdnQuery, schema: EdnSchema, declared: Mapping[str, str]) -> EdnKind:
+def _given_kinds(query: EdnQuery, values: Sequence[LocatedForm]) -> dict[str, EdnKind]:
+    """Those of the values of inputs. Raises DataError, TypeMismatch."""
+    if len(values) != len(query.inputs):
+        names = (" ".join(one.name for one in binding.terms if isinstance(one, QueryVariable)) for binding in query.inputs)
+        raise DataError(f"{len(values)} values for {len(query.inputs)} inputs", expected=", ".join(names) or "no values")
+    rows = [(binding, value) for binding, value in zip(query.inputs, values, strict=True) if shaped(value, binding)]
+    return {name: kind for binding, value in rows for name, kind in rows_of(value, binding).kinds.items()}
+
+
+def _input_kind(
+    variable: QueryVariable, query: EdnQuery, schema: EdnSchema, declared: Mapping[str, str], given: Mapping[str, EdnKind]
+) -> EdnKind:
     name = declared.get(variable.name)
     if name is not None:
         bare = name.removeprefix(":").removeprefix("db.type/")
@@ -113,8 +129,8 @@ def _input_kind(variable: QueryVariable, query: EdnQuery, schema: EdnSchema, dec
             raise UnknownName(f"there is no kind {name} of values", span=variable.span, expected=", ".join(KINDS))
         return KINDS.get(bare, LONG)
     kind = _kind_in(query.where, variable, query, schema, set())
-    if kind is not None:
-        return kind
+    if kind is not None or variable.name in given:
+        return kind or given[variable.name]
     raise QueryError(
         f"the kind of the input {variable.name} is not known: no data pattern has it",
         span=variable.span,
@@ -238,15 +254,18 @@ def _find_plan(query: EdnQuery, bindings: Bindings) -> tuple[Plan, tuple[EdnKind
 
 
 def _limited(query: EdnQuery, plan: Plan, kinds: Sequence[EdnKind]) -> Plan:
-    """The rows that :limit keeps: the first by :order-by, and those of one place there by the whole row. Raises TypeMismatch."""
+    """The rows that :limit and :offset keep: the first by :order-by, and those of one place there by the whole row.
+
+    Raises TypeMismatch.
+    """
     for one in query.order:
         if (kind := kinds[one.element]) not in ORDERED:
             remedy = "declare the :db/valueType of its attribute" if kind == KINDS["any"] else None
             expected = ", ".join(map(str, ORDERED))
             raise TypeMismatch(f"values of kind {kind} have no order", span=one.span, expected=expected, remedy=remedy)
-    if query.limit is None:
-        return plan
-    return TopK(plan, tuple(Order(reference(plan.schema, one.element), one.descending) for one in query.order), query.limit)
+    order = tuple(Order(reference(plan.schema, one.element), one.descending) for one in query.order)
+    first = plan if query.limit is None else TopK(plan, order, query.offset + query.limit)
+    return first if not query.offset else SetOperation(first, TopK(plan, order, query.offset), "except_all")
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ def call(name: str, arguments: Terms, span: Span | None) -> EdnTerm:
     if bare in _REFUSED:
         raise Unsupported(f"{name} is not supported", span=span, remedy=_REFUSED[bare])
     if bare not in _FUNCTIONS:
-        names = [*_FUNCTIONS, "ground", "get-else", "missing?", "untuple"]
+        names = [*_FUNCTIONS, *_OF_STORES]
         raise UnknownName(f"there is no function {name}", span=span, remedy=did_you_mean(bare, names))
     return _FUNCTIONS[bare](name, arguments, span)
 
@@ -355,6 +355,9 @@ _FUNCTIONS: Final[dict[str, Builder]] = {
     "decimal?": _of_kind((BIGDEC,), _DECIMAL_NUMBER),
     "number?": _of_kind((*NUMBERS, BIGINT_KIND, BIGDEC), f"{_WHOLE_NUMBER}|{_DOUBLE_NUMBER}|{_DECIMAL_NUMBER}"),
 }
+_OF_STORES: Final = ("ground", "get-else", "missing?", "untuple")
+FUNCTION_NAMES: Final = tuple(name.replace("str/", "clojure.string/") for name in (*_FUNCTIONS, *_OF_STORES))
+"""Those that a query can call."""
 _REFUSED: Final = {
     "rand": "a view has the same rows whenever it is computed",
     "rand-int": "a view has the same rows whenever it is computed",

@@ -22,11 +22,12 @@ from deltic.frontends.edn.tree import (
 from deltic.frontends.edn.values import Keyword, ListForm, LocatedForm, MapForm, Symbol, VectorForm, write
 
 EXAMPLE: Final = "{:find [?e] :where [[?e :person/name]]}"
-_CLAUSES: Final = ("find", "keys", "strs", "syms", "in", "with", "where", "rules", "order-by", "limit")
+_CLAUSES: Final = ("find", "keys", "strs", "syms", "in", "with", "where", "rules", "order-by", "limit", "offset")
 _SCALARS: Final = (":limit", ":offset", ":timeout")
 _ORDER: Final = "[[?x :asc] [(count ?y) :desc]]"
+MOST_ROWS: Final = 2**31 - 1
+"""The most that :limit and :offset can be together."""
 _REFUSED: Final = {
-    "offset": "leave the first rows out of result()",
     "timeout": "a view has no timeout",
 }
 
@@ -47,8 +48,11 @@ def parse_query(form: LocatedForm, rules: LocatedForm | None = None) -> EdnQuery
         raise QueryError("the query does not take the rules that are given", span=form.span, remedy="add % to :in")
     where = tuple(clause(one) for one in clauses["where"])
     order = tuple(_order(one, find) for one in _order_parts(clauses.get("order-by", [])))
-    limit = _limit(clauses["limit"], form) if "limit" in clauses else None
-    return EdnQuery(find, shape, _names(find, clauses), with_, inputs, takes_rules, where, branches, order, limit, form.span)
+    limit = _row_count("limit", 1, clauses["limit"], form) if "limit" in clauses else None
+    offset = _row_count("offset", 0, clauses["offset"], form) if "offset" in clauses else 0
+    if limit is not None and limit + offset > MOST_ROWS:
+        raise SyntaxFailure(":limit and :offset are too large", span=clauses["limit"][0].span, expected=f"together at most {MOST_ROWS}")
+    return EdnQuery(find, shape, _names(find, clauses), with_, inputs, takes_rules, where, branches, order, limit, offset, form.span)
 
 
 def _clauses(form: LocatedForm) -> dict[str, list[LocatedForm]]:
@@ -125,10 +129,11 @@ def _order(form: LocatedForm, find: tuple[FindElement, ...]) -> FindOrder:
     return FindOrder(find.index(element), len(parts) == 2 and parts[1].value == Keyword("desc"), parts[0].span)
 
 
-def _limit(parts: list[LocatedForm], query: LocatedForm) -> int:
+def _row_count(name: str, least: int, parts: list[LocatedForm], query: LocatedForm) -> int:
+    """The number of :limit or :offset."""
     value = parts[0].value if len(parts) == 1 else None
-    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value < 2**31:
-        raise SyntaxFailure(":limit is not a count of rows", span=parts[0].span if parts else query.span, expected=":limit 10")
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= MOST_ROWS:
+        raise SyntaxFailure(f":{name} is not a count of rows", span=parts[0].span if parts else query.span, expected=f":{name} 10")
     return value
 
 

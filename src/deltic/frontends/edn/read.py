@@ -75,6 +75,17 @@ def read_all(text: str, name: str = "<edn>") -> tuple[LocatedForm, ...]:
     return _Converter(text, name).parts(tree)
 
 
+def is_open(text: str) -> bool:
+    """Whether a text ends within a form: a bracket or a string is not closed."""
+    try:
+        _parser().parse(text)
+    except UnexpectedInput as error:
+        token, position = getattr(error, "token", None), getattr(error, "pos_in_stream", None)
+        ends = isinstance(token, Token) and token.type == "$END"
+        return ends or (isinstance(position, int) and text[position : position + 1] == '"')
+    return False
+
+
 @cache
 def _parser() -> Lark:
     grammar = resources.files(__package__ or "").joinpath("edn.lark").read_text(encoding="utf-8")

@@ -49,6 +49,16 @@ class EdnAttribute:
         """Its name."""
         return LocatedForm(Keyword(self.name), self.span)
 
+    @property
+    def options(self) -> LocatedForm:
+        """What a schema says of it, as a map."""
+        options = {"db/valueType": REF if self.is_ref else None if self.kind == ANY else f"db.type/{self.kind.name}"}
+        options["db/cardinality"] = "db.cardinality/many" if self.is_many else None
+        options["db/unique"] = None if self.unique is None else f"db.unique/{self.unique}"
+        pairs = [(LocatedForm(Keyword(key)), LocatedForm(Keyword(value))) for key, value in options.items() if value is not None]
+        pairs += [(LocatedForm(Keyword("db/isComponent")), LocatedForm(True))] if self.is_component else []
+        return LocatedForm(MapForm(tuple(pairs)))
+
     def value(self, form: LocatedForm) -> Value:
         """The stored value of a constant that is not a reference. Raises TypeMismatch."""
         kind = kind_of(form)
@@ -116,6 +126,11 @@ class EdnSchema:
     def stored(self) -> Iterator[EdnAttribute]:
         """The attributes that transactions change: those that are not columns."""
         return (one for one in self.attributes.values() if one.column is None)
+
+    @property
+    def text(self) -> str:
+        """The attributes that are not columns, in EDN, which `schema_of` accepts."""
+        return write(MapForm(tuple((one.form, one.options) for one in self.stored)))
 
     def extended(self, other: EdnSchema) -> EdnSchema:
         """With the attributes of another schema of the store. Raises CatalogError if one is declared otherwise."""

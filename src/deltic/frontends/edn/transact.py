@@ -6,7 +6,7 @@ transaction: one with a value of an identity that exists is its entity, others a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol
 
@@ -18,13 +18,17 @@ from deltic.frontends.edn.values import Keyword, LocatedForm, form_of, write
 
 
 class StoredFacts(Protocol):
-    """What a store holds."""
+    """What a store holds. fetch: reads at once what is going to be asked for one by one."""
 
     def values(self, attribute: EdnAttribute, entity: int) -> Iterable[Any]:
         """The stored values of an attribute of an entity."""
 
     def entities(self, attribute: EdnAttribute, value: Any) -> Iterable[int]:
         """The entities that have this stored value."""
+
+    def fetch_values(self, attribute: EdnAttribute, entities: Collection[int]) -> None: ...
+
+    def fetch_entities(self, attribute: EdnAttribute, values: Collection[Any]) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +65,9 @@ def transact(data: LocatedForm, schema: EdnSchema, facts: StoredFacts, next: int
     Raises subclasses of QueryError for what is not a transaction, and ConstraintViolation for what the facts do not permit.
     """
     fact_operations = operations(data, schema)
+    _fetch_entities(fact_operations, facts)
     numbers, next = _numbered(fact_operations, facts, next)
+    _fetch_values(fact_operations, numbers, facts)
     content = _Content(schema, facts)
     for operation in fact_operations:
         try:
@@ -71,6 +77,31 @@ def transact(data: LocatedForm, schema: EdnSchema, facts: StoredFacts, next: int
             raise
     tempids = {one.name: number for one, number in numbers.items() if not isinstance(one.name, tuple)}
     return Transacted(tempids, tuple(content.datoms), next)
+
+
+def _fetch_entities(fact_operations: Sequence[FactOperation], facts: StoredFacts) -> None:
+    """Those of values of unique attributes, and of lookup refs."""
+    sought: dict[EdnAttribute, dict[Any, None]] = {}
+    for one in fact_operations:
+        for term in (one.entity, one.value, one.old):
+            if isinstance(term, LookupRef):
+                sought.setdefault(term.attribute, {})[term.value] = None
+        is_unique = one.attribute is not None and one.attribute.unique is not None and one.kind != "retract"
+        if one.attribute is not None and is_unique and not isinstance(one.value, LookupRef | TemporaryId):
+            sought.setdefault(one.attribute, {})[one.value] = None
+    for attribute, values in sought.items():
+        facts.fetch_entities(attribute, values)
+
+
+def _fetch_values(fact_operations: Sequence[FactOperation], numbers: Mapping[TemporaryId, int], facts: StoredFacts) -> None:
+    """Those of the entities of operations."""
+    sought: dict[EdnAttribute, dict[int, None]] = {}
+    for one in fact_operations:
+        entity = numbers.get(one.entity) if isinstance(one.entity, TemporaryId) else one.entity
+        if one.attribute is not None and isinstance(entity, int):
+            sought.setdefault(one.attribute, {})[entity] = None
+    for attribute, entities in sought.items():
+        facts.fetch_values(attribute, entities)
 
 
 def _numbered(fact_operations: Sequence[FactOperation], facts: StoredFacts, next: int) -> tuple[dict[TemporaryId, int], int]:

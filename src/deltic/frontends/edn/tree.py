@@ -169,7 +169,8 @@ class FindOrder:
 
 @dataclass(frozen=True, slots=True)
 class EdnQuery:
-    """A query. names: of its columns. inputs: those of :in. takes_rules: whether :in has %. limit: the most rows, if it has one."""
+    """A query. names: of its columns. inputs: those of :in. takes_rules: whether :in has %. limit: the most rows, if it has one.
+    offset: how many of the first rows are left out."""
 
     find: tuple[FindElement, ...]
     shape: FindShape
@@ -181,6 +182,7 @@ class EdnQuery:
     rules: dict[str, tuple[RuleBranch, ...]]
     order: tuple[FindOrder, ...]
     limit: int | None
+    offset: int
     span: Span | None
 
 
