@@ -1,4 +1,4 @@
-"""The command `deltic`: explain, run, sql, datalog, edn, state, doctor, demo. Each command has a module of its own, imported only when it runs.
+"""The command `deltic`: explain, run, sql, datalog, edn, state, doctor, demo. Each has a module of its own, imported only when it runs.
 
 Errors of the user's text or data go to stderr without a traceback, with an exit code of their own (cli/exits.py); a traceback is a defect
 of Deltic.
