@@ -118,9 +118,9 @@ def measure(datoms: int, ticks: int, peers: bool) -> Figures:
         loaded, changed = (sum(int(side.sum()) for side in sides) for sides in zip(*map(_sides, feeds.values()), strict=True))
         params = {"datoms": loaded, "queries": len(social.QUERIES), "ticks": ticks, "changes": changed}
         harness.progress(", ".join(f"{key} {value:,}" for key, value in params.items()))
-        own = harness.drive("benchmarks.edn", folder, TIMEOUT_S)
+        own: dict[str, Any] = harness.drive("benchmarks.edn", folder, TIMEOUT_S)
         harness.progress(harness.describe("deltic", own))
-        peer = harness.drive("benchmarks.peers.duckdb_edn", folder, TIMEOUT_S) if peers else {"absent": "not measured"}
+        peer: dict[str, Any] = harness.drive("benchmarks.peers.duckdb_edn", folder, TIMEOUT_S) if peers else {"absent": "not measured"}
     if "absent" not in peer:
         own["correct"] = peer["correct"] = own.get("sums") == peer["sums"]
         harness.progress(harness.describe("duckdb", peer))
