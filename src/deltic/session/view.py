@@ -61,17 +61,6 @@ class View(ReadableView):
         """See ReadableView."""
         return self._contents.read(self.name, lambda stored, spines: self._matches(stored, spines, key, by))
 
-    def rows_with(self, column: str, values: Collection[Any]) -> list[dict[str, Any]]:
-        """The rows that have one of several different values in a column, as `lookup` finds those of one."""
-        if not values:
-            return []
-        return self._contents.read(self.name, lambda stored, spines: self._rows_with(stored, spines, column, list(values)))
-
-    def _rows_with(self, stored: Stored, spines: Sequence[Spine], column: str, values: list[Any]) -> list[dict[str, Any]]:
-        first, *rest = values
-        sought = replace(self._sought(stored.spec.shape.schema, (first,), [column]), others=tuple((value,) for value in rest))
-        return self._listed(stored, spines, sought)
-
     def _content(self, stored: Stored, spines: Sequence[Spine]) -> pa.Table:
         return stored.reader.content(_merged(spines), self._contents.strings)
 
@@ -95,6 +84,19 @@ class View(ReadableView):
     def subscribe(self, callback: Subscriber) -> Callable[[], None]:
         """Calls `callback(changes)` after each commit that changes the view. Returns a function that ends the subscription."""
         return self._contents.subscribe(self.name, callback)
+
+
+def rows_with(view: View, column: str, values: Collection[Any]) -> list[dict[str, Any]]:
+    """The rows of a view that have one of several different values in a column, as `lookup` finds those of one."""
+    if not values:
+        return []
+    first, *others = ((value,) for value in values)
+
+    def matches(stored: Stored, spines: Sequence[Spine]) -> list[dict[str, Any]]:
+        sought = view._sought(stored.spec.shape.schema, first, [column])
+        return view._listed(stored, spines, replace(sought, others=tuple(others)))
+
+    return view._contents.read(view.name, matches)
 
 
 def _merged(parts: Sequence[Spine]) -> Batch:
