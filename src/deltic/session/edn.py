@@ -23,7 +23,7 @@ from deltic.session.contents import Contents
 from deltic.session.draft import Draft
 from deltic.session.edn_load import check_unique, fact_rows
 from deltic.session.transaction import PendingChanges
-from deltic.session.view import View, _rows_with
+from deltic.session.view import View, rows_with
 
 Prepare = Callable[[PendingChanges], Mapping[str, Any]]
 """Adds changes that depend on the last commit, and returns the notes of their tick."""
@@ -199,12 +199,12 @@ class _Facts:
 
     def fetch_values(self, attribute: EdnAttribute, entities: Collection[int]) -> None:
         self._values |= {(attribute.name, entity): [] for entity in entities}
-        for row in _rows_with(self._index(attribute), "e", entities):
+        for row in rows_with(self._index(attribute), "e", entities):
             self._values[attribute.name, row["e"]].append(row["v"])
 
     def fetch_entities(self, attribute: EdnAttribute, values: Collection[Any]) -> None:
         self._entities |= {(attribute.name, value): [] for value in values}
-        for row in _rows_with(self._index(attribute), "v", values):
+        for row in rows_with(self._index(attribute), "v", values):
             self._entities[attribute.name, row["v"]].append(row["e"])
 
     def _index(self, attribute: EdnAttribute) -> View:

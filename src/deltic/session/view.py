@@ -86,7 +86,7 @@ class View(ReadableView):
         return self._contents.subscribe(self.name, callback)
 
 
-def _rows_with(view: View, column: str, values: Collection[Any]) -> list[dict[str, Any]]:
+def rows_with(view: View, column: str, values: Collection[Any]) -> list[dict[str, Any]]:
     """The rows of a view that have one of several different values in a column, as `lookup` finds those of one."""
     if not values:
         return []
