@@ -242,6 +242,7 @@ class Trial:
                 try:
                     self._create(name)
                 except DelticError as refusal:
+                    self._session.sql(f"DROP TABLE IF EXISTS `{name}`")
                     return self._refused(event, refusal, f"relation {name}: ")
             except DelticError as error:
                 return self._refused(event, error)
@@ -267,7 +268,7 @@ class Trial:
         declared = ", ".join(f"`{column}` {kind}" for column, kind, _ in event.types)
         self._session.sql(f"CREATE TABLE `{name}` ({declared})")
         with self._session.transaction() as tx:
-            tx.insert(name, content(self._folder, event))
+            tx.insert(name, content(self._folder, event).rename_columns([column for column, _, _ in event.types]))
         self._made.add(name)
 
     def _compared(self, event: Event, answer: pa.Table) -> tuple[str, str]:
