@@ -59,7 +59,6 @@ STATEMENTS = {
     "all or nothing": ("CREATE TABLE fine (a INT); CREATE MATERIALIZED VIEW v AS SELECT b FROM fine", errors.UnknownName),
     "reserved column": ("CREATE TABLE t (id INT, _weight BIGINT)", errors.CatalogError),
     "reserved column of a view": ("CREATE MATERIALIZED VIEW v AS SELECT id AS _op FROM orders", errors.CatalogError),
-    "window": ("CREATE MATERIALIZED VIEW v AS SELECT row_number() OVER (ORDER BY id) AS n FROM orders", errors.Unsupported),
     "limit": ("CREATE MATERIALIZED VIEW v AS SELECT id FROM orders LIMIT -3", errors.Unsupported),
     "division by zero while filled": ("CREATE MATERIALIZED VIEW v AS SELECT 1 / (id - 1) AS n FROM orders", errors.DivisionByZero),
     "cast while filled": ("CREATE MATERIALIZED VIEW v AS SELECT CAST(note AS INT) AS n FROM orders", errors.CastFailure),
