@@ -8,13 +8,17 @@ from typing import Any
 
 import deltic
 from deltic.errors import QueryError
+from deltic.frontends.edn.values import digits
 from deltic.session.edn_view import EdnView
 from edn_oracle import typed
 from edn_programs import RULES, QueryMaker
 
 
 def shown(rows: list[tuple[Any, ...]]) -> Counter[tuple[Any, ...]]:
-    """Rows of typed values as a bag; doubles have 9 digits, zeros no sign, NaN is itself, the order of a set or vector does not count."""
+    """Rows of typed values as a bag; doubles have 9 digits, zeros no sign, NaN is itself, 1.50M is 1.5M.
+
+    The order of a set or vector does not count.
+    """
     return Counter(tuple(_shown(value) for value in row) for row in rows)
 
 
@@ -26,7 +30,7 @@ def _shown(value: Any) -> Any:
         return "collection", tuple(sorted(map(repr, map(_shown, map(typed, bare)))))
     if kind == "double":
         return kind, "NaN" if bare != bare else float(f"{bare:.9g}") + 0.0
-    return value
+    return (kind, digits(bare)) if kind == "bigdec" else value
 
 
 def contents(view: EdnView) -> Counter[tuple[Any, ...]]:
