@@ -21,7 +21,7 @@ from deltic.session.datalog import datalog_statements
 from deltic.session.draft import Draft
 from seeds import rotating
 
-FAST = 12
+FAST = 6
 SLOW = 5_000
 """Programs of a slow run, some 6.5 a second on one processor; two days have 10,000."""
 SLICES = 40
@@ -83,7 +83,7 @@ def test_programs_are_what_they_should_be() -> None:
 
 
 def test_random_programs() -> None:
-    assert sum(check(seed, shards=1 + 2 * (seed % 2)) for seed in range(FAST)) > 100
+    assert sum(check(seed, shards=1 + 2 * (seed % 2)) for seed in range(FAST)) > 50
 
 
 def test_random_programs_with_restarts(tmp_path: Path) -> None:

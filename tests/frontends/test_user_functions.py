@@ -15,7 +15,6 @@ import pytest
 import deltic
 from deltic.errors import CatalogError, CircuitError, DelticError, EvaluationError, StateError
 from goldens import Goldens
-from parts import slow
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -231,9 +230,9 @@ def test_python_functions_after_restarts(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("ticks", [1, *slow(4)])
-def test_python_functions_on_spark(spark: SparkSession, tmp_path: Path, ticks: int) -> None:
-    run(lambda: define(deltic.Session(spark=spark, state=tmp_path / "state", shards=2)), 3, ticks, restart=False)
+@pytest.mark.slow
+def test_python_functions_on_spark(spark: SparkSession, tmp_path: Path) -> None:
+    run(lambda: define(deltic.Session(spark=spark, state=tmp_path / "state", shards=2)), 3, 4, restart=False)
 
 
 def test_a_state_names_its_functions(tmp_path: Path) -> None:

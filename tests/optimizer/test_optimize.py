@@ -68,7 +68,7 @@ def check(program: Case) -> None:
 
 
 def test_random_programs_mean_the_same() -> None:
-    for seed in range(60):
+    for seed in range(40):
         check(case(seed))
 
 
@@ -85,7 +85,7 @@ def test_many_more_random_programs_mean_the_same(block: int) -> None:
         check(mixed(seed))
 
 
-@pytest.mark.parametrize("seeds", [range(26, 34), *slow(rotating(400))], ids=len)
+@pytest.mark.parametrize("seeds", [range(30, 34), *slow(rotating(400))], ids=len)
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 def test_each_rule_alone_keeps_the_relation(rule: object, seeds: range) -> None:
     assert callable(rule)

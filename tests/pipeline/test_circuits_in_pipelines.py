@@ -111,6 +111,7 @@ def shipped(spark: SparkSession) -> Iterator[SparkSession]:
         yield spark
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_from_one_engine_to_the_other_with_circuits(shipped: SparkSession, tmp_path: Path) -> None:
     shop = Shop(tmp_path)

@@ -192,6 +192,7 @@ def test_strings_that_collided_under_the_old_hash_coexist(tmp_path: Path, kind: 
         assert [session.view("v").lookup(s) for s in ATTACK] == [[{"s": s, "n": n}] for n, s in enumerate(ATTACK)]
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.usefixtures("more_bits")
 def test_strings_of_frames_on_spark_collide_with_each_other_and_the_state(spark: SparkSession, tmp_path: Path) -> None:

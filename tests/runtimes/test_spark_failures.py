@@ -137,6 +137,7 @@ def test_a_module_that_the_workers_lack_is_named_until_it_is_sent(
         assert session.view("o").rows() == [{"v": 8}]
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_a_killed_worker_changes_nothing(spark: SparkSession) -> None:
     def die(row: Any) -> int:

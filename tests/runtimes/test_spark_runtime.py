@@ -187,7 +187,7 @@ def test_messages_larger_than_a_row_are_exchanged(runtime: Open, monkeypatch: py
     assert len(content(one)) > 300
 
 
-@pytest.mark.parametrize(("how", "level"), [("kill", 1), ("raise", 2), *slow(("raise", 0), ("raise", 1), ("kill", 0), ("kill", 2))])
+@pytest.mark.parametrize(("how", "level"), [("kill", 1), *slow(("raise", 2), ("raise", 0), ("raise", 1), ("kill", 0), ("kill", 2))])
 def test_a_task_that_fails_once_gives_the_same_result(runtime: Open, tmp_path: Path, how: Literal["raise", "kill"], level: int) -> None:
     pyspark = pytest.importorskip("pyspark")
     one, here = runtime(), Embedded(2)

@@ -64,6 +64,7 @@ def ticked(session: deltic.Session, spark: SparkSession | None) -> list[Any]:
     return actual
 
 
+@pytest.mark.slow
 def test_frames_that_stay_on_spark_determine_the_time(spark: SparkSession, tmp_path: Path) -> None:
     with deltic.Session(clock="manual") as session:
         session.sql(SCRIPT)

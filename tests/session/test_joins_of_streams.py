@@ -86,7 +86,7 @@ def is_late(name: str, row: tuple[Any, ...], moments: list[Moment]) -> bool:
     return bool(known) and row[column] < max(known) - delay
 
 
-@pytest.mark.parametrize("seed", [1, 2, *slow(0, *range(3, 40))])
+@pytest.mark.parametrize("seed", [1, *slow(0, *range(2, 40))])
 def test_random_ticks_equal_the_oracle(seed: int, tmp_path: Path) -> None:
     run_against_oracle(seed, [{}, {"shards": 3}, {"state": tmp_path / "s"}, {"state": tmp_path / "s", "shards": 2}][seed % 4])
 

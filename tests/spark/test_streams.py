@@ -103,6 +103,7 @@ def fill(feed: Feed) -> None:
     feed.write("orders", {"id": 10, "customer": 1, "amount": 5.0}, {"id": 11, "customer": 2, "amount": 7.0})
 
 
+@pytest.mark.slow
 def test_streams_of_one_pipeline_meet_in_one_tick(pipelines: Any, feed: Feed, tmp_path: Path) -> None:
     pipeline = both(pipelines(), feed)
     fill(feed)
