@@ -1,4 +1,4 @@
-"""Test support: random Datalog programs with streams, delays and feedback, beside recursion, negation and aggregates."""
+"""Test support: random Datalog programs with streams, delays, feedback and accumulators, beside recursion, negation and aggregates."""
 
 from __future__ import annotations
 
@@ -8,6 +8,13 @@ from random import Random
 SIZE = 4
 INPUTS = {"A": 2, "B": 1}
 STREAMS = {"S": 2, "T": 1}
+STEPS = (
+    "|acc, v, w| acc + v * w",
+    "|acc: s64, v, _w| max(acc, v)",
+    "|acc, v, w| if (acc + v > 9) None else Some{acc + w}",
+    "|acc, v, w| match (v) { 0 -> None, 1 -> Some{acc}, _ -> Some{acc * w + v} }",
+)
+"""Of stream_aggregate; two of them drop keys."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +38,8 @@ def stream_program(seed: int) -> StreamProgram:
         for number in range(random.choice((1, 2, 2))):
             if is_stream:
                 lines.append(_stream_rule(random, name, width, relations, streams))
+            elif not recursive and random.random() < 0.3:
+                lines.append(_fold_rule(random, name, width, relations, streams))
             else:
                 lines.append(
                     _relation_rule(random, name, width, relations, {} if recursive else streams, recurses=recursive and number > 0)
@@ -63,6 +72,20 @@ def _stream_rule(random: Random, head: str, width: int, relations: dict[str, int
     name = random.choice(list(streams))
     body.append(_atom(random, name + random.choice(("", "", "-1")), streams[name]))
     return _rule(random, head, width, body, grouped=random.random() < 0.4)
+
+
+def _fold_rule(random: Random, head: str, width: int, relations: dict[str, int], streams: dict[str, int]) -> str:
+    """A stream, joined with relations before it, which is folded; at once or every few transactions."""
+    body = [_of_relations(random, relations) for _ in range(random.choice((0, 0, 1)))]
+    name = random.choice(list(streams))
+    body.append(_atom(random, name + random.choice(("", "", "-1")), streams[name], "xy"))
+    bound = _bound(body) or "0"
+    columns = [random.choice(bound) for _ in range(width)]
+    keys = [] if bound == "0" else list(dict.fromkeys(columns[:-1]))
+    every = random.choice(("", "", ", 2", ", 3"))
+    step = random.choice(STEPS)
+    body.append(f"var acc = {random.choice(bound)}.stream_aggregate(({', '.join(keys)}), {step}, {random.randrange(2)}{every})")
+    return f"{head}({', '.join([*columns[:-1], f'acc % {SIZE}'])}) :- {', '.join(body)}."
 
 
 def _relation_rule(random: Random, head: str, width: int, relations: dict[str, int], streams: dict[str, int], *, recurses: bool) -> str:
