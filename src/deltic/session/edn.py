@@ -6,8 +6,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
+from deltic.connectors.fitting import fit
 from deltic.connectors.frames import WEIGHT, change_frame
 from deltic.errors import CatalogError, Span
 from deltic.frontends.edn.kinds import decoded
@@ -120,8 +122,7 @@ class EdnStore:
             transacted = transact(form, self.schema, _Facts(self.schema, self._contents), self._next_entity)
             for attribute, rows in transacted.changes().items():
                 table = self._table(attribute)
-                frame = [{"e": entity, "v": value, WEIGHT: weight} for (entity, value), weight in rows.items()]
-                pending.add_changes(table, change_frame(frame, table))
+                pending.add_changes(table, change_frame(_frame(rows, table), table))
             done.append(transacted)
             return {self._note: {"next": transacted.next}}
 
@@ -199,16 +200,26 @@ class _Facts:
 
     def fetch_values(self, attribute: EdnAttribute, entities: Collection[int]) -> None:
         self._values |= {(attribute.name, entity): [] for entity in entities}
-        for row in rows_with(self._index(attribute), "e", entities):
-            self._values[attribute.name, row["e"]].append(row["v"])
+        for entity, value in self._pairs(attribute, "e", entities):
+            self._values[attribute.name, entity].append(value)
 
     def fetch_entities(self, attribute: EdnAttribute, values: Collection[Any]) -> None:
         self._entities |= {(attribute.name, value): [] for value in values}
-        for row in rows_with(self._index(attribute), "v", values):
-            self._entities[attribute.name, row["v"]].append(row["e"])
+        for entity, value in self._pairs(attribute, "v", values):
+            self._entities[attribute.name, value].append(entity)
 
-    def _index(self, attribute: EdnAttribute) -> View:
-        return View(self._contents, self._schema.index_name(attribute), None)
+    def _pairs(self, attribute: EdnAttribute, column: str, keys: Collection[Any]) -> Iterator[tuple[int, Any]]:
+        """(entity, value) where a column has one of several values."""
+        index = View(self._contents, self._schema.index_name(attribute), None)
+        rows = rows_with(index, [column], [(key,) for key in keys])
+        return zip(rows["e"].to_pylist(), rows["v"].to_pylist(), strict=True)
+
+
+def _frame(rows: Mapping[tuple[int, Any], int], table: TableSchema) -> pa.Table:
+    """The rows of an attribute's table with their weights."""
+    entities, values = zip(*rows, strict=True)
+    column = fit(list(values), table.schema[1], f"table {table.name}")
+    return pa.table({"e": pa.array(entities, pa.int64()), "v": column, WEIGHT: pa.array(rows.values(), pa.int64())})
 
 
 def _shown(one: StoredDatom, tx: int) -> Datom:

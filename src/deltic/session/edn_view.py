@@ -25,7 +25,7 @@ from deltic.purity import shown
 from deltic.session.edn import Define, Prepare, index_view
 from deltic.session.edn_pulls import PullTrees
 from deltic.session.transaction import PendingChanges
-from deltic.session.view import View
+from deltic.session.view import View, rows_with
 
 Row: TypeAlias = tuple[Any, ...]
 
@@ -153,12 +153,14 @@ class EdnView(View):
         """How often rows whose trees may have changed occur now."""
         for pull, change in pulls:
             name = self.schema.names[pull.pull.column]
-            for root in change.roots():
-                counts |= Counter(_stored(values) for values in self.lookup(root, by=[name]))
+            counts |= Counter(map(_stored, rows_with(self, [name], [(root,) for root in change.roots()]).to_pylist()))
+        rows = sorted({**changed, **counts})
+        for pull, change in pulls:
+            change.fetch({row[pull.pull.column] for row in rows})
         before = [(pull, change.before) for pull, change in pulls]
         now = [(pull, change.now) for pull, change in pulls]
         changes: list[tuple[Row, int]] = []
-        for row in sorted({**changed, **counts}):
+        for row in rows:
             previous, current = self._decoded(row, before), self._decoded(row, now)
             count = counts.get(row, 0)
             weights = [(current, changed[row])] if same(previous, current) else [(previous, changed[row] - count), (current, count)]

@@ -65,12 +65,12 @@ class View(ReadableView):
         return stored.reader.content(_merged(spines), self._contents.strings)
 
     def _matches(self, stored: Stored, spines: Sequence[Spine], key: Any, by: Sequence[str] | None) -> list[dict[str, Any]]:
-        return self._listed(stored, spines, self._sought(stored.spec.shape.schema, key, by))
+        return listed(self._table(stored, spines, self._sought(stored.spec.shape.schema, key, by)))
 
-    def _listed(self, stored: Stored, spines: Sequence[Spine], sought: Sought) -> list[dict[str, Any]]:
+    def _table(self, stored: Stored, spines: Sequence[Spine], sought: Sought) -> pa.Table:
         strings = self._contents.strings
         matches = sought.rows(spines, SoughtStrings(strings))
-        return listed(stored.reader.table(copied(matches.columns, matches.weights[0]), strings))
+        return stored.reader.table(copied(matches.columns, matches.weights[0]), strings)
 
     @property
     def _leading(self) -> tuple[Field, ...]:
@@ -86,15 +86,17 @@ class View(ReadableView):
         return self._contents.subscribe(self.name, callback)
 
 
-def rows_with(view: View, column: str, values: Collection[Any]) -> list[dict[str, Any]]:
-    """The rows of a view that have one of several different values in a column, as `lookup` finds those of one."""
-    if not values:
-        return []
-    first, *others = ((value,) for value in values)
+def rows_with(view: View, columns: Sequence[str], keys: Collection[tuple[Any, ...]]) -> pa.Table:
+    """The rows of a view that have one of several different keys in some columns, as `lookup` finds those of one."""
+    if not keys:
+        return view.schema.arrow.empty_table()
+    first, *others = keys
 
-    def matches(stored: Stored, spines: Sequence[Spine]) -> list[dict[str, Any]]:
-        sought = view._sought(stored.spec.shape.schema, first, [column])
-        return view._listed(stored, spines, replace(sought, others=tuple(others)))
+    def matches(stored: Stored, spines: Sequence[Spine]) -> pa.Table:
+        fields = stored.spec.shape.schema
+        order = sorted(range(len(columns)), key=lambda i: fields.find(columns[i])[0])
+        sought = view._sought(fields, first, columns)
+        return view._table(stored, spines, replace(sought, others=tuple(tuple(key[i] for i in order) for key in others)))
 
     return view._contents.read(view.name, matches)
 

@@ -44,6 +44,9 @@ class EdnAttribute:
     column: TableColumn | None = None
     span: Span | None = field(default=None, compare=False, repr=False)
 
+    def __hash__(self) -> int:
+        return hash(self.name)
+
     @property
     def form(self) -> LocatedForm:
         """Its name."""

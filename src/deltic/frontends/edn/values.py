@@ -160,6 +160,10 @@ def digits(value: Decimal) -> str:
     return format(exact, "f") if -_LONG_EXPONENT <= exact.adjusted() <= _LONG_EXPONENT else str(exact)
 
 
+_SCALARS: Final = frozenset((str, bool, int, float, Decimal, type(None), Keyword, Symbol, Char, uuid.UUID))
+"""The types of scalars, most values apart from datetimes."""
+
+
 def form_of(value: Any, *, names: bool = False) -> LocatedForm:
     """A Python value as a form without a place: a list or tuple is a vector, a set a set, a dict a map.
 
@@ -167,6 +171,10 @@ def form_of(value: Any, *, names: bool = False) -> LocatedForm:
     such as [":person/name", "Ann"], and as the first and third part of [":db/add", 1, ":person/name", "Ann"]; everywhere if `names`.
     Raises DataError for other values.
     """
+    if type(value) in _SCALARS and not names:
+        return LocatedForm(value)
+    if type(value) in (list, tuple):
+        return _vector(value, names)
     match value:
         case LocatedForm():
             return value
@@ -180,13 +188,19 @@ def form_of(value: Any, *, names: bool = False) -> LocatedForm:
         case datetime() if value.tzinfo is not None:
             return LocatedForm(value)
         case Sequence():
-            named = [names or (i in _named(value) and isinstance(one, str)) for i, one in enumerate(value)]
-            return LocatedForm(VectorForm(tuple(form_of(one, names=each) for one, each in zip(value, named, strict=True))))
+            return _vector(value, names)
         case Set():
             return LocatedForm(SetForm(tuple(sorted((form_of(one, names=names) for one in value), key=write))))
         case _:
             expected = "None, a bool, a number, a string, a Keyword, a datetime with a zone, a UUID, a list, a set or a dict"
             raise DataError(f"{shown(value)} is not a value of EDN", expected=expected)
+
+
+def _vector(value: Sequence[Any], names: bool) -> LocatedForm:
+    if names:
+        return LocatedForm(VectorForm(tuple([form_of(one, names=True) for one in value])))
+    named = _named(value)
+    return LocatedForm(VectorForm(tuple([form_of(one, names=i in named and isinstance(one, str)) for i, one in enumerate(value)])))
 
 
 def _named(value: Sequence[Any]) -> tuple[int, ...]:
