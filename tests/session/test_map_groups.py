@@ -73,8 +73,10 @@ def test_other_comparisons_of_maps_are_refused_as_in_spark(query: str) -> None:
 @pytest.mark.slow
 @pytest.mark.spark
 def test_groups_equal_those_of_spark(spark: Any) -> None:
-    entries = [(row["id"], None if row["m"] is None else dict(row["m"])) for row in ROWS]
-    spark.createDataFrame(entries, "id INT, m MAP<INT, DOUBLE>").createOrReplaceTempView("t")
+    entries = (
+        "(1, map(3, 4D, 1, -0D)), (2, map(1, 0D, 3, 4D)), (3, map(1, CAST(NULL AS DOUBLE))), (4, map()), (5, NULL), (6, map(3, 4D, 1, 0D))"
+    )
+    spark.sql(f"SELECT id, CAST(m AS MAP<INT, DOUBLE>) AS m FROM VALUES {entries} AS v(id, m)").createOrReplaceTempView("t")
     with opened() as session:
         with session.transaction() as tx:
             tx.insert("t", ROWS)
