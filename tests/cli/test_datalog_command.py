@@ -140,11 +140,11 @@ def test_facts_and_relations_are_files(tmp_path: Path, capsys: pytest.CaptureFix
         ("start; insert Likes(1, x);", "p.dat:1:24: the variable x is not bound"),
         ("start; delete_key Likes 1;", "p.dat:1:25: Likes has no primary key"),
         ("start; modify Person 7 <- Person{.name = \"x\"};", "p.dat:1:8: Person has no row with the key (7,)"),
-        ("start; delete Visit(9); commit;", "table Visit"),
+        ("start; delete Visit(9); # of none\ncommit;", "p.dat:2:1: table Visit"),
         ("query_index ByC(1);", "p.dat:1:13: there is no index ByC"),
         ("dump Likes;", "p.dat:1:6: Likes is not an output relation"),
         ("start insert Likes(1, 2);", "p.dat:1:7: unexpected 'insert'"),
-        ("start; insert Person(1, \"a\", Red), insert Person(1, \"b\", Red); commit;", "DELTIC-2003"),
+        ("start; insert Person(1, \"a\", Red), insert Person(1, \"b\", Red); commit;", "p.dat:1:64: table Person already"),
     ],
 )  # fmt: skip
 def test_errors_of_commands(folder: Path, capsys: pytest.CaptureFixture[str], commands: str, error: str) -> None:

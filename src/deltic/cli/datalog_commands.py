@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from deltic.errors import ClosedError, DataError, Span
+from deltic.errors import ClosedError, DataError, DelticError, Span
 from deltic.frontends.datalog import DatalogBinder
 from deltic.frontends.datalog.commands import (
     Command,
@@ -16,7 +16,7 @@ from deltic.frontends.datalog.commands import (
 )
 from deltic.frontends.datalog.declarations import DatalogRelation
 from deltic.frontends.datalog.shown_values import Row, shown_row, sorted_rows
-from deltic.session import Session
+from deltic.session import Session, Transaction
 
 EXIT: Final = "exit"
 
@@ -86,19 +86,32 @@ class CommandRunner:
     def _commit(self, span: Span) -> None:
         """Commits the open transaction; it is closed whether it fails or not."""
         pending, self._pending = self._changes(span), None
-        with self.session.transaction() as tx:
-            for one in pending:
-                table = one.relation.name
-                match one.name:
-                    case "delete":
-                        tx.delete(table, [one.row])
-                    case "delete_key":
-                        assert one.key is not None
-                        tx.delete(table, [one.key if len(one.key) > 1 else one.key[0]])
-                    case "insert" if one.relation.is_multiset or self._has_key(one.relation):
-                        tx.insert(table, [one.row])
-                    case _:
-                        tx.upsert(table, [one.row])
+        try:
+            with self.session.transaction() as tx:
+                for one in pending:
+                    self._change(tx, one)
+        except DelticError as error:
+            if error.span is None:
+                error.move(span)
+            raise
+
+    def _change(self, tx: Transaction, command: UpdateCommand) -> None:
+        table = command.relation.name
+        try:
+            match command.name:
+                case "delete":
+                    tx.delete(table, [command.row])
+                case "delete_key":
+                    assert command.key is not None
+                    tx.delete(table, [command.key if len(command.key) > 1 else command.key[0]])
+                case "insert" if command.relation.is_multiset or self._has_key(command.relation):
+                    tx.insert(table, [command.row])
+                case _:
+                    tx.upsert(table, [command.row])
+        except DelticError as error:
+            if error.span is None:
+                error.move(command.span)
+            raise
 
     def _has_key(self, relation: DatalogRelation) -> bool:
         return relation.declaration is not None and relation.declaration.key is not None
