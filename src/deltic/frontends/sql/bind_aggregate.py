@@ -32,6 +32,7 @@ UNSUPPORTED: Final = {
     "histogram_numeric": "COUNT(*) with GROUP BY floor(x / width): bins of equal width, which do not depend on the order of rows",
     "measure": "the aggregate itself",
 }
+_COMMUTATIVE: Final = frozenset(("add", "multiply", "and", "or", "bit_and", "bit_or", "bit_xor", "equal", "same", "greatest", "least"))
 _TREATED: Final = {*UNSUPPORTED, *GROUPING_FUNCTIONS}
 
 
@@ -221,8 +222,8 @@ def onto(expr: Expr, keys: Sequence[Expr], outputs: Sequence[Expr], clause: str)
 
     Raises QueryError if another column remains. Columns of an enclosing query, values of subqueries and window functions are unchanged.
     """
-    if expr in keys:
-        return replace(outputs[keys.index(expr)], span=expr.span)
+    if (position := position_of(expr, keys)) is not None:
+        return replace(outputs[position], span=expr.span)
     if isinstance(expr, Column) and expr.index < SUBQUERY:
         if expr.index >= WINDOWED:
             return expr
@@ -238,6 +239,24 @@ def onto(expr: Expr, keys: Sequence[Expr], outputs: Sequence[Expr], clause: str)
     return map_children(expr, lambda part: onto(part, keys, outputs, clause))
 
 
+def position_of(expr: Expr, keys: Sequence[Expr]) -> int | None:
+    """The position of the key that is this expression; as in Spark, the order of the arguments of +, *, AND and the like is ignored."""
+    if expr in keys:
+        return keys.index(expr)
+    if not isinstance(expr, Call) or not any(isinstance(key, Call) and key.function == expr.function for key in keys):
+        return None
+    ordered = _in_order(expr)
+    return next((i for i, key in enumerate(keys) if key.type == expr.type and _in_order(key) == ordered), None)
+
+
+def _in_order(expr: Expr) -> Expr:
+    """The expression with the arguments of commutative functions in one order."""
+    ordered = map_children(expr, _in_order)
+    if isinstance(ordered, Call) and ordered.function in _COMMUTATIVE:
+        return replace(ordered, arguments=tuple(sorted(ordered.arguments, key=hash)))
+    return ordered
+
+
 def _is_shorter(part: Expr, chain: Call) -> bool:
     same = isinstance(part, Call) and part.function == chain.function and chain.function in CHAINS
     return same and len(children(part)) < len(chain.arguments)
@@ -249,7 +268,7 @@ def _chain_onto(expr: Call, shorter: Sequence[tuple[Expr, int]], keys: Sequence[
     rest = expr.arguments
     by_length = sorted(shorter, key=lambda pair: -len(children(pair[0])))
     while rest:
-        match = next(((part, i) for part, i in by_length if rest[: len(children(part))] == children(part)), None)
+        match = next(((part, i) for part, i in by_length if _starts(expr, rest[: len(children(part))], part)), None)
         if match is not None and (not arguments or expr.function != "add"):
             arguments.append(outputs[match[1]])
             rest = rest[len(children(match[0])) :]
@@ -257,3 +276,10 @@ def _chain_onto(expr: Call, shorter: Sequence[tuple[Expr, int]], keys: Sequence[
             arguments.append(onto(rest[0], keys, outputs, clause))
             rest = rest[1:]
     return replace(expr, arguments=tuple(arguments))
+
+
+def _starts(chain: Call, arguments: tuple[Expr, ...], part: Expr) -> bool:
+    """Whether the part has these first arguments of the chain, in any order if the chain's function is commutative."""
+    if chain.function in _COMMUTATIVE:
+        return _in_order(replace(chain, arguments=arguments)) == _in_order(replace(chain, arguments=children(part)))
+    return arguments == children(part)

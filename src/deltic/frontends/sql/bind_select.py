@@ -10,7 +10,7 @@ from deltic.errors import TypeMismatch, Unsupported
 from deltic.expr import Column, Expr, columns_of
 from deltic.expr.functions.comparison import check_grouped, check_ordered
 from deltic.frontends.sql import literals, tree
-from deltic.frontends.sql.bind_aggregate import Collector, has_aggregate, onto
+from deltic.frontends.sql.bind_aggregate import Collector, has_aggregate, onto, position_of
 from deltic.frontends.sql.bind_condition import Conjunct, apply, bind_conjuncts
 from deltic.frontends.sql.bind_expression import ExpressionBinder
 from deltic.frontends.sql.bind_grouping import SET_NUMBER, GroupingSets, grouping_sets, reads_grouping
@@ -22,7 +22,7 @@ from deltic.frontends.sql.bind_window import WindowCollector, with_windows_in_pl
 from deltic.frontends.sql.environment import BindQuery, Environment
 from deltic.frontends.sql.hints import check_followed, join_hint
 from deltic.frontends.sql.naming import output_name
-from deltic.frontends.sql.scope import AGGREGATED, SUBQUERY, WINDOWED, ScopedRelation, reads_subqueries, reads_windows
+from deltic.frontends.sql.scope import AGGREGATED, SUBQUERY, WINDOWED, ScopedRelation, reads_windows
 from deltic.plan.columns import map_columns, reference
 from deltic.plan.nodes import Aggregate, AggregateCall, Order, Plan, Window
 from deltic.plan.walk import map_expressions
@@ -151,11 +151,14 @@ def _bind_keys(select: _Select) -> None:
     if group is None:
         return
     bound = _every_key(select) if _is_every(select, group) else [_key(select, part) for part in group.keys]
+    places = []
     for key in bound:
         check_grouped(key.type, key.span or group.span)
-        if key not in select.keys:
+        if (place := position_of(key, select.keys)) is None:
+            place = len(select.keys)
             select.keys.append(key)
-    select.sets = grouping_sets(select.keys, [select.keys.index(key) for key in bound], group)
+        places.append(place)
+    select.sets = grouping_sets(select.keys, places, group)
 
 
 def _is_every(select: _Select, group: tree.GroupClause) -> bool:
@@ -164,21 +167,22 @@ def _is_every(select: _Select, group: tree.GroupClause) -> bool:
 
 
 def _every_key(select: _Select) -> list[Expr]:
-    return [expr for _, expr in select.outputs if not _is_aggregated(expr)]
+    return [expr for _, expr in select.outputs if not _is_aggregated(expr, select.subqueries)]
 
 
 def _key(select: _Select, node: tree.Expression) -> Expr:
-    key = _ordinal(node, select.outputs, "GROUP BY") or replace(select.binder("GROUP BY"), collector=None, subqueries=None).bind(node)
-    if reads_subqueries(key):
-        raise Unsupported("a subquery is not supported in GROUP BY", span=node.span, remedy="select its value in a subquery of FROM first")
-    if _is_aggregated(key):
+    key = _ordinal(node, select.outputs, "GROUP BY") or replace(select.binder("GROUP BY"), collector=None).bind(node)
+    if _is_aggregated(key, select.subqueries):
         what = "a window function" if reads_windows(key) else "an aggregate"
         raise Unsupported(f"{what} is not allowed in GROUP BY", span=node.span, remedy="compute it in a subquery of FROM first")
     return key
 
 
-def _is_aggregated(expr: Expr) -> bool:
-    return any(AGGREGATED <= index < SUBQUERY for index in columns_of(expr)) or reads_grouping(expr)
+def _is_aggregated(expr: Expr, subqueries: Subqueries) -> bool:
+    """Whether the expression reads an aggregate or a window function, itself or in a subquery."""
+    read = columns_of(expr)
+    read = read.union(*(subqueries.reads(index) for index in read if index >= SUBQUERY))
+    return any(AGGREGATED <= index < SUBQUERY for index in read) or reads_grouping(expr)
 
 
 def _ordinal(node: tree.Expression, outputs: Sequence[tuple[str, Expr]], clause: str) -> Expr | None:
@@ -223,20 +227,23 @@ def _is_all(node: tree.Expression, binder: ExpressionBinder) -> bool:
 def _aggregated(select: _Select, plan: Plan, having: list[Conjunct], qualify: Expr | None, order: tuple[Order, ...]) -> SelectBlock:
     """The block over an Aggregate: every expression is rewritten over its keys and aggregates."""
     assert select.collector is not None
-    keys, subqueries = select.keys, select.subqueries
+    subqueries = select.subqueries
     plan, calls = _with_arguments(plan, select.collector.calls, subqueries)
-    plan, grouped = select.sets.expanded(plan, [_name(key, f"key{i}") for i, key in enumerate(keys, 1)])
+    plan, filled, keyed = subqueries.keyed(plan, select.keys)
+    keys, sets = keyed.keys, replace(select.sets, keys=tuple(keyed.keys))
+    plan, grouped = replace(sets, keys=tuple(filled)).expanded(plan, [_name(key, f"key{i}") for i, key in enumerate(select.keys, 1)])
     node = Aggregate(
         plan,
         tuple(grouped),
-        tuple((f"{call.function}{i}", select.sets.call(call, plan)) for i, call in enumerate(calls, 1)),
+        tuple((f"{call.function}{i}", sets.call(call, plan)) for i, call in enumerate(calls, 1)),
     )
     references = [reference(node.schema, i) for i in range(len(node.schema))]
     keys = [*keys, *[SET_NUMBER][: len(grouped) - len(keys)]]
 
     def over(clause: str, expr: Expr) -> Expr:
-        return onto(select.sets.resolved(expr, SET_NUMBER), keys, references, clause)
+        return onto(sets.resolved(keyed.over(expr), SET_NUMBER), keys, references, clause)
 
+    having = [keyed.over(condition) if isinstance(condition, Expr) else condition for condition in having]
     block = SelectBlock(
         apply(node, having, subqueries, lambda expr: over("HAVING", expr)),
         tuple((name, over("SELECT", expr)) for name, expr in select.outputs),

@@ -15,14 +15,14 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from deltic.errors import Span, TypeMismatch, Unsupported
-from deltic.expr import Call, Column, Expr, Literal, case, columns_of, resolve
+from deltic.expr import Call, Column, Expr, Literal, case, children, columns_of, resolve
 from deltic.expr.functions.comparison import check_ordered
 from deltic.expr.functions.subqueries import ONLY_ROW
-from deltic.expr.nodes import OuterColumn
+from deltic.expr.nodes import CHAINS, OuterColumn
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.environment import BindQuery, Environment
-from deltic.frontends.sql.scope import SUBQUERY, Outer, reads_subqueries
-from deltic.plan.columns import columns_of_all, conjunction, map_columns, reference
+from deltic.frontends.sql.scope import KEYED, SUBQUERY, Outer, reads_subqueries
+from deltic.plan.columns import columns_of_all, conjunction, map_children, map_columns, reference
 from deltic.plan.equalities import EQUAL
 from deltic.plan.nodes import Aggregate, AggregateCall, DependentJoin, Distinct, Filter, Plan, Project, TopK, Values
 from deltic.plan.subquery_nodes import DependentKind, outer_number
@@ -45,14 +45,13 @@ def has_subquery(node: object) -> bool:
 class _Added:
     """A dependent join that adds columns to the rows of a query: those from `start` on.
 
-    outer: the numbers of the OuterColumns in `rows`, and what they are over the rows of the query. grouped: those of its groups.
+    outer: the numbers of the OuterColumns in `rows`, and what they are over the rows of the query.
     """
 
     start: int
     kind: DependentKind
     rows: Plan
     outer: tuple[tuple[int, Expr], ...]
-    grouped: bool
 
     @property
     def columns(self) -> tuple[Field, ...]:
@@ -61,17 +60,29 @@ class _Added:
 
 @dataclass(slots=True)
 class Subqueries:
-    """The subqueries of one SELECT that are values in its expressions. places: the columns of those that are joined."""
+    """The subqueries of one SELECT that are values in its expressions.
+
+    places: the columns of those that are joined. starts: those of the first column of each subquery, by its text. first: of a subquery that
+    occurs twice, the columns of its first occurrence.
+    """
 
     env: Environment
     bind_query: BindQuery
     added: list[_Added] = field(default_factory=list)
     places: dict[int, Column] = field(default_factory=dict)
+    starts: dict[object, list[int]] = field(default_factory=dict)
+    first: dict[int, int] = field(default_factory=dict)
 
     def bind(self, binder: ExpressionBinder, node: Subquery) -> Expr:
         """The value of a subquery."""
         if binder.lambdas:
             raise Unsupported("a subquery is not supported in a lambda", span=node.span, remedy="select its value in FROM, and read that")
+        start = self._end()
+        value = self._bound(binder, node)
+        self._find_first(node, start)
+        return value
+
+    def _bound(self, binder: ExpressionBinder, node: Subquery) -> Expr:
         outer = Outer(binder.scope)
         rows = self.bind_query(node.query, self.env.within(outer))
         match node:
@@ -140,10 +151,42 @@ class Subqueries:
     ) -> list[Column]:
         """The columns that the join will add."""
         given = tuple((one.number, column) for column, one in outer.columns.values())
-        start = self.added[-1].start + len(self.added[-1].columns) if self.added else SUBQUERY
-        added = _Added(start, kind, rows, (*given, *own), binder.collector is not None)
+        start = self._end()
+        added = _Added(start, kind, rows, (*given, *own))
         self.added.append(added)
         return [Column(start + i, one.type, one.nullable, one.name) for i, one in enumerate(added.columns)]
+
+    def _end(self) -> int:
+        """The number of the next column."""
+        return self.added[-1].start + len(self.added[-1].columns) if self.added else SUBQUERY
+
+    def _find_first(self, node: Subquery, start: int) -> None:
+        """Finds an earlier subquery that has the text of this one, and the same values where it reads the query's rows."""
+        starts = self.starts.setdefault(tree.without_places(node), [])
+        for earlier in starts:
+            moved = {start + i: earlier + i for i in range(self._end() - start)}
+            if self._read_by(earlier, earlier + len(moved)) == self._read_by(start, self._end()):
+                self.first |= moved
+                return
+        starts.append(start)
+
+    def _read_by(self, start: int, end: int) -> list[Expr]:
+        """What the subqueries with these columns read of the query's rows."""
+        return [self.in_first_form(expr) for added in self.added if start <= added.start < end for _, expr in added.outer]
+
+    def in_first_form(self, expr: Expr) -> Expr:
+        """The expression with the first occurrence of each subquery."""
+        return map_columns(expr, lambda column: replace(column, index=self.first.get(column.index, column.index)))
+
+    def keyed(self, plan: Plan, keys: Sequence[Expr]) -> tuple[Plan, list[Expr], Keyed]:
+        """(the rows with the subqueries that keys of GROUP BY read, the keys over them, what rewrites expressions over the keys).
+
+        A key with a subquery is represented by a column of its own in the rewritten expressions.
+        """
+        plan = self.joined(plan, keys)
+        filled = [self.filled(key) for key in keys]
+        self.places.clear()  # a subquery outside the keys is evaluated for the groups
+        return plan, filled, Keyed(self, tuple(keys))
 
     def joined(self, plan: Plan, exprs: Iterable[Expr], over: Over = lambda expr: expr) -> Plan:
         """The plan with the columns of the subqueries that the expressions read. over: rewrites what they read over the plan's rows."""
@@ -176,6 +219,41 @@ class Subqueries:
         """The columns of the query's rows for which the subquery with the column `index` is evaluated."""
         read = columns_of_all(expr for _, expr in self._of(index).outer)
         return read.union(*(self.reads(one) for one in read if one >= SUBQUERY)) - {one for one in read if one >= SUBQUERY}
+
+
+@dataclass(frozen=True, slots=True)
+class Keyed:
+    """Rewrites expressions over the keys of GROUP BY that read subqueries."""
+
+    subqueries: Subqueries
+    written: tuple[Expr, ...]
+
+    @property
+    def keys(self) -> list[Expr]:
+        """The keys, with a column for each that reads a subquery."""
+        return [Column(KEYED + i, key.type, key.nullable) if reads_subqueries(key) else key for i, key in enumerate(self.written)]
+
+    def over(self, expr: Expr) -> Expr:
+        """The expression, with those columns for the keys in it."""
+        if not reads_subqueries(expr):
+            return expr
+        plain = self.subqueries.in_first_form(expr)
+        for own, key in zip(self.keys, self.written, strict=True):
+            if not reads_subqueries(key):
+                continue
+            same = self.subqueries.in_first_form(key)
+            if same == plain:
+                return own
+            if isinstance(expr, Call) and _begins_with(plain, same):
+                return replace(expr, arguments=(own, *map(self.over, expr.arguments[len(children(same)) :])))
+        return map_children(expr, self.over)
+
+
+def _begins_with(chain: Expr, part: Expr) -> bool:
+    """Whether the chain of one operator, such as k + 1 + 2, begins with the part, such as k + 1."""
+    if not (isinstance(chain, Call) and isinstance(part, Call) and chain.function == part.function and part.function in CHAINS):
+        return False
+    return chain.arguments[: len(part.arguments)] == part.arguments
 
 
 def _check_one_column(node: Subquery, rows: Plan) -> None:

@@ -51,7 +51,16 @@ class GroupingParser(ExpressionParser, ABC):
             sets = self.listed(lambda: self._analytic(keys) if self._sees_analytic() else (self._set(keys),))
             self.depth -= 1
             return tuple(one for part in sets for one in part)
-        return self._sets_of(word, self.listed(lambda: self._set(keys)), start)
+        return self._sets_of(word, self.listed(lambda: self._grouping_element(keys, word)), start)
+
+    def _grouping_element(self, keys: list[tree.Expression], word: str) -> tree.KeyNumbers:
+        """A set of ROLLUP or CUBE, which has a key."""
+        start = self.token.start
+        step = self._set(keys)
+        if not step:
+            remedy = f"leave it out: the sets of {word} include the one without keys"
+            raise Unsupported(f"{word} has no empty set", span=self.since(start), remedy=remedy)
+        return step
 
     def _set(self, keys: list[tree.Expression]) -> tree.KeyNumbers:
         """(key, …), or one key."""

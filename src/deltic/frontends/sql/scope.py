@@ -1,8 +1,8 @@
 """Name resolution in a query: the columns that a name can refer to.
 
 Names are case-insensitive. A column of an enclosing query is an OuterColumn. An aggregate that is not computed yet is a Column with index
-AGGREGATED + its number, a window function one with WINDOWED + its number, the value of a subquery one with SUBQUERY + its number. None of
-them occurs in the plans that the binder returns.
+AGGREGATED + its number, a key of GROUP BY with a subquery one with KEYED + its number, a window function one with WINDOWED + its number,
+the value of a subquery one with SUBQUERY + its number. None of them occurs in the plans that the binder returns.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from deltic.plan.nodes import Plan, Table
 from deltic.plan.subquery_nodes import outer_number
 from deltic.schema import Schema
 
+KEYED: Final = 1 << 23
 AGGREGATED: Final = 1 << 24
 WINDOWED: Final = 1 << 26
 SUBQUERY: Final = 1 << 28

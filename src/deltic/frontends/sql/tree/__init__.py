@@ -111,7 +111,7 @@ from deltic.frontends.sql.tree.statements import (
     TableResult,
     ViewDeclaration,
 )
-from deltic.frontends.sql.tree.walk import is_node, parts, walk
+from deltic.frontends.sql.tree.walk import is_node, parts, walk, without_places
 
 __all__ = [
     "QUERIES",
@@ -216,4 +216,5 @@ __all__ = [
     "parts",
     "unnest",
     "walk",
+    "without_places",
 ]

@@ -43,3 +43,13 @@ def walk(node: object, enters: Callable[[object], bool] = lambda _: True) -> Ite
         yield one
         if enters(one):
             waiting.extend(parts(one))
+
+
+def without_places(node: object) -> object:
+    """A value that is equal for nodes of equal text, in any place."""
+    kind: Any = type(node)
+    if isinstance(node, tuple):
+        return tuple(map(without_places, node))
+    if is_node(node):
+        return kind, tuple(without_places(getattr(node, name)) for name in _field_names(kind) if name != "span")
+    return node
