@@ -153,6 +153,29 @@ def test_values_keep_their_text_in_patterns_of_any_attribute(session: deltic.Ses
     assert {one.a.name: one.v for one in store.datoms()} == values
 
 
+def test_what_is_absent_is_not_retracted(store: EdnStore) -> None:
+    store.transact('[{:db/id 1 :name "Ann" :age 3}]')
+    nobody = '[:name "Bob"]'
+    operations = f'[:db/retract {nobody} :age 3] [:db/retract {nobody} :age] [:db/retractEntity {nobody}] nil [:db/add 1 :aka "a"]'
+    assert data(store.transact(f"[{operations}]")) == [(1, "aka", "a", True)]
+
+
+def test_forms_of_clauses(session: deltic.Session, store: EdnStore) -> None:
+    store.transact('[{:db/id 1 :name "Ann" :age 3 :friend {:name "Bob" :age 5}} {:name "Cat" :age 7}]')
+    rules = "[[(knows ?a ?b) (and [?a :friend ?b])]]"
+    queries = {
+        "[?e :name ?n _] (and [?e :age ?a] (and [(< ?a 6)]))": ["Ann", "Bob"],
+        "[$ ?e :name ?n _ _] ($ not [?e :age 3])": ["Bob", "Cat"],
+        "[?e :name ?n] ($ or-join [?e] (and (and [?e :age 3]) [?e :friend]) [?e :age 7])": ["Ann", "Cat"],
+        "[?e :name ?n] (not (and [?e :age ?a] [(< ?a 6)]))": ["Cat"],
+        "($ knows ?e _) [?e :name ?n]": ["Ann"],
+    }
+    for i, (where, names) in enumerate(queries.items()):
+        takes_rules = "knows" in where
+        query = f"[:find [?n ...] {':in $ % ' if takes_rules else ''}:where {where}]"
+        assert session.edn(query, name=f"v{i}", rules=rules if takes_rules else None).result() == names, where
+
+
 def test_find_specs_keys_and_with(session: deltic.Session, store: EdnStore) -> None:
     store.transact('[{:name "Ann" :age 3} {:name "Bob" :age 3}]')
     ages = "[?e :age ?a] [?e :name ?n]"
@@ -271,6 +294,8 @@ def test_inputs_are_tables(session: deltic.Session, store: EdnStore) -> None:
     assert given.result() == [("Ann", 4.5)]
     with pytest.raises(QueryError, match="the kind of the input \\?y is not known"):
         session.edn("[:find ?y :in [?y ...] :where [_ :age ?a] [(< ?a ?y)]]", name="x", inputs=[[]])
+    part = session.edn("[:find ?n ?l :in [[?n _ ?l]]]", name="y", inputs=[[("Ann", 1, 2.5), ("Ann", 2, 2.5), ("Bob", True, 1.0)]])
+    assert part.result() == [("Ann", 2.5), ("Bob", 1.0)]
     given.drop()
     assert "w" not in session.views and "w input 1" not in session.tables
     with pytest.raises(TypeMismatch, match="a is a long, and"):

@@ -17,7 +17,7 @@ from deltic.frontends.edn.parse import parse_query
 from deltic.frontends.edn.patterns import constant_of
 from deltic.frontends.edn.pulled import ReadEntity, same
 from deltic.frontends.edn.schema import EdnSchema
-from deltic.frontends.edn.tree import EdnQuery
+from deltic.frontends.edn.tree import EdnQuery, QueryVariable
 from deltic.frontends.edn.values import LocatedForm, form_of
 from deltic.frontends.statements import CreateTable, CreateView, DropTable, DropView, Namespace, Rebind, Statement
 from deltic.plan.nodes import Plan
@@ -219,9 +219,10 @@ def _rows(one: QueryInput, value: Any) -> dict[tuple[Any, ...], None]:
     """The stored rows of an input. Raises TypeMismatch."""
     form = form_of(value)
     try:
-        rows = shaped(form, one.binding)
+        columns = [i for i, term in enumerate(one.binding.terms) if isinstance(term, QueryVariable)]
         return dict.fromkeys(
-            tuple(constant_of(part, kind, name) for part, kind, name in zip(row, one.kinds, one.names, strict=True)) for row in rows
+            tuple(constant_of(row[i], kind, name) for i, kind, name in zip(columns, one.kinds, one.names, strict=True))
+            for row in shaped(form, one.binding)
         )
     except QueryError as error:
         place(error, form)

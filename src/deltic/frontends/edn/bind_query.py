@@ -101,7 +101,7 @@ def query_inputs(
     inputs: list[QueryInput] = []
     for i, binding in enumerate(query.inputs):
         variables = [term for term in binding.terms if isinstance(term, QueryVariable)]
-        if len(variables) < len(binding.terms):
+        if not variables:
             raise Unsupported("a blank in :in", span=binding.span, expected="a variable")
         kinds = tuple(_input_kind(one, query, schema, declared, given) for one in variables)
         columns = tuple(Field(one.name[1:], kind.type, False) for one, kind in zip(variables, kinds, strict=True))

@@ -97,6 +97,8 @@ class _Expander:
         match form.value:
             case MapForm():
                 yield from self._entity_map(form)[1]
+            case None:
+                pass
             case VectorForm() | ListForm():
                 yield self._operation(form, form.value.parts)
             case _:

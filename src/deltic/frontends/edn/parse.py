@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from deltic.errors import QueryError, SyntaxFailure, TypeMismatch, UnknownName, Unsupported
-from deltic.frontends.edn.parse_clause import binding, clause, is_symbol, is_variable, parts_of, term, variable
+from deltic.frontends.edn.parse_clause import binding, clauses_of, is_symbol, is_variable, parts_of, term, variable
 from deltic.frontends.edn.parse_pull import pull_term
 from deltic.frontends.edn.tree import (
     AggregateTerm,
@@ -36,7 +36,7 @@ def parse_query(form: LocatedForm, rules: LocatedForm | None = None) -> EdnQuery
     """The query of a form: a map, or a vector of keywords and what follows them. rules: those that % stands for. Raises QueryError."""
     clauses = _clauses(form)
     for name in ("find", "where"):
-        if name not in clauses:
+        if name not in clauses and not (name == "where" and "in" in clauses):
             raise SyntaxFailure(f"the query has no :{name}", span=form.span, expected=EXAMPLE)
     find, shape = _find(clauses["find"], form)
     inputs, takes_rules = _inputs(clauses.get("in", []))
@@ -46,7 +46,7 @@ def parse_query(form: LocatedForm, rules: LocatedForm | None = None) -> EdnQuery
         raise QueryError("the query takes rules (%), and none are given", span=form.span, remedy="session.edn(query, rules='[…]')")
     if rules is not None and not takes_rules:
         raise QueryError("the query does not take the rules that are given", span=form.span, remedy="add % to :in")
-    where = tuple(clause(one) for one in clauses["where"])
+    where = tuple(clauses_of(clauses.get("where", [])))
     order = tuple(_order(one, find) for one in _order_parts(clauses.get("order-by", [])))
     limit = _row_count("limit", 1, clauses["limit"], form) if "limit" in clauses else None
     offset = _row_count("offset", 0, clauses["offset"], form) if "offset" in clauses else 0
@@ -210,4 +210,4 @@ def _rule(form: LocatedForm) -> RuleBranch:
         raise SyntaxFailure("the head of a rule requires different variables", span=head.span, expected="[(name ?x …) clause …]")
     if not body:
         raise SyntaxFailure("the rule has no clauses", span=form.span, expected="[(name ?x …) clause …]")
-    return RuleBranch(write(name), variables, tuple(required), tuple(clause(one) for one in body), head.span)
+    return RuleBranch(write(name), variables, tuple(required), tuple(clauses_of(body)), head.span)

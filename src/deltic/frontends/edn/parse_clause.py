@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from deltic.errors import SyntaxFailure, Unsupported
@@ -68,16 +68,39 @@ def clause(form: LocatedForm) -> Clause:
         case VectorForm(parts) if parts:
             return _pattern(form, parts)
         case ListForm(parts) if parts and isinstance(parts[0].value, Symbol):
+            parts = _of_store(parts)
+            if not parts or not isinstance(parts[0].value, Symbol):
+                raise SyntaxFailure(f"{write(form)} is not a clause", span=form.span, expected=_SHAPE)
             return _compound(form, write(parts[0]), parts[1:])
         case _:
             raise SyntaxFailure(f"{write(form)} is not a clause", span=form.span, expected=_SHAPE)
 
 
-def _pattern(form: LocatedForm, parts: Sequence[LocatedForm]) -> DataPattern:
+def clauses_of(forms: Sequence[LocatedForm]) -> Iterator[Clause]:
+    """Several clauses. Those of (and …) are among them."""
+    for form in forms:
+        parts = form.value.parts if isinstance(form.value, ListForm) else ()
+        if parts and is_symbol(parts[0], "and"):
+            if len(parts) == 1:
+                raise SyntaxFailure("(and) has no clauses", span=form.span, expected=_SHAPE)
+            yield from clauses_of(parts[1:])
+        else:
+            yield clause(form)
+
+
+def _of_store(parts: Sequence[LocatedForm]) -> Sequence[LocatedForm]:
+    """The parts of a clause without $. Raises Unsupported for another source."""
     if is_symbol(parts[0], "$"):
-        parts = parts[1:]
-    elif isinstance(parts[0].value, Symbol) and parts[0].value.name.startswith("$"):
+        return parts[1:]
+    if isinstance(parts[0].value, Symbol) and parts[0].value.name.startswith("$"):
         raise Unsupported(f"the source {write(parts[0])} is not supported", span=parts[0].span, remedy="a query reads one store, $")
+    return parts
+
+
+def _pattern(form: LocatedForm, parts: Sequence[LocatedForm]) -> DataPattern:
+    parts = _of_store(parts)
+    while len(parts) > 3 and is_symbol(parts[-1], "_"):
+        parts = parts[:-1]
     if len(parts) > 3:
         remedy = "leave it out: facts have no transaction"
         raise Unsupported("a data pattern with a transaction", span=parts[3].span, expected="[entity attribute value]", remedy=remedy)
@@ -115,11 +138,9 @@ def _compound(form: LocatedForm, name: str, parts: Sequence[LocatedForm]) -> Cla
             inner = parts if name == "not" else parts[1:]
             if not inner:
                 raise SyntaxFailure(f"({name}) has no clauses", span=form.span, expected=_SHAPE)
-            return NotClause(tuple(map(clause, inner)), variables, form.span)
+            return NotClause(tuple(clauses_of(inner)), variables, form.span)
         case "or" | "or-join":
             return _or(form, name, parts)
-        case "and":
-            raise SyntaxFailure("(and …) is a branch of (or …)", span=form.span, remedy="write its clauses without (and …)")
         case _:
             return RuleClause(name, tuple(_checked(term(one)) for one in parts), form.span)
 
@@ -135,22 +156,13 @@ def _or(form: LocatedForm, name: str, parts: Sequence[LocatedForm]) -> OrClause:
         parts = parts[1:]
     if not parts:
         raise SyntaxFailure(f"({name}) has no clauses", span=form.span, expected=_SHAPE)
-    return OrClause(tuple(map(_branch, parts)), variables, required, form.span)
+    return OrClause(tuple(tuple(clauses_of((branch,))) for branch in parts), variables, required, form.span)
 
 
 def _variables(form: LocatedForm, parts: Sequence[LocatedForm]) -> Sequence[LocatedForm]:
     if not parts or not isinstance(parts[0].value, VectorForm):
         raise SyntaxFailure("the clause has no variables", span=form.span, expected="(or-join [?x …] …) or (not-join [?x …] …)")
     return parts_of(parts[0], "variables")
-
-
-def _branch(form: LocatedForm) -> tuple[Clause, ...]:
-    parts = form.value.parts if isinstance(form.value, ListForm) else ()
-    if parts and is_symbol(parts[0], "and"):
-        if len(parts) == 1:
-            raise SyntaxFailure("(and) has no clauses", span=form.span, expected=_SHAPE)
-        return tuple(map(clause, parts[1:]))
-    return (clause(form),)
 
 
 def binding(form: LocatedForm) -> Binding:

@@ -247,6 +247,8 @@ def _refuse_duplicate(attribute: EdnAttribute, value: Any, holder: int) -> NoRet
 
 
 def _apply(operation: FactOperation, content: _Content, numbers: dict[TemporaryId, int]) -> None:
+    if operation.kind in ("retract", "retract_entity") and _is_absent(operation.entity, content):
+        return
     entity = _entity(operation.entity, content, numbers)
     attribute, value = operation.attribute, operation.value
     if attribute is None:
@@ -262,6 +264,11 @@ def _apply(operation: FactOperation, content: _Content, numbers: dict[TemporaryI
                 content.retract(entity, attribute, one)
         case "cas":
             _compare_and_set(entity, attribute, operation, content, value, numbers)
+
+
+def _is_absent(term: EntityTerm, content: _Content) -> bool:
+    """Whether it is a lookup ref of no entity, which has nothing to retract."""
+    return isinstance(term, LookupRef) and not content.entities(term.attribute, term.value)
 
 
 def _compare_and_set(
