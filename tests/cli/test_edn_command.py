@@ -128,6 +128,7 @@ def test_standard_input_ends_at_an_error(folder: Path, capsys: pytest.CaptureFix
         (["empty"], "the state empty has no store"),
         (["people", "--schema", "facts.edn"], "facts.edn:2:2: the attribute has no name"),
         (["people", "--schema", "schema.edn", "-q", "[:find"], "query:1:1: [ is not closed"),
+        (["people", "--schema", "schema.edn", "-q", "facts.edn"], "query:1:1: the query is neither a map nor a vector"),
         (["people", "--schema", "schema.edn", "-q", REACHED], "the query takes rules (%), and none are given"),
         (["people", "--schema", "schema.edn", "-q", NAMES, "--input", "3"], "1 values for 0 inputs"),
     ],

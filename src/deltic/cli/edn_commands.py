@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -222,7 +223,7 @@ def _in(form: Any) -> Sequence[LocatedForm]:
         return clause.value.parts if clause is not None and isinstance(clause.value, VectorForm | ListForm) else ()
     parts = value.parts if isinstance(value, VectorForm) else ()
     positions = [i for i, one in enumerate(parts) if isinstance(one.value, Keyword)]
-    bounds = zip(positions, [*positions[1:], len(parts)], strict=True)
+    bounds = pairwise([*positions, len(parts)])
     return next((parts[start + 1 : stop] for start, stop in bounds if parts[start].value == Keyword("in")), ())
 
 

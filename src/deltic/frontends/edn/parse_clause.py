@@ -68,10 +68,10 @@ def clause(form: LocatedForm) -> Clause:
         case VectorForm(parts) if parts:
             return _pattern(form, parts)
         case ListForm(parts) if parts and isinstance(parts[0].value, Symbol):
-            parts = _of_store(parts)
-            if not parts or not isinstance(parts[0].value, Symbol):
+            called = _of_store(parts)
+            if not called or not isinstance(called[0].value, Symbol):
                 raise SyntaxFailure(f"{write(form)} is not a clause", span=form.span, expected=_SHAPE)
-            return _compound(form, write(parts[0]), parts[1:])
+            return _compound(form, write(called[0]), called[1:])
         case _:
             raise SyntaxFailure(f"{write(form)} is not a clause", span=form.span, expected=_SHAPE)
 
