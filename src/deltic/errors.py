@@ -212,6 +212,12 @@ class ImpureFunction(EvaluationError):
     code = "DELTIC-3005"
 
 
+class FailedView(EvaluationError):
+    """A view whose errors are isolated, and that has some."""
+
+    code = "DELTIC-3008"
+
+
 class NegativeWeight(EvaluationError):
     """A row whose weight in a relation would be negative."""
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
-from shutil import rmtree
 
 import pytest
 
-from deltic.runtimes.embedded import DurableEmbedded
-from engines import durable, embedded, restarts, run
+from engines import checked_durable, embedded, run
 from programs import Case, Mix, Outcome, case, expected, mixed
 from seeds import rotating
 from shrink import shrinking
@@ -40,32 +38,6 @@ def check_case(program: Case, *, shards: int, row_by_row: bool = False) -> tuple
 def check_durable(program: Case, folder: Path) -> tuple[list[Outcome], bool]:
     """As `checked_durable`; a failing case is shrunk."""
     return shrinking(lambda program: checked_durable(program, folder), program)
-
-
-def checked_durable(program: Case, folder: Path) -> tuple[list[Outcome], bool]:
-    """With restarts at random ticks, in every second case with another number of shards; every third case merges in every tick.
-
-    Also says whether it was restarted after a tick.
-    """
-    seed, outcomes = program.seed, expected(program)
-    state = folder / f"state{seed}"
-
-    def reopened(shards: int | None) -> DurableEmbedded:
-        return DurableEmbedded(str(state), shards if seed % 2 else None)
-
-    with pytest.MonkeyPatch.context() as patched:
-        if seed % 3 == 0:
-            patched.setattr("deltic.storage.merging.RATIO", 2)
-            patched.setattr("deltic.storage.merging.BASE_ROWS", 2)
-            patched.setattr("deltic.storage.merging.TICK_ROWS", 16)
-        engine = durable(program.tables, program.views, state, 1 + seed % 3)
-        try:
-            openers = restarts(seed, len(program.ticks), reopened)
-            run(engine, program, outcomes, restarts=openers)
-        finally:
-            engine.runtime.close()
-            rmtree(state)
-    return outcomes, any(number > 0 for number in openers)
 
 
 def test_random_programs() -> None:

@@ -422,7 +422,7 @@ def test_the_public_attributes_of_a_session(session: deltic.Session) -> None:
     ]
 
 
-READS = ["changes", "key_columns", "lookup", "name", "rows", "schema", "to_arrow", "to_pandas", "to_polars"]
+READS = ["changes", "errors", "key_columns", "lookup", "name", "rows", "schema", "to_arrow", "to_pandas", "to_polars"]
 
 
 def public(value: object) -> list[str]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from random import Random
+from shutil import rmtree
 from typing import Any
 
 import numpy as np
+import pytest
 
 from deltic.circuit.nodes import Dataflow
 from deltic.circuit.pending import PendingRows
@@ -23,7 +25,7 @@ from deltic.trace.counters import Counters
 from deltic.trace.encoding import decode, encode_rows
 from deltic.trace.merge import merge
 from deltic.types import frozen_list
-from programs import Case, Outcome
+from programs import Case, Outcome, expected
 
 Row = tuple[Any, ...]
 Changes = Mapping[str, Iterable[tuple[Row, int]]]
@@ -143,3 +145,29 @@ def single_rows(tick: Changes) -> Iterator[Changes]:
     for name, rows in tick.items():
         for row, weight in rows:
             yield {name: [(row, weight)]}
+
+
+def checked_durable(program: Case, folder: Path) -> tuple[list[Outcome], bool]:
+    """With restarts at random ticks, in every second case with another number of shards; every third case merges in every tick.
+
+    Also says whether it was restarted after a tick.
+    """
+    seed, outcomes = program.seed, expected(program)
+    state = folder / f"state{seed}"
+
+    def reopened(shards: int | None) -> DurableEmbedded:
+        return DurableEmbedded(str(state), shards if seed % 2 else None)
+
+    with pytest.MonkeyPatch.context() as patched:
+        if seed % 3 == 0:
+            patched.setattr("deltic.storage.merging.RATIO", 2)
+            patched.setattr("deltic.storage.merging.BASE_ROWS", 2)
+            patched.setattr("deltic.storage.merging.TICK_ROWS", 16)
+        engine = durable(program.tables, program.views, state, 1 + seed % 3)
+        try:
+            openers = restarts(seed, len(program.ticks), reopened)
+            run(engine, program, outcomes, restarts=openers)
+        finally:
+            engine.runtime.close()
+            rmtree(state)
+    return outcomes, any(number > 0 for number in openers)

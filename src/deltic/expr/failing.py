@@ -28,8 +28,8 @@ def can_fail(expr: Expr) -> bool:
             return True
         case PythonFunction():
             return True
-        case Call() if (function := FUNCTIONS.get(expr.function)) is not None and function.call_can_fail(expr):
-            return True
+        case Call() if (function := FUNCTIONS.get(expr.function)) is not None and (function.catches or function.call_can_fail(expr)):
+            return not function.catches
     return any(can_fail(part) for part in children(expr))
 
 

@@ -74,6 +74,7 @@ class Function:
     arrays: (call, length, datum, …) -> datum on columns; (call, frame) -> datum if it is LAZY. `per_distinct` is the row form once per
     distinct combination of arguments. can_fail: whether a call whose arguments have values can raise on some row; False is certain.
     ignores_sign_of_zero: the value is the same for arguments 0.0 and -0.0.
+    catches: a failure of an argument is a value of the call, which never fails.
     lambdas: of a higher-order function, which is LAZY: which of its arguments are lambdas, and over what.
     collated: how a call with collated texts is built (expr/collating.py has the ways); None refuses them.
 
@@ -90,6 +91,7 @@ class Function:
     symbols: tuple[str, ...] = ()
     named: bool = True
     ignores_sign_of_zero: bool = False
+    catches: bool = False
     lambdas: LambdaRule | None = None
     collated: Collated | None = None
 

@@ -67,6 +67,13 @@ class ReadableView(Readable):
         """
 
     @abstractmethod
+    def errors(self) -> pa.Table:
+        """The errors of the view, where they are isolated: error, place, expression, row and weight; no rows if it is exact.
+
+        place: file:line:column, if the text is known. row: the columns that the expression reads. O(errors).
+        """
+
+    @abstractmethod
     def lookup(self, key: Any, *, by: Sequence[str] | None = None) -> list[dict[str, Any]]:
         """The rows with a key: a value, a tuple, or a dict over the view's key columns (`key_columns`) or the first of them.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from deltic.runtimes.durable.strings import StateStrings, identity_of
+from deltic.runtimes.stored_view import StoredView
 from deltic.storage.reader import StateReader
 from deltic.storage.reading import OpenFiles, ShardArrangements
 from deltic.trace.share import Share
@@ -27,6 +28,11 @@ class StateContent:
             arrangements = ShardArrangements(self._files, manifest.files, manifest.shard_states[shard], widths, shares=shares)
             opened.append(arrangements[arrangement])
         return opened
+
+    def check_readable(self, relation: str) -> None:
+        """Raises FailedView for a view that has errors."""
+        if relation in self._reader.manifest.program.views:
+            StoredView(self._reader, relation).check_readable()
 
     def strings(self) -> StringTable:
         """A table with the strings of all files."""

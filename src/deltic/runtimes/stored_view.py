@@ -14,6 +14,7 @@ import pyarrow as pa
 from deltic.runtimes.durable.strings import StateStrings
 from deltic.runtimes.readable_view import ReadableView, listed
 from deltic.runtimes.sought import rows_under
+from deltic.runtimes.view_errors import NO_ERRORS, errors_of, failed_view, listed_errors
 from deltic.runtimes.view_layout import Key, ViewLayout
 from deltic.schema import Field, Schema
 from deltic.storage.dictionary import Dictionary
@@ -41,6 +42,8 @@ class StoredView(ReadableView):
         self._layout = ViewLayout.of(reader.manifest.program, view)
         self.name = self._layout.name
         self._columns = Reader(self._layout.stored, self._layout.order)
+        program, errors = reader.manifest.program, errors_of(self.name)
+        self._errors = StoredView(reader, errors) if errors in program.views else None
 
     @property
     def epoch(self) -> int:
@@ -65,8 +68,18 @@ class StoredView(ReadableView):
         """The content; a row of weight w occurs w times. O(rows)."""
         return self._columns.content(*self._content(range(self._shards)))
 
+    def errors(self) -> pa.Table:
+        """See ReadableView; the places are in the definition, which a state does not have."""
+        return NO_ERRORS if self._errors is None else listed_errors(self._errors.to_arrow(), {})
+
+    def check_readable(self) -> None:
+        """Raises FailedView if the view has errors. O(errors)."""
+        if self._errors is not None and (rows := self._errors.to_arrow()).num_rows:
+            raise failed_view(self.name, rows, {})
+
     def lookup(self, key: Any, *, by: Sequence[str] | None = None) -> list[dict[str, Any]]:
         """See ReadableView."""
+        self.check_readable()
         sought = self._sought(self._layout.stored, key, by)
         self._layout.check_sought(sought)
         matches = []
@@ -99,6 +112,7 @@ class StoredView(ReadableView):
             yield [c[cut] for c in batch.columns], batch.weights[0][cut], strings
 
     def _content(self, shards: Sequence[int], keys: Sequence[Key] | None = None) -> tuple[Batch, StringTable]:
+        self.check_readable()
         spines, strings = self._spines(self._reader.manifest, shards)
         if keys is None:
             return merge([spine.scan(Counters()).verified() for spine in spines]), strings

@@ -34,6 +34,7 @@ from deltic.frontends.statements import (
 from deltic.plan.nodes import Plan, Reference
 from deltic.plan.recursion import bound_to
 from deltic.plan.stream_checks import check_streams
+from deltic.runtimes.view_errors import is_errors
 from deltic.schema import Schema, StreamSchema, TableSchema
 from deltic.session.locations import Use, check_locations, sink_uses, source_uses
 from deltic.session.recursive import check_complete, meanings
@@ -369,6 +370,9 @@ def _check_sink(name: str, sink: SinkSpec, view: ViewDefinition | CreateView, sp
 
 def _check_names(schema: Schema, kind: str, name: str, span: Span | None) -> None:
     """Raises CatalogError for columns with the names that change frames and `changes()` add."""
+    if is_errors(name):
+        remedy = "give it another name"
+        raise CatalogError(f"{kind} {name} has a name reserved for the errors of a view", span=span, remedy=remedy)
     for reserved in RESERVED:
         if schema.find(reserved):
             raise CatalogError(

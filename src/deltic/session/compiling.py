@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from deltic.circuit.nodes import Dataflow
+from deltic.errors import Span
 from deltic.lowering import GrowingProgram
 from deltic.optimizer import optimize
+from deltic.plan.isolate import isolated
 from deltic.plan.nodes import Plan
 from deltic.plan.streams import keeps_ticks
 from deltic.plan.walk import nodes
+from deltic.runtimes.view_errors import SUFFIX, errors_of
 from deltic.session.catalog import Catalog, ViewDefinition
 from deltic.session.collector import collector_paused
 from deltic.session.recursive import limited
@@ -29,10 +32,15 @@ class _Optimized:
 
 
 class Compiler:
-    """Compiles the programs of one session. iteration_limit: as of Session. plans: the optimized plans of the last program."""
+    """Compiles the programs of one session. iteration_limit: as of Session. plans: the optimized plans of the last program.
 
-    def __init__(self, shards: int, iteration_limit: int | None) -> None:
-        self._limit = iteration_limit
+    isolates: whether errors of views are data: such a view has a second one, of its errors.
+    """
+
+    def __init__(self, shards: int, iteration_limit: int | None, *, isolates: bool = False) -> None:
+        self._limit, self._isolates = iteration_limit, isolates
+        self.places: Mapping[str, Mapping[str, Span]] = {}
+        """Of the last program's views with errors, the places of the expressions that can fail, by their text."""
         self._growing = GrowingProgram(shards)
         self._optimized: Mapping[str, _Optimized] = {}
         self.optimized_plans: dict[str, Plan] = {}
@@ -65,15 +73,26 @@ class Compiler:
     @collector_paused()
     def circuit(self, catalog: Catalog) -> Dataflow:
         """The dataflow of a catalog. Raises as `Catalog.plans` and `optimize`; the plans of the last program are then kept."""
-        optimized = self._views(catalog)
+        plans, places = self._meanings(catalog)
+        optimized = self._views(catalog, plans)
         tables = {table.name: table for table in catalog.tables.values()}
         circuit = self._growing.circuit({name: view.plan for name, view in optimized.items()}, tables)
-        self._optimized = optimized
+        self._optimized, self.places = optimized, places
         return circuit
 
-    def _views(self, catalog: Catalog) -> dict[str, _Optimized]:
-        """The materialized views, each after those that it reads."""
+    def _meanings(self, catalog: Catalog) -> tuple[dict[str, Plan], dict[str, Mapping[str, Span]]]:
+        """The plans of the materialized views, and of their errors, and the places of errors."""
         plans = {name: limited(plan, self._limit) for name, plan in catalog.plans().items()}
+        places: dict[str, Mapping[str, Span]] = {}
+        for name, plan in list(plans.items()) if self._isolates else ():
+            view = isolated(plan)
+            plans[name] = view.content
+            if view.errors is not None:
+                plans[errors_of(name)], places[name] = view.errors, view.places
+        return plans, places
+
+    def _views(self, catalog: Catalog, plans: Mapping[str, Plan]) -> dict[str, _Optimized]:
+        """The materialized views, each after those that it reads."""
         done: dict[str, _Optimized] = {}
         self.optimized_plans = {}
 
@@ -81,15 +100,18 @@ class Compiler:
         def optimized(name: str) -> _Optimized:
             if name not in done:
                 read = {plans[one]: optimized(one).plan for one in _kept(catalog, plans, name)}
-                done[name] = self._view(self._optimized.get(name), catalog.views[name.lower()], plans[name], read)
+                definition = catalog.views[name.removesuffix(SUFFIX).lower()]
+                done[name] = self._view(self._optimized.get(name), name, definition, plans[name], read)
             return done[name]
 
         return {name: optimized(name) for name in plans}
 
-    def _view(self, previous: _Optimized | None, definition: ViewDefinition, denotation: Plan, read: Mapping[Plan, Plan]) -> _Optimized:
+    def _view(
+        self, previous: _Optimized | None, name: str, definition: ViewDefinition, denotation: Plan, read: Mapping[Plan, Plan]
+    ) -> _Optimized:
         if previous is not None and previous.definition is definition and (previous.denotation, previous.read) == (denotation, read):
             return previous
-        plan = self.optimized_plans[definition.name] = optimize(denotation, read)
+        plan = self.optimized_plans[name] = optimize(denotation, read)
         return _Optimized(definition, denotation, read, plan)
 
 

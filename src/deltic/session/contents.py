@@ -12,6 +12,7 @@ from deltic.errors import ClosedError, CorruptState, SubscriberError
 from deltic.purity import shown
 from deltic.runtimes import Committed, Runtime
 from deltic.session.definitions import Definitions, Stored, definitions_of
+from deltic.session.failing_views import Withheld, check_readable
 from deltic.session.precedence import Precedence
 from deltic.session.subscribers import EpochSubscriber, Subscriber, Subscribers
 from deltic.trace.spine import Spine
@@ -27,6 +28,7 @@ class Contents:
         self._runtime, self._lock = runtime, lock
         self._decoded: tuple[object, dict[str, pa.Table]] = (None, {})
         """A commit, and by view its decoded change, once it has been read."""
+        self._withheld = Withheld()
         self.subscribers = Subscribers()
         self.precedence = Precedence()
         self.closed = False
@@ -66,7 +68,9 @@ class Contents:
         self.check_open()
         with self.strings.stable():
             committed = self._runtime.committed
-            stored = definitions_of(committed).stored(view)
+            definitions = definitions_of(committed)
+            stored = definitions.stored(view)
+            check_readable(definitions, view, committed, self.strings)
             if not stored.spec.ephemeral:
                 return take(stored, committed.snapshot(stored.spec.id))
             change = None if committed.last is None else committed.last.changes.get(view)
@@ -108,15 +112,25 @@ class Contents:
     def _change(self, view: str) -> pa.Table:
         self.check_open()
         committed, cache = self._runtime.committed, self._decoded
-        stored = definitions_of(committed).stored(view)
+        definitions = definitions_of(committed)
+        stored = definitions.stored(view)
         if cache[0] is not committed:
             cache = self._decoded = (committed, {})
         decoded = cache[1]
         if view not in decoded:
             change = None if committed.last is None else committed.last.changes.get(view)
             with self.strings.stable():
-                decoded[view] = stored.reader.changes(change, self.strings)
+                check_readable(definitions, view, committed, self.strings)
+                decoded[view] = self._shown(definitions, view, stored.reader.changes(change, self.strings))
         return decoded[view]
+
+    def _shown(self, definitions: Definitions, view: str, change: pa.Table) -> pa.Table:
+        """The last change of a view as it is shown."""
+        if view not in definitions.places:
+            return change
+        with self._lock:
+            self._withheld.follow(self._runtime.committed, self.strings)
+            return self._withheld.change(view, change)
 
     def change_at(self, view: str, epoch: int) -> pa.Table:
         """The change of an epoch. Raises StateError if it is not retained."""
@@ -147,6 +161,7 @@ class Contents:
 
     def queue(self) -> None:
         """Queues the calls of subscribers for the last commit, unless it is one of definitions. Under the lock."""
-        last = self._runtime.committed.last
-        if last is not None and not last.installs:
-            self.subscribers.queue(last)
+        committed = self._runtime.committed
+        shown = self._withheld.follow(committed, self.strings)
+        if committed.last is not None and not committed.last.installs:
+            self.subscribers.queue(committed.last.epoch, shown)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from deltic.circuit.nodes import ArrangementSpec, Dataflow
-from deltic.errors import UnknownName
+from deltic.errors import Span, UnknownName
 from deltic.plan.nodes import Plan
 from deltic.runtimes import Committed
 from deltic.session.catalog import Catalog
@@ -25,7 +25,10 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Definitions:
-    """A catalog, the watermarks, and of the materialized views the optimized plans, the dataflow and the layouts. late: see LateTable."""
+    """A catalog, the watermarks, and of the materialized views the optimized plans, the dataflow and the layouts. late: see LateTable.
+
+    places: of the views whose errors are isolated, the places of what can fail, by its text.
+    """
 
     catalog: Catalog = field(default_factory=Catalog)
     plans: Mapping[str, Plan] = field(default_factory=dict)
@@ -33,15 +36,22 @@ class Definitions:
     marks: Marks = field(default_factory=Marks)
     views: Mapping[str, Stored] = field(default_factory=dict)
     late: tuple[LateTable, ...] = ()
+    places: Mapping[str, Mapping[str, Span]] = field(default_factory=dict)
 
     @classmethod
     def of(
-        cls, catalog: Catalog, plans: Mapping[str, Plan], circuit: Dataflow, marks: Marks, previous: Mapping[str, Stored]
+        cls,
+        catalog: Catalog,
+        plans: Mapping[str, Plan],
+        circuit: Dataflow,
+        marks: Marks,
+        previous: Mapping[str, Stored],
+        places: Mapping[str, Mapping[str, Span]],
     ) -> Definitions:
         """previous: layouts of before, of which equal ones stay."""
         specs = {view: circuit.arrangements[name] for view, name in circuit.views.items()}
         stored = {view: _stored(spec, previous.get(view)) for view, spec in specs.items()}
-        return cls(catalog, plans, circuit, marks, stored, late_tables(catalog.tables.values()))
+        return cls(catalog, plans, circuit, marks, stored, late_tables(catalog.tables.values()), places)
 
     def stored(self, view: str) -> Stored:
         """The layout of a view. Raises UnknownName for one that has been dropped."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final, Literal, Self, get_args
 
 from deltic.errors import SetupError
 from deltic.runtimes import RETAINED_EPOCHS
@@ -17,6 +17,9 @@ from deltic.storage.manifest import MOST_SHARDS
 if TYPE_CHECKING:
     import pyspark.sql
 
+
+OnViewError = Literal["rollback", "isolate"]
+"""What happens to a tick on whose rows a view's expression fails."""
 
 PIPELINE_RETAINS: Final = 100
 """How many past epochs a pipeline keeps readable by default: its sinks are updated from them."""
@@ -37,6 +40,7 @@ class RunOptions:
     iteration_limit: int | None = None
     clock: Clock | Watermark | Iterable[Watermark] = "manual"
     rows_per_tick: int | None = None
+    on_view_error: OnViewError = "rollback"
 
     def __post_init__(self) -> None:
         if self.spark is not None and not _is_session(self.spark):
@@ -48,6 +52,8 @@ class RunOptions:
         _check_count("rows_per_tick", self.rows_per_tick, 1)
         if not isinstance(self.shared_state, bool):
             raise _invalid("shared_state", self.shared_state, "True or False")
+        if self.on_view_error not in get_args(OnViewError):
+            raise _invalid("on_view_error", self.on_view_error, "'rollback' or 'isolate'")
         kind, watermarks = checked_clock(self.clock)
         object.__setattr__(self, "clock", watermarks or kind)
 

@@ -25,6 +25,7 @@ from deltic.runtimes.readable_view import Readable, listed
 from deltic.schema import Schema, StreamSchema, TableSchema
 from deltic.session.contents import Contents
 from deltic.session.definitions import Definitions, definitions_of
+from deltic.session.failing_views import check_readable
 from deltic.session.recursive import limited
 from deltic.session.sorting import in_order
 from deltic.trace.batch import Batch
@@ -89,14 +90,14 @@ class QueriedRelations(Namespace, Protocol[C_contra]):
 class QueryRelations:
     """The relations of a commit as a query reads them: a materialized view is a table with its content.
 
-    changes: rows that are added to tables; with some, views are computed.
+    strings: those of the commit. changes: rows that are added to tables; with some, views are computed.
     """
 
-    def __init__(self, definitions: Definitions, changes: Mapping[str, Batch] | None = None) -> None:
+    def __init__(self, definitions: Definitions, strings: StringTable, changes: Mapping[str, Batch] | None = None) -> None:
         self._catalog = definitions.catalog
         stored = {} if changes else definitions.views
         self._views = {name.lower(): name for name, view in stored.items() if not view.spec.ephemeral}
-        self._definitions, self._changes = definitions, changes or {}
+        self._definitions, self._strings, self._changes = definitions, strings, changes or {}
 
     def relation(self, name: str) -> TableSchema | Plan | None:
         if (view := self._views.get(name.lower())) is None:
@@ -114,6 +115,8 @@ class QueryRelations:
     def content(self, table: TableSchema, committed: Committed) -> Sequence[Spine]:
         """The content of a table or a view, a spine for each shard."""
         view = self._views.get(table.name.lower())
+        if view is not None:
+            check_readable(self._definitions, view, committed, self._strings)
         arrangement = self._definitions.circuit.tables[table.name] if view is None else self._definitions.views[view].spec.id
         spines = committed.snapshot(arrangement)
         if view is not None or table.name not in self._changes:
@@ -125,7 +128,7 @@ def answered(contents: Contents, text: str, args: Args, name: str, limit: int | 
     """The answer of one query. limit: of the iterations of a recursion. Raises QueryError with the place, EvaluationError."""
 
     def answer(committed: Committed, strings: StringTable) -> Answer:
-        relations = QueryRelations(definitions_of(committed))
+        relations = QueryRelations(definitions_of(committed), strings)
         bound = bind_answer(text, name, relations, args)
         rows = rows_of(bound, relations, committed, strings, limit)
         return Answer(Schema(bound.plan.schema.fields[: bound.width]), rows, committed.epoch)

@@ -85,7 +85,7 @@ def changed_rows(statements: Sequence[ChangeStatement], contents: Contents, limi
         frames: dict[str, tuple[TableSchema, list[pa.Table]]] = {}
         batches: dict[str, Batch] = {}
         for i, statement in enumerate(statements):
-            relations = QueryRelations(definitions, batches)
+            relations = QueryRelations(definitions, strings, batches)
             bound = statement.bind(relations)
             table = bound.table
 

@@ -44,7 +44,7 @@ from deltic.session.edn_stores import EdnStores
 from deltic.session.edn_view import EdnView
 from deltic.session.engines import open_runtime, spark_changes
 from deltic.session.frame_views import FrameView, frame_statements, frames_over
-from deltic.session.options import RunOptions
+from deltic.session.options import OnViewError, RunOptions
 from deltic.session.printing import PrintedViews, PrintLine, to_stderr
 from deltic.session.program import Program, registration
 from deltic.session.query import Answer, answered
@@ -69,6 +69,8 @@ class Session:
     folder under this path. iteration_limit: the most iterations of every recursion, besides its own limit.
     clock: what now() is in views. "manual": the time of the last `advance_to`. "wall": the time of the wall clock at each tick.
     A Watermark, or several: it follows columns of tables, as it does in any case if tables have the option `watermark`.
+    on_view_error: "rollback": a tick on whose rows a view's expression fails is rolled back. "isolate": it is committed, the rows are
+    errors of that view (`View.errors`), which cannot be read while it has any, and other views go on.
     Raises SetupError for an invalid option.
     """
 
@@ -82,6 +84,7 @@ class Session:
         shared_state: bool = False,
         iteration_limit: int | None = None,
         clock: Clock | Watermark | Iterable[Watermark] = "manual",
+        on_view_error: OnViewError = "rollback",
     ) -> None:
         self._open(
             RunOptions(
@@ -92,6 +95,7 @@ class Session:
                 shared_state=shared_state,
                 iteration_limit=iteration_limit,
                 clock=clock,
+                on_view_error=on_view_error,
             )
         )
 
@@ -110,7 +114,7 @@ class Session:
         prepare()
         self._runtime = open_runtime(options)
         self._contents = Contents(self._runtime, self._lock)
-        compiler = Compiler(self._runtime.shards, options.iteration_limit)
+        compiler = Compiler(self._runtime.shards, options.iteration_limit, isolates=options.on_view_error == "isolate")
         self._commits = Commits(self._runtime, self._contents, self._clock, compiler, self._lock)
         self._printed = PrintedViews(self._contents)
         self._gathering: WeakSet[PendingChanges] = WeakSet()

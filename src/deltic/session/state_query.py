@@ -64,7 +64,9 @@ class StateRelations:
 
     def content(self, table: TableSchema, committed: _Epoch) -> Sequence[Spine]:
         """The content, a spine for each shard."""
-        return self._content.spines(self._relations[table.name.lower()][1])
+        _, arrangement = self._relations[table.name.lower()]
+        self._content.check_readable(table.name)
+        return self._content.spines(arrangement)
 
 
 class StateQueries:

@@ -17,7 +17,6 @@ from typing import Any
 import pyarrow as pa
 
 from deltic.errors import SubscriberError
-from deltic.runtimes import TickResult
 
 Subscriber = Callable[[pa.Table], object]
 EpochSubscriber = Callable[[Any, int], object]
@@ -78,16 +77,16 @@ class Subscribers:
                 subscription.end()
         self._subscriptions = tuple(subscription for subscription in self._subscriptions if not subscription.ended)
 
-    def queue(self, tick: TickResult) -> None:
-        """Queues the calls of a commit, once. Under the session's lock."""
+    def queue(self, epoch: int, changed: Collection[str]) -> None:
+        """Queues the calls of a commit that changed some views, once. Under the session's lock."""
         while self._newest.following is not None:
             self._newest = self._newest.following
-        if tick.epoch <= self._newest.epoch:
+        if epoch <= self._newest.epoch:
             return
-        changed = [s for s in self._subscriptions if not tick.changes.keys().isdisjoint(s.views) and s.since < tick.epoch and not s.ended]
-        calls = [(subscription, changes) for subscription in changed if len(changes := subscription.read())]
+        due = [s for s in self._subscriptions if not s.ended and s.since < epoch and any(view in changed for view in s.views)]
+        calls = [(subscription, changes) for subscription in due if len(changes := subscription.read())]
         if calls:
-            self._newest.following = _Commit(tick.epoch, tuple(calls))
+            self._newest.following = _Commit(epoch, tuple(calls))
 
     def deliver(self) -> None:
         """Makes all queued calls, or leaves them to the thread that is making calls. Not under the session's lock.

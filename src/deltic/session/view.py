@@ -11,6 +11,7 @@ import pyarrow as pa
 from deltic.errors import SetupError
 from deltic.runtimes.readable_view import ReadableView, listed
 from deltic.runtimes.sought import Sought
+from deltic.runtimes.view_errors import NO_ERRORS, errors_of, listed_errors
 from deltic.schema import Field, Schema
 from deltic.session.contents import Contents
 from deltic.session.definitions import Stored
@@ -80,6 +81,13 @@ class View(ReadableView):
     def changes(self, epoch: int | None = None) -> pa.Table:
         """See ReadableView."""
         return self._contents.change(self.name) if epoch is None else self._contents.change_at(self.name, checked_epoch(epoch))
+
+    def errors(self) -> pa.Table:
+        """See ReadableView."""
+        places = self._contents.definitions.places
+        if self.name not in places:
+            return NO_ERRORS
+        return listed_errors(self._contents.read(errors_of(self.name), self._content), places[self.name])
 
     def subscribe(self, callback: Subscriber) -> Callable[[], None]:
         """Calls `callback(changes)` after each commit that changes the view. Returns a function that ends the subscription."""

@@ -32,6 +32,7 @@ from deltic.expr.functions import (
     dates,
     encodings,
     epochs,
+    failures,
     formats,
     hashes,
     intervals,
@@ -95,7 +96,14 @@ TOPICS: Final[Mapping[str, tuple[Function | Rewrite, ...]]] = MappingProxyType(
             *epochs.FUNCTIONS,
             *formats.FUNCTIONS,
         ),
-        "conditions": (*comparison.FUNCTIONS, *logic.FUNCTIONS, *lookup.FUNCTIONS, *checks.FUNCTIONS, *subqueries.FUNCTIONS),
+        "conditions": (
+            *comparison.FUNCTIONS,
+            *logic.FUNCTIONS,
+            *lookup.FUNCTIONS,
+            *checks.FUNCTIONS,
+            *subqueries.FUNCTIONS,
+            *failures.FUNCTIONS,
+        ),
         "casts": casts.FUNCTIONS,
     }
 )

@@ -1,0 +1,82 @@
+"""Views that have errors, where a session isolates them: they cannot be read, and their changes wait until they have none."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+
+import pyarrow as pa
+
+from deltic.connectors.frames import WEIGHT
+from deltic.runtimes import Committed
+from deltic.runtimes.view_errors import errors_of, failed_view
+from deltic.session.definitions import Definitions, definitions_of
+from deltic.trace.counters import Counters
+from deltic.trace.merge import merge
+from deltic.trace.strings import StringTable
+from deltic.types import frozen_list
+
+
+def has_errors(definitions: Definitions, view: str, committed: Committed) -> bool:
+    """Whether a view has errors. O(errors)."""
+    if view not in definitions.places:
+        return False
+    spines = committed.snapshot(definitions.stored(errors_of(view)).spec.id)
+    return len(merge([spine.scan(Counters()) for spine in spines])) > 0
+
+
+def check_readable(definitions: Definitions, view: str, committed: Committed, strings: StringTable) -> None:
+    """Raises FailedView, with the least error, for a view that has errors."""
+    if has_errors(definitions, view, committed):
+        stored = definitions.stored(errors_of(view))
+        whole = merge([spine.scan(Counters()) for spine in committed.snapshot(stored.spec.id)])
+        raise failed_view(view, stored.reader.content(whole, strings), definitions.places[view])
+
+
+class Withheld:
+    """The changes of views with errors, from the tick in which they got some to the one in which they lose them."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, list[pa.Table]] = {}
+        self._healed: dict[str, list[pa.Table]] = {}
+        self._followed: Committed | None = None
+
+    def follow(self, committed: Committed, strings: StringTable) -> Collection[str]:
+        """Takes a commit into account, once; the views that show a change in it. Under the session's lock."""
+        definitions, last = definitions_of(committed), committed.last
+        changes = {} if last is None else last.changes
+        if self._followed is committed:
+            return self._shown(changes)
+        self._followed, self._healed = committed, {}
+        self._waiting = {view: tables for view, tables in self._waiting.items() if view in definitions.places}
+        for view in definitions.places:
+            if has_errors(definitions, view, committed):
+                tables = self._waiting.setdefault(view, [])
+                if view in changes:
+                    tables.append(definitions.stored(view).reader.changes(changes[view], strings))
+            elif view in self._waiting:
+                self._healed[view] = self._waiting.pop(view)
+        return self._shown(changes)
+
+    def _shown(self, changes: Collection[str]) -> Collection[str]:
+        return {*(view for view in changes if view not in self._waiting), *self._healed}
+
+    def change(self, view: str, change: pa.Table) -> pa.Table:
+        """The change that a view shows: its own and, in the tick in which it loses its errors, those since it got them."""
+        return net([*self._healed[view], change]) if view in self._healed else change
+
+
+def net(changes: list[pa.Table]) -> pa.Table:
+    """The sum of changes of one view: each row whose weights do not add up to 0, once."""
+    whole = pa.concat_tables(changes)
+    names = [name for name in whole.column_names if name != WEIGHT]
+    rows = list(zip(*(frozen_list(whole.column(name).combine_chunks()) for name in names), strict=True))
+    weights: Counter[tuple[object, ...]] = Counter()
+    first: dict[tuple[object, ...], int] = {}
+    for i, (row, weight) in enumerate(zip(rows, whole.column(WEIGHT).to_pylist(), strict=True)):
+        weights[row] += weight
+        first.setdefault(row, i)
+    kept = [row for row, weight in weights.items() if weight]
+    taken = whole.take(pa.array([first[row] for row in kept], pa.int64()))
+    place = whole.column_names.index(WEIGHT)
+    return taken.set_column(place, whole.schema.field(place), pa.array([weights[row] for row in kept], pa.int64()))

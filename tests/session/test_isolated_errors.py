@@ -1,0 +1,171 @@
+"""Sessions that isolate errors: a failing view cannot be read, others go on, and it shows the difference once it has none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import deltic
+from deltic.errors import CatalogError, DivisionByZero, EvaluationError, FailedView, SetupError
+
+SCRIPT = """
+CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT, s STRING);
+CREATE MATERIALIZED VIEW v AS SELECT id, a % b AS q FROM t;
+CREATE MATERIALIZED VIEW counted AS SELECT count(*) AS n FROM t;
+CREATE MATERIALIZED VIEW over_v AS SELECT max(q) AS most FROM v;
+"""
+
+
+def opened(state: Path | None = None) -> deltic.Session:
+    session = deltic.Session(on_view_error="isolate", state=state)
+    session.sql(SCRIPT)
+    return session
+
+
+def put(session: deltic.Session, *rows: tuple[int, int, int]) -> None:
+    session.apply({"t": [{"id": id, "a": a, "b": b, "s": "x", "_op": "upsert"} for id, a, b in rows]})
+
+
+def drop(session: deltic.Session, *ids: int) -> None:
+    with session.transaction() as tx:
+        tx.delete("t", list(ids))
+
+
+READS: dict[str, Callable[[deltic.Session], Any]] = {
+    "rows": lambda session: session.view("v").rows(),
+    "arrow": lambda session: session.view("v").to_arrow(),
+    "changes": lambda session: session.view("v").changes(),
+    "lookup": lambda session: session.view("v").lookup(1),
+    "query": lambda session: session.query("SELECT count(*) FROM v"),
+    "a view over it": lambda session: session.view("over_v").rows(),
+}
+
+
+@pytest.mark.parametrize("read", READS.values(), ids=READS)
+def test_a_view_with_errors_cannot_be_read(read: Callable[[deltic.Session], Any]) -> None:
+    with opened() as session:
+        put(session, (1, 7, 4))
+        read(session)
+        put(session, (2, 1, 0), (3, 1, 0))
+        with pytest.raises(FailedView, match=r"division by zero, in a % b of the row id = 2, a = 1, b = 0 \(and 1 more\)") as raised:
+            read(session)
+        assert "<sql>:3:" in str(raised.value) and "^^^^^" in str(raised.value)
+        assert session.view("counted").rows() == [{"n": 3}]
+        drop(session, 2, 3)
+        read(session)
+
+
+def test_errors_are_rows_with_weights() -> None:
+    with deltic.Session(on_view_error="isolate") as session:
+        session.sql(
+            "CREATE TABLE t (a INT, s STRING); CREATE MATERIALIZED VIEW v AS SELECT CAST(s AS INT) / a AS q FROM t WHERE 10 % a < 9"
+        )
+        assert session.view("v").errors().to_pylist() == []
+        session.apply({"t": [{"a": 0, "s": "1", "_weight": 2}, {"a": 2, "s": "two", "_weight": 3}, {"a": 2, "s": "4", "_weight": 1}]})
+        assert session.view("v").errors().to_pylist() == [
+            {
+                "error": "[DELTIC-3002] division by zero",
+                "place": "<sql>:1:109",
+                "expression": "10 % a < 9",
+                "row": "a = 0",
+                "weight": 2,
+            },
+            {
+                "error": "[DELTIC-3003] the value 'two' of type STRING cannot be cast to INT because it is malformed",
+                "place": "<sql>:1:72",
+                "expression": "CAST(s AS INT) / a",
+                "row": "a = 2, s = two",
+                "weight": 3,
+            },
+        ]
+        session.apply({"t": [{"a": 0, "s": "1", "_weight": -2}, {"a": 2, "s": "two", "_weight": -3}]})
+        assert session.view("v").errors().num_rows == 0
+        assert session.view("v").rows() == [{"q": 2.0}]
+
+
+def test_a_group_whose_sum_does_not_fit_is_an_error() -> None:
+    with deltic.Session(on_view_error="isolate") as session:
+        session.sql("CREATE TABLE t (k INT, x BIGINT NOT NULL); CREATE MATERIALIZED VIEW v AS SELECT k, sum(x) AS s FROM t GROUP BY k")
+        session.apply({"t": [{"k": k, "x": 2**62, "_weight": k} for k in (1, 2)]})
+        (error,) = session.view("v").errors().to_pylist()
+        assert (error["error"], error["row"]) == ("[DELTIC-3001] an aggregate is out of range for BIGINT", "k = 2")
+        session.apply({"t": [{"k": 2, "x": 2**62, "_weight": -1}]})
+        assert session.view("v").rows() == [{"k": 1, "s": 2**62}, {"k": 2, "s": 2**62}]
+
+
+def test_subscribers_get_the_difference_when_the_errors_are_gone() -> None:
+    received: list[list[Any]] = []
+    with opened() as session:
+        put(session, (1, 7, 4))
+        session.view("v").subscribe(lambda change: received.append(sorted(map(tuple, (row.values() for row in change.to_pylist())))))
+        put(session, (2, 1, 0), (3, 5, 4))
+        drop(session, 1)
+        put(session, (3, 6, 4))
+        assert received == []
+        drop(session, 2)
+        assert received == [[(1, 3, -1), (3, 2, 1)]]
+        assert session.view("v").changes().num_rows == 2
+        drop(session, 3)
+        assert received[1:] == [[(3, 2, -1)]]
+
+
+def test_a_state_keeps_errors(tmp_path: Path) -> None:
+    with opened(tmp_path) as session:
+        put(session, (1, 7, 4), (2, 1, 0))
+    with deltic.open(tmp_path) as state:
+        assert state.view("v").errors().num_rows == 1
+        for read in (lambda: state.view("v").rows(), lambda: state.view("v").lookup(1)):
+            with pytest.raises(FailedView, match="division by zero"):
+                read()
+        assert state.view("counted").rows() == [{"n": 2}]
+    with opened(tmp_path) as session:
+        with pytest.raises(FailedView, match="division by zero"):
+            session.view("v").rows()
+        put(session, (2, 1, 1))
+        assert session.view("v").rows() == [{"id": 1, "q": 3}, {"id": 2, "q": 0}]
+    with deltic.open(tmp_path) as state:
+        assert len(state.view("v").rows()) == 2 and state.view("v").errors().num_rows == 0
+
+
+def test_without_isolation_the_tick_is_rolled_back() -> None:
+    with deltic.Session() as session:
+        session.sql(SCRIPT)
+        with pytest.raises(DivisionByZero):
+            put(session, (1, 1, 0))
+        assert session.view("counted").rows() == [{"n": 0}]
+        assert session.view("v").errors().num_rows == 0
+
+
+def test_what_is_not_isolated_is_rolled_back() -> None:
+    with deltic.Session(on_view_error="isolate") as session:
+        session.sql("CREATE TABLE t (b BINARY); CREATE MATERIALIZED VIEW v AS SELECT bitmap_construct_agg(length(b)) AS m FROM t")
+        with pytest.raises(EvaluationError, match="bitmap"):
+            session.apply({"t": [{"b": b"x" * 40_000, "_op": "insert"}]})
+        assert session.epoch == 1
+
+
+def test_options_and_names() -> None:
+    with pytest.raises(SetupError, match=r"on_view_error='ignore'\nexpected: 'rollback' or 'isolate'"):
+        deltic.Session(on_view_error="ignore")  # type: ignore[arg-type]
+    with deltic.Session() as session, pytest.raises(CatalogError, match="reserved for the errors of a view"):
+        session.sql("CREATE VIEW `v!errors` AS SELECT 1 AS one")
+
+
+@pytest.mark.parametrize("rows", [10_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
+def test_a_row_that_fails_touches_few_rows(rows: int) -> None:
+    with deltic.Session(on_view_error="isolate") as session:
+        session.sql("""CREATE TABLE t (id INT PRIMARY KEY, k INT, a INT, b INT);
+            CREATE MATERIALIZED VIEW v AS SELECT k, sum(a % b) AS s FROM t GROUP BY k""")
+        ids = pa.array(np.arange(rows, dtype=np.int32))
+        ones = pa.array(np.ones(rows, np.int32))
+        session.apply({"t": pa.table({"id": ids, "k": ids, "a": ids, "b": ones, "_op": pa.array(["insert"] * rows)})})
+        for b in (0, 1):
+            session.apply({"t": [{"id": 5, "k": 5, "a": 1, "b": b, "_op": "upsert"}]})
+            assert session.last_tick is not None
+            assert sum(counters.touched for counters in session.last_tick.counters.values()) < 400
+            assert session.view("v").errors().num_rows == (b == 0)
