@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from deltic.runtimes.durable.strings import StateStrings, identity_of
-from deltic.runtimes.stored_view import StoredView
+from deltic.runtimes.stored_view import StoredView, check_readable
 from deltic.storage.reader import StateReader
 from deltic.storage.reading import OpenFiles, ShardArrangements
 from deltic.trace.share import Share
@@ -32,7 +32,7 @@ class StateContent:
     def check_readable(self, relation: str) -> None:
         """Raises FailedView for a view that has errors."""
         if relation in self._reader.manifest.program.views:
-            StoredView(self._reader, relation).check_readable()
+            check_readable(StoredView(self._reader, relation))
 
     def strings(self) -> StringTable:
         """A table with the strings of all files."""

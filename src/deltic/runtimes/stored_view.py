@@ -72,14 +72,9 @@ class StoredView(ReadableView):
         """See ReadableView; the places are in the definition, which a state does not have."""
         return NO_ERRORS if self._errors is None else listed_errors(self._errors.to_arrow(), {})
 
-    def check_readable(self) -> None:
-        """Raises FailedView if the view has errors. O(errors)."""
-        if self._errors is not None and (rows := self._errors.to_arrow()).num_rows:
-            raise failed_view(self.name, rows, {})
-
     def lookup(self, key: Any, *, by: Sequence[str] | None = None) -> list[dict[str, Any]]:
         """See ReadableView."""
-        self.check_readable()
+        check_readable(self)
         sought = self._sought(self._layout.stored, key, by)
         self._layout.check_sought(sought)
         matches = []
@@ -112,7 +107,7 @@ class StoredView(ReadableView):
             yield [c[cut] for c in batch.columns], batch.weights[0][cut], strings
 
     def _content(self, shards: Sequence[int], keys: Sequence[Key] | None = None) -> tuple[Batch, StringTable]:
-        self.check_readable()
+        check_readable(self)
         spines, strings = self._spines(self._reader.manifest, shards)
         if keys is None:
             return merge([spine.scan(Counters()).verified() for spine in spines]), strings
@@ -137,6 +132,12 @@ class StoredView(ReadableView):
         return ShardArrangements(
             self._files, manifest.files, manifest.shard_states[shard], {layout.arrangement: layout.widths}, shares=shares
         )
+
+
+def check_readable(view: StoredView) -> None:
+    """Raises FailedView if the view has errors. O(errors)."""
+    if view._errors is not None and (rows := view._errors.to_arrow()).num_rows:
+        raise failed_view(view.name, rows, {})
 
 
 def file_strings(identity: Identity | None, dictionaries: Sequence[Dictionary]) -> StringTable:
