@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any, Final
 
-from deltic.errors import ArithmeticOverflow, EvaluationError, Span
+from deltic.errors import ArithmeticOverflow, EvaluationError, Span, TypeMismatch
 from deltic.expr.arrays import times as arrays
 from deltic.expr.arrays.distinct import per_distinct
 from deltic.expr.functions.signature import DAY, INSTANT, INTEGER, TEXT, TIME_ALONE, Parameter, accept, any_nullable, check_count, takes
@@ -103,14 +103,30 @@ def _named(name: str, word: Callable[[datetime.date], str]) -> Function:
     return Function(name=name, signature=signature, can_fail=False, rows=lambda call, day: word(day)[:3], arrays=per_distinct)
 
 
+_MOMENT_AND_ZONE: Final = takes([INSTANT, TEXT], TIMESTAMP)
+
+
 def _zoned(name: str, run: Callable[[datetime.datetime, str, Span | None], datetime.datetime]) -> Function:
     return Function(
         name=name,
-        signature=takes([INSTANT, TEXT], TIMESTAMP),
+        signature=_in_zone,
         can_fail=True,
         rows=lambda call, moment, zone: run(moment, zone, call.span),
         arrays=per_distinct,
     )
+
+
+def _in_zone(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
+    """(moment, zone); as in Spark, a constant zone is valid whether a row has a moment or not."""
+    typed = _MOMENT_AND_ZONE(name, arguments, span)
+    assert isinstance(typed, Typed)
+    zone = typed.arguments[1]
+    if isinstance(zone, Literal) and isinstance(zone.value, str):
+        try:
+            rows.zone(zone.value, zone.span)
+        except EvaluationError as error:
+            raise TypeMismatch(error.message, span=zone.span or span, expected=error.expected, remedy=error.remedy) from error
+    return typed
 
 
 def _current_timezone(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:

@@ -174,6 +174,10 @@ def _check_frame(name: str, text: tree.FrameText | None, frame: WindowFrame | No
 
 def _ranked(binder: ExpressionBinder, node: tree.OverCall) -> WindowCall:
     name, arguments = node.call.name, node.call.arguments
+    if name in ("rank", "dense_rank", "percent_rank"):
+        for part in arguments:  # Spark takes arguments, which have no effect
+            binder.bind(part)
+        arguments = ()
     check_count(name, arguments, 0, 1 if name == "ntile" else 0, node.call.span)
     _check_nulls(node)
     number = _number(binder, name, arguments[0], 1) if arguments else 1
