@@ -184,8 +184,8 @@ _MOMENTS: Final = {
     "timestamp_micros": each("timestamp_micros({})", "i l h"),
     "dayname": each("dayname({})", "d ts"),
     "monthname": each("monthname({})", "d ts k"),
-    **{name: [f"{name}(ts, {quoted(zone)})" for zone in ("Europe/Paris", "America/New_York", "Asia/Kolkata", "UTC", "+05:30", "-08:00", "GMT+1", "Z", "nowhere",
-        "Asia/Seoul", "Pacific/Apia", "+18:00", "")] + [f"{name}(d, 'Europe/Paris')", f"{name}(k, 'Asia/Tokyo')", f"{name}(ts, NULL)"]
+    **{name: [f"{name}(ts, {quoted(zone)})" for zone in ("Europe/Paris", "America/New_York", "Asia/Kolkata", "UTC", "+05:30", "-08:00", "GMT+1", "Z",
+        "Asia/Seoul", "Pacific/Apia", "+18:00")] + [f"{name}(ts, IF(i > 0, 'nowhere', 'UTC'))", f"{name}(d, 'Europe/Paris')", f"{name}(k, 'Asia/Tokyo')", f"{name}(ts, NULL)"]
         for name in ("from_utc_timestamp", "to_utc_timestamp")},
     **{name: [f"{name}(2020, t, t, 1, 2, 3.5)", f"{name}(h, 2, 29, 0, 0, 0)", f"{name}(2020, 2, 29, t, t, p)", f"{name}(2020, 12, 31, 23, 59, 60)",
         f"{name}(2021, 3, 28, 2, 30, 0, 'Europe/Paris')", f"{name}(2021, 10, 31, 2, 30, 0.000001, 'Europe/Paris')", f"{name}(2020, 1, 1, 0, 0, 60.5)",
