@@ -117,11 +117,11 @@ def _zoned(name: str, run: Callable[[datetime.datetime, str, Span | None], datet
 
 
 def _in_zone(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
-    """(moment, zone); as in Spark, a constant zone is valid whether a row has a moment or not."""
+    """(moment, zone). As in Spark, a constant zone is valid whether a row has a moment or not; CONVERT_TIMEZONE reads it for rows alone."""
     typed = _MOMENT_AND_ZONE(name, arguments, span)
     assert isinstance(typed, Typed)
     zone = typed.arguments[1]
-    if isinstance(zone, Literal) and isinstance(zone.value, str):
+    if name != "convert_timezone" and isinstance(zone, Literal) and isinstance(zone.value, str):
         try:
             rows.zone(zone.value, zone.span)
         except EvaluationError as error:
