@@ -399,6 +399,7 @@ def test_the_public_attributes_of_a_session(session: deltic.Session) -> None:
         "edn_transact",
         "epoch",
         "explain",
+        "failing",
         "frame",
         "install",
         "last_tick",

@@ -77,5 +77,6 @@ def _sentence(summary: Summary) -> str:
     )
     read = f"{summary.files:,} files, rows: {rows}{letters}" if summary.ticks else "no new files"
     stages = ", ".join(f"{stage} {seconds:.2f} s" for stage, seconds in summary.seconds.items())
+    failing = f"; views with errors: {', '.join(f'{view} {rows:,}' for view, rows in summary.failing.items())}" if summary.failing else ""
     end = "stopped at" if summary.stopped else "up to date at"
-    return f"{end} epoch {summary.epoch:,} after {summary.ticks:,} ticks: {read}" + (f" ({stages})" if stages else "")
+    return f"{end} epoch {summary.epoch:,} after {summary.ticks:,} ticks: {read}{failing}" + (f" ({stages})" if stages else "")

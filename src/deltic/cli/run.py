@@ -25,7 +25,7 @@ from deltic.pipeline import Pipeline
 from deltic.pipeline.dry_run import DryRun
 from deltic.pipeline.dry_run import dry_run as dry_run_of
 from deltic.session import Program
-from deltic.session.options import PIPELINE_RETAINS, RunOptions
+from deltic.session.options import PIPELINE_RETAINS, OnViewError, RunOptions
 from deltic.session.printing import to_stderr
 
 _AT_LEAST_ONE: Final = Parameter(validator=validators.Number(gte=1))
@@ -45,6 +45,7 @@ def run(
     rows_per_tick: Annotated[int | None, _AT_LEAST_ONE] = None,
     retain: Annotated[int, _AT_LEAST_ONE] = PIPELINE_RETAINS,
     shared_state: Annotated[bool, Parameter(negative=())] = False,
+    on_view_error: OnViewError = "isolate",
     dry_run: Annotated[bool, Parameter(negative=())] = False,
     json: Annotated[bool, Parameter(negative=())] = False,
     dialect: Dialect = "ddlog",
@@ -79,6 +80,9 @@ def run(
         The number of past epochs that stay readable.
     shared_state
         Declare that every machine of the Spark cluster has the state folder under this path.
+    on_view_error
+        isolate: a row on which a view's expression fails is an error of that view; its sinks wait until the row is gone, and other views go
+        on. rollback: the tick is rolled back, and the run ends.
     dry_run
         Change nothing: check the script, read the pending files, and report what would be done.
     json
@@ -100,10 +104,18 @@ def run(
         return Exit.USAGE
     folder = script.absolute().parent
     where = state if state is not None else str(folder / f"{script.stem}.state")
-    options = RunOptions(state=where, shards=shards, retain=retain, shared_state=shared_state, clock="wall", rows_per_tick=rows_per_tick)
+    options = RunOptions(
+        state=where,
+        shards=shards,
+        retain=retain,
+        shared_state=shared_state,
+        clock="wall",
+        rows_per_tick=rows_per_tick,
+        on_view_error=on_view_error,
+    )
     with opened_program(script) as module:
         if dry_run:
-            outcome = dry_run_of(module.program, state=where, base=folder)
+            outcome = dry_run_of(module.program, state=where, base=folder, on_view_error=on_view_error)
             emit(encoder.dumps(outcome.json()) if json else _pictured(outcome))
             return Exit.OK
         with Signals() as signals:

@@ -15,6 +15,8 @@ from deltic.cli.output import emit
 from deltic.cli.state_text import amount, cared_text, ls_text, rows_text, show_text
 from deltic.connectors.files.writing import encoded
 from deltic.runtimes.read_only import open as open_state
+from deltic.runtimes.stored_view import failing_views
+from deltic.runtimes.view_errors import is_errors
 from deltic.storage.care import MaintenanceResult, compact, gc, size_of
 from deltic.storage.leases import LEASE_S
 from deltic.storage.program import ProgramDescription, TableDescription, ViewDescription
@@ -90,6 +92,7 @@ def _shown(reader: StateReader) -> dict[str, Any]:
         "sources": sources(manifest.notes),
         "sinks": sinks(manifest.notes),
         "batches": batches(manifest.notes),
+        "errors": failing_views(reader),
     }
 
 
@@ -97,7 +100,7 @@ def _columns(program: ProgramDescription) -> dict[str, list[str]]:
     """As users declared them: "name TYPE", in their order."""
     entries: list[tuple[str, TableDescription | ViewDescription]] = [
         *((f"table {name}", table) for name, table in program.tables.items()),
-        *((f"view {name}", view) for name, view in program.views.items()),
+        *((f"view {name}", view) for name, view in program.views.items() if not is_errors(name)),
     ]
     return {name: [f"{field.name} {field.type.sql}" for field in entry.columns] for name, entry in entries}
 

@@ -95,6 +95,7 @@ def show_text(shown: Mapping[str, Any]) -> str:
     lines += [_source(name, source) for name, source in shown["sources"].items()]
     lines += [f"sink {name}: view {sink.get('view', '-')}, has epoch {sink.get('epoch', '-')}" for name, sink in shown["sinks"].items()]
     lines += [f"query {name}: batch {batch}" for name, batch in shown["batches"].items()]
+    lines += [f"view {view} has {count:,} error{'s' * (count > 1)}" for view, count in shown["errors"].items()]
     return "\n".join(lines).rstrip()
 
 

@@ -17,9 +17,11 @@ from deltic.pipeline.feeds import Feed
 from deltic.pipeline.notes import SINKS, SinkOffset, forgotten, sink_offsets
 from deltic.pipeline.progress import Start
 from deltic.runtimes.program import check_tables
+from deltic.runtimes.view_errors import is_errors
 from deltic.schema import Schema, TableSchema
 from deltic.session import Program, Session
 from deltic.session.catalog import SinkDefinition
+from deltic.session.options import OnViewError
 from deltic.storage.folder import open_folder
 from deltic.storage.names import MANIFESTS
 from deltic.storage.program import ProgramDescription, TableDescription
@@ -42,9 +44,9 @@ class BoundProgram:
     described: Mapping[str, TableDescription]
 
     @classmethod
-    def bind(cls, program: Program, base: str | Path | None) -> Self:
+    def bind(cls, program: Program, base: str | Path | None, on_view_error: OnViewError = "isolate") -> Self:
         """The program over empty tables. Raises QueryError and CircuitError."""
-        with Session(clock="wall") as session:
+        with Session(clock="wall", on_view_error=on_view_error) as session:
             session.program(program)
             return cls.of(session, base)
 
@@ -76,7 +78,7 @@ class BoundProgram:
             epoch,
             reused=tuple(view for view, (arrangement, _) in self.views.items() if arrangement in description.arrangements),
             filled=tuple(view for view, (arrangement, _) in self.views.items() if arrangement not in description.arrangements),
-            dropped=tuple(view for view in description.views if view.lower() not in names),
+            dropped=tuple(view for view in description.views if view.lower() not in names and not is_errors(view)),
             dropped_tables=tuple(table for table in description.tables if table.lower() not in tables),
             unfed=self.unfed,
         )

@@ -8,6 +8,7 @@ deliveries of a `changes` sink always add up to the view. That delivery too is n
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -20,6 +21,7 @@ from deltic.errors import SinkError, StateError
 from deltic.pipeline.history import History, difference, weighed
 from deltic.pipeline.notes import SINKS, SinkOffset, sink_offsets
 from deltic.session import Session
+from deltic.session.failing_views import net
 from deltic.storage.manifest import KEEP
 
 _KEPT_AT_MOST: Final = 10
@@ -68,7 +70,7 @@ class Delivery:
     def unrecorded(self) -> bool:
         """Whether the offsets of the sinks require a commit of their own."""
         kept = self._session.notes.get(KEEP)
-        return self.unnoted or (kept is not None and self._session.epoch - kept >= _KEPT_AT_MOST)
+        return self.unnoted or (kept is not None and kept != self.notes()[KEEP] and self._session.epoch - kept >= _KEPT_AT_MOST)
 
     def deliver(self) -> None:
         """Brings every sink up to the session's epoch. Raises SinkError."""
@@ -99,13 +101,45 @@ class Delivery:
             raise _too_late(outlet, since, error) from error
 
     def _delivered(self, outlet: Outlet, offset: SinkOffset, last: int) -> SinkOffset:
-        """Delivers the epochs up to `last` that changed the view; returns the sink's offset."""
-        due = self._states(outlet, offset, last) if outlet.snapshot else self._changes(outlet, offset, last)
+        """Delivers the epochs up to `last` that changed the view; returns the sink's offset.
+
+        Those after the last epoch in which the view has no errors wait; the changes of epochs with errors are delivered with those of the
+        next one without.
+        """
+        readable = self._readable(outlet, offset, last)
+        if offset.epoch < offset.first <= last:
+            readable = [epoch for epoch in readable if epoch >= offset.first]
+            offset = replace(offset, first=readable[0]) if readable else offset
+        if last > offset.epoch and not readable:
+            return offset
+        last = readable[-1] if readable else last
+        due = self._states(outlet, offset, last) if outlet.snapshot else self._readable_changes(outlet, offset, last, readable)
         for epoch, rows in due:
             outlet.sink.deliver(epoch, rows)
             self._offsets[outlet.name] = offset = replace(offset, epoch=epoch)
             self.unnoted = True
         return replace(offset, epoch=max(last, offset.epoch))
+
+    def _readable(self, outlet: Outlet, offset: SinkOffset, last: int) -> Sequence[int]:
+        """The epochs that the sink lacks, up to `last`, in which the view has no errors."""
+        try:
+            return self._history.readable(offset.view, offset.epoch + 1, last)
+        except StateError as error:
+            raise _too_late(outlet, offset.epoch + 1, error) from error
+
+    def _readable_changes(self, outlet: Outlet, offset: SinkOffset, last: int, readable: Sequence[int]) -> Iterator[tuple[int, pa.Table]]:
+        """The changes of epochs without errors; each has those of the epochs with errors before it."""
+        if len(readable) == last - max(offset.epoch, offset.first - 1):
+            yield from self._changes(outlet, offset, last)
+            return
+        waiting: list[pa.Table] = []
+        pending = deque(self._changes(outlet, offset, last))
+        for epoch in readable:
+            while pending and pending[0][0] <= epoch:
+                waiting.append(pending.popleft()[1])
+            if waiting and (rows := net(waiting)).num_rows:
+                yield epoch, rows
+            waiting = []
 
     def _changes(self, outlet: Outlet, offset: SinkOffset, last: int) -> Iterator[tuple[int, pa.Table]]:
         if offset.epoch < offset.first <= last and (rows := self._opening(offset)).num_rows:

@@ -11,6 +11,7 @@ from deltic.pipeline.bound_program import BoundProgram, state_is_there
 from deltic.pipeline.pipeline import ROWS_PER_TICK
 from deltic.pipeline.progress import Start
 from deltic.session import Program
+from deltic.session.options import OnViewError
 from deltic.storage.reader import StateReader
 
 
@@ -61,12 +62,14 @@ class DryRun:
         }
 
 
-def dry_run(program: str | Program, *, state: str, name: str = "<sql>", base: str | Path | None = None) -> DryRun:
+def dry_run(
+    program: str | Program, *, state: str, name: str = "<sql>", base: str | Path | None = None, on_view_error: OnViewError = "isolate"
+) -> DryRun:
     """What a Pipeline with these arguments would do. Reads and checks all pending rows; changes nothing.
 
     Raises QueryError, CircuitError, StateError, SourceError, DataError, SinkError.
     """
-    bound = BoundProgram.bind(Program.of(program, name), base)
+    bound = BoundProgram.bind(Program.of(program, name), base, on_view_error)
     notes: Mapping[str, Json] = {}
     epoch = None
     bound.check_new(state)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
 import pyarrow as pa
@@ -32,15 +32,26 @@ class History:
             for epoch in range(first, last + 1):
                 yield epoch, reader.manifest_at(epoch).program.arrangement_of(view)
 
-    def change(self, view: str, epoch: int) -> pa.Table:
-        """The view's change in an epoch, with `_weight`."""
+    def readable(self, view: str, first: int, last: int) -> Sequence[int]:
+        """The epochs from `first` to `last` in which the view has no errors, ascending. O(errors) for each, if it can have some."""
+        epochs = range(first, last + 1)
+        return [epoch for epoch in epochs if not self._has_errors(view, epoch)] if self._session._isolates(view) else epochs
+
+    def _has_errors(self, view: str, epoch: int) -> bool:
         if epoch == self._session.epoch:
-            return self._session.view(view).changes()
+            return view.lower() in {name.lower() for name in self._session.failing}
+        with self._stored(view, epoch) as stored:
+            return len(stored.errors()) > 0
+
+    def change(self, view: str, epoch: int) -> pa.Table:
+        """The view's change in an epoch, with `_weight`, also if it has errors."""
+        if epoch == self._session.epoch:
+            return self._session._change(view)
         with self._stored(view, epoch) as stored:
             return stored.changes(epoch)
 
     def content(self, view: str, epoch: int) -> pa.Table:
-        """The view after an epoch. O(view)."""
+        """The view after an epoch. O(view). Raises FailedView if it has errors."""
         if epoch == self._session.epoch:
             return self._session.view(view).to_arrow()
         with self._stored(view, epoch) as stored:

@@ -24,9 +24,10 @@ from deltic.pipeline.history import History
 from deltic.pipeline.late import without_late_rows
 from deltic.pipeline.letters import DeadLetters
 from deltic.pipeline.progress import Progress, Summary
+from deltic.runtimes.view_errors import is_errors
 from deltic.session import Program, Session
 from deltic.session.clock import due_s
-from deltic.session.options import PIPELINE_RETAINS, RunOptions
+from deltic.session.options import PIPELINE_RETAINS, OnViewError, RunOptions
 
 if TYPE_CHECKING:
     import pyspark.sql
@@ -55,6 +56,7 @@ class Pipeline:
         base: str | Path | None = None,
         retain: int = PIPELINE_RETAINS,
         shared_state: bool = False,
+        on_view_error: OnViewError = "isolate",
     ) -> None:
         """Opens the state, makes the program its definitions, and brings the sinks up to date; reads no source yet.
 
@@ -62,11 +64,19 @@ class Pipeline:
         spark, state, shards, retain, shared_state: as of a Session.
         rows_per_tick: the most rows of each source in a tick; 100,000 by default.
         base: the folder that relative paths count from; the working folder by default.
+        on_view_error: as of a Session, but errors are isolated by default: the sinks of a view that has some wait until it has none.
         Raises SetupError for an invalid option, QueryError, CircuitError, StateError, SourceError, SinkError, EvaluationError; then
         nothing is read and no sink written.
         """
         options = RunOptions(
-            spark=spark, state=state, shards=shards, retain=retain, shared_state=shared_state, clock="wall", rows_per_tick=rows_per_tick
+            spark=spark,
+            state=state,
+            shards=shards,
+            retain=retain,
+            shared_state=shared_state,
+            clock="wall",
+            rows_per_tick=rows_per_tick,
+            on_view_error=on_view_error,
         )
         self._open(Program.of(program, name), options, base)
 
@@ -78,7 +88,7 @@ class Pipeline:
         return pipeline
 
     def _open(self, program: Program, options: RunOptions, base: str | Path | None) -> None:
-        bound = BoundProgram.bind(program, base)
+        bound = BoundProgram.bind(program, base, options.on_view_error)
         if options.folder is not None:
             bound.check_new(options.folder)
         self.session = Session._of(options)
@@ -191,9 +201,10 @@ class Pipeline:
             self.session.epoch,
             {load.table.name: tuple(load.batch.parts) for load in loads},
             {load.table.name: load.batch.rows for load in loads},
-            {view: len(change) for view, change in result.changes.items()},
+            {view: len(change) for view, change in result.changes.items() if not is_errors(view)},
             {load.table.name: len(load.batch.dead_letters) for load in loads if load.batch.dead_letters},
             seconds,
+            self.session.failing,
         )
 
     def _run(self, on_progress: Listener | None, poll_seconds: float | None) -> Summary:
@@ -216,7 +227,7 @@ class Pipeline:
         summary.stopped = self._stopping.is_set()
         self._note()
         self._stopping.clear()
-        summary.epoch = self.session.epoch
+        summary.epoch, summary.failing = self.session.epoch, self.session.failing
         return summary
 
     def _note(self) -> None:

@@ -46,7 +46,7 @@ class Start:
 @dataclass(frozen=True, slots=True)
 class Progress:
     """One tick. files: by table, read whole or in part. rows_in: rows of the sources by table, including dead letters. rows_out: rows of
-    the changes by view. letters: dead letters by table. seconds: read, tick and sinks.
+    the changes by view. letters: dead letters by table. seconds: read, tick and sinks. failing: by view with errors, the rows that fail.
     """
 
     epoch: int
@@ -55,6 +55,7 @@ class Progress:
     rows_out: Mapping[str, int]
     letters: Mapping[str, int]
     seconds: Mapping[str, float]
+    failing: Mapping[str, int] = field(default_factory=dict)
 
     def json(self) -> dict[str, Json]:
         return {
@@ -65,6 +66,7 @@ class Progress:
             "rows_out": dict(self.rows_out),
             "letters": dict(self.letters),
             "seconds": {stage: round(seconds, 6) for stage, seconds in self.seconds.items()},
+            **({"failing": dict(self.failing)} if self.failing else {}),
         }
 
 
@@ -80,6 +82,7 @@ class Summary:
     letters: Counter[str] = field(default_factory=Counter)
     seconds: Counter[str] = field(default_factory=Counter)
     stopped: bool = False
+    failing: Mapping[str, int] = field(default_factory=dict)
     _split: dict[str, str] = field(default_factory=dict)
 
     def add(self, progress: Progress) -> None:
@@ -106,4 +109,5 @@ class Summary:
             "letters": dict(self.letters),
             "seconds": {stage: round(seconds, 6) for stage, seconds in self.seconds.items()},
             "stopped": self.stopped,
+            **({"failing": dict(self.failing)} if self.failing else {}),
         }

@@ -8,6 +8,7 @@ from typing import Self
 
 from deltic.errors import StateError
 from deltic.runtimes.stored_view import StoredView
+from deltic.runtimes.view_errors import is_errors
 from deltic.storage.leases import LEASE_S
 from deltic.storage.program import ProgramDescription
 from deltic.storage.reader import StateReader, checked_epoch
@@ -45,7 +46,7 @@ class ReadOnlyState:
     @property
     def views(self) -> tuple[str, ...]:
         """The names of the views, in order of creation."""
-        return tuple(self.program.views)
+        return tuple(name for name in self.program.views if not is_errors(name))
 
     @property
     def tables(self) -> tuple[str, ...]:

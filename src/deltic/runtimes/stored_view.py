@@ -140,6 +140,16 @@ def check_readable(view: StoredView) -> None:
         raise failed_view(view.name, rows, {})
 
 
+def failing_views(reader: StateReader) -> dict[str, int]:
+    """The views that have errors, and the number of rows that fail in each. O(errors)."""
+    views = {
+        view: StoredView(reader, errors_of(view))
+        for view in reader.manifest.program.views
+        if errors_of(view) in reader.manifest.program.views
+    }
+    return {view: errors for view, stored in views.items() if (errors := len(stored.to_arrow()))}
+
+
 def file_strings(identity: Identity | None, dictionaries: Sequence[Dictionary]) -> StringTable:
     """The strings of some files."""
     return StringTable(identity, StateStrings(dictionaries))

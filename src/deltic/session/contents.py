@@ -12,7 +12,7 @@ from deltic.errors import ClosedError, CorruptState, SubscriberError
 from deltic.purity import shown
 from deltic.runtimes import Committed, Runtime
 from deltic.session.definitions import Definitions, Stored, definitions_of
-from deltic.session.failing_views import Withheld, check_readable
+from deltic.session.failing_views import Withheld, check_readable, failing_views
 from deltic.session.precedence import Precedence
 from deltic.session.subscribers import EpochSubscriber, Subscriber, Subscribers
 from deltic.trace.spine import Spine
@@ -76,6 +76,11 @@ class Contents:
             change = None if committed.last is None else committed.last.changes.get(view)
             return take(stored, [Spine(stored.spec.columns, stored.spec.weights) if change is None else Spine.of(change)])
 
+    def failing(self) -> dict[str, int]:
+        """The views that have errors, as of the last commit, and the number of rows that fail in each."""
+        committed = self._runtime.committed
+        return failing_views(definitions_of(committed), committed)
+
     def compute(self, take: Callable[[Committed, StringTable], T]) -> T:
         """The result of `take` for the last commit and a table for the strings that it makes, which has those of the commit.
 
@@ -123,6 +128,12 @@ class Contents:
                 check_readable(definitions, view, committed, self.strings)
                 decoded[view] = self._shown(definitions, view, stored.reader.changes(change, self.strings))
         return decoded[view]
+
+    def change_of_tick(self, view: str) -> pa.Table:
+        """The change of the last tick, also if the view has errors."""
+        with self._lock, self.strings.stable():
+            last = self._runtime.committed.last
+            return self.stored(view).reader.changes(None if last is None else last.changes.get(view), self.strings)
 
     def _shown(self, definitions: Definitions, view: str, change: pa.Table) -> pa.Table:
         """The last change of a view as it is shown."""

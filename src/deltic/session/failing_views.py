@@ -11,26 +11,33 @@ from deltic.connectors.frames import WEIGHT
 from deltic.runtimes import Committed
 from deltic.runtimes.view_errors import errors_of, failed_view
 from deltic.session.definitions import Definitions, definitions_of
+from deltic.trace.batch import Batch
 from deltic.trace.counters import Counters
 from deltic.trace.merge import merge
 from deltic.trace.strings import StringTable
 from deltic.types import frozen_list
 
 
+def failing_views(definitions: Definitions, committed: Committed) -> dict[str, int]:
+    """The views that have errors, and the number of rows that fail in each. O(errors)."""
+    return {view: count for view in definitions.places if (count := int(_errors(definitions, view, committed).weights[0].sum()))}
+
+
 def has_errors(definitions: Definitions, view: str, committed: Committed) -> bool:
     """Whether a view has errors. O(errors)."""
-    if view not in definitions.places:
-        return False
+    return view in definitions.places and len(_errors(definitions, view, committed)) > 0
+
+
+def _errors(definitions: Definitions, view: str, committed: Committed) -> Batch:
     spines = committed.snapshot(definitions.stored(errors_of(view)).spec.id)
-    return len(merge([spine.scan(Counters()) for spine in spines])) > 0
+    return merge([spine.scan(Counters()) for spine in spines])
 
 
 def check_readable(definitions: Definitions, view: str, committed: Committed, strings: StringTable) -> None:
     """Raises FailedView, with the least error, for a view that has errors."""
     if has_errors(definitions, view, committed):
-        stored = definitions.stored(errors_of(view))
-        whole = merge([spine.scan(Counters()) for spine in committed.snapshot(stored.spec.id)])
-        raise failed_view(view, stored.reader.content(whole, strings), definitions.places[view])
+        rows = definitions.stored(errors_of(view)).reader.content(_errors(definitions, view, committed), strings)
+        raise failed_view(view, rows, definitions.places[view])
 
 
 class Withheld:

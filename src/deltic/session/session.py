@@ -54,6 +54,7 @@ from deltic.session.view import View
 from deltic.session.watermark import Watermark
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     import pyspark.sql
 
     from deltic.frontends.dataframes import Frames
@@ -411,6 +412,11 @@ class Session:
         return tuple(v.name for v in self._catalog.views.values() if v.materialized)
 
     @property
+    def failing(self) -> Mapping[str, int]:
+        """The views that have errors, where errors are isolated, and how many rows fail in each. O(errors)."""
+        return self._contents.failing()
+
+    @property
     def sources(self) -> Mapping[str, SourceSpec]:
         """The sources of tables, by the table's name in lower case; tables without a source are not in it."""
         return self._catalog.sources
@@ -509,6 +515,14 @@ class Session:
     def _relations(self) -> Catalog:
         """What `deltic.Circuit(session)` reads."""
         return self._catalog
+
+    def _isolates(self, view: str) -> bool:
+        """Whether errors of a view are isolated, and it can have some."""
+        return self.view(view).name in self._definitions.places
+
+    def _change(self, view: str) -> pa.Table:
+        """The change of a view in the last tick, also if it has errors."""
+        return self._contents.change_of_tick(self.view(view).name)
 
     def _undeclared(self) -> frozenset[str]:
         """The tables of the state, in lower case, that no definition of this session declares."""

@@ -29,7 +29,7 @@ from deltic.runtimes.spark.streams import (
 )
 from deltic.schema import TableSchema
 from deltic.session import Program, Session
-from deltic.session.options import PIPELINE_RETAINS, RunOptions
+from deltic.session.options import PIPELINE_RETAINS, OnViewError, RunOptions
 from deltic.spark.opening import Definition, Opened, Stopped, read_progress, served, write_progress
 from deltic.spark.running import POLL_S, Journal, Running, seconds
 from deltic.storage.names import CHECKPOINTS
@@ -77,11 +77,13 @@ class StreamingPipeline:
         base: str | os.PathLike[str] | None = None,
         retain: int = PIPELINE_RETAINS,
         shared_state: bool = False,
+        on_view_error: OnViewError = "isolate",
     ) -> None:
         """session_or_program: a Program; the text of a SQL script, which errors call `name`; or a session on Spark, which stays open.
 
         state: the state folder, also if a session is given. rows_per_tick: the most rows of each source in a tick. base: the folder that
-        relative paths start from. shards, retain, shared_state: as in Session. Raises QueryError, CircuitError and SetupError; the state
+        relative paths start from. shards, retain, shared_state: as in Session. on_view_error: as in
+        deltic.Pipeline. Raises QueryError, CircuitError and SetupError; the state
         is opened when it is first needed.
         """
         self._lock = RLock()
@@ -93,7 +95,14 @@ class StreamingPipeline:
         self.spark = spark
         self._definition: Definition | None = None
         options = RunOptions(
-            spark=spark, state=state, shards=shards, retain=retain, shared_state=shared_state, clock="wall", rows_per_tick=rows_per_tick
+            spark=spark,
+            state=state,
+            shards=shards,
+            retain=retain,
+            shared_state=shared_state,
+            clock="wall",
+            rows_per_tick=rows_per_tick,
+            on_view_error=on_view_error,
         )
         if isinstance(session_or_program, Session):
             self._over(session_or_program, options.folder, rows_per_tick, base)
@@ -103,7 +112,7 @@ class StreamingPipeline:
             raise SetupError(f"a pipeline on Spark without {missing}", expected="StreamingPipeline(program, spark, state='folder')")
         where = str(Path.cwd() if base is None else Path(base).absolute())
         program = Program.of(session_or_program, name)
-        bound = BoundProgram.bind(program, where)
+        bound = BoundProgram.bind(program, where, on_view_error)
         self._tables, self._sources = bound.tables, tuple(bound.sources)
         root = options.folder if "://" in options.folder else str(Path(options.folder).expanduser().absolute())
         self._definition = Definition(program, replace(options, spark=None, state=root), where)
