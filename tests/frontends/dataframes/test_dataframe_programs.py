@@ -42,6 +42,7 @@ def test_programs_bind() -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.filterwarnings("ignore:WARN WindowExpression")
 @pytest.mark.parametrize("start", slow(*range(0, len(PROGRAMS), CHUNK)))
 def test_programs_are_as_in_spark(start: int, spark: SparkSession) -> None:
     names = [name for name in [*PROGRAMS][start : start + CHUNK] if name not in EXPECTED_REFUSALS]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from deltic.errors import Span
 from deltic.frontends.dataframes.expressions import Expressions
@@ -24,7 +25,7 @@ from deltic.plan.nodes import Plan
 class FrameBinder:
     """Binds over a namespace. env: the relations, and those of spark.sql(…, name=df). here: the place of what is being bound.
 
-    calls: collects the users' functions that are called.
+    calls: collects the users' functions that are called. subqueries, outer: as of Expressions.
     """
 
     namespace: Namespace
@@ -32,6 +33,8 @@ class FrameBinder:
     sites: Sites
     here: Span
     calls: set[str] = field(default_factory=set)
+    subqueries: Mapping[int, Callable[[Expressions, Any], Plan]] = field(default_factory=dict)
+    outer: Expressions | None = None
 
     def at(self, plan_id: int) -> FrameBinder:
         """The binder at the place of a DataFrame."""
@@ -39,7 +42,7 @@ class FrameBinder:
         return self if span is None else replace(self, here=span)
 
     def expressions(self, frame: BoundFrame) -> Expressions:
-        return Expressions(frame, self.here)
+        return Expressions(frame, self.here, self.subqueries, self.outer)
 
     def query(self, query: tree.Query, frame: BoundFrame | None = None) -> Plan:
         """The plan of a query whose FROM may have the frame, as ArgumentRows."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -20,6 +21,7 @@ from deltic.frontends.python.scalars import UDF
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.parse_statement import parse_item, parse_type
 from deltic.frontends.statements import PythonAggregate
+from deltic.plan.nodes import Plan
 
 _OPERATORS: Final = {
     **{sign: sign for sign in ("=", "<", "<=", ">", ">=", "<=>", "+", "-", "*", "/", "%", "&", "|", "^", "<>", "||")},
@@ -30,7 +32,7 @@ _OPERATORS: Final = {
     "&&": "AND",
     "div": "DIV",
 }
-_PREFIXES: Final = {"not": "NOT", "!": "NOT", "negative": "-", "negate": "-", "-": "-", "~": "~", "positive": "+"}
+_PREFIXES: Final = {"not": "NOT", "!": "NOT", "-": "-", "~": "~", "positive": "+"}
 _PART: Final = re.compile(r"`((?:[^`]|``)*)`|([^.`]+)")
 TRY: Final = pb.Expression.Cast.EVAL_MODE_TRY
 
@@ -42,10 +44,16 @@ def name_parts(text: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Expressions:
-    """Expressions over a frame. here: the place of the DataFrame, for columns that have none."""
+    """Expressions over a frame. here: the place of the DataFrame, for columns that have none.
+
+    subqueries: the plans of the DataFrames in its columns, by id; each takes these expressions, whose columns it may read, and the
+    environment of the subquery. outer: of such a DataFrame, the expressions around it.
+    """
 
     frame: BoundFrame
     here: Span
+    subqueries: Mapping[int, Callable[[Expressions, Any], Plan]] = field(default_factory=dict)
+    outer: Expressions | None = None
 
     def items(self, message: pb.Expression) -> list[tree.SelectItem]:
         """The columns of a select list that an expression stands for."""
@@ -101,6 +109,9 @@ class Expressions:
         if message.HasField("plan_id"):
             return _fields(self._of_plan(message.plan_id, parts, span).written(span), parts[1:], span)
         columns = self._named(parts, span)
+        around = self.outer
+        while columns is None and around is not None:
+            columns, around = around._named(parts, span), around.outer
         if columns is None:  # an alias of the same select list, or an error that the binder words
             return tree.ColumnName(tuple(tree.Name(part, span) for part in parts), span)
         column, used = columns
@@ -110,6 +121,8 @@ class Expressions:
         """The column of a DataFrame that is within this one."""
         name = parts[0]
         ids = self.frame.ids.get(plan_id)
+        if ids is None and self.outer is not None:
+            return self.outer._of_plan(plan_id, parts, span)
         if ids is None:
             remedy = "a column of this DataFrame, or col(…)"
             raise UnknownName(f"the column {name!r} belongs to a DataFrame that is not in this one", span=span, remedy=remedy)
@@ -195,6 +208,53 @@ class Expressions:
     def _unresolved_named_lambda_variable(self, message: pb.Expression.UnresolvedNamedLambdaVariable, span: Span) -> tree.Expression:
         return tree.ColumnName(tuple(tree.Name(part, span) for part in message.name_parts), span)
 
+    def _window(self, message: pb.Expression.Window, span: Span) -> tree.Expression:
+        """call.over(Window.partitionBy(…).orderBy(…).rowsBetween(…))."""
+        call = self.node(message.window_function)
+        if not isinstance(call, tree.FunctionCall):
+            raise Unsupported("over() is for calls of window functions and aggregates", span=span)
+        order = tuple(self.term(term) for term in message.order_spec)
+        frame = self._frame(message.frame_spec, span) if message.HasField("frame_spec") else None
+        window = tree.WindowText(None, self.nodes(message.partition_spec), order, frame, span)
+        return tree.OverCall(call, False, window, span)
+
+    def term(self, message: pb.Expression.SortOrder) -> tree.OrderTerm:
+        """A term of an order."""
+        descending = message.direction == pb.Expression.SortOrder.SORT_DIRECTION_DESCENDING
+        return tree.OrderTerm(self.node(message.child), descending, message.null_ordering != pb.Expression.SortOrder.SORT_NULLS_LAST)
+
+    def _frame(self, message: pb.Expression.Window.WindowFrame, span: Span) -> tree.FrameText:
+        unit = "ROWS" if message.frame_type == pb.Expression.Window.WindowFrame.FRAME_TYPE_ROW else "RANGE"
+        return tree.FrameText(unit, self._bound(message.lower, False, span), self._bound(message.upper, True, span), span)
+
+    def _bound(self, message: pb.Expression.Window.WindowFrame.FrameBoundary, following: bool, span: Span) -> tree.BoundText:
+        """A distance below 0 is before the current row."""
+        if message.unbounded:
+            return tree.BoundText("UNBOUNDED", following, None, span)
+        if message.current_row:
+            return tree.BoundText("ROW", following, None, span)
+        value = self.node(message.value)
+        if isinstance(value, tree.NumberText) and value.text.startswith("-"):
+            return tree.BoundText("VALUE", False, replace(value, text=value.text[1:]), span)
+        if isinstance(value, tree.NumberText) and value.text.rstrip("L") == "0":
+            return tree.BoundText("ROW", following, None, span)
+        return tree.BoundText("VALUE", True, value, span)
+
+    def _subquery_expression(self, message: pb.SubqueryExpression, span: Span) -> tree.Expression:
+        """scalar(), exists() and isin(DataFrame)."""
+        plan = self.subqueries[message.plan_id]
+        query = tree.GivenQuery(partial(plan, self), span)
+        match pb.SubqueryExpression.SubqueryType.Name(message.subquery_type):
+            case "SUBQUERY_TYPE_SCALAR":
+                return tree.ScalarQuery(query, span)
+            case "SUBQUERY_TYPE_EXISTS":
+                return tree.ExistsTest(query, span)
+            case "SUBQUERY_TYPE_IN":
+                operands = self.nodes(message.in_subquery_values)
+                return tree.InQuery(operands[0] if len(operands) == 1 else tree.RowValue(operands, span), query, False, span)
+            case _:
+                raise Unsupported("a DataFrame as an argument of a table function is not supported", span=span)
+
     def _common_inline_user_defined_function(self, message: pb.CommonInlineUserDefinedFunction, span: Span) -> tree.Expression:
         """A function in Python; its message was written by this process, and holds what udf() was given."""
         if message.WhichOneof("function") != "python_udf":
@@ -246,6 +306,8 @@ def _call(name: str, arguments: tuple[tree.Expression, ...], distinct: bool, spa
         case "when", _:
             pairs = tuple(zip(arguments[::2], arguments[1::2], strict=False))
             return tree.SearchedCase(None, pairs, arguments[-1] if len(arguments) % 2 else None, span)
+        case "negate", _:
+            return tree.FunctionCall("negative", arguments, distinct, None, False, span)
         case "isnull" | "isnotnull", (operand,):
             return tree.IsTest(operand, "NULL", lower == "isnotnull", span)
         case "in", (operand, *values):

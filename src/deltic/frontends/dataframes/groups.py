@@ -11,31 +11,44 @@ import pyspark.sql.connect.proto as pb
 from deltic.errors import Unsupported
 from deltic.expr.functions.comparison import check_ordered
 from deltic.frontends.dataframes.binder import FrameBinder
+from deltic.frontends.dataframes.expressions import Expressions
 from deltic.frontends.dataframes.frame import BoundFrame, over
 from deltic.frontends.dataframes.literals import literal
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_aggregate import aggregate_of
 from deltic.frontends.sql.naming import expression_name
+from deltic.frontends.sql.parse_grouping import analytic_sets
 from deltic.plan.columns import reference
 from deltic.plan.nodes import TopK
 
 
 def aggregate(message: pb.Aggregate, frame: BoundFrame, binder: FrameBinder) -> BoundFrame:
-    """groupBy(…).agg(…), and pivot with its values."""
-    kind = pb.Aggregate.GroupType.Name(message.group_type)
-    if kind not in ("GROUP_TYPE_GROUPBY", "GROUP_TYPE_PIVOT"):
-        raise Unsupported(f"{kind.removeprefix('GROUP_TYPE_').lower()} of a DataFrame is not supported", span=binder.here)
+    """groupBy, rollup, cube and groupingSets(…).agg(…), and pivot with its values."""
+    kind = pb.Aggregate.GroupType.Name(message.group_type).removeprefix("GROUP_TYPE_")
     expressions = binder.expressions(frame)
     keys = [item for one in message.grouping_expressions for item in expressions.items(one)]
     values = [item for one in message.aggregate_expressions for item in expressions.items(one)]
-    if kind == "GROUP_TYPE_PIVOT":
+    if kind == "PIVOT":
         values = _pivoted(message.pivot, values, frame, binder)
-    group = tree.GroupClause(tuple(item.expression for item in keys), False, binder.here) if keys else None
+    sets = _sets(kind, message, keys, expressions)
+    group = None if not keys and sets is None else tree.GroupClause(tuple(item.expression for item in keys), False, binder.here, sets)
     if not values and group is None:
         raise Unsupported("agg() without aggregates", span=binder.here, expected="groupBy(…).agg(…)")
     plan = binder.select(frame, [*keys, *values], group=group)
     columns = binder.named(frame, [*keys, *values], plan, len(plan.schema))
     return BoundFrame(plan, columns, ids=frame.ids)
+
+
+def _sets(
+    kind: str, message: pb.Aggregate, keys: Sequence[tree.SelectItem], expressions: Expressions
+) -> tuple[tree.KeyNumbers, ...] | None:
+    """The grouping sets, as numbers of keys; None where there is only the set of all."""
+    if kind in ("ROLLUP", "CUBE"):
+        return analytic_sets(kind, tuple((i,) for i in range(len(keys))))
+    if kind != "GROUPING_SETS":
+        return None
+    numbers = {tree.without_places(item.expression): i for i, item in enumerate(keys)}
+    return tuple(tuple(numbers[tree.without_places(node)] for node in expressions.nodes(one.grouping_set)) for one in message.grouping_sets)
 
 
 def _pivoted(pivot: pb.Aggregate.Pivot, values: Sequence[tree.SelectItem], frame: BoundFrame, binder: FrameBinder) -> list[tree.SelectItem]:

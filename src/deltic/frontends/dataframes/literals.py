@@ -38,10 +38,7 @@ def literal(message: pb.Expression.Literal, span: Span) -> tree.Expression:
         case "binary":
             return tree.TypedText(tree.Name("X", span), message.binary.hex(), span)
         case "decimal":
-            value = message.decimal.value
-            precision = message.decimal.precision if message.decimal.HasField("precision") else 38
-            scale = message.decimal.scale if message.decimal.HasField("scale") else max(0, len(value.partition(".")[2]))
-            return _cast(value, f"DECIMAL({precision}, {scale})", span)
+            return tree.NumberText(f"{message.decimal.value}BD", span)  # PySpark's message has the type DECIMAL(10,0) for all
         case "date":
             return tree.TypedText(tree.Name("DATE", span), (_EPOCH + timedelta(days=message.date)).isoformat(), span)
         case "timestamp" | "timestamp_ntz":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 import pyspark.sql.connect.proto as pb
@@ -11,10 +12,12 @@ import pyspark.sql.connect.proto as pb
 from deltic.errors import Unsupported
 from deltic.frontends.dataframes import columns, groups, joins, sources
 from deltic.frontends.dataframes.binder import FrameBinder
+from deltic.frontends.dataframes.expressions import Expressions
 from deltic.frontends.dataframes.frame import BoundFrame, Sorted
 from deltic.frontends.sql import tree
+from deltic.frontends.sql.environment import Environment
 from deltic.plan.columns import reference
-from deltic.plan.nodes import Order, TopK, Values
+from deltic.plan.nodes import Order, Plan, TopK, Values
 from deltic.schema import Schema
 
 NOTHING: Final = BoundFrame(Values(((),), Schema(())), ())
@@ -62,7 +65,8 @@ def _sort(message: pb.Sort, binder: FrameBinder) -> BoundFrame:
         return frame
     order: list[Sorted] = []
     for term in message.order:
-        node = binder.expressions(frame).node(term.child)
+        written = binder.expressions(frame).term(term)
+        node = written.expression
         column = binder.read(frame, node)
         if column is None:
             shown = len(frame.columns)
@@ -73,9 +77,7 @@ def _sort(message: pb.Sort, binder: FrameBinder) -> BoundFrame:
             before = {one.index: one.id for one in (*frame.columns, *frame.below)}
             order = [replace(one, index=places[before[one.index]]) for one in order]
             frame = replace(wide, columns=wide.columns[:shown], below=(*wide.below, column))
-        descending = term.direction == pb.Expression.SortOrder.SORT_DIRECTION_DESCENDING
-        last = term.null_ordering == pb.Expression.SortOrder.SORT_NULLS_LAST
-        order.append(Sorted(column.index, descending, not last))
+        order.append(Sorted(column.index, written.descending, written.nulls_first))
     return replace(frame, order=tuple(order))
 
 
@@ -108,14 +110,18 @@ def _alias(message: pb.SubqueryAlias, binder: FrameBinder) -> BoundFrame:
 
 
 def _with_relations(message: pb.WithRelations, binder: FrameBinder) -> BoundFrame:
-    """spark.sql(text, name=df)."""
-    if message.root.WhichOneof("rel_type") != "sql":
-        raise Unsupported("a subquery in a column of a DataFrame is not supported", span=binder.here, remedy="join the two DataFrames")
-    env = binder.env
+    """spark.sql(text, name=df), and DataFrames in columns: scalar(), exists()."""
+    env, subqueries = binder.env, dict(binder.subqueries)
     for one in message.references:
-        if one.WhichOneof("rel_type") == "subquery_alias":
+        if one.WhichOneof("rel_type") == "subquery_alias" and message.root.WhichOneof("rel_type") == "sql":
             env = env.with_cte(one.subquery_alias.alias, bind(one, binder).alone().plan)
-    return bind(message.root, replace(binder, env=env))
+        else:
+            subqueries[one.common.plan_id] = partial(_subquery, one, binder)
+    return bind(message.root, replace(binder, env=env, subqueries=subqueries))
+
+
+def _subquery(message: pb.Relation, binder: FrameBinder, outer: Expressions, env: Environment) -> Plan:
+    return bind(message, replace(binder, env=env, outer=outer, subqueries={**binder.subqueries, **outer.subqueries})).alone().plan
 
 
 def _both(rule: Callable[[Any, BoundFrame, BoundFrame, FrameBinder], BoundFrame], left: str, right: str) -> Rule:

@@ -68,7 +68,7 @@ def _base(node: tree.Query, names: Names) -> tree.Query | None:
         case tree.PipeQuery():
             first = None if any(_reads(step, names) for step in node.steps) else _base(node.first, names)
             return None if first is None else replace(node, first=first)
-        case tree.ValuesQuery():
+        case tree.ValuesQuery() | tree.GivenQuery():
             return None
 
 

@@ -46,6 +46,9 @@ def bind_tree(node: tree.Query, env: Environment) -> Plan:
             return _union(node, env) if node.operator == "UNION" else _set_operation(node, env)
         case tree.ValuesQuery():
             return _named(bind_values(node), node.alias)
+        case tree.GivenQuery():
+            plan: Plan = node.bind(env)
+            return plan
         case tree.PipeQuery():
             return bind_pipe(node, env, bind_tree)
         case tree.WholeQuery():

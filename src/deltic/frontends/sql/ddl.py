@@ -220,5 +220,5 @@ def _select_list(query: tree.Query) -> tuple[tree.SelectItem, ...]:
             return _select_list(query.parts[0])
         case tree.WholeQuery():
             return _select_list(query.body)
-        case tree.ValuesQuery() | tree.PipeQuery():
+        case tree.ValuesQuery() | tree.PipeQuery() | tree.GivenQuery():
             return ()

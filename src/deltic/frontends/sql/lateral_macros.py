@@ -48,7 +48,7 @@ def _is_by_row(query: tree.Query) -> bool:
             return query.operator == "UNION" and not query.distinct and all(map(_is_by_row, query.parts))
         case tree.WholeQuery():
             return _is_by_row(query.body)
-        case tree.ValuesQuery() | tree.PipeQuery():
+        case tree.ValuesQuery() | tree.PipeQuery() | tree.GivenQuery():
             return True
 
 
@@ -87,6 +87,8 @@ class _Body:
                 raise self._refused("VALUES", query.span, "SELECT without FROM, and UNION ALL")
             case tree.PipeQuery():
                 raise self._refused("pipe syntax", query.span, "SELECT … FROM … WHERE …")
+            case tree.GivenQuery():
+                raise AssertionError("the body of a function is a text")
 
     def _select(self, select: tree.SelectQuery) -> tree.SelectQuery:
         group = select.group

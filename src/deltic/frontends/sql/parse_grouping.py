@@ -17,6 +17,18 @@ _WITH: Final = (("WITH", "ROLLUP"), ("WITH", "CUBE"))
 Sets = tuple[tree.KeyNumbers, ...]
 
 
+def analytic_sets(word: str, parts: Sets) -> Sets:
+    """The sets of ROLLUP or CUBE: prefixes or subsets of the parts, the largest first.
+
+    >>> analytic_sets("ROLLUP", ((0,), (1,))), analytic_sets("CUBE", ((0,), (1,)))
+    (((0, 1), (0,), ()), ((0, 1), (0,), (1,), ()))
+    """
+    if word == "ROLLUP":
+        return tuple(sum(parts[:length], ()) for length in reversed(range(len(parts) + 1)))
+    chosen = [[i for i in range(len(parts)) if number >> (len(parts) - 1 - i) & 1] for number in reversed(range(1 << len(parts)))]
+    return tuple(sum((parts[i] for i in subset), ()) for subset in chosen)
+
+
 class GroupingParser(ExpressionParser, ABC):
     """Rules for what follows GROUP BY. Sets are listed as numbers of keys, in the order in which Spark makes them."""
 
@@ -77,13 +89,10 @@ class GroupingParser(ExpressionParser, ABC):
         return (len(keys) - 1,)
 
     def _sets_of(self, word: str, parts: Sets, start: int) -> Sets:
-        """The sets of ROLLUP or CUBE: prefixes or subsets of the parts, the largest first."""
-        if word == "ROLLUP":
-            return tuple(sum(parts[:length], ()) for length in reversed(range(len(parts) + 1)))
-        if 1 << len(parts) > MOST_SETS:
+        """The sets of ROLLUP or CUBE, if they are not too many."""
+        if word == "CUBE" and 1 << len(parts) > MOST_SETS:
             raise self._too_many(start)
-        chosen = [[i for i in range(len(parts)) if number >> (len(parts) - 1 - i) & 1] for number in reversed(range(1 << len(parts)))]
-        return tuple(sum((parts[i] for i in subset), ()) for subset in chosen)
+        return analytic_sets(word, parts)
 
     def _after(self, keys: list[tree.Expression], is_plain: bool, start: int) -> Sets:
         """keys WITH ROLLUP, WITH CUBE or GROUPING SETS (…)."""

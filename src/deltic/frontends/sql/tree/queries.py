@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from deltic.errors import Span
 from deltic.frontends.sql.tree.expressions import DefinedCall, Expression, FunctionCall, Name, OrderTerm, TypeName, WindowText
@@ -243,5 +245,15 @@ Source = (
     | UnpivotedTable
     | PipedRows
 )
-Query = SelectQuery | ValuesQuery | SetQuery | WholeQuery | PipeQuery
-QUERIES = (SelectQuery, ValuesQuery, SetQuery, WholeQuery, PipeQuery)
+
+
+@dataclass(frozen=True, slots=True)
+class GivenQuery:
+    """A query that is no text. bind: (the environment) -> its plan."""
+
+    bind: Callable[[Any], Any]
+    span: Span
+
+
+Query = SelectQuery | ValuesQuery | SetQuery | WholeQuery | PipeQuery | GivenQuery
+QUERIES = (SelectQuery, ValuesQuery, SetQuery, WholeQuery, PipeQuery, GivenQuery)
