@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 pytest.importorskip("pyspark.sql.connect.proto")
 from deltic.frontends.dataframes import Frames
 
+pytestmark = pytest.mark.filterwarnings("ignore:WARN WindowExpression")
+
 SIZES = {"orders": 200, "customers": 10, "events": 80}
 CHUNK = 21
 
@@ -42,7 +44,6 @@ def test_programs_bind() -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.filterwarnings("ignore:WARN WindowExpression")
 @pytest.mark.parametrize("start", slow(*range(0, len(PROGRAMS), CHUNK)))
 def test_programs_are_as_in_spark(start: int, spark: SparkSession) -> None:
     names = [name for name in [*PROGRAMS][start : start + CHUNK] if name not in EXPECTED_REFUSALS]
