@@ -63,7 +63,7 @@ ARGUMENTS = {
     "percentile": (
         *("x, 0.3", "n, 1", "m, array(0, 0.25, 0.99)", "DISTINCT i, 0.5", "h, 1.0 / 3", "f, 0.123456789"),
         "make_dt_interval(h, i), array(0.3, 0.9)",
-        *("x, 0.3, id % 3", "n, array(0.1, 0.9), h * h", "DISTINCT i, 0.5, abs(i)", "m, 0.7, NULL", "f, 0.2, 0"),
+        *("x, 0.3, id % 3", "n, array(0.1, 0.9), h * CAST(h AS INT)", "DISTINCT i, 0.5, abs(i)", "m, 0.7, NULL", "f, 0.2, 0"),
     ),
     **dict.fromkeys(("percentile_cont", "percentile_disc"), PERCENTAGES),
     **dict.fromkeys(("approx_percentile", "percentile_approx"), APPROXIMATE),
