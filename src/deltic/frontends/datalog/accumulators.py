@@ -7,17 +7,20 @@ drops the key by None. With one more argument n, the values of n transactions ar
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from deltic.errors import TypeMismatch
+from deltic.expr.accumulators import ElementPart
 from deltic.expr.functions.signature import constant
 from deltic.expr.interpreter import evaluate
 from deltic.expr.nodes import Expr, UserFunction, Value
 from deltic.frontends.datalog.bind_term import GROUPINGS, STREAM_AGGREGATE, TermBinder
 from deltic.frontends.datalog.declarations import BoundTerm
-from deltic.frontends.datalog.kinds import S64, Kind, UnionKind, option, stored
+from deltic.frontends.datalog.element_steps import ElementFold, LambdaReads, Layout, StepReader
+from deltic.frontends.datalog.kinds import S64, USIZE, Kind, MapKind, TupleKind, UnionKind, VectorKind, option, stored
+from deltic.frontends.datalog.sets import SET
 from deltic.frontends.datalog.tree import (
     BlockTerm,
     CallTerm,
@@ -29,6 +32,7 @@ from deltic.frontends.datalog.tree import (
     NamedTypeTerm,
     Term,
 )
+from deltic.plan.accumulators import AccumulateElements
 from deltic.plan.columns import reference
 from deltic.plan.fingerprint import fingerprint
 from deltic.plan.nodes import MOST_BATCHED, Accumulate, OverTicks, Plan, Project, Values
@@ -46,17 +50,88 @@ class Fold:
     init: Value
     drops: bool
 
-    def __call__(self, held: Value, group: Iterable[tuple[Any, int]]) -> Value:
+    def __call__(self, held: Value, group: Iterable[tuple[Any, int]]) -> tuple[Value] | None:
         for row, weight in group:
             held = evaluate(self.step, (self.init if held is None else held, row[0], weight))
             if self.drops:
                 assert isinstance(held, tuple)
                 held = held[1]
-        return held
+        return None if held is None else (held,)  # a Vec of one element is a tuple, too
 
 
-def accumulate(plan: Plan, keys: Mapping[str, BoundTerm], value: BoundTerm, call: CallTerm, binder: TermBinder) -> tuple[Plan, Kind]:
-    """(the relation of the keys and the accumulator, the accumulator's kind). binder: of terms without variables. Raises TypeMismatch."""
+@dataclass(frozen=True, slots=True)
+class BoundFold:
+    """A stream_aggregate. input: its keys, then the value. kind: of the accumulator. drops: the step is an Option of it."""
+
+    input: Plan
+    keys: tuple[tuple[str, Expr], ...]
+    kind: Kind
+    step: Expr
+    first: Value
+    drops: bool
+    digest: str
+
+    def whole(self) -> Accumulate:
+        """The relation of the keys and the accumulator, one value that each step makes anew."""
+        function = Fold(self.step, self.first, self.drops)
+        return Accumulate(self.input, self.keys, (len(self.keys),), self._function(function, ""), self._schema((self.kind,)))
+
+    def in_place(self) -> AccumulateElements | None:
+        """The relation of the keys, the columns that are no Sets or Maps, and the sizes of these; None if a step copies them."""
+        layout = layout_of(self.kind)
+        if layout is None:
+            return None
+        reader = StepReader(layout)
+        try:
+            outcome = reader.outcome(self.step, drops=self.drops)
+        except LambdaReads:
+            return None
+        begin = (self.first,) if layout.alone else self.first
+        assert isinstance(begin, tuple)
+        fold = ElementFold(layout, tuple(reader.reads), outcome, begin)
+        plain = [kind for kind, part in zip(column_kinds(self.kind), layout.parts, strict=True) if part is None]
+        returned = self._schema((*plain, *(USIZE for _ in layout.elements)))
+        function = self._function(fold, "elements.")
+        return AccumulateElements(self.input, self.keys, (len(self.keys),), function, returned, layout.elements, None)
+
+    def _function(self, fold: Callable[..., Any], form: str) -> UserFunction:
+        names = (self.input.schema[len(self.keys)].name,)
+        parameters = (None, None, names) if form else (None, names)
+        return UserFunction(f"{STREAM_AGGREGATE}.<lambda>", f"deltic.datalog.{form}1.{self.digest}", parameters, 0, False, fold)
+
+    def _schema(self, kinds: Sequence[Kind]) -> Schema:
+        first = len(self.keys)
+        names = [self.input.schema[first].name, *(f"{i}." for i in range(1, len(kinds)))]
+        return Schema(tuple(Field(name, stored(kind), False) for name, kind in zip(names, kinds, strict=False)))
+
+
+def column_kinds(kind: Kind) -> tuple[Kind, ...]:
+    """Of an accumulator: those of a tuple or struct, or its own."""
+    if isinstance(kind, TupleKind):
+        return kind.items
+    if isinstance(kind, UnionKind) and not kind.is_tagged:
+        return tuple(kind.fields.values())
+    return (kind,)
+
+
+def layout_of(kind: Kind) -> Layout | None:
+    """The layout of an accumulator that is a Set or Map, or a tuple or struct with some; None of others."""
+    parts = tuple(_part(i, one) for i, one in enumerate(column_kinds(kind)))
+    return Layout(parts, not isinstance(kind, TupleKind | UnionKind)) if any(parts) else None
+
+
+def _part(column: int, kind: Kind) -> ElementPart | None:
+    if isinstance(kind, MapKind):
+        return ElementPart(
+            f"{column}", Field(f"{column}.key", stored(kind.key), False), Field(f"{column}.value", stored(kind.value), False)
+        )
+    if isinstance(kind, VectorKind) and kind.name == SET:
+        return ElementPart(f"{column}", Field(f"{column}.element", stored(kind.item), False))
+    return None
+
+
+def bound_fold(plan: Plan, keys: Mapping[str, BoundTerm], value: BoundTerm, call: CallTerm, binder: TermBinder) -> BoundFold:
+    """A call of stream_aggregate over the rows of a plan. binder: of terms without variables. Raises TypeMismatch."""
     closure, init = call.arguments[2:4]
     if not isinstance(closure, ClosureTerm) or len(closure.parameters) != 3:
         raise TypeMismatch("the step is a closure of the accumulator, a value and its weight", span=closure.span, expected="|acc, v, w| …")
@@ -73,14 +148,11 @@ def accumulate(plan: Plan, keys: Mapping[str, BoundTerm], value: BoundTerm, call
     step = replace(binder, values=parameters).bind(closure.body, option(first.kind) if drops else first.kind)
     digest = fingerprint(Project(Values((), schema), (("step", step.expr), ("init", first.expr))))
     name = next(str(i) for i in range(len(keys) + 2) if str(i) not in keys)
-    fold = Fold(step.expr, literal.value, drops)
-    function = UserFunction(f"{STREAM_AGGREGATE}.<lambda>", f"deltic.datalog.1.{digest}", (None, (name,)), 0, False, fold)
     below: Plan = Project(plan, (*((key, bound.expr) for key, bound in keys.items()), (name, value.expr)))
     columns = tuple((key, reference(below.schema, i)) for i, key in enumerate(keys))
-    returned = Schema((Field(name, stored(first.kind), False),))
     if len(call.arguments) > 4:
         below = OverTicks(below, "batched", size=_ticks(call.arguments[4], binder))
-    return Accumulate(below, columns, (len(keys),), function, returned), first.kind
+    return BoundFold(below, columns, first.kind, step.expr, literal.value, drops, digest)
 
 
 def _ticks(term: Term, binder: TermBinder) -> int:

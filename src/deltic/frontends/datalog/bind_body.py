@@ -12,9 +12,10 @@ from typing import Any, Final, TypeAlias
 
 from deltic.errors import Span, TypeMismatch, UnsafeRule, Unsupported
 from deltic.expr.nodes import Expr, Literal, columns_of
-from deltic.frontends.datalog.accumulators import accumulate
+from deltic.frontends.datalog.accumulators import bound_fold
 from deltic.frontends.datalog.bind_term import GROUP_BY, GROUPINGS, STREAM_AGGREGATE, TermBinder
 from deltic.frontends.datalog.declarations import BoundTerm, DatalogRelation, Declarations, check_comparable
+from deltic.frontends.datalog.fold_uses import FLAT_MAP, FoldUses, folded_rows
 from deltic.frontends.datalog.groups import AGGREGATES, COLLECTIONS, aggregate_name, collection, group_call
 from deltic.frontends.datalog.inspections import inspected_value
 from deltic.frontends.datalog.kinds import Kind, UnionKind, VectorKind, stored
@@ -39,7 +40,6 @@ from deltic.plan.columns import conjunction, reference, shift
 from deltic.plan.nodes import Aggregate, Filter, FlatMap, Hint, Join, Plan, Project, Reduce, Values
 from deltic.schema import INT, Field, Schema
 
-FLAT_MAP: Final = "FlatMap"
 UNIT: Final = Values(((),), Schema(()))
 """One row without columns: a body without parts."""
 ReadRelation: TypeAlias = Callable[[AtomTerm], tuple[Plan, DatalogRelation]]
@@ -103,17 +103,18 @@ class BodyBinder:
         values = {name: BoundTerm(reference(schema, i), kind) for i, (name, kind) in enumerate(self.kinds.items())}
         return TermBinder(self.declarations, self.namespace, values, self.calls)
 
-    def add_all(self, body: Sequence[Term]) -> None:
-        """Adds the parts of a body in turn."""
+    def add_all(self, body: Sequence[Term], heads: Sequence[AtomTerm] = ()) -> tuple[AtomTerm, ...]:
+        """Adds the parts of a body in turn, and returns the heads over the variables that are bound at the end."""
         rest = list(body)
         while rest:
             term = rest.pop(0)
             if isinstance(term, AssignmentTerm) and parts_of_kind(term.value, CallTerm, lambda call: call.name == GROUP_BY):
                 rest = self._group(term, rest)
             elif isinstance(term, AssignmentTerm) and isinstance(term.value, CallTerm) and term.value.name == STREAM_AGGREGATE:
-                self._accumulate(term, term.value)
+                rest, heads = self._accumulate(term, term.value, rest, heads)
             else:
                 self.add(term)
+        return tuple(heads)
 
     def add(self, term: Term) -> None:
         """Adds one part."""
@@ -318,19 +319,31 @@ class BodyBinder:
             self._extend({name: self.binder.bind(term)})
         self._keep([name for name in self.kinds if name != whole])
 
-    def _accumulate(self, term: AssignmentTerm, call: CallTerm) -> None:
-        """Replaces the plan by a fold over its ticks: the columns are the keys and the accumulator."""
+    def _accumulate(
+        self, term: AssignmentTerm, call: CallTerm, rest: list[Term], heads: Sequence[AtomTerm]
+    ) -> tuple[list[Term], Sequence[AtomTerm]]:
+        """Replaces the plan by a fold over its ticks: the columns are the keys and the accumulator, or what the rule uses of it.
+
+        Returns the rest, with the columns in place of such uses.
+        """
         name = self._group_name(term)
         if len(call.arguments) not in (4, 5):
             what = "stream_aggregate takes a key, a step, the first accumulator, and in how many transactions once"
             raise TypeMismatch(what, span=call.span, expected=GROUPINGS[STREAM_AGGREGATE])
         keys, values = _key_names(call.arguments[1], self.kinds), self.binder.values
         value = self.binder.bind(call.arguments[0])
-        binder = replace(self.binder, values={})
-        self.plan, kind = accumulate(self.plan, {key: values[key] for key in keys}, value, call, binder)
-        columns = tuple((one, reference(self.plan.schema, i)) for i, one in enumerate((*keys, name)))
-        self.plan = Project(self.plan, columns)
-        self.kinds = {**{key: self.kinds[key] for key in keys}, name: kind}
+        fold = bound_fold(self.plan, {key: values[key] for key in keys}, value, call, replace(self.binder, values={}))
+        kinds = {key: self.kinds[key] for key in keys}
+        uses = FoldUses(name, fold.kind)
+        relation = fold.in_place() if all([uses.add(one) for one in (*rest, *heads)]) else None
+        if relation is None:
+            self.plan = fold.whole()
+            self.plan = Project(self.plan, tuple((one, reference(self.plan.schema, i)) for i, one in enumerate((*keys, name))))
+            self.kinds = {**kinds, name: fold.kind}
+            return rest, heads
+        rows = folded_rows(fold, relation, uses)
+        self.plan, self.kinds = rows.plan, kinds | rows.columns
+        return [replaced(one, rows.by) for one in rest], [replaced(one, rows.by) for one in heads]
 
     def _closure(self, closure: ClosureTerm, value: BoundTerm) -> BoundTerm:
         if len(closure.parameters) != 1:

@@ -239,7 +239,7 @@ class DatalogBinder:
     ) -> tuple[tuple[tuple[str, Expr], ...], Plan]:
         """(the columns of the head over the rows of the body, the body)."""
         body = BodyBinder(self.declarations, namespace, lambda atom: self._read(atom, schemas, namespace), calls, rule.join)
-        body.add_all(rule.body)
+        (head,) = body.add_all(rule.body, (head,))
         values = _head(head, relation, body)
         return tuple((name, value.expr) for (name, _), value in zip(relation.columns, values, strict=True)), body.plan
 

@@ -8,14 +8,15 @@ from typing import Final
 
 from deltic.errors import Span, TypeMismatch, UnknownName, UnsafeRule, Unsupported, did_you_mean
 from deltic.expr import resolve
-from deltic.expr.nodes import Expr
+from deltic.expr.nodes import Expr, Literal
 from deltic.expr.typing import case
 from deltic.frontends.datalog.builtins import BUILTINS, call_builtin, call_sql, shown_as_text
 from deltic.frontends.datalog.declarations import BoundTerm, Declarations, Substitution, check_comparable, unify
 from deltic.frontends.datalog.functions import call_declared, call_python
-from deltic.frontends.datalog.kinds import BOOL, STRING_KIND, Kind, MapKind, TupleKind, UnionKind, VectorKind
+from deltic.frontends.datalog.kinds import BOOL, STRING_KIND, Kind, MapKind, TupleKind, UnionKind, VectorKind, stored
 from deltic.frontends.datalog.maps import MAP_EMPTY
 from deltic.frontends.datalog.patterns import by_field, constructor_of, local_name, take_apart, unmatched
+from deltic.frontends.datalog.sets import SET, SET_EMPTY
 from deltic.frontends.datalog.tree import (
     AssignmentTerm,
     AtomTerm,
@@ -224,6 +225,8 @@ class TermBinder:
             values.append(self.bind(one, item))
             item = values[0].kind
         assert item is not None
+        if not values and isinstance(expected, VectorKind) and expected.name == SET:
+            return BoundTerm(Literal((), stored(expected), term.span), expected)
         return vector_of(values, item, term.span)
 
     def _map(self, term: MapTerm, expected: Kind | None) -> BoundTerm:
@@ -382,7 +385,7 @@ def _is_adaptable(term: Term) -> bool:
         case TupleTerm():
             return any(map(_is_adaptable, term.items))
         case CallTerm():
-            return term.name == MAP_EMPTY
+            return term.name in (MAP_EMPTY, SET_EMPTY)
         case _:
             return False
 

@@ -26,6 +26,7 @@ from deltic.frontends.datalog.kinds import (
     stored,
 )
 from deltic.frontends.datalog.maps import MAP_FUNCTIONS, contains_key, map_get
+from deltic.frontends.datalog.sets import SET_FUNCTIONS
 from deltic.frontends.datalog.tree import CallTerm
 from deltic.frontends.datalog.values import common, compared, converted, optional, part, tag_is, tuple_of
 from deltic.schema import BIGINT, BOOLEAN, INT, STRING
@@ -239,6 +240,7 @@ BUILTINS: Final[dict[str, Builtin]] = {
     "parse_double": _parse("double"),
     "parse_date": _parse("date"),
     **MAP_FUNCTIONS,
+    **SET_FUNCTIONS,
     "get": _of_maps_or_sql(map_get, "get"),
     "size": _of_maps_or_sql(_len, "size"),
     "substr": _substring,

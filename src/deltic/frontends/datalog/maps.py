@@ -1,6 +1,6 @@
 """Functions of Maps, under the names of DDlog's library. None changes its argument: `insert_imm` and `remove_imm` give a new Map.
 
-The entries of a Map are in the order in which they were added, which SQL sees; `keys` are in order.
+Two of them are of Sets, too. The entries of a Map are in the order in which they were added, which SQL sees; `keys` are in order.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from deltic.expr.functions.signature import check_count
 from deltic.expr.nodes import Expr, Lambda, LambdaVariable
 from deltic.frontends.datalog.declarations import BoundTerm
 from deltic.frontends.datalog.kinds import BOOL, Kind, MapKind, TupleKind, VectorKind, stored
+from deltic.frontends.datalog.sets import insert_element, remove_element
 from deltic.frontends.datalog.tree import CallTerm
 from deltic.frontends.datalog.values import map_of, optional
 from deltic.types import array_type
@@ -63,29 +64,37 @@ def contains_key(binder: TermBinder, term: CallTerm, expected: Kind | None) -> B
     return BoundTerm(resolve("map_contains_key", [value.expr, key.expr], term.span), BOOL)
 
 
-def _without(value: BoundTerm, kind: MapKind, key: BoundTerm, term: CallTerm) -> Expr:
-    one = LambdaVariable(0, 0, stored(kind.key), False, "k", term.span)
-    other = LambdaVariable(0, 1, stored(kind.value), True, "v", term.span)
-    differs = resolve("!=", [one, key.expr], term.span)
-    return resolve("map_filter", [value.expr, Lambda((one, other), differs)], term.span)
+def with_entry(map: Expr, key: Expr, value: Expr) -> Expr:
+    """The Map with the value under the key."""
+    return resolve("map_concat", [without_entry(map, key), resolve("map", [key, value], key.span)], key.span)
+
+
+def without_entry(map: Expr, key: Expr) -> Expr:
+    """The Map without the key."""
+    of_key, of_value = map.type.parts
+    one, other = LambdaVariable(0, 0, of_key.type, False, "k", key.span), LambdaVariable(0, 1, of_value.type, True, "v", key.span)
+    return resolve("map_filter", [map, Lambda((one, other), resolve("!=", [one, key], key.span))], key.span)
 
 
 def _insert(binder: TermBinder, term: CallTerm, expected: Kind | None) -> BoundTerm:
-    """insert_imm(m, k, v): with the value under the key instead of an old one."""
-    check_count(term.name, term.arguments, 3, 3, term.span)
+    """insert_imm(m, k, v): with the value under the key instead of an old one; insert_imm(s, x) of a Set."""
+    check_count(term.name, term.arguments, 2, 3, term.span)
     value = binder.bind(term.arguments[0], expected if isinstance(expected, MapKind) else None)
     if not isinstance(value.kind, MapKind):
-        raise TypeMismatch(f"{term.name} does not accept {value.kind}", span=term.span, expected="a Map")
+        return insert_element(binder, term, expected)
+    check_count(term.name, term.arguments, 3, 3, term.span)
     kind = value.kind
     key, item = binder.bind(term.arguments[1], kind.key), binder.bind(term.arguments[2], kind.value)
-    added = map_of([(key, item)], kind, term.span)
-    return BoundTerm(resolve("map_concat", [_without(value, kind, key, term), added.expr], term.span), kind)
+    return BoundTerm(with_entry(value.expr, key.expr, item.expr), kind)
 
 
 def _remove(binder: TermBinder, term: CallTerm, expected: Kind | None) -> BoundTerm:
-    """remove_imm(m, k)."""
-    value, kind = _of_map(binder, term, 2)
-    return BoundTerm(_without(value, kind, binder.bind(term.arguments[1], kind.key), term), kind)
+    """remove_imm(m, k), of a Set remove_imm(s, x)."""
+    check_count(term.name, term.arguments, 2, 2, term.span)
+    value = binder.bind(term.arguments[0], expected if isinstance(expected, MapKind) else None)
+    if not isinstance(value.kind, MapKind):
+        return remove_element(binder, term, expected)
+    return BoundTerm(without_entry(value.expr, binder.bind(term.arguments[1], value.kind.key).expr), value.kind)
 
 
 def _keys(binder: TermBinder, term: CallTerm, expected: Kind | None) -> BoundTerm:

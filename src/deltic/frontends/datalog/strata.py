@@ -8,8 +8,8 @@ from typing import Final, NoReturn
 from typing import Literal as OneOf
 
 from deltic.errors import Span, Unsupported
-from deltic.frontends.datalog.bind_body import FLAT_MAP
 from deltic.frontends.datalog.bind_term import GROUP_BY, STREAM_AGGREGATE
+from deltic.frontends.datalog.fold_uses import FLAT_MAP
 from deltic.frontends.datalog.groups import aggregate_name
 from deltic.frontends.datalog.rewriting import parts_of_kind
 from deltic.frontends.datalog.tree import AtomTerm, CallTerm, DatalogRule, OperationTerm, Term
