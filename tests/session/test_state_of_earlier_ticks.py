@@ -9,6 +9,7 @@ import pytest
 
 import deltic
 from deltic.errors import StateError
+from deltic.pipeline.dry_run import dry_run
 
 STREAM = "CREATE STREAM clicks (user BIGINT, amount BIGINT);"
 TOTALS = "CREATE MATERIALIZED VIEW totals AS SELECT user, sum(amount) AS total FROM integrate(clicks) GROUP BY user;"
@@ -59,3 +60,14 @@ def test_state_of_the_same_query_in_another_form_is_refused(state: Path, monkeyp
         for define in (session.sql, session.program):
             with pytest.raises(StateError, match="kept other rows of earlier ticks for view totals"):
                 define(STREAM + TOTALS + LAST)
+
+
+def test_a_dry_run_says_that_a_run_would_be_refused(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = STREAM + TOTALS
+    assert dry_run(program, state=str(state)).start.dropped == ("last",)
+    monkeypatch.setattr(deltic.optimizer, "LAST", ())
+    with pytest.raises(StateError, match="kept other rows of earlier ticks for view totals") as dry:
+        dry_run(program, state=str(state))
+    with pytest.raises(StateError) as run:
+        deltic.Pipeline(program, state=str(state))
+    assert str(run.value) == str(dry.value)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from deltic.circuit.nodes import Dataflow
 from deltic.connectors.connector import SourceSpec
 from deltic.connectors.files.folder import under
 from deltic.connectors.sink import Owner, Sink
@@ -21,10 +22,11 @@ from deltic.runtimes.view_errors import is_errors
 from deltic.schema import Schema, TableSchema
 from deltic.session import Program, Session
 from deltic.session.catalog import SinkDefinition
+from deltic.session.earlier_ticks import check_earlier_ticks
 from deltic.session.options import OnViewError
 from deltic.storage.folder import open_folder
 from deltic.storage.names import MANIFESTS
-from deltic.storage.program import ProgramDescription, TableDescription
+from deltic.storage.program import ProgramDescription
 
 Notes = Mapping[str, Json]
 
@@ -33,7 +35,7 @@ Notes = Mapping[str, Json]
 class BoundProgram:
     """base: the folder that relative paths count from. tables: by name. sources, sinks: by name in lower case.
 
-    views: by name the id of what each is kept as, and its columns. described: the tables as a state notes them.
+    views: by name the id of what each is kept as, and its columns. described: the program as a state notes it.
     """
 
     base: Path
@@ -41,7 +43,8 @@ class BoundProgram:
     sources: Mapping[str, SourceSpec]
     sinks: Mapping[str, SinkDefinition]
     views: Mapping[str, tuple[str, Schema]]
-    described: Mapping[str, TableDescription]
+    described: ProgramDescription
+    circuit: Dataflow
 
     @classmethod
     def bind(cls, program: Program, base: str | Path | None, on_view_error: OnViewError = "isolate") -> Self:
@@ -60,7 +63,8 @@ class BoundProgram:
             session.sources,
             session.sinks,
             {view.name: (view._arrangement, view.schema) for view in views},
-            ProgramDescription.of(session.notes).tables,
+            ProgramDescription.of(session.notes),
+            session._definitions.circuit,
         )
 
     @property
@@ -124,7 +128,9 @@ class BoundProgram:
 
     def check(self, notes: Notes) -> None:
         """Raises StateError or SinkError if a state with these notes would refuse the program, or a sink the state."""
-        check_tables(ProgramDescription.of(notes).tables, self.described)
+        state = ProgramDescription.of(notes)
+        check_tables(state.tables, self.described.tables)
+        check_earlier_ticks(state, self.circuit, self.described.queries or {}, replace=True)
         self._check_columns(notes)
         offsets = self.sink_offsets(notes)
         for name, definition in self.sinks.items():

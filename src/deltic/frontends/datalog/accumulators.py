@@ -18,7 +18,7 @@ from deltic.expr.interpreter import evaluate
 from deltic.expr.nodes import Expr, UserFunction, Value
 from deltic.frontends.datalog.bind_term import GROUPINGS, STREAM_AGGREGATE, TermBinder
 from deltic.frontends.datalog.declarations import BoundTerm
-from deltic.frontends.datalog.element_steps import ElementFold, LambdaReads, Layout, StepReader
+from deltic.frontends.datalog.element_steps import AccumulatorLayout, ElementFold, LambdaReads, StepReader
 from deltic.frontends.datalog.kinds import S64, USIZE, Kind, MapKind, TupleKind, UnionKind, VectorKind, option, stored
 from deltic.frontends.datalog.sets import SET
 from deltic.frontends.datalog.tree import (
@@ -114,10 +114,10 @@ def column_kinds(kind: Kind) -> tuple[Kind, ...]:
     return (kind,)
 
 
-def layout_of(kind: Kind) -> Layout | None:
+def layout_of(kind: Kind) -> AccumulatorLayout | None:
     """The layout of an accumulator that is a Set or Map, or a tuple or struct with some; None of others."""
     parts = tuple(_part(i, one) for i, one in enumerate(column_kinds(kind)))
-    return Layout(parts, not isinstance(kind, TupleKind | UnionKind)) if any(parts) else None
+    return AccumulatorLayout(parts, not isinstance(kind, TupleKind | UnionKind)) if any(parts) else None
 
 
 def _part(column: int, kind: Kind) -> ElementPart | None:

@@ -74,7 +74,7 @@ Update: TypeAlias = Same | Put | Without | Chosen | Replaced
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class ElementRead:
     """What a step reads of a Set or Map after an update of it. element: of `contains` and `get`. part: None of the whole accumulator."""
 
     function: Literal["size", "contains", "get", "whole"]
@@ -127,7 +127,7 @@ class LambdaReads(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class AccumulatorLayout:
     """The columns of an accumulator. parts: by column, the Set or Map. alone: the accumulator is one value, not a struct."""
 
     parts: tuple[ElementPart | None, ...]
@@ -155,9 +155,9 @@ def _is_accumulator(expr: Expr) -> bool:
 class StepReader:
     """Takes a step apart. reads: what it reads of Sets and Maps, which its expressions have as columns from BASE on."""
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: AccumulatorLayout) -> None:
         self.layout = layout
-        self.reads: list[Read] = []
+        self.reads: list[ElementRead] = []
 
     def outcome(self, expr: Expr, *, drops: bool) -> Outcome:
         """What the step returns. drops: it is an Option of the accumulator. Raises LambdaReads."""
@@ -207,7 +207,7 @@ class StepReader:
             return self.layout.parts[column] is not None
         return _is_accumulator(expr) or any(map(self._touches, children(expr)))
 
-    def _read(self, expr: Expr) -> Read | None:
+    def _read(self, expr: Expr) -> ElementRead | None:
         if isinstance(expr, Call) and expr.function in ("size", "array_contains", "map_contains_key", "try_element_at"):
             holder = expr.arguments[0]
             if expr.function == "map_contains_key":  # of the keys
@@ -217,11 +217,11 @@ class StepReader:
             if update is not None:
                 function: Any = {"size": "size", "try_element_at": "get"}.get(expr.function, "contains")
                 element = None if function == "size" else self.expression(expr.arguments[1])
-                return Read(function, _part_of(update), update, element)
+                return ElementRead(function, _part_of(update), update, element)
         update = self._update(expr)
         if update is not None:
-            return Read("whole", _part_of(update), update)
-        return Read("whole", None) if _is_accumulator(expr) else None
+            return ElementRead("whole", _part_of(update), update)
+        return ElementRead("whole", None) if _is_accumulator(expr) else None
 
     def _update(self, expr: Expr) -> Update | None:
         """The expression as an update of one of the accumulator's Sets or Maps; None if it is something else."""
@@ -315,8 +315,8 @@ class ElementFold:
     It returns the other columns, then the sizes of the Sets and Maps. begin: the first accumulator, a value of each column.
     """
 
-    layout: Layout
-    reads: tuple[Read, ...]
+    layout: AccumulatorLayout
+    reads: tuple[ElementRead, ...]
     outcome: Outcome
     begin: tuple[Value, ...]
 
