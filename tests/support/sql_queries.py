@@ -9,13 +9,14 @@ from grouping_queries import grouping_queries
 from linear_queries import linear_queries
 from pivot_queries import pivot_queries
 from subquery_queries import subquery_queries
+from time_window_queries import time_window_queries
 from window_queries import window_queries
 
 
 def queries() -> list[str]:
     """All of them, each once."""
     plain = (*_lines(EXPRESSIONS, "SELECT id, {} AS r FROM t"), *_lines(PREDICATES, "SELECT id FROM t WHERE {}"), *_lines(QUERIES, "{}"))
-    shaped = (*_joins(), *_set_operations(), *_subqueries(), *_aggregates(), *window_queries())
+    shaped = (*_joins(), *_set_operations(), *_subqueries(), *_aggregates(), *window_queries(), *time_window_queries())
     return list(dict.fromkeys((*plain, *shaped, *grouping_queries(), *pivot_queries(), *linear_queries(), *subquery_queries())))
 
 

@@ -18,6 +18,7 @@ from deltic.expr import Expr, Literal, case, cast, resolve
 from deltic.lowering.frames import is_summed, lower_frames, without_equal_rows
 from deltic.lowering.joins import joined
 from deltic.lowering.protocol import PlanLowering
+from deltic.lowering.sessions import lower_sessions
 from deltic.lowering.streams import ZERO, Arranged, normalized
 from deltic.lowering.window_rows import SortedRows, by_partition, side_of, sorted_rows
 from deltic.plan.aggregate_nodes import Aggregate, AggregateCall
@@ -49,6 +50,8 @@ def lower_window(lowering: PlanLowering, plan: Window) -> int:
         return _near(lowering, plan)
     if plan.calls[0][1].aggregate is not None and not _counts_up_to_peers(plan.calls[0][1]):
         return lower_frames(lowering, plan)
+    if plan.calls[0][1].function == "session_start":
+        return lower_sessions(lowering, plan)
     return _row_numbers(lowering, plan) if plan.calls[0][1].function == "row_number" else _of_peers(lowering, plan)
 
 
@@ -56,7 +59,7 @@ def _check(call: WindowCall) -> None:
     if call.aggregate is not None:
         is_kept = call.is_of_partition or _counts_up_to_peers(call) or is_summed(call)
     else:
-        is_kept = _is_near(call) or call.function in (*_KINDS, *_DERIVED)
+        is_kept = _is_near(call) or call.function in (*_KINDS, *_DERIVED, "session_start")
     if is_kept:
         return
     text = show_window_call(call)

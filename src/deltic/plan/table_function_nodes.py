@@ -14,7 +14,7 @@ from deltic.schema import BIGINT, DATE, INT, STRING, TIMESTAMP, TIMESTAMP_NTZ, F
 if TYPE_CHECKING:
     from deltic.plan.nodes import Plan
 
-TableFunction = OneOf["array", "elements", "sequence", "generate_series", "split", "repeat_row", "cells"]
+TableFunction = OneOf["array", "elements", "sequence", "generate_series", "split", "repeat_row", "cells", "window_starts"]
 
 
 def has_cells(type: Type) -> bool:
@@ -30,8 +30,10 @@ class FlatMap(PlanNode):
     the default step is 1 towards the stop. generate_series: the same, but the default step is 1, and a step that leads away from the stop
     returns nothing. split (text, delimiter, limit): the last two constant; a limit of 0 or less is none. repeat_row (count): no element;
     multiplies the row's weight by the count, which may be negative. cells (point) and cells (low, high): the numbers of the cells
-    (expr/rows/cells.py) of a whole number, DATE or timestamp, or of an interval of them, BIGINT NOT NULL. If an argument is NULL
-    (except for array) there is no element.
+    (expr/rows/cells.py) of a whole number, DATE or timestamp, or of an interval of them, BIGINT NOT NULL. window_starts (time, size, slide,
+    origin), constant but for the time: the starts of the sliding windows that contain it, the last one first; the three are microseconds,
+    and windows start at the origin, counted from 1970, plus multiples of the slide. If an argument is NULL (except for array) there is no
+    element.
 
     names: those of the output columns after the input's: the position (INT, from 0) if `position`, and the element. outer: a row without an
     element stays, with NULL in these columns.
@@ -65,6 +67,8 @@ class FlatMap(PlanNode):
                 assert types == (BIGINT,)
             case "cells":
                 assert types in ((types[0],), (types[0], types[0])) and has_cells(types[0])
+            case "window_starts":
+                assert types[0] in (TIMESTAMP, TIMESTAMP_NTZ) and types[1:] == (BIGINT, BIGINT, BIGINT)
 
     @computed
     def returned(self) -> tuple[Field, ...]:

@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 RankFunction = OneOf["row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile"]
 OffsetFunction = OneOf["lag", "lead"]
 FrameFunction = OneOf["first_value", "last_value", "nth_value", "aggregate"]
-WindowFunction = RankFunction | OffsetFunction | FrameFunction
+SessionFunction = OneOf["session_start"]
+WindowFunction = RankFunction | OffsetFunction | FrameFunction | SessionFunction
 
-BY_PEERS: Final = ("rank", "dense_rank", "percent_rank", "cume_dist")
+BY_PEERS: Final = ("rank", "dense_rank", "percent_rank", "cume_dist", "session_start")
 """Functions whose values are equal for peers."""
 
 
@@ -70,8 +71,10 @@ class WindowCall:
     """One window function. type: the result's type (Spark's); nullable: whether it can be NULL.
 
     arguments: the value of lag, lead, first_value, last_value and nth_value; for lag and lead the default after it, which is that of the
-    current row. number: the buckets of ntile, the rows that lag goes back or lead forward, the n of nth_value.
-    ignore_nulls: rows with a NULL value are passed over. frame: of frame functions. aggregate: the call of an aggregate, over the frame.
+    current row; of session_start the start and the end of the row's own session, where rows are ordered by the start: its value is the
+    start of the first in the chain of those that overlap or touch. number: the buckets of ntile, the rows that lag goes back or lead
+    forward, the n of nth_value. ignore_nulls: rows with a NULL value are passed over. frame: of frame functions. aggregate: the call of an
+    aggregate, over the frame.
     """
 
     function: WindowFunction

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import assert_never
+from typing import Any, assert_never
 
 from deltic.expr.interpreter import evaluate as value_of
 from deltic.expr.nodes import Value
@@ -127,11 +127,23 @@ def _value(call: WindowCall, partition: _Partition, arguments: Sequence[Sequence
             return _offset(call, arguments, position)
         case "first_value" | "last_value" | "nth_value":
             return _picked(call, [arguments[0][i] for i in partition.frame(call.frame, position)])
+        case "session_start":
+            starts, ends = arguments
+            return _session_start(starts, ends, position)
         case "aggregate":
             assert call.aggregate is not None
             return aggregate_value(call.aggregate, [(rows[i], 1) for i in partition.frame(call.frame, position)])
         case _:
             assert_never(call.function)
+
+
+def _session_start(starts: Sequence[Any], ends: Sequence[Any], position: int) -> Value:
+    """The start of the first row after the last gap up to the row: a time that the sessions of all rows before it do not reach."""
+    begin = 0
+    for i in range(1, position + 1):
+        begin = i if starts[i] > max(ends[begin:i]) else begin
+    start: Value = starts[begin]
+    return start
 
 
 def _bucket(position: int, count: int, buckets: int) -> int:

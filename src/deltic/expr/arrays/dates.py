@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from deltic.expr.arrays.datum import Datum, Kernel, Mask, array_of, dense, fail_at, nulls_of, strict_nulls, values_of
 from deltic.expr.arrays.decimals import decimals_of
+from deltic.expr.arrays.distinct import per_distinct
 from deltic.expr.nodes import Call
 from deltic.expr.registry import row_form
 from deltic.expr.rows.dates import DATE_UNITS, TIME_UNITS
@@ -76,6 +77,14 @@ def add_microseconds(call: Call, length: int, value: Datum, count: Datum) -> Dat
     # A timestamp is below 2^58 in size, so a count within twice the calendar cannot wrap around.
     far = (steps > 2 * LAST_MICRO) | (steps < -2 * LAST_MICRO)
     return _shifted(call, base + np.where(far, 0, steps), (value, count), far)
+
+
+def time_bucket(call: Call, length: int, months: Datum, size: Datum, value: Datum, origin: Datum) -> Datum:
+    """Buckets of a fixed length at once; those of months once for each time."""
+    if not isinstance(months, pa.Scalar) or not isinstance(size, pa.Scalar) or months.as_py() != 0 or not size.is_valid:
+        return per_distinct(call, length, months, size, value, origin)
+    times, start = values_of(dense(value, length), TIMESTAMP), values_of(dense(origin, length), TIMESTAMP)
+    return _shifted(call, times - (times - start) % size.as_py(), (months, size, value, origin))
 
 
 def add_months(call: Call, length: int, value: Datum, count: Datum) -> Datum:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltic.errors import Span
+from deltic.expr.arrays.dates import FIRST_MICRO
 from deltic.expr.arrays.datum import Mask, array_of, values_of
 from deltic.expr.rows.cells import LEVELS
 from deltic.expr.rows.elements import MOST_ELEMENTS, elements
@@ -35,6 +36,8 @@ def elements_of(function: str, arguments: Sequence[pa.Array], type: Type, length
     if function == "cells":
         numbers = [values_of(array, type_of(array.type)).astype(np.int64) for array in arguments]
         return _cells_of_points(*numbers) if len(numbers) == 1 else _cells_of_intervals(*numbers)
+    if function == "window_starts":
+        return _window_starts(arguments, type, span)
     return _sequence(function, arguments, type, span)
 
 
@@ -74,6 +77,18 @@ def _cells_of_intervals(first: np.ndarray, last: np.ndarray) -> Elements:
 
 def _cells(places: np.ndarray, levels: np.ndarray) -> np.ndarray:
     return np.asarray((places << levels) + (np.int64(1) << (levels - 1)))
+
+
+def _window_starts(arguments: Sequence[pa.Array], type: Type, span: Span | None) -> Elements:
+    time, size, slide, origin = (values_of(array, type if i == 0 else BIGINT) for i, array in enumerate(arguments))
+    since = (time - origin) % np.maximum(slide, 1)
+    counts = (size - since + slide - 1) // np.maximum(slide, 1)
+    starts = np.repeat(time - since, counts) - places_within(counts) * np.repeat(slide, counts)
+    if len(starts) and starts.min() < FIRST_MICRO:
+        first = np.zeros(len(time), bool)
+        first[np.repeat(np.arange(len(time)), counts)[starts < FIRST_MICRO]] = True
+        _fail_at(first, "window_starts", arguments, span)
+    return counts, array_of(starts, False, type)
 
 
 def places_within(counts: np.ndarray) -> np.ndarray:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from deltic.errors import Span, TypeMismatch
-from deltic.expr.arrays.distinct import per_distinct
+from deltic.expr.arrays import dates as arrays
 from deltic.expr.functions.intervals import number
 from deltic.expr.functions.signature import Parameter, accept, any_nullable, check_count, constant
 from deltic.expr.nodes import Call, Expr, Literal, Value
@@ -56,4 +56,4 @@ def _start(call: Call, months: int, microseconds: int, moment: Any, origin: Any)
     return start if start <= moment else add_months(origin, count - months, call.span)
 
 
-FUNCTIONS: Final = (Function(name="time_bucket", signature=_bucketed, can_fail=True, rows=_start, arrays=per_distinct),)
+FUNCTIONS: Final = (Function(name="time_bucket", signature=_bucketed, can_fail=True, rows=_start, arrays=arrays.time_bucket),)

@@ -10,6 +10,8 @@ from deltic.errors import Span
 from deltic.expr.failures import illegal_sequence, no_step, too_many_elements
 from deltic.expr.nodes import Value
 from deltic.expr.rows.cells import cells_of_interval, cells_of_point
+from deltic.expr.rows.dates import add_microseconds
+from deltic.intervals import MICROSECOND
 
 MOST_ELEMENTS: Final = 10_000_000
 """The most elements for one row."""
@@ -29,11 +31,19 @@ def elements(function: str, arguments: Sequence[Any], span: Span | None = None) 
         return tuple(arguments[0])
     if function == "cells":
         return cells_of_point(arguments[0]) if len(arguments) == 1 else cells_of_interval(*arguments)
+    if function == "window_starts":
+        return _window_starts(*arguments, span=span)
     if function == "split":
         text, delimiter, limit = arguments
         pieces: list[Value] = text.split(delimiter, limit - 1 if limit > 0 else -1)
         return pieces
     return _steps(function == "sequence", *arguments, span=span)
+
+
+def _window_starts(time: datetime.datetime, size: int, slide: int, origin: int, *, span: Span | None) -> Sequence[Value]:
+    """The last start up to the time, and those before it of windows that do not end before the time."""
+    since = ((time - datetime.datetime(1970, 1, 1, tzinfo=time.tzinfo)) // MICROSECOND - origin) % slide
+    return [add_microseconds(time, -back, span) for back in range(since, size, slide)]
 
 
 def _steps(towards: bool, start: Any, stop: Any, step: int | None = None, *, span: Span | None) -> Sequence[Value]:

@@ -39,10 +39,8 @@ UNSUPPORTED_CALLS: Final = {
         "sentences() is not supported: its words follow the rules of Java's BreakIterator",
         "split(text, ' '), or a function in Python, by session.register",
     ),
-    "window": ("window() is not supported", "GROUP BY time_bucket(INTERVAL 1 HOUR, ts)"),
-    "session_window": ("session_window() is not supported", "lag(ts) OVER (… ORDER BY ts) gives the distance from the row before"),
-    "tumble": ("TUMBLE is Flink's, not Spark's", "GROUP BY time_bucket(INTERVAL 1 HOUR, ts)"),
-    "hop": ("HOP is Flink's, not Spark's", "explode(sequence(…)) of the starts of its windows in a subquery of FROM, and GROUP BY these"),
+    "tumble": ("TUMBLE is Flink's, not Spark's", "GROUP BY window(ts, '1 hour')"),
+    "hop": ("HOP is Flink's, not Spark's", "GROUP BY window(ts, '1 hour', '10 minutes'): the size, then the slide"),
 }
 """Functions of Spark that are not supported: the message and the remedy."""
 TABLE_FUNCTIONS: Final = (

@@ -18,6 +18,7 @@ from deltic.frontends.sql.bind_call import CLOCK_WORDS, bind_call, bind_extract,
 from deltic.frontends.sql.bind_function import bind_defined
 from deltic.frontends.sql.bind_lambda import HIGHER_ORDER
 from deltic.frontends.sql.bind_subquery import Subqueries, denied
+from deltic.frontends.sql.bind_time_window import TimeWindow, is_time_window, part_of, value_of
 from deltic.frontends.sql.bind_window import WINDOW_FUNCTIONS, WindowCollector, bind_window, without_over
 from deltic.frontends.sql.cursor import DEFAULT_SCHEMA
 from deltic.frontends.sql.scope import Scope
@@ -44,6 +45,7 @@ class ExpressionBinder:
     subqueries: takes the subqueries, where the clause may have some.
     windows: takes the window functions, likewise.
     lambdas: the lambdas around the expression, outermost first: their parameters by lower-case name.
+    time_window: the windows of event time of the rows, which are meant by their name where no column is.
     """
 
     scope: Scope
@@ -55,6 +57,7 @@ class ExpressionBinder:
     subqueries: Subqueries | None = None
     windows: WindowCollector | None = None
     lambdas: tuple[Mapping[str, LambdaVariable], ...] = ()
+    time_window: TimeWindow | None = None
 
     def bind(self, node: tree.Expression) -> Expr:
         """The typed expression, with the node's place. Raises TypeMismatch at a literal that is not a value of the expected type."""
@@ -101,6 +104,8 @@ class ExpressionBinder:
                 return bind_window(self, node)
             case tree.FunctionCall() if node.name in WINDOW_FUNCTIONS and node.function is None:
                 raise without_over(node)
+            case tree.FunctionCall() if is_time_window(node):
+                return value_of(self, node)
             case tree.FunctionCall():
                 return bind_aggregate(self, node) if aggregate_of(node) else bind_call(self, node)
             case tree.DefinedCall():
@@ -202,12 +207,17 @@ class ExpressionBinder:
     def _names_nested(self, name: tree.Name) -> Expr | None:
         """The nested column, or alias, that a name alone means; None if it means none."""
         matches = [*map(self.scope.column, self.scope.find(name.text, None)), *self.aliases.get(name.text.lower(), ())]
+        if not matches and self.time_window is not None and self.time_window.is_named(name.text):
+            matches = [self.time_window.value]
         return self._named(name.text, None, name.span) if matches and matches[0].type.is_nested else None
 
     def _fields(self, value: Expr, names: Sequence[tree.Name]) -> Expr:
         for name in names:
             span = name.span if value.span is None else replace(value.span, end=name.span.end)
-            value = replace(resolve("field", [value, Literal(name.text, STRING, name.span)], span), span=span)
+            part = resolve("field", [value, Literal(name.text, STRING, name.span)], span)
+            if self.time_window is not None and value == self.time_window.value:
+                part = part_of(part)
+            value = replace(part, span=span)
         return value
 
     def _named(self, name: str, qualifier: str | None, span: Span) -> Expr:
@@ -217,6 +227,8 @@ class ExpressionBinder:
             return self._only(meanings, name, span)
         if matches:
             return self._only([self.scope.column(column) for column in matches], name, span)
+        if qualifier is None and self.time_window is not None and self.time_window.is_named(name):
+            return replace(self.time_window.value, span=span)
         return self._outer(name, qualifier, span)
 
     def _is_key(self, column: Column) -> bool:

@@ -19,6 +19,7 @@ from deltic.frontends.sql.bind_limit import Slice, cut, slice_of
 from deltic.frontends.sql.bind_pipe import bind_pipe
 from deltic.frontends.sql.bind_recursive import bind_recursive
 from deltic.frontends.sql.bind_select import SelectBlock, bind_block, bind_order, onto_outputs
+from deltic.frontends.sql.bind_time_window import check_no_session
 from deltic.frontends.sql.bind_values import bind_values
 from deltic.frontends.sql.by_name import by_name
 from deltic.frontends.sql.environment import Environment
@@ -104,8 +105,9 @@ def _bind_select(node: tree.WholeQuery, env: Environment) -> Plan:
 
 def _check_comparable(word: str, plan: Plan, span: Span) -> None:
     """Raises TypeMismatch if rows of the plan cannot be compared: there is a MAP in them."""
-    for field in plan.schema:
+    for i, field in enumerate(plan.schema):
         check_ordered(word, field.type, span)
+        check_no_session(plan, reference(plan.schema, i), span)
 
 
 def _distinct(plan: Plan, block: SelectBlock, part: Slice | None, node: tree.WholeQuery) -> Plan:

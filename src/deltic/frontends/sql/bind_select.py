@@ -18,13 +18,14 @@ from deltic.frontends.sql.bind_relation import bind_from
 from deltic.frontends.sql.bind_star import outputs_of_star, with_columns
 from deltic.frontends.sql.bind_subquery import Subqueries
 from deltic.frontends.sql.bind_table_function import Made, bind_item, makes_rows
+from deltic.frontends.sql.bind_time_window import TimeWindow, check_no_session, time_window_of
 from deltic.frontends.sql.bind_window import WindowCollector, with_windows_in_place
 from deltic.frontends.sql.environment import BindQuery, Environment
 from deltic.frontends.sql.hints import check_followed, join_hint
 from deltic.frontends.sql.naming import output_name
 from deltic.frontends.sql.scope import AGGREGATED, SUBQUERY, WINDOWED, ScopedRelation, reads_windows
 from deltic.plan.columns import map_columns, reference
-from deltic.plan.nodes import Aggregate, AggregateCall, Order, Plan, Window
+from deltic.plan.nodes import Aggregate, AggregateCall, Order, Plan, Project, Window
 from deltic.plan.walk import map_expressions
 
 _WITH_WINDOWS: Final = ("SELECT", "QUALIFY", "ORDER BY")
@@ -47,6 +48,7 @@ class _Select:
     collector: of the aggregates; None without aggregates. windows: of the window functions. table_functions: their columns follow the
     relation's, one after the other's.
     made: the relation with them, for its columns.
+    time_window: the windows of event time, whose columns follow the relation's; a SELECT has them or table functions.
     """
 
     node: tree.SelectQuery
@@ -56,6 +58,7 @@ class _Select:
     subqueries: Subqueries
     windows: WindowCollector
     made: Plan
+    time_window: TimeWindow | None = None
     table_functions: list[Made] = field(default_factory=list)
     keys: list[Expr] = field(default_factory=list)
     sets: GroupingSets = field(default_factory=GroupingSets)
@@ -65,7 +68,13 @@ class _Select:
     def binder(self, clause: str) -> ExpressionBinder:
         windows = self.windows if clause in _WITH_WINDOWS else None
         return ExpressionBinder(
-            self.relation.scope, clause, self.aliases, collector=self.collector, subqueries=self.subqueries, windows=windows
+            self.relation.scope,
+            clause,
+            self.aliases,
+            collector=self.collector,
+            subqueries=self.subqueries,
+            windows=windows,
+            time_window=self.time_window,
         )
 
     def add(self, name: str, expr: Expr) -> None:
@@ -84,19 +93,36 @@ def bind_block(node: tree.SelectQuery, terms: tuple[tree.OrderTerm, ...], env: E
     subqueries = Subqueries(env, bind_query)
     where = _where(node, relation, subqueries)
     collector = Collector() if is_grouped(node, terms) else None
-    select = _Select(node, terms, relation, collector, subqueries, WindowCollector(), relation.plan)
+    timed = _time_window(node, terms, relation)
+    select = _Select(node, terms, relation, collector, subqueries, WindowCollector(), relation.plan, timed)
     for item in node.items:
         _bind_item(select, item)
     _bind_keys(select)
     having = _having(select)
     qualify = None if node.qualify is None else select.binder("QUALIFY").condition(node.qualify)
     order = bind_order(terms, replace(select.binder("ORDER BY"), aliases_first=True), select.outputs)
-    plan = apply(relation.plan, where, subqueries)
-    for table_function in select.table_functions:
-        plan = table_function.over(plan)
+    plan = _made(select, apply(relation.plan, where, subqueries))
     if select.collector is None:
         return with_windows(SelectBlock(plan, tuple(select.outputs), order), select, qualify)
     return _aggregated(select, plan, having, qualify, order)
+
+
+def _time_window(node: tree.SelectQuery, terms: tuple[tree.OrderTerm, ...], relation: ScopedRelation) -> TimeWindow | None:
+    """The windows of event time that the clauses after WHERE name."""
+    nodes = [*node.items, *terms, *(part for part in (node.group, node.having, node.qualify) if part is not None)]
+    return time_window_of(nodes, ExpressionBinder(relation.scope, "window()"), len(relation.plan.schema))
+
+
+def _made(select: _Select, plan: Plan) -> Plan:
+    """The rows after WHERE with the columns that their windows of event time and table functions add to those of FROM."""
+    width = len(select.relation.plan.schema)
+    makers: list[TimeWindow | Made] = [*([] if select.time_window is None else [select.time_window]), *select.table_functions]
+    if makers and len(plan.schema) > width:  # WHERE has subqueries, whose values follow
+        plan = Project(plan, tuple((select.relation.plan.schema[i].name, reference(plan.schema, i)) for i in range(width)))
+        select.subqueries.places.clear()
+    for maker in makers:
+        plan = maker.over(plan)
+    return plan
 
 
 def _where(node: tree.SelectQuery, relation: ScopedRelation, subqueries: Subqueries) -> list[Conjunct]:
@@ -130,6 +156,9 @@ def _bind_item(select: _Select, item: tree.SelectItem) -> None:
 
 
 def _bind_made(select: _Select, item: tree.SelectItem) -> None:
+    if select.time_window is not None:
+        remedy = "LATERAL VIEW, or a subquery in FROM"
+        raise Unsupported("a table function is not supported beside windows of event time", span=item.span, remedy=remedy)
     if select.collector is not None:
         remedy = "LATERAL VIEW, or a subquery in FROM"
         raise Unsupported("a table function is not supported beside aggregates", span=item.span, remedy=remedy)
@@ -151,9 +180,13 @@ def _bind_keys(select: _Select) -> None:
     if group is None:
         return
     bound = _every_key(select) if _is_every(select, group) else [_key(select, part) for part in group.keys]
-    places = []
     for key in bound:
         check_grouped(key.type, key.span or group.span)
+        check_no_session(select.relation.plan, key)
+    if select.time_window is not None:
+        bound = select.time_window.as_keys(bound, group)
+    places = []
+    for key in bound:
         if (place := position_of(key, select.keys)) is None:
             place = len(select.keys)
             select.keys.append(key)
@@ -230,6 +263,10 @@ def _aggregated(select: _Select, plan: Plan, having: list[Conjunct], qualify: Ex
     subqueries = select.subqueries
     plan, calls = _with_arguments(plan, select.collector.calls, subqueries)
     plan, filled, keyed = subqueries.keyed(plan, select.keys)
+    session = None if select.time_window is None else select.time_window.session_of(filled, calls)
+    if session is not None:
+        plan, calls = session.sessions(plan, filled), [session.greatest_end, *calls]
+        filled = [reference(plan.schema, len(plan.schema) - 1) if key == session.start else key for key in filled]
     keys, sets = keyed.keys, replace(select.sets, keys=tuple(keyed.keys))
     plan, grouped = replace(sets, keys=tuple(filled)).expanded(plan, [_name(key, f"key{i}") for i, key in enumerate(select.keys, 1)])
     node = Aggregate(
@@ -238,7 +275,7 @@ def _aggregated(select: _Select, plan: Plan, having: list[Conjunct], qualify: Ex
         tuple((f"{call.function}{i}", sets.call(call, plan)) for i, call in enumerate(calls, 1)),
     )
     references = [reference(node.schema, i) for i in range(len(node.schema))]
-    keys = [*keys, *[SET_NUMBER][: len(grouped) - len(keys)]]
+    keys = [*keys, *[SET_NUMBER][: len(grouped) - len(keys)], *([] if session is None else [session.own_end])]
 
     def over(clause: str, expr: Expr) -> Expr:
         return onto(sets.resolved(keyed.over(expr), SET_NUMBER), keys, references, clause)

@@ -24,6 +24,10 @@ def expression_name(node: tree.Expression) -> str:
     match node:
         case tree.ColumnName():
             return node.parts[-1].text
+        case tree.FieldOf(value=tree.FunctionCall(name="window" | "session_window" as name, function=None)):
+            return f"{name}.{node.field.text}"
+        case tree.FunctionCall(name="window" | "session_window" as name, function=None):
+            return name
         case tree.FieldOf():
             return node.field.text
         case tree.PathOf():
