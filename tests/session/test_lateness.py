@@ -152,6 +152,11 @@ PROGRAM = """
     CREATE MATERIALIZED VIEW ever AS
         SELECT date_trunc('hour', at) AS hour, k, sum(v) AS total, max(v) AS top FROM integrate(s) WHERE v <> 1 GROUP BY 1, 2;
     CREATE MATERIALIZED VIEW ever_once AS SELECT DISTINCT time_bucket(INTERVAL 2 HOURS, at) AS start, k FROM integrate(s);
+    CREATE MATERIALIZED VIEW sliding AS
+        SELECT window.end AS e, k, count(*) AS n FROM s WHERE v > 0 GROUP BY window(at, '3 hours', '2 hours', '30 minutes'), k
+        EMIT ON WINDOW CLOSE;
+    CREATE MATERIALIZED VIEW ever_sliding AS
+        SELECT window.start AS b, max(v) AS top FROM integrate(s) GROUP BY window(at, '2 hours', '1 hour');
     CREATE MATERIALIZED VIEW stored AS SELECT date_trunc('DAY', at) AS day, k, count(*) AS n FROM t GROUP BY 1, 2 EMIT ON WINDOW CLOSE;
 """
 

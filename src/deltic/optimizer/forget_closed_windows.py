@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from deltic.expr.nodes import Expr, PythonFunction, children
 from deltic.plan.columns import reference
-from deltic.plan.nodes import Aggregate, Distinct, Filter, OverTicks, Plan, Project, Table, Union
+from deltic.plan.nodes import Aggregate, Distinct, Filter, FlatMap, OverTicks, Plan, Project, Table, Union
 from deltic.plan.streams import is_stream
 from deltic.plan.walk import expressions, map_inputs, transform
 from deltic.plan.windows import by_windows
@@ -60,7 +60,7 @@ def rows_of_ticks(plan: Plan) -> Plan | None:
     match plan:
         case OverTicks(function="integrate") if is_stream(plan.input) and _is_scan(plan.input):
             return plan.input
-        case Project() | Filter() if not any(map(calls_python, expressions(plan))):
+        case Project() | Filter() | FlatMap() if not any(map(calls_python, expressions(plan))):
             below = rows_of_ticks(plan.input)
             return None if below is None else map_inputs(plan, lambda _: below)
         case _:
@@ -68,7 +68,7 @@ def rows_of_ticks(plan: Plan) -> Plan | None:
 
 
 def _is_scan(plan: Plan) -> bool:
-    if isinstance(plan, Project | Filter):
+    if isinstance(plan, Project | Filter | FlatMap):
         return not any(map(calls_python, expressions(plan))) and _is_scan(plan.input)
     return isinstance(plan, Table)
 

@@ -11,10 +11,10 @@ from typing import Final
 
 from deltic.expr.nodes import Call, Case, Cast, Column, Expr, Literal
 from deltic.expr.rows.dates import DATE_UNITS, TIME_UNITS, add_months
-from deltic.plan.nodes import Bound
+from deltic.plan.nodes import Bound, FlatMap
 from deltic.schema import BIGINT, BOOLEAN, DATE, INT, TIMESTAMP
 
-WINDOWS: Final = "a column with LATENESS, its date, trunc(), date_trunc() or time_bucket(), or a whole number div a constant"
+WINDOWS: Final = "a column with LATENESS, its date, window(), trunc(), date_trunc() or time_bucket(), or a whole number div a constant"
 _DAY_US: Final = 86_400_000_000
 _FIXED_US: Final = {
     "MICROSECOND": 1,
@@ -41,6 +41,7 @@ def window_end(window: Expr, column: int, value: Expr | None = None) -> Bound | 
     >>> window_end(Column(0, TIMESTAMP, False), 0).offset
     1
     """
+    window = start_of(window) if value is None else window
     given, value = value, window if value is None else value
     match window:
         case _ if _is_time(window, column):
@@ -63,6 +64,31 @@ def window_end(window: Expr, column: int, value: Expr | None = None) -> Bound | 
             return window_end(inner, column, divided) if factor > 0 else None
         case _:
             return None
+
+
+def start_of(window: Expr) -> Expr:
+    """The start of a window(), from the STRUCT, its start or its end; other expressions are unchanged."""
+    match window:
+        case Call("field", (Call("make_struct", parts), Literal(value=int(index)))):
+            return start_of(parts[index])
+        case Call("make_struct", (start, Call("add_microseconds", (again, Literal())))) if start == again:
+            return start
+        case Call("add_microseconds", (Column() | Call("time_bucket") as start, Literal())):
+            return start
+        case _:
+            return window
+
+
+def sliding_end(plan: FlatMap, time: Expr, column: int, window: Expr) -> Bound | None:
+    """The end of a row's sliding window, `window` over the rows of the plan, if it is the start; None if it is not a window of `column`.
+
+    time: that of a row, over the rows of the table of the column.
+    """
+    size = plan.arguments[1]
+    assert isinstance(size, Literal) and isinstance(size.value, int)
+    window = start_of(window)
+    is_start = isinstance(window, Column) and window.index == len(plan.input.schema)
+    return Bound(window, size.value) if is_start and window.type == TIMESTAMP and _is_time(time, column) else None
 
 
 def _is_time(expr: Expr, column: int) -> bool:

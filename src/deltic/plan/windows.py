@@ -13,6 +13,7 @@ from deltic.plan.nodes import (
     ByWatermark,
     Distinct,
     Filter,
+    FlatMap,
     Inspect,
     Join,
     Multiset,
@@ -29,7 +30,7 @@ from deltic.plan.nodes import (
 )
 from deltic.plan.streams import is_stream
 from deltic.plan.walk import nodes
-from deltic.plan.window_ends import length, window_end
+from deltic.plan.window_ends import length, sliding_end, window_end
 from deltic.schema import TableSchema
 
 
@@ -57,9 +58,31 @@ def by_windows(plan: Plan, windows: Sequence[Expr], phase: Phase) -> Plan | None
             below = by_windows(plan.input, [substitute(w, keys) for w in _over(windows, range(len(keys)))], phase)
         case Join():
             return _joined(plan, windows, phase)
+        case FlatMap(function="window_starts"):
+            return _sliding(plan, windows, phase)
         case _:
             return None
     return None if below is None else replace(plan, input=below)
+
+
+def _sliding(plan: FlatMap, windows: Sequence[Expr], phase: Phase) -> Plan | None:
+    """The rows of sliding windows, which are in several: each until its own window closes. Not over joins, which are as of that tick."""
+    element = len(plan.input.schema)
+    below = by_windows(plan.input, _over(windows, range(element)), phase)
+    if below is not None:
+        return replace(plan, input=below)
+    table, time = origin(plan.input, plan.arguments[0])
+    if table is None or table.lateness is None or not _is_scan(plan.input):
+        return None
+    ends = [end for window in windows if (end := sliding_end(plan, time, table.lateness.column, window)) is not None]
+    return ByWatermark(plan, table, ends[0], phase) if ends else None
+
+
+def _is_scan(plan: Plan) -> bool:
+    """Whether it is projections and filters of a table."""
+    while isinstance(plan, Project | Filter | Multiset | Inspect):
+        plan = plan.input
+    return isinstance(plan, Table)
 
 
 def _over_groups(plan: Plan, windows: Sequence[Expr], phase: Phase) -> Plan | None:
@@ -142,6 +165,10 @@ def obstacle(plan: Plan) -> str | None:
     match plan:
         case Project() | Filter() | Distinct() | Multiset() | Inspect() | Aggregate():
             return obstacle(plan.input)
+        case FlatMap(function="window_starts") if not _is_scan(plan.input):
+            return obstacle(plan.input) or "sliding windows over a join or groups"
+        case FlatMap():
+            return obstacle(plan.input)
         case Join():
             if is_stream(plan.left) and is_stream(plan.right) and _has_lateness(plan):
                 return "a join of two streams"
@@ -167,7 +194,7 @@ def _called(plan: Plan) -> str | None:
         case TopK():
             return "LIMIT"
         case Window():
-            return "a window function"
+            return "session_window()" if plan.calls[0][1].function == "session_start" else "a window function"
         case OverTicks():
             return f"{plan.function}()"
         case ByWatermark():

@@ -110,7 +110,9 @@ def bind_block(node: tree.SelectQuery, terms: tuple[tree.OrderTerm, ...], env: E
 def _time_window(node: tree.SelectQuery, terms: tuple[tree.OrderTerm, ...], relation: ScopedRelation) -> TimeWindow | None:
     """The windows of event time that the clauses after WHERE name."""
     nodes = [*node.items, *terms, *(part for part in (node.group, node.having, node.qualify) if part is not None)]
-    return time_window_of(nodes, ExpressionBinder(relation.scope, "window()"), len(relation.plan.schema))
+    window = time_window_of(nodes, ExpressionBinder(relation.scope, "window()"), len(relation.plan.schema))
+    optional = node.group is not None and node.group.sets is not None
+    return replace(window, optional=True) if window is not None and optional else window
 
 
 def _made(select: _Select, plan: Plan) -> Plan:
@@ -274,8 +276,13 @@ def _aggregated(select: _Select, plan: Plan, having: list[Conjunct], qualify: Ex
         tuple(grouped),
         tuple((f"{call.function}{i}", sets.call(call, plan)) for i, call in enumerate(calls, 1)),
     )
-    references = [reference(node.schema, i) for i in range(len(node.schema))]
-    keys = [*keys, *[SET_NUMBER][: len(grouped) - len(keys)], *([] if session is None else [session.own_end])]
+    references: list[Expr] = [reference(node.schema, i) for i in range(len(node.schema))]
+    keys = [*keys, *[SET_NUMBER][: len(grouped) - len(keys)]]
+    if session is not None:
+        keys.append(session.own_end)  # the first aggregate
+    elif select.time_window is not None and select.time_window.value in keys:
+        part = select.time_window.start_in(references[keys.index(select.time_window.value)])
+        keys, references = [*keys, select.time_window.start], [*references[: len(keys)], part, *references[len(keys) :]]
 
     def over(clause: str, expr: Expr) -> Expr:
         return onto(sets.resolved(keyed.over(expr), SET_NUMBER), keys, references, clause)

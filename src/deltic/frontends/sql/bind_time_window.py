@@ -56,7 +56,8 @@ class TimeWindow:
     """The windows of the rows of a SELECT.
 
     name: of the call, and of its value. time: of a row; a row without one has no window. size_us, slide_us, start_us: of window(). end:
-    that of a row's own session. place: the position of the column of the start, which the end follows.
+    that of a row's own session. place: the position of the column of the start, which the end follows. optional: of grouping sets, in which
+    the window may be NULL.
     """
 
     name: str
@@ -66,12 +67,13 @@ class TimeWindow:
     start_us: int = 0
     end: Expr | None = None
     place: int = 0
+    optional: bool = False
     span: Span | None = field(default=None, compare=False)
 
     @property
     def start(self) -> Column:
         """The start of a row's window."""
-        return Column(self.place, self.time.type, self.end is not None and self.time.nullable, self.name, self.span)
+        return Column(self.place, self.time.type, self.optional or (self.end is not None and self.time.nullable), self.name, self.span)
 
     @property
     def own_end(self) -> Column:
@@ -142,6 +144,10 @@ class TimeWindow:
     def greatest_end(self) -> AggregateCall:
         """The end of a session, from its rows."""
         return AggregateCall("max", (self.own_end,), self.own_end.type, True, span=self.span)
+
+    def start_in(self, window: Expr) -> Expr:
+        """The start of a window that is the key of a grouping set, and NULL where it is not in the set."""
+        return resolve("field", [window, Literal("start", STRING)])
 
     def is_read_by(self, expr: Expr) -> bool:
         """Whether the expression reads the columns of the window."""
