@@ -6,19 +6,23 @@ append. It does no I/O and keeps no state. A user's error is a value, not an exc
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from time import perf_counter
+from typing import Final
 
 from deltic import errors
 from deltic.circuit.closing import error_in_window
 from deltic.circuit.cube import Replicate
 from deltic.circuit.decoded_change import DecodedChange
-from deltic.circuit.nodes import Dataflow, Level, Node, NodeKind, Port
+from deltic.circuit.nodes import Dataflow, Instruction, Level, Node, NodeKind, Port
 from deltic.circuit.operator import Context, Delta, Tick
 from deltic.circuit.operators.linear import Exchange
 from deltic.circuit.overflow import overflow_outside
+from deltic.circuit.programs.program import program_of
+from deltic.circuit.programs.runner import Run
 from deltic.errors import DataError, DelticError, EvaluationError, Span, WeightOverflow
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
@@ -27,6 +31,11 @@ from deltic.trace.partition import partition
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
 from deltic.trace.strings import StringTable
+
+CORE: Final = os.environ.get("DELTIC_CORE", "native")
+"""Which core runs levels: "native", their programs; "python", the operators' own steps, which are the reference."""
+LARGE_TICK: Final = 1 << 17
+"""Rows of a tick from which on kernels take all of its time, and what steps release early counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +75,7 @@ class LevelResult:
 
     sent: dict[str, list[Delta]] = field(default_factory=dict)
     appended: dict[str, Batch] = field(default_factory=dict)
-    counters: dict[str, Counters] = field(default_factory=dict)
+    counters: Mapping[str, Counters] = field(default_factory=dict)
     failure: Failure | None = None
 
 
@@ -79,20 +88,47 @@ def run_level(
     strings: StringTable,
     arrived: Mapping[str, Delta],
     tick: Tick,
+    *,
+    native: bool = False,
 ) -> LevelResult:
     """Runs one level on one shard. level: None is the whole dataflow, for a single shard.
 
     state: arrangement → its old version; only those that are read are looked up. arrived: port → rows; absent ports are empty.
+    native: whether its program may run (`circuit/programs`), which opens all arrangements that the level reads.
     """
     plan = circuit.whole if level is None else circuit.levels[level]
     context = Context(shard, shards, tick, state, strings, ephemeral=circuit.ephemeral)
     result = LevelResult(appended=context.appended, counters=context.inner)
     try:
+        if native and is_native(tick, arrived):
+            return _run_program(circuit, plan, context, arrived, result)
         values = _run_nodes(circuit, plan, context, arrived, result)
     except (DataError, EvaluationError) as error:
         return LevelResult(failure=Failure.of(error))
     for port in plan.leaves:
-        result.sent[port.name] = _send(circuit.nodes[port.node], port, values, shard, shards)
+        result.sent[port.name] = _send(circuit.nodes[port.node], port, values.__getitem__, shard, shards)
+    return result
+
+
+def is_native(tick: Tick, arrived: Mapping[str, Delta]) -> bool:
+    """Whether programs run: not in backfills and amendments, nor in large ticks, in which the operators' own overhead is nothing."""
+    return CORE != "python" and tick.fresh is None and not tick.amends and sum(map(len, arrived.values())) <= LARGE_TICK
+
+
+def _run_program(circuit: Dataflow, level: Level, context: Context, arrived: Mapping[str, Delta], result: LevelResult) -> LevelResult:
+    run = Run(program_of(level), context)
+
+    def step(number: int, inputs: Sequence[Delta]) -> Delta:
+        context.counters = Counters(sum(map(len, inputs)))
+        return _stepped(circuit, level.instructions[number], inputs, context)
+
+    try:
+        run.run(arrived, step)
+        result.counters = run.counters
+        for port in level.leaves:
+            result.sent[port.name] = _send(circuit.nodes[port.node], port, run.output, context.shard, context.shards)
+    finally:
+        run.close()
     return result
 
 
@@ -111,21 +147,28 @@ def _run_nodes(circuit: Dataflow, level: Level, context: Context, arrived: Mappi
         if idle or not (rows_in or node.eager):
             values[node.id] = node.nothing
             continue
-        counters = context.counters = result.counters[node.name] = Counters(rows_in)
-        start = perf_counter()
-        try:
-            output = values[node.id] = node.operator.step(inputs, context)
-        except WeightOverflow as error:
-            if circuit.nodes[node.id].kind is NodeKind.CHILD:
-                raise
-            raise overflow_outside(circuit, circuit.nodes[node.id], inputs, context.strings) from error
-        except EvaluationError as error:
-            raise error_in_window(error, circuit, node.id, context.tick) from None
+        context.counters = context.inner[node.name] = Counters(rows_in)
+        output = values[node.id] = _stepped(circuit, node, inputs, context)
         if node.id in level.shared:
             context.decoded.setdefault(id(output), DecodedChange())
-        counters.seconds = perf_counter() - start
-        counters.rows_out = len(output)
     return values
+
+
+def _stepped(circuit: Dataflow, node: Instruction, inputs: Sequence[Delta], context: Context) -> Delta:
+    """What the operator's `step` returns; `context.counters` are the node's."""
+    counters = context.counters
+    start = perf_counter()
+    try:
+        output = node.operator.step(inputs, context)
+    except WeightOverflow as error:
+        if circuit.nodes[node.id].kind is NodeKind.CHILD:
+            raise
+        raise overflow_outside(circuit, circuit.nodes[node.id], inputs, context.strings) from error
+    except EvaluationError as error:
+        raise error_in_window(error, circuit, node.id, context.tick) from None
+    counters.seconds = perf_counter() - start
+    counters.rows_out = len(output)
+    return output
 
 
 @cache
@@ -138,10 +181,10 @@ def _arrived(port: Port, arrived: Mapping[str, Delta]) -> Delta:
     return _empty(port.columns, port.weights) if rows is None else rows
 
 
-def _send(node: Node, port: Port, values: Mapping[int, Delta], shard: int, shards: int) -> list[Delta]:
+def _send(node: Node, port: Port, value: Callable[[int], Delta], shard: int, shards: int) -> list[Delta]:
     """The port's rows for each shard: by the hash of the key at an exchange, otherwise all for this shard."""
     exchange = port.source_level < node.level
-    rows = values[node.inputs[0] if exchange else node.id]
+    rows = value(node.inputs[0] if exchange else node.id)
     if shards == 1:
         return [rows]
     none = _empty(port.columns, port.weights)

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from deltic.kernels import sort
-from deltic.kernels.index import build_index, index_room, index_words
+from deltic.kernels.index import BUCKETS, build_index, index_room, index_words
 from deltic.kernels.memory import Words
 from deltic.kernels.merge import BATCH_INDEX, BATCH_ROWS, DIRECTORY_HEADER
 from deltic.kernels.table import address, zeros
@@ -31,7 +31,7 @@ class Batch(Rows):
     guard: of a mapped batch whose pages are verified as they are read. Spines and merges use it; other readers must call `verified` first.
     """
 
-    __slots__ = ("_entry", "_index", "guard", "rearranged")
+    __slots__ = ("_entry", "_index", "_packed", "guard", "rearranged")
 
     rearranged: Mapping[tuple[int, ...], Batch]
     """The same rows in other orders of the columns, as `trace/rearranged.py` has derived them."""
@@ -65,6 +65,36 @@ class Batch(Rows):
         batch.guard = guard
         batch.rearranged = NO_ORDERS
         return batch
+
+    @classmethod
+    def packed(cls, block: Words, start: int, columns: int, weights: int, length: int, entry: Words) -> Batch:
+        """A batch of `length` rows whose columns, weights and index follow one another in `block`, from word `start` on; O(1).
+
+        entry: its part of a directory. The arrays are made when they are first used: most batches of small ticks are only read by kernels.
+        """
+        batch = cls.__new__(cls)
+        batch.length = length
+        batch._entry = entry
+        batch._packed = (block, start, columns, weights)
+        batch.guard = None
+        batch.rearranged = NO_ORDERS
+        return batch
+
+    def __getattr__(self, name: str) -> Any:
+        """The arrays of a packed batch."""
+        if name not in ("columns", "weights", "_table", "_index"):
+            raise AttributeError(name)
+        block, start, columns, weights = self._packed
+        end = start + (columns + weights) * self.length
+        if name == "_table":
+            assert self._entry is not None
+            self._table = self._entry[DIRECTORY_HEADER:]
+        elif name == "_index":
+            self._index = block[end : end + index_words(int(block[end + BUCKETS]))] if columns else block[:0]
+        else:
+            arrays = tuple(block[start:end].reshape(columns + weights, self.length))
+            self.columns, self.weights = arrays[:columns], arrays[columns:]
+        return getattr(self, name)
 
     def verified(self) -> Batch:
         """The batch; if it is mapped, all of it verified."""

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from deltic.kernels.memory import Words
+from deltic.kernels.table import address
 from deltic.trace.batch import Batch
 from deltic.trace.counters import Counters
 from deltic.trace.guard import Guard
@@ -25,7 +26,7 @@ View = tuple[tuple[Batch, ...], Words]
 class Spine:
     """A trace of rows of `columns` columns and `weights` weights."""
 
-    __slots__ = ("_levels", "columns", "guards", "share", "sought", "view", "weights")
+    __slots__ = ("_address", "_levels", "columns", "guards", "share", "sought", "view", "weights")
 
     _levels: Levels | None
     """None for a version that is only read."""
@@ -66,6 +67,20 @@ class Spine:
     def batches(self) -> tuple[Batch, ...]:
         """All batches, the settled ones first; their sum is the trace."""
         return self.view[0]
+
+    @property
+    def address(self) -> int:
+        """The address of its directory."""
+        try:
+            return self._address
+        except AttributeError:
+            self._address: int = address(self.view[1])
+            return self._address
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether readers need not verify pages: see `expect`."""
+        return not self.guards
 
     @property
     def rows(self) -> int:

@@ -64,7 +64,7 @@ class Map:
         object.__setattr__(self, "target_layout", Layout.of(self.target))
         exprs = (*self.columns, *(m.argument for m in self.measures), *((self.predicate,) if self.predicate is not None else ()))
         object.__setattr__(self, "fallible", any(map(can_fail, exprs)))
-        object.__setattr__(self, "places", None if self.predicate is not None or self.measures else self._places())
+        object.__setattr__(self, "places", None if self.predicate is not None or self.measures else self.origins())
 
     @property
     def name(self) -> str:
@@ -115,8 +115,8 @@ class Map:
             return (np.ones(rows.length, np.int64), *rows.words(expr.index)), rows.here()
         return words[len(words) - width :], source
 
-    def _places(self) -> tuple[Place, ...] | None:
-        """The origin of each word of the result; None if any must be computed."""
+    def origins(self) -> tuple[Place, ...] | None:
+        """The origin of each word of the result of a Map without predicate; None if any must be computed."""
         places: list[Place] = []
         for expr, target, move in zip(self.columns, self.target, self.moves, strict=True):
             if (value := _constant(expr, target)) is not None:

@@ -26,7 +26,7 @@ def routed(circuit: Dataflow, changes: Mapping[str, PendingRows], shards: int) -
 
 def run_levels(
     circuit: Dataflow, state: Sequence[Mapping[str, Spine]], strings: StringTable, arrived: list[dict[str, Delta]], tick: Tick
-) -> tuple[list[dict[str, Batch]], list[dict[str, Counters]]]:
+) -> tuple[list[dict[str, Batch]], list[Mapping[str, Counters]]]:
     """(by shard the batch to append to each arrangement, by shard the counters of each node), or raises the first of the users' errors by
     rank.
 
@@ -35,15 +35,17 @@ def run_levels(
     """
     shards = len(state)
     appended: list[dict[str, Batch]] = [{} for _ in range(shards)]
-    counters: list[dict[str, Counters]] = [{} for _ in range(shards)]
+    counters: list[Mapping[str, Counters]] = [{}] * shards
     for level in (None,) if shards == 1 else range(len(circuit.levels)):
-        results = [run_level(circuit, level, shard, shards, state[shard], strings, arrived[shard], tick) for shard in range(shards)]
+        results = [
+            run_level(circuit, level, shard, shards, state[shard], strings, arrived[shard], tick, native=True) for shard in range(shards)
+        ]
         failures = [r.failure for r in results if r.failure is not None]
         if failures:
             raise min(failures, key=lambda f: f.rank).error()
         for shard, result in enumerate(results):
             appended[shard].update(result.appended)
-            counters[shard].update(result.counters)
+            counters[shard] = {**counters[shard], **result.counters} if counters[shard] else result.counters
         _deliver(results, arrived)
     return appended, counters
 

@@ -1,0 +1,141 @@
+"""Assembles the program of a level: instructions over registers (`kernels/instructions.py`), node by node."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from deltic.circuit.nodes import Node
+from deltic.kernels import instructions as op
+
+NO_REGISTER: Final = -1
+NAMES: Final = {
+    op.END: "end",
+    op.BEGIN: "begin",
+    op.FINISH: "finish",
+    op.STEP: "step",
+    op.APPEND: "append",
+    op.REQUIRE: "require",
+    op.SELECT: "select",
+    op.WEIGH: "weigh",
+    op.SORT: "sort",
+    op.INDEXED: "index",
+    op.CHECK_LIGHT: "check_light",
+    op.CONCATENATE: "concatenate",
+    op.NEGATE: "negate",
+    op.TOUCH: "touch",
+    op.CHECK_PRESENT: "check_present",
+    op.CHECK_KEYS: "check_keys",
+    op.MATCH: "match",
+    op.KEEP_PRESENT: "keep_present",
+    op.FLIP: "flip",
+    op.REWEIGH: "reweigh",
+    op.AGGREGATE: "aggregate",
+}
+"""The names of opcodes in listings."""
+
+
+class Register(NamedTuple):
+    """Rows of `columns` words with `weights` weights. start: its first word in the array of registers. number: in listings."""
+
+    start: int
+    columns: int
+    weights: int
+    number: int
+
+    @property
+    def width(self) -> int:
+        return self.columns + self.weights
+
+    def __str__(self) -> str:
+        return f"r{self.number}"
+
+
+class Spot(NamedTuple):
+    """An arrangement that a program reads. slot: its position among these."""
+
+    slot: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of a listing. position: of the instruction in the program."""
+
+    position: int
+    node: int
+    text: str
+
+
+class Assembler:
+    """The code so far. An instruction's operands are integers, registers and spots; see `instructions` for their order."""
+
+    def __init__(self) -> None:
+        self.code: list[int] = []
+        self.lines: list[Line] = []
+        self.spots: dict[str, Spot] = {}
+        self.registers: list[Register] = []
+        self.words = 0
+        """The words of all registers."""
+        self.outputs: dict[int, Register] = {}
+        """By node."""
+        self.appends: list[tuple[str, Register]] = []
+        """The arrangements that instructions append to, by the slot of the instruction."""
+        self.node = NO_REGISTER
+
+    def register(self, columns: int, weights: int) -> Register:
+        new = Register(self.words, columns, weights, len(self.registers))
+        self.words += op.HEADER + new.width
+        self.registers.append(new)
+        return new
+
+    def spot(self, arrangement: str) -> Spot:
+        return self.spots.setdefault(arrangement, Spot(len(self.spots), arrangement))
+
+    def emit(self, opcode: int, *operands: int | Register | Spot) -> None:
+        numbers = [part.start if isinstance(part, Register) else part.slot if isinstance(part, Spot) else part for part in operands]
+        shown = " ".join(part.name if isinstance(part, Spot) else str(part) for part in operands)
+        self.lines.append(Line(len(self.code), self.node, f"{NAMES[opcode]} {shown}".rstrip()))
+        self.code += [opcode, 2 + len(numbers), *numbers]
+
+    def select(
+        self,
+        out: Register,
+        source: Register,
+        places: Sequence[tuple[int | None, int]],
+        weights: Sequence[int | None] | None = None,
+        *,
+        ordered: bool = False,
+    ) -> None:
+        """places: (position, 0) or (None, constant) for each column. weights: the position of each weight; None: zeros."""
+        moved = range(source.weights) if weights is None else weights
+        columns = [part for word, value in places for part in ((op.CONSTANT, value) if word is None else (op.WORD, word))]
+        positions = [NO_REGISTER if w is None else w for w in moved]
+        self.emit(op.SELECT, out, source, source.columns, int(ordered), len(positions), *positions, len(places), *columns)
+
+    def sorted(self, source: Register) -> Register:
+        """The register's rows as a batch."""
+        out = self.register(source.columns, source.weights)
+        self.emit(op.SORT, out, source, source.columns, source.weights)
+        return out
+
+    def append(self, arrangement: str, source: Register) -> None:
+        self.emit(op.APPEND, len(self.appends), source, source.columns, source.weights)
+        self.appends.append((arrangement, source))
+
+    def mark(self) -> tuple[int, ...]:
+        """What `reset` undoes to."""
+        return len(self.code), len(self.lines), len(self.appends), len(self.registers), self.words, len(self.spots)
+
+    def reset(self, mark: tuple[int, ...]) -> None:
+        """Forgets the instructions since a mark."""
+        code, lines, appends, registers, self.words, spots = mark
+        del self.code[code:], self.lines[lines:], self.appends[appends:], self.registers[registers:]
+        self.spots = dict(list(self.spots.items())[:spots])
+
+    def begin(self, node: Node, number: int, inputs: Sequence[Register], out: Register) -> int:
+        """The position of the operand that is the end of the node's instructions."""
+        self.node = number
+        self.emit(op.BEGIN, number, out, int(node.operator.eager), 0, len(inputs), *inputs)
+        return len(self.code) - len(inputs) - 2

@@ -1,0 +1,116 @@
+"""LevelProgram: the instructions of one level, made once from its nodes and run in every tick."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from deltic.circuit.nodes import Level, Node, NodeKind
+from deltic.circuit.programs.assembler import Assembler, Line, Register
+from deltic.circuit.programs.emitters import EMITTERS
+from deltic.kernels import instructions as op
+
+Words = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class LevelProgram:
+    """The program of a level.
+
+    code: the instructions. words: those of its registers. arrives: the register of each port. inputs: of each node, by its number. outputs:
+    of each node, by its id. names: of the nodes. shared: the ids of those that several read. spots: the arrangements that it reads.
+    appends: what it may append: (arrangement, register). lines: the listing. native: how many nodes have instructions.
+    """
+
+    code: Words
+    words: int
+    nodes: tuple[Node, ...]
+    arrives: dict[str, Register]
+    inputs: tuple[tuple[Register, ...], ...]
+    outputs: dict[int, Register]
+    names: tuple[str, ...]
+    shared: frozenset[int]
+    spots: tuple[str, ...]
+    appends: tuple[tuple[str, Register], ...]
+    lines: tuple[Line, ...]
+    native: int
+
+    def listing(self) -> str:
+        """The instructions, under the operator that each belongs to."""
+        parts = []
+        for number, node in enumerate(self.nodes):
+            parts.append(f"{node.name} {node.operator.name} → {self.outputs[node.id]}")
+            parts += [f"  {line.position:4} {line.text}" for line in self.lines if line.node == number]
+        return "\n".join(parts)
+
+
+_PROGRAMS: dict[int, tuple[Level, LevelProgram]] = {}
+_KEPT: Final = 256
+
+
+def program_of(level: Level) -> LevelProgram:
+    """The program of a level, kept by the identity of the level, since it takes as long to hash a level as to assemble it."""
+    kept = _PROGRAMS.get(id(level))
+    if kept is not None and kept[0] is level:
+        return kept[1]
+    if len(_PROGRAMS) >= _KEPT:
+        _PROGRAMS.clear()
+    program = assembled(level)
+    _PROGRAMS[id(level)] = (level, program)
+    return program
+
+
+def assembled(level: Level) -> LevelProgram:
+    """The program of a level, made anew."""
+    to = Assembler()
+    arrives = {port.name: to.register(port.columns, port.weights) for port in level.arrives}
+    by_node = {port.node: arrives[port.name] for port in level.arrives}
+    to.outputs.update(by_node)
+    inputs: list[tuple[Register, ...]] = []
+    native = 0
+    for number, node in enumerate(level.nodes):
+        source = node.kind is NodeKind.SOURCE and not node.inputs
+        read = _read(node, by_node, to) if source else tuple(to.outputs[i] for i in node.inputs)
+        out = to.register(node.shape.layout.width, node.shape.weights)
+        inputs.append(read)
+        native += _assemble(node, number, read, out, to)
+        to.outputs[node.id] = out
+    to.emit(op.END)
+    code = np.array(to.code, np.int64)
+    return LevelProgram(
+        code,
+        to.words,
+        level.nodes,
+        arrives,
+        tuple(inputs),
+        to.outputs,
+        tuple(node.name for node in level.nodes),
+        level.shared,
+        tuple(to.spots),
+        tuple(to.appends),
+        tuple(to.lines),
+        native,
+    )
+
+
+def _read(node: Node, arriving: dict[int, Register], to: Assembler) -> tuple[Register, ...]:
+    """The register of a source's pending rows; an empty one for a source without a port, such as constant rows."""
+    register = arriving.get(node.id)
+    return (to.register(node.shape.layout.width, node.shape.weights) if register is None else register,)
+
+
+def _assemble(node: Node, number: int, read: tuple[Register, ...], out: Register, to: Assembler) -> bool:
+    skip = to.begin(node, number, read, out)
+    mark = to.mark()
+    emitter = EMITTERS.get(type(node.operator))
+    emitted = emitter is not None and emitter(node.operator, read, out, to)
+    if emitted:
+        to.emit(op.FINISH, out)
+    else:
+        to.reset(mark)
+        to.emit(op.STEP, number)
+    to.code[skip] = len(to.code)
+    return emitted

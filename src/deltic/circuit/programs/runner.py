@@ -1,0 +1,159 @@
+"""Runs the program of a level: the kernel as far as it goes, the `step` of an operator wherever it stops.
+
+The arena is scratch memory that later ticks use again, so nothing of it leaves this module: batches to append are copied to one new block,
+and so is what a `step` reads. Counters are those of `step`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from time import perf_counter
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from deltic.circuit.decoded_change import DecodedChange
+from deltic.circuit.operator import Context, Delta
+from deltic.circuit.programs.assembler import Register
+from deltic.circuit.programs.counted import LevelCounters
+from deltic.circuit.programs.program import LevelProgram
+from deltic.kernels import instructions as op
+from deltic.kernels import level as kernel
+from deltic.kernels.merge import DIRECTORY_HEADER
+from deltic.kernels.table import address
+from deltic.trace.batch import Batch
+from deltic.trace.rows import Rows
+
+Words = npt.NDArray[np.int64]
+Step = Callable[[int, Sequence[Delta]], Delta]
+"""The change of the node with this number, from the changes of its inputs."""
+
+LEAST_ARENA: Final = 1 << 13
+LARGEST_KEPT: Final = 1 << 21
+"""Words of an arena: at first, and the most that are kept for later ticks (16 MB)."""
+_FREE_ARENAS: Final[list[Words]] = []
+
+
+class Run:
+    """One run of a program. Nothing of it may be used after `close`, except what its methods have returned."""
+
+    def __init__(self, program: LevelProgram, context: Context) -> None:
+        self._program, self._context = program, context
+        self._registers = np.zeros(program.words, np.int64)
+        self._counters = np.zeros(op.COUNTERS * len(program.nodes), np.int64)
+        self._appended = np.empty(3 * len(program.appends) + 1, np.int64)
+        self._spines = self._located()
+        self._state = np.zeros(op.STATE, np.int64)
+        self._held: dict[int, Delta] = {}
+        """By the start of a register: its rows, if they are an object of Python's."""
+        self._arenas: list[Words] = []
+        self._use(_FREE_ARENAS.pop() if _FREE_ARENAS else np.empty(LEAST_ARENA, np.int64))
+        self.counters = LevelCounters(program.names, self._counters, context.inner)
+
+    def _located(self) -> Words:
+        located: list[int] = []
+        for name in self._program.spots:
+            if name in self._context.ephemeral:
+                located += (0, 0, 0)
+                continue
+            spine = self._context.state[name]
+            located += (spine.address, len(spine.view[0]) if spine.in_memory else -1, 0)
+        return np.array(located, np.int64)
+
+    def _use(self, arena: Words) -> None:
+        self._arenas.append(arena)
+        state = self._state
+        state[op.ARENA], state[op.WORDS], state[op.LOW], state[op.HIGH] = address(arena), len(arena), 0, len(arena)
+
+    def run(self, arrived: Mapping[str, Delta], step: Step) -> None:
+        """Computes all registers. arrived: port → rows; absent ports are empty."""
+        program, state = self._program, self._state
+        for port, register in program.arrives.items():
+            rows = arrived.get(port)
+            if rows is not None:
+                self._set(register, rows)
+        entries, start, position = kernel.entries(), perf_counter(), 0
+        started = kernel.now()
+        while True:
+            outcome = kernel.run(program.code, position, self._registers, self._spines, state, self._counters, self._appended, entries)
+            if outcome == op.DONE:
+                break
+            if outcome == op.FULL:
+                self._use(np.empty(max(2 * len(self._arenas[-1]), 2 * int(state[op.NEEDED])), np.int64))
+                position = int(state[op.PC])
+                continue
+            self._step(int(state[op.NODE]), step)
+            position = int(state[op.SKIP])
+        self.counters.seconds = (perf_counter() - start) / max(kernel.now() - started, 1)
+        self._finish()
+
+    def _step(self, number: int, step: Step) -> None:
+        program, node = self._program, self._program.nodes[number]
+        context = self._context
+        inputs = [self.rows(register) for register in program.inputs[number]]
+        for i, rows in zip(node.inputs, inputs, strict=False):
+            if i in program.shared:
+                context.decoded.setdefault(id(rows), DecodedChange())
+        output = step(number, inputs)
+        self.counters.stepped[node.name] = context.counters
+        self._set(program.outputs[node.id], output)
+
+    def _set(self, register: Register, rows: Delta) -> None:
+        start, words = register.start, self._registers
+        length = len(rows)
+        words[start] = op.BATCH if isinstance(rows, Batch) else 0
+        words[start + op.ROWS] = length
+        words[start + op.INDEX] = 0
+        if length:
+            words[start + op.HEADER : start + op.HEADER + register.width] = rows.table
+        self._held[start] = rows
+
+    def rows(self, register: Register) -> Delta:
+        """The rows of a register; copied if they are in the arena."""
+        held = self._held.get(register.start)
+        if held is not None:
+            return held
+        start = register.start
+        length = int(self._registers[start + op.ROWS])
+        block = np.empty(register.width * length, np.int64)
+        entry = np.empty(2 + register.width, np.int64)
+        shape = np.array([0, start, register.width], np.int64)
+        kernel.keep(self._registers, shape, 1, 0, address(block), entry)
+        columns = tuple(block.reshape(register.width, length))
+        kind = Batch.trusted if self._registers[start] == op.BATCH else Rows
+        held = self._held[start] = kind(columns[: register.columns], columns[register.columns :])
+        return held
+
+    def output(self, node: int) -> Delta:
+        """The rows of a node, or of a port's."""
+        return self.rows(self._program.outputs[node])
+
+    def _finish(self) -> None:
+        """Appends what the instructions append, and counts the keys that they have sought."""
+        program, context, state = self._program, self._context, self._state
+        count = int(state[op.APPENDED])
+        if count:
+            block = np.empty(int(state[op.KEPT]), np.int64)
+            slots = self._appended[: 3 * count : 3].tolist()
+            registers = [program.appends[slot][1] for slot in slots]
+            entries = np.empty(sum(register.width for register in registers) + DIRECTORY_HEADER * count, np.int64)
+            kernel.keep(self._registers, self._appended, count, 1, address(block), entries)
+            words, first, begin = entries.tolist(), address(block), 0
+            for slot, register in zip(slots, registers, strict=True):
+                end = begin + DIRECTORY_HEADER + register.width
+                place = (words[begin + DIRECTORY_HEADER] - first) >> 3
+                batch = Batch.packed(block, place, register.columns, register.weights, words[begin], entries[begin:end])
+                context.appended[program.appends[slot][0]] = batch
+                begin = end
+        sought = self._spines[op.SPINE_SOUGHT :: op.SPINE].tolist()
+        for name, keys in zip(program.spots, sought, strict=True):
+            if keys:
+                context.state[name].sought[0] += keys
+
+    def close(self) -> None:
+        """Gives the arena back."""
+        arena = self._arenas[-1]
+        self._arenas.clear()
+        if len(arena) <= LARGEST_KEPT and len(_FREE_ARENAS) < 4:
+            _FREE_ARENAS.append(arena)

@@ -1,0 +1,126 @@
+"""The instructions of a level program, and the memory that they work on: what `level.py` runs.
+
+A register holds rows: their order, how many, the address of their index, then the addresses of columns and of weights. All registers of a
+program are in one array, and an instruction names one by its first word there. What an instruction writes is allocated in the arena: the
+content of registers from its low end, and what only the current node needs from its high end, where `begin` frees it.
+
+An instruction is its opcode, its length and its operands; counts in it say how many words follow. `deltic.circuit.programs` describes each.
+An instruction that cannot go on as the operator's `step` would (a user's error, an overflow, pages to verify) declines: the runner then
+calls the `step` of its node. So every error is raised in one place.
+"""
+
+from __future__ import annotations
+
+from deltic.kernels.compiler import part
+from deltic.kernels.memory import Words, load, store
+
+ORDER, ROWS, INDEX, HEADER = range(4)
+"""Words of a register: 2 if its rows are a batch, else 0; how many; the address of their index, or 0. And how many words precede the
+addresses of columns and weights. From ROWS on it is an entry of a directory."""
+
+BATCH = 2
+"""The order of a batch; that of `sortedness`."""
+
+END, BEGIN, FINISH, STEP, APPEND = range(5)
+REQUIRE, SELECT, WEIGH, SORT, INDEXED, CHECK_LIGHT, CONCATENATE, NEGATE, TOUCH = range(5, 14)
+FIRST_OF_SPINES = 32
+CHECK_PRESENT, CHECK_KEYS, MATCH, KEEP_PRESENT, FLIP, REWEIGH, AGGREGATE = range(FIRST_OF_SPINES, FIRST_OF_SPINES + 7)
+"""The opcodes; those from FIRST_OF_SPINES on read spines."""
+
+PC, NODE, ARENA, WORDS, LOW, HIGH, NEEDED, APPENDED, KEPT, SKIP, STARTED, STATE = range(12)
+"""Words of the runner's state: where the current node begins; its number; the address of the arena, its words, those used at its low end,
+and those left before its high end is used; the words needed if it is full; how many registers are to be appended, and the words of their rows
+and indexes; the end of the node's instructions; the cycle at which it began. And how many words that are."""
+
+RAN, ROWS_IN, ROWS_OUT, ROWS_TOUCHED, BATCHES, CYCLES, COUNTERS = range(7)
+"""Words of a node's counters. And how many words that are."""
+
+SPINE_DIRECTORY, SPINE_BATCHES, SPINE_SOUGHT, SPINE = range(4)
+"""Words of a spine: the address of its directory; its batches, or -1 if pages of them must be verified before they are read; keys that were
+sought. And how many words that are."""
+
+SLOT, REGISTER, WIDTH, KEPT_REGISTER = range(4)
+"""Words of a register that is to be kept: the slot of what it is appended to; its start; how many columns and weights. And how
+many words that are."""
+
+DONE, FULL, DECLINED, STEPPED = range(4)
+"""Why the runner returns: the program has ended; the arena is full; an instruction has declined; it is the turn of a node's `step`."""
+
+ENTRY_SORTEDNESS, ENTRY_CONSOLIDATE, ENTRY_BUILD_INDEX, ENTRY_LOOKUP, ENTRY_SEEK, ENTRY_EXPAND, ENTRIES = range(7)
+"""The addresses of the kernels that instructions call. And how many they are."""
+
+WORD, CONSTANT = range(2)
+"""Operands of SELECT: (WORD, position in the input), (CONSTANT, value)."""
+
+COUNT_ROWS, WHOLE, HALVES = range(3)
+"""Measures of WEIGH: the weight itself; times a word; times the two halves of a word."""
+
+RESULT_COUNT, RESULT_TOTAL, RESULT_JOINED = range(3)
+"""Results of AGGREGATE: a count; a total of one word; a total of two halves."""
+RESULT = 4
+"""Words of a result: its kind, the weight of its sum, the weight that counts, whether a flag precedes its value."""
+
+DISTINCT, EXCEPT, EXCEPT_ALL, INTERSECT, INTERSECT_ALL = range(5)
+"""Rules of REWEIGH."""
+
+ONE = -1
+"""A word of a key that is not in the rows: the constant 1."""
+
+
+@part
+def take(state: Words, words: int) -> int:
+    """The address of new words at the low end of the arena; 0 if it is full."""
+    if state[LOW] + words > state[HIGH]:
+        state[NEEDED] = words
+        return 0
+    start = state[LOW]
+    state[LOW] = start + words
+    return state[ARENA] + 8 * start
+
+
+@part
+def borrow(state: Words, words: int) -> int:
+    """The address of new words that are free again after the node; 0 if the arena is full."""
+    if state[LOW] + words > state[HIGH]:
+        state[NEEDED] = words
+        return 0
+    state[HIGH] -= words
+    return state[ARENA] + 8 * state[HIGH]
+
+
+@part
+def copy_words(target: int, source: int, n: int) -> None:
+    for i in range(n):
+        store(target, i, load(source, i))
+
+
+@part
+def fill(target: int, word: int, n: int) -> None:
+    for i in range(n):
+        store(target, i, word)
+
+
+@part
+def set_empty(registers: Words, out: int) -> None:
+    registers[out + ORDER], registers[out + ROWS], registers[out + INDEX] = BATCH, 0, 0
+
+
+@part
+def allot(registers: Words, out: int, width: int, rows: int, state: Words) -> bool:
+    """Gives the register new columns and weights, `width` in all, with room for `rows`; False if the arena is full."""
+    start = take(state, width * rows)
+    if start == 0:
+        return False
+    for c in range(width):
+        registers[out + HEADER + c] = start + 8 * c * rows
+    registers[out + ORDER], registers[out + ROWS], registers[out + INDEX] = 0, rows, 0
+    return True
+
+
+@part
+def count_read(counters: Words, state: Words, spines: Words, spine: int, keys: int, batches: int, touched: int) -> None:
+    """Counts what a reader of a spine did."""
+    own = COUNTERS * state[NODE]
+    counters[own + ROWS_TOUCHED] += touched
+    counters[own + BATCHES] += batches
+    spines[SPINE * spine + SPINE_SOUGHT] += keys

@@ -1,0 +1,208 @@
+"""The runner of level programs: one kernel, compiled once, that interprets the instructions of any level.
+
+`instructions.py` says what a program works on. The runner returns when the program has ended, when the arena is full (it is called again
+with a larger one, and starts the node again), when an instruction declines, and when a node has no instructions of its own; in the last two
+cases the operator's `step` computes the node's register, and the runner is called again to resume after it.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Final
+
+import numpy as np
+
+from deltic.kernels import index as index_kernels
+from deltic.kernels import read, sort
+from deltic.kernels.compiler import kernel, part
+from deltic.kernels.index import BUCKETS, index_words
+from deltic.kernels.instructions import (
+    AGGREGATE,
+    APPEND,
+    BEGIN,
+    CHECK_KEYS,
+    CHECK_LIGHT,
+    CHECK_PRESENT,
+    CONCATENATE,
+    COUNTERS,
+    CYCLES,
+    DONE,
+    END,
+    FINISH,
+    FIRST_OF_SPINES,
+    FLIP,
+    HEADER,
+    HIGH,
+    INDEX,
+    KEEP_PRESENT,
+    KEPT_REGISTER,
+    MATCH,
+    NEGATE,
+    NODE,
+    PC,
+    RAN,
+    REGISTER,
+    REQUIRE,
+    ROWS,
+    ROWS_IN,
+    ROWS_OUT,
+    SELECT,
+    SKIP,
+    SORT,
+    STARTED,
+    STEP,
+    STEPPED,
+    TOUCH,
+    WEIGH,
+    WIDTH,
+    WORDS,
+    copy_words,
+    set_empty,
+)
+from deltic.kernels.level_groups import aggregate, reweigh
+from deltic.kernels.level_joins import flip, keep_present, match
+from deltic.kernels.level_rows import (
+    append,
+    check_keys,
+    check_light,
+    check_present,
+    concatenate,
+    index,
+    negate,
+    require,
+    select,
+    touch,
+    weigh,
+)
+from deltic.kernels.level_rows import (
+    sort as sort_instruction,
+)
+from deltic.kernels.linked import cycles, entry_of
+from deltic.kernels.memory import Words, load
+from deltic.kernels.merge import DIRECTORY_HEADER
+
+
+@part
+def begin(code: Words, pc: int, registers: Words, state: Words, counters: Words) -> int:
+    """node, out, eager, the end of its instructions, inputs, each: the next instruction, past the node if it has no rows."""
+    node, out, eager, skip, inputs = code[pc + 2], code[pc + 3], code[pc + 4], code[pc + 5], code[pc + 6]
+    rows = 0
+    for i in range(inputs):
+        rows += registers[code[pc + 7 + i] + ROWS]
+    if rows == 0 and not eager:
+        set_empty(registers, out)
+        return skip
+    own = COUNTERS * node
+    for c in range(COUNTERS):
+        counters[own + c] = 0
+    counters[own + RAN], counters[own + ROWS_IN] = 1, rows
+    state[NODE], state[PC], state[SKIP], state[HIGH], state[STARTED] = node, pc, skip, state[WORDS], cycles()
+    return pc + code[pc + 1]
+
+
+@part
+def rows_instruction(opcode: int, code: Words, at: int, registers: Words, state: Words, counters: Words, entries: Words) -> int:
+    """An instruction that reads no spine."""
+    if opcode == SELECT:
+        return select(code, at, registers, state)
+    if opcode == SORT:
+        return sort_instruction(code, at, registers, state, entries)
+    if opcode == TOUCH:
+        return touch(code, at, registers, state, counters)
+    if opcode == WEIGH:
+        return weigh(code, at, registers, state)
+    if opcode == CHECK_LIGHT:
+        return check_light(code, at, registers)
+    if opcode == REQUIRE:
+        return require(code, at, registers)
+    if opcode == CONCATENATE:
+        return concatenate(code, at, registers, state)
+    if opcode == NEGATE:
+        return negate(code, at, registers, state)
+    return index(code[at], code[at + 1], registers, state, entries)
+
+
+@part
+def spine_instruction(
+    opcode: int, code: Words, at: int, registers: Words, spines: Words, state: Words, counters: Words, entries: Words
+) -> int:
+    """An instruction that reads spines."""
+    if opcode == MATCH:
+        return match(code, at, registers, spines, state, counters, entries)
+    if opcode == AGGREGATE:
+        return aggregate(code, at, registers, spines, state, counters, entries)
+    if opcode == CHECK_PRESENT:
+        return check_present(code, at, registers, spines, state, counters, entries)
+    if opcode == CHECK_KEYS:
+        return check_keys(code, at, registers, spines, state, counters, entries)
+    if opcode == KEEP_PRESENT:
+        return keep_present(code, at, registers, spines, state, counters, entries)
+    if opcode == FLIP:
+        return flip(code, at, registers, spines, state, counters, entries)
+    return reweigh(code, at, registers, spines, state, counters, entries)
+
+
+@kernel("int64(int64[::1], int64, int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1])")
+def run(code: Words, pc: int, registers: Words, spines: Words, state: Words, counters: Words, appended: Words, entries: Words) -> int:
+    """Runs the program from `pc`; returns why it stops. The state says where: at the node that must be begun again, or whose turn it is."""
+    while True:
+        opcode = code[pc]
+        if opcode == BEGIN:
+            pc = begin(code, pc, registers, state, counters)
+            continue
+        if opcode == FINISH:
+            own = COUNTERS * state[NODE]
+            counters[own + ROWS_OUT] = registers[code[pc + 2] + ROWS]
+            counters[own + CYCLES] = cycles() - state[STARTED]
+            pc += code[pc + 1]
+            continue
+        if opcode == END:
+            return DONE
+        if opcode == STEP:
+            return STEPPED
+        if opcode == APPEND:
+            outcome = append(code, pc + 2, registers, state, entries, appended)
+        elif opcode >= FIRST_OF_SPINES:
+            outcome = spine_instruction(opcode, code, pc + 2, registers, spines, state, counters, entries)
+        else:
+            outcome = rows_instruction(opcode, code, pc + 2, registers, state, counters, entries)
+        if outcome != DONE:
+            return outcome
+        pc += code[pc + 1]
+
+
+@kernel("int64(int64[::1], int64[::1], int64, int64, int64, int64[::1])")
+def keep(registers: Words, kept: Words, count: int, indexed: int, target: int, entries: Words) -> int:
+    """Copies registers, with their indexes if `indexed`, to `target` one after another, and writes their entries of directories."""
+    entry = 0
+    for i in range(count):
+        register, width = kept[KEPT_REGISTER * i + REGISTER], kept[KEPT_REGISTER * i + WIDTH]
+        rows = registers[register + ROWS]
+        entries[entry], entries[entry + 1] = rows, 0
+        for c in range(width):
+            copy_words(target, registers[register + HEADER + c], rows)
+            entries[entry + DIRECTORY_HEADER + c] = target
+            target += 8 * rows
+        if indexed and registers[register + INDEX] != 0:
+            words = index_words(load(registers[register + INDEX], BUCKETS))
+            copy_words(target, registers[register + INDEX], words)
+            entries[entry + 1] = target
+            target += 8 * words
+        entry += DIRECTORY_HEADER + width
+    return entry
+
+
+@kernel("int64()")
+def now() -> int:
+    """The clock by which `run` measures nodes."""
+    return cycles()
+
+
+@cache
+def entries() -> Words:
+    """The addresses of the kernels that `run` calls."""
+    return np.array([entry_of(each) for each in CALLED], np.int64)
+
+
+CALLED: Final = (sort.sortedness, sort.consolidate, index_kernels.build_index, read.lookup, read.seek, read.expand)
+"""In the order of the ENTRY constants."""
