@@ -11,6 +11,8 @@ calls the `step` of its node. So every error is raised in one place.
 
 from __future__ import annotations
 
+import numpy as np
+
 from deltic.kernels.compiler import part
 from deltic.kernels.memory import Words, load, store
 
@@ -29,7 +31,7 @@ CHECK_PRESENT, CHECK_KEYS, MATCH, KEEP_PRESENT, FLIP, REWEIGH, AGGREGATE = range
 
 PC, NODE, ARENA, WORDS, LOW, HIGH, NEEDED, APPENDED, KEPT, SKIP, STARTED, STATE = range(12)
 """Words of the runner's state: where the current node begins; its number; the address of the arena, its words, those used at its low end,
-and those left before its high end is used; the words needed if it is full; how many registers are to be appended, and the words of their rows
+and those left before its high end is used; the words needed if it is full; how many registers are to be kept, and the words of their rows
 and indexes; the end of the node's instructions; the cycle at which it began. And how many words that are."""
 
 RAN, ROWS_IN, ROWS_OUT, ROWS_TOUCHED, BATCHES, CYCLES, COUNTERS = range(7)
@@ -75,7 +77,7 @@ def take(state: Words, words: int) -> int:
         return 0
     start = state[LOW]
     state[LOW] = start + words
-    return state[ARENA] + 8 * start
+    return np.int64(state[ARENA] + 8 * start)
 
 
 @part
@@ -85,7 +87,7 @@ def borrow(state: Words, words: int) -> int:
         state[NEEDED] = words
         return 0
     state[HIGH] -= words
-    return state[ARENA] + 8 * state[HIGH]
+    return np.int64(state[ARENA] + 8 * state[HIGH])
 
 
 @part

@@ -91,13 +91,13 @@ def begin(code: Words, pc: int, registers: Words, state: Words, counters: Words)
         rows += registers[code[pc + 7 + i] + ROWS]
     if rows == 0 and not eager:
         set_empty(registers, out)
-        return skip
+        return np.int64(skip)
     own = COUNTERS * node
     for c in range(COUNTERS):
         counters[own + c] = 0
     counters[own + RAN], counters[own + ROWS_IN] = 1, rows
     state[NODE], state[PC], state[SKIP], state[HIGH], state[STARTED] = node, pc, skip, state[WORDS], cycles()
-    return pc + code[pc + 1]
+    return np.int64(pc + code[pc + 1])
 
 
 @part

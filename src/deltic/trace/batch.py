@@ -33,6 +33,8 @@ class Batch(Rows):
 
     __slots__ = ("_entry", "_index", "_packed", "guard", "rearranged")
 
+    _packed: tuple[Words, int, int, int]
+    """Of a packed batch: the block, where it begins there, how many columns and weights."""
     rearranged: Mapping[tuple[int, ...], Batch]
     """The same rows in other orders of the columns, as `trace/rearranged.py` has derived them."""
 

@@ -69,6 +69,8 @@ class SemiJoin:
     def _flipped(self, right: Delta, present: Spine, context: Context) -> Rows:
         if self.right_width > self.right_key:
             right = consolidate(Rows(right.columns[: self.right_key], right.weights))
+            if not len(right):
+                return Rows.empty(len(self.output), 1)
         (before,) = lookup(present, right.columns, context.counters)
         after = add_checked(before, right.weights[0])
         flip = (after > 0).astype(np.int64) - (before > 0)

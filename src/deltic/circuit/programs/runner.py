@@ -48,7 +48,7 @@ class Run:
         self._held: dict[int, Delta] = {}
         """By the start of a register: its rows, if they are an object of Python's."""
         self._arenas: list[Words] = []
-        self._use(_FREE_ARENAS.pop() if _FREE_ARENAS else np.empty(LEAST_ARENA, np.int64))
+        self._use(_free_arena())
         self.counters = LevelCounters(program.names, self._counters, context.inner)
 
     def _located(self) -> Words:
@@ -157,3 +157,10 @@ class Run:
         self._arenas.clear()
         if len(arena) <= LARGEST_KEPT and len(_FREE_ARENAS) < 4:
             _FREE_ARENAS.append(arena)
+
+
+def _free_arena() -> Words:
+    try:
+        return _FREE_ARENAS.pop()
+    except IndexError:  # all are in use, by other threads
+        return np.empty(LEAST_ARENA, np.int64)

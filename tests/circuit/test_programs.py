@@ -1,0 +1,91 @@
+"""Programs of levels: equal to the operators' steps in rows, counters and errors, on random programs."""
+
+from __future__ import annotations
+
+import pytest
+
+import deltic
+from cores import Compared, both_cores
+from deltic.circuit import stage
+from deltic.errors import AbsentRow, DuplicateKey
+from engines import embedded, run
+from parts import slow
+from programs import case, expected, mixed
+
+SHOP = """
+    CREATE TABLE orders (id BIGINT, customer BIGINT NOT NULL, amount BIGINT NOT NULL, PRIMARY KEY (id));
+    CREATE TABLE customers (id BIGINT, region BIGINT NOT NULL, PRIMARY KEY (id));
+    CREATE MATERIALIZED VIEW spend AS
+        SELECT c.region, count(*) AS orders, sum(o.amount) AS amount FROM orders o JOIN customers c ON o.customer = c.id GROUP BY c.region;
+    CREATE MATERIALIZED VIEW without_orders AS SELECT id FROM customers WHERE id NOT IN (SELECT customer FROM orders);
+    CREATE MATERIALIZED VIEW ids AS SELECT customer AS id FROM orders UNION SELECT id FROM customers;
+"""
+
+
+@pytest.fixture
+def small_arenas(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arenas that are full after few rows."""
+    monkeypatch.setattr("deltic.circuit.programs.runner.LEAST_ARENA", 16)
+    monkeypatch.setattr("deltic.circuit.programs.runner.LARGEST_KEPT", 0)
+    monkeypatch.setattr("deltic.circuit.programs.runner._FREE_ARENAS", [])
+
+
+def changed(session: deltic.Session) -> None:
+    session.apply({"customers": [{"id": i, "region": i % 3, "_weight": 1} for i in range(20)]})
+    for tick in range(8):
+        old = [{"id": i, "customer": i % 23, "amount": i << 33, "_weight": -1} for i in range(5 * tick)]
+        new = [{"id": i, "customer": i % 23, "amount": i << 33, "_weight": 1} for i in range(5 * tick + 5)]
+        session.apply({"orders": [*old, *new]})
+        moved = {"id": tick, "region": tick % 3}
+        session.apply({"customers": [{**moved, "_weight": -1}, {"id": tick, "region": 7, "_weight": 1}]})
+        session.apply({"customers": [{**moved, "_weight": 1}, {"id": tick, "region": 7, "_weight": -1}]})
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_a_program_equals_the_steps(shards: int, small_arenas: None) -> None:
+    with both_cores() as compared, deltic.Session(shards=shards) as session:
+        session.sql(SHOP)
+        changed(session)
+        total = sum(row["amount"] for row in session.view("spend").rows())
+        assert total == sum(i << 33 for i in range(40) if i % 23 < 20)
+        assert {"TableInput", "JoinOperator", "AggregateOperator", "Arrange", "Map", "SemiJoin", "Reweigh"} <= compared.native.keys()
+        assert not compared.stepped
+
+
+def test_errors_of_a_program_are_those_of_the_steps() -> None:
+    with both_cores(), deltic.Session() as session:
+        session.sql(SHOP)
+        changed(session)
+        epoch = session.epoch
+        with pytest.raises(AbsentRow, match="no row id=999, customer=1"):
+            session.apply({"orders": [{"id": 999, "customer": 1, "amount": 1, "_weight": -1}]})
+        with pytest.raises(DuplicateKey, match="id=3"):
+            session.apply({"orders": [{"id": 3, "customer": 1, "amount": 1, "_weight": 1}]})
+        assert session.epoch == epoch
+
+
+def compare(seeds: range, *, row_by_row: bool = False) -> Compared:
+    with both_cores() as compared:
+        for seed in seeds:
+            program = mixed(seed) if seed % 5 == 4 else case(seed)
+            if not (row_by_row and program.fails):
+                run(embedded(program.tables, program.views, 1 + 2 * (seed % 2)), program, expected(program), row_by_row=row_by_row)
+    return compared
+
+
+def test_random_programs_on_both_cores() -> None:
+    assert compare(range(60_000, 60_004)).native
+
+
+@pytest.mark.parametrize(("first", "row_by_row"), slow(*((70_000 + 250 * i, i % 4 == 3) for i in range(8))))
+def test_many_random_programs_on_both_cores(first: int, row_by_row: bool) -> None:
+    compared = compare(range(first, first + 250), row_by_row=row_by_row)
+    assert sum(compared.native.values()) > sum(compared.stepped.values())
+
+
+def test_the_core_is_chosen_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stage, "CORE", "python")
+    with deltic.Session() as session:
+        session.sql(SHOP)
+        changed(session)
+        assert session.last_tick is not None and isinstance(session.last_tick.counters, dict)
