@@ -22,7 +22,7 @@ from deltic.circuit.operator import Context, Delta, Tick
 from deltic.circuit.operators.linear import Exchange
 from deltic.circuit.overflow import overflow_outside
 from deltic.circuit.programs.program import program_of
-from deltic.circuit.programs.runner import Run
+from deltic.circuit.programs.runner import ProgramRun
 from deltic.errors import DataError, DelticError, EvaluationError, Span, WeightOverflow
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
@@ -116,7 +116,7 @@ def is_native(tick: Tick, arrived: Mapping[str, Delta]) -> bool:
 
 
 def _run_program(circuit: Dataflow, level: Level, context: Context, arrived: Mapping[str, Delta], result: LevelResult) -> LevelResult:
-    run = Run(program_of(level), context)
+    run = ProgramRun(program_of(level), context)
 
     def step(number: int, inputs: Sequence[Delta]) -> Delta:
         context.counters = Counters(sum(map(len, inputs)))

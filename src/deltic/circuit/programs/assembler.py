@@ -60,7 +60,7 @@ class Spot(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ProgramLine:
     """A line of a listing. position: of the instruction in the program."""
 
     position: int
@@ -73,7 +73,7 @@ class Assembler:
 
     def __init__(self) -> None:
         self.code: list[int] = []
-        self.lines: list[Line] = []
+        self.lines: list[ProgramLine] = []
         self.spots: dict[str, Spot] = {}
         self.registers: list[Register] = []
         self.words = 0
@@ -96,7 +96,7 @@ class Assembler:
     def emit(self, opcode: int, *operands: int | Register | Spot) -> None:
         numbers = [part.start if isinstance(part, Register) else part.slot if isinstance(part, Spot) else part for part in operands]
         shown = " ".join(part.name if isinstance(part, Spot) else str(part) for part in operands)
-        self.lines.append(Line(len(self.code), self.node, f"{NAMES[opcode]} {shown}".rstrip()))
+        self.lines.append(ProgramLine(len(self.code), self.node, f"{NAMES[opcode]} {shown}".rstrip()))
         self.code += [opcode, 2 + len(numbers), *numbers]
 
     def select(

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deltic.circuit.nodes import Level, Node, NodeKind
-from deltic.circuit.programs.assembler import Assembler, Line, Register
+from deltic.circuit.programs.assembler import Assembler, ProgramLine, Register
 from deltic.circuit.programs.emitters import EMITTERS
 from deltic.kernels import instructions as op
 
@@ -35,7 +35,7 @@ class LevelProgram:
     shared: frozenset[int]
     spots: tuple[str, ...]
     appends: tuple[tuple[str, Register], ...]
-    lines: tuple[Line, ...]
+    lines: tuple[ProgramLine, ...]
     native: int
 
     def listing(self) -> str:

@@ -35,7 +35,7 @@ LARGEST_KEPT: Final = 1 << 21
 _FREE_ARENAS: Final[list[Words]] = []
 
 
-class Run:
+class ProgramRun:
     """One run of a program. Nothing of it may be used after `close`, except what its methods have returned."""
 
     def __init__(self, program: LevelProgram, context: Context) -> None:
