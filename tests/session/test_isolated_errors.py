@@ -169,3 +169,24 @@ def test_a_row_that_fails_touches_few_rows(rows: int) -> None:
             assert session.last_tick is not None
             assert sum(counters.touched for counters in session.last_tick.counters.values()) < 400
             assert session.view("v").errors().num_rows == (b == 0)
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_errors_on_spark(spark: Any, tmp_path: Path) -> None:
+    from deltic.spark import register  # noqa: PLC0415  needs the extra
+
+    register(spark)
+    with deltic.Session(spark=spark, state=tmp_path / "state", shards=2, on_view_error="isolate") as session:
+        session.sql(SCRIPT)
+        put(session, (1, 7, 4), (2, 1, 0), (3, 1, 0))
+        assert session.failing == {"v": 2, "over_v": 2} and session.view("counted").rows() == [{"n": 3}]
+        (first, second) = session.view("v").errors().to_pylist()
+        assert (first["row"], second["row"]) == ("id = 2, a = 1, b = 0", "id = 3, a = 1, b = 0")
+        reader = spark.read.format("deltic").option("path", str(tmp_path / "state"))
+        with pytest.raises(Exception, match="division by zero"):
+            reader.option("view", "v").load().collect()
+        assert [tuple(row) for row in reader.option("view", "counted").load().collect()] == [(3,)]
+        put(session, (2, 9, 4), (3, 9, 5))
+        assert session.failing == {}
+        assert sorted(map(tuple, reader.option("view", "v").load().collect())) == [(1, 3), (2, 1), (3, 4)]
