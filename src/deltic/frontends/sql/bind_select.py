@@ -154,7 +154,7 @@ def _bind_item(select: _Select, item: tree.SelectItem) -> None:
     elif len(item.names) > 1 or isinstance(node, tree.RowValue):
         raise Unsupported("a row in parentheses is not a value", span=item.span, remedy="list the columns without them")
     else:
-        select.add(output_name(item), select.binder("SELECT").bind(node))
+        select.add(output_name(item, select.relation.scope), select.binder("SELECT").bind(node))
 
 
 def _bind_made(select: _Select, item: tree.SelectItem) -> None:
