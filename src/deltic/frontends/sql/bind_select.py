@@ -270,6 +270,7 @@ def _aggregated(select: _Select, plan: Plan, having: list[Conjunct], qualify: Ex
         plan, calls = session.sessions(plan, filled), [session.greatest_end, *calls]
         filled = [reference(plan.schema, len(plan.schema) - 1) if key == session.start else key for key in filled]
     keys, sets = keyed.keys, replace(select.sets, keys=tuple(keyed.keys))
+    filled = [_over(plan, key) for key in filled]
     plan, grouped = replace(sets, keys=tuple(filled)).expanded(plan, [_name(key, f"key{i}") for i, key in enumerate(select.keys, 1)])
     node = Aggregate(
         plan,
@@ -295,6 +296,11 @@ def _aggregated(select: _Select, plan: Plan, having: list[Conjunct], qualify: Ex
     )
     tested = None if qualify is None else over("QUALIFY", qualify)
     return with_windows(block, select, tested, over)
+
+
+def _over(plan: Plan, key: Expr) -> Expr:
+    """The key over the rows: a window of event time is NULL in sets without it, and never in a row."""
+    return map_columns(key, lambda column: replace(column, nullable=plan.schema[column.index].nullable))
 
 
 def _with_arguments(plan: Plan, calls: Sequence[AggregateCall], subqueries: Subqueries) -> tuple[Plan, list[AggregateCall]]:
