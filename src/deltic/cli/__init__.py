@@ -26,6 +26,9 @@ app = App(
 )
 app.command("deltic.cli.explain:explain", name="explain", help="Show plan and circuit of a script's views.")
 app.command("deltic.cli.run:run", name="run", help="Run a pipeline: files in, views kept exact, sinks out; it resumes where it left off.")
+app.command(
+    "deltic.cli.pipelines:app", name="pipelines", help="Run a Declarative Pipelines project of Apache Spark, with incremental views."
+)
 app.command("deltic.cli.sql:sql", name="sql", help="Run SQL over a state or an empty session: queries, definitions, changes of rows.")
 app.command("deltic.cli.datalog:datalog", name="datalog", help="Run a Datalog program: facts in, commands, changes of its relations out.")
 app.command("deltic.cli.edn:edn", name="edn", help="Open a store of facts: queries and transactions in EDN, or a shell.")

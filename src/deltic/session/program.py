@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,7 +43,14 @@ class SqlText:
             raise QueryError(f"invalid path {os.fspath(path)!r}: {error}", expected="a file of SQL") from error
 
 
-Part: TypeAlias = SqlText | Datalog | Circuit | UDF | FrameView
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """Statements that are bound already."""
+
+    statements: tuple[Statement, ...]
+
+
+Part: TypeAlias = SqlText | Datalog | Circuit | UDF | FrameView | Bound
 DATALOG = ".dl"
 """The suffix of files of Datalog; others are SQL."""
 
@@ -72,6 +79,13 @@ class Program:
             raise CircuitError(f"invalid program {shown(program)}", expected="a deltic.Program, or SQL as a string")
         bound = cls.__new__(cls)
         bound._bind((SqlText(program, name),))
+        return bound
+
+    @classmethod
+    def defined_by(cls, statements: Iterable[Statement]) -> Program:
+        """The program of statements that another front end has bound."""
+        bound = cls.__new__(cls)
+        bound._bind((Bound(tuple(statements)),))
         return bound
 
     def _bind(self, parts: tuple[Part, ...]) -> None:
@@ -126,6 +140,8 @@ def _parts_of(part: object) -> tuple[Part, ...]:
 def _statements(part: Part, draft: Draft) -> Iterator[Statement]:
     if isinstance(part, SqlText):
         return parse_script(part.text, part.name, draft)
+    if isinstance(part, Bound):
+        return iter(part.statements)
     if isinstance(part, Datalog):
         return datalog_statements(part, draft, warn=False)
     if isinstance(part, UDF):

@@ -48,6 +48,7 @@ from deltic.session.options import OnViewError, RunOptions
 from deltic.session.printing import PrintedViews, PrintLine, to_stderr
 from deltic.session.program import Program, registration
 from deltic.session.query import Answer, answered
+from deltic.session.replacement import replacement
 from deltic.session.row_changes import CHANGES, RowChanges, changed_rows
 from deltic.session.transaction import PendingChanges, Transaction, unknown_table
 from deltic.session.view import View
@@ -326,6 +327,26 @@ class Session:
                 pending.add_changes(table, change_frame(frame, table, column))
         tables = {**pending.tables, **{name: frame.tables[name] for name, frame in distributed.items()}}
         self._tick({**pending.rows(), **distributed}, tables, checked(notes or {}))
+        self._trim(pending)
+
+    def _replace(self, contents: Mapping[str, Any], changes: Mapping[str, Any], notes: Mapping[str, Any]) -> None:
+        """One tick that leaves each table of `contents` with exactly the rows of its frame, and applies change frames to others.
+
+        In this process alone. Raises as `apply`.
+        """
+        self._contents.check_open()
+        pending = self._gather()
+        with self._commits.turn():
+            for name, frame in changes.items():
+                pending.add_changes(self.table(name), change_frame(frame, self.table(name), None))
+            circuit = self._definitions.circuit
+            rows = dict(pending.rows())
+            for name, frame in contents.items():
+                table = self.table(name)
+                held = self._runtime.committed.snapshot(circuit.tables[table.name])
+                change = replacement(table, frame, circuit, held, self._runtime.strings)
+                rows |= {table.name: change} if len(change) else {}
+            self._commits.tick(rows, checked(notes))
         self._trim(pending)
 
     def advance_to(self, moment: datetime) -> None:

@@ -62,9 +62,10 @@ class FrameDefinition:
 
 @dataclass(slots=True)
 class Frames:
-    """Makes DataFrames over the tables and views of a namespace. namespace: as of now."""
+    """Makes DataFrames over the tables and views of a namespace. namespace: as of now. prepare: what is bound for a message."""
 
     namespace: Callable[[], Namespace]
+    prepare: Callable[[pb.Relation], pb.Relation] = lambda message: message
     _sites: Sites = field(default_factory=Sites)
     _session: SparkSession | None = None
     _service: Service | None = None
@@ -87,7 +88,7 @@ class Frames:
     def define(self, function: Callable[..., Any]) -> FrameDefinition:
         """The definition that a function of no arguments, or of the SparkSession, returns as a DataFrame. Raises QueryError."""
         here = _of_code(function)
-        with self._active() as spark, self._sites.recorded(), _functions_of_modules():
+        with self.active() as spark:
             try:
                 frame = function(spark) if _takes_session(function) else function()
             except PySparkException as error:
@@ -107,8 +108,14 @@ class Frames:
         """Of a DataFrame that is being made."""
         namespace = self.namespace()
         here = self._sites.span(plan.root.common.plan_id) or Span("schema", 0, 6, "<dataframe>")
-        frame = bind(plan.root, FrameBinder(namespace, Environment(namespace), self._sites, here))
+        frame = bind(self.prepare(plan.root), FrameBinder(namespace, Environment(namespace), self._sites, here))
         return frame.alone().plan.schema
+
+    @contextmanager
+    def active(self) -> Iterator[SparkSession]:
+        """The session for a block in which users' code makes DataFrames, whose places are recorded."""
+        with self._active() as spark, self._sites.recorded(), _functions_of_modules():
+            yield spark
 
     @contextmanager
     def _active(self) -> Iterator[SparkSession]:

@@ -12,7 +12,7 @@ from pyspark.sql.connect.types import pyspark_types_to_proto_types
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StructType
 
-from deltic.errors import SyntaxFailure, Unsupported
+from deltic.errors import Span, SyntaxFailure, Unsupported
 from deltic.frontends.dataframes.binder import FrameBinder
 from deltic.frontends.dataframes.expressions import name_parts
 from deltic.frontends.dataframes.frame import BoundFrame, over
@@ -58,14 +58,14 @@ def sql(message: pb.SQL, binder: FrameBinder) -> BoundFrame:
 def rows(message: pb.LocalRelation, binder: FrameBinder) -> BoundFrame:
     """createDataFrame: the rows are constants of the view."""
     data = pa.ipc.open_stream(message.data).read_all() if message.HasField("data") else None
-    described = _described(message.schema, binder) if message.schema else None
+    declared = described(message.schema, binder.here) if message.schema else None
     if data is None:
-        assert described is not None
-        return over(Values((), described))
+        assert declared is not None
+        return over(Values((), declared))
     if len(data) > _MOST_ROWS:
         remedy = "a table of the session holds rows that are many"
         raise Unsupported(f"createDataFrame with {len(data):,} rows is not supported", span=binder.here, remedy=remedy)
-    schema = described or Schema(tuple(Field(field.name, _arrow_type(field.type, binder)) for field in data.schema))
+    schema = declared or Schema(tuple(Field(field.name, _arrow_type(field.type, binder)) for field in data.schema))
     columns = [_values(data.column(i), field.type) for i, field in enumerate(schema)]
     return over(Values(tuple(zip(*columns, strict=True)), schema))
 
@@ -74,12 +74,12 @@ def _values(column: pa.ChunkedArray, type: Type) -> list[object]:
     return frozen_list(column.cast(type.arrow).combine_chunks())
 
 
-def _described(schema: str, binder: FrameBinder) -> Schema:
+def described(schema: str, span: Span) -> Schema:
     """The columns of a schema in JSON or DDL."""
     if not schema.lstrip().startswith("{"):
         parts = parse_columns(schema, "<schema>")
         return Schema(tuple(Field(part.name.text, sql_type(part.type).read) for part in parts if part.name is not None))
-    row = type_of(pyspark_types_to_proto_types(StructType.fromJson(json.loads(schema))), binder.here)
+    row = type_of(pyspark_types_to_proto_types(StructType.fromJson(json.loads(schema))), span)
     return Schema(tuple(replace(part, type=part.type.read) for part in row.parts))
 
 

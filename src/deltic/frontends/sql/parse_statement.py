@@ -78,12 +78,12 @@ Piece = TypeVar("Piece")
 
 def parse(text: str, name: str, arguments: Arguments | None = None) -> list[Parsed]:
     """The statements of a script, split at semicolons; empty ones are skipped. arguments: the values of its parameters."""
-    return [_parsed(_Parser(text, name, tokens, arguments)) for tokens in _statements(text, name)]
+    return [_parsed(StatementParser(text, name, tokens, arguments)) for tokens in statement_tokens(text, name)]
 
 
 def texts(text: str, name: str) -> list[str]:
     """The text of each statement of a script, without its semicolon."""
-    return [text[tokens[0].start : tokens[-1].end] for tokens in _statements(text, name)]
+    return [text[tokens[0].start : tokens[-1].end] for tokens in statement_tokens(text, name)]
 
 
 def parse_item(text: str, name: str) -> tree.SelectItem:
@@ -101,23 +101,24 @@ def parse_columns(text: str, name: str) -> tuple[tree.TypePart, ...]:
     return _piece(text, name, lambda parser: parser.several(lambda: parser._part(True)))
 
 
-def _piece(text: str, name: str, rule: Callable[[_Parser], Piece]) -> Piece:
+def _piece(text: str, name: str, rule: Callable[[StatementParser], Piece]) -> Piece:
     tokens = tokenize(text, name)
     if not tokens:
         raise SyntaxFailure("the text is empty", expected="an expression, or a type")
-    parser = _Parser(text, name, tokens)
+    parser = StatementParser(text, name, tokens)
     piece = rule(parser)
     if not parser.ended:
         raise parser.failure()
     return piece
 
 
-def _parsed(parser: _Parser) -> Parsed:
+def _parsed(parser: StatementParser) -> Parsed:
     with shallow(parser.statement):
         return parser.parsed()
 
 
-def _statements(text: str, name: str) -> Iterator[list[Token]]:
+def statement_tokens(text: str, name: str) -> Iterator[list[Token]]:
+    """The tokens of each statement of a script."""
     statement: list[Token] = []
     for token in [*tokenize(text, name), Token(SIGN, ";", ";", len(text), len(text))]:
         if token.word != ";":
@@ -142,7 +143,7 @@ def _check_parentheses(tokens: Sequence[Token], text: str, name: str) -> None:
         raise SyntaxFailure("unmatched opening parenthesis", span=Span(text, opened[-1].start, opened[-1].end, name))
 
 
-class _Parser(ChangeParser, FunctionParser, ClauseParser):
+class StatementParser(ChangeParser, FunctionParser, ClauseParser):
     """The rules for statements."""
 
     def parsed(self) -> Parsed:

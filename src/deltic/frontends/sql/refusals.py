@@ -23,7 +23,8 @@ Refusals = Mapping[str, Sequence[tuple[tuple[str, ...], str, str]]]
 """By the first word: all words, the message and the remedy."""
 
 
-def _by_first(table: Mapping[str, tuple[str, str]]) -> Refusals:
+def by_first(table: Mapping[str, tuple[str, str]]) -> Refusals:
+    """The refusals of these words: each a message and a remedy."""
     refusals: dict[str, list[tuple[tuple[str, ...], str, str]]] = {}
     for words, (message, remedy) in table.items():
         split = tuple(words.split())
@@ -31,7 +32,7 @@ def _by_first(table: Mapping[str, tuple[str, str]]) -> Refusals:
     return refusals
 
 
-AFTER_VALUE: Final[Refusals] = _by_first(
+AFTER_VALUE: Final[Refusals] = by_first(
     {
         "->": ("a lambda is not allowed here", "a higher-order function, such as transform(a, x -> x + 1)"),
         "=>": ("named arguments are not supported", "give the arguments in their order"),
@@ -41,10 +42,10 @@ AFTER_VALUE: Final[Refusals] = _by_first(
 )
 """After a value; the place is the value and the word."""
 
-AFTER_OPERAND: Final[Refusals] = _by_first({"OVER": ("OVER belongs to the call of a window function", "row_number() OVER (ORDER BY x)")})
+AFTER_OPERAND: Final[Refusals] = by_first({"OVER": ("OVER belongs to the call of a window function", "row_number() OVER (ORDER BY x)")})
 """After an operand that is not the call of a function; the place is the word."""
 
-OPERANDS: Final[Refusals] = _by_first(
+OPERANDS: Final[Refusals] = by_first(
     {
         "IDENTIFIER (": ("IDENTIFIER() requires a name, as one string", "write the name"),
         "TABLE (": ("a table as an argument is not supported", "a view"),
@@ -54,7 +55,7 @@ OPERANDS: Final[Refusals] = _by_first(
 )
 """Where an operand is expected; the place is the word."""
 
-AFTER_ARGUMENT: Final[Refusals] = _by_first(
+AFTER_ARGUMENT: Final[Refusals] = by_first(
     {
         "AS": ("names in parentheses are not supported here", "struct(value AS name), or named_struct('name', value)"),
         **dict.fromkeys(("PARTITION BY", "DISTRIBUTE BY", "WITH SINGLE", "ORDER BY"), ("functions of tables are not supported", "a view")),
@@ -62,7 +63,7 @@ AFTER_ARGUMENT: Final[Refusals] = _by_first(
 )
 """After an argument of a call, and in rows in parentheses."""
 
-AFTER_ITEM: Final[Refusals] = _by_first(
+AFTER_ITEM: Final[Refusals] = by_first(
     {
         **dict.fromkeys(("USING", "ROW FORMAT"), ("TRANSFORM … USING is not supported", "a function in Python over the rows of a view")),
         "INTO": ("SELECT … INTO is not supported", "CREATE VIEW name AS SELECT …"),
@@ -80,9 +81,9 @@ _SOURCES: Final = {
     "FOR UPDATE": ("FOR UPDATE is not supported", LEAVE_OUT),
     "WITH (": ("options of a table in FROM are not supported", "OPTIONS (…) of CREATE TABLE"),
 }
-AFTER_SOURCE: Final = _by_first(_SOURCES)
+AFTER_SOURCE: Final = by_first(_SOURCES)
 
-CLAUSES: Final[Refusals] = _by_first(
+CLAUSES: Final[Refusals] = by_first(
     {
         "SORT BY": ("SORT BY is not supported", _LIMITED),
         "DISTRIBUTE BY": ("DISTRIBUTE BY is not supported", "leave it out: it changes no result"),
@@ -94,7 +95,7 @@ CLAUSES: Final[Refusals] = _by_first(
 )
 """Clauses of a query; the place is the words."""
 
-STATEMENTS: Final[Refusals] = _by_first(
+STATEMENTS: Final[Refusals] = by_first(
     {
         **{word: (f"{word} is not supported in a script", _TRANSACTION) for word in ("COPY", "LOAD")},
         "ALTER": ("ALTER is not supported", "DROP and CREATE it again, or CREATE OR REPLACE a view"),
@@ -102,7 +103,7 @@ STATEMENTS: Final[Refusals] = _by_first(
     }
 )
 
-CREATED: Final[Refusals] = _by_first(
+CREATED: Final[Refusals] = by_first(
     {
         **{word: (f"{word} is not supported", LEAVE_OUT) for word in ("EXTERNAL", "LOCAL", "GLOBAL", "UNLOGGED", "TRANSIENT")},
         **dict.fromkeys(("TEMPORARY TABLE", "TEMP TABLE"), ("TEMPORARY tables are not supported", LEAVE_OUT)),
@@ -111,7 +112,7 @@ CREATED: Final[Refusals] = _by_first(
 )
 """After CREATE."""
 
-COLUMN: Final[Refusals] = _by_first(
+COLUMN: Final[Refusals] = by_first(
     {
         "DEFAULT": ("DEFAULT is not supported", "give every column in the frame"),
         "CHECK": ("CHECK is not supported", "a view of the rows that break the rule"),
@@ -123,7 +124,7 @@ COLUMN: Final[Refusals] = _by_first(
 )
 """In the columns of CREATE TABLE."""
 
-AFTER_TABLE: Final[Refusals] = _by_first(
+AFTER_TABLE: Final[Refusals] = by_first(
     {
         "TBLPROPERTIES": ("TBLPROPERTIES is not supported", "put what says how files are read and written into OPTIONS (…)"),
         "PARTITIONED": (f"PARTITIONED BY is not supported: {_FOLDERS}", LEAVE_OUT),
@@ -143,7 +144,7 @@ AFTER_TABLE: Final[Refusals] = _by_first(
 )
 """After the name or the columns of CREATE TABLE."""
 
-AFTER_VIEW: Final[Refusals] = _by_first(
+AFTER_VIEW: Final[Refusals] = by_first(
     {
         "USING": ("USING is not allowed here", "CREATE TABLE name (column type, …) USING parquet OPTIONS (path '…')"),
         "TBLPROPERTIES": ("TBLPROPERTIES is not supported", LEAVE_OUT),

@@ -32,11 +32,12 @@ class TableAlias:
 
 @dataclass(frozen=True, slots=True)
 class TableName:
-    """A table, a view or a CTE in FROM."""
+    """A table, a view or a CTE in FROM. stream: after STREAM, in a project of Declarative Pipelines."""
 
     name: Name
     alias: TableAlias | None
     span: Span
+    stream: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,139 @@
+"""`deltic pipelines`: a Declarative Pipelines project of Apache Spark, unchanged, with views that are kept incrementally."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json as encoder
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import App, Parameter
+
+from deltic.cli.exits import Exit
+from deltic.cli.output import emit
+from deltic.errors import QueryError, SetupError
+from deltic.kernels import prepare
+
+app = App(name="pipelines", help="Run a Declarative Pipelines project of Apache Spark, with incremental views.")
+_FLAG = Parameter(negative=())
+
+
+@app.command
+def run(
+    *,
+    spec: Path | None = None,
+    refresh: str | None = None,
+    full_refresh: str | None = None,
+    full_refresh_all: Annotated[bool, _FLAG] = False,
+    state: str | None = None,
+    remote: str | None = None,
+    strict: Annotated[bool, _FLAG] = False,
+) -> int:
+    """Refresh the datasets of a project, as `spark-pipelines run` does.
+
+    Parameters
+    ----------
+    spec
+        The project's file. Default: spark-pipeline.yml of this folder or the nearest one above it.
+    refresh
+        The datasets to refresh, separated by commas. Default: all.
+    full_refresh
+        Datasets to compute from nothing, separated by commas.
+    full_refresh_all
+        Compute all datasets from nothing.
+    state
+        Deltic's state: a folder or URL. Default: _deltic in the project's storage.
+    remote
+        The URL of a Spark Connect server, such as sc://host:15002. Default: one in this process.
+    strict
+        Fail, before anything runs, if Spark would have to recompute a view.
+    """
+    if full_refresh_all and (refresh or full_refresh):
+        print("deltic: --full-refresh-all does not go with --refresh or --full-refresh", file=sys.stderr)
+        return Exit.USAGE
+    prepare(lambda line: print(line, file=sys.stderr))
+    with _Planned(spec, remote) as planned:
+        planned.tell(strict)
+        running = planned.room.running
+        selection = running.Selection(
+            running.chosen(planned.plan, _listed(refresh)), running.chosen(planned.plan, _listed(full_refresh)), full_refresh_all
+        )
+        location = running.state_of(planned.plan.project.storage, state)
+        with running.ProjectRun(planned.plan, planned.server, location, emit) as started:
+            started.refresh(selection)
+    return Exit.OK
+
+
+@app.command(name="dry-run")
+def dry_run(
+    *, spec: Path | None = None, remote: str | None = None, strict: Annotated[bool, _FLAG] = False, json: Annotated[bool, _FLAG] = False
+) -> int:
+    """Check a project, and say how each dataset would be refreshed; nothing is read or written.
+
+    Parameters
+    ----------
+    spec
+        The project's file. Default: spark-pipeline.yml of this folder or the nearest one above it.
+    remote
+        The URL of a Spark Connect server. Default: one in this process, which is started only if the columns of a source must be looked up.
+    strict
+        Fail if Spark would have to recompute a view.
+    json
+        Print one JSON object.
+    """
+    with _Planned(spec, remote, offline=True) as planned:
+        if json:
+            emit(encoder.dumps(planned.room.report.as_json(planned.plan)))
+        planned.tell(strict, quiet=json)
+    return Exit.OK
+
+
+def _listed(names: str | None) -> list[str]:
+    return [name.strip() for name in (names or "").split(",") if name.strip()]
+
+
+class _Planned:
+    """A project that is loaded and planned, and its Spark."""
+
+    def __init__(self, spec: Path | None, remote: str | None, *, offline: bool = False) -> None:
+        self._offline = offline
+        self.room = _room()
+        loading = self.room.loading
+        frames = importlib.import_module("deltic.frontends.dataframes").Frames(lambda: None)
+        self._project = loading.load(loading.spec_path(spec), frames)
+        self.server = self.room.server.Server(self._project.names, self._project.configuration, remote)
+
+    def __enter__(self) -> _Planned:
+        try:
+            self.plan = self.room.planning.plan_project(self._project, self.server, offline=self._offline)
+        except BaseException:
+            self.server.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.server.close()
+
+    def tell(self, strict: bool, *, quiet: bool = False) -> None:
+        """Prints how each dataset is refreshed. Raises QueryError if Spark recomputes one and `strict` forbids it."""
+        report = self.room.report
+        if not quiet:
+            emit(report.as_text(self.plan))
+        recomputed = [one for one in self.plan.datasets.values() if one.refresh == "recomputed"]
+        if strict and recomputed:
+            raise QueryError(
+                f"{recomputed[0].dataset.place}: --strict: {recomputed[0].dataset.key} would be recomputed by Spark: "
+                f"{report.reason(recomputed[0])}"
+            )
+
+
+def _room() -> Any:
+    """The room of projects, which requires an extra."""
+    missing = [name for name in ("pyspark", "yaml", "grpc") if importlib.util.find_spec(name) is None]
+    if missing:
+        raise SetupError(f"{missing[0]} is not installed", remedy='pip install "deltic[pipelines]"')
+    for name in ("loading", "planning", "running", "report", "server"):
+        importlib.import_module(f"deltic.projects.{name}")
+    return importlib.import_module("deltic.projects")

@@ -1,0 +1,67 @@
+"""The columns that a dataset declares."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyspark.sql.connect.proto as pb
+from pyspark.sql.connect.types import pyspark_types_to_proto_types
+from pyspark.sql.types import StructType
+
+from deltic.errors import CatalogError, Span, TypeMismatch
+from deltic.frontends.dataframes.sources import described
+from deltic.frontends.dataframes.types import type_of
+from deltic.frontends.sql import tree
+from deltic.frontends.sql.parse_statement import parse_columns
+from deltic.frontends.sql.sql_types import sql_type
+from deltic.projects.definitions import Dataset
+from deltic.schema import Field, Schema
+
+
+def declared_schema(dataset: Dataset) -> Schema | None:
+    """The columns of a dataset's schema; None if it declares none. Raises QueryError."""
+    match dataset.schema:
+        case None:
+            return None
+        case str() as text:
+            parts = parse_columns(text, f"the schema of {dataset.key}")
+            return Schema(tuple(Field(part.name.text, sql_type(part.type)) for part in parts if part.name is not None))
+        case StructType() as row:
+            return Schema(tuple(type_of(pyspark_types_to_proto_types(row), None).parts))
+        case tuple() as columns:
+            defined = [column for column in columns if isinstance(column, tree.ColumnDefinition)]
+            return Schema(tuple(Field(column.name.text, sql_type(column.type), not column.required) for column in defined))
+    raise CatalogError(f"{dataset.place}: invalid schema of {dataset.key}", expected="a StructType, or a text")
+
+
+def source_schema(message: pb.Relation) -> Schema | None:
+    """The columns that a read of files or of a connector declares."""
+    text = message.read.data_source.schema
+    if not text:
+        return None
+    return described(text, Span(text, 0, len(text), "<schema>"))
+
+
+def check_declared(dataset: Dataset, schema: Schema) -> None:
+    """Raises TypeMismatch if a query returns other columns than its dataset declares."""
+    declared = declared_schema(dataset)
+    if declared is None:
+        return
+    own = [(one.name.lower(), one.type.read) for one in schema]
+    if own != [(one.name.lower(), one.type.read) for one in declared]:
+        written = ", ".join(f"{one.name} {one.type.sql}" for one in schema)
+        raise TypeMismatch(f"the query of {dataset.key} returns other columns than its schema declares: {written}", span=dataset.span)
+
+
+def merged(dataset: Dataset, schemas: Sequence[Schema]) -> Schema:
+    """The columns of all flows of a dataset, by name. Raises CatalogError if one has two types."""
+    fields: dict[str, Field] = {}
+    for schema in schemas:
+        for one in schema:
+            before = fields.setdefault(one.name.lower(), one)
+            if before.type != one.type:
+                types = f"{before.type.sql} and {one.type.sql}"
+                raise CatalogError(
+                    f"{dataset.place}: the flows of {dataset.key} return {types} as {one.name}", remedy="cast it in one of them"
+                )
+    return Schema(tuple(fields.values()))

@@ -1,0 +1,415 @@
+"""Decides how each dataset of a project is refreshed, before anything runs.
+
+A materialized view that Deltic binds is incremental; what it refuses, Spark recomputes, and views that read it see the difference. Flows
+of streaming tables and sinks are Spark's. Datasets are bound in the order of need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
+
+import pyspark.sql.connect.proto as pb
+
+from deltic.errors import CatalogError, QueryError, Span, Unsupported
+from deltic.frontends.dataframes import FrameDefinition
+from deltic.frontends.sql import tree
+from deltic.frontends.sql.ddl import bind_view
+from deltic.frontends.sql.environment import Environment
+from deltic.frontends.sql.nesting import shallow
+from deltic.frontends.sql.parse_dataset import QueryText
+from deltic.frontends.sql.user_functions import marked
+from deltic.frontends.statements import CreateTable, CreateView, DefinedFunction, Statement
+from deltic.plan.nodes import Plan, Table
+from deltic.plan.walk import nodes
+from deltic.projects.declared import check_declared, declared_schema, merged, source_schema
+from deltic.projects.definitions import SINK, Dataset, Flow
+from deltic.projects.messages import (
+    Read,
+    aliased,
+    query_message,
+    reads,
+    reads_of_text,
+    rewritten,
+    under_key,
+    with_references,
+)
+from deltic.projects.names import Names
+from deltic.schema import Field, Schema, TableSchema
+
+if TYPE_CHECKING:
+    from deltic.projects.loading import Project
+
+Refresh: TypeAlias = Literal["incremental", "inlined", "appended", "merged", "recomputed", "written"]
+SHOWN: Final[Mapping[Refresh, str]] = {
+    "incremental": "incremental",
+    "inlined": "inlined into its readers",
+    "appended": "appended by Spark",
+    "merged": "changes merged by key",
+    "recomputed": "recomputed by Spark",
+    "written": "written by Spark",
+}
+_OWN: Final = "\0"
+"""What a query is called while it is bound; it does not read itself."""
+
+
+class Schemas(Protocol):
+    """Where the columns of relations outside of a project are found: a Spark."""
+
+    def schema(self, message: pb.Relation, names: Names, settings: Mapping[str, str]) -> Schema:
+        """The columns of a relation. Raises QueryError."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FlowPlan:
+    """A flow's relation. message: as Spark runs it, with temporary views in their places. reads: the datasets and sources that it reads."""
+
+    flow: Flow
+    message: pb.Relation
+    reads: tuple[Read, ...]
+    streaming: bool
+
+
+@dataclass(slots=True)
+class DatasetPlan:
+    """How a dataset is refreshed. plan: its query over the tables of Deltic. refusal: why Deltic does not keep it.
+
+    level: of the run in which it is refreshed; datasets that Spark runs come before those that Deltic keeps, on one level.
+    """
+
+    dataset: Dataset
+    refresh: Refresh
+    flows: tuple[FlowPlan, ...] = ()
+    plan: Plan | None = None
+    schema: Schema | None = None
+    refusal: QueryError | None = None
+    reads: tuple[str, ...] = ()
+    calls: tuple[str, ...] = ()
+    level: int = 0
+
+    @property
+    def streaming(self) -> bool:
+        return any(flow.streaming for flow in self.flows)
+
+
+@dataclass(slots=True)
+class ProjectPlan:
+    """datasets: by key, each after those that it reads. sources: by key, what Deltic reads from outside. tables: all that it reads."""
+
+    project: Project
+    datasets: dict[str, DatasetPlan]
+    sources: dict[str, Read]
+    tables: dict[str, TableSchema]
+
+    @property
+    def incremental(self) -> list[DatasetPlan]:
+        return [one for one in self.datasets.values() if one.refresh == "incremental"]
+
+    def statements(self, without: Iterable[str] = ()) -> list[Statement]:
+        """The definitions for a session. without: tables that are left out, with all that reads them."""
+        left_out = set(without)
+        made: list[Statement] = []
+        for key, table in self.tables.items():
+            if key not in left_out:
+                made.append(CreateTable(table, False, Span(key, 0, len(key), key)))
+        for one in self.incremental:
+            assert one.plan is not None
+            if not left_out & tables_of(one.plan).keys():
+                made.append(_view(one.dataset.key, one.plan, one.reads, one.calls))
+        return made
+
+
+def _view(key: str, plan: Plan, reads_: tuple[str, ...], calls: tuple[str, ...]) -> CreateView:
+    span = Span(key, 0, len(key), key)
+    return CreateView(key, plan, True, False, False, lambda _: plan, span, reads_, calls)
+
+
+def tables_of(plan: Plan) -> dict[str, TableSchema]:
+    """The tables that a plan reads, by name."""
+    return {node.table.name: node.table for node in nodes(plan) if isinstance(node, Table)}
+
+
+def plan_project(project: Project, spark: Schemas, *, offline: bool = False) -> ProjectPlan:
+    """How each dataset is refreshed. Raises QueryError for what no Spark would run, with file and line.
+
+    offline: Spark is asked only for what the project does not declare. Files may have partitions as columns beside those of their schema.
+    """
+    planner = Planner(project, spark, offline)
+    project.frames.namespace = lambda: Relations(planner, project.names)
+    project.frames.prepare = lambda message: planner.for_deltic(message, project.names)
+    for key in project.datasets:
+        planner.planned(key)
+    ordered = planner.done
+    _set_levels(ordered)
+    tables: dict[str, TableSchema] = {}
+    for one in ordered.values():
+        if one.refresh == "incremental" and one.plan is not None:
+            tables |= tables_of(one.plan)
+    sources = {key: read for key, read in planner.sources.items() if key in tables}
+    return ProjectPlan(project, ordered, sources, tables)
+
+
+def _set_levels(datasets: Mapping[str, DatasetPlan]) -> None:
+    """What Spark runs sees what Deltic keeps only when it has been written, so it comes one level later."""
+    for one in datasets.values():
+        kept = one.refresh in ("incremental", "inlined")
+        for key in one.reads:
+            if (other := datasets.get(key)) is not None:
+                later = not kept and other.refresh == "incremental"
+                one.level = max(one.level, other.level + later)
+
+
+@dataclass(slots=True)
+class Relations:
+    """The relations that a flow's query may name."""
+
+    planner: Planner
+    names_: Names
+    seen: set[str] = field(default_factory=set)
+
+    def relation(self, name: str) -> TableSchema | Plan | None:
+        if name == _OWN:
+            return None
+        key = name if self.planner.has(name) else self.names_.key(name)
+        self.seen.add(key)
+        return self.planner.relation(key, lambda: _named_read(self.names_, name))
+
+    def names(self) -> list[str]:
+        return list(self.planner.project.datasets)
+
+    def functions(self) -> Mapping[str, DefinedFunction]:
+        return {}
+
+
+def _named_read(names: Names, name: str) -> Read:
+    return reads_of_text(f"TABLE {names.identifier(name)}", names)[0]
+
+
+class Planner:
+    """Plans datasets on demand. done: in the order in which they were finished."""
+
+    def __init__(self, project: Project, spark: Schemas, offline: bool) -> None:
+        self.project, self._spark, self._offline = project, spark, offline
+        self.done: dict[str, DatasetPlan] = {}
+        self.sources: dict[str, Read] = {}
+        self._schemas: dict[str, Schema] = {}
+        self._pending: list[str] = []
+
+    def has(self, key: str) -> bool:
+        """Whether the text is the key of a dataset or source that has been seen."""
+        return key in self.project.datasets or key in self.sources
+
+    def planned(self, key: str) -> DatasetPlan:
+        """Raises CatalogError for datasets that read each other."""
+        if key in self.done:
+            return self.done[key]
+        if key in self._pending:
+            circle = [*self._pending[self._pending.index(key) :], key]
+            place = self.project.datasets[key].place
+            raise CatalogError(f"{place}: datasets read each other: {' → '.join(circle)}", remedy="leave one of these reads out")
+        self._pending.append(key)
+        try:
+            planned = self._planned(self.project.datasets[key])
+        finally:
+            self._pending.pop()
+        self.done[key] = planned
+        return planned
+
+    def relation(self, key: str, read: Callable[[], Read]) -> TableSchema | Plan | None:
+        """What a query over a dataset or a source is over. Raises the QueryError of a view that Deltic refuses."""
+        if key in self.project.datasets:
+            planned = self.planned(key)
+            if planned.refresh in ("incremental", "inlined"):
+                if planned.plan is None:
+                    assert planned.refusal is not None
+                    raise planned.refusal
+                return planned.plan
+            return TableSchema(key, self._schema_of(planned), ())
+        if key not in self.sources:
+            self.sources[key] = read()
+        source = self.sources[key]
+        if key not in self._schemas:
+            declared = source_schema(source.message) if self._offline else None
+            self._schemas[key] = _nullable(declared or self._spark.schema(source.message, self.project.names, {}))
+        return TableSchema(key, self._schemas[key], ())
+
+    def for_deltic(self, message: pb.Relation, names: Names) -> pb.Relation:
+        """The relation over tables that are named by their keys."""
+
+        def over_keys(relation: pb.Relation) -> pb.Relation | None:
+            if relation.WhichOneof("rel_type") != "read":
+                return None
+            (read,) = reads(relation, names)
+            if read.key not in self.project.datasets:
+                self.sources.setdefault(read.key, read)
+            return under_key(relation, read)
+
+        return rewritten(message, over_keys)
+
+    def _planned(self, dataset: Dataset) -> DatasetPlan:
+        flows, definitions = [], []
+        for flow in dataset.flows:
+            definition = None if isinstance(flow.query, QueryText) else self.project.frames.define(flow.query)
+            flows.append(self._flow(flow, definition))
+            definitions.append(definition)
+        names_read = tuple(dict.fromkeys(read.key for flow in flows for read in flow.reads))
+        planned = DatasetPlan(dataset, "inlined", tuple(flows), reads=tuple(key for key in names_read if key in self.project.datasets))
+        if dataset.kind in ("streaming table", SINK):
+            return self._fed(planned, definitions)
+        if not flows:
+            raise CatalogError(f"{dataset.place}: {dataset.key} has no query")
+        if planned.streaming and dataset.kind == "materialized view":
+            message = f"{dataset.place}: the materialized view {dataset.key} reads a stream"
+            raise CatalogError(message, remedy="a streaming table: dp.table, or CREATE STREAMING TABLE")
+        if not planned.streaming:
+            self._bind(planned, definitions[0])
+        if dataset.kind == "materialized view":
+            planned.refresh = "incremental" if planned.plan is not None else "recomputed"
+            if dataset.policy == "full" or dataset.properties.get("deltic.refresh") == "full":
+                planned.refresh, planned.plan = "recomputed", None
+                planned.refusal = Unsupported(f"{dataset.key} has REFRESH POLICY FULL")
+        if planned.refresh == "recomputed":
+            planned.schema = self._spark_schema(planned)
+        return planned
+
+    def _fed(self, planned: DatasetPlan, definitions: list[FrameDefinition | None]) -> DatasetPlan:
+        """A streaming table or a sink."""
+        dataset = planned.dataset
+        if dataset.changes:
+            raise Unsupported(f"{dataset.changes[0].place}: create_auto_cdc_flow is not supported yet")
+        planned.refresh = "written" if dataset.kind == SINK else "appended"
+        if not dataset.flows:
+            raise CatalogError(f"{dataset.place}: {dataset.key} has no flow", remedy="append_flow, or CREATE FLOW")
+        for flow in planned.flows:
+            if not flow.streaming:
+                message = f"{flow.flow.place}: the flow {flow.flow.name} into {dataset.key} reads no stream"
+                raise CatalogError(message, remedy="spark.readStream, or STREAM t in SQL")
+        if dataset.kind != SINK:
+            declared = declared_schema(dataset)
+            schemas = [self._flow_schema(flow, one) for flow, one in zip(planned.flows, definitions, strict=True)] if not declared else []
+            planned.schema = _nullable(declared or merged(dataset, schemas))
+        return planned
+
+    def _flow(self, flow: Flow, definition: FrameDefinition | None) -> FlowPlan:
+        if definition is None:
+            assert isinstance(flow.query, QueryText)
+            message, read = query_message(flow.query.text), reads_of_text(flow.query.text, flow.names)
+        else:
+            message, read = definition.message, reads(definition.message, flow.names)
+        read = [one for one in read if one.key != self._pending[-1] or one.key in self._read_by_name(flow, one)]
+        inside = [self.planned(one.key) for one in read if self._is_view(one.key)]
+        streaming = any(one.streaming for one in read) or any(one.streaming for one in inside)
+        below = [one for view in inside for flow_ in view.flows for one in flow_.reads]
+        return FlowPlan(flow, self.for_spark(message, flow.names), tuple([*read, *below]), streaming)
+
+    def _read_by_name(self, flow: Flow, read: Read) -> set[str]:
+        """The names in a text that Deltic cannot parse may be those of columns; a query does not read its own dataset."""
+        parsed = not isinstance(flow.query, QueryText) or flow.query.query is not None
+        return {read.key} if parsed else set()
+
+    def _is_view(self, key: str) -> bool:
+        dataset = self.project.datasets.get(key)
+        return dataset is not None and dataset.kind in ("temporary view", "view")
+
+    def for_spark(self, message: pb.Relation, names: Names, empty: bool = False) -> pb.Relation:
+        """The relation with temporary views in their places. empty: other datasets are empty relations of their columns."""
+
+        def replaced(relation: pb.Relation) -> pb.Relation | None:
+            match relation.WhichOneof("rel_type"):
+                case "read":
+                    (read,) = reads(relation, names)
+                    other = self._stands_for(read.key, empty)
+                    last = read.key.rpartition(".")[2]
+                    return None if other is None or not read.named else aliased(other, last, relation)
+                case "sql":
+                    keys = {read.key for read in reads_of_text(relation.sql.query, names)}
+                    standing = {key: other for key in keys if (other := self._stands_for(key, empty)) is not None}
+                    if not standing:
+                        return None
+                    return with_references(relation, {key.rpartition(".")[2]: other for key, other in standing.items()})
+                case _:
+                    return None
+
+        return rewritten(message, replaced)
+
+    def _stands_for(self, key: str, empty: bool) -> pb.Relation | None:
+        dataset = self.project.datasets.get(key)
+        if dataset is None or key in self._pending:
+            return None
+        if self._is_view(key):
+            (flow,) = self.planned(key).flows
+            return self.for_spark(flow.message, flow.flow.names, True) if empty else flow.message
+        return _empty(self._schema_of(self.planned(key))) if empty else None
+
+    def _bind(self, planned: DatasetPlan, definition: FrameDefinition | None) -> None:
+        """Sets the plan, or why there is none."""
+        flow = planned.flows[0]
+        try:
+            planned.plan, planned.reads, planned.calls = self._bound(flow.flow, definition, planned.dataset.names)
+            check_declared(planned.dataset, planned.plan.schema)
+            planned.schema = planned.plan.schema
+        except CatalogError:
+            raise
+        except QueryError as error:
+            planned.plan, planned.refusal = None, error
+
+    def _bound(
+        self, flow: Flow, definition: FrameDefinition | None, columns: tuple[str, ...]
+    ) -> tuple[Plan, tuple[str, ...], tuple[str, ...]]:
+        """(the plan, the datasets that it reads, the users' functions that it calls)."""
+        relations = Relations(self, flow.names)
+        if definition is not None:
+            own = replace(definition, message=self.for_deltic(definition.message, flow.names))
+            plan, _, calls = own.bound(relations)
+        else:
+            assert isinstance(flow.query, QueryText)
+            if flow.query.query is None:
+                assert flow.query.refusal is not None
+                raise flow.query.refusal
+            span = flow.query.span
+            named = tree.NamedQuery(
+                tree.Name(_OWN, span), tuple(tree.Name(name, span) for name in columns), True, False, False, flow.query.query, span
+            )
+            with shallow(span):
+                called, calls = marked(named, relations)
+                plan = bind_view(called, Environment(relations))
+        return plan, tuple(sorted(key for key in relations.seen if key in self.project.datasets)), calls
+
+    def _flow_schema(self, flow: FlowPlan, definition: FrameDefinition | None) -> Schema:
+        """The columns of a streaming flow: those of its query over tables, if Deltic binds it."""
+        try:
+            return self._bound(flow.flow, definition, ())[0].schema
+        except CatalogError:
+            raise
+        except QueryError:
+            message = self.for_spark(flow.message, flow.flow.names, empty=True)
+            return self._spark.schema(message, flow.flow.names, flow.flow.settings)
+
+    def _schema_of(self, planned: DatasetPlan) -> Schema:
+        if planned.schema is None:
+            planned.schema = self._spark_schema(planned)
+        return _nullable(planned.schema)
+
+    def _spark_schema(self, planned: DatasetPlan) -> Schema:
+        """Of a dataset that Deltic refuses. Raises its error if Spark refuses it too."""
+        (flow,) = planned.flows
+        try:
+            return self._spark.schema(self.for_spark(flow.message, flow.flow.names, empty=True), flow.flow.names, flow.flow.settings)
+        except QueryError as error:
+            if planned.refusal is None:
+                raise
+            raise planned.refusal from error
+
+
+def _nullable(schema: Schema) -> Schema:
+    """Spark may change what it says about NULLs from one version of the files to the next."""
+    return Schema(tuple(Field(one.name, one.type) for one in schema))
+
+
+def _empty(schema: Schema) -> pb.Relation:
+    """No rows of these columns."""
+    message = pb.Relation()
+    message.local_relation.schema = ", ".join(f"`{one.name}` {one.type.sql}" for one in schema)
+    return message

@@ -1,0 +1,47 @@
+"""What is said about a project before it runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from deltic.projects.planning import SHOWN, DatasetPlan, ProjectPlan
+
+
+def as_text(plan: ProjectPlan) -> str:
+    """A line for each dataset and each source."""
+    width = max((len(key) for key in plan.datasets), default=0)
+    lines = []
+    for key, one in plan.datasets.items():
+        why = f": {reason(one)}" if one.refusal is not None else ""
+        lines.append(f"{key:{width}}  {SHOWN[one.refresh]}  ({one.dataset.kind}, {one.dataset.place}){why}")
+    lines += [f"source {key}: compared with the rows that Deltic holds" for key in plan.sources]
+    return "\n".join(lines)
+
+
+def reason(one: DatasetPlan) -> str:
+    """Why Deltic does not keep a dataset, with the place."""
+    error = one.refusal
+    if error is None:
+        return ""
+    place = "" if error.span is None else f"{error.span.name}:{error.span.line}: "
+    return f"{place}{error.message}"
+
+
+def as_json(plan: ProjectPlan) -> dict[str, Any]:
+    """The same as one object."""
+    return {
+        "name": plan.project.name,
+        "datasets": [
+            {
+                "name": key,
+                "kind": one.dataset.kind,
+                "refresh": one.refresh,
+                "file": one.dataset.place.file,
+                "line": one.dataset.place.line,
+                "reads": list(one.reads),
+                "reason": reason(one) or None,
+            }
+            for key, one in plan.datasets.items()
+        ],
+        "sources": [{"name": key, "taken": "compared"} for key in plan.sources],
+    }

@@ -1,0 +1,255 @@
+"""Refreshes the datasets of a project.
+
+Level by level: Spark runs its flows, one tick takes what has changed in all that Deltic reads, and the views that changed are written. What
+has been written and read is noted in the state, so that a run that ends early is completed by the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final, Self
+
+import pyarrow as pa
+
+from deltic.connectors.frames import WEIGHT
+from deltic.errors import QueryError, StateError
+from deltic.frontends.sql.parse_dataset import QueryText
+from deltic.projects.definitions import Dataset
+from deltic.projects.flows import run_flow
+from deltic.projects.names import quoted
+from deltic.projects.planning import DatasetPlan, ProjectPlan, tables_of
+from deltic.projects.server import Server
+from deltic.projects.tables import TRANSACTIONAL, Tables, local
+from deltic.session import Program, Session
+from deltic.session.options import PIPELINE_RETAINS
+from deltic.storage.program import ProgramDescription
+
+NOTE: Final = "pipelines"
+STATE: Final = "_deltic"
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What a run refreshes. refresh: keys; all datasets if empty. full: those that are computed from nothing."""
+
+    refresh: frozenset[str] = frozenset()
+    full: frozenset[str] = frozenset()
+    full_all: bool = False
+
+    def takes(self, key: str) -> bool:
+        chosen = self.refresh | self.full
+        return self.full_all or not chosen or key in chosen
+
+    def from_nothing(self, key: str) -> bool:
+        return self.full_all or key in self.full
+
+
+@dataclass(slots=True)
+class Notes:
+    """What the state says about the catalog, by key: of views that are written, arrangement and epoch; of streaming tables, the files that
+    have been read; and the locations of the files of views."""
+
+    published: dict[str, list[Any]] = field(default_factory=dict)
+    files: dict[str, list[str]] = field(default_factory=dict)
+    locations: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, session: Session) -> Self:
+        noted = session.notes.get(NOTE) or {}
+        return cls(dict(noted.get("published", {})), dict(noted.get("files", {})), dict(noted.get("locations", {})))
+
+    def json(self) -> dict[str, Any]:
+        return {NOTE: {"published": self.published, "files": self.files, "locations": self.locations}}
+
+
+class ProjectRun:
+    """A run of a project: use it in a `with` block. state: the folder or URL of Deltic's state. say: receives a line for each step."""
+
+    def __init__(self, plan: ProjectPlan, server: Server, state: str, say: Say) -> None:
+        self.plan, self.server, self._say = plan, server, say
+        self.tables = Tables(server, plan.project.storage)
+        self.session = Session(state=state, retain=PIPELINE_RETAINS, clock="wall")
+        self.notes = Notes.of(self.session)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.session.close()
+
+    def refresh(self, selection: Selection) -> None:
+        """Refreshes the datasets. Raises QueryError, with the dataset's place, if Spark or Deltic fails; what precedes it stays."""
+        self._define(selection)
+        self._create(selection)
+        datasets = self.plan.datasets.values()
+        for level in range(1 + max((one.level for one in datasets), default=0)):
+            run = [one for one in datasets if one.level == level and one.refresh != "incremental" and selection.takes(one.dataset.key)]
+            for one in run:
+                self._run(one, selection)
+            self._tick(level, [one.dataset.key for one in run], selection)
+            for one in datasets:
+                if one.level == level and one.refresh == "incremental" and selection.takes(one.dataset.key):
+                    self._publish(one)
+        self._note()
+
+    def _define(self, selection: Selection) -> None:
+        """Makes the project the definitions of the session. Tables whose columns have changed, and views from nothing, are filled again."""
+        emptied = [one.dataset.key for one in self.plan.incremental if selection.from_nothing(one.dataset.key)]
+        changed = self._changed_tables()
+        if emptied or changed:
+            kept = [one for one in self.plan.statements(changed) if getattr(one, "name", None) not in emptied]
+            self.session.program(Program.defined_by(kept))
+        self.session.program(Program.defined_by(self.plan.statements()))
+
+    def _changed_tables(self) -> list[str]:
+        """The tables that differ from those of the state."""
+        before = ProgramDescription.of(self.session.notes)
+        changed = []
+        for key, table in self.plan.tables.items():
+            old = next((one for name, one in before.tables.items() if name.lower() == key), None)
+            if old is not None and (old.fields != table.schema.fields or old.key):
+                changed.append(key)
+        return changed
+
+    def _create(self, selection: Selection) -> None:
+        """Creates the tables of the datasets."""
+        for one in self.plan.datasets.values():
+            dataset = one.dataset
+            if not dataset.stored or one.schema is None or not selection.takes(dataset.key):
+                continue
+            if self.tables.create(dataset, one.schema):
+                self._say(f"{dataset.key}: table created")
+                if one.refresh == "appended":
+                    self._locate(dataset)
+                else:
+                    self._recover(dataset)
+
+    def _recover(self, dataset: Dataset) -> None:
+        """Gives a new table the files that it had in another catalog: that of a session ends with it."""
+        location = self.notes.locations.get(dataset.key)
+        folder = None if location is None else local(location)
+        if location is not None and folder is not None and folder.is_dir():
+            self.tables.locate(dataset, location)
+        else:
+            self.notes.published.pop(dataset.key, None)
+
+    def _locate(self, dataset: Dataset) -> None:
+        """A streaming table's files are in the project's storage, so that it can be created again in another catalog of sessions."""
+        if self.tables.format(dataset) not in TRANSACTIONAL:
+            self.tables.locate(dataset, self.tables.location(dataset))
+
+    def _run(self, one: DatasetPlan, selection: Selection) -> None:
+        dataset = one.dataset
+        if one.refresh == "inlined":
+            self._view(one)
+            return
+        if one.refresh == "recomputed":
+            (flow,) = one.flows
+            with self.server.under(flow.flow.names, flow.flow.settings):
+                self._replace(dataset, self.server.frame(flow.message))
+            self._say(f"{dataset.key}: recomputed by Spark")
+            return
+        if selection.from_nothing(dataset.key):
+            self.notes.files.pop(dataset.key, None)
+        for flow in one.flows:
+            rows = run_flow(self.server, self.tables, one, flow, selection.from_nothing(dataset.key))
+            self._say(f"{dataset.key}: flow {flow.flow.name} appended {rows:,} rows")
+
+    def _view(self, one: DatasetPlan) -> None:
+        """CREATE VIEW is a view of the catalog too."""
+        (flow,) = one.flows
+        if one.dataset.kind != "view" or not isinstance(flow.flow.query, QueryText):
+            return
+        columns = f" ({', '.join(quoted([name]) for name in one.dataset.names)})" if one.dataset.names else ""
+        with self.server.under(flow.flow.names, flow.flow.settings):
+            self.server.sql(f"CREATE OR REPLACE VIEW {one.dataset.identifier}{columns} AS {flow.flow.query.text}")
+
+    def _tick(self, level: int, run: Iterable[str], selection: Selection) -> None:
+        """Takes what has changed in the sources, on the first level, and in the datasets that Spark has run."""
+        contents: dict[str, Any] = {}
+        changes: dict[str, Any] = {}
+        if level == 0:
+            wanted = self._sources(selection)
+            contents |= {key: self.server.rows(read.message) for key, read in self.plan.sources.items() if key in wanted}
+        for key in run:
+            if key in self.plan.tables:
+                self._take(self.plan.datasets[key], contents, changes)
+        if contents or changes or (level == 0 and self.session._reads_time):
+            self.session._replace(contents, changes, self.notes.json())
+
+    def _sources(self, selection: Selection) -> set[str]:
+        """The sources that the chosen views read."""
+        chosen = [one for one in self.plan.incremental if selection.takes(one.dataset.key)]
+        return {name for one in chosen if one.plan is not None for name in tables_of(one.plan)}
+
+    def _take(self, one: DatasetPlan, contents: dict[str, Any], changes: dict[str, Any]) -> None:
+        """The rows of a table that Spark has written: of a streaming table, those of new files."""
+        key, session = one.dataset.key, self.server.session
+        table = self.server.table(one.dataset.identifier)
+        if one.refresh != "appended":
+            contents[key] = self.server.rows(self.server.message(table))
+            return
+        files, seen = table.inputFiles(), self.notes.files.get(key)
+        self.notes.files[key] = sorted(files)
+        if seen is None or not set(seen) <= set(files) or self.tables.format(one.dataset) in TRANSACTIONAL:
+            contents[key] = self.server.rows(self.server.message(table))
+            return
+        new = sorted(set(files) - set(seen))
+        if new:
+            reader = session.read.format(self.tables.format(one.dataset)).schema(table.schema)
+            if one.dataset.partitions:
+                reader = reader.option("basePath", self.tables.location(one.dataset))
+            rows = self.server.rows(self.server.message(reader.load(new).select(*table.columns)))
+            changes[key] = rows.append_column(WEIGHT, pa.array([1] * rows.num_rows, pa.int64()))
+
+    def _publish(self, one: DatasetPlan) -> None:
+        """Writes a view that has changed since it was written."""
+        key = one.dataset.key
+        view = self.session.view(key)
+        published = self.notes.published.get(key)
+        if published is not None and published[0] == view._arrangement and not self._changed(view, published[1]):
+            self._say(f"{key}: unchanged")
+            return
+        rows = view.to_arrow()
+        frame: Any = self.server.session.createDataFrame(rows)
+        self._replace(one.dataset, frame)
+        self.notes.published[key] = [view._arrangement, self.session.epoch]
+        self._say(f"{key}: incremental, {rows.num_rows:,} rows")
+
+    def _replace(self, dataset: Dataset, frame: Any) -> None:
+        location = self.tables.replace(dataset, frame, self.notes.locations.get(dataset.key))
+        if location is not None:
+            self.notes.locations[dataset.key] = location
+
+    def _changed(self, view: Any, since: int) -> bool:
+        """Whether a view has changed since an epoch; True if that is no longer known."""
+        if since < 0:
+            return True
+        try:
+            return any(view.changes(epoch).num_rows for epoch in range(since + 1, self.session.epoch + 1))
+        except StateError:
+            return True
+
+    def _note(self) -> None:
+        if self.session.notes.get(NOTE) != self.notes.json()[NOTE]:
+            self.session.apply({}, notes=self.notes.json())
+
+
+def state_of(plan_storage: str, given: str | None) -> str:
+    """The location of the state: `given`, or a folder in the project's storage."""
+    if given is not None:
+        return given
+    return f"{plan_storage.rstrip('/').replace('s3a://', 's3://', 1)}/{STATE}"
+
+
+def chosen(plan: ProjectPlan, names: Iterable[str]) -> frozenset[str]:
+    """The keys of datasets. Raises QueryError for a name that no dataset has."""
+    keys = set()
+    for name in names:
+        key = plan.project.names.key(name)
+        if key not in plan.datasets:
+            raise QueryError(f"there is no dataset {name}", expected=f"one of {', '.join(plan.datasets)}")
+        keys.add(key)
+    return frozenset(keys)

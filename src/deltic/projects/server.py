@@ -1,0 +1,182 @@
+"""The Spark of a project's run: a Spark Connect server, remote or in this process. Started when it is first needed."""
+
+from __future__ import annotations
+
+import os
+import socket
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import pyarrow as pa
+import pyspark.sql.connect.proto as pb
+from pyspark.errors import PySparkException
+from pyspark.sql.connect.dataframe import DataFrame
+from pyspark.sql.connect.plan import LogicalPlan
+from pyspark.sql.connect.session import SparkSession
+from pyspark.sql.connect.types import pyspark_types_to_proto_types
+
+from deltic.errors import QueryError
+from deltic.frontends.dataframes.types import type_of
+from deltic.projects.names import Names, quoted
+from deltic.schema import Field, Schema
+
+if TYPE_CHECKING:
+    from pyspark.sql.connect.client import SparkConnectClient
+
+PLUGIN: Final = "org.apache.spark.sql.connect.SparkConnectPlugin"
+_MODE: Final = ("SPARK_CONNECT_MODE_ENABLED", "SPARK_REMOTE", "SPARK_LOCAL_REMOTE")
+
+
+class Message(LogicalPlan):
+    """A relation that is a message already."""
+
+    def __init__(self, message: pb.Relation) -> None:
+        super().__init__(None)
+        self._message = message
+
+    def plan(self, session: SparkConnectClient) -> pb.Relation:
+        return self._message
+
+
+class Server:
+    """remote: its URL; None starts one in this process, with the project's configuration. names: of the project."""
+
+    def __init__(self, names: Names, configuration: Mapping[str, str], remote: str | None = None) -> None:
+        self.names, self._configuration, self._remote = names, configuration, remote
+        self._session: SparkSession | None = None
+        self._local: Any = None
+        self.rows_read = 0
+        """How many rows of sources this run has fetched."""
+
+    @property
+    def session(self) -> SparkSession:
+        """The session, whose current schema is the project's."""
+        if self._session is None:
+            with _classic():
+                url = self._remote or self._start()
+                self._session = SparkSession.builder.remote(url).create()
+            for key, value in self._configuration.items():
+                self._set(key, value)
+            if self.names.home != Names().home:
+                self._use(self.names.home)
+        return self._session
+
+    def table(self, identifier: str) -> DataFrame:
+        frame: Any = self.session.table(identifier)
+        return cast(DataFrame, frame)
+
+    def message(self, frame: Any) -> pb.Relation:
+        """The relation of a DataFrame of this server."""
+        plan: LogicalPlan = frame.__dict__["_plan"]
+        return plan.to_proto(self.session.client).root
+
+    def frame(self, message: pb.Relation) -> DataFrame:
+        return DataFrame(Message(message), self.session)
+
+    def schema(self, message: pb.Relation, names: Names, settings: Mapping[str, str]) -> Schema:
+        """The columns of a relation. Raises QueryError."""
+        with self.under(names, settings), _errors():
+            row = pyspark_types_to_proto_types(self.frame(message).schema)
+        return Schema(tuple(Field(one.name, type_of(one.data_type, None).read, one.nullable) for one in row.struct.fields))
+
+    def rows(self, message: pb.Relation) -> pa.Table:
+        """All rows of a relation. Raises QueryError."""
+        with _errors():
+            rows = self.frame(message).toArrow()
+        self.rows_read += rows.num_rows
+        return rows
+
+    def sql(self, statement: str) -> list[Any]:
+        """Runs a statement; returns its rows. Raises QueryError."""
+        with _errors():
+            frame = self.session.sql(statement)
+            return frame.collect() if frame.columns else []
+
+    @contextmanager
+    def under(self, names: Names, settings: Mapping[str, str]) -> Iterator[None]:
+        """The session with other settings, and another current schema, for a block."""
+        session = self.session
+        before: dict[str, str | None] = {key: session.conf.get(key, None) for key in settings}
+        moved = (names.catalog, names.schema) != self.names.home
+        try:
+            for key, value in settings.items():
+                session.conf.set(key, value)
+            if moved:
+                self._use((names.catalog, names.schema))
+            yield
+        finally:
+            if moved:
+                self._use(self.names.home)
+            for key, old in before.items():
+                session.conf.unset(key) if old is None else session.conf.set(key, old)
+
+    def exists(self, identifier: str) -> bool:
+        """Whether a table or view has this name."""
+        with _errors():
+            return bool(self.session.catalog.tableExists(identifier))
+
+    def close(self) -> None:
+        """Ends the session; and the server, if this process started it."""
+        if self._session is not None:
+            self._session.client.close()
+            self._session = None
+        if self._local is not None:
+            self._local.stop()
+            self._local = None
+
+    def _use(self, home: tuple[str, str]) -> None:
+        self.sql(f"USE {quoted(home)}")
+
+    def _set(self, key: str, value: str) -> None:
+        """Settings of the server as a whole are those with which it was started."""
+        try:
+            assert self._session is not None
+            self._session.conf.set(key, value)
+        except PySparkException as error:
+            if self._remote is not None and "CANNOT_MODIFY" not in str(error):
+                raise QueryError(f"the setting {key} of the project: {first_line(error)}") from error
+
+    def _start(self) -> str:
+        """A server in this process, on the loopback address."""
+        from deltic.runtimes.spark.session import local_session  # noqa: PLC0415  starts a JVM
+
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        token = str(uuid.uuid4())
+        settings = {
+            "spark.plugins": PLUGIN,
+            "spark.connect.grpc.binding.address": "127.0.0.1",
+            "spark.connect.grpc.binding.port": str(port),
+            "spark.connect.authenticate.token": token,
+        }
+        self._local = local_session(name="deltic pipelines", settings={**self._configuration, **settings})
+        return f"sc://localhost:{port}/;token={token}"
+
+
+@contextmanager
+def _classic() -> Iterator[None]:
+    """A block in which PySpark's own environment does not decide what kind of session is made."""
+    before = {name: os.environ.pop(name, None) for name in _MODE}
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is not None:
+                os.environ[name] = value
+
+
+@contextmanager
+def _errors() -> Iterator[None]:
+    """Spark's errors as ours."""
+    try:
+        yield
+    except PySparkException as error:
+        raise QueryError(f"Spark: {first_line(error)}") from error
+
+
+def first_line(error: BaseException) -> str:
+    """What an error of Spark's says, without its plan."""
+    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)

@@ -1,0 +1,158 @@
+"""How the datasets of Declarative Pipelines projects are refreshed, without a Spark: loading, names, kinds of refresh, errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deltic.cli import main
+from deltic.errors import DelticError, QueryError
+from deltic.schema import BIGINT, STRING, Field, Schema
+from pipelines_projects import SPEC, shop, written
+
+pytest.importorskip("pyspark.sql.connect.proto")
+pytest.importorskip("yaml")
+
+
+class NoSpark:
+    """Answers for a Spark: one schema for all relations that it is asked about, or none."""
+
+    def __init__(self, *fields: Field) -> None:
+        self.fields, self.questions = fields, 0
+
+    def schema(self, message: Any, names: Any, settings: Mapping[str, str]) -> Schema:
+        self.questions += 1
+        if not self.fields:
+            raise QueryError("Spark: [TABLE_OR_VIEW_NOT_FOUND] there is no such table")
+        return Schema(self.fields)
+
+
+def planned(spec: Path, spark: NoSpark | None = None) -> Any:
+    from deltic.frontends.dataframes import Frames  # noqa: PLC0415  needs the extra
+    from deltic.projects import load, plan_project  # noqa: PLC0415  needs the extra
+
+    frames = Frames(lambda: None)  # type: ignore[arg-type, return-value]
+    return plan_project(load(spec, frames), spark or NoSpark(), offline=True)
+
+
+def refreshes(plan: Any) -> dict[str, str]:
+    return {key: one.refresh for key, one in plan.datasets.items()}
+
+
+def test_a_project_is_planned_without_a_spark_if_it_declares_its_sources(tmp_path: Path) -> None:
+    spark = NoSpark(Field("name", STRING), Field("big", STRING))
+    plan = planned(shop(tmp_path), spark)
+    assert refreshes(plan) == {
+        "raw_orders": "appended",
+        "customers": "incremental",
+        "big_orders": "inlined",
+        "spend_by_region": "incremental",
+        "top_customers": "incremental",
+        "daily_orders": "incremental",
+        "shop_days": "inlined",
+        "days": "incremental",
+        "big_by_customer": "incremental",
+        "marked": "recomputed",
+        "after_marked": "incremental",
+    }
+    assert spark.questions == 1  # the columns of `marked`
+    assert [key.partition(":")[0] for key in plan.sources] == ["json"]
+    levels = {key: one.level for key, one in plan.datasets.items()}
+    assert levels["marked"] == 1 and levels["after_marked"] == 1 and levels["big_by_customer"] == 0
+    daily = plan.datasets["daily_orders"].dataset
+    assert daily.partitions == ("day",) and daily.comment == "orders per day" and daily.properties == {"team": "sales", "a.b": "1"}
+    assert plan.datasets["marked"].refusal.span.line == 18
+    assert set(plan.tables) == {"raw_orders", "marked", next(iter(plan.sources))}
+
+
+def test_dry_run_names_kind_file_and_line_and_strict_refuses_what_spark_recomputes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from deltic.projects import server  # noqa: PLC0415  needs the extra
+
+    sql = "CREATE MATERIALIZED VIEW a AS SELECT 1 AS x;\nCREATE MATERIALIZED VIEW b AS SELECT reflect('A') y;"
+    spec = written(tmp_path, {"spark-pipeline.yml": SPEC, "transformations/a.sql": sql})
+    monkeypatch.setattr(server.Server, "schema", lambda *_: Schema((Field("y", STRING),)))
+    assert main(["pipelines", "dry-run", "--spec", str(spec)]) == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == "a  incremental  (materialized view, transformations/a.sql:1)"
+    assert second.startswith("b  recomputed by Spark  (materialized view, transformations/a.sql:2): transformations/a.sql:2: ")
+    assert "reflect" in second
+    assert main(["pipelines", "dry-run", "--strict", "--spec", str(spec)]) != 0
+    assert "a.sql:2: --strict: b would be recomputed by Spark" in capsys.readouterr().err
+
+
+def test_names_of_one_to_three_parts_are_one_name(tmp_path: Path) -> None:
+    sql = """
+        CREATE TEMPORARY VIEW t AS SELECT 1 AS x;
+        CREATE MATERIALIZED VIEW main.sales.a AS SELECT x FROM sales.t JOIN t AS u USING (x);
+        USE SCHEMA other;
+        CREATE MATERIALIZED VIEW b AS SELECT a.x FROM main.sales.a;
+        SET CATALOG elsewhere;
+        CREATE MATERIALIZED VIEW c AS SELECT b.x FROM main.other.b;
+    """
+    spec = "catalog: main\nschema: sales\n" + SPEC
+    plan = planned(written(tmp_path, {"spark-pipeline.yml": spec, "transformations/a.sql": sql}))
+    assert list(plan.datasets) == ["t", "a", "other.b", "elsewhere.other.c"]
+    assert set(refreshes(plan).values()) == {"inlined", "incremental"}
+    assert plan.datasets["elsewhere.other.c"].dataset.identifier == "`elsewhere`.`other`.`c`"
+
+
+STREAMS = """
+CREATE STREAMING TABLE events (id BIGINT, page STRING) COMMENT 'x';
+CREATE FLOW web AS INSERT INTO events BY NAME SELECT * FROM STREAM clicks;
+CREATE FLOW app AS INSERT INTO default.events BY NAME SELECT * FROM STREAM(clicks) WHERE page <> '';
+CREATE STREAMING TABLE pages AS SELECT page, id % 2 = 0 AS even FROM STREAM events;
+CREATE MATERIALIZED VIEW counts AS SELECT even, count(*) AS n FROM pages GROUP BY even;
+CREATE TEMPORARY VIEW stream AS SELECT 1 AS one;
+CREATE MATERIALIZED VIEW ones AS SELECT s.one FROM stream AS s;
+"""
+
+
+def test_streaming_tables_in_sql_have_flows(tmp_path: Path) -> None:
+    spark = NoSpark(Field("id", BIGINT), Field("page", STRING))
+    plan = planned(written(tmp_path, {"spark-pipeline.yml": SPEC, "transformations/a.sql": STREAMS}), spark)
+    assert refreshes(plan) == {
+        "events": "appended",
+        "pages": "appended",
+        "counts": "incremental",
+        "stream": "inlined",
+        "ones": "incremental",
+    }
+    assert [flow.flow.name for flow in plan.datasets["events"].flows] == ["web", "app"]
+    assert plan.datasets["pages"].schema.names == ("page", "even")
+    assert plan.datasets["pages"].reads == ("events",) and set(plan.tables) == {"pages"}
+
+
+BAD = {
+    "CREATE OR REFRESH MATERIALIZED VIEW a AS SELECT 1": "OR REFRESH is only on Databricks, not in Apache Spark",
+    "CREATE STREAMING TABLE a (CONSTRAINT c EXPECT (x > 0)) AS SELECT 1": "a CONSTRAINT with EXPECT is only on Databricks",
+    "CREATE PRIVATE MATERIALIZED VIEW a AS SELECT 1": "PRIVATE is only on Databricks",
+    "CREATE MATERIALIZED VIEW a LOCATION '/x' AS SELECT 1": "LOCATION of a dataset is not supported, in Apache Spark too",
+    "CREATE TABLE a (x INT)": "a.sql:1:1: not a statement of a pipeline",
+    "SELECT 1": "a.sql:1:1: not a statement of a pipeline",
+    "CREATE MATERIALIZED VIEW a AS SELECT * FROM b; CREATE MATERIALIZED VIEW b AS SELECT * FROM a": "datasets read each other: a → b → a",
+    "CREATE MATERIALIZED VIEW a AS SELECT 1 x; CREATE MATERIALIZED VIEW default.a AS SELECT 1 x": "a is defined already, at",
+    "CREATE FLOW f AS INSERT INTO a BY NAME SELECT 1": "a.sql:1: there is no dataset",
+    "CREATE MATERIALIZED VIEW a AS SELECT * FROM STREAM(b)": "the materialized view a reads a stream",
+    "CREATE STREAMING TABLE a AS SELECT 1 AS x": "the flow a into a reads no stream",
+    "CREATE STREAMING TABLE a": "a.sql:1: a has no flow",
+    "CREATE MATERIALIZED VIEW a AS SELECT nothing FROM missing": "there is no such table",
+    "CREATE MATERIALIZED VIEW a.b.c.d AS SELECT 1": "the name of a materialized view has 4 parts",
+}
+
+
+@pytest.mark.parametrize("sql", BAD)
+def test_errors_have_file_and_line(tmp_path: Path, sql: str) -> None:
+    with pytest.raises(DelticError) as raised:
+        planned(written(tmp_path, {"spark-pipeline.yml": SPEC, "transformations/a.sql": sql}))
+    assert BAD[sql] in str(raised.value)
+
+
+def test_an_error_in_a_module_names_its_line(tmp_path: Path) -> None:
+    files = {"spark-pipeline.yml": SPEC, "transformations/a.py": "import pyspark\n\nx = 1 / 0\n"}
+    with pytest.raises(DelticError, match=r"transformations/a.py:3: ZeroDivisionError: division by zero"):
+        planned(written(tmp_path, files))

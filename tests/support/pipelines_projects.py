@@ -1,0 +1,108 @@
+"""Declarative Pipelines projects for tests: files as users write them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+INGEST = """\
+from pyspark import pipelines as dp
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+spark = SparkSession.active()
+
+
+@dp.table(comment="every order, as it came")
+def raw_orders() -> DataFrame:
+    schema = "id BIGINT, customer BIGINT, amount DECIMAL(10,2), day DATE"
+    return spark.readStream.schema(schema).json("FOLDER/orders")
+
+
+@dp.materialized_view
+def customers() -> DataFrame:
+    return spark.read.schema("id BIGINT, name STRING, region STRING").json("FOLDER/customers")
+
+
+@dp.temporary_view
+def big_orders() -> DataFrame:
+    return spark.read.table("raw_orders").where(F.col("amount") >= 90)
+"""
+
+MARTS = """\
+from pyspark import pipelines as dp
+from pyspark.sql import functions as F
+
+
+@dp.materialized_view(comment="orders and money by region", table_properties={"owner": "sales"})
+def spend_by_region():
+    orders = spark.read.table("raw_orders")
+    people = spark.table("default.customers")
+    return (
+        orders.join(people, orders["customer"] == people["id"], "left")
+        .groupBy(people.region)
+        .agg(F.count("*").alias("orders"), F.sum(orders.amount).alias("amount"), F.max("day").alias("last"))
+    )
+
+
+@dp.materialized_view(name="top_customers", format="json", schema="name STRING, spent DECIMAL(20,2)")
+def best():
+    totals = spark.table("raw_orders").groupBy("customer").agg(F.sum("amount").alias("spent"))
+    return (
+        totals.alias("t")
+        .join(spark.table("customers").alias("c"), F.col("t.customer") == F.col("c.id"))
+        .select("c.name", "t.spent")
+        .orderBy(F.desc("spent"), "name")
+        .limit(3)
+    )
+"""
+
+SQL = """\
+-- daily numbers
+SET shop.note = 'daily';
+CREATE MATERIALIZED VIEW IF NOT EXISTS spark_catalog.default.daily_orders
+(day DATE NOT NULL COMMENT 'of the order', orders BIGINT, amount DECIMAL(20, 2))
+USING parquet
+PARTITIONED BY (day)
+COMMENT 'orders per day'
+TBLPROPERTIES ('team' = 'sales', a.b = 1)
+AS SELECT day, count(*) AS orders, sum(amount) AS amount FROM raw_orders GROUP BY day;
+
+CREATE VIEW shop_days (d) AS SELECT day FROM daily_orders;
+
+CREATE MATERIALIZED VIEW days AS SELECT count(*) AS n FROM shop_days;
+
+CREATE MATERIALIZED VIEW big_by_customer AS
+SELECT c.name, count(*) AS big FROM big_orders b JOIN customers c ON b.customer = c.id GROUP BY c.name;
+
+CREATE MATERIALIZED VIEW marked AS SELECT name, reflect('java.lang.Math', 'abs', big) AS big FROM big_by_customer;
+
+CREATE MATERIALIZED VIEW after_marked AS SELECT big, count(*) AS names FROM marked GROUP BY big;
+"""
+
+SPEC = """\
+name: shop
+storage: file://FOLDER/storage
+libraries:
+  - glob:
+      include: transformations/**
+"""
+
+
+def shop(folder: Path) -> Path:
+    """Writes a project of a streaming table, views in Python and SQL, and one that Deltic refuses; returns its spec."""
+    files = {
+        "spark-pipeline.yml": SPEC,
+        "transformations/ingest.py": INGEST,
+        "transformations/marts.py": MARTS,
+        "transformations/marts.sql": SQL,
+    }
+    return written(folder, files)
+
+
+def written(folder: Path, files: dict[str, str]) -> Path:
+    """Writes the files, in which FOLDER stands for the folder; returns the project's spec."""
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text.replace("FOLDER", str(folder)))
+    return folder / "spark-pipeline.yml"
