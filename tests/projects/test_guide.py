@@ -29,5 +29,5 @@ def test_the_project_of_the_page_is_planned_as_the_page_says(tmp_path: Path, cap
     assert main(["pipelines", "dry-run", "--spec", str(spec)]) == 0
     told = re.sub(r"\.(py|sql):\d+", r".\1", capsys.readouterr().out)
     assert sorted(told.splitlines()) == sorted(
-        re.sub(r"\.(py|sql):\d+", r".\1", line) for line in PAGE.read_text().splitlines() if ".py:4)" in line or ".sql:1)" in line
+        re.sub(r"\.(py|sql):\d+", r".\1", line) for line in PAGE.read_text().splitlines() if ".py:5)" in line or ".sql:1)" in line
     )
