@@ -6,8 +6,8 @@ Deltic keeps what it can bind; Spark runs streaming flows, and what Deltic refus
 
 from __future__ import annotations
 
-from deltic.projects.loading import Project, load
+from deltic.projects.loading import PipelineProject, load
 from deltic.projects.planning import ProjectPlan, plan_project
 from deltic.projects.running import ProjectRun, Selection
 
-__all__ = ["Project", "ProjectPlan", "ProjectRun", "Selection", "load", "plan_project"]
+__all__ = ["PipelineProject", "ProjectPlan", "ProjectRun", "Selection", "load", "plan_project"]

@@ -18,7 +18,7 @@ SINK = "sink"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FilePlace:
     """A file, relative to the project's folder, and a line counted from 1."""
 
     file: str
@@ -38,7 +38,7 @@ class Flow:
     name: str
     target: str
     query: Callable[..., Any] | QueryText
-    place: Place
+    place: FilePlace
     names: Names
     settings: Mapping[str, str] = field(default_factory=dict)
 
@@ -49,7 +49,7 @@ class ChangeFlow:
 
     flow: AutoCdcFlow
     source: str
-    place: Place
+    place: FilePlace
 
 
 @dataclass(slots=True)
@@ -62,7 +62,7 @@ class Dataset:
     key: str
     identifier: str
     kind: Kind
-    place: Place
+    place: FilePlace
     span: Span | None = None
     comment: str | None = None
     format: str | None = None

@@ -11,10 +11,10 @@ from deltic.errors import QueryError
 from deltic.projects.definitions import SINK
 from deltic.projects.planning import DatasetPlan, FlowPlan
 from deltic.projects.server import Server, first_line
-from deltic.projects.tables import TRANSACTIONAL, Tables, local
+from deltic.projects.tables import TRANSACTIONAL, CatalogTables, local
 
 
-def run_flow(server: Server, tables: Tables, one: DatasetPlan, flow: FlowPlan, from_nothing: bool) -> int:
+def run_flow(server: Server, tables: CatalogTables, one: DatasetPlan, flow: FlowPlan, from_nothing: bool) -> int:
     """Appends what is new in a flow's sources; returns how many rows. Raises QueryError with the flow's place."""
     dataset = one.dataset
     checkpoint = tables.checkpoint(dataset, flow.flow.name)
@@ -37,7 +37,7 @@ def run_flow(server: Server, tables: Tables, one: DatasetPlan, flow: FlowPlan, f
     return sum(progress.numInputRows for progress in query.recentProgress)
 
 
-def _reset(server: Server, tables: Tables, one: DatasetPlan, checkpoint: str) -> None:
+def _reset(server: Server, tables: CatalogTables, one: DatasetPlan, checkpoint: str) -> None:
     """Forgets how far a flow has read. The first flow of a table empties it."""
     dataset = one.dataset
     if dataset.kind != SINK and checkpoint == tables.checkpoint(dataset, one.flows[0].flow.name):

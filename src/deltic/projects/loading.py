@@ -28,7 +28,7 @@ from deltic.frontends.sql.parse_dataset import (
     UseStatement,
     parse_definitions,
 )
-from deltic.projects.definitions import SINK, ChangeFlow, Dataset, Flow, Place
+from deltic.projects.definitions import SINK, ChangeFlow, Dataset, Flow, FilePlace
 from deltic.projects.names import Names
 from deltic.projects.server import first_line
 
@@ -43,7 +43,7 @@ GRAPH: Final = "deltic"
 
 
 @dataclass(slots=True)
-class Project:
+class PipelineProject:
     """A project's definitions. datasets: by key, in the order of the files. folder: of the spec. frames: what made its DataFrames."""
 
     name: str
@@ -63,7 +63,7 @@ def spec_path(given: Path | None) -> Path:
         raise QueryError(first_line(error), remedy="--spec FILE, or run it in the project's folder") from error
 
 
-def load(path: Path, frames: Frames) -> Project:
+def load(path: Path, frames: Frames) -> PipelineProject:
     """The project of a spec. Raises QueryError and CatalogError, with file and line where they are known."""
     if not path.is_file():
         raise QueryError(f"there is no file {path}", expected="the file of a pipeline: spark-pipeline.yml")
@@ -74,7 +74,7 @@ def load(path: Path, frames: Frames) -> Project:
     except Exception as error:  # PyYAML's, and TypeErrors of an entry that is missing
         raise QueryError(f"{path}: {error}", expected="a pipeline's specification in YAML") from error
     names = Names.of(spec.catalog, spec.database)
-    project = Project(spec.name, path.parent.resolve(), spec.storage, spec.configuration, names, frames)
+    project = PipelineProject(spec.name, path.parent.resolve(), spec.storage, spec.configuration, names, frames)
     registry = Registry(project)
     with frames.active() as session, redirect_stdout(sys.stderr):  # PySpark's lines, and what modules print
         spark: Any = session
@@ -92,7 +92,7 @@ def load(path: Path, frames: Frames) -> Project:
 class Registry(GraphElementRegistry):
     """Collects what the files register."""
 
-    project: Project
+    project: PipelineProject
     flows: list[Flow] = field(default_factory=list)
     changes: list[ChangeFlow] = field(default_factory=list)
 
@@ -136,7 +136,7 @@ class Registry(GraphElementRegistry):
                 self._register(statement, names, settings)
 
     def _register(self, statement: DatasetStatement | FlowStatement, names: Names, settings: Mapping[str, str]) -> None:
-        place = Place(statement.span.name, statement.span.line)
+        place = FilePlace(statement.span.name, statement.span.line)
         if isinstance(statement, FlowStatement):
             target = ".".join(names.parts(statement.target.text))
             self.flows.append(Flow(statement.name.text, target, statement.query, place, names, settings))
@@ -175,7 +175,7 @@ class Registry(GraphElementRegistry):
                 raise CatalogError(f"{second}: the {dataset.kind} {dataset.key} has a second flow", expected="one query")
         assert all(names.key(flow.target) in datasets for flow in self.flows)
 
-    def _target(self, target: str, place: Place) -> Dataset:
+    def _target(self, target: str, place: FilePlace) -> Dataset:
         dataset = self.project.datasets.get(self.project.names.key(target))
         if dataset is None:
             raise CatalogError(
@@ -183,10 +183,10 @@ class Registry(GraphElementRegistry):
             )
         return dataset
 
-    def _place(self, location: SourceCodeLocation) -> Place:
+    def _place(self, location: SourceCodeLocation) -> FilePlace:
         path = Path(location.filename)
         file = path.relative_to(self.project.folder) if path.is_relative_to(self.project.folder) else path
-        return Place(str(file), location.line_number or 1)
+        return FilePlace(str(file), location.line_number or 1)
 
 
 def _failure(error: Exception, folder: Path) -> ModuleFailure:

@@ -25,7 +25,7 @@ _SHOWN_PATH: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class SourceRead:
     """A table or source that a relation reads. key: of a table as in `Names.key`; of a source, its format, place and a hash."""
 
     key: str
@@ -34,9 +34,9 @@ class Read:
     named: bool
 
 
-def reads(message: pb.Relation, names: Names) -> list[Read]:
+def reads(message: pb.Relation, names: Names) -> list[SourceRead]:
     """What a relation reads, also in the texts of spark.sql."""
-    collected: list[Read] = []
+    collected: list[SourceRead] = []
     for relation in _relations(message):
         match relation.WhichOneof("rel_type"):
             case "read":
@@ -46,7 +46,7 @@ def reads(message: pb.Relation, names: Names) -> list[Read]:
     return collected
 
 
-def reads_of_text(text: str, names: Names) -> list[Read]:
+def reads_of_text(text: str, names: Names) -> list[SourceRead]:
     """What a query reads. Of one that Deltic cannot parse, every name that may be a relation's."""
     try:
         query = parse_project_query(text, "<sql>")
@@ -77,17 +77,17 @@ def _names(text: str) -> Iterator[str]:
     yield from (dotted(parts),) if parts and len(parts) <= 3 else ()
 
 
-def _named(name: str, names: Names, *, streaming: bool) -> Read:
+def _named(name: str, names: Names, *, streaming: bool) -> SourceRead:
     message = pb.Relation()
     message.read.named_table.unparsed_identifier = names.identifier(name)
     message.read.is_streaming = streaming
-    return Read(names.key(name), message, streaming, True)
+    return SourceRead(names.key(name), message, streaming, True)
 
 
-def _read(relation: pb.Relation, names: Names) -> Read:
+def _read(relation: pb.Relation, names: Names) -> SourceRead:
     read = relation.read
     if read.WhichOneof("read_type") == "named_table" and not read.named_table.options:
-        return Read(names.key(read.named_table.unparsed_identifier), relation, read.is_streaming, True)
+        return SourceRead(names.key(read.named_table.unparsed_identifier), relation, read.is_streaming, True)
     plain = pb.Relation(read=read)
     digest = hashlib.sha256(plain.SerializeToString(deterministic=True)).hexdigest()[:8]
     if read.WhichOneof("read_type") == "named_table":
@@ -95,7 +95,7 @@ def _read(relation: pb.Relation, names: Names) -> Read:
     else:
         place = ",".join(read.data_source.paths) or read.data_source.options.get("path", "")
         shown = f"{read.data_source.format or 'files'}:{place[-_SHOWN_PATH:]}"
-    return Read(f"{shown}#{digest}", plain, read.is_streaming, False)
+    return SourceRead(f"{shown}#{digest}", plain, read.is_streaming, False)
 
 
 def rewritten(message: pb.Relation, replace: Replace) -> pb.Relation:
@@ -135,7 +135,7 @@ def _parts(message: Any) -> Iterator[Any]:
             yield from value
 
 
-def under_key(relation: pb.Relation, read: Read) -> pb.Relation:
+def under_key(relation: pb.Relation, read: SourceRead) -> pb.Relation:
     """The read of a relation by its key alone, under the last part of the name that it has in the program."""
     table = pb.Relation()
     table.read.named_table.unparsed_identifier = "`" + read.key.replace("`", "``") + "`"

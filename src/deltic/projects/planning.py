@@ -26,7 +26,7 @@ from deltic.plan.walk import nodes
 from deltic.projects.declared import check_declared, declared_schema, merged, source_schema
 from deltic.projects.definitions import SINK, Dataset, Flow
 from deltic.projects.messages import (
-    Read,
+    SourceRead,
     aliased,
     query_message,
     reads,
@@ -39,7 +39,7 @@ from deltic.projects.names import Names
 from deltic.schema import Field, Schema, TableSchema
 
 if TYPE_CHECKING:
-    from deltic.projects.loading import Project
+    from deltic.projects.loading import PipelineProject
 
 Refresh: TypeAlias = Literal["incremental", "inlined", "appended", "merged", "recomputed", "written"]
 SHOWN: Final[Mapping[Refresh, str]] = {
@@ -68,7 +68,7 @@ class FlowPlan:
 
     flow: Flow
     message: pb.Relation
-    reads: tuple[Read, ...]
+    reads: tuple[SourceRead, ...]
     streaming: bool
 
 
@@ -98,9 +98,9 @@ class DatasetPlan:
 class ProjectPlan:
     """datasets: by key, each after those that it reads. sources: by key, what Deltic reads from outside. tables: all that it reads."""
 
-    project: Project
+    project: PipelineProject
     datasets: dict[str, DatasetPlan]
-    sources: dict[str, Read]
+    sources: dict[str, SourceRead]
     tables: dict[str, TableSchema]
 
     @property
@@ -131,13 +131,13 @@ def tables_of(plan: Plan) -> dict[str, TableSchema]:
     return {node.table.name: node.table for node in nodes(plan) if isinstance(node, Table)}
 
 
-def plan_project(project: Project, spark: Schemas, *, offline: bool = False) -> ProjectPlan:
+def plan_project(project: PipelineProject, spark: Schemas, *, offline: bool = False) -> ProjectPlan:
     """How each dataset is refreshed. Raises QueryError for what no Spark would run, with file and line.
 
     offline: Spark is asked only for what the project does not declare. Files may have partitions as columns beside those of their schema.
     """
     planner = Planner(project, spark, offline)
-    project.frames.namespace = lambda: Relations(planner, project.names)
+    project.frames.namespace = lambda: FlowRelations(planner, project.names)
     project.frames.prepare = lambda message: planner.for_deltic(message, project.names)
     for key in project.datasets:
         planner.planned(key)
@@ -162,7 +162,7 @@ def _set_levels(datasets: Mapping[str, DatasetPlan]) -> None:
 
 
 @dataclass(slots=True)
-class Relations:
+class FlowRelations:
     """The relations that a flow's query may name."""
 
     planner: Planner
@@ -183,17 +183,17 @@ class Relations:
         return {}
 
 
-def _named_read(names: Names, name: str) -> Read:
+def _named_read(names: Names, name: str) -> SourceRead:
     return reads_of_text(f"TABLE {names.identifier(name)}", names)[0]
 
 
 class Planner:
     """Plans datasets on demand. done: in the order in which they were finished."""
 
-    def __init__(self, project: Project, spark: Schemas, offline: bool) -> None:
+    def __init__(self, project: PipelineProject, spark: Schemas, offline: bool) -> None:
         self.project, self._spark, self._offline = project, spark, offline
         self.done: dict[str, DatasetPlan] = {}
-        self.sources: dict[str, Read] = {}
+        self.sources: dict[str, SourceRead] = {}
         self._schemas: dict[str, Schema] = {}
         self._pending: list[str] = []
 
@@ -217,7 +217,7 @@ class Planner:
         self.done[key] = planned
         return planned
 
-    def relation(self, key: str, read: Callable[[], Read]) -> TableSchema | Plan | None:
+    def relation(self, key: str, read: Callable[[], SourceRead]) -> TableSchema | Plan | None:
         """What a query over a dataset or a source is over. Raises the QueryError of a view that Deltic refuses."""
         if key in self.project.datasets:
             planned = self.planned(key)
@@ -304,7 +304,7 @@ class Planner:
         below = [one for view in inside for flow_ in view.flows for one in flow_.reads]
         return FlowPlan(flow, self.for_spark(message, flow.names), tuple([*read, *below]), streaming)
 
-    def _read_by_name(self, flow: Flow, read: Read) -> set[str]:
+    def _read_by_name(self, flow: Flow, read: SourceRead) -> set[str]:
         """The names in a text that Deltic cannot parse may be those of columns; a query does not read its own dataset."""
         parsed = not isinstance(flow.query, QueryText) or flow.query.query is not None
         return {read.key} if parsed else set()
@@ -359,7 +359,7 @@ class Planner:
         self, flow: Flow, definition: FrameDefinition | None, columns: tuple[str, ...]
     ) -> tuple[Plan, tuple[str, ...], tuple[str, ...]]:
         """(the plan, the datasets that it reads, the users' functions that it calls)."""
-        relations = Relations(self, flow.names)
+        relations = FlowRelations(self, flow.names)
         if definition is not None:
             own = replace(definition, message=self.for_deltic(definition.message, flow.names))
             plan, _, calls = own.bound(relations)

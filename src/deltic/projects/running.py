@@ -20,7 +20,7 @@ from deltic.projects.flows import run_flow
 from deltic.projects.names import quoted
 from deltic.projects.planning import DatasetPlan, ProjectPlan, tables_of
 from deltic.projects.server import Server
-from deltic.projects.tables import TRANSACTIONAL, Tables, local
+from deltic.projects.tables import TRANSACTIONAL, CatalogTables, local
 from deltic.session import Program, Session
 from deltic.session.options import PIPELINE_RETAINS
 from deltic.storage.program import ProgramDescription
@@ -69,9 +69,9 @@ class ProjectRun:
 
     def __init__(self, plan: ProjectPlan, server: Server, state: str, say: Say) -> None:
         self.plan, self.server, self._say = plan, server, say
-        self.tables = Tables(server, plan.project.storage)
+        self.tables = CatalogTables(server, plan.project.storage)
         self.session = Session(state=state, retain=PIPELINE_RETAINS, clock="wall")
-        self.notes = Notes.of(self.session)
+        self.notes = ProjectNotes.of(self.session)
 
     def __enter__(self) -> Self:
         return self
@@ -95,7 +95,7 @@ class ProjectRun:
         self._note()
 
     def _define(self, selection: Selection) -> None:
-        """Makes the project the definitions of the session. Tables whose columns have changed, and views from nothing, are filled again."""
+        """Makes the project the definitions of the session. CatalogTables whose columns have changed, and views from nothing, are filled again."""
         emptied = [one.dataset.key for one in self.plan.incremental if selection.from_nothing(one.dataset.key)]
         changed = self._changed_tables()
         if emptied or changed:

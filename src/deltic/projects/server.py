@@ -29,7 +29,7 @@ PLUGIN: Final = "org.apache.spark.sql.connect.SparkConnectPlugin"
 _MODE: Final = ("SPARK_CONNECT_MODE_ENABLED", "SPARK_REMOTE", "SPARK_LOCAL_REMOTE")
 
 
-class Message(LogicalPlan):
+class MessagePlan(LogicalPlan):
     """A relation that is a message already."""
 
     def __init__(self, message: pb.Relation) -> None:
@@ -73,7 +73,7 @@ class Server:
         return plan.to_proto(self.session.client).root
 
     def frame(self, message: pb.Relation) -> DataFrame:
-        return DataFrame(Message(message), self.session)
+        return DataFrame(MessagePlan(message), self.session)
 
     def schema(self, message: pb.Relation, names: Names, settings: Mapping[str, str]) -> Schema:
         """The columns of a relation. Raises QueryError."""

@@ -29,7 +29,7 @@ CREATING: Final = {
 }
 
 
-class Tables:
+class CatalogTables:
     """storage: the folder or URL under which the versions of files are."""
 
     def __init__(self, server: Server, storage: str) -> None:

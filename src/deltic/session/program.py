@@ -44,13 +44,13 @@ class SqlText:
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class BoundStatements:
     """Statements that are bound already."""
 
     statements: tuple[Statement, ...]
 
 
-Part: TypeAlias = SqlText | Datalog | Circuit | UDF | FrameView | Bound
+Part: TypeAlias = SqlText | Datalog | Circuit | UDF | FrameView | BoundStatements
 DATALOG = ".dl"
 """The suffix of files of Datalog; others are SQL."""
 
@@ -85,7 +85,7 @@ class Program:
     def defined_by(cls, statements: Iterable[Statement]) -> Program:
         """The program of statements that another front end has bound."""
         bound = cls.__new__(cls)
-        bound._bind((Bound(tuple(statements)),))
+        bound._bind((BoundStatements(tuple(statements)),))
         return bound
 
     def _bind(self, parts: tuple[Part, ...]) -> None:
@@ -140,7 +140,7 @@ def _parts_of(part: object) -> tuple[Part, ...]:
 def _statements(part: Part, draft: Draft) -> Iterator[Statement]:
     if isinstance(part, SqlText):
         return parse_script(part.text, part.name, draft)
-    if isinstance(part, Bound):
+    if isinstance(part, BoundStatements):
         return iter(part.statements)
     if isinstance(part, Datalog):
         return datalog_statements(part, draft, warn=False)
