@@ -28,7 +28,7 @@ from deltic.frontends.sql.parse_dataset import (
     UseStatement,
     parse_definitions,
 )
-from deltic.projects.definitions import SINK, ChangeFlow, Dataset, Flow, FilePlace
+from deltic.projects.definitions import SINK, ChangeFlow, Dataset, FilePlace, Flow
 from deltic.projects.names import Names
 from deltic.projects.server import first_line
 

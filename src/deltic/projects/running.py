@@ -47,7 +47,7 @@ class Selection:
 
 
 @dataclass(slots=True)
-class Notes:
+class ProjectNotes:
     """What the state says about the catalog, by key: of views that are written, arrangement and epoch; of streaming tables, the files that
     have been read; and the locations of the files of views."""
 
@@ -95,7 +95,7 @@ class ProjectRun:
         self._note()
 
     def _define(self, selection: Selection) -> None:
-        """Makes the project the definitions of the session. CatalogTables whose columns have changed, and views from nothing, are filled again."""
+        """Makes the project the definitions of the session. Tables with other columns, and views from nothing, are filled again."""
         emptied = [one.dataset.key for one in self.plan.incremental if selection.from_nothing(one.dataset.key)]
         changed = self._changed_tables()
         if emptied or changed:
