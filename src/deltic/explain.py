@@ -19,6 +19,7 @@ from deltic.circuit.operators.feedback import Feedback, Import
 from deltic.circuit.operators.join import JoinOperator
 from deltic.circuit.operators.linear import Exchange
 from deltic.circuit.operators.nested_join import NestedJoin
+from deltic.circuit.operators.range_join import RangeJoin
 from deltic.circuit.operators.semijoin import SemiJoin
 from deltic.circuit.operators.table import StreamInput, TableInput
 from deltic.circuit.operators.top_k import TopKOperator
@@ -52,6 +53,9 @@ CLASSES = {
     "source": "source",
     "trace_append": "integral",
     "join_trace": "bilinear",
+    "range_join": "bilinear",
+    "range_rows": "linear",
+    "interval_rows": "linear",
     "multiway_join": "multilinear",
     "negate": LINEAR,
     "import": LINEAR,
@@ -318,7 +322,7 @@ def _inputs(node: Node, peers: Sequence[Node], around: Sequence[str]) -> tuple[s
 
 def _key(node: Node, peers: Sequence[Node], circuit: Dataflow) -> str:
     operator = node.operator.flat if isinstance(node.operator, NestedJoin) else node.operator
-    if isinstance(operator, JoinOperator | SemiJoin):
+    if isinstance(operator, JoinOperator | SemiJoin | RangeJoin):
         return ", ".join(dict.fromkeys(word_names(peers[node.inputs[0]].shape)[: operator.key]))
     if isinstance(operator, Exchange) and operator.key is not None:
         return ", ".join(word_names(node.shape)[w] for w in operator.key)

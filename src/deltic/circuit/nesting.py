@@ -33,6 +33,7 @@ from deltic.circuit.operators.nested_reduce import NestedReduce
 from deltic.circuit.operators.nested_reweigh import NestedReweigh
 from deltic.circuit.operators.over_ticks import OverTicksOperator
 from deltic.circuit.operators.positions import PositionsOperator
+from deltic.circuit.operators.range_join import RangeJoin
 from deltic.circuit.operators.reduce import ReduceOperator
 from deltic.circuit.operators.reweigh import Reweigh
 from deltic.circuit.operators.semijoin import SemiJoin
@@ -186,6 +187,7 @@ def nested(operator: Operator, depth: int, depths: Mapping[str, int]) -> Operato
             return _nested_aggregate(operator, depth)
         case (
             SemiJoin()
+            | RangeJoin()
             | Exchange()
             | TableInput()
             | OverTicksOperator()

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import decimal
 from collections.abc import Callable
+from typing import Final
 
 from deltic.expr.nodes import Call, Cast, Expr, Literal, PythonFunction, children
 from deltic.expr.registry import FUNCTIONS
 from deltic.expr.typing import cast_can_fail
 from deltic.schema import TIMESTAMP, VARIANT, Type
+
+ATTEMPT: Final = "attempt"
+"""The function that is NULL where its argument fails (functions/attempts.py)."""
 
 
 def can_fail(expr: Expr) -> bool:
@@ -24,6 +28,8 @@ def can_fail(expr: Expr) -> bool:
     False
     """
     match expr:
+        case Call() if expr.function == ATTEMPT:
+            return False
         case Cast() if cast_can_fail(expr.argument.type, expr.type) and not (expr.lenient and _try_cast_is_null(expr)):
             return True
         case PythonFunction():

@@ -10,8 +10,8 @@ from deltic.kernels.cache import FOLDER, complete, mark_complete, on_stderr
 from deltic.kernels.compiler import KERNELS, seal
 
 USUAL = ("index", "sort", "merge", "read", "ordered", "vector", "text", "floats", "decimals", "level")
-RARE = ("fixpoint", "recursion", "extend", "ranked")
-"""Of recursions, of multiway joins and of percentiles: half of the time that compiling takes, spent only when they are first used."""
+RARE = ("fixpoint", "recursion", "extend", "ranked", "ranges")
+"""Of recursions, multiway joins, percentiles and joins by ranges: half of the time that compiling takes, spent when they are first used."""
 
 
 def warm_up() -> None:

@@ -1,13 +1,15 @@
 """Joins of every kind, from three operators: join, semijoin, antijoin.
 
 An outer join is the inner join plus the rows of the preserved side without a match, padded with NULLs. A residual condition is tested on
-the joined rows; for semi and anti joins it yields the left rows that match, which are then compared as whole rows.
+the joined rows, or looks them up by its comparisons (ranges.py); for semi and anti joins it yields the left rows that match, which are then
+compared as whole rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from deltic.circuit.nodes import Shape
 from deltic.circuit.operators.join import JoinOperator
@@ -17,6 +19,7 @@ from deltic.circuit.operators.table import TableInput
 from deltic.expr.nodes import Call, Column, Expr, Literal
 from deltic.lowering.keys import stored_position
 from deltic.lowering.protocol import PlanLowering
+from deltic.lowering.ranges import lower_range_join
 from deltic.lowering.streams import ZERO, Arranged, Nulls, Streams, is_any_null, is_not_null, normalized
 from deltic.plan.columns import map_columns, reference
 from deltic.plan.nodes import Filter, Join, Plan, Project, Union, Weighted, references
@@ -65,6 +68,7 @@ def lower_join(lowering: PlanLowering, plan: Join) -> int:
         case "not_in":
             return lowering.relation(_not_in(plan))
         case _:
+            _share_matches(lowering, plan)
             return lowering.relation(_outer(plan))
 
 
@@ -205,6 +209,9 @@ def _joined_partition(left: Side, right: Side, output: tuple[tuple[int, int], ..
 
 
 def _inner(lowering: PlanLowering, plan: Join) -> int:
+    ranged = lower_range_join(lowering, plan)
+    if ranged is not None:
+        return ranged
     keys = plan.keys or ((ZERO, ZERO),)
     left, right = lowering.relation(plan.left), lowering.relation(plan.right)
     sides = [
@@ -221,7 +228,7 @@ def _semi(lowering: PlanLowering, plan: Join) -> int:
     fields = [reference(plan.left.schema, i) for i in range(len(plan.left.schema))]
     anti = plan.kind == "anti"
     if plan.residual is not None:
-        matches = Project(Join(_once(plan.left), plan.right, "inner", plan.keys, plan.residual), tuple((f.name, f) for f in fields))
+        matches = _matches(plan)
         if not fields:
             return lowering.relation(Join(plan.left, matches, plan.kind))
         return _semi_whole(lowering, left, lowering.relation(matches), anti)
@@ -236,6 +243,36 @@ def _semi(lowering: PlanLowering, plan: Join) -> int:
     result = _semi_keyed(lowering, left_side, right_side, plan.left.schema, anti)
     without_key = is_any_null(left_keys) if anti else None
     return result if without_key is None else lowering.streams.plus([result, lowering.streams.filter(left, without_key)])
+
+
+def _matches(plan: Join) -> Project:
+    """The left rows that match, once for each match, of a join with a residual."""
+    fields = [reference(plan.left.schema, i) for i in range(len(plan.left.schema))]
+    return Project(Join(_once(plan.left), plan.right, "inner", plan.keys, plan.residual), tuple((f.name, f) for f in fields))
+
+
+def _share_matches(lowering: PlanLowering, plan: Join) -> None:
+    """Takes the rows of an outer join that match from its inner join, so that neither side is arranged for them again."""
+    if plan.residual is None:
+        return
+    inner = Join(plan.left, plan.right, "inner", plan.keys, plan.residual)
+    anti = [each for each in (_unmatched(plan, "left"), _unmatched(plan, "right")) if each is not None and not may_be_negative(each.left)]
+    for each in anti:
+        start = 0 if each.left is plan.left else len(plan.left.schema)
+        columns = [reference(inner.schema, start + i) for i in range(len(each.left.schema))]
+        matches = _matches(each)
+        lowering.once(matches, partial(lowering.streams.map, lowering.relation(inner), columns, matches.schema))
+
+
+def _unmatched(plan: Join, side: str) -> Join | None:
+    """The rows of a side without a match; None if the outer join does not have them."""
+    if plan.kind not in (side, "full"):
+        return None
+    if side == "left":
+        return Join(plan.left, plan.right, "anti", plan.keys, plan.residual)
+    flipped = tuple((b, a) for a, b in plan.keys)
+    residual = None if plan.residual is None else _flip(plan.residual, len(plan.left.schema), len(plan.right.schema))
+    return Join(plan.right, plan.left, "anti", flipped, residual)
 
 
 def _once(plan: Plan) -> Plan:
@@ -290,15 +327,12 @@ def _semi_scoped(lowering: PlanLowering, left: int, kept: Side, present: int, an
 def _outer(plan: Join) -> Plan:
     """LEFT, RIGHT and FULL as unions of the inner join and padded antijoins."""
     schema = plan.schema
-    width = len(plan.left.schema)
     inner = Join(plan.left, plan.right, "inner", plan.keys, plan.residual)
     parts: list[Plan] = [Project(inner, tuple((f.name, reference(inner.schema, i)) for i, f in enumerate(schema)))]
-    if plan.kind in ("left", "full"):
-        parts.append(_padded(Join(plan.left, plan.right, "anti", plan.keys, plan.residual), schema, 0))
-    if plan.kind in ("right", "full"):
-        flipped = tuple((b, a) for a, b in plan.keys)
-        residual = None if plan.residual is None else _flip(plan.residual, width, len(plan.right.schema))
-        parts.append(_padded(Join(plan.right, plan.left, "anti", flipped, residual), schema, width))
+    for side, start in (("left", 0), ("right", len(plan.left.schema))):
+        rows = _unmatched(plan, side)
+        if rows is not None:
+            parts.append(_padded(rows, schema, start))
     return Union(tuple(parts))
 
 

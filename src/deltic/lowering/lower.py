@@ -29,6 +29,7 @@ from deltic.lowering.keys import unique_key
 from deltic.lowering.multiway import lower_multiway_join
 from deltic.lowering.over_ticks import lower_over_ticks, lower_weighted
 from deltic.lowering.passing import spread_by
+from deltic.lowering.ranges import lower_range_join
 from deltic.lowering.reduce import lower_accumulate, lower_reduce
 from deltic.lowering.scopes import ScopeStreams
 from deltic.lowering.streams import Arranged, Streams, normalized
@@ -156,6 +157,8 @@ class Lowering:
                 return self.streams.builder.add(Constant(plan.schema, plan.rows), (), Shape(plan.schema), (), kind=NodeKind.SOURCE)
             case Project(input=FlatMap() as elements):
                 return self._projected_elements(plan, elements)
+            case Project(input=Join() as join) if (ranged := lower_range_join(self, join, plan)) is not None:
+                return ranged
             case Project():
                 return self.streams.map(self.relation(plan.input), [e for _, e in plan.columns], plan.schema)
             case Filter():

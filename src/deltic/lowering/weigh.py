@@ -18,6 +18,7 @@ from deltic.lowering.protocol import PlanLowering
 from deltic.lowering.streams import is_not_null, normalized
 from deltic.lowering.weighing import Weighing
 from deltic.plan.nodes import Expand, Join, MultiwayJoin, Plan, Project
+from deltic.plan.ranges import range_of
 from deltic.schema import Field, Schema
 
 
@@ -27,7 +28,7 @@ def weigh(lowering: PlanLowering, plan: Plan, weighing: Weighing, schema: Schema
 
 
 def _weigh(lowering: PlanLowering, plan: Plan, weighing: Weighing, schema: Schema) -> int:
-    if isinstance(plan, Project):
+    if isinstance(plan, Project) and not (isinstance(plan.input, Join) and range_of(plan.input) is not None):
         return weigh(lowering, plan.input, weighing.through([e for _, e in plan.columns]), schema)
     if isinstance(plan, Join) and _splits(plan, weighing):
         return _weigh_join(lowering, plan, weighing, schema)

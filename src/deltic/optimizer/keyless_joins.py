@@ -1,4 +1,4 @@
-"""Joins that compare each change with all rows of the other side, since no equality is their key."""
+"""Joins that compare each change with all rows of the other side, since no equality is their key, and no comparison a range."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from deltic.optimizer.drop_limits import has_one_row
 from deltic.plan.nodes import Join, Plan, Values
+from deltic.plan.ranges import range_of
 from deltic.plan.walk import nodes
 
 
@@ -25,7 +26,7 @@ def keyless_joins(plan: Plan) -> Iterator[Join]:
 
 def _compares(join: Join) -> bool:
     """Whether it compares rows: EXISTS without a condition asks whether there is one, and NOT IN looks up a value."""
-    return join.residual is not None or join.kind in ("inner", "left", "right", "full")
+    return range_of(join) is None if join.residual is not None else join.kind in ("inner", "left", "right", "full")
 
 
 def _is_small(plan: Plan) -> bool:

@@ -9,17 +9,12 @@ from typing import Literal as OneOf
 from deltic.errors import Span
 from deltic.expr.nodes import Expr, Literal, UserFunction
 from deltic.plan.node import PlanNode, computed
-from deltic.schema import BIGINT, DATE, INT, STRING, TIMESTAMP, TIMESTAMP_NTZ, Field, Schema, Type
+from deltic.schema import BIGINT, DATE, INT, STRING, TIMESTAMP, TIMESTAMP_NTZ, Field, Schema
 
 if TYPE_CHECKING:
     from deltic.plan.nodes import Plan
 
-TableFunction = OneOf["array", "elements", "sequence", "generate_series", "split", "repeat_row", "cells", "window_starts"]
-
-
-def has_cells(type: Type) -> bool:
-    """Whether a value of the type is one of ordered whole numbers, as which it is stored."""
-    return type.is_integer or type in (DATE, TIMESTAMP, TIMESTAMP_NTZ)
+TableFunction = OneOf["array", "elements", "sequence", "generate_series", "split", "repeat_row", "window_starts"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,11 +24,9 @@ class FlatMap(PlanNode):
     array: the arguments, all of one type. sequence (start, stop[, step]): Spark's, of an integer type, or of DATEs with a step in days;
     the default step is 1 towards the stop. generate_series: the same, but the default step is 1, and a step that leads away from the stop
     returns nothing. split (text, delimiter, limit): the last two constant; a limit of 0 or less is none. repeat_row (count): no element;
-    multiplies the row's weight by the count, which may be negative. cells (point) and cells (low, high): the numbers of the cells
-    (expr/rows/cells.py) of a whole number, DATE or timestamp, or of an interval of them, BIGINT NOT NULL. window_starts (time, size, slide,
-    origin), constant but for the time: the starts of the sliding windows that contain it, the last one first; the three are microseconds,
-    and windows start at the origin, counted from 1970, plus multiples of the slide. If an argument is NULL (except for array) there is no
-    element.
+    multiplies the row's weight by the count, which may be negative. window_starts (time, size, slide, origin), constant but for the time:
+    the starts of the sliding windows that contain it, the last one first; the three are microseconds, and windows start at the origin,
+    counted from 1970, plus multiples of the slide. If an argument is NULL (except for array) there is no element.
 
     names: those of the output columns after the input's: the position (INT, from 0) if `position`, and the element. outer: a row without an
     element stays, with NULL in these columns.
@@ -65,8 +58,6 @@ class FlatMap(PlanNode):
                 assert types == (STRING, STRING, INT) and all(isinstance(argument, Literal) for argument in self.arguments[1:])
             case "repeat_row":
                 assert types == (BIGINT,)
-            case "cells":
-                assert types in ((types[0],), (types[0], types[0])) and has_cells(types[0])
             case "window_starts":
                 assert types[0] in (TIMESTAMP, TIMESTAMP_NTZ) and types[1:] == (BIGINT, BIGINT, BIGINT)
 
@@ -78,8 +69,6 @@ class FlatMap(PlanNode):
         null = self.outer or (self.function == "array" and any(argument.nullable for argument in self.arguments))
         null = null or (self.function == "elements" and self.arguments[0].type.name == "ARRAY")
         position = (Field(self.names[0], INT, self.outer),) if self.position else ()
-        if self.function == "cells":
-            return (Field(self.names[0], BIGINT, self.outer),)
         type = self.arguments[0].type.entries.parts[0].type if self.function == "elements" else self.arguments[0].type
         return (*position, Field(self.names[-1], type, null))
 

@@ -6,7 +6,6 @@ Equal to expr/rows/elements.py on every row.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -15,12 +14,9 @@ import pyarrow.compute as pc
 from deltic.errors import Span
 from deltic.expr.arrays.dates import FIRST_MICRO
 from deltic.expr.arrays.datum import Mask, array_of, values_of
-from deltic.expr.rows.cells import LEVELS
 from deltic.expr.rows.elements import MOST_ELEMENTS, elements
 from deltic.schema import BIGINT, DATE, INT, Type
-from deltic.types import type_of
 
-_LEVELS: Final = np.array(LEVELS, np.int64)
 Elements = tuple[np.ndarray, pa.Array]
 """(int64[n]: the number of elements of each row, the elements of the first row, the second row, …)."""
 
@@ -33,9 +29,6 @@ def elements_of(function: str, arguments: Sequence[pa.Array], type: Type, length
         return _elements(arguments[0], type)
     if function == "split":
         return _split(*arguments)
-    if function == "cells":
-        numbers = [values_of(array, type_of(array.type)).astype(np.int64) for array in arguments]
-        return _cells_of_points(*numbers) if len(numbers) == 1 else _cells_of_intervals(*numbers)
     if function == "window_starts":
         return _window_starts(arguments, type, span)
     return _sequence(function, arguments, type, span)
@@ -59,24 +52,6 @@ def _split(text: pa.Array, delimiter: pa.Array, limit: pa.Array) -> Elements:
     most = limit[0].as_py()
     pieces = pc.split_pattern(text, delimiter[0].as_py(), max_splits=most - 1 if most > 0 else None)
     return pc.list_value_length(pieces).to_numpy().astype(np.int64), pieces.flatten()
-
-
-def _cells_of_points(numbers: np.ndarray) -> Elements:
-    cells = _cells(numbers[:, None] >> _LEVELS, _LEVELS)
-    return np.full(len(numbers), len(_LEVELS), np.int64), array_of(cells.ravel(), False, BIGINT)
-
-
-def _cells_of_intervals(first: np.ndarray, last: np.ndarray) -> Elements:
-    lengths = _distance(last, first)
-    levels = _LEVELS[np.minimum(np.searchsorted(np.uint64(1) << _LEVELS.view(np.uint64), lengths, side="right"), len(_LEVELS) - 1)]
-    lowest = first >> levels
-    counts = np.where(last < first, 0, (last >> levels) - lowest + 1)
-    levels = np.repeat(levels, counts)
-    return counts, array_of(_cells(np.repeat(lowest, counts) + places_within(counts), levels), False, BIGINT)
-
-
-def _cells(places: np.ndarray, levels: np.ndarray) -> np.ndarray:
-    return np.asarray((places << levels) + (np.int64(1) << (levels - 1)))
 
 
 def _window_starts(arguments: Sequence[pa.Array], type: Type, span: Span | None) -> Elements:

@@ -9,7 +9,6 @@ from typing import Any, Final
 from deltic.errors import Span
 from deltic.expr.failures import illegal_sequence, no_step, too_many_elements
 from deltic.expr.nodes import Value
-from deltic.expr.rows.cells import cells_of_interval, cells_of_point
 from deltic.expr.rows.dates import add_microseconds
 from deltic.intervals import MICROSECOND
 
@@ -29,8 +28,6 @@ def elements(function: str, arguments: Sequence[Any], span: Span | None = None) 
         return ()
     if function == "elements":
         return tuple(arguments[0])
-    if function == "cells":
-        return cells_of_point(arguments[0]) if len(arguments) == 1 else cells_of_interval(*arguments)
     if function == "window_starts":
         return _window_starts(*arguments, span=span)
     if function == "split":

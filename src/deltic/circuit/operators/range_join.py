@@ -1,0 +1,161 @@
+"""range_join: rows of two arrangements with equal keys of which a value of one lies between bounds of the other. Bilinear.
+
+The rows of a side with points are sorted by them under their key, so that those between two bounds are found by two searches. Intervals
+are sorted by the cells of `operators/interval_rows.py`, so that those that contain a point are found by two searches in each of its cells.
+O(changes · log rows + matches).
+
+A change of bounds alone, as of a threshold, touches only the rows between the old and the new ones: intervals of changes that are equal
+in all that the result has of them are first added up, and only where their weights do not cancel are rows looked up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from deltic.circuit.framed import dense_ranks
+from deltic.circuit.operator import Context, Delta, as_batch
+from deltic.circuit.operators.interval_rows import LOW, cells_of
+from deltic.trace.consolidate import overflow
+from deltic.trace.ranges import AFTER, BEFORE, Cuts, probe_range
+from deltic.trace.rows import Rows
+from deltic.trace.spine import Spine
+from deltic.trace.weights import multiply
+
+Words = tuple[np.ndarray, ...]
+CHUNK: Final = 1 << 11
+"""How many points are looked up among intervals at once: each in 64 cells."""
+_SAFE: Final = float(1 << 62)
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """One side's values are less than the other's: lesser is that side. strict: not equal. words: of a value, which follows the key."""
+
+    lesser: int
+    strict: bool
+    words: int
+
+
+@dataclass(frozen=True, slots=True)
+class Intervals:
+    """The points of side `point` lie in the intervals of the other, ends included. A point is one word, which follows the key."""
+
+    point: int
+
+
+@dataclass(frozen=True, slots=True)
+class RangeJoin:
+    """The rows of two arrangements whose first `key` words are equal and whose values are in range.
+
+    widths: the number of words of a row of each. output: (side, word) for each word of a result; side 0 is left.
+    """
+
+    left: str
+    right: str
+    key: int
+    widths: tuple[int, int]
+    by: Thresholds | Intervals
+    output: tuple[tuple[int, int], ...]
+
+    @property
+    def name(self) -> str:
+        return "range_join"
+
+    @property
+    def eager(self) -> bool:
+        return False
+
+    def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
+        """The change of the bounds is looked up in the new version of the points, that of the points in the old version of the bounds."""
+        first = 1 - self.by.point if isinstance(self.by, Intervals) else 0
+        parts: list[Rows] = []
+        if len(inputs[first]):
+            with_change = self._old(1 - first, context).with_batch(as_batch(inputs[1 - first]))
+            parts += self._matched(as_batch(inputs[first]), first, with_change, context)
+        if len(inputs[1 - first]):
+            parts += self._matched(as_batch(inputs[1 - first]), 1 - first, self._old(first, context), context)
+        return Rows.concat(parts) if parts else Rows.empty(len(self.output), 1)
+
+    def _old(self, side: int, context: Context) -> Spine:
+        return context.old((self.left, self.right)[side], self.widths[side], 1)
+
+    def _matched(self, change: Rows, side: int, other: Spine, context: Context) -> Iterator[Rows]:
+        """The results of a side's change with the rows of the other side."""
+        if not other.batches:
+            return
+        if isinstance(self.by, Intervals) and side == self.by.point:
+            for begin in range(0, len(change), CHUNK):
+                yield self._stabbed(change.take(np.arange(begin, min(begin + CHUNK, len(change)))), side, other, context)
+            return
+        keys, rows, starts, ends, weights = self._between(change, side)
+        shown = [word for of, word in self.output if of != side]
+        source, columns, (weight,) = probe_range(other, keys, starts, ends, shown, context.counters)
+        yield self._result(rows, side, source, columns, multiply(weights[source], weight))
+
+    def _between(self, change: Rows, side: int) -> tuple[Words, Words, Cuts, Cuts, np.ndarray]:
+        """(keys, output words of the side, cuts, weights) of the change, without what cancels."""
+        if isinstance(self.by, Intervals):
+            change = change.take(np.flatnonzero(change.columns[self.key + 1] == LOW))
+            starts, ends = Cuts.before((change.columns[self.key + 2],)), Cuts.after((change.columns[self.key + 3],))
+        else:
+            value = change.columns[self.key : self.key + self.by.words]
+            beside = Cuts.after(value) if self.by.strict == (side == self.by.lesser) else Cuts.before(value)
+            open_end = (Cuts.last if side == self.by.lesser else Cuts.first)(self.by.words, len(change))
+            starts, ends = (beside, open_end) if side == self.by.lesser else (open_end, beside)
+        keys = tuple(change.columns[: self.key])
+        rows = tuple(change.columns[word] for of, word in self.output if of == side)
+        (weights,) = change.weights
+        if len(weights) > 1 and (weights > 0).any() and (weights < 0).any():
+            chosen, starts, ends, weights = without_cancelled((*keys, *rows), starts, ends, weights)
+            keys, rows = tuple(word[chosen] for word in keys), tuple(word[chosen] for word in rows)
+        return keys, rows, starts, ends, weights
+
+    def _stabbed(self, change: Rows, side: int, intervals: Spine, context: Context) -> Rows:
+        """The results of changed points with the intervals that contain them."""
+        source, cells, ends, starts, stops = cells_of(change.columns[self.key])
+        keys = (*(word[source] for word in change.columns[: self.key]), cells, ends)
+        shown = [word for of, word in self.output if of != side]
+        probes, columns, (weight,) = probe_range(intervals, keys, starts, stops, shown, context.counters)
+        rows = tuple(change.columns[word] for of, word in self.output if of == side)
+        matched = source[probes]
+        return self._result(rows, side, matched, columns, multiply(change.weights[0][matched], weight))
+
+    def _result(self, rows: Words, side: int, source: np.ndarray, columns: Words, weights: np.ndarray) -> Rows:
+        own, others = iter(rows), iter(columns)
+        return Rows(tuple(next(own)[source] if of == side else next(others) for of, _ in self.output), (weights,))
+
+
+def without_cancelled(groups: Words, starts: Cuts, ends: Cuts, weights: np.ndarray) -> tuple[np.ndarray, Cuts, Cuts, np.ndarray]:
+    """Intervals without common parts in a group, with the weights added up; those of weight 0 are dropped.
+
+    groups: words that are equal within a group. Returns (for each interval a row of its group, cuts, weights). O(n · log n).
+    """
+    n = len(weights)
+    if float(np.abs(weights.astype(np.float64)).sum()) >= _SAFE:
+        raise overflow("adding the rows of a threshold")
+    words = [np.concatenate(pair) for pair in zip(starts.words, ends.words, strict=True)]
+    kinds = np.concatenate((starts.kinds, ends.kinds))
+    ranked = _places(words, kinds)
+    (group,) = dense_ranks([groups]) if groups else (np.zeros(n, np.int64),)
+    kept = np.flatnonzero(ranked[:n] < ranked[n:])
+    places, rows = np.concatenate((kept, kept + n)), np.concatenate((kept, kept))
+    change = np.concatenate((weights[kept], -weights[kept]))
+    order = np.lexsort((ranked[places], group[rows]))
+    places, rows, total = places[order], rows[order], np.cumsum(change[order])
+    same = np.zeros(len(places), bool)
+    same[:-1] = (group[rows[1:]] == group[rows[:-1]]) & (ranked[places[1:]] > ranked[places[:-1]])
+    begins = np.flatnonzero(same & (total != 0))
+    cuts = Cuts(tuple(words), kinds)
+    return rows[begins], cuts.take(places[begins]), cuts.take(places[begins + 1]), total[begins]
+
+
+def _places(words: Sequence[np.ndarray], kinds: np.ndarray) -> np.ndarray:
+    """The place of each cut in the order of all; equal cuts have equal places."""
+    inside = (kinds == BEFORE) | (kinds == AFTER)
+    values = [np.where(inside, word, 0) for word in words]
+    (places,) = dense_ranks([(np.where(inside, BEFORE, kinds), *values, kinds)])
+    return places

@@ -1,0 +1,53 @@
+"""attempt(expression): its value, NULL on the rows on which it fails. Not in SQL: joins look rows up by it, and then evaluate what was
+written, with its error, on the rows that match."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from deltic.errors import EvaluationError, Span
+from deltic.expr.arrays.datum import Datum
+from deltic.expr.columns import Frame, value_where
+from deltic.expr.failing import ATTEMPT
+from deltic.expr.failures import row_of
+from deltic.expr.functions.signature import check_count
+from deltic.expr.interpreter import Row, evaluate
+from deltic.expr.nodes import Call, Expr, Value
+from deltic.expr.registry import Function, Nulls, Typed
+
+
+def attempt(expr: Expr) -> Expr:
+    """The expression, NULL where it fails."""
+    return Call(ATTEMPT, (expr,), expr.type, True, expr.span)
+
+
+def _signature(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
+    check_count(name, arguments, 1, 1, span)
+    return Typed(tuple(arguments), arguments[0].type, True)
+
+
+def _rows(call: Call, row: Row) -> Value:
+    try:
+        return evaluate(call.arguments[0], row)
+    except EvaluationError:
+        return None
+
+
+def _arrays(call: Call, frame: Frame) -> Datum:
+    """Evaluated again without the row that fails, until none does: rows that fail are rare, since an error of a tick follows."""
+    reached = np.ones(frame.length, bool)
+    while reached.any():
+        try:
+            return value_where(call.arguments[0], frame, reached)
+        except EvaluationError as error:
+            reached[row_of(error)] = False
+    return pa.nulls(frame.length, call.type.arrow)
+
+
+FUNCTIONS: Final = (
+    Function(name=ATTEMPT, named=False, signature=_signature, nulls=Nulls.LAZY, can_fail=False, rows=_rows, arrays=_arrays),
+)

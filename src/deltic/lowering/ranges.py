@@ -1,0 +1,183 @@
+"""Inner joins by ranges: rows are looked up by equal keys and by the order of a value.
+
+A side with points is arranged by its keys and the point, one with intervals by its keys and their cells. Rows with a NULL among these
+match nothing and are not stored. A value whose computation fails is stored as unbounded: it matches, and the condition, which is then
+evaluated on the match, raises the error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from deltic.circuit.nodes import Shape
+from deltic.circuit.operators.interval_rows import LEAST, MOST, IntervalRows, RangeRows, Value
+from deltic.circuit.operators.range_join import Intervals, RangeJoin, Thresholds
+from deltic.expr.failing import can_fail
+from deltic.expr.functions.attempts import attempt
+from deltic.expr.nodes import Call, Expr, columns_of
+from deltic.lowering.protocol import PlanLowering
+from deltic.lowering.streams import ZERO, Arranged, is_not_null, normalized
+from deltic.plan.columns import columns_of_all, conjunction, reference, remap
+from deltic.plan.nodes import Join, Plan, Project
+from deltic.plan.ranges import Bound, Range, overlap_of, range_of
+from deltic.schema import BIGINT, BOOLEAN, Field, Schema
+from deltic.trace.encoding import words_of
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """An arranged side. payload: for each field of the result that it has, its words there, and whether it can be NULL there."""
+
+    arranged: Arranged
+    payload: dict[int, tuple[tuple[int, ...], bool]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """The rows of a side before they are arranged: the keys, the values to compare, then the payload.
+
+    values: the values. payload: for each column that is read, its field.
+    """
+
+    stream: int
+    keys: int
+    values: tuple[Value, ...]
+    payload: dict[int, int]
+
+
+def lower_range_join(lowering: PlanLowering, plan: Join, project: Project | None = None) -> int | None:
+    """The join, or a projection of it; None if it has no range, or is in a recursion."""
+    by = range_of(plan) if plan.kind == "inner" and not lowering.scoped else None
+    if by is None:
+        return None
+    parts = overlap_of(plan)
+    if parts is not None:
+        return lowering.streams.plus([lowering.relation(part if project is None else replace(project, input=part)) for part in parts])
+    own = tuple((field.name, reference(plan.schema, i)) for i, field in enumerate(plan.schema))
+    columns, schema = (own, plan.schema) if project is None else (project.columns, project.schema)
+    exprs = [expr for _, expr in columns]
+    read = sorted(columns_of_all([*exprs, *by.rest]))
+    stream = _joined(lowering, plan, by, read)
+    below = lowering.streams.schema(stream)
+    places = {old: new for new, old in enumerate(read)}
+    condition = remap(conjunction(by.rest), places, below) if by.rest else None
+    return lowering.streams.map(stream, [remap(expr, places, below) for expr in exprs], schema, condition)
+
+
+def _joined(lowering: PlanLowering, plan: Join, by: Range, read: Sequence[int]) -> int:
+    """The matches of the keys and the range: the columns that are read."""
+    streams, width = lowering.streams, len(plan.left.schema)
+    keys = plan.keys or ((ZERO, ZERO),)
+    sides = []
+    for side, below in enumerate((plan.left, plan.right)):
+        own = [i - side * width for i in read if (i >= width) == bool(side)]
+        sides.append(_side(lowering, below, [key[side] for key in keys], by, side, own))
+    left, right = sides
+    fields, output = [], []
+    for i in read:
+        side = int(i >= width)
+        words, can_be_null = sides[side].payload[i - side * width]
+        fields.append(replace(plan.schema[i], nullable=can_be_null))
+        output += [(side, word) for word in words]
+    form: Intervals | Thresholds = Intervals(by.side) if by.is_interval else _thresholds(by)
+    a, b = left.arranged, right.arranged
+    operator = RangeJoin(a.id, b.id, a.key, (a.width, b.width), form, tuple(output))
+    partition = _partition(a.key, output) if plan.keys else ()
+    node = streams.builder.add(operator, (a.node, b.node), Shape(Schema(tuple(fields))), partition, reads=(a.id, b.id))
+    return streams.conform(node, Schema(tuple(plan.schema[i] for i in read)))
+
+
+def _thresholds(by: Range) -> Thresholds:
+    bound = by.low or by.high
+    assert bound is not None
+    lesser = by.side if by.low is None else 1 - by.side
+    return Thresholds(lesser, bound.strict, words_of(by.point.type, False))
+
+
+def _partition(key: int, output: Sequence[tuple[int, int]]) -> tuple[int, ...] | None:
+    """The places of the words of the key in the result; None if one is not there."""
+    places = {word: place for place, (_, word) in reversed(list(enumerate(output)))}
+    return tuple(places[word] for word in range(key)) if all(word in places for word in range(key)) else None
+
+
+def _side(lowering: PlanLowering, plan: Plan, keys: Sequence[Expr], by: Range, side: int, read: Sequence[int]) -> _Side:
+    streams = lowering.streams
+    low, high = by.low, by.high
+    if side == by.side:
+        values = [(by.point, LEAST if low is None else MOST)]
+    else:
+        values = [(bound.expr, extreme) for bound, extreme in ((low, LEAST), (high, MOST)) if bound is not None]
+    rows = _rows(lowering, plan, keys, values, read)
+    stream, fields = _laid_out(lowering, rows, (low, high) if len(values) > 1 else None)
+    slices = streams.shape(stream).layout.slices
+    key = slices[rows.keys - 1].stop
+    arranged = streams.arrange(streams.exchange(stream, () if list(keys) == [ZERO] else tuple(range(key))), rows.keys)
+    schema = streams.schema(stream)
+    return _Side(arranged, {i: (arranged.fields[fields[place]], schema[fields[place]].nullable) for i, place in rows.payload.items()})
+
+
+def _rows(lowering: PlanLowering, plan: Plan, keys: Sequence[Expr], values: Sequence[tuple[Expr, int]], read: Sequence[int]) -> _Rows:
+    """values: with the word of each where its computation fails."""
+    streams, stream = lowering.streams, lowering.relation(plan)
+    points = len(values) == 1
+    tried = [attempt(normalized(expr)) if can_fail(expr) else normalized(expr) for expr, _ in values]
+    first = [*map(normalized, keys), *tried]
+    payload, extra = dict[int, int](), list[Expr]()
+    for i in read:
+        column = reference(plan.schema, i)
+        if column in first[: len(keys) + points]:
+            payload[i] = first.index(column)
+        else:
+            payload[i] = len(first) + len(extra)
+            extra.append(column)
+    present = [is_not_null([*keys, *(expr for expr, _ in values if not can_fail(expr))])]
+    present += [_is_present(expr, value, plan.schema) for (expr, _), value in zip(values, tried, strict=True) if can_fail(expr)]
+    conditions = [condition for condition in present if condition is not None]
+    fields = [Field(f"k{i}", key.type, False) for i, key in enumerate(keys)]
+    fields += [Field(f"v{i}", value.type, can_fail(expr)) for i, ((expr, _), value) in enumerate(zip(values, tried, strict=True))]
+    fields += [Field(f"p{i}", expr.type, expr.nullable) for i, expr in enumerate(extra)]
+    mapped = streams.map(stream, [*first, *extra], Schema(tuple(fields)), conjunction(conditions) if conditions else None)
+    slices = streams.shape(mapped).layout.slices
+    laid = tuple(
+        _value(slices[len(keys) + i], field, extreme)
+        for i, (field, (_, extreme)) in enumerate(zip(fields[len(keys) : len(first)], values, strict=True))
+    )
+    return _Rows(mapped, len(keys), laid, payload)
+
+
+def _is_present(expr: Expr, value: Expr, schema: Schema) -> Expr | None:
+    """Whether the value is not NULL, or would not be if it did not fail. value: the expression, NULL where it fails."""
+    complete = is_not_null([reference(schema, i) for i in sorted(columns_of(expr))])
+    return None if complete is None else Call("or", (Call("is_not_null", (value,), BOOLEAN, False), complete), BOOLEAN, False)
+
+
+def _value(words: slice, field: Field, extreme: int) -> Value:
+    flagged = words_of(field.type, field.nullable) > words_of(field.type, False)
+    return Value(words.start, words_of(field.type, False), flagged, extreme if field.nullable else None)
+
+
+def _laid_out(lowering: PlanLowering, rows: _Rows, bounds: tuple[Bound | None, Bound | None] | None) -> tuple[int, tuple[int, ...]]:
+    """(the stream as it is arranged, the place there of each field). bounds: of intervals."""
+    streams = lowering.streams
+    schema, slices = streams.schema(rows.stream), streams.shape(rows.stream).layout.slices
+    count = rows.keys + len(rows.values)
+    keys, values, payload = schema.fields[: rows.keys], schema.fields[rows.keys : count], schema.fields[count:]
+    key = slices[rows.keys - 1].stop
+    more = tuple(word for place in slices[count:] for word in range(place.start, place.stop))
+    partition = streams.partition(rows.stream)
+    kept = partition if partition is not None and all(word < key for word in partition) else None
+    ends = [replace(value, nullable=False) for value in values]
+    if bounds is not None:
+        low, high = bounds
+        assert low is not None and high is not None
+        cell = Field("cell", BIGINT, False), Field("end", BIGINT, False)
+        shape = Shape(Schema((*keys, *cell, *ends, *payload)))
+        operator = IntervalRows(key, rows.values[0], rows.values[1], (low.strict, high.strict), more)
+        stream = streams.builder.add(operator, (rows.stream,), shape, kept)
+        return stream, (*range(rows.keys), -1, -1, *range(count + 2, len(shape.schema)))
+    if all(value.unbounded is None for value in rows.values):
+        return rows.stream, tuple(range(len(schema)))
+    shape = Shape(Schema((*keys, *ends, *payload)))
+    stream = streams.builder.add(RangeRows((*range(key), *rows.values, *more)), (rows.stream,), shape, kept)
+    return stream, (*range(rows.keys), -1, *range(count, len(schema)))

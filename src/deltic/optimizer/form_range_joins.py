@@ -1,0 +1,51 @@
+"""Moves comparisons between the two sides of a join from the filter above it into the join, which looks rows up by them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from deltic.plan.columns import columns_of_all, conjunction, reference, remap
+from deltic.plan.nodes import Aggregate, Filter, Join, Plan, Project
+from deltic.plan.ranges import range_of
+from deltic.plan.walk import expressions, map_expressions, transform
+
+
+def form_range_joins(plan: Plan) -> Plan:
+    """The condition of an inner join is part of it where rows are looked up by a range of it (plan/ranges.py).
+
+    An aggregate over such a join reads it through a projection: with fewer columns, changes of bounds cancel before they are looked up.
+
+    >>> from deltic.plan.nodes import Table
+    >>> from deltic.plan.show import show
+    >>> from deltic.expr.nodes import Call, Column
+    >>> from deltic.schema import BIGINT, BOOLEAN, Field, Schema, TableSchema
+    >>> t, u = (Table(TableSchema(name, Schema((Field(column, BIGINT),)))) for name, column in (("t", "a"), ("u", "b")))
+    >>> less = Call("less", (Column(0, BIGINT, True, "a"), Column(1, BIGINT, True, "b")), BOOLEAN, True)
+    >>> print(show(form_range_joins(Filter(Join(t, u, "inner"), less))))
+    Join inner where (a#0 < b#1)
+      Table t (a)
+      Table u (b)
+    """
+    return transform(plan, _formed)
+
+
+def _formed(plan: Plan) -> Plan:
+    match plan:
+        case Filter(input=Join(kind="inner") as join):
+            parts = [plan.predicate] if join.residual is None else [join.residual, plan.predicate]
+            ranged = replace(join, residual=conjunction(parts))
+            return plan if range_of(ranged) is None else ranged
+        case Aggregate(input=Join(kind="inner") as join) if range_of(join) is not None:
+            return _narrowed(plan, join)
+        case _:
+            return plan
+
+
+def _narrowed(plan: Aggregate, join: Join) -> Plan:
+    """The aggregate over the columns that it reads."""
+    read = sorted(columns_of_all(expressions(plan)))
+    if len(read) == len(join.schema):
+        return plan
+    below = Project(join, tuple((join.schema[i].name, reference(join.schema, i)) for i in read))
+    places = {old: new for new, old in enumerate(read)}
+    return map_expressions(replace(plan, input=below), lambda expr: remap(expr, places, below.schema))

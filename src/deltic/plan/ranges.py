@@ -1,0 +1,138 @@
+"""Comparisons between the two sides of a join: by which of them rows are looked up in order, and what is left to test on each match.
+
+A range is a point of one side between two bounds of the other, or on one side of one bound. Values are compared by their words, so a type
+whose words do not sort, such as STRING, has no ranges. Two comparisons that share no operand, such as those of overlapping intervals, are
+two ranges without common matches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import permutations
+from typing import Final, NamedTuple
+
+from deltic.expr.failing import can_fail
+from deltic.expr.nodes import Call, Expr, PythonFunction, children, columns_of, outer_columns
+from deltic.plan.columns import conjunction, conjuncts, shift
+from deltic.plan.join_nodes import Join, is_word
+from deltic.schema import BOOLEAN, NULL, Type
+
+LESSER_FIRST: Final = {"less": True, "less_equal": False}
+GREATER_FIRST: Final = {"greater": True, "greater_equal": False}
+"""Comparison → whether equal values do not satisfy it."""
+
+
+class Bound(NamedTuple):
+    """A bound of a range. expr: over its side. strict: whether a point that equals it is outside."""
+
+    expr: Expr
+    strict: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """low ≤ point ≤ high, or < where a bound is strict; one bound may be missing.
+
+    side: that of the point, 0 is left; the bounds are of the other one. point, low, high: over their sides. rest: the conditions, over both
+    sides, that matches must satisfy beside these; a comparison that can fail is one of them, since a lookup does not raise its error.
+    """
+
+    side: int
+    point: Expr
+    low: Bound | None
+    high: Bound | None
+    rest: tuple[Expr, ...]
+
+    @property
+    def is_interval(self) -> bool:
+        """Whether the side of the bounds has intervals, and not points."""
+        return self.low is not None and self.high is not None
+
+
+class _Comparison(NamedTuple):
+    """lesser < greater, both over (left, right). left: whether the lesser operand is over the left side. part: the condition."""
+
+    lesser: Expr
+    greater: Expr
+    strict: bool
+    left: bool
+    part: Expr
+
+
+def range_of(join: Join) -> Range | None:
+    """The range by which rows of a join are looked up under its keys; None if its condition compares nothing in order."""
+    if join.residual is None:
+        return None
+    width, parts = len(join.left.schema), conjuncts(join.residual)
+    compared = _comparisons(parts, width)
+    for low, high in permutations(compared, 2):
+        if low.greater == high.lesser and low.left == (not high.left) and is_word(low.greater.type) and not can_fail(low.greater):
+            return _range(low.greater, (low, high), parts, width)
+    return _range(compared[0].greater, compared[:1], parts, width) if compared else None
+
+
+def overlap_of(join: Join) -> tuple[Join, Join] | None:
+    """Of a join of intervals that overlap two joins by a range: where the right one begins in the left one, and where it begins before it.
+
+    Together they have the rows of the join, each once: a ≤ d and c ≤ b, if a ≤ c ≤ b and a ≤ d, or if c < a ≤ d and c ≤ b.
+    """
+    looked_up = range_of(join)
+    if join.residual is None or looked_up is None or looked_up.is_interval:
+        return None
+    parts = conjuncts(join.residual)
+    for one, other in permutations(_comparisons(parts, len(join.left.schema)), 2):
+        starts = one.lesser, other.lesser
+        if one.left and not other.left and starts[0].type == starts[1].type and is_word(starts[0].type) and not any(map(can_fail, starts)):
+            inside, before = _compared("less_equal", *starts), _compared("less", *reversed(starts))
+            return _first(join, (inside, other.part), parts), _first(join, (before, one.part), parts)
+    return None
+
+
+def is_ordered(type: Type) -> bool:
+    """Whether the words of its values, of which none is NULL, sort as they do."""
+    return not type.has_bytes and type != NULL
+
+
+def _first(join: Join, first: Sequence[Expr], parts: Sequence[Expr]) -> Join:
+    return replace(join, residual=conjunction(dict.fromkeys((*first, *parts))))
+
+
+def _compared(function: str, left: Expr, right: Expr) -> Expr:
+    return Call(function, (left, right), BOOLEAN, left.nullable or right.nullable)
+
+
+def _comparisons(parts: Sequence[Expr], width: int) -> list[_Comparison]:
+    """Those between the two sides. width: of the left one."""
+    return [each for part in parts if (each := _comparison(part, width)) is not None]
+
+
+def _comparison(part: Expr, width: int) -> _Comparison | None:
+    match part:
+        case Call(function=function, arguments=(lesser, greater)) if function in LESSER_FIRST:
+            strict = LESSER_FIRST[function]
+        case Call(function=function, arguments=(greater, lesser)) if function in GREATER_FIRST:
+            strict = GREATER_FIRST[function]
+        case _:
+            return None
+    if lesser.type != greater.type or not is_ordered(lesser.type) or outer_columns(part) or _calls_python(part):
+        return None
+    sides = [{i < width for i in columns_of(operand)} for operand in (lesser, greater)]
+    return _Comparison(lesser, greater, strict, sides[0] == {True}, part) if sides in ([{True}, {False}], [{False}, {True}]) else None
+
+
+def _calls_python(expr: Expr) -> bool:
+    return isinstance(expr, PythonFunction) or any(map(_calls_python, children(expr)))
+
+
+def _range(point: Expr, used: Sequence[_Comparison], parts: Sequence[Expr], width: int) -> Range:
+    """The range of a point of which the used comparisons state the bounds."""
+    side = int(min(columns_of(point)) >= width)
+    bounds: dict[bool, Bound] = {}
+    for each in used:
+        is_low = each.greater == point
+        bound = each.lesser if is_low else each.greater
+        bounds[is_low] = Bound(bound if side else shift(bound, -width), each.strict)
+    dropped = [each.part for each in used if not can_fail(each.part)]
+    rest = tuple(part for part in parts if part not in dropped)
+    return Range(side, shift(point, -width) if side else point, bounds.get(True), bounds.get(False), rest)

@@ -1,0 +1,83 @@
+"""The reader of a spine by ranges: the rows under a key whose next words, a value, lie between two cuts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from deltic.kernels import ranges, read
+from deltic.kernels.memory import Words
+from deltic.kernels.ranges import AFTER, BEFORE, FIRST, LAST
+from deltic.kernels.table import addresses, block
+from deltic.trace.counters import Counters
+from deltic.trace.spine import Spine
+
+__all__ = ["AFTER", "BEFORE", "Cuts", "probe_range"]
+
+
+class Cuts(NamedTuple):
+    """n places between values. words: int64[n] for each word of a value. kinds: int64[n], each FIRST, BEFORE, AFTER or LAST."""
+
+    words: tuple[Words, ...]
+    kinds: Words
+
+    @staticmethod
+    def before(words: Sequence[Words]) -> Cuts:
+        """Before each value."""
+        return Cuts(tuple(words), np.full(len(words[0]), BEFORE))
+
+    @staticmethod
+    def after(words: Sequence[Words]) -> Cuts:
+        """After each value."""
+        return Cuts(tuple(words), np.full(len(words[0]), AFTER))
+
+    @staticmethod
+    def first(words: int, n: int) -> Cuts:
+        """Before all values of so many words."""
+        return Cuts(tuple(np.zeros(n, np.int64) for _ in range(words)), np.full(n, FIRST))
+
+    @staticmethod
+    def last(words: int, n: int) -> Cuts:
+        """After all values of so many words."""
+        return Cuts(tuple(np.zeros(n, np.int64) for _ in range(words)), np.full(n, LAST))
+
+    def take(self, rows: Words) -> Cuts:
+        return Cuts(tuple(word[rows] for word in self.words), self.kinds[rows])
+
+
+def probe_range(
+    spine: Spine,
+    keys: Sequence[Words],
+    starts: Cuts,
+    ends: Cuts,
+    columns: Sequence[int],
+    counters: Counters,
+    places: tuple[int, int] | None = None,
+) -> tuple[Words, tuple[Words, ...], tuple[Words, ...]]:
+    """Every stored row that begins with key i and lies between start i and end i: as `probe` (trace/probe.py), in no order.
+
+    places: the columns of the values that starts and ends cut, by both of which the rows of a key ascend; None: the value follows the key.
+    O(n · log state + rows returned).
+    """
+    n = len(starts.kinds)
+    spine.expect(keys)
+    batches, directory = spine.view
+    width = spine.columns + spine.weights
+    hit_words, hits = block(read.HIT, n * len(batches))
+    report = np.zeros(read.REPORT, np.int64)
+    first, last = (addresses((*cuts.words, cuts.kinds), n) for cuts in (starts, ends))
+    sought = addresses(keys, n)
+    words, cut = len(starts.words), np.array(places or (len(keys), len(keys)), np.int64)
+    shape = len(batches), spine.columns, spine.weights
+    count = ranges.seek_range(directory, *shape, sought, len(keys), words, cut, first, last, n, hits, report)
+    needed = np.array([*columns, *range(spine.columns, width)], np.int64)
+    matches, target = block(1 + len(needed), int(report[read.MATCHES]))
+    read.expand(directory, 2 + width, hits, count, needed, len(needed), target)
+    counters.touched += int(report[read.TOUCHED])
+    counters.batches += len(batches)
+    spine.sought[0] += n
+    del hit_words
+    out = tuple(matches)
+    return out[0], out[1 : 1 + len(columns)], out[1 + len(columns) :]

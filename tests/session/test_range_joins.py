@@ -1,0 +1,146 @@
+"""Joins on inequalities: the answers of DuckDB after every change, and work in proportion to the change."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from random import Random
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import deltic
+from deltic.session.plan_warnings import PlanWarning
+from tests.support.parts import slow
+from tests.support.range_queries import QUERIES, Change, changes, tables
+
+INTERVALS = ("between", "inside", "flipped", "full", "overlap")
+TYPES = ("BIGINT", "INT", "DATE", "TIMESTAMP_NTZ", "DOUBLE", "DECIMAL(38,2)")
+
+BOUND = 3_000
+"""Rows and index entries touched for one changed row: a logarithm for each of 64 cells, in a few batches."""
+
+
+def shown(rows: list[tuple[object, ...]]) -> list[str]:
+    """-0.0 is 0.0, as in keys."""
+    return sorted(repr(tuple(0.0 if isinstance(cell, float) and cell == 0 else cell for cell in row)) for row in rows)
+
+
+def compare(session: deltic.Session, other: duckdb.DuckDBPyConnection, tick: list[Change], names: list[str]) -> None:
+    with session.transaction() as tx:
+        for table, gone, come in tick:
+            fields = session.table(table).schema.names
+            tx.delete(table, gone)
+            tx.insert(table, [dict(zip(fields, row, strict=True)) for row in come])
+            other.execute(f"DELETE FROM {table} WHERE id IN ({', '.join(map(str, [*gone, -1]))})")
+            if come:
+                other.executemany(f"INSERT INTO {table} VALUES (?, ?, ?, ?)", [list(row) for row in come])
+    for name in names:
+        actual = [tuple(row.values()) for row in session.view(f"v_{name}").rows()]
+        assert shown(actual) == shown(other.execute(QUERIES[name]).fetchall()), name
+
+
+def define(session: deltic.Session, other: duckdb.DuckDBPyConnection, type: str, names: list[str]) -> None:
+    for statement in tables(type.replace("TIMESTAMP_NTZ", "TIMESTAMP")):
+        other.execute(statement)
+    session.sql("; ".join([*tables(type), *(f"CREATE MATERIALIZED VIEW v_{name} AS {QUERIES[name]}" for name in names)]))
+
+
+@pytest.mark.parametrize(
+    ("type", "shards", "names", "seed"),
+    [
+        ("BIGINT", 1, ["flipped", "between", "overlap", "threshold"], 1),
+        *slow(*((type, shards, [*QUERIES], seed) for type in TYPES for shards in (1, 3) for seed in (2, 3))),
+    ],
+)
+def test_joins_are_those_of_duckdb(type: str, shards: int, names: list[str], seed: int) -> None:
+    with duckdb.connect() as other, deltic.Session(shards=shards) as session:
+        define(session, other, type, names)
+        for tick in changes(Random(seed), type, 3 if seed == 1 else 12):
+            compare(session, other, tick, names)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("shards", "again"), [(1, 1), (3, 3), (1, 3), (3, 2)])
+def test_joins_resume_after_a_restart(shards: int, again: int, tmp_path: Path) -> None:
+    ticks = list(changes(Random(shards + again), "BIGINT", 8))
+    with duckdb.connect() as other:
+        with deltic.Session(state=tmp_path / "state", shards=shards) as session:
+            define(session, other, "BIGINT", [*QUERIES])
+            for tick in ticks[:4]:
+                compare(session, other, tick, [*QUERIES])
+        with deltic.Session(state=tmp_path / "state", shards=again) as session:
+            session.sql("; ".join([*tables("BIGINT"), *(f"CREATE MATERIALIZED VIEW v_{name} AS {QUERIES[name]}" for name in QUERIES)]))
+            for tick in ticks[4:]:
+                compare(session, other, tick, [*QUERIES])
+
+
+def test_a_bound_that_overflows_fails_only_where_it_is_compared() -> None:
+    with deltic.Session() as session:
+        session.sql("; ".join(tables("BIGINT")))
+        condition = "a.k = b.k AND a.x < b.y + 5 AND a.id > 0"
+        session.sql(f"CREATE MATERIALIZED VIEW v AS SELECT a.id AS i, b.id AS j FROM a JOIN b ON {condition}")
+        session.sql(f"INSERT INTO b VALUES (1, 1, {2**63 - 1}, 0), (2, 2, 4, 0), (3, NULL, {2**63 - 1}, 0)")
+        session.sql("INSERT INTO a VALUES (1, 2, 9, 0), (2, 3, 1, 0)")
+        assert list(session.view("v").rows()) == []
+        with pytest.raises(deltic.errors.ArithmeticOverflow, match="BIGINT addition"):
+            session.sql("INSERT INTO a VALUES (3, 1, 7, 0)")
+        session.sql("DELETE FROM b WHERE id = 1")
+        session.sql("INSERT INTO a VALUES (3, 1, 7, 0)")
+        assert list(session.view("v").rows()) == []
+
+
+def test_ranges_have_no_warning_and_strings_have_one() -> None:
+    with deltic.Session() as session, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        session.sql("; ".join([*tables("INT"), "CREATE MATERIALIZED VIEW v AS SELECT a.id FROM a JOIN b ON a.x < b.y"]))
+        explained = str(session.explain("v"))
+        assert "Join inner where (x#1 < y#2)" in explained and "range_join" in explained and "every row" not in explained
+        with pytest.raises(PlanWarning, match="no equality joins b"):
+            session.sql("CREATE MATERIALIZED VIEW w AS SELECT a.id FROM a JOIN b ON CAST(a.x AS STRING) < CAST(b.y AS STRING)")
+
+
+def touched(session: deltic.Session) -> int:
+    assert session.last_tick is not None
+    return sum(work.touched for work in session.last_tick.counters.values())
+
+
+@pytest.mark.parametrize(
+    ("n", "names"),
+    [(10_000, ["inside"]), *slow((10_000, [*INTERVALS]), (1_000_000, [*INTERVALS]))],
+)
+def test_a_changed_row_costs_the_logarithm_and_its_matches(n: int, names: list[str]) -> None:
+    with deltic.Session() as session:
+        session.sql("; ".join([*tables("BIGINT"), *(f"CREATE MATERIALIZED VIEW v_{name} AS {QUERIES[name]}" for name in names)]))
+        ids, weights = np.arange(n), np.ones(n, np.int64)
+        session.apply(
+            {
+                "a": pa.table({"id": ids, "k": ids % 3, "x": ids * 10, "w": ids * 10 + 5, "_weight": weights}),
+                "b": pa.table({"id": ids, "k": ids % 3, "y": ids * 10 - 15, "z": ids * 10 + 15, "_weight": weights}),
+            }
+        )
+        assert len(session.view("v_inside").to_arrow()) == 3 * n - 2
+        for statement in (
+            f"INSERT INTO a VALUES ({n}, 1, {5 * n}, {5 * n + 1})",
+            f"INSERT INTO b VALUES ({n}, 1, {5 * n}, {5 * n + 10})",
+            f"DELETE FROM b WHERE id = {n // 2}",
+            f"UPDATE a SET x = x + 7 WHERE id = {n // 3}",
+        ):
+            session.sql(statement)
+            assert touched(session) < BOUND * len(names), statement
+
+
+@pytest.mark.parametrize("n", [10_000, *slow(1_000_000)])
+def test_a_moved_threshold_touches_the_rows_between_the_old_and_the_new(n: int) -> None:
+    with deltic.Session() as session:
+        session.sql("CREATE TABLE a (id BIGINT, x BIGINT, PRIMARY KEY (id)); CREATE TABLE b (id BIGINT, y BIGINT, PRIMARY KEY (id))")
+        session.sql("CREATE MATERIALIZED VIEW above AS SELECT id FROM a WHERE x > (SELECT avg(y) FROM b)")
+        session.sql("CREATE MATERIALIZED VIEW number AS SELECT count(*) AS n FROM a WHERE x > (SELECT avg(y) FROM b)")
+        ids, weights = np.arange(n), np.ones(n, np.int64)
+        session.apply({"a": pa.table({"id": ids, "x": ids, "_weight": weights}), "b": pa.table({"id": [1], "y": [n // 2], "_weight": [1]})})
+        assert len(session.view("above").rows()) == n - n // 2 - 1
+        session.sql(f"UPDATE b SET y = {n // 2 + 20}")
+        assert len(session.view("above").rows()) == n - n // 2 - 21
+        assert touched(session) < 600
