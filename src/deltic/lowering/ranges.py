@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from deltic.circuit.nodes import Shape
 from deltic.circuit.operators.interval_rows import LEAST, MOST, IntervalRows, RangeRows, Value
-from deltic.circuit.operators.range_join import Intervals, RangeJoin, Thresholds
+from deltic.circuit.operators.range_join import Containment, RangeJoin, Thresholds
 from deltic.expr.failing import can_fail
 from deltic.expr.functions.attempts import attempt
 from deltic.expr.nodes import Call, Expr, columns_of
@@ -20,7 +20,7 @@ from deltic.lowering.protocol import PlanLowering
 from deltic.lowering.streams import ZERO, Arranged, is_not_null, normalized
 from deltic.plan.columns import columns_of_all, conjunction, reference, remap
 from deltic.plan.nodes import Join, Plan, Project
-from deltic.plan.ranges import Bound, Range, overlap_of, range_of
+from deltic.plan.ranges import RangeBound, Range, overlap_of, range_of
 from deltic.schema import BIGINT, BOOLEAN, Field, Schema
 from deltic.trace.encoding import words_of
 
@@ -80,7 +80,7 @@ def _joined(lowering: PlanLowering, plan: Join, by: Range, read: Sequence[int]) 
         words, can_be_null = sides[side].payload[i - side * width]
         fields.append(replace(plan.schema[i], nullable=can_be_null))
         output += [(side, word) for word in words]
-    form: Intervals | Thresholds = Intervals(by.side) if by.is_interval else _thresholds(by)
+    form: Containment | Thresholds = Containment(by.side) if by.is_interval else _thresholds(by)
     a, b = left.arranged, right.arranged
     operator = RangeJoin(a.id, b.id, a.key, (a.width, b.width), form, tuple(output))
     partition = _partition(a.key, output) if plan.keys else ()
@@ -157,7 +157,9 @@ def _value(words: slice, field: Field, extreme: int) -> Value:
     return Value(words.start, words_of(field.type, False), flagged, extreme if field.nullable else None)
 
 
-def _laid_out(lowering: PlanLowering, rows: _Rows, bounds: tuple[Bound | None, Bound | None] | None) -> tuple[int, tuple[int, ...]]:
+def _laid_out(
+    lowering: PlanLowering, rows: _Rows, bounds: tuple[RangeBound | None, RangeBound | None] | None
+) -> tuple[int, tuple[int, ...]]:
     """(the stream as it is arranged, the place there of each field). bounds: of intervals."""
     streams = lowering.streams
     schema, slices = streams.schema(rows.stream), streams.shape(rows.stream).layout.slices

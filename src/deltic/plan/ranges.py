@@ -23,7 +23,7 @@ GREATER_FIRST: Final = {"greater": True, "greater_equal": False}
 """Comparison → whether equal values do not satisfy it."""
 
 
-class Bound(NamedTuple):
+class RangeBound(NamedTuple):
     """A bound of a range. expr: over its side. strict: whether a point that equals it is outside."""
 
     expr: Expr
@@ -40,8 +40,8 @@ class Range:
 
     side: int
     point: Expr
-    low: Bound | None
-    high: Bound | None
+    low: RangeBound | None
+    high: RangeBound | None
     rest: tuple[Expr, ...]
 
     @property
@@ -128,11 +128,11 @@ def _calls_python(expr: Expr) -> bool:
 def _range(point: Expr, used: Sequence[_Comparison], parts: Sequence[Expr], width: int) -> Range:
     """The range of a point of which the used comparisons state the bounds."""
     side = int(min(columns_of(point)) >= width)
-    bounds: dict[bool, Bound] = {}
+    bounds: dict[bool, RangeBound] = {}
     for each in used:
         is_low = each.greater == point
         bound = each.lesser if is_low else each.greater
-        bounds[is_low] = Bound(bound if side else shift(bound, -width), each.strict)
+        bounds[is_low] = RangeBound(bound if side else shift(bound, -width), each.strict)
     dropped = [each.part for each in used if not can_fail(each.part)]
     rest = tuple(part for part in parts if part not in dropped)
     return Range(side, shift(point, -width) if side else point, bounds.get(True), bounds.get(False), rest)

@@ -1,6 +1,6 @@
 """range_join: rows of two arrangements with equal keys of which a value of one lies between bounds of the other. Bilinear.
 
-The rows of a side with points are sorted by them under their key, so that those between two bounds are found by two searches. Intervals
+The rows of a side with points are sorted by them under their key, so that those between two bounds are found by two searches. Containment
 are sorted by the cells of `operators/interval_rows.py`, so that those that contain a point are found by two searches in each of its cells.
 O(changes · log rows + matches).
 
@@ -41,7 +41,7 @@ class Thresholds:
 
 
 @dataclass(frozen=True, slots=True)
-class Intervals:
+class Containment:
     """The points of side `point` lie in the intervals of the other, ends included. A point is one word, which follows the key."""
 
     point: int
@@ -58,7 +58,7 @@ class RangeJoin:
     right: str
     key: int
     widths: tuple[int, int]
-    by: Thresholds | Intervals
+    by: Thresholds | Containment
     output: tuple[tuple[int, int], ...]
 
     @property
@@ -71,7 +71,7 @@ class RangeJoin:
 
     def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
         """The change of the bounds is looked up in the new version of the points, that of the points in the old version of the bounds."""
-        first = 1 - self.by.point if isinstance(self.by, Intervals) else 0
+        first = 1 - self.by.point if isinstance(self.by, Containment) else 0
         parts: list[Rows] = []
         if len(inputs[first]):
             with_change = self._old(1 - first, context).with_batch(as_batch(inputs[1 - first]))
@@ -87,7 +87,7 @@ class RangeJoin:
         """The results of a side's change with the rows of the other side."""
         if not other.batches:
             return
-        if isinstance(self.by, Intervals) and side == self.by.point:
+        if isinstance(self.by, Containment) and side == self.by.point:
             for begin in range(0, len(change), CHUNK):
                 yield self._stabbed(change.take(np.arange(begin, min(begin + CHUNK, len(change)))), side, other, context)
             return
@@ -98,7 +98,7 @@ class RangeJoin:
 
     def _between(self, change: Rows, side: int) -> tuple[Words, Words, Cuts, Cuts, np.ndarray]:
         """(keys, output words of the side, cuts, weights) of the change, without what cancels."""
-        if isinstance(self.by, Intervals):
+        if isinstance(self.by, Containment):
             change = change.take(np.flatnonzero(change.columns[self.key + 1] == LOW))
             starts, ends = Cuts.before((change.columns[self.key + 2],)), Cuts.after((change.columns[self.key + 3],))
         else:
@@ -130,7 +130,7 @@ class RangeJoin:
 
 
 def without_cancelled(groups: Words, starts: Cuts, ends: Cuts, weights: np.ndarray) -> tuple[np.ndarray, Cuts, Cuts, np.ndarray]:
-    """Intervals without common parts in a group, with the weights added up; those of weight 0 are dropped.
+    """Containment without common parts in a group, with the weights added up; those of weight 0 are dropped.
 
     groups: words that are equal within a group. Returns (for each interval a row of its group, cuts, weights). O(n · log n).
     """
