@@ -20,7 +20,7 @@ from deltic.lowering.protocol import PlanLowering
 from deltic.lowering.streams import ZERO, Arranged, is_not_null, normalized
 from deltic.plan.columns import columns_of_all, conjunction, reference, remap
 from deltic.plan.nodes import Join, Plan, Project
-from deltic.plan.ranges import RangeBound, Range, overlap_of, range_of
+from deltic.plan.ranges import Range, RangeBound, overlap_of, range_of
 from deltic.schema import BIGINT, BOOLEAN, Field, Schema
 from deltic.trace.encoding import words_of
 

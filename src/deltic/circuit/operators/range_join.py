@@ -1,6 +1,6 @@
 """range_join: rows of two arrangements with equal keys of which a value of one lies between bounds of the other. Bilinear.
 
-The rows of a side with points are sorted by them under their key, so that those between two bounds are found by two searches. Containment
+The rows of a side with points are sorted by them under their key, so that those between two bounds are found by two searches. Intervals
 are sorted by the cells of `operators/interval_rows.py`, so that those that contain a point are found by two searches in each of its cells.
 O(changes · log rows + matches).
 
@@ -130,7 +130,7 @@ class RangeJoin:
 
 
 def without_cancelled(groups: Words, starts: Cuts, ends: Cuts, weights: np.ndarray) -> tuple[np.ndarray, Cuts, Cuts, np.ndarray]:
-    """Containment without common parts in a group, with the weights added up; those of weight 0 are dropped.
+    """Intervals without common parts in a group, with the weights added up; those of weight 0 are dropped.
 
     groups: words that are equal within a group. Returns (for each interval a row of its group, cuts, weights). O(n · log n).
     """
