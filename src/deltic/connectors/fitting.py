@@ -222,7 +222,7 @@ def _build(values: list[object], target: Type) -> pa.ChunkedArray[Any]:
         raise pa.ArrowInvalid("too many decimal places, on which Arrow may crash")
     if target.is_year_month:
         return pa.chunked_array([_months(values)])
-    if any(map(has_nanoseconds, values)):
+    if not (target.is_integer or target.name == "STRING") and any(map(has_nanoseconds, values)):
         raise pa.ArrowInvalid("parts of a microsecond, which Arrow would leave out")
     if target.name in ("TIMESTAMP_NTZ", "TIME") and any(
         isinstance(value, datetime | time) and value.tzinfo is not None for value in values

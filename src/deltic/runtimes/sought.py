@@ -44,7 +44,9 @@ class Sought:
     @property
     def keys(self) -> list[tuple[Any, ...]]:
         """The values as rows may have them: zero, which is equal to its negative, is both."""
-        return [key for values in (self.values, *self.others) for key in _signed(values)]
+        keys = [self.values, *self.others]
+        has_zeros = any(self.stored[i].type.is_float for i in self.fields)
+        return [signed for key in keys for signed in _signed(key)] if has_zeros else keys
 
     def words(self, strings: StringTable) -> list[np.ndarray]:
         """The words of the keys. Raises DataError for values that do not fit."""

@@ -55,11 +55,16 @@ class Datom:
 
 @dataclass(frozen=True, slots=True)
 class EdnReport:
-    """The result of a transaction. tx: its epoch. tempids: the entity of each temporary id. tx_data: what it adds and retracts."""
+    """The result of a transaction. tx: its epoch. tempids: the entity of each temporary id."""
 
     tx: int
     tempids: Mapping[str | int, int]
-    tx_data: tuple[Datom, ...] = field(repr=False)
+    stored: tuple[StoredDatom, ...] = field(repr=False)
+
+    @property
+    def tx_data(self) -> tuple[Datom, ...]:
+        """What it adds and retracts, in order."""
+        return tuple(_shown(one, self.tx) for one in self.stored)
 
 
 def edn_form(data: Any, name: str, *, names: bool = False) -> LocatedForm:
@@ -128,7 +133,7 @@ class EdnStore:
 
         tx = self._commit(prepare)
         (transacted,) = done
-        return EdnReport(tx, transacted.tempids, tuple(_shown(one, tx) for one in transacted.datoms))
+        return EdnReport(tx, transacted.tempids, transacted.datoms)
 
     def load(self, facts: Mapping[str, Any]) -> int:
         """One transaction that adds facts given as columns, for large numbers of them; returns its epoch.

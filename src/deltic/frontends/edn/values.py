@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import MAX_PREC, Context, Decimal
+from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 from deltic.errors import DataError, Span
@@ -179,7 +180,7 @@ def form_of(value: Any, *, names: bool = False) -> LocatedForm:
         case LocatedForm():
             return value
         case str() if names and value.startswith(":") and len(value) > 1:
-            return LocatedForm(Keyword(value[1:]))
+            return _keyword(value)
         case Mapping():
             pairs = tuple((form_of(key, names=isinstance(key, str)), form_of(one, names=names)) for key, one in value.items())
             return LocatedForm(MapForm(pairs))
@@ -194,6 +195,12 @@ def form_of(value: Any, *, names: bool = False) -> LocatedForm:
         case _:
             expected = "None, a bool, a number, a string, a Keyword, a datetime with a zone, a UUID, a list, a set or a dict"
             raise DataError(f"{shown(value)} is not a value of EDN", expected=expected)
+
+
+@lru_cache(maxsize=1024)
+def _keyword(text: str) -> LocatedForm:
+    """Names of attributes and operations occur again and again."""
+    return LocatedForm(Keyword(text[1:]))
 
 
 def _vector(value: Sequence[Any], names: bool) -> LocatedForm:
