@@ -12,17 +12,19 @@ import numpy as np
 from deltic.connectors.fitting import fit
 from deltic.errors import DataError, did_you_mean
 from deltic.purity import shown
-from deltic.schema import Field, Schema
+from deltic.schema import BIGINT, Field, Schema
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
 from deltic.trace.counters import Counters
-from deltic.trace.encoding import Layout, encode
+from deltic.trace.encoding import Layout, Words, encode
 from deltic.trace.probe import probe
 from deltic.trace.rearranged import rearranged
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
 from deltic.trace.strings import StringTable
 
+LEAST: Final = -(2**63)
+GREATEST: Final = 2**63 - 1
 _OF_ONE_LIST: Final = "a key of one column is a tuple of its list: ([…],)"
 
 
@@ -52,7 +54,12 @@ class Sought:
         """The words of the keys. Raises DataError for values that do not fit."""
         where = f"a key of view {self.view}"
         columns = zip(zip(*self.keys, strict=True), self.fields, strict=True)
-        return [word for values, i in columns for word in encode(fit(list(values), self.stored[i], where), self.stored[i], strings)]
+        return [word for values, i in columns for word in _words(values, self.stored[i], where, strings)]
+
+    @property
+    def has_strings(self) -> bool:
+        """Whether the values have strings."""
+        return any(self.stored[i].type.has_bytes for i in self.fields)
 
     def rows(self, spines: Sequence[Spine], strings: StringTable, counters: Counters | None = None) -> Batch:
         """The rows with these values in all spines. O(log state + rows), after the index of other than leading columns has been derived."""
@@ -64,6 +71,13 @@ class Sought:
         leading = [word for i in self.fields for word in range(slices[i].start, slices[i].stop)]
         order = [*leading, *(word for word in range(width) if word not in leading)]
         return _rows_by(spines, words, order, counters)
+
+
+def _words(values: Sequence[Any], field: Field, where: str, strings: StringTable) -> Words:
+    is_whole = field.type is BIGINT and not field.nullable and set(map(type, values)) == {int}
+    if is_whole and min(values) >= LEAST and max(values) <= GREATEST:  # many keys at once are numbers of entities
+        return (np.array(values, np.int64),)
+    return encode(fit(list(values), field, where), field, strings)
 
 
 def _signed(values: tuple[Any, ...]) -> Iterable[tuple[Any, ...]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -70,7 +69,7 @@ class View(ReadableView):
 
     def _table(self, stored: Stored, spines: Sequence[Spine], sought: Sought) -> pa.Table:
         strings = self._contents.strings
-        matches = sought.rows(spines, SoughtStrings(strings))
+        matches = sought.rows(spines, SoughtStrings(strings) if sought.has_strings else strings)
         return stored.reader.table(copied(matches.columns, matches.weights[0]), strings)
 
     @property
@@ -98,13 +97,13 @@ def rows_with(view: View, columns: Sequence[str], keys: Collection[tuple[Any, ..
     """The rows of a view that have one of several different keys in some columns, as `lookup` finds those of one."""
     if not keys:
         return view.schema.arrow.empty_table()
-    first, *others = keys
 
     def matches(stored: Stored, spines: Sequence[Spine]) -> pa.Table:
         fields = stored.spec.shape.schema
-        order = sorted(range(len(columns)), key=lambda i: fields.find(columns[i])[0])
-        sought = view._sought(fields, first, columns)
-        return view._table(stored, spines, replace(sought, others=tuple(tuple(key[i] for i in order) for key in others)))
+        positions = [fields.find(name)[0] for name in columns]
+        order = sorted(range(len(columns)), key=positions.__getitem__)
+        first, *others = (tuple(key[i] for i in order) for key in keys)
+        return view._table(stored, spines, Sought(view.name, fields, tuple(sorted(positions)), first, tuple(others)))
 
     return view._contents.read(view.name, matches)
 
