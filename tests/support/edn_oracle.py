@@ -34,8 +34,8 @@ from deltic.frontends.edn.tree import (
     variables_of,
 )
 from deltic.frontends.edn.values import LocatedForm, form_of, write
+from edn_calls import Typed, called
 
-Typed: TypeAlias = tuple[str, Any]
 Datoms: TypeAlias = set[tuple[int, str, Typed]]
 Env: TypeAlias = dict[str, Typed]
 
@@ -263,7 +263,9 @@ class Oracle:
             assert clause.binding is not None
             yield from self._unified(env, list(zip(clause.binding.terms, values[0][1], strict=True)))
             return
-        result = _called(clause.function, values)
+        result = called(clause.function, values)
+        if result is None:
+            return
         if clause.binding is None:
             if result == ("boolean", True):
                 yield env
@@ -281,37 +283,6 @@ def _rows_of_constant(form: LocatedForm, binding: Binding) -> list[list[Typed]]:
         else [one.value.parts for one in parts.parts]
     )
     return [[typed(one.value) for one in row] for row in rows]
-
-
-def _called(name: str, arguments: list[Typed]) -> Typed:
-    bare = [value for _, value in arguments]
-    as_kind = "double" if any(kind == "double" for kind, _ in arguments) else "long"
-    match name:
-        case "+" | "-" | "*":
-            total = bare[0]
-            for one in bare[1:]:
-                total = {"+": total + one, "-": total - one, "*": total * one}[name]
-            return as_kind, total
-        case "<" | "<=" | ">" | ">=":
-            return "boolean", {"<": bare[0] < bare[1], "<=": bare[0] <= bare[1], ">": bare[0] > bare[1], ">=": bare[0] >= bare[1]}[name]
-        case "=":
-            return "boolean", arguments[0] == arguments[1]
-        case "==":
-            return "boolean", bare[0] == bare[1]
-        case "not=":
-            return "boolean", arguments[0] != arguments[1]
-        case "mod":
-            return "long", bare[0] % bare[1]
-        case "str":
-            return "string", "".join(map(str, bare))
-        case "count":
-            return "long", len(bare[0])
-        case "tuple":
-            return "tuple", tuple(arguments)
-        case "even?":
-            return "boolean", bare[0] % 2 == 0
-        case _:
-            raise AssertionError(name)
 
 
 class Facts:

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Final, TypeAlias
+from typing import Final
 from typing import Literal as OneOf
 
 from deltic.errors import Span, TypeMismatch, UnknownName, Unsupported, did_you_mean
 from deltic.expr import case, cast, resolve
 from deltic.expr.nodes import TRUE, Expr, Literal
+from deltic.frontends.edn.arguments import Builder, Terms, check_count, check_kind
+from deltic.frontends.edn.kind_functions import KIND_FUNCTIONS
 from deltic.frontends.edn.kinds import (
-    ANY,
     BIGDEC,
     BIGINT_KIND,
     BOOLEAN_KIND,
-    CHAR,
     DOUBLE_KIND,
     INSTANT,
-    KEYWORD,
     LONG,
     NUMBERS,
     STRING_KIND,
@@ -26,11 +24,10 @@ from deltic.frontends.edn.kinds import (
     EdnTerm,
     common,
 )
+from deltic.frontends.edn.text_functions import TEXT_FUNCTIONS
 from deltic.plan.columns import conjunction
 from deltic.schema import BIGINT, BOOLEAN, DOUBLE, INT, STRING
 
-Terms: TypeAlias = Sequence[EdnTerm]
-Builder: TypeAlias = "Callable[[str, Terms, Span | None], EdnTerm]"
 ORDERED: Final = (LONG, BIGINT_KIND, DOUBLE_KIND, BIGDEC, STRING_KIND, INSTANT)
 """Kinds whose values are ordered."""
 
@@ -46,25 +43,10 @@ def call(name: str, arguments: Terms, span: Span | None) -> EdnTerm:
     return _FUNCTIONS[bare](name, arguments, span)
 
 
-def _count(name: str, arguments: Terms, least: int, most: int | None, span: Span | None) -> None:
-    if len(arguments) < least or (most is not None and len(arguments) > most):
-        expected = f"{least}" if most == least else f"at least {least}" if most is None else f"{least} to {most}"
-        raise TypeMismatch(f"{name} has {len(arguments)} arguments", span=span, expected=expected)
-
-
-def _check(name: str, term: EdnTerm, kinds: Sequence[EdnKind], span: Span | None) -> None:
-    if term.kind not in kinds:
-        remedy = "declare the :db/valueType of its attribute" if term.kind == ANY else None
-        if term.kind in (BIGINT_KIND, BIGDEC) and DOUBLE_KIND in kinds:
-            remedy = "(double ?x) or (long ?x) first"
-        expected, place = ", ".join(map(str, kinds)), term.expr.span or span
-        raise TypeMismatch(f"{name} does not accept a value of kind {term.kind}", span=place, expected=expected, remedy=remedy)
-
-
 def _numbers(name: str, arguments: Terms, span: Span | None) -> tuple[list[Expr], EdnKind]:
     """The arguments as longs, or as doubles if one of them is one."""
     for one in arguments:
-        _check(name, one, NUMBERS, span)
+        check_kind(name, one, NUMBERS, span)
     if all(one.kind == LONG for one in arguments):
         return [one.expr for one in arguments], LONG
     return [cast(one.expr, DOUBLE, span) for one in arguments], DOUBLE_KIND
@@ -79,11 +61,13 @@ def _comparable(name: str, arguments: Terms, span: Span | None) -> list[Expr]:
     return _numbers(name, arguments, span)[0]
 
 
-def _folded(operator: str, alone: Literal | None) -> Builder:
-    """alone: what a single argument is applied to; None if it is the result."""
+def _folded(operator: str, alone: Literal | None = None, none: int | None = None) -> Builder:
+    """alone: what a single argument is applied to; None if it is the result. none: the result without arguments."""
 
     def build(name: str, arguments: Terms, span: Span | None) -> EdnTerm:
-        _count(name, arguments, 1, None, span)
+        if not arguments and none is not None:
+            return EdnTerm(_long(none), LONG)
+        check_count(name, arguments, 1, None, span)
         exprs, kind = _numbers(name, arguments, span)
         if len(exprs) == 1 and alone is not None:
             return EdnTerm(resolve("negate", exprs, span), kind)
@@ -96,7 +80,7 @@ def _folded(operator: str, alone: Literal | None) -> Builder:
 
 
 def _divided(name: str, arguments: Terms, span: Span | None) -> EdnTerm:
-    _count(name, arguments, 2, None, span)
+    check_count(name, arguments, 2, None, span)
     exprs, kind = _numbers(name, arguments, span)
     if kind == LONG:
         raise Unsupported("the quotient of two longs is a ratio", span=span, remedy="(quot ?a ?b), or (double ?a) first")
@@ -108,9 +92,9 @@ def _divided(name: str, arguments: Terms, span: Span | None) -> EdnTerm:
 
 def _whole(operator: OneOf["div", "%", "mod"]) -> Builder:
     def build(name: str, arguments: Terms, span: Span | None) -> EdnTerm:
-        _count(name, arguments, 2, 2, span)
+        check_count(name, arguments, 2, 2, span)
         for one in arguments:
-            _check(name, one, (LONG,), span)
+            check_kind(name, one, (LONG,), span)
         left, right = (one.expr for one in arguments)
         if operator != "mod":
             return EdnTerm(resolve(operator, [left, right], span), LONG)
@@ -130,7 +114,7 @@ def _with_constant(operator: str, constant: int, result: EdnKind | None = None) 
     """Of a number and a constant. result: its kind; by default that of the number."""
 
     def build(name: str, arguments: Terms, span: Span | None) -> EdnTerm:
-        _count(name, arguments, 1, 1, span)
+        check_count(name, arguments, 1, 1, span)
         exprs, kind = _numbers(name, [*arguments, EdnTerm(_long(constant), LONG)], span)
         return EdnTerm(resolve(operator, exprs, span), result or kind)
 
@@ -139,7 +123,7 @@ def _with_constant(operator: str, constant: int, result: EdnKind | None = None) 
 
 def _best(operator: str) -> Builder:
     def build(name: str, arguments: Terms, span: Span | None) -> EdnTerm:
-        _count(name, arguments, 1, None, span)
+        check_count(name, arguments, 1, None, span)
         exprs, kind = _numbers(name, arguments, span)
         result = exprs[0]
         for one in exprs[1:]:
@@ -150,7 +134,7 @@ def _best(operator: str) -> Builder:
 
 
 def _absolute(name: str, arguments: Terms, span: Span | None) -> EdnTerm:
-    _count(name, arguments, 1, 1, span)
+    check_count(name, arguments, 1, 1, span)
     exprs, kind = _numbers(name, arguments, span)
     return EdnTerm(resolve("abs", exprs, span), kind)
 
@@ -159,15 +143,64 @@ def _ordered(operator: str) -> Builder:
     """Of numbers, or of other values of one kind; each with the next."""
 
     def build(name: str, arguments: Terms, span: Span | None) -> EdnTerm:
-        _count(name, arguments, 1, None, span)
+        check_count(name, arguments, 1, None, span)
         if all(one.kind in (*NUMBERS, BIGINT_KIND, BIGDEC) for one in arguments):
             exprs = _comparable(name, arguments, span)
         else:
             for one in arguments:
-                _check(name, one, ORDERED, span)
+                check_kind(name, one, ORDERED, span)
                 common(arguments[0], one, f"an argument of {name}", span)
             exprs = [one.expr for one in arguments]
         return EdnTerm(conjunction([resolve(operator, [left, right], span) for left, right in pairwise(exprs)]), BOOLEAN_KIND)
+
+    return build
+
+
+def _ordered_pair(name: str, arguments: Terms, span: Span | None) -> EdnTerm:
+    """-1, 0 or 1: the first of two values is less, equal or greater."""
+    check_count(name, arguments, 2, 2, span)
+    less, more = (_FUNCTIONS[operator](name, arguments, span).expr for operator in ("<", ">"))
+    return EdnTerm(case([(less, _long(-1)), (more, _long(1))], _long(0), span), LONG)
+
+
+def _bits(operator: str, count: int | None = None) -> Builder:
+    """Of longs. count: how many there are, of which the second is one of bits; None is two or more."""
+
+    def build(name: str, arguments: Terms, span: Span | None) -> EdnTerm:
+        check_count(name, arguments, count or 2, count, span)
+        for one in arguments:
+            check_kind(name, one, (LONG,), span)
+        result, *others = [one.expr for one in arguments]
+        if count == 1:
+            return EdnTerm(resolve(operator, [result], span), LONG)
+        for other in others:
+            second = other if count is None else cast(resolve("&", [other, _long(63)], span), INT, span)
+            result = resolve(operator, [result, second], span)
+        return EdnTerm(result, LONG)
+
+    return build
+
+
+def _of_booleans(operator: str) -> Builder:
+    def build(name: str, arguments: Terms, span: Span | None) -> EdnTerm:
+        check_count(name, arguments, 1, 1 if operator == "not" else None, span)
+        for one in arguments:
+            check_kind(name, one, (BOOLEAN_KIND,), span)
+        result = resolve("not", [arguments[0].expr], span) if operator == "not" else arguments[0].expr
+        for other in arguments[1:]:
+            result = resolve(operator, [result, other.expr], span)
+        return EdnTerm(result, BOOLEAN_KIND)
+
+    return build
+
+
+def _made_exact(kind: EdnKind) -> Builder:
+    """A long, a bigint or a bigdec as a bigint or a bigdec."""
+
+    def build(name: str, arguments: Terms, span: Span | None) -> EdnTerm:
+        check_count(name, arguments, 1, 1, span)
+        check_kind(name, arguments[0], (LONG, BIGINT_KIND, *((BIGDEC,) if kind == BIGDEC else ())), span)
+        return EdnTerm(cast(arguments[0].expr, kind.type, span), kind)
 
     return build
 
@@ -179,7 +212,7 @@ def equal(left: EdnTerm, right: EdnTerm, what: str, span: Span | None) -> Expr:
 
 
 def _equal(name: str, arguments: Terms, span: Span | None) -> EdnTerm:
-    _count(name, arguments, 1, None, span)
+    check_count(name, arguments, 1, None, span)
     pairs = [equal(left, right, f"an argument of {name}", span) for left, right in pairwise(arguments)]
     return EdnTerm(conjunction(pairs), BOOLEAN_KIND)
 
@@ -189,15 +222,15 @@ def _different(name: str, arguments: Terms, span: Span | None) -> EdnTerm:
 
 
 def _numerically_equal(name: str, arguments: Terms, span: Span | None) -> EdnTerm:
-    _count(name, arguments, 1, None, span)
+    check_count(name, arguments, 1, None, span)
     exprs = _comparable(name, arguments, span)
     return EdnTerm(conjunction([resolve("=", [left, right], span) for left, right in pairwise(exprs)]), BOOLEAN_KIND)
 
 
 def _parity(operator: str) -> Builder:
     def build(name: str, arguments: Terms, span: Span | None) -> EdnTerm:
-        _count(name, arguments, 1, 1, span)
-        _check(name, arguments[0], (LONG,), span)
+        check_count(name, arguments, 1, 1, span)
+        check_kind(name, arguments[0], (LONG,), span)
         rest = resolve("%", [arguments[0].expr, _long(2)], span)
         return EdnTerm(resolve(operator, [rest, _long(0)], span), BOOLEAN_KIND)
 
@@ -206,19 +239,19 @@ def _parity(operator: str) -> Builder:
 
 def _is_boolean(value: bool) -> Builder:
     def build(name: str, arguments: Terms, span: Span | None) -> EdnTerm:
-        _count(name, arguments, 1, 1, span)
+        check_count(name, arguments, 1, 1, span)
         return EdnTerm(equal(arguments[0], EdnTerm(Literal(value, BOOLEAN), BOOLEAN_KIND), f"the argument of {name}", span), BOOLEAN_KIND)
 
     return build
 
 
 def _identity(name: str, arguments: Terms, span: Span | None) -> EdnTerm:
-    _count(name, arguments, 1, 1, span)
+    check_count(name, arguments, 1, 1, span)
     return arguments[0]
 
 
 def _tuple(name: str, arguments: Terms, span: Span | None) -> EdnTerm:
-    _count(name, arguments, 1, None, span)
+    check_count(name, arguments, 1, None, span)
     for one in arguments:
         if not one.kind.is_scalar:
             raise TypeMismatch(f"{name} does not accept a value of kind {one.kind}", span=one.expr.span or span, expected="a scalar")
@@ -229,7 +262,7 @@ def _tuple(name: str, arguments: Terms, span: Span | None) -> EdnTerm:
 
 def untupled(name: str, arguments: Terms, span: Span | None) -> list[EdnTerm]:
     """The values of a tuple. Raises TypeMismatch."""
-    _count(name, arguments, 1, 1, span)
+    check_count(name, arguments, 1, 1, span)
     (whole,) = arguments
     if not whole.kind.parts:
         raise TypeMismatch(f"{name} does not accept a value of kind {whole.kind}", span=whole.expr.span or span, expected="a tuple")
@@ -241,73 +274,19 @@ def _part_name(position: int) -> str:
     return f"v{position}"
 
 
-def _text(name: str, arguments: Terms, span: Span | None) -> EdnTerm:
-    _count(name, arguments, 1, None, span)
-    for one in arguments:
-        if one.kind in (ANY, CHAR, INSTANT, BIGDEC) or not one.kind.is_scalar:
-            raise TypeMismatch(f"{name} does not accept a value of kind {one.kind}", span=one.expr.span or span, expected="another kind")
-    return EdnTerm(resolve("concat", [cast(one.expr, STRING, span) for one in arguments], span), STRING_KIND)
-
-
-def _of_strings(function: str, kind: EdnKind, count: int = 1) -> Builder:
-    def build(name: str, arguments: Terms, span: Span | None) -> EdnTerm:
-        _count(name, arguments, count, count, span)
-        for one in arguments:
-            _check(name, one, (STRING_KIND,), span)
-        return EdnTerm(cast(resolve(function, [one.expr for one in arguments], span), kind.type, span), kind)
-
-    return build
-
-
-def _blank(name: str, arguments: Terms, span: Span | None) -> EdnTerm:
-    _count(name, arguments, 1, 1, span)
-    _check(name, arguments[0], (STRING_KIND,), span)
-    trimmed = resolve("rlike", [arguments[0].expr, Literal(r"^\s*$", STRING)], span)
-    return EdnTerm(trimmed, BOOLEAN_KIND)
-
-
-def _part(name: str, arguments: Terms, span: Span | None) -> EdnTerm:
-    """Of a string, from a position counted from 0, to before another."""
-    _count(name, arguments, 2, 3, span)
-    text, *bounds = arguments
-    _check(name, text, (STRING_KIND,), span)
-    for one in bounds:
-        _check(name, one, (LONG,), span)
-    start = cast(bounds[0].expr, INT, span)
-    first = resolve("+", [start, Literal(1, INT)], span)
-    length = [resolve("-", [cast(bounds[1].expr, INT, span), start], span)] if len(bounds) == 2 else []
-    return EdnTerm(resolve("substring", [text.expr, first, *length], span), STRING_KIND)
-
-
 def _converted(kind: EdnKind) -> Builder:
     def build(name: str, arguments: Terms, span: Span | None) -> EdnTerm:
-        _count(name, arguments, 1, 1, span)
-        _check(name, arguments[0], (*NUMBERS, BIGINT_KIND, BIGDEC), span)
+        check_count(name, arguments, 1, 1, span)
+        check_kind(name, arguments[0], (*NUMBERS, BIGINT_KIND, BIGDEC), span)
         return EdnTerm(cast(arguments[0].expr, kind.type, span), kind)
 
     return build
 
 
-def _of_kind(kinds: Sequence[EdnKind], pattern: str) -> Builder:
-    """Whether a value is of one of the kinds; pattern: of the text of such a value of any kind."""
-
-    def build(name: str, arguments: Terms, span: Span | None) -> EdnTerm:
-        _count(name, arguments, 1, 1, span)
-        (value,) = arguments
-        if value.kind != ANY:
-            return EdnTerm(Literal(value.kind in kinds, BOOLEAN, span), BOOLEAN_KIND)
-        return EdnTerm(resolve("rlike", [value.expr, Literal(pattern, STRING)], span), BOOLEAN_KIND)
-
-    return build
-
-
-_WHOLE_NUMBER: Final = "^[+-]?[0-9]+N?$"
-_DOUBLE_NUMBER: Final = r"^([+-]?[0-9]+\.[0-9]+(E[+-]?[0-9]+)?|##Inf|##-Inf|##NaN)$"
-_DECIMAL_NUMBER: Final = r"^[+-]?[0-9.]+(E[+-]?[0-9]+)?M$"
 _FUNCTIONS: Final[dict[str, Builder]] = {
-    "+": _folded("+", None),
-    "-": _folded("-", Literal(0, BIGINT)),
-    "*": _folded("*", None),
+    "+": _folded("+", none=0),
+    "-": _folded("-", alone=Literal(0, BIGINT)),
+    "*": _folded("*", none=1),
     "/": _divided,
     "quot": _whole("div"),
     "rem": _whole("%"),
@@ -333,28 +312,25 @@ _FUNCTIONS: Final[dict[str, Builder]] = {
     "true?": _is_boolean(True),
     "false?": _is_boolean(False),
     "identity": _identity,
+    "identical?": _equal,
+    "compare": _ordered_pair,
+    "not": _of_booleans("not"),
+    "and": _of_booleans("and"),
+    "or": _of_booleans("or"),
+    "bit-and": _bits("&"),
+    "bit-or": _bits("|"),
+    "bit-xor": _bits("^"),
+    "bit-not": _bits("~", 1),
+    "bit-shift-left": _bits("shiftleft", 2),
+    "bit-shift-right": _bits("shiftright", 2),
     "tuple": _tuple,
-    "str": _text,
-    "count": _of_strings("length", LONG),
-    "subs": _part,
+    "vector": _tuple,
     "long": _converted(LONG),
     "double": _converted(DOUBLE_KIND),
-    "str/upper-case": _of_strings("upper", STRING_KIND),
-    "str/lower-case": _of_strings("lower", STRING_KIND),
-    "str/trim": _of_strings("trim", STRING_KIND),
-    "str/starts-with?": _of_strings("startswith", BOOLEAN_KIND, 2),
-    "str/ends-with?": _of_strings("endswith", BOOLEAN_KIND, 2),
-    "str/includes?": _of_strings("contains", BOOLEAN_KIND, 2),
-    "str/blank?": _blank,
-    "string?": _of_kind((STRING_KIND,), '^"'),
-    "keyword?": _of_kind((KEYWORD,), "^:"),
-    "boolean?": _of_kind((BOOLEAN_KIND,), "^(true|false)$"),
-    "int?": _of_kind((LONG,), "^[+-]?[0-9]+$"),
-    "integer?": _of_kind((LONG, BIGINT_KIND), _WHOLE_NUMBER),
-    "double?": _of_kind((DOUBLE_KIND,), _DOUBLE_NUMBER),
-    "decimal?": _of_kind((BIGDEC,), _DECIMAL_NUMBER),
-    "number?": _of_kind((*NUMBERS, BIGINT_KIND, BIGDEC), f"{_WHOLE_NUMBER}|{_DOUBLE_NUMBER}|{_DECIMAL_NUMBER}"),
+    "bigint": _made_exact(BIGINT_KIND),
+    "bigdec": _made_exact(BIGDEC),
 }
+_FUNCTIONS.update({**TEXT_FUNCTIONS, **KIND_FUNCTIONS})
 _OF_STORES: Final = ("ground", "get-else", "missing?", "untuple")
 FUNCTION_NAMES: Final = tuple(name.replace("str/", "clojure.string/") for name in (*_FUNCTIONS, *_OF_STORES))
 """Those that a query can call."""
@@ -362,7 +338,13 @@ _REFUSED: Final = {
     "rand": "a view has the same rows whenever it is computed",
     "rand-int": "a view has the same rows whenever it is computed",
     "get-some": "(get-else …) for each attribute",
-    "re-find": "clojure.string/starts-with?, ends-with? or includes?",
+    **dict.fromkeys(("re-find", "re-matches", "re-seq", "re-pattern"), "clojure.string/starts-with?, ends-with? or includes?"),
+    **dict.fromkeys(("list", "set", "hash-map", "array-map", "vec", "range"), "values are scalars, or a tuple of them: (tuple ?x ?y)"),
+    **dict.fromkeys(("contains?", "get", "nth"), "a relation of constants: [(ground [[1 :a] [2 :b]]) [[?x ?y]]]"),
+    **dict.fromkeys(("keyword", "symbol"), "not every text is one: compare (name ?k) with the string"),
+    **dict.fromkeys(("complement", "every?", "-differ?"), "(not …) around the clause"),
+    **dict.fromkeys(("type", "class", "meta"), "string?, keyword?, int? and the like"),
+    **dict.fromkeys(("pr-str", "print-str", "prn-str", "println-str"), "str"),
     "nil?": "missing?, since no value is nil",
     "some?": "a data pattern, since no value is nil",
 }
