@@ -20,6 +20,7 @@ output relation Colors(c: Color, t: (u32, Vec<string>))
 output relation Visits(n: usize)
 index ByName(n: string) on Person(_, n, _)
 index ByB(b: u32) on Likes(_, b)
+index All() on Visits(_)
 Friends(n, m) :- Person(a, n, _), Likes(a, b), Person(b, m, _).
 Colors(c, (i, [n])) :- Person(i, n, c).
 Visits(n) :- Visit(x), var n = x.group_by(()).count().
@@ -32,7 +33,7 @@ commit dump_changes;
 timestamp;
 echo hello world;
 dump Friends;
-query_index ByB(2);
+query_index ByB(2); query_index All();
 start; modify Person 2 <- Person{.name = "Bo"}; delete Visit(5); commit dump_changes;
 query_index ByName("Bo");
 start; insert Likes(2, 1); clear Likes; insert Likes(1, 1); commit dump_changes;
@@ -57,6 +58,7 @@ Friends{.a = "Ann", .b = "B\\"ob"}
 Friends{.a = "B\\"ob", .b = "B\\"ob"}
 Likes{.a = 1, .b = 2}
 Likes{.a = 2, .b = 2}
+Visits{.n = 2}
 Friends:
 Friends{.a = "Ann", .b = "B\\"ob"}: -1
 Friends{.a = "Ann", .b = "Bo"}: +1

@@ -65,9 +65,18 @@ def expected(session: deltic.Session) -> dict[str, list[tuple[Any, ...]]]:
 
 @pytest.mark.parametrize("seed", [0, *slow(*range(1, 16))])
 def test_readers_that_are_defined_later_have_all_rows(seed: int, tmp_path: Path) -> None:
-    rng, now = Random(seed), 0
     choices: list[dict[str, Any]] = [{}, {"state": tmp_path / "s", "shards": 2}, {"shards": 3}, {"state": tmp_path / "s"}]
-    options = choices[seed % 4]
+    check(seed, choices[seed % 4])
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_readers_that_are_defined_later_on_spark(spark: Any, tmp_path: Path) -> None:
+    check(20, {"spark": spark, "state": tmp_path / "s", "shards": 2})
+
+
+def check(seed: int, options: dict[str, Any]) -> None:
+    rng, now = Random(seed), 0
     defined: list[str] = []
 
     def script() -> str:

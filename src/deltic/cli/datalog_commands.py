@@ -45,7 +45,8 @@ class CommandRunner:
             case UpdateCommand():
                 self._changes(command.span).append(self._resolved(command))
             case QueryCommand():
-                rows = self.session.view(command.index).lookup(command.key)
+                view = self.session.view(command.index)
+                rows = view.lookup(command.key) if command.key else view.rows()
                 self._print(command.relation, rows)
             case PlainCommand(name="clear"):
                 self._clear(command)

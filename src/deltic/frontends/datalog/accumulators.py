@@ -18,7 +18,8 @@ from deltic.expr.interpreter import evaluate
 from deltic.expr.nodes import Expr, UserFunction, Value
 from deltic.frontends.datalog.bind_term import GROUPINGS, STREAM_AGGREGATE, TermBinder
 from deltic.frontends.datalog.declarations import BoundTerm
-from deltic.frontends.datalog.element_steps import AccumulatorLayout, ElementFold, LambdaReads, StepReader
+from deltic.frontends.datalog.element_folds import ElementFold
+from deltic.frontends.datalog.element_steps import AccumulatorLayout, LambdaReads, StepReader
 from deltic.frontends.datalog.kinds import S64, USIZE, Kind, MapKind, TupleKind, UnionKind, VectorKind, option, stored
 from deltic.frontends.datalog.sets import SET
 from deltic.frontends.datalog.tree import (
@@ -36,7 +37,7 @@ from deltic.plan.accumulators import AccumulateElements
 from deltic.plan.columns import reference
 from deltic.plan.fingerprint import fingerprint
 from deltic.plan.nodes import MOST_BATCHED, Accumulate, OverTicks, Plan, Project, Values
-from deltic.schema import Field, Schema
+from deltic.schema import BIGINT, Field, Schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,8 @@ class BoundFold:
             outcome = reader.outcome(self.step, drops=self.drops)
         except LambdaReads:
             return None
+        if reader.copies:
+            return None
         begin = (self.first,) if layout.alone else self.first
         assert isinstance(begin, tuple)
         fold = ElementFold(layout, tuple(reader.reads), outcome, begin)
@@ -115,9 +118,10 @@ def column_kinds(kind: Kind) -> tuple[Kind, ...]:
 
 
 def layout_of(kind: Kind) -> AccumulatorLayout | None:
-    """The layout of an accumulator that is a Set or Map, or a tuple or struct with some; None of others."""
+    """The layout of an accumulator that is a Set, Map or Vec, or a tuple or struct with some; None of others."""
     parts = tuple(_part(i, one) for i, one in enumerate(column_kinds(kind)))
-    return AccumulatorLayout(parts, not isinstance(kind, TupleKind | UnionKind)) if any(parts) else None
+    vectors = frozenset(i for i, one in enumerate(column_kinds(kind)) if isinstance(one, VectorKind) and one.name != SET)
+    return AccumulatorLayout(parts, not isinstance(kind, TupleKind | UnionKind), vectors) if any(parts) else None
 
 
 def _part(column: int, kind: Kind) -> ElementPart | None:
@@ -127,6 +131,8 @@ def _part(column: int, kind: Kind) -> ElementPart | None:
         )
     if isinstance(kind, VectorKind) and kind.name == SET:
         return ElementPart(f"{column}", Field(f"{column}.element", stored(kind.item), False))
+    if isinstance(kind, VectorKind):
+        return ElementPart(f"{column}", Field(f"{column}.position", BIGINT, False), Field(f"{column}.element", stored(kind.item), False))
     return None
 
 

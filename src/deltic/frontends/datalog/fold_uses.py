@@ -1,4 +1,4 @@
-"""What a rule uses of an accumulator with Sets and Maps: their sizes and elements, and the other columns.
+"""What a rule uses of an accumulator with Sets, Maps and Vecs: their sizes and elements, and the other columns.
 
 If it uses nothing else, they are changed in place: the rows of elements are a relation of their own, which FlatMap reads. A Set or Map as a
 value is one of a column, which is written anew at each change.
@@ -73,7 +73,7 @@ class FoldUses:
 
 
 def _is_part(kind: Kind) -> bool:
-    return isinstance(kind, MapKind) or (isinstance(kind, VectorKind) and kind.name == "Set")
+    return isinstance(kind, MapKind | VectorKind)
 
 
 @dataclass(slots=True)
@@ -128,14 +128,14 @@ class _Rows:
         return [(name, reference(plan.schema, i)) for i, name in enumerate(self.keys)]
 
     def read_elements(self, term: AssignmentTerm, column: int, name: str) -> None:
-        """A row for each element of a Set, or entry of a Map."""
+        """A row for each element of a Set or Vec, or entry of a Map."""
         kind = self.kinds[column]
         pair = (kind.key, kind.value) if isinstance(kind, MapKind) else None
         assert pair is not None or isinstance(kind, VectorKind)
         kinds = pair or (kind.item,)  # type: ignore[union-attr]
         names = [f"{name}.{i}" for i in range(len(kinds))]
         rows = replace(self.relation, part=self.parts.index(column))
-        first = len(self.keys)
+        first = len(rows.schema) - len(kinds)  # that of a Vec is after its position
         self._join(Project(rows, (*self._keys(rows), *((one, reference(rows.schema, first + i)) for i, one in enumerate(names)))), names)
         self.columns |= dict(zip(names, kinds, strict=True))
         variables: tuple[Term, ...] = tuple(VariableTerm(one, term.value.span) for one in names)

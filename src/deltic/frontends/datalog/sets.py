@@ -1,4 +1,4 @@
-"""Functions that make Sets, under the names of DDlog's library: set_empty, set_singleton, insert_imm, remove_imm, union.
+"""Functions that make Sets, under the names of DDlog's library: set_empty, set_singleton, insert_imm, remove_imm, union; push_imm.
 
 A Set is stored as an ARRAY in order and without duplicates.
 """
@@ -47,6 +47,11 @@ def without_element(array: Expr, element: Expr) -> Expr:
     return resolve("array_remove", [array, element], element.span)
 
 
+def union(array: Expr, other: Expr) -> Expr:
+    """The elements of both Sets."""
+    return resolve("sort_array", [resolve("array_union", [array, other], other.span)], other.span)
+
+
 def insert_element(binder: TermBinder, term: CallTerm, expected: Kind | None) -> BoundTerm:
     """insert_imm(s, x)."""
     value, kind = of_sets(binder, term, 2, expected)
@@ -79,8 +84,23 @@ def _singleton(binder: TermBinder, term: CallTerm, expected: Kind | None) -> Bou
 def _union(binder: TermBinder, term: CallTerm, expected: Kind | None) -> BoundTerm:
     value, kind = of_sets(binder, term, 2, expected)
     other = binder.bind(term.arguments[1], kind)
-    return BoundTerm(resolve("sort_array", [resolve("array_union", [value.expr, other.expr], term.span)], term.span), kind)
+    return BoundTerm(union(value.expr, other.expr), kind)
 
 
-SET_FUNCTIONS: Final = {SET_EMPTY: _empty, "set_singleton": _singleton, **dict.fromkeys(("union", "set_union"), _union)}
+def _push(binder: TermBinder, term: CallTerm, expected: Kind | None) -> BoundTerm:
+    """push_imm(v, x)."""
+    check_count(term.name, term.arguments, 2, 2, term.span)
+    value = binder.bind(term.arguments[0], expected if isinstance(expected, VectorKind) and not _is_set(expected) else None)
+    if not isinstance(value.kind, VectorKind) or _is_set(value.kind):
+        raise TypeMismatch(f"{term.name} does not accept {value.kind}", span=term.span, expected="a Vec")
+    element = binder.bind(term.arguments[1], value.kind.item)
+    return BoundTerm(resolve("array_append", [value.expr, element.expr], term.span), value.kind)
+
+
+SET_FUNCTIONS: Final = {
+    SET_EMPTY: _empty,
+    "set_singleton": _singleton,
+    **dict.fromkeys(("union", "set_union"), _union),
+    **dict.fromkeys(("push_imm", "vec_push_imm"), _push),
+}
 """By name. insert_imm and remove_imm are those of Maps, too."""
