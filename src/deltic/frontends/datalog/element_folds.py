@@ -19,13 +19,13 @@ from deltic.frontends.datalog.element_steps import (
     ACCUMULATOR,
     BASE,
     AccumulatorLayout,
+    Appended,
     Branched,
     Chosen,
     Computed,
     Dropped,
     ElementRead,
     Outcome,
-    Pushed,
     Put,
     Rebuilt,
     Replaced,
@@ -172,7 +172,7 @@ class _Step:
             case United():
                 cleared, operations = self._operations(update.base, row)
                 return cleared, [*operations, *self._entries(part_of(update), evaluate(update.other, row))]
-            case Pushed():
+            case Appended():
                 cleared, operations = self._operations(update.base, row)
                 position = len(operations) + (0 if cleared else self._lengths[part_of(update)])
                 return cleared, [*operations, (position, evaluate(update.element, row))]

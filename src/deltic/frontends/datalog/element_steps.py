@@ -59,7 +59,7 @@ class United:
 
 
 @dataclass(frozen=True, slots=True)
-class Pushed:
+class Appended:
     """A Vec with one more element at its end."""
 
     base: Update
@@ -82,7 +82,7 @@ class Replaced:
     value: Expr
 
 
-Update: TypeAlias = Same | Put | Without | United | Pushed | Chosen | Replaced
+Update: TypeAlias = Same | Put | Without | United | Appended | Chosen | Replaced
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +281,7 @@ def part_of(update: Update) -> int:
     match update:
         case Same() | Replaced():
             return update.part
-        case Put() | Without() | United() | Pushed():
+        case Put() | Without() | United() | Appended():
             return part_of(update.base)
         case Chosen():
             return part_of(update.otherwise)
@@ -340,6 +340,6 @@ _UPDATES: Final[tuple[tuple[Callable[[Expr], tuple[Expr, ...] | None], bool, Cal
     (_united, False, United),
     (_taken_from_map, False, Without),
     (_taken_from_set, False, Without),
-    (_pushed, True, Pushed),
+    (_pushed, True, Appended),
 )
 """What recognises the expression of an update, whether it is one of a Vec, and what it is."""
