@@ -24,6 +24,7 @@ from deltic.circuit.operators.semijoin import SemiJoin
 from deltic.circuit.operators.table import StreamInput, TableInput
 from deltic.circuit.operators.top_k import TopKOperator
 from deltic.circuit.operators.watermark import WatermarkOperator
+from deltic.circuit.programs.program import program_of
 from deltic.connectors.connector import SinkSpec, SourceSpec
 from deltic.drawing import Vertex, graphviz, mermaid
 from deltic.lowering.show_bounds import StateBound, state_bounds
@@ -145,6 +146,7 @@ class Explanation:
 
     joins: the multiway joins. copies: the arrangements of the whole program that hold rows of the tables that the views read. sources: by
     table. sinks: name → (view, sink) for the sinks that read the views. bounds: of the state of each operator, if a stream is read.
+    programs: those of the levels, if they are asked for.
     """
 
     plans: Mapping[str, str]
@@ -158,6 +160,7 @@ class Explanation:
     sources: Mapping[str, SourceSpec]
     sinks: Mapping[str, tuple[str, SinkSpec]]
     bounds: tuple[StateBound, ...] = ()
+    programs: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         lines = [f"source {table}: {source.describe()}" for table, source in self.sources.items()]
@@ -178,6 +181,8 @@ class Explanation:
             lines += [f"rows of {table} are held in {len(held)} arrangements", *(f"  {copy}" for copy in held)] if len(held) > 1 else []
         lines += map(str, self.bounds)
         lines += [f"note: {note}" for note in self.notes]
+        for number, program in enumerate(self.programs):
+            lines += ["", f"program of level {number}", *(f"  {line}" for line in program.splitlines())]
         return "\n".join(lines)
 
     def mermaid(self) -> str:
@@ -202,6 +207,7 @@ class Explanation:
             "exchanges": self.exchanges,
             "notes": list(self.notes),
             "bounds": [asdict(bound) for bound in self.bounds],
+            **({"programs": list(self.programs)} if self.programs else {}),
             "sources": {table: source.facts() for table, source in self.sources.items()},
             "sinks": {name: {"view": view, **sink.facts()} for name, (view, sink) in self.sinks.items()},
         }
@@ -216,10 +222,12 @@ def explain(
     *,
     sources: Mapping[str, SourceSpec],
     sinks: Mapping[str, tuple[str, SinkSpec]],
+    programs: bool = False,
 ) -> Explanation:
     """The explanation of the views of `plans` in `circuit`.
 
     statistics: arrangement → (rows, bytes). sources: those of all tables, by lower-case name. sinks: all, each with its view.
+    programs: whether to list the programs of the levels, as far as the views need them.
     """
     users: dict[int, list[str]] = {}
     for view, arrangement in circuit.views.items():
@@ -243,7 +251,14 @@ def explain(
         {table: sources[table.lower()] for table in tables if table.lower() in sources},
         {name: (view, sink) for name, (view, sink) in sinks.items() if view in plans},
         tuple(state_bounds(circuit.nodes, shown)) if any(isinstance(n.operator, StreamInput | WatermarkOperator) for n in shown) else (),
+        tuple(_listings(circuit, shards, {n.id for n in shown})) if programs else (),
     )
+
+
+def _listings(circuit: Dataflow, shards: int, shown: set[int]) -> Iterator[str]:
+    """The programs of the levels: of one for the whole circuit, if there is one shard."""
+    for level in (circuit.whole,) if shards == 1 else circuit.levels:
+        yield program_of(level).listing(shown)
 
 
 def _copies(tables: Sequence[str], circuit: Dataflow, statistics: Mapping[str, tuple[int, int]]) -> Iterator[CopyPicture]:

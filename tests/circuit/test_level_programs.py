@@ -89,3 +89,12 @@ def test_the_core_is_chosen_by_the_environment(monkeypatch: pytest.MonkeyPatch) 
         session.sql(SHOP)
         changed(session)
         assert session.last_tick is not None and isinstance(session.last_tick.counters, dict)
+
+
+def test_explain_lists_the_program() -> None:
+    with deltic.Session() as session:
+        session.sql(SHOP)
+        text = str(session.explain("spend", level=True))
+        assert "operator 0, source: r0 → r" in text and "r0 holds the changes of orders" in text
+        assert all(name in text for name in ("check_keys", "match ", "aggregate ", "append ", "total of w1"))
+        assert "program of level 0" not in str(session.explain("spend"))

@@ -109,6 +109,11 @@ def change_frame(frame: Any, table: TableSchema, sequence: str | None = None) ->
     return _changes(_complete_deletes(frame, table, sequence), table, sequence)
 
 
+def is_weighted(frame: pa.Table, table: TableSchema) -> bool:
+    """Whether the columns are exactly the table's, followed by `_weight`, of the table's types."""
+    return _fits(frame.schema, table) == "weighted"
+
+
 def _where(table: TableSchema) -> str:
     return f"table {table.name}"
 

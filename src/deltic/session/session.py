@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from weakref import WeakSet
 
 from deltic.connectors.connector import SourceSpec
-from deltic.connectors.frames import change_frame
 from deltic.connectors.recognise import is_spark
 from deltic.errors import CatalogError, CircuitError, FrameError, QueryError, UnknownName
 from deltic.explain import Explanation, explain
@@ -324,7 +323,7 @@ class Session:
             elif self.spark is not None and isinstance(frame, Distributed):
                 distributed[table.name] = frame
             else:
-                pending.add_changes(table, change_frame(frame, table, column))
+                pending.add_frame(table, frame, column)
         tables = {**pending.tables, **{name: frame.tables[name] for name, frame in distributed.items()}}
         self._tick({**pending.rows(), **distributed}, tables, checked(notes or {}))
         self._trim(pending)
@@ -496,8 +495,8 @@ class Session:
         """The result of the last tick: changes of views, counters by node, seconds."""
         return self._runtime.committed.last
 
-    def explain(self, view: str | None = None) -> Explanation:
-        """Plan and circuit of one view, or of all: print it, or use `.json()`."""
+    def explain(self, view: str | None = None, *, level: bool = False) -> Explanation:
+        """Plan and circuit of one view, or of all: print it, or use `.json()`. level: with the programs that run the levels."""
         with self._lock:
             if view is not None:
                 view = self.view(view).name
@@ -509,6 +508,7 @@ class Session:
                 self._runtime.shards,
                 sources=self._catalog.sources,
                 sinks={sink.name: (sink.view, sink.sink) for sink in self._catalog.sinks.values()},
+                programs=level,
             )
 
     def close(self) -> None:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 
 from deltic.circuit.pending import PendingRows
-from deltic.connectors.frames import Changes, change_frame, keys_or_rows, rows_frame
+from deltic.connectors.frames import WEIGHT, Changes, change_frame, is_weighted, keys_or_rows, rows_frame
 from deltic.errors import ClosedError, DataError, UnknownName
 from deltic.schema import Op, Schema, StreamSchema, TableSchema
 from deltic.trace.encoding import Layout, encode_changes, owned
 from deltic.trace.entries import MARKER
+from deltic.trace.intake import IntegerColumns
 from deltic.trace.strings import StringTable
 
 if TYPE_CHECKING:
@@ -43,6 +44,18 @@ class PendingChanges:
         self._append(table, rows_of_op, weighed=False)
         self._next += n
 
+    def add_frame(self, table: TableSchema, frame: Any, sequence: str | None) -> None:
+        """A change frame as users give it. Raises FrameError, ConstraintViolation."""
+        plain = plain_changes(frame, table, self._next) if sequence is None else None
+        if plain is None:
+            self.add_changes(table, change_frame(frame, table, sequence))
+            return
+        n, weighed = len(plain), isinstance(frame, pa.Table) or WEIGHT in frame[0]
+        if not weighed and not table.key:
+            _check_key(table, np.unique(plain.ops))
+        self._append(table, plain, weighed=weighed)
+        self._next += n + weighed
+
     def add_changes(self, table: TableSchema, changes: Changes) -> None:
         """A change frame."""
         n = len(changes.ops)
@@ -58,7 +71,7 @@ class PendingChanges:
 
     def rows(self) -> Mapping[str, PendingRows]:
         """The changes by table."""
-        return {name: PendingRows.concat(parts) for name, parts in self._parts.items()}
+        return {name: parts[0] if len(parts) == 1 else PendingRows.concat(parts) for name, parts in self._parts.items()}
 
     def _append(self, table: TableSchema, rows: PendingRows, *, weighed: bool) -> None:
         if self._weighed.setdefault(table.name, weighed) != weighed:
@@ -119,7 +132,7 @@ class Transaction:
     def apply(self, table: str, changes: Any, *, sequence: str | None = None) -> None:
         """A change frame: the table's columns and `_op` or `_weight`."""
         schema = self._table(table)
-        self._changes.add_changes(schema, change_frame(changes, schema, sequence))
+        self._changes.add_frame(schema, changes, sequence)
 
     def _table(self, name: str) -> TableSchema:
         if not self._open:
@@ -140,6 +153,32 @@ class Transaction:
         self._open = False
         if kind is None:
             self._commit(self._changes)
+
+
+_integers: dict[int, tuple[TableSchema, IntegerColumns | None]] = {}
+"""By id() of a table, how its rows become words; None if not all columns are integers."""
+_KEPT: Final = 1024
+
+
+def plain_changes(frame: Any, table: TableSchema, ordinal: int) -> PendingRows | None:
+    """The changes of a table of integers, from a frame in one chunk or a few dicts; None for others, also for those with an error.
+
+    ordinal: of the first row.
+    """
+    kept = _integers.get(id(table))
+    if kept is None or kept[0] is not table:
+        if len(_integers) >= _KEPT:
+            _integers.clear()
+        kept = _integers[id(table)] = (table, IntegerColumns.of(table))
+    columns = kept[1]
+    if columns is None:
+        return None
+    rows = None
+    if type(frame) is list:
+        rows = columns.of_dicts(frame, ordinal, keyed=bool(table.key))
+    elif isinstance(frame, pa.Table) and is_weighted(frame, table) and len(batches := frame.to_batches()) == 1:
+        rows = columns.of_frame(batches[0], ordinal)
+    return None if rows is None else PendingRows(rows)
 
 
 def _check_key(table: TableSchema, ops: Any) -> None:

@@ -31,10 +31,8 @@ class Batch(Rows):
     guard: of a mapped batch whose pages are verified as they are read. Spines and merges use it; other readers must call `verified` first.
     """
 
-    __slots__ = ("_entry", "_index", "_packed", "guard", "rearranged")
+    __slots__ = ("_entry", "_index", "guard", "rearranged")
 
-    _packed: tuple[Words, int, int, int]
-    """Of a packed batch: the block, where it begins there, how many columns and weights."""
     rearranged: Mapping[tuple[int, ...], Batch]
     """The same rows in other orders of the columns, as `trace/rearranged.py` has derived them."""
 
@@ -69,7 +67,7 @@ class Batch(Rows):
         return batch
 
     @classmethod
-    def packed(cls, block: Words, start: int, columns: int, weights: int, length: int, entry: Words) -> Batch:
+    def kept(cls, block: Words, start: int, columns: int, weights: int, length: int, entry: Words) -> Batch:
         """A batch of `length` rows whose columns, weights and index follow one another in `block`, from word `start` on; O(1).
 
         entry: its part of a directory. The arrays are made when they are first used: most batches of small ticks are only read by kernels.
@@ -84,18 +82,15 @@ class Batch(Rows):
 
     def __getattr__(self, name: str) -> Any:
         """The arrays of a packed batch."""
-        if name not in ("columns", "weights", "_table", "_index"):
-            raise AttributeError(name)
-        block, start, columns, weights = self._packed
-        end = start + (columns + weights) * self.length
         if name == "_table":
             assert self._entry is not None
             self._table = self._entry[DIRECTORY_HEADER:]
         elif name == "_index":
+            block, start, columns, weights = self._packed
+            end = start + (columns + weights) * self.length
             self._index = block[end : end + index_words(int(block[end + BUCKETS]))] if columns else block[:0]
         else:
-            arrays = tuple(block[start:end].reshape(columns + weights, self.length))
-            self.columns, self.weights = arrays[:columns], arrays[columns:]
+            return super().__getattr__(name)
         return getattr(self, name)
 
     def verified(self) -> Batch:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from deltic.kernels.build import CHECKED
 from deltic.kernels.memory import Words
 from deltic.kernels.table import addresses
 
@@ -18,7 +19,10 @@ from deltic.kernels.table import addresses
 class Rows:
     """n rows of zero or more columns with at least one weight."""
 
-    __slots__ = ("_table", "columns", "length", "weights")
+    __slots__ = ("_packed", "_table", "columns", "length", "weights")
+
+    _packed: tuple[Words, int, int, int]
+    """Of packed rows: the block, the word where they begin there, how many columns and weights."""
 
     columns: tuple[Words, ...]
     weights: tuple[Words, ...]
@@ -31,6 +35,30 @@ class Rows:
         self.weights = tuple(weights)
         self.length = len(weights[0])
         self._table: Words | None = None
+
+    @classmethod
+    def packed(cls, block: Words, first: int, columns: int, weights: int, length: int) -> Rows:
+        """Rows whose columns and weights follow one another in `block`; O(1). first: its address.
+
+        The arrays are made when they are first used, since most rows of small ticks are only read by kernels.
+        """
+        rows = cls.__new__(cls)
+        rows.length = length
+        rows._packed = (block, 0, columns, weights)
+        size = 8 * length * (columns + weights)
+        handles = CHECKED or not length  # in the checked build each column has bounds of its own
+        rows._table = None if handles else np.arange(first, first + size, 8 * length)
+        return rows
+
+    def __getattr__(self, name: str) -> Any:
+        """The arrays of packed rows."""
+        if name not in ("columns", "weights"):
+            raise AttributeError(name)
+        block, start, columns, weights = self._packed
+        end = start + (columns + weights) * self.length
+        arrays = tuple(block[start:end].reshape(columns + weights, self.length))
+        self.columns, self.weights = arrays[:columns], arrays[columns:]
+        return getattr(self, name)
 
     def __len__(self) -> int:
         return self.length

@@ -58,6 +58,10 @@ class Spot(NamedTuple):
     slot: int
     name: str
 
+    def __str__(self) -> str:
+        role, _, digest = self.name.partition("-")
+        return f"{role}-{digest[:6]}"
+
 
 @dataclass(frozen=True, slots=True)
 class ProgramLine:
@@ -93,10 +97,10 @@ class Assembler:
     def spot(self, arrangement: str) -> Spot:
         return self.spots.setdefault(arrangement, Spot(len(self.spots), arrangement))
 
-    def emit(self, opcode: int, *operands: int | Register | Spot) -> None:
+    def emit(self, opcode: int, *operands: int | Register | Spot, shown: str) -> None:
+        """shown: the operands, in the listing."""
         numbers = [part.start if isinstance(part, Register) else part.slot if isinstance(part, Spot) else part for part in operands]
-        shown = " ".join(part.name if isinstance(part, Spot) else str(part) for part in operands)
-        self.lines.append(ProgramLine(len(self.code), self.node, f"{NAMES[opcode]} {shown}".rstrip()))
+        self.lines.append(ProgramLine(len(self.code), self.node, f"{NAMES[opcode]:13} {shown}".rstrip()))
         self.code += [opcode, 2 + len(numbers), *numbers]
 
     def select(
@@ -112,16 +116,25 @@ class Assembler:
         moved = range(source.weights) if weights is None else weights
         columns = [part for word, value in places for part in ((op.CONSTANT, value) if word is None else (op.WORD, word))]
         positions = [NO_REGISTER if w is None else w for w in moved]
-        self.emit(op.SELECT, out, source, source.columns, int(ordered), len(positions), *positions, len(places), *columns)
+        words = [f"={value}" if word is None else str(word) for word, value in places]
+        weighed = ["0" if w is None else f"w{w}" for w in moved]
+        shown = f"{out} ← {source}[{', '.join((*words, *weighed))}]"
+        self.emit(op.SELECT, out, source, source.columns, int(ordered), len(positions), *positions, len(places), *columns, shown=shown)
 
     def sorted(self, source: Register) -> Register:
         """The register's rows as a batch."""
         out = self.register(source.columns, source.weights)
-        self.emit(op.SORT, out, source, source.columns, source.weights)
+        self.sort(out, source)
         return out
 
+    def sort(self, out: Register, source: Register) -> None:
+        self.emit(op.SORT, out, source, source.columns, source.weights, shown=f"{out} ← {source}")
+
+    def concatenate(self, out: Register, *parts: Register) -> None:
+        self.emit(op.CONCATENATE, out, out.width, len(parts), *parts, shown=f"{out} ← {' + '.join(map(str, parts)) or 'nothing'}")
+
     def append(self, arrangement: str, source: Register) -> None:
-        self.emit(op.APPEND, len(self.appends), source, source.columns, source.weights)
+        self.emit(op.APPEND, len(self.appends), source, source.columns, source.weights, shown=f"{source} to {Spot(0, arrangement)}")
         self.appends.append((arrangement, source))
 
     def mark(self) -> tuple[int, ...]:
@@ -137,5 +150,6 @@ class Assembler:
     def begin(self, node: Node, number: int, inputs: Sequence[Register], out: Register) -> int:
         """The position of the operand that is the end of the node's instructions."""
         self.node = number
-        self.emit(op.BEGIN, number, out, int(node.operator.eager), 0, len(inputs), *inputs)
+        read = "always" if node.operator.eager else f"if there are rows in {' or '.join(map(str, inputs))}"
+        self.emit(op.BEGIN, number, out, int(node.operator.eager), 0, len(inputs), *inputs, shown=read)
         return len(self.code) - len(inputs) - 2

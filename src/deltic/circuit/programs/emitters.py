@@ -33,35 +33,48 @@ Emitter = Callable[[Any, Sequence[Register], Register, Assembler], bool]
 
 def _table(operator: TableInput, inputs: Sequence[Register], out: Register, to: Assembler) -> bool:
     (pending,) = inputs
-    to.emit(op.REQUIRE, pending, pending.columns - 2, WEIGHT)
+    to.emit(op.REQUIRE, pending, pending.columns - 2, WEIGHT, shown=f"{pending}[{pending.columns - 2}] = {WEIGHT}, rows with weights")
     ordered = to.register(len(operator.order), 1)
     to.select(ordered, pending, [(word, 0) for word in operator.order])
-    to.emit(op.SORT, out, ordered, out.columns, out.weights)
+    to.sort(out, ordered)
     stored = to.spot(operator.arrangement)
-    to.emit(op.CHECK_PRESENT, out, out.columns, stored)
+    to.emit(op.CHECK_PRESENT, out, out.columns, stored, shown=f"removed rows of {out} in {stored}")
     if operator.key:
-        to.emit(op.CHECK_KEYS, out, out.columns, stored, operator.key)
+        shown = f"new keys of {out}, of {operator.key} words, not in {stored}"
+        to.emit(op.CHECK_KEYS, out, out.columns, stored, operator.key, shown=shown)
     else:
-        to.emit(op.CHECK_LIGHT, out, out.columns, out.weights)
+        _check_light(out, to)
     to.append(operator.arrangement, out)
     return True
 
 
 def _arrange(operator: Arrange, inputs: Sequence[Register], out: Register, to: Assembler) -> bool:
-    to.emit(op.TOUCH, inputs[0])
-    to.emit(op.SORT, out, inputs[0], out.columns, out.weights)
-    to.emit(op.CHECK_LIGHT, out, out.columns, out.weights)
+    _touch(inputs[0], to)
+    to.sort(out, inputs[0])
+    _check_light(out, to)
     to.append(operator.arrangement, out)
     return True
 
 
+def _touch(source: Register, to: Assembler) -> None:
+    to.emit(op.TOUCH, source, shown=f"{source}")
+
+
+def _check_light(source: Register, to: Assembler) -> None:
+    to.emit(op.CHECK_LIGHT, source, source.columns, source.weights, shown=f"weights of {source}")
+
+
+def _index(source: Register, to: Assembler) -> None:
+    to.emit(op.INDEXED, source, source.columns, shown=f"{source}")
+
+
 def _map(operator: Map, inputs: Sequence[Register], out: Register, to: Assembler) -> bool:
-    to.emit(op.TOUCH, inputs[0])
+    _touch(inputs[0], to)
     return _map_step(operator, inputs[0], out, to)
 
 
 def _chain(operator: Chain, inputs: Sequence[Register], out: Register, to: Assembler) -> bool:
-    to.emit(op.TOUCH, inputs[0])
+    _touch(inputs[0], to)
     return not operator.fallible and _chain_steps(operator, inputs[0], out, to)
 
 
@@ -115,7 +128,10 @@ def _measured(step: Map, source: Register, out: Register, to: Assembler) -> bool
     wide = to.register(columns + len(extra), source.weights)
     to.select(wide, kept, [*(places or [(word, 0) for word in range(source.columns)]), *((word, 0) for word in extra)])
     weighed = to.register(wide.columns, out.weights)
-    to.emit(op.WEIGH, weighed, wide, wide.columns, len(step.measures), *measures)
+    kinds = {op.COUNT_ROWS: "w0", op.WHOLE: "w0 × {}", op.HALVES: "w0 × halves of {}"}
+    terms = ", ".join(kinds[kind].format(word) for kind, word in zip(measures[::2], measures[1::2], strict=True))
+    shown = f"{weighed} ← {wide} with w0, {terms}"
+    to.emit(op.WEIGH, weighed, wide, wide.columns, len(step.measures), *measures, shown=shown)
     to.select(out, weighed, [(word, 0) for word in range(columns)])
     return True
 
@@ -128,7 +144,7 @@ def _moves(step: Map) -> list[tuple[int | None, int]] | None:
 def _join(operator: JoinOperator, inputs: Sequence[Register], out: Register, to: Assembler) -> bool:
     left, right = inputs
     new = to.sorted(right)
-    to.emit(op.INDEXED, new, new.columns)
+    _index(new, to)
     joined = out if operator.chain is None else to.register(len(operator.output), len(operator.weights))
     parts = [to.register(joined.columns, joined.weights) for _ in range(2)]
     for side, change, part in ((0, left, parts[0]), (1, right, parts[1])):
@@ -139,20 +155,28 @@ def _join(operator: JoinOperator, inputs: Sequence[Register], out: Register, to:
         pairs = [number for pair in operator.weights for number in (pair[side], pair[1 - side])]
         added = new if side == 0 else NO_REGISTER
         shape = (part, change, change.columns, spine, columns, weights, added)
-        to.emit(op.MATCH, *shape, len(key), *key, len(operator.output), *output, len(operator.weights), *pairs)
-    to.emit(op.CONCATENATE, joined, joined.width, 2, *parts)
+        shown = f"{part} ← {change}{_words(key)} with {spine}{f' + {new}' if side == 0 else ''}"
+        to.emit(op.MATCH, *shape, len(key), *key, len(operator.output), *output, len(operator.weights), *pairs, shown=shown)
+    to.concatenate(joined, *parts)
     return operator.chain is None or _chain_steps(operator.chain, joined, out, to)
+
+
+def _words(positions: Sequence[int]) -> str:
+    """Words of rows in a listing."""
+    return f"[{', '.join('=1' if position == op.ONE else str(position) for position in positions)}]"
 
 
 def _semijoin(operator: SemiJoin, inputs: Sequence[Register], out: Register, to: Assembler) -> bool:
     left, right = inputs
     new = to.sorted(right)
-    to.emit(op.INDEXED, new, new.columns)
+    _index(new, to)
     kept, flipped = to.register(out.columns, 1), to.register(out.columns, 1)
     present, other = to.spot(operator.right), to.spot(operator.left)
     key = operator.keys[0] if operator.keys else range(operator.key)
     shape = (kept, left, left.columns, present, operator.right_width, new, int(operator.anti))
-    to.emit(op.KEEP_PRESENT, *shape, len(key), *key, len(operator.output), *operator.output)
+    which = "not in" if operator.anti else "in"
+    shown = f"{kept} ← rows of {left} with {_words(key)} {which} {present} + {new}"
+    to.emit(op.KEEP_PRESENT, *shape, len(key), *key, len(operator.output), *operator.output, shown=shown)
     keys = new
     if operator.right_width > operator.right_key:
         cut = to.register(operator.right_key, 1)
@@ -160,8 +184,9 @@ def _semijoin(operator: SemiJoin, inputs: Sequence[Register], out: Register, to:
         keys = to.sorted(cut)
     sought = operator.keys[1] if operator.keys else range(keys.columns)
     flips = (flipped, keys, keys.columns, present, operator.right_width, other, operator.left_width, int(operator.anti))
-    to.emit(op.FLIP, *flips, len(sought), *sought, len(operator.output), *operator.output)
-    to.emit(op.CONCATENATE, out, out.width, 2, kept, flipped)
+    shown = f"{flipped} ← rows of {other} with keys that {keys} brings into {present} or takes away"
+    to.emit(op.FLIP, *flips, len(sought), *sought, len(operator.output), *operator.output, shown=shown)
+    to.concatenate(out, kept, flipped)
     return True
 
 
@@ -173,13 +198,15 @@ def _reweigh(operator: Reweigh, inputs: Sequence[Register], out: Register, to: A
         "intersect": op.INTERSECT,
         "intersect_all": op.INTERSECT_ALL,
     }
-    to.emit(op.REWEIGH, out, inputs[0], inputs[0].columns, to.spot(operator.arrangement), rules[operator.rule])
+    (source,), spot = inputs, to.spot(operator.arrangement)
+    to.emit(op.REWEIGH, out, source, source.columns, spot, rules[operator.rule], shown=f"{out} ← {operator.rule} of {spot} + {source}")
     return True
 
 
 def _multiset(operator: MultisetOperator, inputs: Sequence[Register], out: Register, to: Assembler) -> bool:
     (source,) = inputs
-    to.emit(op.CHECK_PRESENT, source, source.columns, to.spot(operator.arrangement))
+    spot = to.spot(operator.arrangement)
+    to.emit(op.CHECK_PRESENT, source, source.columns, spot, shown=f"removed rows of {source} in {spot}")
     to.select(out, source, [(word, 0) for word in range(source.columns)], ordered=True)
     return Layout.of(operator.schema).width == source.columns
 
@@ -191,9 +218,16 @@ def _aggregate(operator: AggregateOperator, inputs: Sequence[Register], out: Reg
     change = to.sorted(inputs[0])
     width = out.columns - operator.key
     numbers = [number for result in results if result is not None for number in result]
-    shape = (out, change, operator.key, operator.weights, to.spot(operator.sums), width)
-    to.emit(op.AGGREGATE, *shape, len(results), *numbers)
+    spot = to.spot(operator.sums)
+    shown = f"{out} ← groups of {change}[{', '.join(map(str, range(operator.key)))}] in {spot}, before and after: {_values(operator)}"
+    shape = (out, change, operator.key, operator.weights, spot, width)
+    to.emit(op.AGGREGATE, *shape, len(results), *numbers, shown=shown)
     return True
+
+
+def _values(operator: AggregateOperator) -> str:
+    """The results in a listing."""
+    return ", ".join(f"{r.kind} of w{r.sources[0].slot if r.sources else r.counted}" for r in operator.results)
 
 
 def _result(result: Result) -> tuple[int, int, int, int] | None:
@@ -212,12 +246,12 @@ def _result(result: Result) -> tuple[int, int, int, int] | None:
 
 
 def _plus(operator: Plus, inputs: Sequence[Register], out: Register, to: Assembler) -> bool:
-    to.emit(op.CONCATENATE, out, out.width, len(inputs), *inputs)
+    to.concatenate(out, *inputs)
     return True
 
 
 def _negate(operator: Negate, inputs: Sequence[Register], out: Register, to: Assembler) -> bool:
-    to.emit(op.NEGATE, out, inputs[0], out.columns, out.weights)
+    to.emit(op.NEGATE, out, inputs[0], out.columns, out.weights, shown=f"{out} ← {inputs[0]}")
     return True
 
 
@@ -236,7 +270,7 @@ def _exchange(operator: Exchange, inputs: Sequence[Register], out: Register, to:
 
 
 def _constant(operator: Constant, inputs: Sequence[Register], out: Register, to: Assembler) -> bool:
-    to.emit(op.CONCATENATE, out, out.width, 0)
+    to.concatenate(out)
     return True
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
@@ -38,12 +39,15 @@ class LevelProgram:
     lines: tuple[ProgramLine, ...]
     native: int
 
-    def listing(self) -> str:
-        """The instructions, under the operator that each belongs to."""
-        parts = []
+    def listing(self, nodes: Collection[int] | None = None) -> str:
+        """The instructions, under the operator that each belongs to. nodes: ids of those to list; by default all."""
+        parts = [f"{register} holds the changes of {port.removeprefix('table:')}" for port, register in self.arrives.items()]
         for number, node in enumerate(self.nodes):
-            parts.append(f"{node.name} {node.operator.name} → {self.outputs[node.id]}")
-            parts += [f"  {line.position:4} {line.text}" for line in self.lines if line.node == number]
+            if nodes is not None and node.id not in nodes:
+                continue
+            read = ", ".join(map(str, self.inputs[number])) or "nothing"
+            parts.append(f"operator {node.name}, {node.operator.name}: {read} → {self.outputs[node.id]}")
+            parts += [f"  {line.position:4}  {line.text}" for line in self.lines if line.node == number]
         return "\n".join(parts)
 
 
@@ -78,7 +82,7 @@ def assembled(level: Level) -> LevelProgram:
         inputs.append(read)
         native += _assemble(node, number, read, out, to)
         to.outputs[node.id] = out
-    to.emit(op.END)
+    to.emit(op.END, shown="")
     code = np.array(to.code, np.int64)
     return LevelProgram(
         code,
@@ -108,9 +112,9 @@ def _assemble(node: Node, number: int, read: tuple[Register, ...], out: Register
     emitter = EMITTERS.get(type(node.operator))
     emitted = emitter is not None and emitter(node.operator, read, out, to)
     if emitted:
-        to.emit(op.FINISH, out)
+        to.emit(op.FINISH, out, shown=str(out))
     else:
         to.reset(mark)
-        to.emit(op.STEP, number)
+        to.emit(op.STEP, number, shown=f"in Python → {out}")
     to.code[skip] = len(to.code)
     return emitted

@@ -143,7 +143,7 @@ class ProgramRun:
             for slot, register in zip(slots, registers, strict=True):
                 end = begin + DIRECTORY_HEADER + register.width
                 place = (words[begin + DIRECTORY_HEADER] - first) >> 3
-                batch = Batch.packed(block, place, register.columns, register.weights, words[begin], entries[begin:end])
+                batch = Batch.kept(block, place, register.columns, register.weights, words[begin], entries[begin:end])
                 context.appended[program.appends[slot][0]] = batch
                 begin = end
         sought = self._spines[op.SPINE_SOUGHT :: op.SPINE].tolist()
