@@ -337,7 +337,7 @@ class Session:
         pending = self._gather()
         with self._commits.turn():
             for name, frame in changes.items():
-                pending.add_changes(self.table(name), change_frame(frame, self.table(name), None))
+                pending.add_frame(self.table(name), frame, None)
             circuit = self._definitions.circuit
             rows = dict(pending.rows())
             for name, frame in contents.items():
