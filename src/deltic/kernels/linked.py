@@ -25,8 +25,8 @@ WORDS = types.Array(types.int64, 1, "C")
 
 def entry_of(kernel: Any) -> int:
     """The machine address of a kernel with one signature, for `call`; compiles or loads it."""
-    dispatcher = getattr(kernel, "__wrapped_kernel__", kernel)
-    (signature,) = next(signatures for declared, signatures in KERNELS if declared is dispatcher)
+    function = kernel.__wrapped__ if CHECKED else kernel.py_func  # in the checked build the dispatcher is within a function
+    dispatcher, (signature,) = next(declared for declared in KERNELS if declared[0].py_func is function)
     seal(dispatcher, (signature,))
     compiled = dispatcher.overloads[normalize_signature(signature)[0]]
     return int(compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name))

@@ -32,6 +32,8 @@ Step = Callable[[int, Sequence[Delta]], Delta]
 LEAST_ARENA: Final = 1 << 13
 LARGEST_KEPT: Final = 1 << 21
 """Words of an arena: at first, and the most that are kept for later ticks (16 MB)."""
+LARGE_BATCH: Final = 1 << 12
+"""Rows from which on a batch has a block of its own, since it outlives the other batches of its tick."""
 _FREE_ARENAS: Final[list[Words]] = []
 
 
@@ -143,7 +145,11 @@ class ProgramRun:
             for slot, register in zip(slots, registers, strict=True):
                 end = begin + DIRECTORY_HEADER + register.width
                 place = (words[begin + DIRECTORY_HEADER] - first) >> 3
-                batch = Batch.kept(block, place, register.columns, register.weights, words[begin], entries[begin:end])
+                length, entry, own = words[begin], entries[begin:end], block
+                if length >= LARGE_BATCH:
+                    until = (words[end + DIRECTORY_HEADER] - first) >> 3 if end < len(words) else len(block)
+                    own, place = _apart(block, place, until, entry), 0
+                batch = Batch.kept(own, place, register.columns, register.weights, length, entry)
                 context.appended[program.appends[slot][0]] = batch
                 begin = end
         sought = self._spines[op.SPINE_SOUGHT :: op.SPINE].tolist()
@@ -157,6 +163,13 @@ class ProgramRun:
         self._arenas.clear()
         if len(arena) <= LARGEST_KEPT and len(_FREE_ARENAS) < 4:
             _FREE_ARENAS.append(arena)
+
+
+def _apart(block: Words, start: int, end: int, entry: Words) -> Words:
+    """A copy of words of a block, to which the addresses in an entry of a directory then refer."""
+    own = block[start:end].copy()
+    entry[1:] += np.where(entry[1:] != 0, address(own) - (address(block) + 8 * start), 0)
+    return own
 
 
 def _free_arena() -> Words:
