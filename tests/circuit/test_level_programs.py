@@ -52,6 +52,14 @@ def test_a_program_equals_the_steps(shards: int, small_arenas: None) -> None:
         assert not compared.stepped
 
 
+def test_large_batches_have_blocks_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("deltic.circuit.programs.runner.LARGE_BATCH", 3)
+    with both_cores(), deltic.Session() as session:
+        session.sql(SHOP)
+        changed(session)
+        assert sum(row["orders"] for row in session.view("spend").rows()) == sum(i % 23 < 20 for i in range(40))
+
+
 def test_errors_of_a_program_are_those_of_the_steps() -> None:
     with both_cores(), deltic.Session() as session:
         session.sql(SHOP)
