@@ -68,7 +68,6 @@ WINDOWS: Final = ("row_number", "rank", "dense_rank", "percent_rank", "cume_dist
 REASONS: Final = {
     **dict.fromkeys(WINDOWS, "a window function"),
     **dict.fromkeys(("grouping", "grouping_id"), "of CUBE, ROLLUP and GROUPING SETS"),
-    **dict.fromkeys(("window", "window_time", "session_window"), "a window of Structured Streaming"),
     **dict.fromkeys(("make_interval", "try_make_interval"), "an INTERVAL of months, days and time, which has no order and no equality"),
     **dict.fromkeys(("collate", "collation"), "COLLATE"),
     "sentences": "the rules of Java's BreakIterator, which no library has",

@@ -48,6 +48,11 @@ CALLS = (
     WindowCall("last_value", STRING, True, (S,), ignore_nulls=True, frame=WindowFrame(Edge("rows", -3), Edge("rows", -1))),
     WindowCall("first_value", DOUBLE, True, (X,), ignore_nulls=True, frame=ROWS),
     WindowCall("nth_value", BIGINT, True, (N,), number=2, frame=WindowFrame(Edge("rows", 1), Edge("rows", 3))),
+    WindowCall("first_value", DOUBLE, True, (X,), frame=WindowFrame(UNBOUNDED, Edge("peers"))),
+    WindowCall("last_value", STRING, True, (S,), frame=WindowFrame(Edge("rows", -1), UNBOUNDED)),
+    WindowCall("last_value", DOUBLE, True, (X,), ignore_nulls=True),
+    WindowCall("first_value", STRING, True, (S,), ignore_nulls=True),
+    WindowCall("nth_value", INT, True, (G,), frame=WindowFrame(UNBOUNDED, Edge("rows", 1))),
     WindowCall("row_number", INT, False),
     WindowCall("rank", INT, False),
     WindowCall("dense_rank", INT, False),
@@ -171,7 +176,8 @@ def test_windows_resume_from_state(tmp_path: Path) -> None:
         "sum(v) OVER (ORDER BY id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)",
         "median(v) OVER (ORDER BY v ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)",
         "lag(v) IGNORE NULLS OVER (ORDER BY id)",
-        "first_value(v) OVER (ORDER BY id)",
+        "first_value(v) IGNORE NULLS OVER (ORDER BY id)",
+        "last_value(v) OVER (ORDER BY id)",
     ],
 )
 def test_a_window_that_would_cost_the_partition_is_refused(call: str) -> None:
@@ -188,6 +194,7 @@ def test_a_window_that_would_cost_the_partition_is_refused(call: str) -> None:
 
 WORK = {
     "whole": "SELECT id, g, max(v) OVER (PARTITION BY g) AS r FROM a",
+    "first": "SELECT id, first_value(w) OVER (PARTITION BY g ORDER BY v, id) AS r FROM a",
     "lag": "SELECT id, lag(v, 2) OVER (PARTITION BY g ORDER BY v, id) AS r FROM a",
     "frame": "SELECT id, last_value(v) OVER (PARTITION BY g ORDER BY v, id ROWS BETWEEN 3 PRECEDING AND 3 FOLLOWING) AS r FROM a",
     "number": "SELECT id, row_number() OVER (PARTITION BY g ORDER BY v DESC, id) AS r FROM a",

@@ -17,6 +17,7 @@ from deltic.errors import Unsupported
 from deltic.expr import Expr, Literal, case, cast, resolve
 from deltic.lowering.frames import is_summed, lower_frames, without_equal_rows
 from deltic.lowering.joins import joined
+from deltic.lowering.partition_ends import end_of_partition, is_of_end, kind_of_end
 from deltic.lowering.protocol import PlanLowering
 from deltic.lowering.sessions import lower_sessions
 from deltic.lowering.streams import ZERO, Arranged, normalized
@@ -38,14 +39,16 @@ def lower_window(lowering: PlanLowering, plan: Window) -> int:
     """Raises Unsupported for calls whose cost would be that of the whole partition."""
     assert not lowering.scoped, "a window function reads a recursive relation"
     for _, call in plan.calls:
-        _check(call)
+        _check(call, plan)
     if any(call.function in _DERIVED for _, call in plan.calls):
         return lowering.relation(_by_positions(plan))
-    kinds = dict.fromkeys(map(_kind, (call for _, call in plan.calls)))
+    kinds = dict.fromkeys(_kind(call, plan) for _, call in plan.calls)
     if len(kinds) > 1:
         return lowering.relation(_one_by_one(lowering, plan, sorted(kinds)))
     if plan.calls[0][1].is_of_partition:
-        return _of_partitions(lowering, plan)
+        return _of_partitions(lowering, plan, _totals(plan))
+    if is_of_end(plan.calls[0][1], plan.input.schema):
+        return _of_partitions(lowering, plan, end_of_partition(plan))
     if _is_near(plan.calls[0][1]):
         return _near(lowering, plan)
     if plan.calls[0][1].aggregate is not None and not _counts_up_to_peers(plan.calls[0][1]):
@@ -55,11 +58,11 @@ def lower_window(lowering: PlanLowering, plan: Window) -> int:
     return _row_numbers(lowering, plan) if plan.calls[0][1].function == "row_number" else _of_peers(lowering, plan)
 
 
-def _check(call: WindowCall) -> None:
+def _check(call: WindowCall, plan: Window) -> None:
     if call.aggregate is not None:
         is_kept = call.is_of_partition or _counts_up_to_peers(call) or is_summed(call)
     else:
-        is_kept = _is_near(call) or call.function in (*_KINDS, *_DERIVED, "session_start")
+        is_kept = _is_near(call) or call.function in (*_KINDS, *_DERIVED, "session_start") or is_of_end(call, plan.input.schema)
     if is_kept:
         return
     text = show_window_call(call)
@@ -78,12 +81,14 @@ def _is_near(call: WindowCall) -> bool:
     return call.function in ("first_value", "last_value", "nth_value") and call.frame.start.kind == call.frame.end.kind == "rows"
 
 
-def _kind(call: WindowCall) -> tuple[int, str]:
+def _kind(call: WindowCall, plan: Window) -> tuple[int, str]:
     """The calls that one circuit computes, row_number first: a partition is then ordered the same way for the others."""
     if _is_near(call):
         return (1, "")
     if call.is_of_partition:
         return (4, "")
+    if is_of_end(call, plan.input.schema):
+        return (5, kind_of_end(call))
     if call.aggregate is not None and not _counts_up_to_peers(call):
         return (3, show_frame(call.frame))
     return (0 if call.function == "row_number" else 2, call.function)
@@ -92,10 +97,10 @@ def _kind(call: WindowCall) -> tuple[int, str]:
 def _one_by_one(lowering: PlanLowering, plan: Window, kinds: Sequence[tuple[int, str]]) -> Plan:
     """A Window for each kind, over one another. Copies of a row get numbers if several depend on their order, which must be one for all."""
     width, places = len(plan.input.schema), dict[int, int]()
-    ordered = dict.fromkeys(_kind(call) for _, call in plan.calls if call.is_by_rows)
+    ordered = dict.fromkeys(_kind(call, plan) for _, call in plan.calls if call.is_by_rows)
     below: Plan = without_equal_rows(lowering, plan.input) if len(ordered) > 1 else plan.input
     for kind in kinds:
-        own = [i for i, (_, call) in enumerate(plan.calls) if _kind(call) == kind]
+        own = [i for i, (_, call) in enumerate(plan.calls) if _kind(call, plan) == kind]
         places |= {i: len(below.schema) + place for place, i in enumerate(own)}
         below = replace(plan, input=below, calls=tuple(plan.calls[i] for i in own))
     positions = [*range(width), *(places[i] for i in range(len(plan.calls)))]
@@ -155,12 +160,14 @@ def _by_positions(plan: Window) -> Plan:
     return Project(below, tuple((field.name, column) for field, column in zip(plan.schema, columns, strict=True)))
 
 
-def _of_partitions(lowering: PlanLowering, plan: Window) -> int:
-    """The rows joined with the aggregates of their partitions; NULL is a key like any other."""
-    streams = lowering.streams
+def _totals(plan: Window) -> Aggregate:
     names = tuple((f"key{i}", key) for i, key in enumerate(plan.keys))
-    calls = tuple((name, call.aggregate) for name, call in plan.calls if call.aggregate is not None)
-    grouped = Aggregate(plan.input, names, calls)
+    return Aggregate(plan.input, names, tuple((name, call.aggregate) for name, call in plan.calls if call.aggregate is not None))
+
+
+def _of_partitions(lowering: PlanLowering, plan: Window, grouped: Aggregate) -> int:
+    """The rows joined with the aggregates of their partitions, `grouped`; NULL is a key like any other."""
+    streams = lowering.streams
     keys = [*map(normalized, plan.keys)] or [ZERO]
     key_fields = tuple(Field(f"key{i}", key.type, key.nullable) for i, key in enumerate(keys))
     values = grouped.schema.fields[len(plan.keys) :]

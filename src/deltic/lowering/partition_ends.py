@@ -1,0 +1,60 @@
+"""first_value and last_value over frames that start, or end, with the partition: one row of it, which a top-k of each partition keeps."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from deltic.expr import Literal, cast, resolve
+from deltic.plan.aggregate_nodes import Aggregate, AggregateCall
+from deltic.plan.columns import reference
+from deltic.plan.nodes import Order, Plan, TopK
+from deltic.plan.show import show_expr
+from deltic.plan.window_nodes import Edge, Window, WindowCall
+from deltic.schema import STRING, Schema
+
+
+def is_of_end(call: WindowCall, schema: Schema) -> bool:
+    """Whether the value is that of the first or the last row of the partition. schema: of the rows."""
+    frame = call.frame
+    if call.function == "last_value":
+        is_there = frame.end.kind == "unbounded" and (frame.start.kind in ("unbounded", "peers") or _is_row(frame.start, -1))
+        is_there = is_there and all(field.type.is_ordered and not field.type.is_collated for field in schema)
+    elif call.function == "first_value" or (call.function == "nth_value" and call.number == 1):
+        is_there = frame.start.kind == "unbounded" and (frame.end.kind in ("unbounded", "peers") or _is_row(frame.end, 1))
+    else:
+        return False
+    return is_there and (frame.is_whole or not call.ignore_nulls) and call.type.is_ordered
+
+
+def _is_row(edge: Edge, sign: int) -> bool:
+    """Whether the edge is the row itself, or on this side of it."""
+    return edge.kind == "rows" and edge.rows * sign >= 0
+
+
+def end_of_partition(plan: Window) -> Aggregate:
+    """The values for each partition. All calls are of one end; where NULLs are ignored, of one value."""
+    _, call = plan.calls[0]
+    order = plan.order if call.function != "last_value" else _backwards(plan)
+    if call.ignore_nulls:
+        order = (Order(resolve("is_null", list(call.arguments)), False, True), *order)
+    ends: Plan = TopK(plan.input, order, 1, plan.keys)
+    keys = tuple((f"key{i}", key) for i, key in enumerate(plan.keys))
+    return Aggregate(ends, keys, tuple((name, AggregateCall("any_value", one.arguments, one.type, True)) for name, one in plan.calls))
+
+
+def kind_of_end(call: WindowCall) -> str:
+    """Equal for calls that one row of the partition gives a value to."""
+    end = "last" if call.function == "last_value" else "first"
+    return f"{end} of {show_expr(call.arguments[0])}" if call.ignore_nulls else end
+
+
+def _backwards(plan: Window) -> tuple[Order, ...]:
+    """The order from the last row to the first, which whole rows decide as well; -0.0 comes before 0.0 there."""
+    terms = [replace(term, descending=not term.descending, nulls_first=not term.nulls_first) for term in plan.order]
+    schema = plan.input.schema
+    for i, field in enumerate(schema):
+        column = reference(schema, i)
+        terms.append(Order(column, True, False))
+        if field.type.is_float:
+            terms.append(Order(resolve("<=>", [cast(column, STRING), Literal("-0.0", STRING)]), False, True))
+    return tuple(terms)
