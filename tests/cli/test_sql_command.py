@@ -15,10 +15,11 @@ from prompt_toolkit.output import DummyOutput
 from rich.console import Console
 
 import deltic
-from deltic.cli import main, sql_shell
+from deltic.cli import main, terminal
 from deltic.cli.exits import Exit
 from deltic.cli.sql_runner import StatementRunner
-from deltic.cli.sql_shell import StatementCompleter, converse, history_file
+from deltic.cli.sql_shell import StatementCompleter, converse
+from deltic.cli.terminal import history_file
 from deltic.errors import DelticError
 from deltic.session.state_query import StateQueries
 
@@ -124,7 +125,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeyp
 
 def test_the_shell(screen: Screen, monkeypatch: pytest.MonkeyPatch) -> None:
     printed = []
-    monkeypatch.setattr(sql_shell, "print_formatted_text", lambda text, **_: printed.extend(text))
+    monkeypatch.setattr(terminal, "print_formatted_text", lambda text, **_: printed.extend(text))
     history = InMemoryHistory()
     with create_pipe_input() as pipe:
         pipe.send_text("INSERT INTO t\rVALUES (1, 'a');\rSELECT nope;\rSEL\x03\\d\r\\q\rSELECT 1;\r")
@@ -149,5 +150,5 @@ def test_names_are_completed(screen: Screen) -> None:
 
 def test_the_history_has_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    assert history_file() == tmp_path / "deltic" / "sql_history"
-    assert history_file().parent.is_dir()
+    assert history_file("sql") == tmp_path / "deltic" / "sql_history"
+    assert history_file("sql").parent.is_dir()

@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from prompt_toolkit import PromptSession
-from prompt_toolkit.application import get_app
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
-from prompt_toolkit.filters import Condition
-from prompt_toolkit.history import FileHistory, History
+from prompt_toolkit.history import History
 from prompt_toolkit.input import Input
 from prompt_toolkit.output import Output
 
 from deltic.cli.datalog_commands import CommandRunner
-from deltic.cli.terminal import history_file, print_error
-from deltic.errors import DelticError
+from deltic.cli.terminal import converse_by
 from deltic.frontends.datalog.declarations import DatalogRelation
 
 COMMANDS: Final = {
@@ -44,36 +40,25 @@ INPUTS: Final = ("insert", "insert_or_update", "delete", "delete_key", "modify",
 
 def converse(runner: CommandRunner, *, history: History | None = None, input: Input | None = None, output: Output | None = None) -> None:
     """Reads commands, each up to its semicolon, until `exit` or the end of the input. An error ends no session."""
-    session: PromptSession[str] = PromptSession(
+    converse_by(
+        lambda text: _answered(runner, text),
+        "datalog",
         ">> ",
-        history=FileHistory(str(history_file("datalog"))) if history is None else history,
-        completer=CommandCompleter(runner),
-        complete_while_typing=False,
-        multiline=Condition(lambda: _is_begun(get_app().current_buffer.text)),
-        prompt_continuation=".. ",
+        CommandCompleter(runner),
+        _is_begun,
+        continuation=".. ",
+        history=history,
         input=input,
         output=output,
     )
-    while True:
-        try:
-            text = session.prompt()
-        except KeyboardInterrupt:
-            continue  # drops what was typed
-        except EOFError:
-            return
-        if text.strip().rstrip(";").strip() == "help":
-            runner.emit("\n".join(f"{name:20} {what}" for name, what in COMMANDS.items()))
-        elif text.strip() and _answered(runner, text, output):
-            return
 
 
-def _answered(runner: CommandRunner, text: str, output: Output | None) -> bool:
+def _answered(runner: CommandRunner, text: str) -> bool:
     """Runs commands; whether they ended by `exit`."""
-    try:
+    if text.strip().rstrip(";").strip() != "help":
         return runner.run(runner.parse(text, "<terminal>"))
-    except DelticError as error:
-        print_error(error, output)
-        return False
+    runner.emit("\n".join(f"{name:20} {what}" for name, what in COMMANDS.items()))
+    return False
 
 
 def _is_begun(text: str) -> bool:

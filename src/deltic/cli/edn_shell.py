@@ -6,18 +6,14 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from prompt_toolkit import PromptSession
-from prompt_toolkit.application import get_app
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
-from prompt_toolkit.filters import Condition
-from prompt_toolkit.history import FileHistory, History
+from prompt_toolkit.history import History
 from prompt_toolkit.input import Input
 from prompt_toolkit.output import Output
 
 from deltic.cli.edn_commands import COMMANDS, FormRunner
-from deltic.cli.terminal import history_file, print_error
-from deltic.errors import DelticError
+from deltic.cli.terminal import converse_by
 from deltic.frontends.edn.bind_query import AGGREGATES
 from deltic.frontends.edn.functions import FUNCTION_NAMES
 from deltic.frontends.edn.read import is_open
@@ -31,28 +27,18 @@ _VARIABLE: Final = re.compile(r"\?[^\s,()\[\]{}\"]+")
 
 def converse(runner: FormRunner, *, history: History | None = None, input: Input | None = None, output: Output | None = None) -> None:
     """Reads forms, each until its brackets are closed, until `exit` or the end of the input. An error ends no session."""
-    session: PromptSession[str] = PromptSession(
-        f"{runner.store.name}=> ",
-        history=FileHistory(str(history_file("edn"))) if history is None else history,
-        completer=FormCompleter(runner),
-        complete_while_typing=False,
-        multiline=Condition(lambda: is_open(get_app().current_buffer.text)),
-        prompt_continuation=" " * len(f"{runner.store.name}=> "),
+    prompt = f"{runner.store.name}=> "
+    converse_by(
+        lambda text: runner.run_text(text, "<terminal>"),
+        "edn",
+        prompt,
+        FormCompleter(runner),
+        is_open,
+        continuation=" " * len(prompt),
+        history=history,
         input=input,
         output=output,
     )
-    while True:
-        try:
-            text = session.prompt()
-        except KeyboardInterrupt:
-            continue  # drops what was typed
-        except EOFError:
-            return
-        try:
-            if runner.run_text(text, "<terminal>"):
-                return
-        except DelticError as error:
-            print_error(error, output)
 
 
 class FormCompleter(Completer):

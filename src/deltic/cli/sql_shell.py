@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Final
 
-from prompt_toolkit import PromptSession
-from prompt_toolkit.application import get_app
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
-from prompt_toolkit.filters import Condition
-from prompt_toolkit.formatted_text import FormattedText
-from prompt_toolkit.history import FileHistory, History
+from prompt_toolkit.history import History
 from prompt_toolkit.input import Input
 from prompt_toolkit.output import Output
-from prompt_toolkit.shortcuts import print_formatted_text
 
 from deltic.cli.sql_runner import COMMANDS, StatementRunner
-from deltic.errors import DelticError
+from deltic.cli.terminal import converse_by
 
 WORDS: Final = (
     *("AGGREGATE", "AND", "AS", "BEGIN", "BETWEEN", "BY", "CASE", "COMMIT", "CREATE", "CROSS", "DELETE", "DISTINCT", "DROP", "ELSE", "END"),
@@ -32,49 +25,22 @@ WORDS: Final = (
 
 def converse(runner: StatementRunner, *, history: History | None = None, input: Input | None = None, output: Output | None = None) -> None:
     """Reads statements, each up to its semicolon, until \\q or the end of the input. An error ends no session."""
-    session: PromptSession[str] = PromptSession(
+    converse_by(
+        runner.run,
+        "sql",
         lambda: "*> " if runner.is_open else "> ",
-        history=FileHistory(str(history_file())) if history is None else history,
-        completer=StatementCompleter(runner),
-        complete_while_typing=False,
-        multiline=Condition(lambda: is_begun(get_app().current_buffer.text)),
-        prompt_continuation=". ",
+        StatementCompleter(runner),
+        is_begun,
+        continuation=". ",
+        history=history,
         input=input,
         output=output,
     )
-    while True:
-        try:
-            text = session.prompt()
-        except KeyboardInterrupt:
-            continue  # drops what was typed
-        except EOFError:
-            return
-        if text.strip() and _ended(runner, text, output):
-            return
-
-
-def _ended(runner: StatementRunner, text: str, output: Output | None) -> bool:
-    """Runs statements; whether a command ended the shell."""
-    try:
-        return runner.run(text)
-    except DelticError as error:
-        first, _, rest = str(error).partition("\n")
-        lines = [("ansired bold", f"deltic: {first}\n")]
-        lines += [("ansicyan" if line.startswith("help:") else "", f"{line}\n") for line in rest.splitlines()]
-        print_formatted_text(FormattedText(lines), end="", output=output)
-        return False
 
 
 def is_begun(text: str) -> bool:
     """Whether Enter continues the text in another line."""
     return bool(text.strip()) and not text.lstrip().startswith("\\") and not text.rstrip().endswith(";")
-
-
-def history_file() -> Path:
-    """Where what was typed is kept; its folder exists."""
-    folder = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "deltic"
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder / "sql_history"
 
 
 class StatementCompleter(Completer):
