@@ -105,9 +105,9 @@ def _side(lowering: PlanLowering, plan: Plan, keys: Sequence[Expr], by: Range, s
     streams = lowering.streams
     low, high = by.low, by.high
     if side == by.side:
-        values = [(by.point, LEAST if low is None else MOST)]
+        values = [(RangeBound(by.point, False), LEAST if low is None else MOST)]
     else:
-        values = [(bound.expr, extreme) for bound, extreme in ((low, LEAST), (high, MOST)) if bound is not None]
+        values = [(bound, extreme) for bound, extreme in ((low, LEAST), (high, MOST)) if bound is not None]
     rows = _rows(lowering, plan, keys, values, read)
     stream, fields = _laid_out(lowering, rows, (low, high) if len(values) > 1 else None)
     slices = streams.shape(stream).layout.slices
@@ -117,25 +117,27 @@ def _side(lowering: PlanLowering, plan: Plan, keys: Sequence[Expr], by: Range, s
     return _Side(arranged, {i: (arranged.fields[fields[place]], schema[fields[place]].nullable) for i, place in rows.payload.items()})
 
 
-def _rows(lowering: PlanLowering, plan: Plan, keys: Sequence[Expr], values: Sequence[tuple[Expr, int]], read: Sequence[int]) -> _Rows:
-    """values: with the word of each where its computation fails."""
+def _rows(lowering: PlanLowering, plan: Plan, keys: Sequence[Expr], values: Sequence[tuple[RangeBound, int]], read: Sequence[int]) -> _Rows:
+    """values: with the word of each where its computation fails, or where it is no bound."""
     streams, stream = lowering.streams, lowering.relation(plan)
     points = len(values) == 1
-    tried = [attempt(normalized(expr)) if can_fail(expr) else normalized(expr) for expr, _ in values]
+    tried = [attempt(normalized(value.expr)) if can_fail(value.expr) else normalized(value.expr) for value, _ in values]
+    endless = [value.open or can_fail(value.expr) for value, _ in values]
     first = [*map(normalized, keys), *tried]
     payload, extra = dict[int, int](), list[Expr]()
     for i in read:
         column = reference(plan.schema, i)
-        if column in first[: len(keys) + points]:
+        if column in first[: len(keys) + (points and not endless[0])]:
             payload[i] = first.index(column)
         else:
             payload[i] = len(first) + len(extra)
             extra.append(column)
-    present = [is_not_null([*keys, *(expr for expr, _ in values if not can_fail(expr))])]
-    present += [_is_present(expr, value, plan.schema) for (expr, _), value in zip(values, tried, strict=True) if can_fail(expr)]
+    present = [is_not_null([*keys, *(value.expr for (value, _), null in zip(values, endless, strict=True) if not null)])]
+    failing = [(value.expr, expr) for (value, _), expr in zip(values, tried, strict=True) if can_fail(value.expr) and not value.open]
+    present += [_is_present(expr, value, plan.schema) for expr, value in failing]
     conditions = [condition for condition in present if condition is not None]
     fields = [Field(f"k{i}", key.type, False) for i, key in enumerate(keys)]
-    fields += [Field(f"v{i}", value.type, can_fail(expr)) for i, ((expr, _), value) in enumerate(zip(values, tried, strict=True))]
+    fields += [Field(f"v{i}", expr.type, null) for i, (expr, null) in enumerate(zip(tried, endless, strict=True))]
     fields += [Field(f"p{i}", expr.type, expr.nullable) for i, expr in enumerate(extra)]
     mapped = streams.map(stream, [*first, *extra], Schema(tuple(fields)), conjunction(conditions) if conditions else None)
     slices = streams.shape(mapped).layout.slices

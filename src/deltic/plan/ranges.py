@@ -24,10 +24,11 @@ GREATER_FIRST: Final = {"greater": True, "greater_equal": False}
 
 
 class RangeBound(NamedTuple):
-    """A bound of a range. expr: over its side. strict: whether a point that equals it is outside."""
+    """A bound of a range. expr: over its side. strict: whether a point that equals it is outside. open: whether NULL is no bound."""
 
     expr: Expr
     strict: bool
+    open: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +52,17 @@ class Range:
 
 
 class _Comparison(NamedTuple):
-    """lesser < greater, both over (left, right). left: whether the lesser operand is over the left side. part: the condition."""
+    """lesser < greater, both over (left, right). left: whether the lesser operand is over the left side. part: the condition.
+
+    open: the operand that is no bound where it is NULL, as in `end IS NULL OR time < end`.
+    """
 
     lesser: Expr
     greater: Expr
     strict: bool
     left: bool
     part: Expr
+    open: Expr | None = None
 
 
 def range_of(join: Join) -> Range | None:
@@ -67,9 +72,12 @@ def range_of(join: Join) -> Range | None:
     width, parts = len(join.left.schema), conjuncts(join.residual)
     compared = _comparisons(parts, width)
     for low, high in permutations(compared, 2):
-        if low.greater == high.lesser and low.left == (not high.left) and is_word(low.greater.type) and not can_fail(low.greater):
+        if low.greater == high.lesser and low.left == (not high.left) and _is_point(low.greater, low, high):
             return _range(low.greater, (low, high), parts, width)
-    return _range(compared[0].greater, compared[:1], parts, width) if compared else None
+    if not compared:
+        return None
+    point = compared[0].lesser if compared[0].greater == compared[0].open else compared[0].greater
+    return _range(point, compared[:1], parts, width)
 
 
 def overlap_of(join: Join) -> tuple[Join, Join] | None:
@@ -83,6 +91,8 @@ def overlap_of(join: Join) -> tuple[Join, Join] | None:
     parts = conjuncts(join.residual)
     for one, other in permutations(_comparisons(parts, len(join.left.schema)), 2):
         starts = one.lesser, other.lesser
+        if one.open in starts or other.open in starts:
+            continue
         if one.left and not other.left and starts[0].type == starts[1].type and is_word(starts[0].type) and not any(map(can_fail, starts)):
             inside, before = _compared("less_equal", *starts), _compared("less", *reversed(starts))
             return _first(join, (inside, other.part), parts), _first(join, (before, one.part), parts)
@@ -92,6 +102,11 @@ def overlap_of(join: Join) -> tuple[Join, Join] | None:
 def is_ordered(type: Type) -> bool:
     """Whether the words of its values, of which none is NULL, sort as they do."""
     return not type.has_bytes and type != NULL
+
+
+def _is_point(expr: Expr, low: _Comparison, high: _Comparison) -> bool:
+    """Whether it can be looked up among intervals."""
+    return expr not in (low.open, high.open) and is_word(expr.type) and not can_fail(expr)
 
 
 def _first(join: Join, first: Sequence[Expr], parts: Sequence[Expr]) -> Join:
@@ -109,6 +124,13 @@ def _comparisons(parts: Sequence[Expr], width: int) -> list[_Comparison]:
 
 def _comparison(part: Expr, width: int) -> _Comparison | None:
     match part:
+        case (
+            Call(function="or", arguments=(Call(function="is_null", arguments=(bound,)), Call() as other))
+            | Call(function="or", arguments=(Call() as other, Call(function="is_null", arguments=(bound,))))
+        ):
+            compared = _comparison(other, width)
+            fits = compared is not None and compared.open is None and bound in (compared.lesser, compared.greater)
+            return compared._replace(part=part, open=bound) if compared is not None and fits else None
         case Call(function=function, arguments=(lesser, greater)) if function in LESSER_FIRST:
             strict = LESSER_FIRST[function]
         case Call(function=function, arguments=(greater, lesser)) if function in GREATER_FIRST:
@@ -132,7 +154,7 @@ def _range(point: Expr, used: Sequence[_Comparison], parts: Sequence[Expr], widt
     for each in used:
         is_low = each.greater == point
         bound = each.lesser if is_low else each.greater
-        bounds[is_low] = RangeBound(bound if side else shift(bound, -width), each.strict)
+        bounds[is_low] = RangeBound(bound if side else shift(bound, -width), each.strict, bound == each.open)
     dropped = [each.part for each in used if not can_fail(each.part)]
     rest = tuple(part for part in parts if part not in dropped)
     return Range(side, shift(point, -width) if side else point, bounds.get(True), bounds.get(False), rest)

@@ -12,6 +12,7 @@ from typing import Final
 from deltic.errors import AmbiguousName, Span, TypeMismatch, UnknownName, Unsupported, did_you_mean
 from deltic.expr import Call, Expr, resolve
 from deltic.frontends.sql import tree
+from deltic.frontends.sql.bind_asof_join import bind_asof_join
 from deltic.frontends.sql.bind_expression import ExpressionBinder
 from deltic.frontends.sql.bind_join_condition import join_with_subqueries
 from deltic.frontends.sql.bind_lateral import bind_defined_lateral
@@ -92,7 +93,11 @@ def bind_join(left: ScopedRelation, join: tree.JoinClause, env: Environment, bin
 def _joined(left: ScopedRelation, joins: Sequence[tree.JoinClause], env: Environment, bind_query: BindQuery) -> ScopedRelation:
     for join in joins:
         right = join.right
-        if isinstance(right, tree.TableCall) and right.lateral:
+        if join.match is not None:
+            _check_asof(right, join)
+            _check_reach(right, left)
+            left = bind_asof_join(left, _item(right, env, bind_query), join, env)
+        elif isinstance(right, tree.TableCall) and right.lateral:
             left = bind_lateral(right, left)
         elif isinstance(right, tree.DerivedTable) and right.lateral:
             left = _lateral_query(left, right, join, env, bind_query)
@@ -124,6 +129,11 @@ def _lateral_query(
 
 def _both(left: Plan, right: Plan) -> Schema:
     return Schema(left.schema.fields + right.schema.fields)
+
+
+def _check_asof(right: tree.Source, join: tree.JoinClause) -> None:
+    if isinstance(right, tree.DefinedLateral) or (isinstance(right, tree.TableCall | tree.DerivedTable) and right.lateral):
+        raise Unsupported("ASOF JOIN LATERAL is not supported", span=join.span, remedy="a LATERAL query with ORDER BY … LIMIT 1")
 
 
 def _check_inner(join: tree.JoinClause) -> None:

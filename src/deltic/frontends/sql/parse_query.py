@@ -9,6 +9,7 @@ from typing import Final
 from deltic.errors import SyntaxFailure, Unsupported
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.lexer import HINT, NUMBER, QUOTED, STRING, WORD
+from deltic.frontends.sql.parse_asof import AsofParser, without_asof
 from deltic.frontends.sql.parse_expression import NO_OPERANDS
 from deltic.frontends.sql.parse_pipe import PIPE, PipeParser
 from deltic.frontends.sql.parse_pivot import PivotParser
@@ -35,7 +36,7 @@ TABLE_FUNCTIONS: Final = "explode(array(…)), explode(sequence(…)) or explode
 """The table functions in FROM."""
 
 
-class QueryParser(PipeParser, PivotParser):
+class QueryParser(PipeParser, PivotParser, AsofParser):
     """Rules for queries and what stands in FROM."""
 
     @unbounded
@@ -243,8 +244,9 @@ class QueryParser(PipeParser, PivotParser):
         words = [token.word for token in self.tokens[position : self.position - 1]]
         if self.ended or self.word in NO_OPERANDS:
             raise self.missing()
+        words, is_asof = without_asof(words)
         natural, kind = self._join_kind(words)
-        right = self._source()
+        right, match = self._matched_source() if is_asof else (self._source(), None)
         condition, columns = None, tuple[tree.Name, ...]()
         if self.word == "ON":
             self.position += 1
@@ -263,7 +265,7 @@ class QueryParser(PipeParser, PivotParser):
         ):
             remedy = "LATERAL VIEW OUTER keeps rows for which the function returns none"
             raise Unsupported("this join with LATERAL is not supported", span=right.span, expected=", LATERAL f(…)", remedy=remedy)
-        return tree.JoinClause(kind, natural, right, condition, columns, self.since(start))
+        return tree.JoinClause(kind, natural, right, condition, columns, self.since(start), match)
 
     def _join_kind(self, words: Sequence[str]) -> tuple[bool, str]:
         """(whether the join is natural, its kind without OUTER), from the words before JOIN, which was just read."""
@@ -347,7 +349,7 @@ class QueryParser(PipeParser, PivotParser):
             raise SyntaxFailure("invalid name", span=self.span, remedy="put it in `back quotes`")
         if token.word == "IN":
             raise self.failure("JOIN, WHERE, or the end of FROM")
-        if self.sees_pivot():
+        if self.sees_pivot() or self.sees_match_condition():
             return False
         if token.kind != WORD:
             return token.kind == QUOTED

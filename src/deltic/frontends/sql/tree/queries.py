@@ -99,7 +99,8 @@ class TableCall:
 
 @dataclass(frozen=True, slots=True)
 class JoinClause:
-    """One join. kind: the words before JOIN, or "," for a comma. condition: of ON. columns: of USING."""
+    """One join. kind: the words before JOIN, or "," for a comma. condition: of ON. columns: of USING. match: of an ASOF JOIN, which is not
+    in its kind, the MATCH_CONDITION."""
 
     kind: str
     natural: bool
@@ -107,6 +108,7 @@ class JoinClause:
     condition: Expression | None
     columns: tuple[Name, ...]
     span: Span
+    match: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True)
