@@ -34,7 +34,7 @@ def queries() -> dict[str, tuple[str, str]]:
     return pairs
 
 
-@pytest.mark.parametrize(("shards", "seed", "names"), [(1, 1, ["left0", "keyless"]), *slow((1, 2, [*queries()]), (3, 3, [*queries()]))])
+@pytest.mark.parametrize(("shards", "seed", "names"), [(1, 1, ["left0"]), *slow((1, 2, [*queries()]), (3, 3, [*queries()]))])
 def test_matches_are_those_of_duckdb(shards: int, seed: int, names: list[str]) -> None:
     """Times are unique in each key; v follows from key and time, so that ties between keys have one answer."""
     rng, pairs = Random(seed), queries()
@@ -43,7 +43,7 @@ def test_matches_are_those_of_duckdb(shards: int, seed: int, names: list[str]) -
         other.execute(tables)
         session.sql("; ".join([tables, *(f"CREATE MATERIALIZED VIEW v_{name} AS {pairs[name][0]}" for name in names)]))
         rows: dict[str, set[tuple[int | None, ...]]] = {"a": set(), "b": set()}
-        for tick in range(3 if seed == 1 else 10):
+        for tick in range(2 if seed == 1 else 10):
             for table in "ab":
                 gone = {row for row in sorted(rows[table], key=repr) if rng.random() < 0.4}
                 keys = [(rng.choice((None, 0, 1)), rng.choice((None, *range(12)))) for _ in range(6)]
