@@ -16,6 +16,7 @@ _FILES: Final = {
     "datalog": ("tests/frontends/test_datalog",),
     "edn": ("tests/frontends/test_edn",),
     "streams": ("tests/frontends/test_stream", "tests/frontends/test_feedback", "tests/sources/"),
+    "queries": ("tests/frontends/test_tpc", "tests/frontends/test_nexmark"),
     "sql": ("tests/frontends/", "tests/expr/"),
     "crashes": ("tests/pipeline/", "tests/storage/", "tests/session/test_interrupted", "tests/disk/"),
 }

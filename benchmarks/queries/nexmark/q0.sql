@@ -1,0 +1,2 @@
+SELECT auction, bidder, price, dateTime, extra
+FROM bid
