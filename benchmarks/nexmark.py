@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -37,7 +37,7 @@ def measure(name: str, events: int, tick: int) -> Figures:
         for first in range(0, events, tick):
             changes = source.tables(first, tick)
             wall, cpu = time.perf_counter(), time.process_time()
-            session.apply(changes)
+            _insert(session, changes)
             session.view("answer").changes()
             cpu_s.append(time.process_time() - cpu)
             wall_ms.append((time.perf_counter() - wall) * 1000)
@@ -56,14 +56,20 @@ def measure(name: str, events: int, tick: int) -> Figures:
 
 def _define(session: deltic.Session, name: str, source: Events) -> None:
     session.sql(tables("nexmark") + f"CREATE MATERIALIZED VIEW answer AS {texts('nexmark')[name]}")
-    session.apply({"side_input": source.side_input()})
+    _insert(session, {"side_input": source.side_input()})
+
+
+def _insert(session: deltic.Session, changes: Mapping[str, pa.Table]) -> None:
+    with session.transaction() as tx:
+        for name, rows in changes.items():
+            tx.insert(name, rows)
 
 
 def _at_once(name: str, events: int, tick: int, source: Events) -> pa.Table:
     """The answer of a view that is defined when all events are there."""
     with deltic.Session() as session:
         session.sql(tables("nexmark"))
-        session.apply({"side_input": source.side_input(), **_all(source, events, tick)})
+        _insert(session, {"side_input": source.side_input(), **_all(source, events, tick)})
         session.sql(f"CREATE MATERIALIZED VIEW answer AS {texts('nexmark')[name]}")
         return _sorted(session.view("answer").to_arrow())
 

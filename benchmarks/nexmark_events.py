@@ -59,7 +59,16 @@ class Events:
         horizon_us = 2 * ACTIVE_AUCTIONS * PERIOD // AUCTIONS * self._step_us
         expires = self._times(numbers, rng.integers(1, horizon_us, n))
         sellers = FIRST + _hot_or_recent(numbers // PERIOD, ACTIVE_PEOPLE, 0.75, rng)
-        columns = (FIRST + own, _any(TEXTS, rng, n), _any(TEXTS, rng, n), bid, bid + _prices(rng, n), self._times(numbers), expires, sellers)
+        columns = (
+            FIRST + own,
+            _any(TEXTS, rng, n),
+            _any(TEXTS, rng, n),
+            bid,
+            bid + _prices(rng, n),
+            self._times(numbers),
+            expires,
+            sellers,
+        )
         categories = rng.integers(FIRST_CATEGORY, FIRST_CATEGORY + CATEGORIES, n)
         names = "id itemName description initialBid reserve dateTime expires seller category extra"
         return _table(names, (*columns, categories, _any(TEXTS, rng, n)))

@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from decimal import Decimal
 from typing import Any
 
 import duckdb
 
 import deltic
 from benchmarks.queries import tables, texts
+from benchmarks.queries.answers import Row, difference, spoken_by_duckdb
 from tpc_rows import QueryRows, Shape
 
-Row = tuple[Any, ...]
 REFRESHES = 5
 ATTEMPTS = 6
-
-
-def spoken_by_duckdb(text: str) -> str:
-    """The query in DuckDB's dialect. Its quotients and means are DOUBLEs, and its casts of them to INT round."""
-    text = text.replace("(revenue / 50)", "trunc(revenue / 50)")
-    return re.sub(r"\) at,", ') "at",', text.replace("`", '"'))
 
 
 def answered(suite: str, name: str, shape: Shape, **options: Any) -> bool:
@@ -69,27 +60,6 @@ def _expected(reference: duckdb.DuckDBPyConnection, text: str, content: QueryRow
 
 def _checked(session: deltic.Session, expected: Sequence[Row], name: str, tick: int) -> int:
     actual = [tuple(row.values()) for row in session.view("answer").rows()]
-    difference = _difference(actual, expected)
-    assert difference is None, f"{name}, tick {tick}: {difference}"
+    unlike = difference(actual, expected)
+    assert unlike is None, f"{name}, tick {tick}: {unlike}"
     return sum(any(row) for row in actual)
-
-
-def _difference(actual: Sequence[Row], expected: Sequence[Row]) -> str | None:
-    """What distinguishes the rows as multisets; numbers are equal up to the rounding of DOUBLEs and of decimal quotients."""
-    if len(actual) != len(expected):
-        return f"{len(actual)} rows, expected {len(expected)}"
-    pairs = zip(sorted(actual, key=_order), sorted(expected, key=_order), strict=True)
-    for ours, theirs in pairs:
-        if len(ours) != len(theirs) or not all(map(_same, ours, theirs)):
-            return f"{ours}, expected {theirs}"
-    return None
-
-
-def _order(row: Row) -> tuple[tuple[bool, str], ...]:
-    return tuple((value is None, f"{float(value):.1f}" if isinstance(value, int | float | Decimal) else str(value)) for value in row)
-
-
-def _same(ours: Any, theirs: Any) -> bool:
-    if isinstance(ours, int | float | Decimal) and isinstance(theirs, int | float | Decimal):
-        return math.isclose(ours, theirs, rel_tol=1e-6, abs_tol=1e-4)
-    return bool(ours == theirs)

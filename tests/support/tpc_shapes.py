@@ -99,7 +99,9 @@ SHAPES: Final[Mapping[tuple[str, str], Shape]] = {
         },
         months=True,
     ),
-    ("tpcds", "q58"): Shape(facts=30, days=True, values={**_ONE_WEEK, **{f"{each}_ext_sales_price": (100,) for each in ("ss", "cs", "ws")}}),
+    ("tpcds", "q58"): Shape(
+        facts=30, days=True, values={**_ONE_WEEK, **{f"{each}_ext_sales_price": (100,) for each in ("ss", "cs", "ws")}}
+    ),
     ("tpcds", "q59"): Shape(values={"ss_store_sk": (1, 2), "d_week_seq": (5270, 5322)}),
     ("tpcds", "q61"): Shape(
         values={

@@ -1,0 +1,229 @@
+"""One query of TPC-H, in a process of its own: `python -m benchmarks.tpch_case FOLDER QUERY embedded|spark TICKS [--peers]`.
+
+FOLDER has the tables as Parquet. Deltic's tick and the peer's query alternate, so that what disturbs one disturbs both. Prints one line of
+JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import resource
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+import deltic
+from benchmarks import harness
+from benchmarks.queries import tables, texts
+from benchmarks.queries.answers import Row, difference, spoken_by_duckdb
+from deltic import kernels
+
+REFRESH: Final = 0.001
+"""The share of the orders that a tick deletes or adds, each half."""
+Tables = dict[str, pa.Table]
+Change = dict[str, tuple[pa.Table, pa.Table]]
+"""By table the rows that go, and those that come."""
+
+
+class Data:
+    """The tables that some queries read. Orders that ticks add are not loaded."""
+
+    def __init__(self, folder: Path, queries: Mapping[str, str], ticks: int) -> None:
+        words = {word.lower() for text in queries.values() for word in re.findall(r"\w+", text)}
+        every = [path.stem for path in sorted(folder.glob("*.parquet"))]
+        changing = {"orders", "lineitem"}
+        self.content: Tables = {name: _read(folder / f"{name}.parquet") for name in every if name in words | changing}
+        keys = np.asarray(self.content["orders"]["o_orderkey"])
+        self._count = max(1, round(len(keys) * REFRESH / 2))
+        chosen = np.random.default_rng(0).choice(keys, 2 * ticks * self._count, replace=False)
+        self._batches = np.split(chosen, 2 * ticks)
+        self._reserved: Tables = {}
+        for name, key in (("orders", "o_orderkey"), ("lineitem", "l_orderkey")):
+            held = pc.is_in(self.content[name][key], pa.array(np.concatenate(self._batches[::2])))
+            self._reserved[name] = self.content[name].filter(held)
+            self.content[name] = self.content[name].filter(pc.invert(held))
+        for name in changing - words:
+            del self.content[name]
+
+    def changes(self) -> Iterator[Change]:
+        """The ticks' changes; `content` is what there is after each."""
+        for added, removed in zip(self._batches[::2], self._batches[1::2], strict=True):
+            change: Change = {}
+            for name, key in (("orders", "o_orderkey"), ("lineitem", "l_orderkey")):
+                if name in self.content:
+                    gone = pc.is_in(self.content[name][key], pa.array(removed))
+                    new = self._reserved[name].filter(pc.is_in(self._reserved[name][key], pa.array(added)))
+                    change[name] = self.content[name].filter(gone), new
+                    self.content[name] = pa.concat_tables([self.content[name].filter(pc.invert(gone)), new])
+            yield change
+
+
+def _read(path: Path) -> pa.Table:
+    table = pq.read_table(path)
+    kinds = {pa.string_view(): pa.string(), pa.large_string(): pa.string()}
+    return table.cast(pa.schema([(field.name, kinds.get(field.type, field.type)) for field in table.schema]))
+
+
+class Peer(Protocol):
+    """A system that answers the queries again after each change."""
+
+    def change(self, change: Change, content: Tables) -> None: ...
+    def answer(self, text: str) -> list[Row]: ...
+
+
+class DuckDB:
+    """DuckDB in this process."""
+
+    def __init__(self, content: Tables) -> None:
+        import duckdb  # noqa: PLC0415 - the spark engine runs without it
+
+        self._base = duckdb.connect()
+        for name, rows in content.items():
+            self._with(rows, f"CREATE TABLE {name} AS SELECT * FROM given")
+
+    def change(self, change: Change, content: Tables) -> None:
+        for name, (removed, added) in change.items():
+            key = {"orders": "o_orderkey", "lineitem": "l_orderkey"}[name]
+            self._with(removed, f"DELETE FROM {name} WHERE {key} IN (SELECT {key} FROM given)")
+            self._with(added, f"INSERT INTO {name} SELECT * FROM given")
+
+    def answer(self, text: str) -> list[Row]:
+        rows: list[Row] = self._base.execute(spoken_by_duckdb(text)).fetchall()
+        return rows
+
+    def _with(self, rows: pa.Table, statement: str) -> None:
+        self._base.register("given", rows)
+        self._base.execute(statement)
+        self._base.unregister("given")
+
+
+class Spark:
+    """Spark's own answer over Parquet files of the content."""
+
+    def __init__(self, spark: Any, content: Tables, folder: Path) -> None:
+        self._spark, self._folder, self._number = spark, folder, 0
+        self._write(content)
+
+    def change(self, change: Change, content: Tables) -> None:
+        self._write({name: content[name] for name in change})
+
+    def answer(self, text: str) -> list[Row]:
+        return [tuple(row) for row in self._spark.sql(text).collect()]
+
+    def _write(self, content: Tables) -> None:
+        self._number += 1
+        for name, rows in content.items():
+            path = self._folder / f"{name}-{self._number}.parquet"
+            pq.write_table(rows, path)
+            self._spark.read.parquet(str(path)).createOrReplaceTempView(name)
+
+
+class Clock:
+    """Wall and CPU of pieces of work, in milliseconds. The CPU is that of this process and of those that it started and that have ended."""
+
+    def __init__(self) -> None:
+        self.wall: list[float] = []
+        self.cpu: list[float] = []
+
+    def run(self, work: Callable[[], Any]) -> Any:
+        wall, cpu = time.perf_counter(), time.process_time()
+        result = work()
+        self.cpu.append((time.process_time() - cpu) * 1e3)
+        self.wall.append((time.perf_counter() - wall) * 1e3)
+        return result
+
+    def figures(self) -> dict[str, dict[str, float]]:
+        """Without the first piece, which is the load."""
+        return {"tick_ms": harness.summary(self.wall[1:]), "cpu_ms": harness.summary(self.cpu[1:])}
+
+
+def measure(folder: Path, name: str, engine: str, ticks: int, peers: bool) -> harness.Figures:
+    queries = texts("tpch") if name == "all" else {name: texts("tpch")[name]}
+    data = Data(folder, queries, ticks)
+    with tempfile.TemporaryDirectory(prefix="deltic-bench-") as made:
+        session = _session(engine, Path(made))
+        with session:
+            peer = _peer(session, engine, data, Path(made)) if peers else None
+            own, other = Clock(), Clock()
+            own.run(lambda: _load(session, queries, data.content))
+            correct = _compare(session, queries, peer, other)
+            for change in data.changes():
+                own.run(lambda change=change: _tick(session, queries, change))  # type: ignore[misc]
+                if peer is not None:
+                    peer.change(change, data.content)
+                correct = _compare(session, queries, peer, other) and correct
+            state = sum(size for _, size in session._runtime.statistics().values())
+    result = {"load_s": round(own.wall[0] / 1e3, 3), "load_cpu_s": round(own.cpu[0] / 1e3, 3), **own.figures()}
+    result |= {"state_mb": round(state / 1e6, 1), "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, "correct": correct}
+    if peer is not None:
+        figures = other.figures()
+        result["peers"] = {type(peer).__name__.lower(): {**figures, "load_ms": round(other.wall[0], 1), "correct": True}}
+        kinds = (("wall", "tick_ms"), ("cpu", "cpu_ms"))
+        result["faster"] = {kind: round(figures[key]["median"] / result[key]["median"], 1) for kind, key in kinds}
+    return result
+
+
+def _session(engine: str, folder: Path) -> deltic.Session:
+    if engine == "embedded":
+        kernels.warm_up()
+        return deltic.Session()
+    from deltic.runtimes.spark.session import local_session  # noqa: PLC0415 - the embedded engine runs without Spark
+
+    return deltic.Session(spark=local_session(name="tpch"), state=folder / "state")
+
+
+def _peer(session: deltic.Session, engine: str, data: Data, folder: Path) -> Peer:
+    return DuckDB(data.content) if engine == "embedded" else Spark(session.spark, data.content, folder)
+
+
+def _load(session: deltic.Session, queries: Mapping[str, str], content: Tables) -> None:
+    session.sql(tables("tpch") + "".join(f"CREATE MATERIALIZED VIEW {name} AS {text};" for name, text in queries.items()))
+    with session.transaction() as tx:
+        for name, rows in content.items():
+            tx.insert(name, rows)
+
+
+def _tick(session: deltic.Session, queries: Mapping[str, str], change: Change) -> None:
+    """A tick, and the changes of the views."""
+    with session.transaction() as tx:
+        for name, (removed, added) in change.items():
+            tx.delete(name, removed)
+            tx.insert(name, added)
+    for name in queries:
+        session.view(name).changes()
+
+
+def _compare(session: deltic.Session, queries: Mapping[str, str], peer: Peer | None, clock: Clock) -> bool:
+    """Whether the peer gives the same answers."""
+    if peer is None:
+        return True
+    answers = clock.run(lambda: {name: peer.answer(text) for name, text in queries.items()})
+    unlike = {name: difference([tuple(row.values()) for row in session.view(name).rows()], answers[name]) for name in queries}
+    for name, text in unlike.items():
+        if text is not None:
+            harness.progress(f"{name}: {text}")
+    return not any(unlike.values())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.tpch_case")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("query")
+    parser.add_argument("engine")
+    parser.add_argument("ticks", type=int)
+    parser.add_argument("--peers", action="store_true")
+    options = parser.parse_args()
+    print(json.dumps(measure(options.folder, options.query, options.engine, options.ticks, options.peers)), flush=True)
+
+
+if __name__ == "__main__":
+    main()
