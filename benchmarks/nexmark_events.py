@@ -92,7 +92,7 @@ class Events:
 
 def _hot_or_recent(last: np.ndarray, active: int, share: float, rng: np.random.Generator) -> np.ndarray:
     """Numbers up to `last`: that share of them the last hot one, the others one of the last `active`."""
-    recent = np.maximum(last - rng.integers(0, active, len(last)), 0)
+    recent = last - rng.integers(0, np.minimum(active, last + 1))
     return np.where(rng.random(len(last)) < share, last // HOT * HOT, recent)
 
 

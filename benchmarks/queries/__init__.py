@@ -1,7 +1,8 @@
 """The texts of queries that many systems answer, and their tables. Those of TPC are in Spark's tests (Apache License 2.0).
 
-tpch: the 22 queries of TPC-H. tpcds: those of TPC-DS 1.4 (99, four of them in two variants). tpcds_2_7: those that version 2.7 has changed. nexmark: the 23 of Nexmark, as one writes them for Spark; q12 takes the time of the events for its own.
-The tables have the benchmarks' primary keys; CHAR and VARCHAR columns are STRINGs.
+tpch: the 22 queries of TPC-H. tpcds: those of TPC-DS 1.4 (99, four of them in two variants). tpcds_2_7: those that version 2.7 has changed.
+nexmark: the 23 of Nexmark, as one writes them for Spark; q12 takes the time of the events for its own. The tables have the benchmarks'
+primary keys; CHAR and VARCHAR columns are STRINGs.
 """
 
 from __future__ import annotations

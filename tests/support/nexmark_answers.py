@@ -19,12 +19,16 @@ Row = tuple[Any, ...]
 TICK, REFRESHES = 150, 5
 STEP_US = 137_003
 """Between two events: 73 in ten seconds, and none exactly ten seconds apart."""
+DIVISIBLE = 9 * 123
+"""An auction that q2 takes."""
 _FIXED: Final = "time_bucket(INTERVAL 10 seconds, dateTime)"
 OTHERS: Final = {
     "q5": """
         WITH bids AS (
             SELECT auction, count(*) AS num, starttime
-            FROM (SELECT auction, time_bucket(INTERVAL 2 seconds, dateTime) - to_seconds(2 * n) AS starttime FROM bid, range(5) AS r(n)) AS b
+            FROM (
+                SELECT auction, time_bucket(INTERVAL 2 seconds, dateTime) - to_seconds(2 * n) AS starttime
+                FROM bid, range(5) AS r(n)) AS b
             GROUP BY auction, starttime)
         SELECT bids.auction, bids.num, bids.starttime
         FROM bids JOIN (SELECT max(num) AS maxn, starttime FROM bids GROUP BY starttime) AS most
@@ -97,14 +101,16 @@ def _without_some(rows: pa.Table, rng: np.random.Generator) -> tuple[pa.Table, p
 
 def _updated(table: str, rows: pa.Table) -> pa.Table:
     """Every second of the rows, changed; the others are deleted."""
-    rows = rows.take(list(range(0, rows.num_rows, 2)))
-    name, value = {"person": ("state", "CA"), "auction": ("category", 10), "bid": ("price", None)}[table]
+    rows = rows.take(pa.array(range(0, rows.num_rows, 2), pa.int64()))
+    if table != "bid":
+        return _with(rows, *{"person": ("state", ["CA"] * len(rows)), "auction": ("category", [10] * len(rows))}[table])
+    rows = _with(rows, "price", [price + 100_003 for price in rows["price"].to_pylist()])
+    return _with(rows, "auction", [DIVISIBLE if i % 4 == 0 else auction for i, auction in enumerate(rows["auction"].to_pylist())])
+
+
+def _with(rows: pa.Table, name: str, values: list[Any]) -> pa.Table:
     place = rows.schema.get_field_index(name)
-    if value is None:
-        changed = pa.array([price + 100_003 for price in rows.column(name).to_pylist()], rows.schema.field(name).type)
-    else:
-        changed = pa.array([value] * rows.num_rows, rows.schema.field(name).type)
-    return rows.set_column(place, rows.schema.field(name), changed)
+    return rows.set_column(place, rows.schema.field(place), pa.array(values, rows.schema.field(place).type))
 
 
 def _answer(reference: duckdb.DuckDBPyConnection, text: str, content: dict[str, pa.Table]) -> list[Row]:

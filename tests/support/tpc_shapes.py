@@ -11,6 +11,7 @@ _FEW_CUSTOMERS: Final = {name: (1, 2, 3) for name in ("ss_customer_sk", "cs_bill
 _GROWING: Final = {**_FEW_CUSTOMERS, "d_year": (2001, 2002)}
 _ONE_WEEK: Final = {"d_week_seq": (5270,)}
 _ONE_DAY: Final = {**_ONE_WEEK, "d_moy": (12,), **{name: (1, 2) for name in ("i_brand_id", "i_class_id", "i_category_id")}}
+_ONE_PRICE: Final = {f"{each}_ext_sales_price": (100,) for each in ("ss", "cs", "ws")}
 _FREQUENT: Final[Mapping[str, tuple[Any, ...]]] = {
     "ss_ticket_number": (1, 2),
     "ss_customer_sk": (1,),
@@ -99,9 +100,7 @@ SHAPES: Final[Mapping[tuple[str, str], Shape]] = {
         },
         months=True,
     ),
-    ("tpcds", "q58"): Shape(
-        facts=30, days=True, values={**_ONE_WEEK, **{f"{each}_ext_sales_price": (100,) for each in ("ss", "cs", "ws")}}
-    ),
+    ("tpcds", "q58"): Shape(facts=30, days=True, values={**_ONE_WEEK, **_ONE_PRICE}),
     ("tpcds", "q59"): Shape(values={"ss_store_sk": (1, 2), "d_week_seq": (5270, 5322)}),
     ("tpcds", "q61"): Shape(
         values={
