@@ -162,7 +162,7 @@ def measure(folder: Path, name: str, engine: str, ticks: int, peers: bool) -> ha
                     peer.change(change, data.content)
                 correct = _compare(session, queries, peer, other) and correct
             state = sum(size for _, size in session._runtime.statistics().values())
-    result = {"load_s": round(own.wall[0] / 1e3, 3), "load_cpu_s": round(own.cpu[0] / 1e3, 3), **own.figures()}
+    result: harness.Figures = {"load_s": round(own.wall[0] / 1e3, 3), "load_cpu_s": round(own.cpu[0] / 1e3, 3), **own.figures()}
     result |= {"state_mb": round(state / 1e6, 1), "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, "correct": correct}
     if peer is not None:
         figures = other.figures()
