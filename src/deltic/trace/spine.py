@@ -26,7 +26,7 @@ View = tuple[tuple[Batch, ...], Words]
 class Spine:
     """A trace of rows of `columns` columns and `weights` weights."""
 
-    __slots__ = ("_address", "_levels", "columns", "guards", "share", "sought", "view", "weights")
+    __slots__ = ("_levels", "_located", "columns", "guards", "share", "sought", "view", "weights")
 
     _levels: Levels | None
     """None for a version that is only read."""
@@ -69,18 +69,13 @@ class Spine:
         return self.view[0]
 
     @property
-    def address(self) -> int:
-        """The address of its directory."""
+    def located(self) -> tuple[int, int]:
+        """(the address of its directory, how many batches it has), or (0, -1) if readers must verify pages: see `expect`."""
         try:
-            return self._address
+            return self._located
         except AttributeError:
-            self._address: int = address(self.view[1])
-            return self._address
-
-    @property
-    def in_memory(self) -> bool:
-        """Whether readers need not verify pages: see `expect`."""
-        return not self.guards
+            self._located: tuple[int, int] = (0, -1) if self.guards else (address(self.view[1]), len(self.view[0]))
+            return self._located
 
     @property
     def rows(self) -> int:

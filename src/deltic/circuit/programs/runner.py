@@ -54,14 +54,13 @@ class ProgramRun:
         self.counters = LevelCounters(program.names, self._counters, context.inner)
 
     def _located(self) -> Words:
-        located: list[int] = []
-        for name in self._program.spots:
-            if name in self._context.ephemeral:
-                located += (0, 0, 0)
-                continue
-            spine = self._context.state[name]
-            located += (spine.address, len(spine.view[0]) if spine.in_memory else -1, 0)
-        return np.array(located, np.int64)
+        """Where the kernel finds the arrangements that the program reads; those of streams are empty."""
+        state, ephemeral = self._context.state, self._context.ephemeral
+        located = [state[name].located if name not in ephemeral else (0, 0) for name in self._program.spots]
+        spines = np.zeros((len(located), op.SPINE), np.int64)
+        if located:
+            spines[:, : op.SPINE_SOUGHT] = located
+        return spines.reshape(-1)
 
     def _use(self, arena: Words) -> None:
         self._arenas.append(arena)
