@@ -2,40 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from deltic.cli import main
-from deltic.errors import DelticError, QueryError
+from deltic.errors import DelticError
 from deltic.schema import BIGINT, STRING, Field, Schema
-from pipelines_projects import SPEC, shop, written
+from pipelines_projects import SPEC, NoSpark, planned, shop, written
 
 pytest.importorskip("pyspark.sql.connect.proto")
 pytest.importorskip("yaml")
-
-
-class NoSpark:
-    """Answers for a Spark: one schema for all relations that it is asked about, or none."""
-
-    def __init__(self, *fields: Field) -> None:
-        self.fields, self.questions = fields, 0
-
-    def schema(self, message: Any, names: Any, settings: Mapping[str, str]) -> Schema:
-        self.questions += 1
-        if not self.fields:
-            raise QueryError("Spark: [TABLE_OR_VIEW_NOT_FOUND] there is no such table")
-        return Schema(self.fields)
-
-
-def planned(spec: Path, spark: NoSpark | None = None) -> Any:
-    from deltic.frontends.dataframes import Frames  # noqa: PLC0415  needs the extra
-    from deltic.projects import load, plan_project  # noqa: PLC0415  needs the extra
-
-    frames = Frames(lambda: None)  # type: ignore[arg-type, return-value]
-    return plan_project(load(spec, frames), spark or NoSpark(), offline=True)
 
 
 def refreshes(plan: Any) -> dict[str, str]:
@@ -52,6 +30,8 @@ def test_a_project_is_planned_without_a_spark_if_it_declares_its_sources(tmp_pat
         "spend_by_region": "incremental",
         "top_customers": "incremental",
         "daily_orders": "incremental",
+        "pages": "appended",
+        "origins": "incremental",
         "shop_days": "inlined",
         "days": "incremental",
         "big_by_customer": "incremental",
@@ -64,8 +44,8 @@ def test_a_project_is_planned_without_a_spark_if_it_declares_its_sources(tmp_pat
     assert levels["marked"] == 1 and levels["after_marked"] == 1 and levels["big_by_customer"] == 0
     daily = plan.datasets["daily_orders"].dataset
     assert daily.partitions == ("day",) and daily.comment == "orders per day" and daily.properties == {"team": "sales", "a.b": "1"}
-    assert plan.datasets["marked"].refusal.span.line == 18
-    assert set(plan.tables) == {"raw_orders", "marked", next(iter(plan.sources))}
+    assert plan.datasets["marked"].refusal.span.line == 26
+    assert set(plan.tables) == {"raw_orders", "pages", "marked", next(iter(plan.sources))}
 
 
 def test_dry_run_names_kind_file_and_line_and_strict_refuses_what_spark_recomputes(
@@ -156,3 +136,29 @@ def test_an_error_in_a_module_names_its_line(tmp_path: Path) -> None:
     files = {"spark-pipeline.yml": SPEC, "transformations/a.py": "import pyspark\n\nx = 1 / 0\n"}
     with pytest.raises(DelticError, match=r"transformations/a.py:3: ZeroDivisionError: division by zero"):
         planned(written(tmp_path, files))
+
+
+def test_a_refresh_policy_is_a_clause_or_a_table_property(tmp_path: Path) -> None:
+    sql = """
+        CREATE MATERIALIZED VIEW a REFRESH POLICY FULL AS SELECT 1 AS x;
+        CREATE MATERIALIZED VIEW b TBLPROPERTIES (deltic.refresh = 'full') AS SELECT 1 AS x;
+        CREATE MATERIALIZED VIEW c REFRESH POLICY INCREMENTAL AS SELECT reflect('a') AS x;
+        CREATE MATERIALIZED VIEW d REFRESH POLICY INCREMENTAL STRICT AS SELECT x FROM a;
+    """
+    files = {"spark-pipeline.yml": SPEC, "transformations/a.sql": sql}
+    plan = planned(written(tmp_path, files), NoSpark(Field("x", STRING)))
+    assert refreshes(plan) == {"a": "recomputed", "b": "recomputed", "c": "recomputed", "d": "incremental"}
+    assert plan.datasets["a"].refusal.message == "the refresh policy is FULL"
+    files["transformations/a.sql"] = sql.replace("POLICY INCREMENTAL AS", "POLICY INCREMENTAL STRICT AS")
+    with pytest.raises(DelticError, match="reflect"):
+        planned(written(tmp_path, files), NoSpark(Field("x", STRING)))
+    files["transformations/a.sql"] = sql.replace("'full'", "'often'")
+    with pytest.raises(DelticError, match=r"invalid deltic\.refresh 'often' of b"):
+        planned(written(tmp_path, files), NoSpark(Field("x", STRING)))
+
+
+def test_explain_shows_plans_and_what_would_be_cheaper(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sql = "CREATE MATERIALIZED VIEW a AS SELECT x, count(*) AS n FROM (SELECT 1 AS x) GROUP BY x;"
+    spec = written(tmp_path, {"spark-pipeline.yml": SPEC, "transformations/a.sql": sql})
+    assert main(["pipelines", "explain", "--spec", str(spec)]) == 0
+    assert "Aggregate" in capsys.readouterr().out

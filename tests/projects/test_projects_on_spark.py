@@ -79,7 +79,7 @@ def test_a_project_is_refreshed_run_by_run(remote: str, tmp_path: Path, capsys: 
     assert any(line == "spend_by_region: unchanged" for line in run())
     orders(tmp_path, 20, 9)
     run()
-    assert check(spec, remote)["daily_orders"] == 3
+    assert check(spec, remote)["origins"] == 2
     customers(tmp_path, ["ann", "bob", "cleo"])  # one of two equal names is gone, and all that follows it has another id
     run()
     check(spec, remote)

@@ -7,7 +7,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -27,10 +27,20 @@ SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
 }
 
+DELTA = {
+    "spark.jars.packages": "io.delta:delta-spark_4.2_2.13:4.4.0",
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+"""The settings of a server with Delta, whose jars it fetches from Maven Central."""
+
 
 @contextmanager
-def connect_server(folder: Path) -> Iterator[str]:
-    """The server's URL. folder: its working folder, with its output in server.txt. It ends with the block, with all its processes."""
+def connect_server(folder: Path, also: Mapping[str, str] | None = None) -> Iterator[str]:
+    """The server's URL. folder: its working folder, with its output in server.txt. It ends with the block, with all its processes.
+
+    also: more settings.
+    """
     import pyspark  # noqa: PLC0415  the extra may not be there
 
     from deltic.runtimes.spark.java import prepare_environment  # noqa: PLC0415
@@ -40,7 +50,7 @@ def connect_server(folder: Path) -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    settings = {**SETTINGS, "spark.connect.grpc.binding.port": str(port)}
+    settings = {**SETTINGS, "spark.connect.grpc.binding.port": str(port), **(also or {})}
     given = [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
     command = [str(home / "bin" / "spark-submit"), "--master", "local[2,4]", *given, "--class", CLASS, "spark-internal"]
     with (folder / "server.txt").open("w") as output:

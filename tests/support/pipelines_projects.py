@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
+
+from deltic.errors import QueryError
+from deltic.schema import Field, Schema
 
 INGEST = """\
 from pyspark import pipelines as dp
@@ -67,6 +72,14 @@ COMMENT 'orders per day'
 TBLPROPERTIES ('team' = 'sales', a.b = 1)
 AS SELECT day, count(*) AS orders, sum(amount) AS amount FROM raw_orders GROUP BY day;
 
+CREATE STREAMING TABLE pages;
+
+CREATE FLOW web AS INSERT INTO pages BY NAME SELECT id, 'web' AS origin FROM STREAM raw_orders WHERE id % 2 = 0;
+
+CREATE FLOW app AS INSERT INTO pages BY NAME SELECT 'app' AS origin, id FROM STREAM(raw_orders) WHERE id % 2 = 1;
+
+CREATE MATERIALIZED VIEW origins AS SELECT origin, count(*) AS n FROM pages GROUP BY origin;
+
 CREATE VIEW shop_days (d) AS SELECT day FROM daily_orders;
 
 CREATE MATERIALIZED VIEW days AS SELECT count(*) AS n FROM shop_days;
@@ -106,3 +119,24 @@ def written(folder: Path, files: dict[str, str]) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text.replace("FOLDER", str(folder)))
     return folder / "spark-pipeline.yml"
+
+
+class NoSpark:
+    """Answers for a Spark: one schema for all relations that it is asked about, or none."""
+
+    def __init__(self, *fields: Field) -> None:
+        self.fields, self.questions = fields, 0
+
+    def schema(self, message: Any, names: Any, settings: Mapping[str, str]) -> Schema:
+        self.questions += 1
+        if not self.fields:
+            raise QueryError("Spark: [TABLE_OR_VIEW_NOT_FOUND] there is no such table")
+        return Schema(self.fields)
+
+
+def planned(spec: Path, spark: NoSpark | None = None) -> Any:
+    from deltic.frontends.dataframes import Frames  # noqa: PLC0415  needs the extra
+    from deltic.projects import load, plan_project  # noqa: PLC0415  needs the extra
+
+    frames = Frames(lambda: None)  # type: ignore[arg-type, return-value]
+    return plan_project(load(spec, frames), spark or NoSpark(), offline=True)

@@ -90,6 +90,26 @@ def dry_run(
     return Exit.OK
 
 
+@app.command
+def explain(dataset: str | None = None, /, *, spec: Path | None = None, remote: str | None = None) -> int:
+    """Show how each dataset is refreshed, and the plans of the incremental ones.
+
+    Parameters
+    ----------
+    dataset
+        The plan of this one alone.
+    spec
+        The project's file. Default: spark-pipeline.yml of this folder or the nearest one above it.
+    remote
+        The URL of a Spark Connect server. Default: one in this process, which is started only if the columns of a source must be looked up.
+    """
+    with _Planned(spec, remote, offline=True) as planned:
+        chosen = planned.room.running.chosen(planned.plan, _listed(dataset))
+        planned.tell(False)
+        emit(planned.room.report.explained(planned.plan, chosen))
+    return Exit.OK
+
+
 def _listed(names: str | None) -> list[str]:
     return [name.strip() for name in (names or "").split(",") if name.strip()]
 

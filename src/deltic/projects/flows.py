@@ -3,44 +3,90 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
+import pyspark.sql.connect.proto as pb
 from pyspark.errors import PySparkException
 
 from deltic.errors import QueryError
-from deltic.projects.definitions import SINK
-from deltic.projects.planning import DatasetPlan, FlowPlan
+from deltic.projects.definitions import SINK, Flow
+from deltic.projects.planning import DatasetPlan, EventsPlan, FlowPlan
 from deltic.projects.server import Server, first_line
 from deltic.projects.tables import TRANSACTIONAL, CatalogTables, local
 
 
-def run_flow(server: Server, tables: CatalogTables, one: DatasetPlan, flow: FlowPlan, from_nothing: bool) -> int:
-    """Appends what is new in a flow's sources; returns how many rows. Raises QueryError with the flow's place."""
+def run_flow(server: Server, tables: CatalogTables, one: DatasetPlan, flow: FlowPlan, from_nothing: bool, first: bool) -> int:
+    """Appends what is new in a flow's sources; returns how many rows. Raises QueryError with the flow's place.
+
+    from_nothing: forgets what it has read. first: whether it is the first flow of its table, which is then emptied.
+    """
     dataset = one.dataset
     checkpoint = tables.checkpoint(dataset, flow.flow.name)
     if from_nothing:
-        _reset(server, tables, one, checkpoint)
+        _reset(server, tables, one, checkpoint, first)
     with server.under(flow.flow.names, flow.flow.settings):
         writer: Any = server.frame(flow.message).writeStream.outputMode("append").trigger(availableNow=True)
         writer = writer.option("checkpointLocation", checkpoint).queryName(flow.flow.name.replace("`", ""))
-        try:
-            if dataset.kind == SINK:
-                query = writer.format(dataset.format).options(**dataset.options).start()
-            else:
-                query = writer.format(tables.format(dataset)).toTable(dataset.identifier)
-            query.awaitTermination()
-            error = query.exception()
-        except PySparkException as failure:
-            raise QueryError(f"{flow.flow.place}: the flow {flow.flow.name}: {first_line(failure)}") from failure
-    if error is not None:
-        raise QueryError(f"{flow.flow.place}: the flow {flow.flow.name}: {first_line(error)}")
+        if dataset.kind == SINK:
+            query = _await(writer.format(dataset.format).options(**dataset.options), flow.flow, lambda one: one.start())
+        else:
+            query = _await(writer.format(tables.format(dataset)), flow.flow, lambda one: one.toTable(dataset.identifier))
     return sum(progress.numInputRows for progress in query.recentProgress)
 
 
-def _reset(server: Server, tables: CatalogTables, one: DatasetPlan, checkpoint: str) -> None:
+def united(flows: Sequence[FlowPlan]) -> FlowPlan:
+    """The flows of a table in a file format as one query: Spark's file sink numbers batches by table, and would drop those of a second one.
+
+    Raises QueryError for flows under different settings.
+    """
+    first = flows[0]
+    message = first.message
+    for flow in flows[1:]:
+        if (flow.flow.names, flow.flow.settings) != (first.flow.names, first.flow.settings):
+            remedy = "the same SET and USE for both, or format delta"
+            raise QueryError(f"{flow.flow.place}: the flows into {first.flow.target} have different settings", remedy=remedy)
+        both = pb.Relation()
+        both.set_op.set_op_type = pb.SetOperation.SET_OP_TYPE_UNION
+        both.set_op.is_all = both.set_op.by_name = both.set_op.allow_missing_columns = True
+        both.set_op.left_input.CopyFrom(message)
+        both.set_op.right_input.CopyFrom(flow.message)
+        message = both
+    names = " and ".join(flow.flow.name for flow in flows)
+    return replace(first, flow=replace(first.flow, name=names), message=message)
+
+
+def run_events(server: Server, tables: CatalogTables, events: EventsPlan, from_nothing: bool) -> None:
+    """Appends what is new in a stream to its files. Raises QueryError."""
+    location, checkpoint = tables.events(events.dataset), tables.checkpoint(events.dataset, "events")
+    if from_nothing:
+        for place in (location, checkpoint):
+            if (folder := local(place)) is not None:
+                shutil.rmtree(folder, ignore_errors=True)
+    flow = events.flow.flow
+    with server.under(flow.names, flow.settings):
+        writer: Any = server.frame(events.flow.message).writeStream.outputMode("append").trigger(availableNow=True)
+        _await(writer.format("parquet").option("checkpointLocation", checkpoint), flow, lambda one: one.start(location))
+
+
+def _await(writer: Any, flow: Flow, start: Callable[[Any], Any]) -> Any:
+    """Runs a streaming query to its end."""
+    try:
+        query = start(writer)
+        query.awaitTermination()
+        error = query.exception()
+    except PySparkException as failure:
+        raise QueryError(f"{flow.place}: the flow {flow.name}: {first_line(failure)}") from failure
+    if error is not None:
+        raise QueryError(f"{flow.place}: the flow {flow.name}: {first_line(error)}")
+    return query
+
+
+def _reset(server: Server, tables: CatalogTables, one: DatasetPlan, checkpoint: str, first: bool) -> None:
     """Forgets how far a flow has read. The first flow of a table empties it."""
     dataset = one.dataset
-    if dataset.kind != SINK and checkpoint == tables.checkpoint(dataset, one.flows[0].flow.name):
+    if dataset.kind != SINK and first:
         server.sql(f"TRUNCATE TABLE {dataset.identifier}")
         rows = local(tables.location(dataset))
         if tables.format(dataset) not in TRANSACTIONAL and rows is not None:

@@ -18,13 +18,14 @@ from deltic.frontends.sql import tree
 from deltic.frontends.sql.ddl import bind_view
 from deltic.frontends.sql.environment import Environment
 from deltic.frontends.sql.nesting import shallow
-from deltic.frontends.sql.parse_dataset import QueryText
+from deltic.frontends.sql.parse_dataset import POLICIES, QueryText
 from deltic.frontends.sql.user_functions import marked
 from deltic.frontends.statements import CreateTable, CreateView, DefinedFunction, Statement
 from deltic.plan.nodes import Plan, Table
 from deltic.plan.walk import nodes
 from deltic.projects.declared import check_declared, declared_schema, merged, source_schema
-from deltic.projects.definitions import SINK, Dataset, Flow
+from deltic.projects.definitions import SINK, ChangeFlow, Dataset, Flow
+from deltic.projects.keyed import check_keyed, latest
 from deltic.projects.messages import (
     SourceRead,
     aliased,
@@ -50,6 +51,8 @@ SHOWN: Final[Mapping[Refresh, str]] = {
     "recomputed": "recomputed by Spark",
     "written": "written by Spark",
 }
+POLICY: Final = "deltic.refresh"
+"""A table property of a materialized view: its refresh policy, where it is not a clause."""
 _OWN: Final = "\0"
 """What a query is called while it is bound; it does not read itself."""
 
@@ -70,6 +73,15 @@ class FlowPlan:
     message: pb.Relation
     reads: tuple[SourceRead, ...]
     streaming: bool
+
+
+@dataclass(frozen=True, slots=True)
+class EventsPlan:
+    """A stream whose rows are kept in files beside the dataset that is made of them, as a table of Deltic."""
+
+    dataset: Dataset
+    flow: FlowPlan
+    schema: Schema
 
 
 @dataclass(slots=True)
@@ -96,12 +108,16 @@ class DatasetPlan:
 
 @dataclass(slots=True)
 class ProjectPlan:
-    """datasets: by key, each after those that it reads. sources: by key, what Deltic reads from outside. tables: all that it reads."""
+    """datasets: by key, each after those that it reads. sources: by key, what Deltic reads from outside. tables: all that it reads.
+
+    events: the streams among them, by key.
+    """
 
     project: PipelineProject
     datasets: dict[str, DatasetPlan]
     sources: dict[str, SourceRead]
     tables: dict[str, TableSchema]
+    events: dict[str, EventsPlan] = field(default_factory=dict)
 
     @property
     def incremental(self) -> list[DatasetPlan]:
@@ -148,7 +164,7 @@ def plan_project(project: PipelineProject, spark: Schemas, *, offline: bool = Fa
         if one.refresh == "incremental" and one.plan is not None:
             tables |= tables_of(one.plan)
     sources = {key: read for key, read in planner.sources.items() if key in tables}
-    return ProjectPlan(project, ordered, sources, tables)
+    return ProjectPlan(project, ordered, sources, tables, planner.events)
 
 
 def _set_levels(datasets: Mapping[str, DatasetPlan]) -> None:
@@ -194,12 +210,13 @@ class Planner:
         self.project, self._spark, self._offline = project, spark, offline
         self.done: dict[str, DatasetPlan] = {}
         self.sources: dict[str, SourceRead] = {}
+        self.events: dict[str, EventsPlan] = {}
         self._schemas: dict[str, Schema] = {}
         self._pending: list[str] = []
 
     def has(self, key: str) -> bool:
         """Whether the text is the key of a dataset or source that has been seen."""
-        return key in self.project.datasets or key in self.sources
+        return key in self.project.datasets or key in self.sources or key in self.events
 
     def planned(self, key: str) -> DatasetPlan:
         """Raises CatalogError for datasets that read each other."""
@@ -227,6 +244,8 @@ class Planner:
                     raise planned.refusal
                 return planned.plan
             return TableSchema(key, self._schema_of(planned), ())
+        if key in self.events:
+            return TableSchema(key, self.events[key].schema, ())
         if key not in self.sources:
             self.sources[key] = read()
         source = self.sources[key]
@@ -242,7 +261,7 @@ class Planner:
             if relation.WhichOneof("rel_type") != "read":
                 return None
             (read,) = reads(relation, names)
-            if read.key not in self.project.datasets:
+            if read.key not in self.project.datasets and read.key not in self.events:
                 self.sources.setdefault(read.key, read)
             return under_key(relation, read)
 
@@ -267,18 +286,29 @@ class Planner:
             self._bind(planned, definitions[0])
         if dataset.kind == "materialized view":
             planned.refresh = "incremental" if planned.plan is not None else "recomputed"
-            if dataset.policy == "full" or dataset.properties.get("deltic.refresh") == "full":
-                planned.refresh, planned.plan = "recomputed", None
-                planned.refusal = Unsupported(f"{dataset.key} has REFRESH POLICY FULL")
+            self._apply_policy(planned)
         if planned.refresh == "recomputed":
             planned.schema = self._spark_schema(planned)
         return planned
+
+    def _apply_policy(self, planned: DatasetPlan) -> None:
+        """REFRESH POLICY, or the table property. Raises the refusal of a view that must be incremental."""
+        dataset = planned.dataset
+        policy = dataset.policy or dataset.properties.get(POLICY, "auto").lower()
+        if policy not in POLICIES:
+            message = f"{dataset.place}: invalid {POLICY} {policy!r} of {dataset.key}"
+            raise CatalogError(message, expected=", ".join(POLICIES))
+        if policy == "full":
+            planned.refresh, planned.plan = "recomputed", None
+            planned.refusal = Unsupported("the refresh policy is FULL", span=dataset.span)
+        if policy == "incremental strict" and planned.refusal is not None:
+            raise planned.refusal
 
     def _fed(self, planned: DatasetPlan, definitions: list[FrameDefinition | None]) -> DatasetPlan:
         """A streaming table or a sink."""
         dataset = planned.dataset
         if dataset.changes:
-            raise Unsupported(f"{dataset.changes[0].place}: create_auto_cdc_flow is not supported yet")
+            return self._keyed(planned)
         planned.refresh = "written" if dataset.kind == SINK else "appended"
         if not dataset.flows:
             raise CatalogError(f"{dataset.place}: {dataset.key} has no flow", remedy="append_flow, or CREATE FLOW")
@@ -291,6 +321,40 @@ class Planner:
             schemas = [self._flow_schema(flow, one) for flow, one in zip(planned.flows, definitions, strict=True)] if not declared else []
             planned.schema = _nullable(declared or merged(dataset, schemas))
         return planned
+
+    def _keyed(self, planned: DatasetPlan) -> DatasetPlan:
+        """The target of create_auto_cdc_flow: a view over its events."""
+        dataset = planned.dataset
+        check_keyed(dataset)
+        (changes,) = dataset.changes
+        names, source = self.project.names, self.project.names.key(changes.source)
+        own = self.project.datasets.get(source)
+        if own is None or own.kind != "streaming table":
+            source = self._events(dataset, changes)
+        query = latest(changes.flow, source, changes.place)
+        flow = Flow(dataset.key, dataset.key, query, changes.place, names)
+        definition = self.project.frames.define(query)
+        planned.plan, planned.reads, planned.calls = self._bound(flow, definition, ())
+        planned.refresh, planned.schema = "incremental", planned.plan.schema
+        if (events := self.events.get(source)) is not None:
+            planned.flows = (events.flow,)
+            planned.reads = tuple({*planned.reads, *(read.key for read in events.flow.reads if read.key in self.project.datasets)})
+        return planned
+
+    def _events(self, dataset: Dataset, changes: ChangeFlow) -> str:
+        """The key of a table of the events of a stream that is no table of the project."""
+        key = f"{dataset.key} events"
+        read = pb.Relation()
+        read.read.named_table.unparsed_identifier = self.project.names.identifier(changes.source)
+        read.read.is_streaming = True
+        flow = Flow(key, key, QueryText("", Span("", 0, 0), None, None), changes.place, self.project.names)
+        (source,) = reads(read, self.project.names)
+        inside = self.planned(source.key).flows if self._is_view(source.key) else ()
+        below = [one for view in inside for one in view.reads]
+        plan = FlowPlan(flow, self.for_spark(read, self.project.names), (source, *below), True)
+        schema = _nullable(self._spark.schema(self.for_spark(read, self.project.names, empty=True), self.project.names, {}))
+        self.events[key] = EventsPlan(dataset, plan, schema)
+        return key
 
     def _flow(self, flow: Flow, definition: FrameDefinition | None) -> FlowPlan:
         if definition is None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Final
 
 from deltic.projects.planning import SHOWN, DatasetPlan, ProjectPlan
+from deltic.session import Program, Session
+
+CHEAPER: Final = "cheaper: a streaming table of it"
 
 
 def as_text(plan: ProjectPlan) -> str:
@@ -16,6 +20,17 @@ def as_text(plan: ProjectPlan) -> str:
         lines.append(f"{key:{width}}  {SHOWN[one.refresh]}  ({one.dataset.kind}, {one.dataset.place}){why}")
     lines += [f"source {key}: compared with the rows that Deltic holds" for key in plan.sources]
     return "\n".join(lines)
+
+
+def explained(plan: ProjectPlan, keys: Iterable[str]) -> str:
+    """The plans of datasets, or of all, and what would be cheaper."""
+    with Session() as session:
+        session.program(Program.defined_by(plan.statements()))
+        chosen = set(keys)
+        views = [one.dataset.key for one in plan.incremental if not chosen or one.dataset.key in chosen]
+        pictures = [str(session.explain(view)) for view in views]
+    hints = [f"source {key} is read whole in every run; {CHEAPER}" for key in plan.sources]
+    return "\n".join([*pictures, *hints])
 
 
 def reason(one: DatasetPlan) -> str:

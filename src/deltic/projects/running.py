@@ -7,7 +7,7 @@ has been written and read is noted in the state, so that a run that ends early i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Final, Self
 
 import pyarrow as pa
@@ -15,10 +15,10 @@ import pyarrow as pa
 from deltic.connectors.frames import WEIGHT
 from deltic.errors import QueryError, StateError
 from deltic.frontends.sql.parse_dataset import QueryText
-from deltic.projects.definitions import Dataset
-from deltic.projects.flows import run_flow
+from deltic.projects.definitions import SINK, Dataset
+from deltic.projects.flows import run_events, run_flow, united
 from deltic.projects.names import quoted
-from deltic.projects.planning import DatasetPlan, ProjectPlan, tables_of
+from deltic.projects.planning import DatasetPlan, EventsPlan, ProjectPlan, tables_of
 from deltic.projects.server import Server
 from deltic.projects.tables import TRANSACTIONAL, CatalogTables, local
 from deltic.session import Program, Session
@@ -58,10 +58,10 @@ class ProjectNotes:
     @classmethod
     def of(cls, session: Session) -> Self:
         noted = session.notes.get(NOTE) or {}
-        return cls(dict(noted.get("published", {})), dict(noted.get("files", {})), dict(noted.get("locations", {})))
+        return cls(*(dict(noted.get(part.name, {})) for part in fields(cls)))
 
     def json(self) -> dict[str, Any]:
-        return {NOTE: {"published": self.published, "files": self.files, "locations": self.locations}}
+        return {NOTE: {part.name: getattr(self, part.name) for part in fields(self)}}
 
 
 class ProjectRun:
@@ -88,7 +88,8 @@ class ProjectRun:
             run = [one for one in datasets if one.level == level and one.refresh != "incremental" and selection.takes(one.dataset.key)]
             for one in run:
                 self._run(one, selection)
-            self._tick(level, [one.dataset.key for one in run], selection)
+            events = [key for key, one in self.plan.events.items() if self._begins(one, level, selection)]
+            self._tick(level, [*(one.dataset.key for one in run), *events], selection)
             for one in datasets:
                 if one.level == level and one.refresh == "incremental" and selection.takes(one.dataset.key):
                     self._publish(one)
@@ -153,9 +154,20 @@ class ProjectRun:
             return
         if selection.from_nothing(dataset.key):
             self.notes.files.pop(dataset.key, None)
-        for flow in one.flows:
-            rows = run_flow(self.server, self.tables, one, flow, selection.from_nothing(dataset.key))
+        of_files = dataset.kind != SINK and self.tables.format(dataset) not in TRANSACTIONAL
+        for i, flow in enumerate((united(one.flows),) if of_files else one.flows):
+            rows = run_flow(self.server, self.tables, one, flow, selection.from_nothing(dataset.key), i == 0)
             self._say(f"{dataset.key}: flow {flow.flow.name} appended {rows:,} rows")
+
+    def _begins(self, events: EventsPlan, level: int, selection: Selection) -> bool:
+        """Runs a stream of events, if its dataset is refreshed on this level."""
+        key = events.dataset.key
+        if self.plan.datasets[key].level != level or not selection.takes(key):
+            return False
+        if selection.from_nothing(key):
+            self.notes.files.pop(events.flow.flow.name, None)
+        run_events(self.server, self.tables, events, selection.from_nothing(key))
+        return True
 
     def _view(self, one: DatasetPlan) -> None:
         """CREATE VIEW is a view of the catalog too."""
@@ -171,11 +183,11 @@ class ProjectRun:
         contents: dict[str, Any] = {}
         changes: dict[str, Any] = {}
         if level == 0:
-            wanted = self._sources(selection)
-            contents |= {key: self.server.rows(read.message) for key, read in self.plan.sources.items() if key in wanted}
+            chosen_sources = self._sources(selection)
+            contents |= {key: self.server.rows(read.message) for key, read in self.plan.sources.items() if key in chosen_sources}
         for key in run:
             if key in self.plan.tables:
-                self._take(self.plan.datasets[key], contents, changes)
+                self._take(key, contents, changes)
         if contents or changes or (level == 0 and self.session._reads_time):
             self.session._replace(contents, changes, self.notes.json())
 
@@ -184,23 +196,28 @@ class ProjectRun:
         chosen = [one for one in self.plan.incremental if selection.takes(one.dataset.key)]
         return {name for one in chosen if one.plan is not None for name in tables_of(one.plan)}
 
-    def _take(self, one: DatasetPlan, contents: dict[str, Any], changes: dict[str, Any]) -> None:
-        """The rows of a table that Spark has written: of a streaming table, those of new files."""
-        key, session = one.dataset.key, self.server.session
-        table = self.server.table(one.dataset.identifier)
-        if one.refresh != "appended":
-            contents[key] = self.server.rows(self.server.message(table))
+    def _take(self, key: str, contents: dict[str, Any], changes: dict[str, Any]) -> None:
+        """The rows of a table that Spark has written: of a table that grows, those of new files."""
+        events = self.plan.events.get(key)
+        if events is not None:
+            place = self.tables.events(events.dataset)
+            self._take_files(key, self.server.files("parquet", place), "parquet", place, contents, changes)
             return
+        one = self.plan.datasets[key]
+        table, format = self.server.table(one.dataset.identifier), self.tables.format(one.dataset)
+        if one.refresh != "appended" or format in TRANSACTIONAL:
+            contents[key] = self.server.rows(self.server.message(table))
+        else:
+            self._take_files(key, table, format, self.tables.location(one.dataset), contents, changes)
+
+    def _take_files(self, key: str, table: Any, format: str, place: str, contents: dict[str, Any], changes: dict[str, Any]) -> None:
         files, seen = table.inputFiles(), self.notes.files.get(key)
         self.notes.files[key] = sorted(files)
-        if seen is None or not set(seen) <= set(files) or self.tables.format(one.dataset) in TRANSACTIONAL:
+        if seen is None or not set(seen) <= set(files):
             contents[key] = self.server.rows(self.server.message(table))
             return
-        new = sorted(set(files) - set(seen))
-        if new:
-            reader = session.read.format(self.tables.format(one.dataset)).schema(table.schema)
-            if one.dataset.partitions:
-                reader = reader.option("basePath", self.tables.location(one.dataset))
+        if new := sorted(set(files) - set(seen)):
+            reader = self.server.session.read.format(format).schema(table.schema).option("basePath", place)
             rows = self.server.rows(self.server.message(reader.load(new).select(*table.columns)))
             changes[key] = rows.append_column(WEIGHT, pa.array([1] * rows.num_rows, pa.int64()))
 

@@ -67,6 +67,11 @@ class Server:
         frame: Any = self.session.table(identifier)
         return cast(DataFrame, frame)
 
+    def files(self, format: str, place: str) -> DataFrame:
+        """The files of a folder."""
+        frame: Any = self.session.read.format(format).load(place)
+        return cast(DataFrame, frame)
+
     def message(self, frame: Any) -> pb.Relation:
         """The relation of a DataFrame of this server."""
         plan: LogicalPlan = frame.__dict__["_plan"]
@@ -88,10 +93,10 @@ class Server:
         self.rows_read += rows.num_rows
         return rows
 
-    def sql(self, statement: str) -> list[Any]:
-        """Runs a statement; returns its rows. Raises QueryError."""
+    def sql(self, statement: str, **frames: Any) -> list[Any]:
+        """Runs a statement, in which {name} is one of the frames; returns its rows. Raises QueryError."""
         with _errors():
-            frame = self.session.sql(statement)
+            frame = self.session.sql(statement, **frames)
             return frame.collect() if frame.columns else []
 
     @contextmanager

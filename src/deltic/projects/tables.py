@@ -88,6 +88,10 @@ class CatalogTables:
         """The location of a streaming table's files, which stays."""
         return f"{self._folder(dataset)}/rows"
 
+    def events(self, dataset: Dataset) -> str:
+        """Where the events are kept of which a dataset is made."""
+        return f"{self._folder(dataset)}/events"
+
     def checkpoint(self, dataset: Dataset, flow: str) -> str:
         """Where Spark notes how far a flow has read."""
         return f"{self._storage}/_deltic_checkpoints/{dataset.key.replace('`', '')}/{flow.replace('`', '')}"
