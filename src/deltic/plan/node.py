@@ -74,11 +74,24 @@ def _represented(node: PlanNode) -> PlanNode:
         if inner := [part for part in _nodes_in(values) if not hasattr(part, "_other")]:
             waiting += inner
             continue
+        key = (kind, *map(_key, values))
         with _lock:
-            first = _representatives.setdefault((kind, *values), waiting[-1])
+            first = _representatives.setdefault(key, waiting[-1])
         last = waiting.pop()
         object.__setattr__(last, "_other", None if first is last else first)
     return first
+
+
+def _key(value: object) -> object:
+    """The value with the identity of the representative in the place of each node, which lives as long as a node that has it in its key.
+
+    A key that had the node would keep it, and with it what was computed from it: often a node above it, which has the key.
+    """
+    if isinstance(value, PlanNode):
+        return id(value.representative)
+    if isinstance(value, tuple) and any(True for _ in _nodes_in(value)):
+        return tuple(map(_key, value))
+    return value
 
 
 def _nodes_in(values: Iterable[object]) -> Iterator[PlanNode]:
