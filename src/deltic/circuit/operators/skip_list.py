@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -19,8 +20,11 @@ from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
 from deltic.trace.probe import lookup
 from deltic.trace.rows import Rows
+from deltic.trace.spine import Spine
 
 Words = tuple[np.ndarray, ...]
+_AT_ONCE: Final = 8
+"""Levels that are sought together: 16 million keys have about so many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,10 @@ class SkipListOperator:
         delta = as_batch(inputs[0])
         below = context.old(self.entries, self._width, self.weights)
         heads = context.old(self.memory, self._width + 1, self.weights)
+        if not (level_of(delta.columns[: self.key + self.order]) > 0).any():
+            whole = self._above(delta, heads, context)
+            context.append(self.memory, whole)
+            return whole
         old, new = SkipList(below, heads, self.key, self.order), SkipList(below.with_batch(delta), heads, self.key, self.order)
         changes: list[Rows] = [Rows.empty(self._width + 1, self.weights)]
         level, change = 1, delta
@@ -66,6 +74,23 @@ class SkipListOperator:
         whole = consolidate(Rows.concat(changes))
         context.append(self.memory, whole)
         return whole
+
+    def _above(self, change: Batch, heads: Spine, context: Context) -> Batch:
+        """The change of the nodes of all levels from that of keys that are no heads: no node comes or goes, so no level needs another."""
+        parts, rows, least = [Rows.empty(self._width + 1, self.weights)], np.arange(len(change)), 1
+        while rows.size:
+            each, levels = np.tile(rows, _AT_ONCE), np.repeat(np.arange(least, least + _AT_ONCE), len(rows))
+            words = [word[each] for word in change.columns]
+            free = (np.full(len(each), LEAST) for _ in self.more)
+            partitions, keys = words[: self.key], words[self.key : self.key + self.order]
+            has, before, _ = preceding(heads, (*partitions, levels), (*keys, *free), context.counters)
+            columns = (*(word[has] for word in partitions), levels[has], *before[: self.order])
+            more = (word[has] for word in words[self.key + self.order :])
+            weights = [np.zeros(len(has), np.int64), *(weight[each[has]] for weight in change.weights[1:])]
+            parts.append(Rows((*columns, *more), weights))
+            least += _AT_ONCE
+            rows = each[has][levels[has] == least - 1]
+        return consolidate(Rows.concat(parts))
 
     def _raised(self, level: int, change: Batch, old: SkipList, new: SkipList, context: Context) -> Batch:
         """The change of the nodes of a level, as (partition, key, more) → weights, from that of their children."""
