@@ -137,6 +137,7 @@ PLAIN_KINDS: Final = {one.name: one for one in (BOOL, BIGINT_KIND, FLOAT_KIND, D
 USIZE: Final = IntegerKind(63, False)
 """Of counts: what BIGINT has of numbers that are not negative."""
 S64: Final = IntegerKind(64, True)
+U64: Final = IntegerKind(64, False)
 ALIASES: Final[dict[str, Kind]] = {
     **PLAIN_KINDS,
     **{f"s{bits}": IntegerKind(bits, True) for bits in (8, 16, 32, 64)},

@@ -23,6 +23,7 @@ from deltic.frontends.datalog.kinds import (
     FLOAT_KIND,
     MOMENT_KINDS,
     STRING_KIND,
+    U64,
     IntegerKind,
     Kind,
     MapKind,
@@ -36,6 +37,7 @@ from deltic.frontends.datalog.kinds import (
     widens,
 )
 from deltic.frontends.datalog.tree import ConstantTerm
+from deltic.frontends.datalog.words import inverted_word, shifted_word, word_operation
 from deltic.schema import BIGINT, BOOLEAN, INT, NULL, STRING, Type
 
 _RESULTS: Final = {"+": "+", "-": "-", "*": "*", "%": "%"}
@@ -147,18 +149,14 @@ def arithmetic(operator: str, left: BoundTerm, right: BoundTerm, span: Span) -> 
         remedy = "++ concatenates strings" if operator == "+" and kind == STRING_KIND else None
         raise TypeMismatch(f"{operator} does not accept {kind}", span=span, expected=expected, remedy=remedy)
     if operator in _BITS:
-        _check_word(operator, kind, span)
+        if kind == U64:
+            return BoundTerm(word_operation(operator, left.expr, right.expr, span), kind)
         return BoundTerm(resolve(operator, [left.expr, right.expr], span), kind)
     if operator == "/" and is_integral(kind):
         return _whole_quotient(left, right, span)
     if operator == "/":
         return BoundTerm(cast(resolve("/", [left.expr, right.expr], span), stored(kind), span), kind)
     return checked(resolve(_RESULTS[operator], [left.expr, right.expr], span), kind, span)
-
-
-def _check_word(operator: str, kind: Kind, span: Span) -> None:
-    if stored(kind).is_decimal:
-        raise TypeMismatch(f"{operator} does not accept {kind}", span=span, expected="integers of up to 63 bits", remedy="… as s64")
 
 
 def _whole_quotient(left: BoundTerm, right: BoundTerm, span: Span) -> BoundTerm:
@@ -173,9 +171,10 @@ def _whole_quotient(left: BoundTerm, right: BoundTerm, span: Span) -> BoundTerm:
 def _shift(operator: str, left: BoundTerm, right: BoundTerm, span: Span) -> BoundTerm:
     """Bits that leave the width are lost."""
     if not isinstance(left.kind, IntegerKind) or not is_integral(right.kind):
-        raise TypeMismatch(f"{operator} does not accept {left.kind} and {right.kind}", span=span, expected="integers of up to 63 bits")
-    _check_word(operator, left.kind, span)
+        raise TypeMismatch(f"{operator} does not accept {left.kind} and {right.kind}", span=span, expected="integers of up to 64 bits")
     count = cast(right.expr, INT, span)
+    if left.kind == U64:
+        return BoundTerm(shifted_word(operator, left.expr, count, span), left.kind)
     if left.kind.is_exact:
         return BoundTerm(cast(resolve(operator, [left.expr, count], span), stored(left.kind), span), left.kind)
     wide = resolve(operator, [cast(left.expr, BIGINT), count], span)
@@ -194,8 +193,9 @@ def inverse(value: BoundTerm, span: Span) -> BoundTerm:
     """~x: every bit of its width inverted."""
     kind = value.kind
     if not isinstance(kind, IntegerKind):
-        raise TypeMismatch(f"~ does not accept {kind}", span=span, expected="an integer of up to 63 bits")
-    _check_word("~", kind, span)
+        raise TypeMismatch(f"~ does not accept {kind}", span=span, expected="an integer of up to 64 bits")
+    if kind == U64:
+        return BoundTerm(inverted_word(value.expr, span), kind)
     if kind.signed:
         return BoundTerm(resolve("~", [value.expr], span), kind)
     return BoundTerm(cast(resolve("-", [Literal(kind.greatest, stored(kind)), value.expr], span), stored(kind)), kind)
