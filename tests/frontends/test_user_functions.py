@@ -275,6 +275,35 @@ def test_functions_of_pyspark_are_taken_as_they_are() -> None:
             session.register("drawn", functions.udf(lambda x: x, types.LongType()).asNondeterministic())
 
 
+def test_functions_of_pyspark_take_nested_values_as_there() -> None:
+    functions = pytest.importorskip("pyspark.sql.functions")
+    types = pytest.importorskip("pyspark.sql.types")
+    pair = types.StructType([types.StructField("a", types.IntegerType()), types.StructField("xs", types.ArrayType(types.IntegerType()))])
+
+    class Entries:
+        def eval(self, m: Any) -> Any:
+            for key, item in (m or {}).items():
+                yield key, item.a
+
+    with deltic.Session() as session:
+        session.register("is_list", functions.udf(lambda xs: xs == [1, None], types.BooleanType()))
+        session.register("has_key", functions.udf(lambda m: "k" in m and m["k"].xs == [2], types.BooleanType()))
+        session.register("twice", functions.udf(lambda s: s and (s.a + s["a"], [*s.xs, 7]), pair))
+        session.register("entries", functions.udtf(Entries, returnType="word: string, n: int"))
+        session.register("plain", lambda xs: xs == (1, None), bool)
+        session.sql("""
+            CREATE TABLE t (id INT, xs ARRAY<INT>, s STRUCT<a: INT, xs: ARRAY<INT>>, m MAP<STRING, STRUCT<a: INT, xs: ARRAY<INT>>>);
+            CREATE MATERIALIZED VIEW v AS SELECT is_list(xs) AS l, has_key(m) AS k, twice(s) AS t, plain(xs) AS p FROM t;
+            CREATE MATERIALIZED VIEW w AS SELECT e.* FROM t, LATERAL entries(m) AS e
+        """)
+        with session.transaction() as tx:
+            struct = {"a": 3, "xs": [2]}
+            tx.insert("t", [{"id": 1, "xs": [1, None], "s": struct, "m": {"k": struct}}, {"id": 2, "xs": [], "s": None, "m": {}}])
+        rows = sorted(session.view("v").rows(), key=repr)
+        assert rows == [{"l": False, "k": False, "t": None, "p": False}, {"l": True, "k": True, "t": {"a": 6, "xs": [2, 7]}, "p": True}]
+        assert session.view("w").rows() == [{"word": "k", "n": 3}]
+
+
 def test_invalid_results_and_exceptions_of_functions() -> None:
     with deltic.Session() as session:
         filled(session)

@@ -86,5 +86,6 @@ SELECT t.id, q.j, p.m FROM t, LATERAL (SELECT t.k + 1 AS j) q, LATERAL (SELECT M
 SELECT t.id, q.* FROM t JOIN LATERAL (SELECT y, name FROM u WHERE u.k = t.k ORDER BY y, name LIMIT 1) q
 SELECT t.id, q.k FROM t, LATERAL (SELECT k FROM u WHERE u.id = t.id UNION ALL SELECT k FROM w WHERE w.z = t.id) q
 SELECT id FROM t, LATERAL (SELECT 1)
+SELECT a.k AS x, a.a.k AS y FROM (SELECT k, STRUCT(k) AS a FROM t) a JOIN (SELECT k, STRUCT(k) AS a FROM u) b ON a.k < b.k
 WITH q AS (SELECT k, COUNT(*) AS n FROM t GROUP BY k) SELECT k FROM q WHERE n = (SELECT MAX(n) FROM q)
 """

@@ -139,7 +139,8 @@ class UserFunction:
 
     parameters: one entry per parameter: the column names if it takes a row, None if it takes a value. width: the length of the tuple
     that it returns; 0 if it returns a single value. on_batches: it takes an Arrow record batch for a row and an array for a value,
-    and returns arrays. change: of an aggregate whose value follows the change of a group.
+    and returns arrays. change: of an aggregate whose value follows the change of a group. converts: makes the argument that the function
+    takes of a value, by its type; None if it takes values as they are.
     """
 
     name: str
@@ -149,6 +150,7 @@ class UserFunction:
     on_batches: bool
     call: Callable[..., Any] = field(compare=False, repr=False)
     change: GroupChange | None = field(default=None, compare=False, repr=False)
+    converts: Callable[[Type, Value], Any] | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,7 +146,14 @@ def _array_of_batches(expr: PythonFunction, arguments: Sequence[pa.Array], lengt
 
 def _rows_of(expr: PythonFunction, values: Sequence[Any]) -> list[Any]:
     """The arguments of one call: a row or a value for each parameter."""
-    return _grouped(expr, values, lambda names, part: row_class(names)(*part))
+    return _grouped(expr, converted(expr, values), lambda names, part: row_class(names)(*part))
+
+
+def converted(expr: PythonFunction, values: Sequence[Any]) -> Sequence[Any]:
+    """The values of the arguments as the function takes them."""
+    if (convert := expr.function.converts) is None:
+        return values
+    return [convert(argument.type, value) for argument, value in zip(expr.arguments, values, strict=True)]
 
 
 def _batches_of(expr: PythonFunction, arrays: Sequence[pa.Array]) -> list[Any]:

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from deltic.errors import EvaluationError, ImpureFunction
 from deltic.expr.failures import at_row, row_of
 from deltic.expr.nodes import PythonFunction, UserFunction, Value
-from deltic.expr.python import call_function, checked_array, checked_value, element_of, row_class
+from deltic.expr.python import call_function, checked_array, checked_value, converted, element_of, row_class
 from deltic.purity import shown
 from deltic.schema import Schema
 from deltic.types import frozen_list
@@ -38,7 +38,7 @@ class BesideRow:
         """Raises EvaluationError with the place and the arguments of the call."""
         kept, arguments = tuple(row[: self.kept]), tuple(row[self.kept :])
         try:
-            returned = call_function(self.columns[0], list(arguments))
+            returned = call_function(self.columns[0], list(converted(self.columns[0], arguments)))
             return [(*kept, *_checked(self.columns, result)) for result in returned]
         except ImpureFunction:
             raise

@@ -14,6 +14,7 @@ from deltic.errors import CircuitError
 from deltic.expr.nodes import GroupChange
 from deltic.frontends.python.functions import user_function, wrapper_of
 from deltic.frontends.python.schemas import type_of
+from deltic.frontends.python.spark_values import spark_value
 from deltic.frontends.python.tables import columns_of, handler_of, is_handler, rows_function
 from deltic.frontends.statements import PythonAggregate, PythonScalar, PythonTable
 from deltic.purity import name_of
@@ -54,6 +55,7 @@ class UDF:
         if is_handler(function):
             self.defined = _table(name, function, returns)
             return
+        by_spark_row = getattr(function, "evalType", None) in _BY_ROW
         if hasattr(function, "evalType"):
             aggregate = function.evalType in (_GROUPED_PANDAS, _GROUPED_ARROW)
             function, returns, on_batches = _of_spark(function, returns)
@@ -81,7 +83,8 @@ class UDF:
         elif aggregate:
             self.defined = PythonAggregate(name, user_function(function, (), 0), type, max(least, 1), most)
         else:
-            self.defined = PythonScalar(name, user_function(function, (), 0, on_batches=on_batches), type, least, most)
+            called = user_function(function, (), 0, on_batches=on_batches)
+            self.defined = PythonScalar(name, replace(called, converts=spark_value) if by_spark_row else called, type, least, most)
 
     @property
     def name(self) -> str:
@@ -108,6 +111,8 @@ def _table(name: str, function: Any, returns: Any) -> PythonTable:
     returned = columns_of(name, function, returns)
     least, most = _counts(name, handler.eval)
     rows = user_function(rows_function(handler), (), len(returned))
+    if handler is not function:
+        rows = replace(rows, converts=spark_value)
     return PythonTable(name, rows, returned, least - 1, None if most is None else most - 1, hasattr(handler, "terminate"))
 
 

@@ -179,7 +179,7 @@ class ExpressionBinder:
         first, *rest = self._joined(node.parts)
         if (variable := self._variable(first)) is not None:
             return self._fields(variable, rest)
-        if rest and (nested := self._names_nested(first)) is not None and not self.scope.find(rest[0].text, first.text):
+        if rest and not self.scope.find(rest[0].text, first.text) and (nested := self._names_nested(first)) is not None:
             return self._fields(replace(nested, span=first.span), rest)
         if rest:
             span = replace(node.span, end=rest[0].span.end)

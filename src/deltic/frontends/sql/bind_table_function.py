@@ -135,7 +135,7 @@ class MadeByUser:
         returned = Schema((*plan.schema.fields, *renamed))
         function = self.table.function
         parts = enumerate(self.table.returned)
-        checked = tuple(PythonFunction(function, (), i, field.type, field.nullable, self.span) for i, field in parts)
+        checked = tuple(PythonFunction(function, self.arguments, i, field.type, field.nullable, self.span) for i, field in parts)
         beside = replace(function, parameters=(given.schema.names,), width=len(returned), call=BesideRow(checked, kept))
         return Generate(given, beside, returned)
 
