@@ -288,7 +288,7 @@ def test_functions_of_pyspark_take_nested_values_as_there() -> None:
     with deltic.Session() as session:
         session.register("is_list", functions.udf(lambda xs: xs == [1, None], types.BooleanType()))
         session.register("has_key", functions.udf(lambda m: "k" in m and m["k"].xs == [2], types.BooleanType()))
-        session.register("twice", functions.udf(lambda s: s and (s.a + s["a"], [*s.xs, 7]), pair))
+        session.register("twice", functions.udf(lambda s: s and (s.a + s["a"], [*s.asDict()["xs"], 7]), pair))
         session.register("entries", functions.udtf(Entries, returnType="word: string, n: int"))
         session.register("plain", lambda xs: xs == (1, None), bool)
         session.sql("""
