@@ -18,7 +18,7 @@ from deltic.projects.tables import TRANSACTIONAL, CatalogTables, local
 
 
 def run_flow(server: Server, tables: CatalogTables, one: DatasetPlan, flow: FlowPlan, from_nothing: bool, first: bool) -> int:
-    """Appends what is new in a flow's sources; returns how many rows. Raises QueryError with the flow's place.
+    """Appends what is new in a flow's sources; returns how many rows it has read. Raises QueryError with the flow's place.
 
     from_nothing: forgets what it has read. first: whether it is the first flow of its table, which is then emptied.
     """

@@ -157,7 +157,7 @@ class ProjectRun:
         of_files = dataset.kind != SINK and self.tables.format(dataset) not in TRANSACTIONAL
         for i, flow in enumerate((united(one.flows),) if of_files else one.flows):
             rows = run_flow(self.server, self.tables, one, flow, selection.from_nothing(dataset.key), i == 0)
-            self._say(f"{dataset.key}: flow {flow.flow.name} appended {rows:,} rows")
+            self._say(f"{dataset.key}: flow {flow.flow.name} read {rows:,} rows")
 
     def _begins(self, events: EventsPlan, level: int, selection: Selection) -> bool:
         """Runs a stream of events, if its dataset is refreshed on this level."""
