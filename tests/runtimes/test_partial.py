@@ -15,6 +15,7 @@ from deltic.circuit.operators.join import JoinOperator
 from deltic.circuit.operators.neighbours import NeighboursOperator
 from deltic.circuit.operators.number_copies import NumberCopies
 from deltic.circuit.operators.positions import PositionsOperator
+from deltic.circuit.operators.range_join import RangeJoin
 from deltic.circuit.operators.reweigh import Reweigh
 from deltic.circuit.operators.row_frame_sums import RowFrameSums
 from deltic.circuit.operators.semijoin import SemiJoin
@@ -37,7 +38,7 @@ def circuit_of(seed: int) -> Dataflow:
 def sought(operator: Any) -> int:
     """The number of leading words of its lookup key."""
     match operator:
-        case JoinOperator() | SemiJoin() | AggregateOperator():
+        case JoinOperator() | SemiJoin() | AggregateOperator() | RangeJoin():
             return operator.key
         case PositionsOperator() | NeighboursOperator() | FrameSums() | RowFrameSums() | SkipListOperator():
             return operator.key

@@ -457,5 +457,5 @@ def _join(n: Notebook, how: str) -> Any:
     return left.join(right, left["customer"] == right["id"], how).select(left.id, right.name, right["region"])
 
 
-EXPECTED_REFUSALS: Final = frozenset(("time_window",))
+EXPECTED_REFUSALS: Final[frozenset[str]] = frozenset()
 """Programs that are not supported yet."""
