@@ -75,6 +75,8 @@ class Expressions:
                 attribute = message.cast.expr.unresolved_attribute
                 named = tree.Name(name_parts(attribute.unparsed_identifier)[-1], span)
                 return [tree.SelectItem(self.node(message), (named,), span)]
+            case "unresolved_attribute" if isinstance(node := self.node(message), tree.FieldOf):
+                return [tree.SelectItem(node, (node.field,), span)]
             case _:
                 return [tree.SelectItem(self.node(message), (), span)]
 
