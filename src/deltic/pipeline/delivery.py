@@ -15,13 +15,13 @@ from typing import Final
 
 import pyarrow as pa
 
+from deltic.connectors.net import difference, net, weighed
 from deltic.connectors.sink import Mode, Sink
 from deltic.connectors.source import Json
 from deltic.errors import SinkError, StateError
-from deltic.pipeline.history import History, difference, weighed
+from deltic.pipeline.history import History
 from deltic.pipeline.notes import SINKS, SinkOffset, sink_offsets
 from deltic.session import Session
-from deltic.session.failing_views import net
 from deltic.storage.manifest import KEEP
 
 _KEPT_AT_MOST: Final = 10

@@ -6,9 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from deltic.connectors.frames import WEIGHT
 from deltic.errors import StateError
 from deltic.runtimes.stored_view import StoredView
 from deltic.session import Session
@@ -39,7 +37,7 @@ class History:
 
     def _has_errors(self, view: str, epoch: int) -> bool:
         if epoch == self._session.epoch:
-            return view.lower() in {name.lower() for name in self._session.failing}
+            return len(self._session.view(view).errors()) > 0
         with self._stored(view, epoch) as stored:
             return len(stored.errors()) > 0
 
@@ -63,15 +61,3 @@ class History:
             raise StateError(f"epoch {epoch} of view {view} cannot be read: a session without a state folder retains no epochs")
         with ExitStack() as stack:
             yield StoredView(stack.enter_context(StateReader.open(self._root, epoch)), view)
-
-
-def weighed(rows: pa.Table, weight: int = 1) -> pa.Table:
-    """The rows with a column `_weight`."""
-    return rows.append_column(WEIGHT, pa.array([weight], pa.int64()).take(pa.array([0] * rows.num_rows, pa.int8())))
-
-
-def difference(before: pa.Table, after: pa.Table) -> pa.Table:
-    """The change from `before` to `after`, tables of the same columns: each row whose count differs, once, with its `_weight`. O(both)."""
-    both = pa.concat_tables([weighed(before, -1), weighed(after)])
-    sums = both.group_by(before.column_names).aggregate([(WEIGHT, "sum")]).rename_columns([*before.column_names, WEIGHT])
-    return sums.filter(pc.not_equal(sums.column(WEIGHT), 0))

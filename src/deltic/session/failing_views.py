@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection
 
 import pyarrow as pa
 
-from deltic.connectors.frames import WEIGHT
+from deltic.connectors.net import net
 from deltic.runtimes import Committed
 from deltic.runtimes.view_errors import errors_of, failed_view
 from deltic.session.definitions import Definitions, definitions_of
@@ -15,17 +14,11 @@ from deltic.trace.batch import Batch
 from deltic.trace.counters import Counters
 from deltic.trace.merge import merge
 from deltic.trace.strings import StringTable
-from deltic.types import frozen_list
 
 
 def failing_views(definitions: Definitions, committed: Committed) -> dict[str, int]:
     """The views that have errors, and the number of rows that fail in each. O(errors)."""
     return {view: count for view in definitions.places if (count := int(_errors(definitions, view, committed).weights[0].sum()))}
-
-
-def has_errors(definitions: Definitions, view: str, committed: Committed) -> bool:
-    """Whether a view has errors. O(errors)."""
-    return view in definitions.places and len(_errors(definitions, view, committed)) > 0
 
 
 def _errors(definitions: Definitions, view: str, committed: Committed) -> Batch:
@@ -35,8 +28,8 @@ def _errors(definitions: Definitions, view: str, committed: Committed) -> Batch:
 
 def check_readable(definitions: Definitions, view: str, committed: Committed, strings: StringTable) -> None:
     """Raises FailedView, with the least error, for a view that has errors."""
-    if has_errors(definitions, view, committed):
-        rows = definitions.stored(errors_of(view)).reader.content(_errors(definitions, view, committed), strings)
+    if view in definitions.places and len(errors := _errors(definitions, view, committed)):
+        rows = definitions.stored(errors_of(view)).reader.content(errors, strings)
         raise failed_view(view, rows, definitions.places[view])
 
 
@@ -57,7 +50,7 @@ class Withheld:
         self._followed, self._healed = committed, {}
         self._waiting = {view: tables for view, tables in self._waiting.items() if view in definitions.places}
         for view in definitions.places:
-            if has_errors(definitions, view, committed):
+            if len(_errors(definitions, view, committed)):
                 tables = self._waiting.setdefault(view, [])
                 if view in changes:
                     tables.append(definitions.stored(view).reader.changes(changes[view], strings))
@@ -71,19 +64,3 @@ class Withheld:
     def change(self, view: str, change: pa.Table) -> pa.Table:
         """The change that a view shows: its own and, in the tick in which it loses its errors, those since it got them."""
         return net([*self._healed[view], change]) if view in self._healed else change
-
-
-def net(changes: list[pa.Table]) -> pa.Table:
-    """The sum of changes of one view: each row whose weights do not add up to 0, once."""
-    whole = pa.concat_tables(changes)
-    names = [name for name in whole.column_names if name != WEIGHT]
-    rows = list(zip(*(frozen_list(whole.column(name).combine_chunks()) for name in names), strict=True))
-    weights: Counter[tuple[object, ...]] = Counter()
-    first: dict[tuple[object, ...], int] = {}
-    for i, (row, weight) in enumerate(zip(rows, whole.column(WEIGHT).to_pylist(), strict=True)):
-        weights[row] += weight
-        first.setdefault(row, i)
-    kept = [row for row, weight in weights.items() if weight]
-    taken = whole.take(pa.array([first[row] for row in kept], pa.int64()))
-    place = whole.column_names.index(WEIGHT)
-    return taken.set_column(place, whole.schema.field(place), pa.array([weights[row] for row in kept], pa.int64()))
