@@ -181,7 +181,7 @@ def _no_rows(columns: int, weights: int) -> Rows:
     return Rows.empty(columns, weights)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Level:
     """The nodes between two exchanges, run by one task on one shard."""
 

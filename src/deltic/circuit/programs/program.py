@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
+from weakref import finalize
 
 import numpy as np
 import numpy.typing as npt
@@ -51,24 +52,20 @@ class LevelProgram:
         return "\n".join(parts)
 
 
-_PROGRAMS: dict[int, tuple[Level, LevelProgram]] = {}
-_KEPT: Final = 256
+_PROGRAMS: Final[dict[int, LevelProgram]] = {}
+"""By the identity of the level, since it takes as long to hash a level as to assemble it; as long as the level lives."""
 
 
 def program_of(level: Level) -> LevelProgram:
-    """The program of a level, kept by the identity of the level, since it takes as long to hash a level as to assemble it."""
-    kept = _PROGRAMS.get(id(level))
-    if kept is not None and kept[0] is level:
-        return kept[1]
-    if len(_PROGRAMS) >= _KEPT:
-        _PROGRAMS.clear()
-    program = assembled(level)
-    _PROGRAMS[id(level)] = (level, program)
-    return program
+    """The program of a level, assembled at the first call."""
+    if id(level) not in _PROGRAMS:
+        _PROGRAMS[id(level)] = assembled(level)
+        finalize(level, _PROGRAMS.pop, id(level), None)
+    return _PROGRAMS[id(level)]
 
 
 def assembled(level: Level) -> LevelProgram:
-    """The program of a level, made anew."""
+    """A new program of a level."""
     to = Assembler()
     arrives = {port.name: to.register(port.columns, port.weights) for port in level.arrives}
     by_node = {port.node: arrives[port.name] for port in level.arrives}
