@@ -34,6 +34,11 @@ class Span:
         """Counted from 1."""
         return self.start - (self.text.rfind("\n", 0, self.start) + 1) + 1
 
+    @property
+    def written(self) -> str:
+        """What stands there, on one line."""
+        return " ".join(self.text[self.start : self.end].split())
+
     def picture(self) -> str:
         """The line of the text with carets under the span; of a long line, only the part around the span's start."""
         begin = self.text.rfind("\n", 0, self.start) + 1

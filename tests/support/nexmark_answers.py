@@ -52,7 +52,7 @@ OTHERS: Final = {
         GROUP BY bidder, session""",
     "q12": f"SELECT bidder, count(*), {_FIXED} AS starttime, {_FIXED} + INTERVAL 10 seconds FROM bid GROUP BY bidder, {_FIXED}",
 }
-"""Those with windows of event time, which DuckDB has not."""
+"""Those with windows of event time, which DuckDB lacks."""
 
 
 def compared(name: str, seed: int = 0, **options: Any) -> list[int]:

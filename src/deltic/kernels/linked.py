@@ -1,6 +1,6 @@
 """Calls from a kernel to other kernels by their machine addresses, and arrays over memory at an address.
 
-A kernel that calls another one by its name is compiled together with it, every time anew: for the runner of level programs, which calls
+A kernel that calls another one by its name is compiled together with it, each time again: for the runner of level programs, which calls
 most of them, that takes a minute. By its address a kernel is called as it was compiled for its own callers.
 """
 

@@ -1,4 +1,4 @@
-"""The definition of dependent joins, for the oracle: the right side is evaluated anew for each left row.
+"""The definition of dependent joins, for the oracle: the right side is evaluated again for each left row.
 
 The values of the row take the places of its OuterColumns, as constants. Nothing here is shared with unnesting (plan/unnest.py).
 """

@@ -148,7 +148,7 @@ def _span(expr: Expr) -> Span | None:
 def _source(expr: Expr) -> str:
     """The expression as it is written, or else as a plan shows it."""
     span = _span(expr)
-    return show_expr(expr) if span is None else " ".join(span.text[span.start : span.end].split())
+    return show_expr(expr) if span is None else span.written
 
 
 def _places(errors: Sequence[Plan]) -> dict[str, Span]:
@@ -234,7 +234,7 @@ def _overflow(groups: Aggregate, condition: Expr, call: AggregateCall) -> Plan:
     text = f"[DELTIC-3001] an aggregate is out of range for {call.type.sql}"
     row = _row((name, Column(i, expr.type, expr.nullable, name)) for i, (name, expr) in enumerate(groups.keys))
     span = call.span
-    source = call.function if span is None else " ".join(span.text[span.start : span.end].split())
+    source = call.function if span is None else span.written
     return Project(
         Filter(groups, condition), (("error", Literal(text, STRING)), ("expression", Literal(source, STRING, span)), ("row", row))
     )

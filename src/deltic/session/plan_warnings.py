@@ -26,7 +26,7 @@ def warn_of_plans(plans: Mapping[str, Plan]) -> None:
             if join.span is not None:
                 places.setdefault((join.span.name, join.span.start), (view, join.span))
     for view, span in places.values():
-        relation = " ".join(span.text[span.start : span.end].split())
+        relation = span.written
         cost = "each change is compared with all rows of the other side (deltic explain shows the plan)"
         text = f"view {view}: no equality joins {relation:.60} with the other relations, so {cost}"
         warnings.warn(PlanWarning(span, text), stacklevel=4)

@@ -129,8 +129,8 @@ class RowFrameSums:
             is_own &= word == key[source]
         kept = np.flatnonzero(~is_own)
         distance = _numbered(source[kept])  # from the change back
-        behind = RowRun(source[kept], tuple(word[kept] for word in rows), distance < self.ahead)
-        behind = behind.take(np.flatnonzero(distance < reach))
+        earlier = RowRun(source[kept], tuple(word[kept] for word in rows), distance < self.ahead)
+        earlier = earlier.take(np.flatnonzero(distance < reach))
         source, columns, _ = first(version.rows, partitions, keys[self.key :], reach + 1, context.counters)
         is_own = np.ones(len(source), bool)
         for word, key in zip(columns, keys, strict=True):
@@ -138,9 +138,9 @@ class RowFrameSums:
         begins = np.zeros(len(delta), bool)
         begins[source[is_own]] = True
         distance = _numbered(source) - begins[source]  # of the rows after the change, from 0; -1 is its own row
-        beyond = RowRun(source, tuple(columns), distance < self.back)
-        beyond = beyond.take(np.flatnonzero(distance < reach))
-        both = _joined(behind, beyond, renumbered=False)
+        later = RowRun(source, tuple(columns), distance < self.back)
+        later = later.take(np.flatnonzero(distance < reach))
+        both = _joined(earlier, later, renumbered=False)
         return both.take(np.lexsort((*reversed(both.rows), both.run)))
 
     def _whole(self, partitions: Words, version: Version, context: Context) -> RowRun:

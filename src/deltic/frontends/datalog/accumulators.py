@@ -73,7 +73,7 @@ class BoundFold:
     digest: str
 
     def whole(self) -> Accumulate:
-        """The relation of the keys and the accumulator, one value that each step makes anew."""
+        """The relation of the keys and the accumulator, one value that each step replaces."""
         function = Fold(self.step, self.first, self.drops)
         return Accumulate(self.input, self.keys, (len(self.keys),), self._function(function, ""), self._schema((self.kind,)))
 

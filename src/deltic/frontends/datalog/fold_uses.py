@@ -1,7 +1,7 @@
 """What a rule uses of an accumulator with Sets, Maps and Vecs: their sizes and elements, and the other columns.
 
 If it uses nothing else, they are changed in place: the rows of elements are a relation of their own, which FlatMap reads. A Set or Map as a
-value is one of a column, which is written anew at each change.
+value is one of a column, which each change writes again.
 """
 
 from __future__ import annotations

@@ -146,7 +146,7 @@ def _written(literal: Literal | Expr) -> str:
 
 
 def _text(node: tree.Expression) -> str:
-    return " ".join(node.span.text[node.span.start : node.span.end].split())
+    return node.span.written
 
 
 def _like(node: tree.LikeTest) -> str:
