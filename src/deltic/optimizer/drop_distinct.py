@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from deltic.expr.nodes import Column, unwidened
+from deltic.optimizer.unique_rows import determines_rows
 from deltic.plan.node import once_per_node
 from deltic.plan.nodes import Aggregate, Distinct, Filter, Join, Plan, Project, Recursion, SetOperation, Table, TemporalFilter, TopK, Window
 from deltic.plan.signs import may_be_negative
@@ -13,7 +14,9 @@ from deltic.stacks import unbounded
 
 
 def drop_distinct(plan: Plan) -> Plan:
-    """Removes DISTINCT if its input has a unique key and no column can hold -0.0, which DISTINCT changes to 0.0.
+    """Removes DISTINCT if its input has a unique key, or determines a row of each relation that it joins.
+
+    Not if a column can hold -0.0, which DISTINCT changes to 0.0.
 
     Also removes it from the right side of SEMI, ANTI and NOT IN if no weight is negative, since the number of matches does not matter.
 
@@ -33,7 +36,8 @@ def drop_distinct(plan: Plan) -> Plan:
 def _drop(plan: Plan) -> Plan:
     match plan:
         case Distinct():
-            unique = unique_key(plan.input) is not None and all(_is_normal(plan.input, i) for i in range(len(plan.schema)))
+            is_normal = all(_is_normal(plan.input, i) for i in range(len(plan.schema)))
+            unique = is_normal and (unique_key(plan.input) is not None or determines_rows(plan.input, unique_key))
             return plan.input if unique else plan
         case Join(kind="semi" | "anti" | "not_in", right=Distinct() as right) if _is_needless(right):
             return replace(plan, right=right.input)
