@@ -256,9 +256,10 @@ def _share_matches(lowering: PlanLowering, plan: Join) -> None:
     if plan.residual is None:
         return
     inner = Join(plan.left, plan.right, "inner", plan.keys, plan.residual)
-    anti = [each for each in (_unmatched(plan, "left"), _unmatched(plan, "right")) if each is not None and not may_be_negative(each.left)]
-    for each in anti:
-        start = 0 if each.left is plan.left else len(plan.left.schema)
+    for side, start in (("left", 0), ("right", len(plan.left.schema))):
+        each = _unmatched(plan, side)
+        if each is None or may_be_negative(each.left):
+            continue
         columns = [reference(inner.schema, start + i) for i in range(len(each.left.schema))]
         matches = _matches(each)
         lowering.once(matches, partial(lowering.streams.map, lowering.relation(inner), columns, matches.schema))
