@@ -15,33 +15,23 @@ import deltic
 from datalog_programs import Content, RandomProgram, changes, model, random_program
 from deltic.plan.evaluate import evaluate
 from deltic.plan.nodes import Plan
-from deltic.session import Datalog
-from deltic.session.catalog import Catalog
-from deltic.session.datalog import datalog_statements
-from deltic.session.draft import Draft
+from deltic.plan.relation import Relation
 from seeds import rotating
 
 FAST = 6
 SLOW = 5_000
-"""Programs of a slow run, some 6.5 a second on one processor; two days have 10,000."""
+"""Programs of a slow run, some 10 a second on one processor; two days have 10,000."""
 SLICES = 40
 ON_SPARK = 100
 TICKS = 4
 
 
-def plans_of(program: RandomProgram) -> dict[str, Plan]:
-    draft = Draft(Catalog())
-    for statement in datalog_statements(Datalog(program.text), draft, warn=False):
-        draft.apply(statement)
-    return draft.catalog.plans()
-
-
 def check(seed: int, folder: Path | None = None, shards: int = 1, spark: Any = None) -> int:
     """Runs a program; folder: of a state, which is reopened after every second tick. Returns how many rows its relations had."""
     program = random_program(seed)
-    plans = plans_of(program)
     content: Content = {name: set() for name in program.inputs}
     session, rows = opened(program, folder, shards, spark), 0
+    plans = session._catalog.plans()
     try:
         for tick, (deleted, inserted) in enumerate(changes(program, TICKS)):
             if folder is not None and tick % 2:
@@ -57,8 +47,10 @@ def check(seed: int, folder: Path | None = None, shards: int = 1, spark: Any = N
                     content[name] = (content[name] - set(deleted[name])) | set(inserted[name])
             expected = model(program, content)
             tables = {name: dict.fromkeys(relation, 1) for name, relation in content.items()}
+            views: dict[Plan, Relation] = {}
             for name, relation in expected.items():
-                assert dict(evaluate(plans[name], tables)) == dict.fromkeys(relation, 1), (seed, tick, name, program.text)
+                views[plans[name]] = evaluate(plans[name], tables, views=views)
+                assert dict(views[plans[name]]) == dict.fromkeys(relation, 1), (seed, tick, name, program.text)
                 found = [tuple(row.values()) for row in session.view(name).rows()]
                 assert sorted(found) == sorted(relation), (seed, tick, name, program.text)
                 rows += len(relation)

@@ -78,6 +78,16 @@ def test_random_recursive_programs_mean_the_same() -> None:
             check(mixed(seed))
 
 
+def test_rules_return_the_same_object_if_they_change_nothing() -> None:
+    """So that what is kept with a node serves the next rule and the next round."""
+    for seed in range(8):
+        for plan in mixed(seed).views.values():
+            for rule in RULES:
+                after = rule(plan)
+                assert after is plan or after != plan, (seed, rule.__name__)
+                plan = after
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("block", range(20))
 def test_many_more_random_programs_mean_the_same(block: int) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from deltic.errors import ArithmeticOverflow
 from deltic.expr.nodes import Column, Expr, Literal, Value
-from deltic.plan.evaluate import evaluate
+from deltic.plan.evaluate import Moment, evaluate
 from deltic.plan.nodes import (
     Aggregate,
     AggregateCall,
@@ -20,6 +20,7 @@ from deltic.plan.nodes import (
     Join,
     JoinKind,
     Order,
+    OverTicks,
     Plan,
     Project,
     SetKind,
@@ -261,3 +262,11 @@ def test_top_k_orders_floats_as_spark_does() -> None:
     assert run(TopK(table, by_value, 3), rows) == {(None, 6): 1, (-INF, 3): 1, (0.0, 5): 1}
     down = Order(column(table, 0), descending=True, nulls_first=False)
     assert run(TopK(table, (down,), 2), rows) == {(NAN, 1): 1, (INF, 2): 1}
+
+
+def test_a_view_that_was_evaluated_before_is_not_again() -> None:
+    view = Distinct(relation_of(INT))
+    plan = Union((view, OverTicks(Distinct(relation_of(INT)), "delay")))
+    past = [Moment({}, views={view: Relation([((3,), 1)])})]
+    assert evaluate(plan, {}, past=past, views={view: Relation([((2,), 5)])}) == {(2,): 5, (3,): 1}
+    assert evaluate(plan, {"t": {(1,): 2}}, past=past) == {(1,): 1, (3,): 1}

@@ -6,7 +6,7 @@ from deltic.optimizer.drop_distinct import unique_key
 from deltic.plan.node import once_per_node
 from deltic.plan.nodes import Plan, TopK, Values
 from deltic.plan.streams import is_of_ticks
-from deltic.plan.walk import map_inputs
+from deltic.plan.walk import kinds, map_inputs
 
 
 @once_per_node
@@ -28,7 +28,7 @@ def drop_limits(plan: Plan) -> Plan:
     Aggregate: n := count(*)
       Table t (a)
     """
-    if is_of_ticks(plan):
+    if TopK not in kinds(plan) or is_of_ticks(plan):
         return plan
     plan = map_inputs(plan, drop_limits)
     return plan.input if isinstance(plan, TopK) and plan.limit and not plan.offset and has_one_row(plan.input) else plan

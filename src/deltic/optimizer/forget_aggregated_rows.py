@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from deltic.aggregates.definition import First, Linear
-from deltic.plan.nodes import Aggregate, AggregateCall, Distinct, Filter, Plan, Project, TickAggregate
+from deltic.plan.nodes import Aggregate, AggregateCall, Distinct, Filter, OverTicks, Plan, Project, TickAggregate
 from deltic.plan.signs import may_be_negative
 from deltic.plan.streams import integrals
 from deltic.plan.walk import map_inputs, transform
@@ -30,7 +30,7 @@ def forget_aggregated_rows(plan: Plan) -> Plan:
       Current
         Stream s (k, v)
     """
-    return transform(plan, _forget)
+    return transform(plan, _forget, OverTicks)
 
 
 def _forget(plan: Plan) -> Plan:

@@ -34,7 +34,7 @@ def forget_closed_windows(plan: Plan) -> Plan:
         Windows open at the watermark of s: at#0 + 1 µs
           Stream s (at, id)
     """
-    return transform(plan, _forget)
+    return transform(plan, _forget, OverTicks)
 
 
 def _forget(plan: Plan) -> Plan:

@@ -35,7 +35,7 @@ def limit_windows(plan: Plan) -> Plan:
       TopK 3 of each g#0 by x#1
         Table t (g, x)
     """
-    return transform(plan, _limit)
+    return transform(plan, _limit, Window)
 
 
 def _limit(plan: Plan) -> Plan:

@@ -87,7 +87,12 @@ def _narrow(plan: Plan, columns: tuple[int, ...]) -> Plan:
 
 @once_per_node
 def _prune(plan: Plan, needed: frozenset[int]) -> Pruned:
-    """The plan with at least the columns `needed`, and more if dropping them would require a node."""
+    """The plan with at least the columns `needed`, and more if dropping them would require a node; the same object if no column goes."""
+    pruned, kept = _pruned(plan, needed)
+    return (plan if pruned == plan else pruned), kept
+
+
+def _pruned(plan: Plan, needed: frozenset[int]) -> Pruned:
     read = tuple(sorted(needed))
     every = tuple(range(len(plan.schema)))
     match plan:

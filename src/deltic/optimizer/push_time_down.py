@@ -36,7 +36,7 @@ def push_time_down(plan: Plan) -> Plan:
       TemporalFilter now < at#0 + 5 µs
         Table u (at)
     """
-    return transform(plan, _pushed)
+    return transform(plan, _pushed, TemporalFilter)
 
 
 def _pushed(node: Plan) -> Plan:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final, assert_never
 
@@ -73,15 +73,20 @@ from deltic.stacks import unbounded
 Pair = tuple[Row, int]
 Relations = Mapping[str, Relation]
 NO_RELATIONS: Final[Relations] = MappingProxyType({})
+NO_VIEWS: Final[Mapping[Plan, Relation]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A tick: the content of the tables after it, the instant for temporal filters, and its epoch."""
+    """A tick: the content of the tables after it, the instant for temporal filters, and its epoch.
+
+    views: relations that plans denote in this tick, evaluated before; where a plan contains such a plan, that is not evaluated again.
+    """
 
     tables: Mapping[str, Mapping[Row, int]]
     now: datetime.datetime | None = None
     epoch: int = 0
+    views: Mapping[Plan, Relation] = field(default_factory=lambda: NO_VIEWS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +122,12 @@ def evaluate(
     *,
     epoch: int = 0,
     past: Sequence[Moment] = (),
+    views: Mapping[Plan, Relation] = NO_VIEWS,
 ) -> Relation:
     """The relation that `plan` denotes. tables: name → content.
 
     relations: the relations of its References, if it is part of a recursion. now: the instant for temporal filters.
-    epoch, past: this tick's epoch and the ticks before it, in order, for operators over ticks.
+    epoch, past: this tick's epoch and the ticks before it, in order, for operators over ticks. views: as of Moment.
 
     >>> from deltic.schema import BIGINT, Field, Schema, TableSchema
     >>> numbers = Table(TableSchema("numbers", Schema((Field("n", BIGINT),))))
@@ -130,11 +136,13 @@ def evaluate(
     >>> evaluate(OverTicks(numbers, "delay"), {"numbers": {}}, past=[Moment({"numbers": {(7,): 1}})])
     Relation({(7,): 1})
     """
-    return _evaluate(plan, _World(Moment(tables, now, epoch), tuple(past), ((relations,),) if relations else ()))
+    return _evaluate(plan, _World(Moment(tables, now, epoch, views), tuple(past), ((relations,),) if relations else ()))
 
 
 @unbounded
 def _evaluate(plan: Plan, world: _World) -> Relation:
+    if (view := world.moment.views.get(plan)) is not None:
+        return view
     match plan:
         case Table():
             return _table(world.moment.tables[plan.table.name])

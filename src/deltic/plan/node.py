@@ -50,14 +50,19 @@ class PlanNode:
 
     def once(self, name: Hashable, compute: Callable[[], T]) -> T:
         """The result of `compute`, called on the first request for `name`."""
-        try:
-            computed = self._computed
-        except AttributeError:
-            computed = {}
-            object.__setattr__(self, "_computed", computed)
+        computed = self.results
         if name not in computed:
             computed[name] = _result(compute)
         return cast(T, computed[name])
+
+    @property
+    def results(self) -> dict[Any, Any]:
+        """What `once` has computed, by name."""
+        try:
+            return self._computed
+        except AttributeError:
+            object.__setattr__(self, "_computed", {})
+            return self._computed
 
 
 @unbounded
@@ -126,10 +131,15 @@ class computed(Generic[N, T]):
 def once_per_node(function: Callable[P, T]) -> Callable[P, T]:
     """A function of a node and further hashable positional arguments that runs once for each, so that a plan is walked as a DAG."""
 
+    compute = unbounded(function)
+
     @wraps(function)
     def once(*args: P.args, **options: P.kwargs) -> T:
-        node, *rest = args
+        node = args[0]
         assert isinstance(node, PlanNode) and not options
-        return node.once((function, *rest), lambda: function(*args, **options))
+        results, name = node.results, (function, *args[1:])
+        if name not in results:
+            results[name] = compute(*args, **options)
+        return results[name]  # type: ignore[no-any-return]
 
     return once

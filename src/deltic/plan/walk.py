@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from operator import is_
 from typing import assert_never
 
 from deltic.expr.nodes import Expr
@@ -65,8 +66,8 @@ def tables(plan: Plan) -> frozenset[str]:
 def map_inputs(plan: Plan, change: Callable[[Plan], Plan]) -> Plan:
     """The node with `change` applied to each of its inputs; the same object if nothing changes."""
     old = inputs(plan)
-    new = tuple(change(below) for below in old)
-    if all(a is b for a, b in zip(old, new, strict=True)):
+    new = tuple(map(change, old))
+    if all(map(is_, old, new)):
         return plan
     match plan:
         case Table() | Values() | Reference():
@@ -84,16 +85,40 @@ def map_inputs(plan: Plan, change: Callable[[Plan], Plan]) -> Plan:
 
 
 @once_per_node
-def transform(plan: Plan, change: Callable[[Plan], Plan]) -> Plan:
-    """The plan with `change` applied once to every node, inputs first: a shared node stays shared.
+def kinds(plan: Plan) -> frozenset[type[Plan]]:
+    """The classes of the plan's nodes."""
+    return frozenset({type(plan)}).union(*map(kinds, inputs(plan)))
+
+
+@once_per_node
+def transform(plan: Plan, change: Callable[[Plan], Plan], kind: type[Plan] | None = None) -> Plan:
+    """The plan with `change` applied once to every node, inputs first: a shared node stays shared, and an unchanged one the same object.
 
     change: a function of a module, so that the result is kept with each node. O(new nodes) if inputs have been transformed before.
+    kind: a class of nodes; `change` does nothing to plans without one, which are not walked.
     """
-    return change(map_inputs(plan, lambda below: transform(below, change)))
+    if kind is not None and kind not in kinds(plan):
+        return plan
+    before = map_inputs(plan, lambda below: transform(below, change, kind))
+    after = change(before)
+    return before if after == before else after
 
 
 def map_expressions(plan: Plan, change: Callable[[Expr], Expr]) -> Plan:
-    """The node with `change` applied to each of its expressions, not to those of its inputs."""
+    """The node with `change` applied to each of its expressions, not to those of its inputs; the same object if nothing changes."""
+    is_same = True
+
+    def changed(expr: Expr) -> Expr:
+        nonlocal is_same
+        after = change(expr)
+        is_same = is_same and after is expr
+        return after
+
+    after = _with_expressions(plan, changed)
+    return plan if is_same else after
+
+
+def _with_expressions(plan: Plan, change: Callable[[Expr], Expr]) -> Plan:
     match plan:
         case Table() | Values() | Distinct() | Union() | SetOperation() | Multiset() | Reference() | Recursion():
             return plan

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cache
+from typing import Any, TypeAlias
 from typing import Literal as OneOf
-from typing import TypeAlias
 
 from deltic.errors import Span
 from deltic.frontends.datalog.fact_files import FactFile
@@ -422,10 +423,18 @@ Item: TypeAlias = (
 
 def parts_of(node: object) -> Iterator[object]:
     """The node and all its parts, in the order of the text."""
-    if isinstance(node, tuple):
-        for part in node:
-            yield from parts_of(part)
-    elif is_dataclass(node) and not isinstance(node, Span):
-        yield node
-        for one in fields(node):
-            yield from parts_of(getattr(node, one.name))
+    waiting = [node]
+    while waiting:
+        part = waiting.pop()
+        kind: Any = type(part)
+        if isinstance(part, tuple):
+            waiting.extend(reversed(part))
+        elif (names := _names_of_parts(kind)) is not None:
+            yield part
+            waiting.extend([getattr(part, name) for name in names])
+
+
+@cache
+def _names_of_parts(kind: Any) -> tuple[str, ...] | None:
+    """The fields of a class of the tree, the last one first; None for other classes."""
+    return tuple(one.name for one in reversed(fields(kind))) if is_dataclass(kind) and kind is not Span else None
