@@ -24,7 +24,7 @@ BATCH = 2
 """The order of a batch; that of `sortedness`."""
 
 END, BEGIN, FINISH, STEP, APPEND = range(5)
-REQUIRE, SELECT, WEIGH, SORT, INDEXED, CHECK_LIGHT, CONCATENATE, NEGATE, TOUCH = range(5, 14)
+REQUIRE, SELECT, WEIGH, SORT, INDEXED, CHECK_LIGHT, CONCATENATE, NEGATE, TOUCH, FILTER, COMPUTE = range(5, 16)
 FIRST_OF_SPINES = 32
 CHECK_PRESENT, CHECK_KEYS, MATCH, KEEP_PRESENT, FLIP, REWEIGH, AGGREGATE = range(FIRST_OF_SPINES, FIRST_OF_SPINES + 7)
 """The opcodes; those from FIRST_OF_SPINES on read spines."""
@@ -32,7 +32,7 @@ CHECK_PRESENT, CHECK_KEYS, MATCH, KEEP_PRESENT, FLIP, REWEIGH, AGGREGATE = range
 PC, NODE, ARENA, WORDS, LOW, HIGH, NEEDED, APPENDED, KEPT, SKIP, STARTED, STATE = range(12)
 """Words of the runner's state: where the current node begins; its number; the address of the arena, its words, those used at its low end,
 and those left before its high end is used; the words needed if it is full; how many registers are to be kept, and the words of their rows
-and indexes; the end of the node's instructions; the cycle at which it began. And how many words that are."""
+and indexes; the end of the node's instructions; the cycle at which it began. And how many words that are; the ids of texts follow."""
 
 RAN, ROWS_IN, ROWS_OUT, ROWS_TOUCHED, BATCHES, CYCLES, COUNTERS = range(7)
 """Words of a node's counters. And how many words that are."""
@@ -48,7 +48,7 @@ many words that are."""
 DONE, FULL, DECLINED, STEPPED = range(4)
 """Why the runner returns: the program has ended; the arena is full; an instruction has declined; it is the turn of a node's `step`."""
 
-ENTRY_SORTEDNESS, ENTRY_CONSOLIDATE, ENTRY_BUILD_INDEX, ENTRY_LOOKUP, ENTRY_SEEK, ENTRY_EXPAND, ENTRIES = range(7)
+ENTRY_SORTEDNESS, ENTRY_CONSOLIDATE, ENTRY_BUILD_INDEX, ENTRY_LOOKUP, ENTRY_SEEK, ENTRY_EXPAND, ENTRY_EVALUATE, ENTRIES = range(8)
 """The addresses of the kernels that instructions call. And how many they are."""
 
 WORD, CONSTANT = range(2)

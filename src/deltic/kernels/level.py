@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from deltic.kernels import index as index_kernels
-from deltic.kernels import read, sort
+from deltic.kernels import read, scalars, sort
 from deltic.kernels.compiler import kernel, part
 from deltic.kernels.index import BUCKETS, index_words
 from deltic.kernels.instructions import (
@@ -23,11 +23,13 @@ from deltic.kernels.instructions import (
     CHECK_KEYS,
     CHECK_LIGHT,
     CHECK_PRESENT,
+    COMPUTE,
     CONCATENATE,
     COUNTERS,
     CYCLES,
     DONE,
     END,
+    FILTER,
     FINISH,
     FIRST_OF_SPINES,
     FLIP,
@@ -77,6 +79,7 @@ from deltic.kernels.level_rows import (
 from deltic.kernels.level_rows import (
     sort as sort_instruction,
 )
+from deltic.kernels.level_scalars import compute_columns, filter_rows
 from deltic.kernels.linked import cycles, entry_of
 from deltic.kernels.memory import Words, load
 from deltic.kernels.merge import DIRECTORY_HEADER
@@ -119,6 +122,10 @@ def rows_instruction(opcode: int, code: Words, at: int, registers: Words, state:
         return concatenate(code, at, registers, state)
     if opcode == NEGATE:
         return negate(code, at, registers, state)
+    if opcode == FILTER:
+        return filter_rows(code, at, registers, state, entries)
+    if opcode == COMPUTE:
+        return compute_columns(code, at, registers, state, entries)
     return index(code[at], code[at + 1], registers, state, entries)
 
 
@@ -204,5 +211,5 @@ def entries() -> Words:
     return np.array([entry_of(each) for each in CALLED], np.int64)
 
 
-CALLED: Final = (sort.sortedness, sort.consolidate, index_kernels.build_index, read.lookup, read.seek, read.expand)
+CALLED: Final = (sort.sortedness, sort.consolidate, index_kernels.build_index, read.lookup, read.seek, read.expand, scalars.evaluate)
 """In the order of the ENTRY constants."""

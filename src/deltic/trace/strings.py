@@ -74,6 +74,11 @@ class StringTable:
         assert self._identity is not None, "strings are only decoded here"
         return self._identity
 
+    @property
+    def version(self) -> tuple[int, Identity]:
+        """Ids that a string had under the same version are still its ids."""
+        return self._collections, self.identity
+
     def __len__(self) -> int:
         """How many strings the table has, those copied from the parent included."""
         return int(self._entries.used[text.ENTRIES])

@@ -118,16 +118,23 @@ class Map:
     def origins(self) -> tuple[Place, ...] | None:
         """The origin of each word of the result of a Map without predicate; None if any must be computed."""
         places: list[Place] = []
-        for expr, target, move in zip(self.columns, self.target, self.moves, strict=True):
-            if (value := _constant(expr, target)) is not None:
-                places.append((None, value))
-            elif move is None:
+        for i in range(len(self.columns)):
+            origin = self.origin(i)
+            if origin is None:
                 return None
-            else:
-                width = words_of(target.type, target.nullable)
-                places += [(None, 1)] * (width - (move.stop - move.start))  # the flag, as in `_column`
-                places += [(word, 0) for word in range(max(move.start, move.stop - width), move.stop)]
+            places += origin
         return tuple(places)
+
+    def origin(self, i: int) -> tuple[Place, ...] | None:
+        """The origin of each word of column i; None if it must be computed."""
+        target, move = self.target[i], self.moves[i]
+        if (value := _constant(self.columns[i], target)) is not None:
+            return ((None, value),)
+        if move is None:
+            return None
+        width = words_of(target.type, target.nullable)
+        flag: tuple[Place, ...] = ((None, 1),) * (width - (move.stop - move.start))  # as in `_column`
+        return (*flag, *((word, 0) for word in range(max(move.start, move.stop - width), move.stop)))
 
     def _weighed(self, rows: SelectionVector, context: Context) -> Part:
         weight = rows.all_weights()[0]

@@ -25,6 +25,8 @@ NAMES: Final = {
     op.CONCATENATE: "concatenate",
     op.NEGATE: "negate",
     op.TOUCH: "touch",
+    op.FILTER: "filter",
+    op.COMPUTE: "compute",
     op.CHECK_PRESENT: "check_present",
     op.CHECK_KEYS: "check_keys",
     op.MATCH: "match",
@@ -86,6 +88,8 @@ class Assembler:
         """By node."""
         self.appends: list[tuple[str, Register]] = []
         """The arrangements that instructions append to, by the slot of the instruction."""
+        self.texts: dict[str, int] = {}
+        """The texts that values are compared with, by number."""
         self.node = NO_REGISTER
 
     def register(self, columns: int, weights: int) -> Register:
@@ -139,13 +143,14 @@ class Assembler:
 
     def mark(self) -> tuple[int, ...]:
         """What `reset` undoes to."""
-        return len(self.code), len(self.lines), len(self.appends), len(self.registers), self.words, len(self.spots)
+        return len(self.code), len(self.lines), len(self.appends), len(self.registers), self.words, len(self.spots), len(self.texts)
 
     def reset(self, mark: tuple[int, ...]) -> None:
         """Forgets the instructions since a mark."""
-        code, lines, appends, registers, self.words, spots = mark
+        code, lines, appends, registers, self.words, spots, texts = mark
         del self.code[code:], self.lines[lines:], self.appends[appends:], self.registers[registers:]
         self.spots = dict(list(self.spots.items())[:spots])
+        self.texts = dict(list(self.texts.items())[:texts])
 
     def begin(self, node: Node, number: int, inputs: Sequence[Register], out: Register) -> int:
         """The position of the operand that is the end of the node's instructions."""

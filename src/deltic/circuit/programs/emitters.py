@@ -21,8 +21,8 @@ from deltic.circuit.operators.semijoin import SemiJoin
 from deltic.circuit.operators.table import TableInput
 from deltic.circuit.pending import WEIGHT
 from deltic.circuit.programs.assembler import NO_REGISTER, Assembler, Register
+from deltic.circuit.programs.linear import chain_instructions, chained, map_instructions, touch
 from deltic.circuit.results import Result
-from deltic.expr.nodes import Column
 from deltic.kernels import instructions as op
 from deltic.schema import BIGINT
 from deltic.trace.encoding import Layout
@@ -49,15 +49,11 @@ def _table(operator: TableInput, inputs: Sequence[Register], out: Register, to: 
 
 
 def _arrange(operator: Arrange, inputs: Sequence[Register], out: Register, to: Assembler) -> bool:
-    _touch(inputs[0], to)
+    touch(inputs[0], to)
     to.sort(out, inputs[0])
     _check_light(out, to)
     to.append(operator.arrangement, out)
     return True
-
-
-def _touch(source: Register, to: Assembler) -> None:
-    to.emit(op.TOUCH, source, shown=f"{source}")
 
 
 def _check_light(source: Register, to: Assembler) -> None:
@@ -66,79 +62,6 @@ def _check_light(source: Register, to: Assembler) -> None:
 
 def _index(source: Register, to: Assembler) -> None:
     to.emit(op.INDEXED, source, source.columns, shown=f"{source}")
-
-
-def _map(operator: Map, inputs: Sequence[Register], out: Register, to: Assembler) -> bool:
-    _touch(inputs[0], to)
-    return _map_step(operator, inputs[0], out, to)
-
-
-def _chain(operator: Chain, inputs: Sequence[Register], out: Register, to: Assembler) -> bool:
-    _touch(inputs[0], to)
-    return not operator.fallible and _chain_steps(operator, inputs[0], out, to)
-
-
-def _chain_steps(chain: Chain, source: Register, out: Register, to: Assembler) -> bool:
-    if chain.last is not None:
-        return False
-    for number, step in enumerate(chain.steps, 1):
-        if not isinstance(step, Map):
-            return False
-        weights = step.weights if step.measures else source.weights
-        target = out if number == len(chain.steps) else to.register(step.target_layout.width, weights)
-        if not _map_step(step, source, target, to):
-            return False
-        source = target
-    return True
-
-
-def _map_step(step: Map, source: Register, out: Register, to: Assembler) -> bool:
-    if step.places is not None:
-        to.select(out, source, step.places, ordered=step.identity)
-        return True
-    if step.predicate is not None or (not step.identity and any(move is None for move in step.moves)):
-        return False
-    return _measured(step, source, out, to)
-
-
-def _measured(step: Map, source: Register, out: Register, to: Assembler) -> bool:
-    """A Map of bare columns with measures of bare columns."""
-    places = _moves(step)
-    measures: list[int] = []
-    kept = source
-    words = list(range(source.columns)) if places is None else [word for word, _ in places]
-    columns = source.columns if places is None else len(places)
-    extra: list[int] = []
-    for measure in step.measures:
-        position = 0
-        if measure.kind != "count":
-            argument = measure.argument
-            if measure.kind not in ("int", "bigint") or not isinstance(argument, Column):
-                return False
-            field = step.source[argument.index]
-            if field.nullable or not field.type.is_integer:
-                return False
-            word = step.layout.slices[argument.index].start
-            extra.append(word)
-            position = columns + len(extra) - 1
-        elif not (isinstance(measure.argument, Column) and not step.source[measure.argument.index].nullable):
-            return False
-        measures += [{"count": op.COUNT_ROWS, "int": op.WHOLE, "bigint": op.HALVES}[measure.kind], position]
-    del words
-    wide = to.register(columns + len(extra), source.weights)
-    to.select(wide, kept, [*(places or [(word, 0) for word in range(source.columns)]), *((word, 0) for word in extra)])
-    weighed = to.register(wide.columns, out.weights)
-    kinds = {op.COUNT_ROWS: "w0", op.WHOLE: "w0 × {}", op.HALVES: "w0 × halves of {}"}
-    terms = ", ".join(kinds[kind].format(word) for kind, word in zip(measures[::2], measures[1::2], strict=True))
-    shown = f"{weighed} ← {wide} with w0, {terms}"
-    to.emit(op.WEIGH, weighed, wide, wide.columns, len(step.measures), *measures, shown=shown)
-    to.select(out, weighed, [(word, 0) for word in range(columns)])
-    return True
-
-
-def _moves(step: Map) -> list[tuple[int | None, int]] | None:
-    """The origin of each word of the result; None if it has all words of the source."""
-    return None if step.identity else list(step.origins() or ())
 
 
 def _join(operator: JoinOperator, inputs: Sequence[Register], out: Register, to: Assembler) -> bool:
@@ -158,7 +81,7 @@ def _join(operator: JoinOperator, inputs: Sequence[Register], out: Register, to:
         shown = f"{part} ← {change}{_words(key)} with {spine}{f' + {new}' if side == 0 else ''}"
         to.emit(op.MATCH, *shape, len(key), *key, len(operator.output), *output, len(operator.weights), *pairs, shown=shown)
     to.concatenate(joined, *parts)
-    return operator.chain is None or _chain_steps(operator.chain, joined, out, to)
+    return operator.chain is None or chained(operator.chain, joined, out, to)
 
 
 def _words(positions: Sequence[int]) -> str:
@@ -277,8 +200,8 @@ def _constant(operator: Constant, inputs: Sequence[Register], out: Register, to:
 EMITTERS: Final[dict[type, Emitter]] = {
     TableInput: _table,
     Arrange: _arrange,
-    Map: _map,
-    Chain: _chain,
+    Map: map_instructions,
+    Chain: chain_instructions,
     JoinOperator: _join,
     SemiJoin: _semijoin,
     Reweigh: _reweigh,

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from deltic.circuit.nodes import Level, Node, NodeKind
 from deltic.circuit.programs.assembler import Assembler, ProgramLine, Register
 from deltic.circuit.programs.emitters import EMITTERS
+from deltic.circuit.programs.texts import TextIds
 from deltic.kernels import instructions as op
 
 Words = npt.NDArray[np.int64]
@@ -24,7 +25,8 @@ class LevelProgram:
 
     code: the instructions. words: those of its registers. arrives: the register of each port. inputs: of each node, by its number. outputs:
     of each node, by its id. names: of the nodes. shared: the ids of those that several read. spots: the arrangements that it reads.
-    appends: what it may append: (arrangement, register). lines: the listing. native: how many nodes have instructions.
+    texts: those that values are compared with. appends: what it may append: (arrangement, register). lines: the listing. native: how many
+    nodes have instructions.
     """
 
     code: Words
@@ -36,6 +38,7 @@ class LevelProgram:
     names: tuple[str, ...]
     shared: frozenset[int]
     spots: tuple[str, ...]
+    texts: TextIds
     appends: tuple[tuple[str, Register], ...]
     lines: tuple[ProgramLine, ...]
     native: int
@@ -91,6 +94,7 @@ def assembled(level: Level) -> LevelProgram:
         tuple(node.name for node in level.nodes),
         level.shared,
         tuple(to.spots),
+        TextIds(tuple(to.texts)),
         tuple(to.appends),
         tuple(to.lines),
         native,

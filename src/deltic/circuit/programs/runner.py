@@ -46,7 +46,9 @@ class ProgramRun:
         self._counters = np.zeros(op.COUNTERS * len(program.nodes), np.int64)
         self._appended = np.empty(3 * len(program.appends) + 1, np.int64)
         self._spines = self._located()
-        self._state = np.zeros(op.STATE, np.int64)
+        self._state = np.zeros(op.STATE + len(program.texts), np.int64)
+        if program.texts:
+            self._state[op.STATE :] = program.texts.of(context.strings)
         self._held: dict[int, Delta] = {}
         """By the start of a register: its rows, if they are an object of Python's."""
         self._arenas: list[Words] = []

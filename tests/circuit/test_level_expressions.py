@@ -1,0 +1,199 @@
+"""Expressions in programs of levels: the values, the NULLs and the errors of the operators' steps."""
+
+from __future__ import annotations
+
+import datetime
+import random
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+import deltic
+from cores import both_cores
+from deltic.errors import DelticError
+from deltic.kernels import scalars
+from parts import slow
+
+COLUMNS = {
+    "i": "INT",
+    "j": "INT NOT NULL",
+    "l": "BIGINT",
+    "m": "BIGINT NOT NULL",
+    "s": "STRING",
+    "t": "STRING NOT NULL",
+    "b": "BOOLEAN",
+    "p": "DECIMAL(15,2)",
+    "q": "DECIMAL(16,4) NOT NULL",
+    "w": "DECIMAL(30,2)",
+    "x": "DECIMAL(38,6)",
+    "d": "DATE",
+    "y": "SMALLINT",
+}
+SAFE = (
+    *("i < j", "i <= j", "i = j", "i <> j", "i > j", "i >= j", "i <=> j", "NOT b", "b AND i < j", "b OR i < j", "b IS NULL", "b IS TRUE"),
+    *("l < m", "l = m", "l IS NOT NULL", "s = t", "s <> 'a'", "s = 'absent'", "s IN ('a', 'b', 'zz')", "t NOT IN ('a', NULL)", "s <=> t"),
+    *("i IN (1, 2, 3)", "p < q", "p = 1.5", "p >= 0", "w < p", "w = x", "x > 10", "d < DATE '2000-01-01'", "d = DATE '1969-12-31'"),
+    *("year(d)", "month(d)", "day(d)", "p + q", "p - q", "p * q", "p * (1 - q)", "w + p", "w - q", "coalesce(i, j)"),
+    *("CASE WHEN i < j THEN i ELSE j END", "CASE WHEN b THEN p WHEN i = 1 THEN 0 END", "CASE WHEN b THEN w ELSE p END", "coalesce(w, p)"),
+    *("CAST(i AS BIGINT)", "CAST(y AS INT)", "CAST(j AS DECIMAL(12,2))", "CAST(m AS DECIMAL(30,4))", "CAST(p AS DECIMAL(30,4))"),
+    *(
+        "CASE WHEN j = 0 THEN 0 ELSE 7 % j END",
+        "CASE WHEN j <> 0 AND 100 DIV j > 3 THEN 1 ELSE 0 END",
+        "i IS NULL OR j = 1",
+        "CAST(NULL AS BOOLEAN) AND b",
+    ),
+    *(
+        "CASE WHEN b THEN l ELSE m END",
+        "coalesce(l, m)",
+        "CASE WHEN s = 'a' THEN t ELSE s END",
+        "b = (i < j)",
+        "coalesce(d, DATE '2020-02-29')",
+    ),
+)
+"""Expressions that fail on no row."""
+FALLIBLE = (
+    "i + j",
+    "i - j",
+    "i * j",
+    "l + m",
+    "l - m",
+    "l * m",
+    "i % j",
+    "m % l",
+    "m DIV j",
+    "-i",
+    "-l",
+    "CAST(l AS INT)",
+    "w * p",
+    "w * x",
+    "x + x",
+)
+"""Expressions that fail on some rows."""
+EDGES: dict[str, Sequence[Any]] = {
+    "i": (None, 0, 1, -1, 2, 2**31 - 1, -(2**31)),
+    "l": (None, 0, 1, -1, 7, 2**63 - 1, -(2**63), 1 << 40),
+    "s": (None, "", "a", "b", "c", "a long string, longer than the prefix"),
+    "b": (None, True, False),
+    "p": (None, "0.00", "1.50", "-1.50", "9999999999999.99", "-9999999999999.99", "100.01"),
+    "q": ("0.0000", "1.5000", "-0.0001", "999999999999.9999", "-999999999999.9999"),
+    "w": (None, "0.00", "1.50", "-0.01", "9999999999999999999999999999.99", "-9999999999999999999999999999.99", "184467440737095516.16"),
+    "x": (None, "0.000000", "1.500000", "-0.000001", "99999999999999999999999999999999.999999", "18446744073709.551616"),
+    "d": (None, "1970-01-01", "1969-12-31", "2000-02-29", "1900-03-01", "9999-12-31", "0001-01-01", "2023-12-31", "2024-01-01"),
+    "y": (None, 0, -1, 2**15 - 1, -(2**15)),
+}
+SAMPLES = {"j": "i", "m": "l", "t": "s"}
+
+
+def value(column: str, choose: random.Random, *, small: bool) -> Any:
+    edges = [edge for edge in EDGES[SAMPLES.get(column, column)] if edge is not None or "NOT NULL" not in COLUMNS[column]]
+    chosen = choose.choice(edges[:4] if small else edges)
+    if column in "pqwx" and chosen is not None:
+        return Decimal(chosen)
+    return datetime.date.fromisoformat(chosen) if column == "d" and chosen is not None else chosen
+
+
+def rows(choose: random.Random, first: int, count: int, *, small: bool = False) -> list[dict[str, Any]]:
+    return [{"k": first + n, **{name: value(name, choose, small=small) for name in COLUMNS}} for n in range(count)]
+
+
+def insert(session: deltic.Session, added: Sequence[dict[str, Any]], removed: Sequence[dict[str, Any]] = ()) -> None:
+    session.apply({"v": [*({**row, "_weight": 1} for row in added), *({**row, "_weight": -1} for row in removed)]})
+
+
+def table() -> str:
+    return f"CREATE TABLE v (k BIGINT PRIMARY KEY, {', '.join(f'{name} {type}' for name, type in COLUMNS.items())});"
+
+
+def views(exprs: Sequence[str]) -> str:
+    projected = (f"CREATE MATERIALIZED VIEW e{n} AS SELECT k, {expr} AS value FROM v;" for n, expr in enumerate(exprs))
+    filtered = (
+        f"CREATE MATERIALIZED VIEW f{n} AS SELECT * FROM v WHERE {expr};"
+        for n, expr in enumerate(exprs)
+        if any(mark in expr for mark in ("<", "=", ">", " IN", " IS", "AND", " OR", "NOT"))
+        and not expr.startswith(("CASE", "coalesce", "CAST"))
+    )
+    return "\n".join((*projected, *filtered))
+
+
+def sums() -> str:
+    measured = (
+        *("sum(i)", "sum(CASE WHEN l < 100 AND l > -100 THEN l END)", "count(l)", "avg(m)", "sum(p)", "avg(q)", "sum(w)", "sum(p * q)"),
+        "sum(CASE WHEN b THEN 1 ELSE 0 END)",
+    )
+    return "\n".join(
+        f"CREATE MATERIALIZED VIEW g{n} AS SELECT y, {call} AS value FROM v WHERE i IS NULL OR i < 2 GROUP BY y;"
+        for n, call in enumerate(measured)
+    )
+
+
+def compare(seed: int, ticks: int) -> None:
+    choose = random.Random(seed)
+    with both_cores() as compared, deltic.Session() as session:
+        session.sql(table() + views(SAFE) + sums())
+        kept: list[dict[str, Any]] = []
+        for tick in range(ticks):
+            count = 600 if tick == ticks - 1 else choose.randint(1, 9)
+            added = rows(choose, 1000 * tick, count)
+            removed = [kept.pop(choose.randrange(len(kept))) for _ in range(min(len(kept), 2))]
+            insert(session, added, removed)
+            kept += added
+        assert session.view("e0").to_arrow().num_rows == len(kept)
+        assert not compared.stepped.keys() & {"Map", "Chain"}, compared.stepped
+
+
+def test_expressions_of_programs_equal_those_of_steps() -> None:
+    compare(1, 4)
+
+
+@pytest.mark.parametrize("first", slow(2, 12))
+def test_many_values_of_expressions(first: int) -> None:
+    for seed in range(first, first + 10):
+        compare(seed, 6)
+
+
+def test_a_program_fails_where_its_steps_fail() -> None:
+    choose, failed = random.Random(5), 0
+    for expr in FALLIBLE:
+        with both_cores() as compared, deltic.Session() as session:
+            session.sql(table() + views((expr,)))
+            for n in range(16):
+                try:
+                    insert(session, rows(choose, 10 * n, 1, small=n % 2 == 0))
+                except DelticError:
+                    failed += 1
+            assert ("Map" in compared.stepped) == (expr == "w * x"), expr
+    assert failed > len(FALLIBLE)
+
+
+def test_texts_are_compared_where_no_row_has_them_yet() -> None:
+    with both_cores() as compared, deltic.Session() as session:
+        session.sql("CREATE TABLE v (s STRING); CREATE MATERIALIZED VIEW chosen AS SELECT s FROM v WHERE s = 'late' OR s <> 'other'")
+        insert(session, [{"s": "other"}, {"s": None}])
+        assert session.view("chosen").rows() == []
+        insert(session, [{"s": "late"}])
+        insert(session, [{"s": "other"}, {"s": "late"}])
+        assert [row["s"] for row in session.view("chosen").rows()] == ["late", "late"]
+        assert "Map" not in compared.stepped
+
+
+def test_decimals_of_38_digits_fail_at_the_first_that_does_not_fit() -> None:
+    limit = 10**38
+    assert limit == (scalars.BOUND_HIGH << 64) + scalars.BOUND_LOW
+    with both_cores(), deltic.Session() as session:
+        session.sql("CREATE TABLE v (a DECIMAL(38,0), b DECIMAL(38,0)); CREATE MATERIALIZED VIEW s AS SELECT a + b AS c FROM v")
+        insert(session, [{"a": Decimal(limit - 2), "b": Decimal(1)}, {"a": Decimal(2 - limit), "b": Decimal(-1)}])
+        for sign in (1, -1):
+            with pytest.raises(DelticError, match="overflow"):
+                insert(session, [{"a": Decimal(sign * (limit - 1)), "b": Decimal(sign)}])
+        assert sorted(row["c"] for row in session.view("s").rows()) == [Decimal(1 - limit), Decimal(limit - 1)]
+
+
+def test_explain_shows_expressions() -> None:
+    with deltic.Session() as session:
+        session.sql(
+            "CREATE TABLE v (a INT NOT NULL, b INT);CREATE MATERIALIZED VIEW s AS SELECT a + 1 AS c, b FROM v WHERE a < 3 AND b IS NOT NULL"
+        )
+        text = str(session.explain("s", level=True))
+        assert "where (a < 3) and not(is_null(b))" in text and "[a + 1, 1]" in text
