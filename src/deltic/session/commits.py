@@ -85,7 +85,7 @@ class Commits:
         marks = self._clock.marks(catalog)
         timed = self._clock.notes_of_definitions(marks, self._runtime.notes, circuit, dropped)
         timed = {**timed, **watermarks_of(late_tables(catalog.tables.values()), self._runtime.notes, dropped)}
-        definitions = Definitions.of(catalog, self.compiler.plans, circuit, marks, self._definitions.views, self.compiler.places)
+        definitions = Definitions.of(catalog, self.compiler.plans, circuit, marks, self._definitions, self.compiler.places)
         self._runtime.install(circuit, dropped=dropped, notes={**(notes or {}), **timed, QUERIES: queries}, definitions=definitions)
         self._stated = None
         self._settle()
@@ -97,9 +97,7 @@ class Commits:
         else:
             circuit = self.compiler.circuit(catalog)
             marks = self._clock.marks(catalog)
-            self._runtime.declare(
-                Definitions.of(catalog, self.compiler.plans, circuit, marks, self._definitions.views, self.compiler.places)
-            )
+            self._runtime.declare(Definitions.of(catalog, self.compiler.plans, circuit, marks, self._definitions, self.compiler.places))
             self._settle()
 
     def _settle(self) -> None:

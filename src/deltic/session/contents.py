@@ -52,17 +52,21 @@ class Contents:
         return self.definitions.stored(view)
 
     def read(self, view: str, take: Callable[[Stored, list[Spine]], T]) -> T:
-        """The result of `take` for the view's layout and its content as of the last commit: one spine per shard.
+        """The result of `take` for the view's layout and its content as of the last commit: one spine per shard."""
+        return self._repeated(lambda: self._read(view, take))
+
+    def _repeated(self, read: Callable[[], T]) -> T:
+        """What `read` returns.
 
         A concurrent commit may remove what it reads: strings that no row has any more, files of an epoch that is not retained. Then it is
-        read again under the lock.
+        called again under the lock.
         """
         try:
             with self.precedence.reading():
-                return self._read(view, take)
+                return read()
         except (KeyError, UnknownString, CorruptState):
             with self._lock:
-                return self._read(view, take)
+                return read()
 
     def _read(self, view: str, take: Callable[[Stored, list[Spine]], T]) -> T:
         self.check_open()
@@ -75,6 +79,17 @@ class Contents:
                 return take(stored, committed.snapshot(stored.spec.id))
             change = None if committed.last is None else committed.last.changes.get(view)
             return take(stored, [Spine(stored.spec.columns, stored.spec.weights) if change is None else Spine.of(change)])
+
+    def read_table(self, table: str, take: Callable[[Stored, list[Spine]], T]) -> T:
+        """The same for the layout and the rows of a table. Raises UnknownName for one that has been dropped."""
+        return self._repeated(lambda: self._read_table(table, take))
+
+    def _read_table(self, table: str, take: Callable[[Stored, list[Spine]], T]) -> T:
+        self.check_open()
+        with self.strings.stable():
+            committed = self._runtime.committed
+            stored = definitions_of(committed).stored_table(table)
+            return take(stored, committed.snapshot(stored.spec.id))
 
     def failing(self) -> dict[str, int]:
         """The views that have errors, as of the last commit, and the number of rows that fail in each."""

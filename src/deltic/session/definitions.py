@@ -17,7 +17,7 @@ from deltic.trace.reading import Reader
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """The layout of a view's arrangement, and the reader of its words."""
+    """The layout of a view's or a table's arrangement, and the reader of its words."""
 
     spec: ArrangementSpec
     reader: Reader
@@ -27,6 +27,7 @@ class Stored:
 class Definitions:
     """A catalog, the watermarks, and of the materialized views the optimized plans, the dataflow and the layouts. late: see LateTable.
 
+    tables: the layouts of the tables, by their names in lower case.
     places: of the views whose errors are isolated, the places of what can fail, by its text.
     """
 
@@ -37,6 +38,7 @@ class Definitions:
     views: Mapping[str, Stored] = field(default_factory=dict)
     late: tuple[LateTable, ...] = ()
     places: Mapping[str, Mapping[str, Span]] = field(default_factory=dict)
+    tables: Mapping[str, Stored] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -45,19 +47,30 @@ class Definitions:
         plans: Mapping[str, Plan],
         circuit: Dataflow,
         marks: Marks,
-        previous: Mapping[str, Stored],
+        previous: Definitions,
         places: Mapping[str, Mapping[str, Span]],
     ) -> Definitions:
-        """previous: layouts of before, of which equal ones stay."""
-        specs = {view: circuit.arrangements[name] for view, name in circuit.views.items()}
-        stored = {view: _stored(spec, previous.get(view)) for view, spec in specs.items()}
-        return cls(catalog, plans, circuit, marks, stored, late_tables(catalog.tables.values()), places)
+        """previous: the definitions before, of which equal layouts stay."""
+        views = _layouts(circuit, circuit.views, previous.views)
+        tables = _layouts(circuit, {table.lower(): name for table, name in circuit.tables.items()}, previous.tables)
+        return cls(catalog, plans, circuit, marks, views, late_tables(catalog.tables.values()), places, tables)
 
     def stored(self, view: str) -> Stored:
         """The layout of a view. Raises UnknownName for one that has been dropped."""
         if view not in self.views:
             raise UnknownName(f"view {view} has been dropped")
         return self.views[view]
+
+    def stored_table(self, table: str) -> Stored:
+        """The layout of a table. Raises UnknownName for one that has been dropped."""
+        if table.lower() not in self.tables:
+            raise UnknownName(f"table {table} has been dropped")
+        return self.tables[table.lower()]
+
+
+def _layouts(circuit: Dataflow, arrangements: Mapping[str, str], previous: Mapping[str, Stored]) -> dict[str, Stored]:
+    """By the name of a view or a table."""
+    return {relation: _stored(circuit.arrangements[name], previous.get(relation)) for relation, name in arrangements.items()}
 
 
 def _stored(spec: ArrangementSpec, previous: Stored | None) -> Stored:

@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltic.connectors.fitting import fit
-from deltic.connectors.frames import WEIGHT, change_frame
 from deltic.errors import CatalogError, Span
+from deltic.frontends.edn.content import StoredDatom
 from deltic.frontends.edn.kinds import decoded
 from deltic.frontends.edn.read import read
 from deltic.frontends.edn.schema import EdnAttribute, EdnSchema
-from deltic.frontends.edn.transact import StoredDatom, transact
+from deltic.frontends.edn.transact import transact
 from deltic.frontends.edn.values import Keyword, LocatedForm, form_of
-from deltic.frontends.statements import CreateTable, CreateView, Namespace, Statement
-from deltic.plan.nodes import Plan, Table
-from deltic.plan.signs import as_view
+from deltic.frontends.statements import CreateTable, Namespace, Statement
 from deltic.schema import Op, TableSchema
 from deltic.session.contents import Contents
 from deltic.session.draft import Draft
 from deltic.session.edn_load import check_unique, fact_rows
+from deltic.session.stored_table import StoredTable
 from deltic.session.transaction import PendingChanges
-from deltic.session.view import View, rows_with
 
 Prepare = Callable[[PendingChanges], Mapping[str, Any]]
 """Adds changes that depend on the last commit, and returns the notes of their tick."""
@@ -73,7 +69,7 @@ def edn_form(data: Any, name: str, *, names: bool = False) -> LocatedForm:
 
 
 def store_statements(schema: EdnSchema, namespace: Namespace) -> Iterator[Statement]:
-    """A table and an index for each attribute that the namespace lacks, and that is not a column. Raises CatalogError."""
+    """A table for each attribute that the namespace lacks, and that is not a column. Raises CatalogError."""
     for attribute in schema.stored:
         table, relation = schema.table(attribute), namespace.relation(schema.table_name(attribute))
         span = attribute.span or Span(f":{attribute.name}", 0, len(attribute.name) + 1, "<schema>")
@@ -82,19 +78,6 @@ def store_statements(schema: EdnSchema, namespace: Namespace) -> Iterator[Statem
         elif relation != table:
             remedy = "give the store another name"
             raise CatalogError(f"{table.name} exists, and is not the table of :{attribute.name}", span=span, remedy=remedy)
-        if namespace.relation(schema.index_name(attribute)) is None:
-            yield index_view(schema.index_name(attribute), table, span)
-
-
-def index_view(name: str, table: TableSchema, span: Span) -> CreateView:
-    """The rows of a table as a view, which can be read."""
-
-    def rebind(namespace: Namespace) -> Plan:
-        relation = namespace.relation(table.name)
-        assert relation == table, "a table is not replaced while a view reads it"
-        return as_view(Table(table))
-
-    return CreateView(name, as_view(Table(table)), True, False, False, rebind, span, (table.name,))
 
 
 class EdnStore:
@@ -120,14 +103,14 @@ class EdnStore:
         Raises QueryError with the place in the text, which errors call `name`, and ConstraintViolation for what the facts do not
         permit; then nothing changes. O(datoms of the transaction · log of the store).
         """
-        form = edn_form(data, name)
+        given = data if type(data) in (list, tuple) else edn_form(data, name)
         done: list[Any] = []
 
         def prepare(pending: PendingChanges) -> Mapping[str, Any]:
-            transacted = transact(form, self.schema, _Facts(self.schema, self._contents), self._next_entity)
+            transacted = transact(given, self.schema, _Facts(self.schema, self._contents), self._next_entity)
             for attribute, rows in transacted.changes().items():
-                table = self._table(attribute)
-                pending.add_changes(table, change_frame(_frame(rows, table), table))
+                entities, values = zip(*rows, strict=True)
+                pending.add_weighted(self._table(self.schema.attributes[attribute]), (entities, values), [*rows.values()])
             done.append(transacted)
             return {self._note: {"next": transacted.next}}
 
@@ -152,7 +135,7 @@ class EdnStore:
             greatest = self._next_entity - 1
             for attribute, table in rows.items():
                 if attribute.unique is not None:
-                    check_unique(table, View(self._contents, self.schema.index_name(attribute), None).to_arrow(), attribute)
+                    check_unique(table, self._stored(attribute).to_arrow(), attribute)
                 pending.add(self._table(attribute), Op.UPSERT, table)
                 for column in table.columns[: 2 if attribute.is_ref else 1]:
                     greatest = max(greatest, pc.max(column).as_py() if len(column) else greatest)
@@ -176,9 +159,12 @@ class EdnStore:
         """All facts of transactions, by attribute in the order of the schema; rows of tables are not among them."""
         datoms: list[Datom] = []
         for attribute in self.schema.stored:
-            rows = View(self._contents, self.schema.index_name(attribute), None).rows()
+            rows = self._stored(attribute).to_arrow().to_pylist()
             datoms += (Datom(row["e"], Keyword(attribute.name), decoded(row["v"], attribute.kind)) for row in rows)
         return datoms
+
+    def _stored(self, attribute: EdnAttribute) -> StoredTable:
+        return StoredTable(self._contents, self.schema.table_name(attribute))
 
     @property
     def _note(self) -> str:
@@ -186,45 +172,30 @@ class EdnStore:
 
 
 class _Facts:
-    """What a store holds as of the last commit. Values and entities that have been fetched are read once."""
+    """What a store holds as of the last commit."""
 
     def __init__(self, schema: EdnSchema, contents: Contents) -> None:
         self._schema, self._contents = schema, contents
-        self._values: dict[tuple[str, int], list[Any]] = {}
-        self._entities: dict[tuple[str, Any], list[int]] = {}
 
-    def values(self, attribute: EdnAttribute, entity: int) -> Iterable[Any]:
-        if (attribute.name, entity) not in self._values:
-            self.fetch_values(attribute, (entity,))
-        return self._values[attribute.name, entity]
+    def values(self, attribute: EdnAttribute, entities: Collection[int]) -> Mapping[int, Sequence[Any]]:
+        values: dict[int, list[Any]] = {}
+        for entity, value in self._pairs(attribute, ("e",), [(entity,) for entity in entities]):
+            values.setdefault(entity, []).append(value)
+        return values
 
-    def entities(self, attribute: EdnAttribute, value: Any) -> Iterable[int]:
-        if (attribute.name, value) not in self._entities:
-            self.fetch_entities(attribute, (value,))
-        return self._entities[attribute.name, value]
+    def entities(self, attribute: EdnAttribute, values: Collection[Any]) -> Mapping[Any, Sequence[int]]:
+        entities: dict[Any, list[int]] = {}
+        for entity, value in self._pairs(attribute, ("v",), [(value,) for value in values]):
+            entities.setdefault(value, []).append(entity)
+        return entities
 
-    def fetch_values(self, attribute: EdnAttribute, entities: Collection[int]) -> None:
-        self._values |= {(attribute.name, entity): [] for entity in entities}
-        for entity, value in self._pairs(attribute, "e", entities):
-            self._values[attribute.name, entity].append(value)
+    def present(self, attribute: EdnAttribute, pairs: Collection[tuple[int, Any]]) -> Set[tuple[int, Any]]:
+        return set(self._pairs(attribute, ("e", "v"), pairs))
 
-    def fetch_entities(self, attribute: EdnAttribute, values: Collection[Any]) -> None:
-        self._entities |= {(attribute.name, value): [] for value in values}
-        for entity, value in self._pairs(attribute, "v", values):
-            self._entities[attribute.name, value].append(entity)
-
-    def _pairs(self, attribute: EdnAttribute, column: str, keys: Collection[Any]) -> Iterator[tuple[int, Any]]:
-        """(entity, value) where a column has one of several values."""
-        index = View(self._contents, self._schema.index_name(attribute), None)
-        rows = rows_with(index, [column], [(key,) for key in keys])
-        return zip(rows["e"].to_pylist(), rows["v"].to_pylist(), strict=True)
-
-
-def _frame(rows: Mapping[tuple[int, Any], int], table: TableSchema) -> pa.Table:
-    """The rows of an attribute's table with their weights."""
-    entities, values = zip(*rows, strict=True)
-    column = fit(list(values), table.schema[1], f"table {table.name}")
-    return pa.table({"e": pa.array(entities, pa.int64()), "v": column, WEIGHT: pa.array(rows.values(), pa.int64())})
+    def _pairs(self, attribute: EdnAttribute, columns: Sequence[str], keys: Collection[tuple[Any, ...]]) -> Iterator[tuple[int, Any]]:
+        """(entity, value) where columns have one of several values."""
+        entities, values = StoredTable(self._contents, self._schema.table_name(attribute)).values_with(columns, keys)
+        return zip(entities, values, strict=True)
 
 
 def _shown(one: StoredDatom, tx: int) -> Datom:

@@ -32,7 +32,7 @@ class PullTrees:
 
     def whole(self) -> ReadEntity:
         """Reads what is stored, all of it at once. O(rows of the view)."""
-        places = self._by_place(self._view.to_arrow()) if self.pull.has_rows else {}
+        places = self._by_place(_columns(self._view.to_arrow())) if self.pull.has_rows else {}
         values = {place: _values(weights) for place, weights in places.items()}
         return lambda level, entity: values.get((level, entity), {})
 
@@ -42,7 +42,7 @@ class PullTrees:
 
     def last_change(self) -> PullChange:
         """What the last tick has changed."""
-        return PullChange(self, self._by_place(self._view.changes()) if self.pull.has_rows else {})
+        return PullChange(self, self._by_place(_columns(self._view.changes())) if self.pull.has_rows else {})
 
     def weights(self, places: Collection[_Place]) -> dict[_Place, _Weights]:
         """What is stored of entities, of those that have anything."""
@@ -54,7 +54,7 @@ class PullTrees:
         if not references:
             return places
         rows = rows_with(self._view, ["level", "slot", "long"], references)
-        for level, entity, slot, value in zip(*(rows[name].to_pylist() for name in ("level", "e", "slot", "long")), strict=True):
+        for level, entity, slot, value in zip(*(rows[name] for name in ("level", "e", "slot", "long")), strict=True):
             places.setdefault((level, slot, value), []).append((level, entity))
         return places
 
@@ -62,9 +62,8 @@ class PullTrees:
     def _view(self) -> View:
         return View(self.contents, self.pull.name, None)
 
-    def _by_place(self, rows: pa.Table) -> dict[_Place, _Weights]:
-        """Rows, each with its weight if they are changes."""
-        columns = {name: rows[name].to_pylist() for name in rows.column_names}
+    def _by_place(self, columns: Mapping[str, list[Any]]) -> dict[_Place, _Weights]:
+        """columns: of rows, each with its weight if they are changes."""
         weights = columns.get(WEIGHT) or itertools.repeat(1)
         slots = [[(slot.number, columns[slot.column]) for slot in level.slots] for level in self.pull.levels]
         places: dict[_Place, _Weights] = {}
@@ -146,6 +145,10 @@ class PullChange:
                         visited.add(place)
                         waiting.append(place)
         return {entity for level, entity in visited if level == 0}
+
+
+def _columns(rows: pa.Table) -> dict[str, list[Any]]:
+    return {name: rows[name].to_pylist() for name in rows.column_names}
 
 
 def _values(weights: _Weights) -> SlotValues:

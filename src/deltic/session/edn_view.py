@@ -22,8 +22,9 @@ from deltic.frontends.edn.values import LocatedForm, form_of
 from deltic.frontends.statements import CreateTable, CreateView, DropTable, DropView, Namespace, Rebind, Statement
 from deltic.plan.nodes import Plan
 from deltic.purity import shown
-from deltic.session.edn import Define, Prepare, index_view
+from deltic.session.edn import Define, Prepare
 from deltic.session.edn_pulls import PullTrees
+from deltic.session.stored_table import StoredTable
 from deltic.session.transaction import PendingChanges
 from deltic.session.view import View, rows_with
 
@@ -67,8 +68,6 @@ class EdnDefinition:
                 yield CreateTable(one.table, False, span)
             elif relation != one.table:
                 raise CatalogError(f"{one.table.name} exists, and is not an input of this query", span=one.binding.span)
-            if namespace().relation(one.index_name) is None:
-                yield index_view(one.index_name, one.table, span)
         bound = self.bound(namespace())
         yield CreateView(self.view, bound.plan, True, False, False, self._plan, span, bound.reads)
         for pull in self.pulls:
@@ -80,7 +79,7 @@ class EdnDefinition:
         """Drops what `statements` creates, perhaps without its pulls."""
         span = Span(self.view, 0, len(self.view), "<query>")
         yield from (DropView(pull.name, True, span) for pull in self.pulls)
-        yield from (DropView(name, False, span) for name in (self.view, *(one.index_name for one in self.inputs)))
+        yield DropView(self.view, False, span)
         yield from (DropTable(one.table.name, False, span) for one in self.inputs)
 
     def _rebind(self, pull: QueryPull) -> Rebind:
@@ -153,7 +152,8 @@ class EdnView(View):
         """How often rows whose trees may have changed occur now."""
         for pull, change in pulls:
             name = self.schema.names[pull.pull.column]
-            counts |= Counter(map(_stored, rows_with(self, [name], [(root,) for root in change.roots()]).to_pylist()))
+            rows_above = rows_with(self, [name], [(root,) for root in change.roots()])
+            counts |= Counter(zip(*rows_above.values(), strict=True))
         rows = sorted({**changed, **counts})
         for pull, change in pulls:
             change.fetch({row[pull.pull.column] for row in rows})
@@ -194,7 +194,7 @@ class EdnView(View):
 
         def prepare(pending: PendingChanges) -> Mapping[str, Any]:
             for one, now in zip(inputs, rows, strict=True):
-                before = {tuple(row.values()) for row in View(self._contents, one.index_name, None).rows()}
+                before = set(StoredTable(self._contents, one.table.name).rows())
                 changes = [(row, 1) for row in now if row not in before] + [(row, -1) for row in before if row not in now]
                 names = one.table.schema.names
                 frame = [{**dict(zip(names, row, strict=True)), WEIGHT: weight} for row, weight in changes]

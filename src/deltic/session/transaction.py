@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 
 from deltic.circuit.pending import PendingRows
+from deltic.connectors.fitting import fit
 from deltic.connectors.frames import WEIGHT, Changes, change_frame, is_weighted, keys_or_rows, rows_frame
 from deltic.errors import ClosedError, DataError, UnknownName
 from deltic.schema import Op, Schema, StreamSchema, TableSchema
@@ -55,6 +56,18 @@ class PendingChanges:
             _check_key(table, np.unique(plain.ops))
         self._append(table, plain, weighed=weighed)
         self._next += n + weighed
+
+    def add_weighted(self, table: TableSchema, columns: Sequence[Sequence[Any]], weights: Sequence[int]) -> None:
+        """Rows with weights other than 0, as columns of Python's values that fit the types. Raises FrameError, ConstraintViolation."""
+        integers = _integer_columns(table)
+        plain = None if integers is None else integers.of_columns(columns, weights, self._next)
+        if plain is not None:
+            self._append(table, PendingRows(plain), weighed=True)
+            self._next += len(weights) + 1
+            return
+        fitted = [fit(list(values), field, f"table {table.name}") for values, field in zip(columns, table.schema, strict=True)]
+        frame = pa.Table.from_arrays([*fitted, pa.array(weights, pa.int64())], [*table.schema.names, WEIGHT])
+        self.add_changes(table, change_frame(frame, table))
 
     def add_changes(self, table: TableSchema, changes: Changes) -> None:
         """A change frame."""
@@ -160,17 +173,21 @@ _integers: dict[int, tuple[TableSchema, IntegerColumns | None]] = {}
 _KEPT: Final = 1024
 
 
-def plain_changes(frame: Any, table: TableSchema, ordinal: int) -> PendingRows | None:
-    """The changes of a table of integers, from a frame in one chunk or a few dicts; None for others, also for those with an error.
-
-    ordinal: of the first row.
-    """
+def _integer_columns(table: TableSchema) -> IntegerColumns | None:
     kept = _integers.get(id(table))
     if kept is None or kept[0] is not table:
         if len(_integers) >= _KEPT:
             _integers.clear()
         kept = _integers[id(table)] = (table, IntegerColumns.of(table))
-    columns = kept[1]
+    return kept[1]
+
+
+def plain_changes(frame: Any, table: TableSchema, ordinal: int) -> PendingRows | None:
+    """The changes of a table of integers, from a frame in one chunk or a few dicts; None for others, also for those with an error.
+
+    ordinal: of the first row.
+    """
+    columns = _integer_columns(table)
     if columns is None:
         return None
     rows = None

@@ -21,7 +21,7 @@ from deltic.trace.counters import Counters
 from deltic.trace.merge import merge
 from deltic.trace.reading import copied
 from deltic.trace.spine import Spine
-from deltic.trace.strings import SoughtStrings
+from deltic.trace.strings import SoughtStrings, StringTable
 
 if TYPE_CHECKING:
     import pyspark.sql
@@ -62,7 +62,7 @@ class View(ReadableView):
         return self._contents.read(self.name, lambda stored, spines: self._matches(stored, spines, key, by))
 
     def _content(self, stored: Stored, spines: Sequence[Spine]) -> pa.Table:
-        return stored.reader.content(_merged(spines), self._contents.strings)
+        return stored.reader.content(merged(spines), self._contents.strings)
 
     def _matches(self, stored: Stored, spines: Sequence[Spine], key: Any, by: Sequence[str] | None) -> list[dict[str, Any]]:
         return listed(self._table(stored, spines, self._sought(stored.spec.shape.schema, key, by)))
@@ -93,21 +93,28 @@ class View(ReadableView):
         return self._contents.subscribe(self.name, callback)
 
 
-def rows_with(view: View, columns: Sequence[str], keys: Collection[tuple[Any, ...]]) -> pa.Table:
-    """The rows of a view that have one of several different keys in some columns, as `lookup` finds those of one."""
+def rows_with(view: View, columns: Sequence[str], keys: Collection[tuple[Any, ...]]) -> dict[str, list[Any]]:
+    """By column, the values of the rows of a view that have one of several different keys in some columns; see `lookup`."""
+    strings = view._contents.strings
+    values = view._contents.read(view.name, lambda stored, spines: values_with(stored, spines, view.name, columns, keys, strings))
+    return dict(zip(view.schema.names, values, strict=True))
+
+
+def values_with(
+    stored: Stored, spines: Sequence[Spine], name: str, columns: Sequence[str], keys: Collection[tuple[Any, ...]], strings: StringTable
+) -> list[list[Any]]:
+    """The values of each column in the rows that have one of several different keys in some columns."""
     if not keys:
-        return view.schema.arrow.empty_table()
-
-    def matches(stored: Stored, spines: Sequence[Spine]) -> pa.Table:
-        fields = stored.spec.shape.schema
-        positions = [fields.find(name)[0] for name in columns]
-        order = sorted(range(len(columns)), key=positions.__getitem__)
-        first, *others = (tuple(key[i] for i in order) for key in keys)
-        return view._table(stored, spines, Sought(view.name, fields, tuple(sorted(positions)), first, tuple(others)))
-
-    return view._contents.read(view.name, matches)
+        return [[] for _ in stored.reader.schema]
+    fields = stored.spec.shape.schema
+    positions = [fields.find(column)[0] for column in columns]
+    order = sorted(range(len(columns)), key=positions.__getitem__)
+    first, *others = (tuple(key[i] for i in order) for key in keys) if len(order) > 1 else keys
+    sought = Sought(name, fields, tuple(sorted(positions)), first, tuple(others))
+    matches = sought.rows(spines, SoughtStrings(strings) if sought.has_strings else strings)
+    return stored.reader.values(copied(matches.columns, matches.weights[0]), strings)
 
 
-def _merged(parts: Sequence[Spine]) -> Batch:
+def merged(parts: Sequence[Spine]) -> Batch:
     batches = [spine.scan(Counters()) for spine in parts]
     return batches[0] if len(batches) == 1 else merge(batches)

@@ -312,9 +312,17 @@ def decode_table(words: Sequence[npt.NDArray[np.int64]], schema: Schema, strings
     return pa.Table.from_arrays(arrays, schema=schema.arrow)
 
 
+def decode_values(words: Sequence[npt.NDArray[np.int64]], field: Field, strings: StringTable) -> list[Any]:
+    """The values that the words encode, as `decode_rows` returns them."""
+    if field.type is BIGINT and not field.nullable:
+        values: list[Any] = words[0].tolist()
+        return values
+    return frozen_list(decode(words, field, strings))
+
+
 def decode_rows(words: Sequence[npt.NDArray[np.int64]], schema: Schema, strings: StringTable, rows: int) -> list[tuple[Any, ...]]:
     """`rows` rows as Python values (those of expr/nodes.py)."""
-    columns = [frozen_list(decode(words[s], f, strings)) for s, f in zip(Layout.of(schema).slices, schema, strict=True)]
+    columns = [decode_values(words[s], f, strings) for s, f in zip(Layout.of(schema).slices, schema, strict=True)]
     return list(zip(*columns, strict=True)) if columns else [()] * rows
 
 

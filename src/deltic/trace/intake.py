@@ -74,6 +74,14 @@ class IntegerColumns:
             _release(int(exported[intake.RELEASE]))(place)
         return Rows.packed(block, first, self.words + 2, 1, n) if copied == n else None
 
+    def of_columns(self, columns: Sequence[Sequence[int]], weights: Sequence[int], ordinal: int) -> Rows | None:
+        """The pending rows of columns of numbers that fit, none of them NULL, with weights other than 0; None for a table with NULLs."""
+        if any(self.nullable):
+            return None
+        n = len(weights)
+        block = np.array([*columns, [int(Op.WEIGHT)] * n, range(ordinal, ordinal + n), weights], np.int64).reshape(-1)
+        return Rows.packed(block, address(block), self.words + 2, 1, n)
+
     def of_dicts(self, rows: Sequence[Any], ordinal: int, *, keyed: bool) -> Rows | None:
         """The pending rows of a few dicts with exactly the table's columns, and each with `_weight` or each with `_op`; None for others.
 

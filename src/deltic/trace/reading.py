@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +11,7 @@ import pyarrow as pa
 from deltic.errors import CorruptState, TooManyRows
 from deltic.schema import Schema
 from deltic.trace.batch import Batch
-from deltic.trace.encoding import Layout, decode
+from deltic.trace.encoding import Layout, decode, decode_values
 from deltic.trace.strings import StringTable
 
 WEIGHT: Final = "_weight"
@@ -49,6 +49,10 @@ class Reader:
     def table(self, words: Sequence[np.ndarray], strings: StringTable) -> pa.Table:
         """Rows as the user's columns."""
         return pa.Table.from_arrays(self._arrays(words, strings), schema=self._arrow)
+
+    def values(self, words: Sequence[np.ndarray], strings: StringTable) -> list[list[Any]]:
+        """The values of each of the user's columns in Python; what is nested is frozen."""
+        return [decode_values(words[part], f, strings) for f, part in self._fields]
 
     def content(self, whole: Batch, strings: StringTable) -> pa.Table:
         """A whole relation as the user's columns; a row of weight w is repeated w times."""

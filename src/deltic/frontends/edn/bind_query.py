@@ -56,11 +56,6 @@ class QueryInput:
     def names(self) -> tuple[str, ...]:
         return tuple(one.name for one in self.binding.terms if isinstance(one, QueryVariable))
 
-    @property
-    def index_name(self) -> str:
-        """The view that replacements of the input read."""
-        return f"{self.table.name} index"
-
 
 @dataclass(frozen=True, slots=True)
 class QueryPull:

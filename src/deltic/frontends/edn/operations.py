@@ -4,13 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 from typing import Literal as OneOf
 
 from deltic.errors import DelticError, Span, SyntaxFailure, TypeMismatch, UnknownName, Unsupported
 from deltic.frontends.edn.schema import EdnAttribute, EdnSchema
-from deltic.frontends.edn.values import GREATEST_LONG, Keyword, ListForm, LocatedForm, MapForm, SetForm, VectorForm, write
+from deltic.frontends.edn.values import (
+    GREATEST_LONG,
+    LEAST_LONG,
+    Keyword,
+    ListForm,
+    LocatedForm,
+    MapForm,
+    SetForm,
+    VectorForm,
+    form_of,
+    write,
+)
 
+OperationKind: TypeAlias = OneOf["add", "retract", "retract_entity", "cas"]
 _ID: Final = LocatedForm(Keyword("db/id"))
 _SHAPES: Final = {
     "db/add": ("add", "[:db/add entity :attribute value]"),
@@ -22,6 +34,9 @@ _SHAPES: Final = {
     "db.fn/cas": ("cas", "[:db.fn/cas entity :attribute old new]"),
 }
 _LENGTHS: Final = {"add": (4,), "retract": (3, 4), "retract_entity": (2,), "cas": (5,)}
+_PLAIN: Final[dict[str, OperationKind]] = {":db/add": "add", ":db/retract": "retract"}
+_PLAIN_TYPES: Final[dict[str, type]] = {"long": int, "string": str, "boolean": bool}
+"""By kind, the type in Python of values that are stored as they are."""
 DATA: Final = '[{:person/name "Ann"} [:db/add 1 :person/age 30]]'
 
 
@@ -48,27 +63,35 @@ class LookupRef:
 
 
 EntityTerm: TypeAlias = int | TemporaryId | LookupRef
-OperationKind: TypeAlias = OneOf["add", "retract", "retract_entity", "cas"]
 
 
-@dataclass(frozen=True, slots=True)
-class FactOperation:
-    """One operation. value, old: a stored value; of a reference, an entity; None if there is none. form: what it was written as."""
+class FactOperation(NamedTuple):
+    """One operation. value, old: a stored value; of a reference, an entity; None if there is none. source: what it was written as."""
 
     kind: OperationKind
     entity: EntityTerm
     attribute: EdnAttribute | None
     value: Any
     old: Any
-    form: LocatedForm
+    source: LocatedForm | Sequence[Any]
+
+    @property
+    def form(self) -> LocatedForm:
+        """What it was written as."""
+        return form_of(self.source)
 
     @property
     def span(self) -> Span | None:
         return self.form.span
 
 
-def operations(data: LocatedForm, schema: EdnSchema) -> list[FactOperation]:
-    """The operations of a transaction in order. Raises subclasses of QueryError, with the place."""
+def operations(data: LocatedForm | Sequence[Any], schema: EdnSchema) -> list[FactOperation]:
+    """The operations of a transaction in order. data: a form, or values of Python. Raises subclasses of QueryError, with the place."""
+    if not isinstance(data, LocatedForm):
+        plain = _plain_operations(data, schema)
+        if plain is not None:
+            return plain
+        data = form_of(data)
     if not isinstance(data.value, VectorForm | ListForm):
         raise SyntaxFailure("the transaction is not a vector", span=data.span, expected=DATA)
     expander = _Expander(schema)
@@ -80,6 +103,33 @@ def operations(data: LocatedForm, schema: EdnSchema) -> list[FactOperation]:
             place(error, form)
             raise
     return expanded
+
+
+def _plain_operations(data: Sequence[Any], schema: EdnSchema) -> list[FactOperation] | None:
+    """The operations of values of Python that add and retract values of plain types by entities' numbers; None if others are among them.
+
+    Forms, which all others need, take several times as long to make as such an operation to apply.
+    """
+    plain: list[FactOperation] = []
+    attributes: dict[str, tuple[EdnAttribute, type | None]] = {}
+    for one in data:
+        if type(one) not in (list, tuple) or len(one) != 4:
+            return None
+        name, entity, key, value = one
+        if type(name) is not str or (kind := _PLAIN.get(name)) is None or type(key) is not str or type(entity) is not int:
+            return None
+        if (known := attributes.get(key)) is None:
+            attribute = schema.attributes.get(key[1:])
+            if attribute is None or key[:1] != ":" or attribute.column is not None:
+                return None
+            known = attributes[key] = attribute, int if attribute.is_ref else _PLAIN_TYPES.get(attribute.kind.name)
+        attribute, expected = known
+        if type(value) is not expected or not 0 <= entity <= GREATEST_LONG:
+            return None
+        if type(value) is int and not (0 if attribute.is_ref else LEAST_LONG) <= value <= GREATEST_LONG:
+            return None
+        plain.append(FactOperation(kind, entity, attribute, value, None, one))
+    return plain
 
 
 def place(error: DelticError, form: LocatedForm) -> None:

@@ -92,10 +92,6 @@ class EdnSchema:
     def table_name(self, attribute: EdnAttribute) -> str:
         return f"{self.store}/{attribute.name}"
 
-    def index_name(self, attribute: EdnAttribute) -> str:
-        """The view that transactions read."""
-        return f"{self.store}/{attribute.name} index"
-
     def table(self, attribute: EdnAttribute) -> TableSchema:
         schema = Schema((Field("e", BIGINT, False), Field("v", attribute.kind.type, False)))
         return TableSchema(self.table_name(attribute), schema, (0, 1) if attribute.is_many else (0,))
