@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from deltic.errors import ConstraintViolation
-from deltic.frontends.edn.content import StoredFacts
 from deltic.frontends.edn.operations import operations
 from deltic.frontends.edn.read import read
 from deltic.frontends.edn.schema import EdnAttribute, schema_of
 from deltic.frontends.edn.transact import Transacted, transact
+from deltic.frontends.edn.transaction_facts import StoredFacts
 from deltic.frontends.edn.values import form_of
 
 SCHEMA = schema_of(

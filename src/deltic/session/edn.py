@@ -9,11 +9,11 @@ from typing import Any, Final, Protocol
 import pyarrow.compute as pc
 
 from deltic.errors import CatalogError, Span
-from deltic.frontends.edn.content import StoredDatom
 from deltic.frontends.edn.kinds import decoded
 from deltic.frontends.edn.read import read
 from deltic.frontends.edn.schema import EdnAttribute, EdnSchema
 from deltic.frontends.edn.transact import transact
+from deltic.frontends.edn.transaction_facts import StoredDatom
 from deltic.frontends.edn.values import Keyword, LocatedForm, form_of
 from deltic.frontends.statements import CreateTable, Namespace, Statement
 from deltic.schema import Op, TableSchema

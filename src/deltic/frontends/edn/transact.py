@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from deltic.errors import ConstraintViolation, DelticError, Span
-from deltic.frontends.edn.content import AttributeFacts, Content, StoredDatom, StoredFacts
 from deltic.frontends.edn.kinds import decoded
 from deltic.frontends.edn.operations import EntityTerm, FactOperation, LookupRef, TemporaryId, operations, place
 from deltic.frontends.edn.schema import EdnAttribute, EdnSchema
+from deltic.frontends.edn.transaction_facts import AttributeFacts, StoredDatom, StoredFacts, TransactionFacts
 from deltic.frontends.edn.values import Keyword, LocatedForm, form_of, write
 
 
@@ -44,7 +44,7 @@ def transact(data: LocatedForm | Sequence[Any], schema: EdnSchema, facts: Stored
     Raises subclasses of QueryError for what is not a transaction, and ConstraintViolation for what the facts do not permit.
     """
     fact_operations = operations(data, schema)
-    content = Content(schema, facts)
+    content = TransactionFacts(schema, facts)
     _fetch_entities(fact_operations, content)
     numbers, next = _numbered(fact_operations, content, next)
     _fetch_values(fact_operations, numbers, content)
@@ -58,7 +58,7 @@ def transact(data: LocatedForm | Sequence[Any], schema: EdnSchema, facts: Stored
     return Transacted(tempids, tuple(content.datoms), next)
 
 
-def _fetch_entities(fact_operations: Sequence[FactOperation], content: Content) -> None:
+def _fetch_entities(fact_operations: Sequence[FactOperation], content: TransactionFacts) -> None:
     """Those of values of unique attributes, and of lookup refs."""
     sought: dict[str, tuple[EdnAttribute, dict[Any, None]]] = {}
     for kind, entity, attribute, value, old, _ in fact_operations:
@@ -71,7 +71,7 @@ def _fetch_entities(fact_operations: Sequence[FactOperation], content: Content) 
         content.of(attribute).fetch_entities(values)
 
 
-def _fetch_values(fact_operations: Sequence[FactOperation], numbers: Mapping[TemporaryId, int], content: Content) -> None:
+def _fetch_values(fact_operations: Sequence[FactOperation], numbers: Mapping[TemporaryId, int], content: TransactionFacts) -> None:
     """What operations read: of cardinality many whether the entity has the value, else the values of the entity."""
     pairs: dict[str, tuple[EdnAttribute, dict[tuple[int, Any], None]]] = {}
     entities: dict[str, tuple[EdnAttribute, dict[int, None]]] = {}
@@ -91,7 +91,7 @@ def _fetch_values(fact_operations: Sequence[FactOperation], numbers: Mapping[Tem
         content.of(attribute).fetch_values(given_entities)
 
 
-def _numbered(fact_operations: Sequence[FactOperation], content: Content, next: int) -> tuple[dict[TemporaryId, int], int]:
+def _numbered(fact_operations: Sequence[FactOperation], content: TransactionFacts, next: int) -> tuple[dict[TemporaryId, int], int]:
     """(the entity of each temporary id, the least number of a new entity after the transaction)."""
     numbers: dict[TemporaryId, int] = {}
     adds = [one for one in fact_operations if one.kind == "add" and one.attribute is not None]
@@ -156,7 +156,7 @@ def _unify(
         raise ConstraintViolation(what, span=cause.span, expected="values of one entity", remedy="give the entity's number as :db/id")
 
 
-def _apply(operation: FactOperation, content: Content, numbers: dict[TemporaryId, int]) -> None:
+def _apply(operation: FactOperation, content: TransactionFacts, numbers: dict[TemporaryId, int]) -> None:
     kind, entity, attribute, value, _, _ = operation
     if not isinstance(entity, int):
         if kind in ("retract", "retract_entity") and _is_absent(entity, content):
@@ -178,13 +178,13 @@ def _apply(operation: FactOperation, content: Content, numbers: dict[TemporaryId
             _compare_and_set(entity, facts, operation, content, value, numbers)
 
 
-def _is_absent(term: EntityTerm, content: Content) -> bool:
+def _is_absent(term: EntityTerm, content: TransactionFacts) -> bool:
     """Whether it is a lookup ref of no entity, which has nothing to retract."""
     return isinstance(term, LookupRef) and not content.of(term.attribute).entities(term.value)
 
 
 def _compare_and_set(
-    entity: int, facts: AttributeFacts, operation: FactOperation, content: Content, value: Any, numbers: dict[TemporaryId, int]
+    entity: int, facts: AttributeFacts, operation: FactOperation, content: TransactionFacts, value: Any, numbers: dict[TemporaryId, int]
 ) -> None:
     attribute, old = facts.attribute, operation.old
     if isinstance(old, LookupRef | TemporaryId):
@@ -200,7 +200,7 @@ def _compare_and_set(
     raise ConstraintViolation(f":{attribute.name} of entity {entity} is {actual}", span=operation.span, expected=expected)
 
 
-def _entity(term: EntityTerm, content: Content, numbers: dict[TemporaryId, int]) -> int:
+def _entity(term: EntityTerm, content: TransactionFacts, numbers: dict[TemporaryId, int]) -> int:
     """Raises ConstraintViolation."""
     if isinstance(term, int):
         return term

@@ -134,7 +134,7 @@ class AttributeFacts:
                 self._holders[value].pop(entity, None)
 
 
-class Content:
+class TransactionFacts:
     """The facts of a store. datoms: what has been added and retracted, in order."""
 
     def __init__(self, schema: EdnSchema, facts: StoredFacts) -> None:
