@@ -95,7 +95,7 @@ def window(rng: Random) -> Window:
 
 def over_frame(rng: Random, frames: Sequence[WindowFrame]) -> WindowCall:
     frame = rng.choice(frames)
-    call = rng.choice(SUMS + OTHERS if frame in OF_ROWS else SUMS)
+    call = rng.choice(SUMS + OTHERS)
     return WindowCall("aggregate", call.type, call.nullable, frame=frame, aggregate=call)
 
 
@@ -147,6 +147,8 @@ def test_windows_of_few_changes(seeds: range, monkeypatch: pytest.MonkeyPatch) -
     """As in large partitions: no partition is added up whole, and skip lists have levels."""
     monkeypatch.setattr("deltic.circuit.operators.frame_sums.MANY", 0)
     monkeypatch.setattr("deltic.circuit.operators.row_frame_sums.MANY", 0)
+    monkeypatch.setattr("deltic.circuit.operators.frame_extremes.MANY", 0)
+    monkeypatch.setattr("deltic.circuit.operators.frame_extremes.RATIO", 2)
     monkeypatch.setattr("deltic.circuit.skip_list.BITS", 1)
     for seed in seeds:
         check(seed, lambda views, shards: embedded({"t": T}, views, shards))
@@ -172,7 +174,6 @@ def test_windows_resume_from_state(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "call",
     [
-        "max(v) OVER (ORDER BY id)",
         "sum(v) OVER (ORDER BY id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)",
         "median(v) OVER (ORDER BY v ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)",
         "lag(v) IGNORE NULLS OVER (ORDER BY id)",
@@ -192,6 +193,40 @@ def test_a_window_that_would_cost_the_partition_is_refused(call: str) -> None:
         assert session.view("w").rows() == [{"id": 7, "r": 1}]
 
 
+def test_positions_and_sums_share_no_rows_of_other_layouts() -> None:
+    """The words of the sorted rows are the same, and fields are not."""
+    with deltic.Session() as session:
+        session.sql("CREATE TABLE a (id BIGINT, v BIGINT NOT NULL, w DOUBLE, PRIMARY KEY (id))")
+        session.sql("CREATE MATERIALIZED VIEW numbers AS SELECT id, row_number() OVER (ORDER BY v) AS r FROM a")
+        session.sql("CREATE MATERIALIZED VIEW sums AS SELECT id, sum(w) OVER (ORDER BY v) AS r FROM a")
+        session.sql("INSERT INTO a VALUES (1, 2, 0.5), (2, 3, 1.5)")
+        assert session.view("sums").rows() == [{"id": 1, "r": 0.5}, {"id": 2, "r": 2.0}]
+
+
+@pytest.mark.parametrize("rows", [10_000, *slow(1_000_000)])
+def test_a_running_maximum_changes_up_to_the_row_that_restores_it(rows: int) -> None:
+    """40 rows change, whatever the direction."""
+    allowed = 80 * 40 + 60 * math.log2(rows) ** 2
+    with deltic.Session() as session:
+        session.sql("CREATE TABLE a (id BIGINT, v BIGINT, PRIMARY KEY (id))")
+        session.sql("CREATE MATERIALIZED VIEW up AS SELECT id, max(v) OVER (ORDER BY id) AS r FROM a")
+        session.sql(
+            "CREATE MATERIALIZED VIEW down AS SELECT id, max(v) OVER (ORDER BY id DESC RANGE BETWEEN 0 PRECEDING AND UNBOUNDED FOLLOWING) AS r FROM a"
+        )
+        ids = np.arange(rows)
+        with session.transaction() as tx:
+            tx.insert("a", pa.table({"id": 10 * ids, "v": 10 * ids}))
+        with session.transaction() as tx:
+            tx.insert("a", [{"id": 50_001, "v": 50_405}])
+        changed = [(row["id"], row["r"]) for row in session.view("up").rows() if row["r"] == 50_405]
+        assert changed == [(50_001, 50_405), *((i, 50_405) for i in range(50_010, 50_410, 10))] and changed[1:] == sorted(changed[1:])
+        assert all(touched(session, name) < allowed for name in ("up", "down"))
+        with session.transaction() as tx:
+            tx.delete("a", [{"id": 50_001}])
+        assert all(row["r"] == row["id"] for name in ("up", "down") for row in session.view(name).rows())
+        assert all(touched(session, name) < allowed for name in ("up", "down"))
+
+
 WORK = {
     "whole": "SELECT id, g, max(v) OVER (PARTITION BY g) AS r FROM a",
     "first": "SELECT id, first_value(w) OVER (PARTITION BY g ORDER BY v, id) AS r FROM a",
@@ -204,9 +239,12 @@ WORK = {
     "range": "SELECT id, sum(w) OVER (PARTITION BY g ORDER BY id - v * 1000000 RANGE 400000000 PRECEDING) AS r FROM a",
     "running": "SELECT id, avg(v) OVER (PARTITION BY g ORDER BY v DESC, id) AS r FROM a",
     "running rows": "SELECT id, sum(v) OVER (PARTITION BY g ORDER BY v DESC, id ROWS UNBOUNDED PRECEDING) AS r FROM a",
+    "running max": "SELECT id, max(w) OVER (PARTITION BY g ORDER BY v DESC, id) AS r FROM a",
+    "least to come": "SELECT id, min(w) OVER (PARTITION BY g ORDER BY v, id ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) AS r FROM a",
+    "range max": "SELECT id, max(w) OVER (PARTITION BY g ORDER BY id - v * 1000000 RANGE 400000000 PRECEDING) AS r FROM a",
     "top": "SELECT id FROM a QUALIFY row_number() OVER (PARTITION BY g ORDER BY v DESC, id) <= 3",
 }
-BY_SKIP_LIST = ("range", "running", "running rows")
+BY_SKIP_LIST = ("range", "running", "running rows", "running max", "least to come", "range max")
 
 
 @pytest.mark.parametrize("rows", [10_000, *slow(1_000_000)])

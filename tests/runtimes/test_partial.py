@@ -10,6 +10,8 @@ import pytest
 from deltic.circuit.builder import CircuitBuilder
 from deltic.circuit.nodes import Dataflow
 from deltic.circuit.operators.aggregate import AggregateOperator
+from deltic.circuit.operators.extreme_levels import ExtremeLevels
+from deltic.circuit.operators.frame_extremes import FrameExtremes
 from deltic.circuit.operators.frame_sums import FrameSums
 from deltic.circuit.operators.join import JoinOperator
 from deltic.circuit.operators.neighbours import NeighboursOperator
@@ -40,7 +42,15 @@ def sought(operator: Any) -> int:
     match operator:
         case JoinOperator() | SemiJoin() | AggregateOperator() | RangeJoin():
             return operator.key
-        case PositionsOperator() | NeighboursOperator() | FrameSums() | RowFrameSums() | SkipListOperator():
+        case (
+            PositionsOperator()
+            | NeighboursOperator()
+            | FrameSums()
+            | RowFrameSums()
+            | SkipListOperator()
+            | ExtremeLevels()
+            | FrameExtremes()
+        ):
             return operator.key
         case Reweigh() | NumberCopies():
             return operator.width

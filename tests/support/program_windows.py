@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING
 
-from deltic.aggregates.definition import Linear
+from deltic.aggregates.definition import First, Linear
 from deltic.plan.aggregate_nodes import AggregateCall
 from deltic.plan.nodes import Order
 from deltic.plan.window_nodes import UNBOUNDED, WHOLE, Edge, Window, WindowCall, WindowFrame
@@ -78,7 +78,7 @@ def _call(programs: Programs, source: Sized) -> tuple[WindowCall, Bound]:
 
 def _frame(rng: Random, call: AggregateCall) -> WindowFrame:
     """A frame over which the aggregate is kept up to date."""
-    if call.distinct or call.user is not None or not isinstance(call.definition.state, Linear):
+    if call.distinct or call.user is not None or not isinstance(call.definition.state, Linear | First):
         return WHOLE
     start = rng.randint(-3, 2)
     of_rows = WindowFrame(Edge("rows", start), Edge("rows", start + rng.randint(0, 3)))

@@ -1,13 +1,16 @@
-"""Sums over frames, from all entries that any of them may hold: by differences of running sums, in O((entries + frames) · log)."""
+"""Values over frames, from all entries that any of them may hold: sums by differences of running sums, first rows by ranges of 2^k rows."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from deltic.circuit.terms import exact_order
 from deltic.trace.consolidate import consolidate, overflow
+from deltic.trace.probe import first_of_each
 from deltic.trace.rows import Rows
+from deltic.trace.strings import PREFIX_BYTES, StringTable
 
 Words = tuple[np.ndarray, ...]
 _SAFE = 2.0**62
@@ -25,6 +28,44 @@ def dense_ranks(groups: Sequence[Words]) -> list[np.ndarray]:
             differs[1:] |= word[order[1:]] != word[order[:-1]]
         ranks[order] = np.cumsum(differs)
     return np.split(ranks, np.cumsum([len(group[0]) for group in groups])[:-1])
+
+
+def exact_ranks(groups: Sequence[Words], texts: Mapping[int, bool], strings: StringTable) -> list[np.ndarray]:
+    """As `dense_ranks`, with strings in the order of their bytes. texts: the words that are string ids → whether they descend."""
+    words = tuple(np.concatenate(columns) for columns in zip(*groups, strict=True))
+    if not any(bool(strings.exceeds(words[text], PREFIX_BYTES).any()) for text in texts):
+        return dense_ranks(groups)
+    rows = consolidate(Rows(words, (np.ones(len(words[0]), np.int64),))).columns
+    order = exact_order(rows, texts, strings)
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    ranks = dense_ranks([rows, words])[1]
+    return np.split(place[ranks], np.cumsum([len(group[0]) for group in groups])[:-1])
+
+
+def least_of_each(groups: np.ndarray, words: Words, texts: Mapping[int, bool], strings: StringTable) -> np.ndarray:
+    """The position of the least row of each group, in the order of the groups."""
+    order = np.lexsort((exact_ranks([words], texts, strings)[0], groups))
+    return order[first_of_each(groups[order])]
+
+
+def frame_leasts(places: np.ndarray, ranks: np.ndarray, lows: np.ndarray, highs: np.ndarray) -> np.ndarray:
+    """The least rank of the entries whose places are from low to high, -1 if there are none: O((entries + frames) · log of a frame).
+
+    >>> frame_leasts(np.array([3, 1, 2, 7]), np.array([5, 4, 6, 0]), np.array([1, 2, 4]), np.array([9, 3, 6])).tolist()
+    [0, 5, -1]
+    """
+    order = np.argsort(places, kind="stable")
+    table, ordered = ranks[order], places[order]  # the least of the 2^k entries from each on
+    begins, ends = np.searchsorted(ordered, lows, "left"), np.searchsorted(ordered, highs, "right")
+    powers = np.frexp((ends - begins).astype(np.float64))[1] - 1
+    powers[ends <= begins] = -1
+    least = np.full(len(lows), -1)
+    for power in range(int(powers.max(initial=-1)) + 1):
+        chosen = np.flatnonzero(powers == power)
+        least[chosen] = np.minimum(table[begins[chosen]], table[ends[chosen] - (1 << power)])
+        table = np.minimum(table[: -(1 << power)], table[1 << power :])
+    return least
 
 
 def frame_sums(places: np.ndarray, more: Words, weights: Words, lows: np.ndarray, highs: np.ndarray) -> Rows:

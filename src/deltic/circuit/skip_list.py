@@ -55,6 +55,14 @@ def is_after(words: Sequence[np.ndarray], bounds: Sequence[np.ndarray]) -> np.nd
     return after
 
 
+def differs(left: Sequence[np.ndarray], right: Sequence[np.ndarray]) -> np.ndarray:
+    """Which rows differ in a word."""
+    different = np.zeros(len(left[0]), bool)
+    for a, b in zip(left, right, strict=True):
+        different |= a != b
+    return different
+
+
 def scan(
     spine: Spine,
     prefixes: Sequence[np.ndarray],

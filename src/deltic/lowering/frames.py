@@ -9,8 +9,12 @@ from dataclasses import replace
 from typing import Final
 
 from deltic.aggregates.definition import First, Linear, Measure
-from deltic.circuit.nodes import Shape
-from deltic.circuit.operators.frame_sums import EdgeKind, FrameSums
+from deltic.circuit.extremes import Extreme
+from deltic.circuit.key_frames import EdgeKind
+from deltic.circuit.nodes import ArrangementSpec, Shape
+from deltic.circuit.operators.extreme_levels import ExtremeLevels
+from deltic.circuit.operators.frame_extremes import FrameExtremes
+from deltic.circuit.operators.frame_sums import FrameSums
 from deltic.circuit.operators.linear import Place
 from deltic.circuit.operators.number_copies import NumberCopies
 from deltic.circuit.operators.order import Sort
@@ -35,14 +39,12 @@ MARK: Final = -1
 """The slot of the entries by which the keys of digits are found."""
 
 
-def is_summed(call: WindowCall) -> bool:
-    """Whether the call is an aggregate over a frame that is kept by sums; over few rows also by their first, as MIN."""
+def is_kept(call: WindowCall) -> bool:
+    """Whether the call is an aggregate over a frame that is kept by sums or first rows of parts of it."""
     aggregate, edges = call.aggregate, (call.frame.start, call.frame.end)
     if aggregate is None or aggregate.user is not None:
         return False
-    if all(edge.kind == "rows" for edge in edges) and isinstance(aggregate.definition.state, First):
-        return True
-    if aggregate.distinct or not isinstance(aggregate.definition.state, Linear):
+    if not isinstance(aggregate.definition.state, First) and (aggregate.distinct or not isinstance(aggregate.definition.state, Linear)):
         return False
     return all(edge.kind == "rows" for edge in edges) or not any(edge.kind == "rows" and edge.rows for edge in edges)
 
@@ -178,21 +180,60 @@ class _FrameGrouping(Grouping):
         return super()._counted(call) or Measure("count", TRUE)
 
     def _arranged(self, stream: int, role: str, number: int = 0) -> Arranged:
-        """The sums of the frames, arranged by their keys."""
+        """The sums of the frames, or their first rows, arranged by their keys."""
         frame, is_main = self.window.calls[0][1].frame, role == "sums"
-        if frame.start.kind == frame.end.kind == "rows":
-            summed = self._of_rows(self._entries(stream), frame, role)
+        of_rows = frame.start.kind == frame.end.kind == "rows"
+        entries = self._entries(self._marked(stream) if role == "digits" and not of_rows else stream)
+        if self.frames is None:
+            self.frames = entries
+        if is_main and entries.weights == 1:
+            summed = entries.node if is_by_rows(frame) else self.lowering.distinct(entries.node)
+        elif of_rows:
+            summed = self._of_rows(entries, frame, role, number)
+        elif role == "extreme":
+            summed = self._firsts(entries, frame, self._extreme(entries, number))
         else:
-            summed = self._of_ranges(self._entries(stream if is_main else self._marked(stream)), frame, is_main)
+            summed = self._of_ranges(entries, frame, is_main)
         return self.streams.arrange(summed, len(self.keys), role)
+
+    def _extreme(self, entries: Arranged, number: int) -> Extreme:
+        """How the first rows of entries are read. number: of the selection."""
+        reader = self._reader(self.selections[number], entries.id)
+        assert isinstance(reader, Extreme)
+        return reader
+
+    def _firsts(self, entries: Arranged, frame: WindowFrame, extreme: Extreme) -> int:
+        """The first rows of frames of keys."""
+        streams, builder, frames = self.streams, self.streams.builder, self.frames
+        assert frames is not None
+        key, order, fields = self.rows.key, self.rows.width - self.rows.key, streams.schema(entries.node).fields
+        memory = builder.name("levels", extreme.terms, streams.fingerprint(entries))
+        levels = ExtremeLevels(extreme, memory, key, order)
+        shape = Shape(Schema((*fields[:key], Field("level", BIGINT, False), *fields[key:])))
+        heads = builder.add(levels, (entries.node,), shape, entries.partition, owns=memory, reads=(entries.id,))
+        streams.specify_memory(memory, heads, key + 1)
+        start, end = _edge_kind(frame.start), _edge_kind(frame.end)
+        name = builder.name("firsts", start, end, memory, streams.fingerprint(frames))
+        texts = tuple((text - key, descends) for text, descends in self.rows.texts)
+        operator = FrameExtremes(
+            memory, frames.id, name, key, order, extreme.width, frames.weights, start, end, texts, tuple(extreme.texts.items())
+        )
+        inputs, reads = (heads, frames.node), (memory, frames.id)
+        node = builder.add(operator, inputs, Shape(streams.schema(entries.node)), entries.partition, owns=name, reads=reads)
+        own = streams.schema(frames.node).fields[: operator.layout.width]
+        if operator.is_backward:
+            own = (*own[:key], *[Field("w", BIGINT, False)] * (len(own) - key))
+        firsts = (replace(field, nullable=field.type.has_bytes) for field in fields[self.rows.width :])
+        remembered = Schema((*own, Field("present", BIGINT, False), *firsts))
+        builder.specify(ArrangementSpec(name, Shape(remembered), builder.nodes[node].level, len(own)))
+        return node
 
     def _of_ranges(self, entries: Arranged, frame: WindowFrame, is_main: bool) -> int:
         """The sums of frames of keys."""
         streams, builder = self.streams, self.streams.builder
         key, order = self.rows.key, self.rows.width - self.rows.key
-        frames = self.frames or entries
-        if self.frames is None:
-            self.frames = entries
+        frames = self.frames
+        assert frames is not None
         memory = builder.name("levels", streams.fingerprint(entries))
         levels = SkipListOperator(entries.id, memory, key, order, () if is_main else (MARK, 0), entries.weights)
         own = streams.schema(entries.node).fields
@@ -207,17 +248,17 @@ class _FrameGrouping(Grouping):
         inputs = (entries.node, heads, frames.node)
         return builder.add(operator, inputs, shown, entries.partition, reads=(entries.id, memory, frames.id))
 
-    def _of_rows(self, entries: Arranged, frame: WindowFrame, role: str) -> int:
+    def _of_rows(self, entries: Arranged, frame: WindowFrame, role: str, number: int) -> int:
         """The sums of frames of rows, whose positions are those in the sums of single rows."""
         streams, builder = self.streams, self.streams.builder
         key, width = self.rows.key, self.rows.width
-        if self.frames is None:
-            self.frames, self.reverse = entries, self._reversed()
+        self.reverse = self.reverse or self._reversed()
         rows, reverse = self.frames, self.reverse
-        assert reverse is not None
+        assert rows is not None
+        firsts = tuple(self._extreme(entries, number).texts.items()) if role == "extreme" else None
         operator = RowFrameSums(
             entries.id, rows.id, reverse.id, key, width, entries.width - width, entries.weights, rows.weights,
-            frame.start.rows, frame.end.rows, role == "extreme", role == "sums", self.rows.texts,
+            frame.start.rows, frame.end.rows, role == "sums", firsts, self.rows.texts,
         )  # fmt: skip
         inputs, reads = (entries.node, rows.node, reverse.node), tuple(dict.fromkeys((entries.id, rows.id, reverse.id)))
         return builder.add(operator, inputs, streams.shape(entries.node), entries.partition, reads=reads)

@@ -90,7 +90,8 @@ def sorted_rows(lowering: PlanLowering, plan: Window, *, whole: bool, values: Se
     shape = Shape(Schema(tuple(fields)))
     partition = streams.partition(mapped)
     kept = partition if plan.keys and partition is not None and all(word < key for word in partition) else None
-    stream = streams.builder.add(Sort(tuple(parts), constant=not plan.keys), (mapped,), shape, kept)
+    types = tuple(field.type for field in fields)
+    stream = streams.builder.add(Sort(tuple(parts), not plan.keys, types), (mapped,), shape, kept)
     return SortedRows(stream, key, sorted_by, tuple(row), tuple(texts), tuple(places_of))
 
 

@@ -15,7 +15,7 @@ from deltic.circuit.operators.order import Sort
 from deltic.circuit.operators.positions import PositionKind, PositionsOperator
 from deltic.errors import Unsupported
 from deltic.expr import Expr, Literal, case, cast, resolve
-from deltic.lowering.frames import is_summed, lower_frames, without_equal_rows
+from deltic.lowering.frames import is_kept, lower_frames, without_equal_rows
 from deltic.lowering.joins import joined
 from deltic.lowering.partition_ends import end_of_partition, is_of_end, kind_of_end
 from deltic.lowering.protocol import PlanLowering
@@ -60,10 +60,10 @@ def lower_window(lowering: PlanLowering, plan: Window) -> int:
 
 def _check(call: WindowCall, plan: Window) -> None:
     if call.aggregate is not None:
-        is_kept = call.is_of_partition or _counts_up_to_peers(call) or is_summed(call)
+        is_incremental = call.is_of_partition or _counts_up_to_peers(call) or is_kept(call)
     else:
-        is_kept = _is_near(call) or call.function in (*_KINDS, *_DERIVED, "session_start") or is_of_end(call, plan.input.schema)
-    if is_kept:
+        is_incremental = _is_near(call) or call.function in (*_KINDS, *_DERIVED, "session_start") or is_of_end(call, plan.input.schema)
+    if is_incremental:
         return
     text = show_window_call(call)
     remedy = "row_number and rank, lag and lead, aggregates over the whole partition, or a join"

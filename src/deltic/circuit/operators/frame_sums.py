@@ -11,42 +11,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
-from typing import Literal as OneOf
+from typing import Final
 
 import numpy as np
 
-from deltic.circuit.framed import among, dense_ranks, frame_sums
+from deltic.circuit.framed import among, dense_ranks, exact_ranks, frame_sums
+from deltic.circuit.key_frames import EdgeKind, FrameLayout, KeyFrames, long_keys
 from deltic.circuit.operator import Context, Delta, as_batch
 from deltic.circuit.scopes import distinct_rows
 from deltic.circuit.skip_list import LEAST, SkipList, is_after, scan
-from deltic.circuit.terms import exact_order
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
 from deltic.trace.probe import lookup, probe
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
-from deltic.trace.strings import PREFIX_BYTES
 
 Words = tuple[np.ndarray, ...]
-EdgeKind = OneOf["unbounded", "own", "limit"]
-"""Where a frame starts or ends: with its partition, at its own key, or at a key of its own."""
-
-GREATEST: Final = int(np.iinfo(np.int64).max)
 MANY: Final = 64
 """All partitions that change are added up whole if one key in so many is new or gone."""
-
-
-class KeyFrames(NamedTuple):
-    """n frames: the partition and the key of each, and the keys of its edges; None is the partition's edge."""
-
-    partitions: Words
-    keys: Words
-    lows: Words | None
-    highs: Words | None
-
-    def take(self, rows: np.ndarray) -> KeyFrames:
-        return KeyFrames(*(None if words is None else tuple(word[rows] for word in words) for words in self))  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +75,7 @@ class FrameSums:
         entries, levels = context.old(self.entries, width, self.weights), context.old(self.heads, width + 1, self.weights)
         old = SkipList(entries, levels, self.key, self.order)
         new = SkipList(entries.with_batch(delta), levels.with_batch(heads), self.key, self.order)
-        frames = context.old(self.frames, self._frame_width, self.frame_weights)
+        frames = context.old(self.frames, self._layout.width, self.frame_weights)
         now = frames.with_batch(changed)
         existed, exists = (lookup(spine, changed.columns, context.counters)[0] > 0 for spine in (frames, now))
         whole = self._whole(delta, changed, int((existed != exists).sum()) * MANY >= now.rows, context)
@@ -103,72 +85,41 @@ class FrameSums:
             rest = ~among(changed.columns[: self.key], whole)
             changed, existed, exists = consolidate(changed.take(np.flatnonzero(rest))), existed[rest], exists[rest]
             delta = consolidate(delta.take(np.flatnonzero(~among(delta.columns[: self.key], whole))))
-        own = self._frames(changed.columns)
+        own = self._layout.frames(changed.columns)
         parts.append(self._summed(own.take(np.flatnonzero(exists & ~existed)), new, context))
         parts.append(_negated(self._summed(own.take(np.flatnonzero(existed & ~exists)), old, context)))
         parts.append(self._moved(delta, frames, now, context))
         return self._shown(consolidate(Rows.concat(parts)))
 
     @property
-    def _frame_width(self) -> int:
-        return self.key + self.order * (1 + (self.start == "limit") + (self.end == "limit"))
-
-    def _frames(self, columns: Words) -> KeyFrames:
-        """The frames of rows of `frames`."""
-        ends = self.order if self.end == "limit" else 0
-        partitions, limits, rest = columns[: self.key], columns[self.key : self.key + ends], columns[self.key + ends :]
-        keys = rest[: self.order]
-        lows = {"unbounded": None, "own": keys, "limit": rest[self.order :]}[self.start]
-        highs = {"unbounded": None, "own": keys, "limit": limits}[self.end]
-        return KeyFrames(partitions, keys, lows, highs)
+    def _layout(self) -> FrameLayout:
+        return FrameLayout(self.key, self.order, self.start, self.end)
 
     def _whole(self, delta: Batch, changed: Batch, many: bool, context: Context) -> Words:
         """The partitions to add up whole."""
         rows = [Rows(batch.columns[: self.key], batch.weights[:1]) for batch in (delta, changed)]
         if many:
             return distinct_rows(rows, self.key)
-        long = np.zeros(len(delta), bool)
-        for text, _ in self.texts:
-            long |= context.strings.exceeds(delta.columns[self.key + text], PREFIX_BYTES)
+        long = long_keys(delta.columns[self.key :], self.texts, context.strings)
         return distinct_rows([rows[0].take(np.flatnonzero(long))], self.key)
 
     def _all(self, partitions: Words, version: SkipList, spine: Spine, context: Context) -> Rows:
         """The sums of all frames of partitions."""
-        source, words, weights = probe(spine, partitions, range(self.key, self._frame_width), context.counters)
-        copies = consolidate(Rows((source, *words), (weights[0],)))
-        present = copies.take(np.flatnonzero(copies.weights[0] > 0))
-        frames = self._frames((*(word[present.columns[0]] for word in partitions), *present.columns[1:]))
+        numbers, frames = self._layout.present(spine, partitions, context.counters)
         source, words, weights = probe(version.entries, partitions, range(self.key, self._width + self.more), context.counters)
         entries = consolidate(Rows((source, *words), weights))
         words = tuple(word[entries.columns[0]] for word in partitions)
-        if not self._is_long(frames.keys, context):
+        if not long_keys(frames.keys, self.texts, context.strings).any():
             return self._held(Rows((*words, *entries.columns[1:]), entries.weights), frames)
-        keys, of_frames = self._exact((entries.columns[: 1 + self.order], (present.columns[0], *frames.keys)), context)
-        exact = KeyFrames(frames.partitions, (of_frames,), (of_frames,) if frames.lows else None, (of_frames,) if frames.highs else None)
-        sums = self._held(Rows((*words, keys, *entries.columns[1 + self.order :]), entries.weights), exact, frames.keys)
-        return sums
-
-    def _is_long(self, keys: Words, context: Context) -> bool:
-        return any(bool(context.strings.exceeds(keys[text], PREFIX_BYTES).any()) for text, _ in self.texts)
-
-    def _exact(self, groups: Sequence[Words], context: Context) -> list[np.ndarray]:
-        """The ranks of keys after the numbers of their partitions, strings in the order of their bytes."""
-        words = tuple(np.concatenate(columns) for columns in zip(*groups, strict=True))
-        rows = distinct_rows([Rows(words, (np.ones(len(words[0]), np.int64),))], 1 + self.order)
-        order = exact_order(rows, {1 + text: descending for text, descending in self.texts}, context.strings)
-        place = np.empty(len(order), np.int64)
-        place[order] = np.arange(len(order))
-        ranks = dense_ranks([rows, words])
-        return np.split(place[ranks[1]], np.cumsum([len(group[0]) for group in groups])[:-1])
+        groups = (entries.columns[: 1 + self.order], (numbers, *frames.keys))
+        keys, of_frames = exact_ranks(groups, {1 + text: descending for text, descending in self.texts}, context.strings)
+        return self._held(Rows((*words, keys, *entries.columns[1 + self.order :]), entries.weights), frames.ranked(of_frames), frames.keys)
 
     def _held(self, entries: Rows, frames: KeyFrames, keys: Words | None = None) -> Rows:
         """The sums of frames from all entries that they hold, with the frames themselves. keys: of the result, if they are others."""
-        n, width = len(frames.keys[0]), len(frames.keys)
-        lows = frames.lows or tuple(np.full(n, LEAST) for _ in range(width))
-        highs = frames.highs or tuple(np.full(n, GREATEST) for _ in range(width))
-        words = entries.columns[: self.key + width]
-        places, low, high = dense_ranks([words, (*frames.partitions, *lows), (*frames.partitions, *highs)])
-        sums = frame_sums(places, entries.columns[self.key + width :], entries.weights, low, high)
+        width = self.key + len(frames.keys)
+        places, low, high = dense_ranks([entries.columns[:width], *frames.edges()])
+        sums = frame_sums(places, entries.columns[width:], entries.weights, low, high)
         return self._of_frames(sums, frames._replace(keys=keys or frames.keys), present=True)
 
     def _of_frames(self, sums: Rows, frames: KeyFrames, *, present: bool) -> Rows:
@@ -199,11 +150,8 @@ class FrameSums:
             return Rows.empty(self._width + self.more, self.weights)
         rows = self._reaching(delta, now, context)
         still = np.flatnonzero(lookup(frames, rows, context.counters)[0] > 0)
-        own = self._frames(tuple(word[still] for word in rows))
-        n = len(own.keys[0])
-        lows = own.lows or tuple(np.full(n, LEAST) for _ in range(self.order))
-        highs = own.highs or tuple(np.full(n, GREATEST) for _ in range(self.order))
-        places, low, high = dense_ranks([delta.columns[: self._width], (*own.partitions, *lows), (*own.partitions, *highs)])
+        own = self._layout.frames(tuple(word[still] for word in rows))
+        places, low, high = dense_ranks([delta.columns[: self._width], *own.edges()])
         return self._of_frames(frame_sums(places, delta.columns[self._width :], delta.weights, low, high), own, present=False)
 
     def _reaching(self, delta: Batch, now: Spine, context: Context) -> Words:
@@ -226,7 +174,7 @@ class FrameSums:
 
         def stops(run: np.ndarray, rows: Words) -> np.ndarray:
             run = chosen[run]
-            own = self._frames((*(word[run] for word in partitions), *rows))
+            own = self._layout.frames((*(word[run] for word in partitions), *rows))
             stopped = np.zeros(len(run), bool)
             if own.lows is not None:
                 stopped |= is_after(own.lows, [word[run] for word in keys])
@@ -238,7 +186,7 @@ class FrameSums:
         of, starts = (tuple(word[chosen] for word in words) for words in (partitions, starts))
         run, rows, stopped = scan(now, of, starts, stops, context.counters)
         run, rows = chosen[run[~stopped]], tuple(word[~stopped] for word in rows)
-        return distinct_rows([Rows((*(word[run] for word in partitions), *rows), (np.ones(len(run), np.int64),))], self._frame_width)
+        return distinct_rows([Rows((*(word[run] for word in partitions), *rows), (np.ones(len(run), np.int64),))], self._layout.width)
 
     def _effective(self, delta: Batch, follows: np.ndarray) -> np.ndarray:
         """The changes after which sums differ: frames from the start of a partition have all changes up to their ends."""

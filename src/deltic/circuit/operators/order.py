@@ -9,15 +9,20 @@ import numpy as np
 
 from deltic.circuit.operator import Context, Delta
 from deltic.circuit.terms import Term
+from deltic.schema import Type
 from deltic.trace.rows import Rows
 
 
 @dataclass(frozen=True, slots=True)
 class Sort:
-    """The words of the result, part by part: an input word, or the order words of a term. constant: a 0 precedes them."""
+    """The words of the result, part by part: an input word, or the order words of a term. constant: a 0 precedes them.
+
+    types: of the fields of the result, where equal words may also be other fields.
+    """
 
     parts: tuple[int | Term, ...]
     constant: bool = False
+    types: tuple[Type, ...] = ()
 
     @property
     def name(self) -> str:

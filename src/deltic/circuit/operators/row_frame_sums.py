@@ -1,4 +1,5 @@
-"""row_frame_sums: for each row of a partition the sums over a frame of rows around it, under deletions: O(frame + log n) for a changed row.
+"""row_frame_sums: for each row of a partition the sums over a frame of rows around it, or the first row, as of MIN, under deletions:
+O(frame + log n) for a changed row.
 
 Each row occurs once. A change alters the frames of the rows from which it is in reach: as many before it as a frame goes forward, and after
 it as many as it goes back. These are added up before and after the tick, from the rows that they reach.
@@ -15,7 +16,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from deltic.circuit.framed import among, dense_ranks, frame_entries, frame_sums
+from deltic.circuit.framed import among, dense_ranks, exact_ranks, frame_leasts, frame_sums
 from deltic.circuit.operator import Context, Delta, as_batch
 from deltic.circuit.scopes import distinct_rows
 from deltic.circuit.terms import exact_order
@@ -57,8 +58,8 @@ class RowFrameSums:
 
     entries: the arrangement (row, more) → weights, of `weights` weights. rows: the arrangement of all rows, (partition, order) → 1 and
     more weights; reverse: the same rows with the words of the order inverted. key: the words of a partition; width: those of a row; more:
-    those of entries with sums of their own. many: whether these are many, such as values. counted: weight 0 of each row is 1.
-    texts: (position of a string id, whether it sorts descending), in order.
+    those of entries with sums of their own. counted: weight 0 of each row is 1. firsts: if these words are sorted rows, of which each frame
+    has the first one, the string ids among them; else None. texts: (position of a string id, whether it sorts descending), in order.
     Inputs: the changes of entries, rows and reverse.
     """
 
@@ -72,8 +73,8 @@ class RowFrameSums:
     row_weights: int
     start: int
     end: int
-    many: bool
     counted: bool
+    firsts: tuple[tuple[int, bool], ...] | None
     texts: tuple[tuple[int, bool], ...] = ()
 
     @property
@@ -181,7 +182,11 @@ class RowFrameSums:
         places = self._once(run)
         lows, highs = np.maximum(places + self.start, low[places]), np.minimum(places + self.end, high[places])
         row, more, weights = probe(version.entries, run.rows, range(self.width, self.width + self.more), context.counters)
-        held = (frame_entries if self.many else frame_sums)(row, more, weights, lows, highs)
+        held = (
+            frame_sums(row, more, weights, lows, highs)
+            if self.firsts is None
+            else self._least(Rows((row, *more), weights), lows, highs, context)
+        )
         frame, *kinds = held.columns
         columns = (*(word[places[frame]] for word in run.rows), *kinds)
         if not self.counted:
@@ -189,6 +194,16 @@ class RowFrameSums:
         rows = Rows(columns, [np.zeros(len(frame), np.int64), *held.weights[1:]])
         ones = [np.ones(len(places), np.int64), *[np.zeros(len(places), np.int64)] * (self.weights - 1)]
         return Rows.concat([rows, Rows([word[places] for word in run.rows], ones)])
+
+    def _least(self, entries: Rows, lows: np.ndarray, highs: np.ndarray, context: Context) -> Rows:
+        """The first row of each frame that has one. entries: (place, row) → copies."""
+        row, *words = consolidate(entries).columns
+        (ranks,) = exact_ranks([tuple(words)], dict(self.firsts or ()), context.strings)
+        least = frame_leasts(row, ranks, lows, highs)
+        places = np.zeros(int(ranks.max(initial=-1)) + 1, np.int64)
+        places[ranks] = np.arange(len(ranks))
+        frames = np.flatnonzero(least >= 0)
+        return Rows((frames, *(word[places[least[frames]]] for word in words)), (np.ones(len(frames), np.int64),))
 
     def _once(self, run: RowRun) -> np.ndarray:
         """The positions of the affected rows, without those that an earlier run has too."""

@@ -15,7 +15,7 @@ import numpy as np
 from deltic.circuit.operator import Context, Delta, as_batch
 from deltic.circuit.preceding import preceding
 from deltic.circuit.scopes import distinct_rows
-from deltic.circuit.skip_list import LEAST, SkipList, level_of
+from deltic.circuit.skip_list import LEAST, SkipList, differs, level_of
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
 from deltic.trace.probe import lookup
@@ -145,7 +145,7 @@ class SkipListOperator:
             level - 1,
             partitions,
             keys,
-            lambda run, rows: (level_of([*(word[run] for word in partitions), *rows]) >= level) & _differs(rows, [w[run] for w in keys]),
+            lambda run, rows: (level_of([*(word[run] for word in partitions), *rows]) >= level) & differs(rows, [w[run] for w in keys]),
             counters,
         )
         run, children = run[~stopped], tuple(word[~stopped] for word in children)
@@ -157,13 +157,6 @@ class SkipListOperator:
         found_by = (np.full(len(keys[0]), word) for word in self.more)
         parts.append(Rows((*partitions, *keys, *found_by), [ones, *[zeros] * (self.weights - 1)]))
         return consolidate(Rows.concat(parts))
-
-
-def _differs(left: Sequence[np.ndarray], right: Sequence[np.ndarray]) -> np.ndarray:
-    differs = np.zeros(len(left[0]), bool)
-    for a, b in zip(left, right, strict=True):
-        differs |= a != b
-    return differs
 
 
 def _at_level(change: Batch, key: int, level: int) -> Rows:

@@ -1,0 +1,92 @@
+"""Frames that are ranges of keys: how they are laid out as rows of an arrangement, sorted by their ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+from typing import Literal as OneOf
+
+import numpy as np
+
+from deltic.circuit.skip_list import LEAST
+from deltic.trace.consolidate import consolidate
+from deltic.trace.counters import Counters
+from deltic.trace.probe import probe
+from deltic.trace.rows import Rows
+from deltic.trace.spine import Spine
+from deltic.trace.strings import PREFIX_BYTES, StringTable
+
+Words = tuple[np.ndarray, ...]
+EdgeKind = OneOf["unbounded", "own", "limit"]
+"""Where a frame starts or ends: with its partition, at its own key, or at a key of its own."""
+
+GREATEST: Final = int(np.iinfo(np.int64).max)
+
+
+class KeyFrames(NamedTuple):
+    """n frames: the partition and the key of each, and the keys of its edges; None is the partition's edge."""
+
+    partitions: Words
+    keys: Words
+    lows: Words | None
+    highs: Words | None
+
+    def take(self, rows: np.ndarray) -> KeyFrames:
+        return KeyFrames(*(None if words is None else tuple(word[rows] for word in words) for words in self))  # type: ignore[arg-type]
+
+    def ranked(self, ranks: np.ndarray) -> KeyFrames:
+        """The frames with the ranks of their keys in place of the keys; edges are no limits."""
+        return KeyFrames(self.partitions, (ranks,), (ranks,) if self.lows else None, (ranks,) if self.highs else None)
+
+    def edges(self) -> tuple[Words, Words]:
+        """The partition and the least key of each frame, the partition and the greatest."""
+        n = len(self.keys[0])
+        lows = self.lows or tuple(np.full(n, LEAST) for _ in self.keys)
+        highs = self.highs or tuple(np.full(n, GREATEST) for _ in self.keys)
+        return (*self.partitions, *lows), (*self.partitions, *highs)
+
+
+@dataclass(frozen=True, slots=True)
+class FrameLayout:
+    """Rows (partition, end, key, start); an edge is stored if it is a limit. key: the words of a partition; order: those of a key."""
+
+    key: int
+    order: int
+    start: EdgeKind
+    end: EdgeKind
+
+    @property
+    def width(self) -> int:
+        return self.key + self.order * (1 + (self.start == "limit") + (self.end == "limit"))
+
+    def frames(self, columns: Sequence[np.ndarray]) -> KeyFrames:
+        """The frames of rows."""
+        ends = self.order if self.end == "limit" else 0
+        columns = tuple(columns)
+        partitions, limits, rest = columns[: self.key], columns[self.key : self.key + ends], columns[self.key + ends :]
+        keys = rest[: self.order]
+        lows = {"unbounded": None, "own": keys, "limit": rest[self.order :]}[self.start]
+        highs = {"unbounded": None, "own": keys, "limit": limits}[self.end]
+        return KeyFrames(partitions, keys, lows, highs)
+
+    def rows(self, frames: KeyFrames) -> Words:
+        """The rows of frames."""
+        ends = frames.highs or () if self.end == "limit" else ()
+        starts = frames.lows or () if self.start == "limit" else ()
+        return (*frames.partitions, *ends, *frames.keys, *starts)
+
+    def present(self, spine: Spine, partitions: Words, counters: Counters) -> tuple[np.ndarray, KeyFrames]:
+        """All frames of partitions: (the number of the partition, ascending; the frames)."""
+        source, words, weights = probe(spine, partitions, range(self.key, self.width), counters)
+        copies = consolidate(Rows((source, *words), (weights[0],)))
+        held = copies.take(np.flatnonzero(copies.weights[0] > 0))
+        return held.columns[0], self.frames((*(word[held.columns[0]] for word in partitions), *held.columns[1:]))
+
+
+def long_keys(keys: Sequence[np.ndarray], texts: Sequence[tuple[int, bool]], strings: StringTable) -> np.ndarray:
+    """Which keys have a string that their words may not sort. texts: (the word that is a string id, whether it descends)."""
+    long = np.zeros(len(keys[0]), bool)
+    for text, _ in texts:
+        long |= strings.exceeds(keys[text], PREFIX_BYTES)
+    return long
