@@ -209,10 +209,8 @@ def test_a_running_maximum_changes_up_to_the_row_that_restores_it(rows: int) -> 
     allowed = 80 * 40 + 60 * math.log2(rows) ** 2
     with deltic.Session() as session:
         session.sql("CREATE TABLE a (id BIGINT, v BIGINT, PRIMARY KEY (id))")
-        session.sql("CREATE MATERIALIZED VIEW up AS SELECT id, max(v) OVER (ORDER BY id) AS r FROM a")
-        session.sql(
-            "CREATE MATERIALIZED VIEW down AS SELECT id, max(v) OVER (ORDER BY id DESC RANGE BETWEEN 0 PRECEDING AND UNBOUNDED FOLLOWING) AS r FROM a"
-        )
+        for name, window in (("up", "id"), ("down", "id DESC RANGE BETWEEN 0 PRECEDING AND UNBOUNDED FOLLOWING")):
+            session.sql(f"CREATE MATERIALIZED VIEW {name} AS SELECT id, max(v) OVER (ORDER BY {window}) AS r FROM a")
         ids = np.arange(rows)
         with session.transaction() as tx:
             tx.insert("a", pa.table({"id": 10 * ids, "v": 10 * ids}))
