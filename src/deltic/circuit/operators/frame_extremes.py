@@ -61,7 +61,7 @@ class Firsts(NamedTuple):
         return (self.present, *self.words)
 
 
-class Changes(NamedTuple):
+class FirstChanges(NamedTuple):
     """Keys whose first row changed, sorted as frames are passed, with the lesser of the two rows.
 
     partitions: of each key. places: the words by which frames are passed. words: the row. follows: whether the next change is in the same
@@ -158,7 +158,7 @@ class FrameExtremes:
         context.append(self.memory, change)
         return self._shown(change)
 
-    def _changes(self, delta: Batch, context: Context) -> Changes:
+    def _changes(self, delta: Batch, context: Context) -> FirstChanges:
         """The changes of level 0."""
         rows = np.flatnonzero(delta.columns[self.key] == 0) if len(delta) else np.zeros(0, np.int64)
         columns = tuple(word[rows] for word in delta.columns)
@@ -166,18 +166,18 @@ class FrameExtremes:
         (of,) = dense_ranks([(*partitions, *self._places(keys))])
         least = least_of_each(of, words, dict(self.row_texts), context.strings)
         partitions, keys, words = (tuple(word[least] for word in each) for each in (partitions, keys, words))
-        return Changes(partitions, self._places(keys), words, _followed(partitions))
+        return FirstChanges(partitions, self._places(keys), words, _followed(partitions))
 
     def _places(self, keys: Words) -> Words:
         """Keys as frames are passed, and back."""
         return tuple(~word for word in keys) if self.is_backward else keys
 
-    def _outside(self, changes: Changes, whole: Words) -> Changes:
+    def _outside(self, changes: FirstChanges, whole: Words) -> FirstChanges:
         kept = np.flatnonzero(~among(changes.partitions, whole))
         partitions, places, words = (tuple(word[kept] for word in each) for each in changes[:3])
-        return Changes(partitions, places, words, _followed(partitions))
+        return FirstChanges(partitions, places, words, _followed(partitions))
 
-    def _whole(self, changes: Changes, changed: Batch, many: bool, context: Context) -> Words:
+    def _whole(self, changes: FirstChanges, changed: Batch, many: bool, context: Context) -> Words:
         """The partitions to compute whole."""
         long = long_keys(self._places(changes.places), self.texts, context.strings) | many
         new = long_keys(self.layout.frames(changed.columns).keys, self.texts, context.strings) | many
@@ -194,7 +194,7 @@ class FrameExtremes:
         starts = frames.lows or () if self.start == "limit" else ()
         return (*frames.partitions, *(~word for word in (*starts, *frames.keys)))
 
-    def _frames(self, changes: Changes, passed: Passed) -> KeyFrames:
+    def _frames(self, changes: FirstChanges, passed: Passed) -> KeyFrames:
         """The frames that were read."""
         partitions, rows = tuple(word[passed.run] for word in changes.partitions), passed.rows
         if not self.is_backward:
@@ -254,7 +254,7 @@ class FrameExtremes:
         least = least_of_each(number, words, dict(self.row_texts), context.strings)
         return Firsts.of(n, number[least], [word[least] for word in words])
 
-    def _moved(self, changes: Changes, passed: Passed, firsts: Firsts, now: Spine, context: Context) -> list[Rows]:
+    def _moved(self, changes: FirstChanges, passed: Passed, firsts: Firsts, now: Spine, context: Context) -> list[Rows]:
         """The changes of the frames that were read and still are."""
         frames = self._frames(changes, passed)
         still = lookup(now, self.layout.rows(frames), context.counters)[0] > 0
@@ -262,7 +262,7 @@ class FrameExtremes:
         before, after = (self._rows(frames.take(moved), each.take(moved)) for each in (passed.firsts, firsts))
         return [after, Rows(before.columns, (-before.weights[0],))]
 
-    def _passed(self, changes: Changes, levels: ExtremeList, context: Context) -> tuple[Passed, Firsts]:
+    def _passed(self, changes: FirstChanges, levels: ExtremeList, context: Context) -> tuple[Passed, Firsts]:
         """The remembered frames that changes may alter, with their first rows now."""
         if "unbounded" in (self.start, self.end):
             return self._carried(changes, levels, context)
@@ -279,13 +279,13 @@ class FrameExtremes:
         frame = self.layout.width - self.key
         return Passed(run, tuple(columns[:frame]), Firsts(columns[frame], tuple(columns[frame + 1 :])))
 
-    def _is_past(self, changes: Changes, run: np.ndarray, columns: Words) -> np.ndarray:
+    def _is_past(self, changes: FirstChanges, run: np.ndarray, columns: Words) -> np.ndarray:
         """Whether a frame that ends after a change does not contain it, or is read for the next change."""
         own = self._frames(changes, self._read(run, columns))
         past = self._is_next(changes, run, columns)
         return past if own.lows is None else past | is_after(own.lows, [word[run] for word in changes.places])
 
-    def _is_next(self, changes: Changes, run: np.ndarray, columns: Words) -> np.ndarray:
+    def _is_next(self, changes: FirstChanges, run: np.ndarray, columns: Words) -> np.ndarray:
         """Whether a frame is read for the next change."""
         following = np.minimum(run + 1, len(changes.follows) - 1)
         is_next: np.ndarray = changes.follows[run] & ~is_after([word[following] for word in changes.places], columns[: self.order])
@@ -299,7 +299,7 @@ class FrameExtremes:
         before[both] = ranks[0] < ranks[1]
         return before
 
-    def _carried(self, changes: Changes, levels: ExtremeList, context: Context) -> tuple[Passed, Firsts]:
+    def _carried(self, changes: FirstChanges, levels: ExtremeList, context: Context) -> tuple[Passed, Firsts]:
         """The frames after each change up to the first one that stays as it is, and all that follow stay; or up to the next change."""
         memory, least = context.old(self.memory, self.remembered, 1), self._least_so_far(changes, context)
         runs, limit = np.arange(len(changes.follows)), RATIO
@@ -338,14 +338,14 @@ class FrameExtremes:
             anchors, limit = read.take(last)._replace(firsts=firsts.take(last)), limit * RATIO
         return _joined(parts)
 
-    def _least_so_far(self, changes: Changes, context: Context) -> Firsts:
+    def _least_so_far(self, changes: FirstChanges, context: Context) -> Firsts:
         """For each change the least row of it and of those that are passed before it in its partition."""
         (places,) = dense_ranks([(*changes.partitions, *changes.places)])
         heads = np.append(True, ~changes.follows[:-1]) if len(places) else changes.follows
         begins = np.maximum.accumulate(np.where(heads, np.arange(len(places)), 0))
         return self._leasts(places, changes.words, places[begins], places, context)
 
-    def _folded(self, changes: Changes, read: Passed, anchors: Passed | None, levels: ExtremeList, context: Context) -> Firsts:
+    def _folded(self, changes: FirstChanges, read: Passed, anchors: Passed | None, levels: ExtremeList, context: Context) -> Firsts:
         """The first rows of frames of which each contains the one before: from the first one of each run, and the keys in between.
 
         anchors: the frame before the first one of each run, with its first row; None if this is the first one itself.
