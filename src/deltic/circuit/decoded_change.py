@@ -6,8 +6,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from deltic.expr.nodes import FieldPath
 from deltic.schema import Field
-from deltic.trace.encoding import Words, decode
+from deltic.trace.encoding import Words, decode, decode_field
 from deltic.trace.strings import StringTable
 
 
@@ -18,10 +19,11 @@ class DecodedChange:
     determines its words.
     """
 
-    __slots__ = ("_columns", "_distinct")
+    __slots__ = ("_columns", "_distinct", "_fields")
 
     def __init__(self) -> None:
         self._columns: dict[int, pa.Array] = {}
+        self._fields: dict[FieldPath, pa.Array] = {}
         self._distinct: dict[int, tuple[pa.Array, pa.Array]] = {}
 
     def column(self, position: int, words: Words, field: Field, strings: StringTable) -> pa.Array:
@@ -29,6 +31,16 @@ class DecodedChange:
         if position not in self._columns:
             self._columns[position] = decode(words, field, strings)
         return self._columns[position]
+
+    def has(self, position: int) -> bool:
+        """Whether the whole field at `position` is decoded."""
+        return position in self._columns
+
+    def field(self, path: FieldPath, words: Words, field: Field, strings: StringTable) -> pa.Array:
+        """The values of a field of the STRUCTs at a position."""
+        if path not in self._fields:
+            self._fields[path] = decode_field(words[0], field.type, path[1], strings)
+        return self._fields[path]
 
     def distinct(self, position: int, ids: npt.NDArray[np.int64], field: Field, strings: StringTable) -> tuple[pa.Array, pa.Array]:
         """See `distinct_strings`."""

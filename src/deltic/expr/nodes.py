@@ -276,6 +276,24 @@ def columns_of(expr: Expr) -> frozenset[int]:
     return frozenset().union(*map(columns_of, parts)) if parts else frozenset()
 
 
+FieldPath = tuple[int, tuple[int, ...]]
+"""A column of STRUCTs, and the position of a field in it, of a field in that, and so on."""
+
+
+def field_path(expr: Expr) -> FieldPath | None:
+    """The field of a column that the expression is; a column itself is no field. None for any other expression."""
+    path: list[int] = []
+    while True:
+        match expr:
+            case Column() if path:
+                return expr.index, tuple(reversed(path))
+            case Call(function="field", arguments=(value, Literal(value=int(position)))) if value.type.name == "STRUCT":
+                path.append(position)
+                expr = value
+            case _:
+                return None
+
+
 def free_variables(expr: Expr) -> frozenset[VariableKey]:
     """The parameters of lambdas around the expression that it reads."""
     if isinstance(expr, LambdaVariable):

@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 
 from deltic.kernels.compiler import kernel, part
-from deltic.kernels.memory import WORD_MIN, Words, address_of, copy_bytes, load, load_byte, load_int32, load_unaligned
+from deltic.kernels.memory import WORD_MIN, Words, address_of, copy_bytes, load, load_byte, load_int32, load_unaligned, prefetch
 
 COLLISION = -1
 FULL = -2
+AHEAD = 8
+"""How many strings ahead memory is requested: a large table is in no cache, and each string has its own places in it."""
 ENTRIES, ROOM, KNOWN, NEW = range(4)
 """Words of a table's counters: how many entries; (not used); the entry and the new string that collide."""
 
@@ -90,9 +92,15 @@ def _equal(left: int, right: int, length: int) -> bool:
 
 
 @part
+def _home(mask: int, id_: int) -> int:
+    """The position from which on the slot of an id is sought."""
+    return np.int64(np.uint64(id_) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(20)) & mask
+
+
+@part
 def _find(slots: int, mask: int, ids: int, id_: int) -> int:
     """The position of the slot of `id_`, or of the free one for it."""
-    position = np.int64(np.uint64(id_) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(20)) & mask
+    position = _home(mask, id_)
     while True:
         entry = load(slots, position)
         if entry == 0 or load(ids, entry - 1) == id_:
@@ -141,6 +149,8 @@ def insert(
     slot_table, id_table, bytes_at = address_of(slots), address_of(ids), address_of(arena)
     for i in range(begin, len(wanted)):
         id_ = wanted[i]
+        if i + AHEAD < len(wanted):
+            prefetch(slot_table, _home(mask, wanted[i + AHEAD]))
         if id_ == WORD_MIN:
             continue
         start = _offset(offsets, wide, i)
@@ -179,11 +189,17 @@ def locate(wanted: int, slots: Words, ids: Words, starts: Words, entries: Words,
     offsets (one more than entries): those of the entries' bytes, concatenated.
     """
     mask = len(slots) - 1
-    slot_table, id_table = address_of(slots), address_of(ids)
+    slot_table, id_table, start_table = address_of(slots), address_of(ids), address_of(starts)
     missing = 0
     offsets[0] = offset = 0
     for i in range(len(entries)):
         id_ = load(wanted, i)
+        if i + 2 * AHEAD < len(entries):
+            prefetch(slot_table, _home(mask, load(wanted, i + 2 * AHEAD)))
+        if i + AHEAD < len(entries):
+            entry = load(slot_table, _home(mask, load(wanted, i + AHEAD)))
+            prefetch(id_table, entry)
+            prefetch(start_table, entry)
         entry = np.int64(-1)
         if id_ != WORD_MIN:
             entry = slots[_find(slot_table, mask, id_table, id_)] - 1
@@ -203,6 +219,8 @@ def gather(entries: Words, starts: Words, arena: Any, offsets: Words, out: Any, 
     source, target = address_of(arena), address_of(out)
     for i in range(len(entries)):
         entry = entries[i]
+        if i + AHEAD < len(entries) and entries[i + AHEAD] >= 0:
+            prefetch(source + starts[entries[i + AHEAD]], 0)
         if entry >= 0:
             copy_bytes(target + offsets[i], source + starts[entry], offsets[i + 1] - offsets[i])
             validity[i >> 3] |= 1 << (i & 7)

@@ -9,7 +9,22 @@ from collections.abc import Callable
 from deltic.kernels.cache import FOLDER, complete, mark_complete, on_stderr
 from deltic.kernels.compiler import KERNELS, seal
 
-USUAL = ("index", "sort", "merge", "read", "ordered", "vector", "text", "floats", "decimals", "scalars", "level", "intake")
+USUAL = (
+    "index",
+    "sort",
+    "merge",
+    "read",
+    "ordered",
+    "vector",
+    "text",
+    "nested",
+    "floats",
+    "decimals",
+    "scalars",
+    "level",
+    "intake",
+    "resolve",
+)
 RARE = ("fixpoint", "recursion", "extend", "ranked", "ranges")
 """Of recursions, multiway joins, percentiles and joins by ranges: half of the time that compiling takes, spent when they are first used."""
 

@@ -11,14 +11,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 
-from deltic.expr.nodes import Call, Column, Expr, Literal, children
+from deltic.expr.nodes import Call, Column, Expr, FieldPath, Literal, children, field_path
 from deltic.plan.columns import map_children, reference
 from deltic.plan.nodes import Aggregate, Filter, FlatMap, Plan, Project, TemporalFilter
 from deltic.plan.walk import expressions, map_expressions, transform
 from deltic.schema import INT, Schema
-
-Read = tuple[int, tuple[int, ...]]
-"""A column, and the path to a field in it, by positions; () is the column itself."""
 
 
 def extract_fields(plan: Plan) -> Plan:
@@ -56,7 +53,7 @@ def _extracted(plan: Plan) -> Plan:
     if not structs:
         return plan
     width = len(below.schema)
-    kept: list[Read] = [(i, ()) for i in range(width) if i not in structs and times[i]]
+    kept: list[FieldPath] = [(i, ()) for i in range(width) if i not in structs and times[i]]
     kept += sorted(read for read in reads if read[0] in structs)
     lower: Plan = Project(below, tuple(_column(below, i, path) for i, path in kept))
     places = {read: place for place, read in enumerate(kept)}
@@ -65,21 +62,12 @@ def _extracted(plan: Plan) -> Plan:
     return lower
 
 
-def _read(expr: Expr) -> Read | None:
+def _read(expr: Expr) -> FieldPath | None:
     """What the expression reads, if it is a column or a field in one."""
-    path: list[int] = []
-    while True:
-        match expr:
-            case Column():
-                return expr.index, tuple(reversed(path))
-            case Call(function="field", arguments=(value, Literal(value=int(position)))) if value.type.name == "STRUCT":
-                path.append(position)
-                expr = value
-            case _:
-                return None
+    return (expr.index, ()) if isinstance(expr, Column) else field_path(expr)
 
 
-def _reads(expr: Expr) -> Iterator[Read]:
+def _reads(expr: Expr) -> Iterator[FieldPath]:
     """All that the expression reads."""
     if (read := _read(expr)) is not None:
         yield read
@@ -98,7 +86,7 @@ def _column(below: Plan, position: int, path: tuple[int, ...]) -> tuple[str, Exp
     return name, expr
 
 
-def _placed(expr: Expr, schema: Schema, places: Mapping[Read, int], width: int) -> Expr:
+def _placed(expr: Expr, schema: Schema, places: Mapping[FieldPath, int], width: int) -> Expr:
     """The expression over the projection. schema: that of the new input. width: of the old one; then come columns of table functions."""
     if (read := _read(expr)) is not None and read in places:
         return replace(reference(schema, places[read]), span=expr.span)

@@ -19,12 +19,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from deltic import canonical
+from deltic.canonical import normalized
 from deltic.domains import outside
 from deltic.errors import ConstraintViolation, CorruptState
 from deltic.kernels import floats
 from deltic.kernels.table import address
 from deltic.schema import BIGINT, NULL, Field, Schema, TableSchema, Type
+from deltic.trace import nested
 from deltic.trace.strings import StringTable
 from deltic.trace.sums import NARROW
 from deltic.types import frozen_list
@@ -81,7 +82,7 @@ def encode(array: pa.Array | pa.ChunkedArray, field: Field, strings: StringTable
         return encode_words(array, field)
     if array.null_count and not field.nullable:
         raise _null_error(array, field)
-    return (strings.intern(canonical.to_bytes(array, field.type) if field.type.held.is_nested else array),)
+    return (strings.intern(nested.to_bytes(array, field.type) if field.type.held.is_nested else array),)
 
 
 def _whole(array: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -240,15 +241,27 @@ def decode(words: Sequence[npt.NDArray[np.int64]], field: Field, strings: String
     return array
 
 
+def decode_field(ids: npt.NDArray[np.int64], type_: Type, path: tuple[int, ...], strings: StringTable) -> pa.Array:
+    """A field of STRUCTs, of which only it is decoded. ids: their words. path: the position of the field, or of one in it, and so on."""
+    try:
+        return nested.field_from_bytes(strings.bytes_of(ids), type_, path)
+    except nested.Damaged as error:
+        raise _damaged(error) from None
+
+
+def _damaged(error: nested.Damaged) -> CorruptState:
+    return CorruptState(f"a value of the state is damaged: {error}", expected="a dictionary that Deltic wrote")
+
+
 def _from_bytes(ids: npt.NDArray[np.int64], type_: Type, strings: StringTable) -> pa.Array:
     if type_.is_text:
         return strings.decode(ids)
     if not type_.held.is_nested:
         return strings.bytes_of(ids)
     try:
-        return canonical.from_bytes(strings.bytes_of(ids), type_)
-    except canonical.Damaged as error:
-        raise CorruptState(f"a value of the state is damaged: {error}", expected="a dictionary that Deltic wrote") from None
+        return nested.from_bytes(strings.bytes_of(ids), type_)
+    except nested.Damaged as error:
+        raise _damaged(error) from None
 
 
 def _array(words: npt.NDArray[np.int64], type_: Type, missing: Mask | None) -> pa.Array:
@@ -292,7 +305,7 @@ def encode_changes(table: pa.Table | pa.RecordBatch, target: TableSchema, string
     for i in zeros:
         field = target.schema[i]
         if field.type.is_nested:
-            table = table.set_column(i, field.name, canonical.normalized(_whole(table.column(i)), field.type))
+            table = table.set_column(i, field.name, normalized(_whole(table.column(i)), field.type))
     words = tuple([owned(word) for word in encode_table(table, target.schema, strings)])
     if not zeros:
         return words

@@ -100,15 +100,22 @@ class Map:
             )
         if self.identity and not self.measures:
             return rows
-        fields = [*rows.fields] if self.identity else [self._column(i, rows, context) for i in range(len(self.columns))]
-        return rows.with_fields(self.target, fields, self._weighed(rows, context) if self.measures else None)
+        arrays: dict[int, pa.Array] = {}
+        fields = [*rows.fields] if self.identity else [self._column(i, rows, context, arrays) for i in range(len(self.columns))]
+        computed = rows.with_fields(self.target, fields, self._weighed(rows, context) if self.measures else None)
+        computed.arrays = arrays
+        return computed
 
-    def _column(self, i: int, rows: SelectionVector, context: Context) -> Part:
+    def _column(self, i: int, rows: SelectionVector, context: Context, arrays: dict[int, pa.Array]) -> Part:
+        """arrays: where the values are kept for the next operator, if they had to be computed."""
         expr, target = self.columns[i], self.target[i]
         if (value := _constant(expr, target)) is not None:
             return (np.full(rows.length, value, np.int64),), rows.here()
         if self.moves[i] is None or not isinstance(expr, Column):
-            return encode(rows.array(expr, context.strings), target, context.strings), rows.here()
+            array = rows.array(expr, context.strings)
+            if array.type == target.type.arrow:
+                arrays[i] = array
+            return encode(array, target, context.strings), rows.here()
         words, source = rows.fields[expr.index]
         width = words_of(target.type, target.nullable)
         if len(words) < width:  # NOT NULL BIGINT becomes nullable: the flag word is 1

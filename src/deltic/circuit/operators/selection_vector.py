@@ -14,11 +14,11 @@ import pyarrow as pa
 
 from deltic.circuit.decoded_change import DecodedChange, distinct_strings
 from deltic.expr.columns import evaluate_columns
-from deltic.expr.nodes import Column, Expr, PythonFunction, columns_of
+from deltic.expr.nodes import Column, Expr, FieldPath, PythonFunction, columns_of, field_path
 from deltic.expr.python import Results, call_of
 from deltic.schema import Schema
 from deltic.trace.batch import Batch
-from deltic.trace.encoding import Layout, Words, decode
+from deltic.trace.encoding import Layout, Words, decode, decode_field
 from deltic.trace.rows import Rows
 from deltic.trace.strings import StringTable
 
@@ -35,14 +35,15 @@ class SelectionVector:
 
     sources: the positions of the rows in each source; None if the rows are exactly the source. whole: the rows, if they are a whole change.
     ordered: they are rows of a Batch in its order, with all its words. answers: the results of user functions on the rows, and by
-    string column for its distinct strings.
+    string column for its distinct strings. arrays: computed fields as they were before they became words.
     """
 
-    __slots__ = ("answers", "decoded", "fields", "length", "ordered", "schema", "sources", "weights", "whole")
+    __slots__ = ("answers", "arrays", "decoded", "fields", "length", "ordered", "schema", "sources", "weights", "whole")
 
     def __init__(self, schema: Schema, fields: list[Part], weights: Part, sources: list[Positions | None], length: int) -> None:
         self.schema, self.fields, self.weights, self.sources, self.length = schema, fields, weights, sources, length
         self.answers: defaultdict[int | None, Results] = defaultdict(dict)
+        self.arrays: dict[int, pa.Array] = {}
         self.whole: Rows | None = None
         self.decoded: DecodedChange | None = None
         self.ordered = False
@@ -100,6 +101,8 @@ class SelectionVector:
         """The expression on every row. Over one string column, of more than FEW rows, it is evaluated once for each distinct string."""
         if isinstance(expr, Column):
             return self._decoded(expr.index, strings)
+        if (path := field_path(expr)) is not None and (self.decoded is None or not self.decoded.has(path[0])):
+            return self._field(path, strings)
         used = columns_of(expr)
         only = next(iter(used)) if self.length > FEW and len(used) == 1 and self.schema[next(iter(used))].type.has_bytes else None
         answers = self.answers[only]
@@ -114,9 +117,17 @@ class SelectionVector:
         return evaluate_columns(expr, columns, self.length, answers)
 
     def _decoded(self, i: int, strings: StringTable) -> pa.Array:
+        if i in self.arrays:
+            return self.arrays[i]
         if self.decoded is None:
             return decode(self.words(i), self.schema[i], strings)
         return self.decoded.column(i, self.words(i), self.schema[i], strings)
+
+    def _field(self, path: FieldPath, strings: StringTable) -> pa.Array:
+        words, field = self.words(path[0]), self.schema[path[0]]
+        if self.decoded is None:
+            return decode_field(words[0], field.type, path[1], strings)
+        return self.decoded.field(path, words, field, strings)
 
     def _distinct(self, i: int, strings: StringTable) -> tuple[pa.Array, pa.Array]:
         if self.decoded is None:

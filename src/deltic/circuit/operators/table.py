@@ -13,13 +13,14 @@ import numpy as np
 
 from deltic.circuit.operator import Context, Delta
 from deltic.circuit.operators.arrange import check_sums
-from deltic.circuit.pending import DELETE_KEY, DELETE_ROW, INSERT, UNORDERED, UPDATE, WEIGHT, PendingRows
+from deltic.circuit.pending import DELETE_ROW, INSERT, UNORDERED, WEIGHT, PendingRows
 from deltic.errors import AbsentRow, DataError, DuplicateKey
 from deltic.schema import TableSchema
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
 from deltic.trace.encoding import Layout, decode
-from deltic.trace.probe import lookup, probe
+from deltic.trace.probe import lookup
+from deltic.trace.resolve import NONE, resolve
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
 
@@ -89,21 +90,17 @@ class TableInput:
 
     def _resolve(self, columns: Words, pending: PendingRows, stored: Spine, context: Context) -> Batch:
         """The change made by a sequence of operations, each of which sees those before it."""
-        ops, ordinals = pending.ops, pending.ordinals
-        key = columns[: self.key] if self.key else columns
-        by_key = np.lexsort((ordinals, *reversed(key)))
-        key = [c[by_key] for c in key]
-        rows, ops, ordinals = [c[by_key] for c in columns], ops[by_key], ordinals[by_key]
+        if self.key:
+            return self._resolve_keyed(columns, pending, stored, context)
+        by_row = np.lexsort((pending.ordinals, *reversed(columns)))
+        rows, ops, ordinals = [c[by_row] for c in columns], pending.ops[by_row], pending.ordinals[by_row]
         first = np.zeros(len(ops), bool)
-        first[firsts(key)] = True
-        tied = ~first[1:] & (ordinals[1:] == ordinals[:-1])
-        if not self.key:  # inserts of a row commute, and so do deletes; only the order of an insert and a delete matters
-            tied &= ops[1:] != ops[:-1]
+        first[firsts(rows)] = True
+        # Inserts of a row commute, and so do deletes: only the order of an insert and a delete matters.
+        tied = ~first[1:] & (ordinals[1:] == ordinals[:-1]) & (ops[1:] != ops[:-1])
         if tied.any():
             row = int(np.flatnonzero(tied)[0])
-            raise self._unordered([c[row : row + 1] for c in key], int(ordinals[row]), context)
-        if self.key:
-            return self._resolve_keyed(rows, key, ops, ordinals, first, stored, context)
+            raise self._unordered([c[row : row + 1] for c in rows], int(ordinals[row]), context)
         return self._resolve_multiset(rows, ops, ordinals, first, stored, context)
 
     def _resolve_multiset(
@@ -120,51 +117,19 @@ class TableInput:
             raise self._absent([c[row : row + 1] for c in rows], context, ordinal=int(ordinals[row]))
         return consolidate(Rows(tuple(rows), (change.astype(np.int64),)))
 
-    def _resolve_keyed(
-        self, rows: Words, key: Words, ops: np.ndarray, ordinals: np.ndarray, first: np.ndarray, stored: Spine, context: Context
-    ) -> Batch:
-        starts = np.flatnonzero(first)
-        old = self._stored_rows(stored, [c[starts] for c in key], context)
-        exists, before = self._before(rows, ops, first, old)
-        removes = (ops == DELETE_ROW) | (ops == DELETE_KEY)
-        duplicate = (ops == INSERT) & exists
-        absent = (removes | (ops == UPDATE)) & ~exists
-        differs = np.logical_or.reduce([a != b for a, b in zip(rows, before, strict=True)])
-        absent |= (ops == DELETE_ROW) & differs
-        if (bad := np.flatnonzero(duplicate | absent)).size:
-            row = bad[np.argmin(ordinals[bad])]
-            if duplicate[row]:
-                raise self._duplicate([c[row : row + 1] for c in key], context, ordinal=int(ordinals[row]))
-            words = [c[row : row + 1] for c in (rows if ops[row] == DELETE_ROW else key)]
-            raise self._absent(words, context, ordinal=int(ordinals[row]))
-        last = np.flatnonzero(np.append(first[1:], True) & ~removes)
-        existed, old_rows = old
-        columns = tuple(np.concatenate([a[existed], b[last]]) for a, b in zip(old_rows, rows, strict=True))
-        weights = np.concatenate([np.full(int(existed.sum()), -1, np.int64), np.ones(len(last), np.int64)])
-        return consolidate(Rows(columns, (weights,)))
-
-    def _stored_rows(self, stored: Spine, key: Words, context: Context) -> tuple[np.ndarray, list[np.ndarray]]:
-        """(bool[n]: whether each key exists, the words of its stored row or zeros). key: distinct keys."""
-        n, width = len(key[0]), len(self.order)
-        source, columns, weights = probe(stored, key, range(width), context.counters)
-        matches = consolidate(Rows((source, *columns), (weights[0],)))
-        exists, rows = np.zeros(n, bool), [np.zeros(n, np.int64) for _ in range(width)]
-        positions = matches.columns[0]
-        exists[positions] = True
-        for row, column in zip(rows, matches.columns[1:], strict=True):
-            row[positions] = column
-        return exists, rows
-
-    def _before(
-        self, rows: Words, ops: np.ndarray, first: np.ndarray, old: tuple[np.ndarray, list[np.ndarray]]
-    ) -> tuple[np.ndarray, list[np.ndarray]]:
-        """(whether the key of each operation exists when the operation is applied, the words of its row)."""
-        existed, old_rows = old
-        group = np.cumsum(first) - 1
-        kept = np.append(True, (ops != DELETE_ROW) & (ops != DELETE_KEY))[:-1]
-        exists = np.where(first, existed[group], kept)
-        before = [np.where(first, a[group], np.append(0, b)[:-1]) for a, b in zip(old_rows, rows, strict=True)]
-        return exists, before
+    def _resolve_keyed(self, columns: Words, pending: PendingRows, stored: Spine, context: Context) -> Batch:
+        resolved = resolve(columns, pending.ops, pending.ordinals, self.key, stored, context.counters)
+        absent, duplicate, tied = resolved.absent, resolved.duplicate, resolved.tied
+        if absent == duplicate == tied == NONE:
+            return resolved.change
+        ordinals = pending.ordinals
+        if tied != NONE:
+            raise self._unordered([c[tied : tied + 1] for c in columns[: self.key]], int(ordinals[tied]), context)
+        if absent == NONE or (duplicate != NONE and ordinals[duplicate] < ordinals[absent]):
+            key = [c[duplicate : duplicate + 1] for c in columns[: self.key]]
+            raise self._duplicate(key, context, ordinal=int(ordinals[duplicate]))
+        width = len(columns) if pending.ops[absent] == DELETE_ROW else self.key
+        raise self._absent([c[absent : absent + 1] for c in columns[:width]], context, ordinal=int(ordinals[absent]))
 
     def _show(self, words: Words, context: Context) -> str:
         """The row as 'id=3, customer=7'. words: its first words in stored order."""

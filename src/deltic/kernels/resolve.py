@@ -1,0 +1,120 @@
+"""The kernel that turns the operations on rows with a primary key into the exact change of their table."""
+
+from __future__ import annotations
+
+from deltic.kernels.compiler import kernel, part
+from deltic.kernels.memory import Words, load, store
+
+INSERT, DELETE_ROW, UPSERT, DELETE_KEY, UPDATE = range(5)
+"""The codes of `deltic.schema.Op`."""
+ROWS, ABSENT, DUPLICATE, TIED, REPORT = range(5)
+"""Of the report: how many rows are written; the first operations that require a row and meet none, that meet one and require none, and
+that are as old as the one before of the same key, as positions in `order`, or -1. And how many words it has."""
+
+
+@part
+def _same(left: Words, i: int, right: Words, j: int, start: int, width: int) -> bool:
+    c = start
+    while c < width and load(left[c], i) == load(right[c], j):
+        c += 1
+    return c == width
+
+
+@part
+def _less(left: Words, i: int, right: Words, j: int, start: int, width: int) -> bool:
+    for c in range(start, width):
+        x, y = load(left[c], i), load(right[c], j)
+        if x != y:
+            return x < y
+    return False
+
+
+@part
+def _net(stored: Words, width: int, start: int, end: int) -> int:
+    """Which of the stored rows of a key counts once all their weights are added; -1 if none does."""
+    if end - start == 1:
+        return start
+    for j in range(start, end):
+        if load(stored[width], j) > 0:
+            total = 0
+            for k in range(start, end):
+                if _same(stored, j, stored, k, 0, width):
+                    total += load(stored[width], k)
+            if total > 0:
+                return j
+    return -1
+
+
+@part
+def _write(source: Words, i: int, width: int, weight: int, target: Words, row: int) -> int:
+    for c in range(width):
+        store(target[c], row, load(source[c], i))
+    store(target[width], row, weight)
+    return row + 1
+
+
+@part
+def _earlier(ordinals: int, order: int, best: int, k: int) -> int:
+    """The one of two positions in `order` whose operation is older; `best` may be -1."""
+    return k if best < 0 or load(ordinals, load(order, k)) < load(ordinals, load(order, best)) else best
+
+
+@kernel("void(int64[::1], int64, int64, int64, int64, int64, int64, int64[::1], int64, int64, int64[::1], int64[::1])")
+def resolve(
+    rows: Words,
+    ops: int,
+    ordinals: int,
+    order: int,
+    n: int,
+    width: int,
+    key: int,
+    stored: Words,
+    matches: int,
+    sources: int,
+    target: Words,
+    report: Words,
+) -> None:
+    """Writes what n operations change, sorted and consolidated: `width` columns, the first `key` of which are the key, and weights.
+
+    rows: columns. order: the positions of the operations by key, those of a key by age. stored: the columns and the weights of the rows
+    that the table has of these keys; sources: for each of them the number of its key, ascending. target: room for two rows of each key.
+    """
+    report[ROWS], report[ABSENT], report[DUPLICATE], report[TIED] = 0, -1, -1, -1
+    k = number = match = 0
+    while k < n:
+        first = load(order, k)
+        start = match
+        while match < matches and load(sources, match) == number:
+            match += 1
+        old = _net(stored, width, start, match) if match > start else -1
+        exists, last = old >= 0, -1
+        while k < n and _same(rows, load(order, k), rows, first, 0, key):
+            i = load(order, k)
+            op = load(ops, i)
+            if last >= 0 and load(ordinals, i) == load(ordinals, last) and report[TIED] < 0:
+                report[TIED] = k
+            if op == INSERT:
+                if exists:
+                    report[DUPLICATE] = _earlier(ordinals, order, report[DUPLICATE], k)
+            elif op != UPSERT:
+                agrees = exists
+                if exists and op == DELETE_ROW:
+                    agrees = _same(rows, i, rows, last, key, width) if last >= 0 else _same(rows, i, stored, old, key, width)
+                if not agrees:
+                    report[ABSENT] = _earlier(ordinals, order, report[ABSENT], k)
+            exists = op not in (DELETE_ROW, DELETE_KEY)
+            last = i
+            k += 1
+        number += 1
+        out = report[ROWS]
+        if old < 0:
+            report[ROWS] = _write(rows, last, width, 1, target, out) if exists else out
+        elif not exists:
+            report[ROWS] = _write(stored, old, width, -1, target, out)
+        elif not _same(rows, last, stored, old, key, width):
+            if _less(stored, old, rows, last, key, width):
+                out = _write(stored, old, width, -1, target, out)
+                report[ROWS] = _write(rows, last, width, 1, target, out)
+            else:
+                out = _write(rows, last, width, 1, target, out)
+                report[ROWS] = _write(stored, old, width, -1, target, out)

@@ -1,0 +1,65 @@
+"""What a sequence of operations on rows with a primary key changes in their table, given the rows that it has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from deltic.kernels import resolve as kernel
+from deltic.kernels.memory import Words
+from deltic.kernels.table import address, addresses, block
+from deltic.trace.batch import Batch
+from deltic.trace.counters import Counters
+from deltic.trace.probe import probe
+from deltic.trace.spine import Spine
+
+NONE: Final = -1
+"""The position of no operation."""
+
+
+class Resolved(NamedTuple):
+    """The change; of no use if one of the others is the position of an operation, not NONE.
+
+    absent: the oldest operation that requires a row and meets none, or another. duplicate: the oldest insert that meets a row. tied: an
+    operation that is as old as another of its key.
+    """
+
+    change: Batch
+    absent: int
+    duplicate: int
+    tied: int
+
+
+def resolve(rows: Sequence[Words], ops: Words, ordinals: Words, key: int, stored: Spine, counters: Counters) -> Resolved:
+    """rows: the words of each operation, the `key` words of the primary key first. ops: codes of Op. O(n · log state + n log n)."""
+    n, width = len(ops), len(rows)
+    order = np.lexsort((ordinals, *reversed(rows[:key]))) if n > 1 else np.zeros(1, np.int64)
+    keys = [column[order] for column in rows[:key]] if n > 1 else rows[:key]
+    begins = np.ones(n, bool)
+    for i, column in enumerate(keys):
+        differs = column[1:] != column[:-1]
+        begins[1:] = differs if i == 0 else begins[1:] | differs
+    distinct = keys if begins.all() else [column[begins] for column in keys]
+    sources, columns, weights = probe(stored, distinct, range(width), counters)
+    words, target = block(width + 1, 2 * len(distinct[0]))
+    report = np.empty(kernel.REPORT, np.int64)
+    kernel.resolve(
+        addresses(rows, n),
+        address(ops),
+        address(ordinals),
+        address(order),
+        n,
+        width,
+        key,
+        addresses((*columns, weights[0]), len(sources)),
+        len(sources),
+        address(sources),
+        target,
+        report,
+    )
+    length = int(report[kernel.ROWS])
+    change = Batch.trusted([words[i, :length] for i in range(width)], [words[width, :length]])
+    positions = [int(order[k]) if k >= 0 else NONE for k in report[kernel.ABSENT : kernel.REPORT].tolist()]
+    return Resolved(change, *positions)
