@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import random
+from typing import Any
+
 import pytest
 
 import deltic
 from cores import Compared, both_cores
 from deltic.circuit import stage
-from deltic.errors import AbsentRow, DuplicateKey
+from deltic.errors import AbsentRow, DataError, DuplicateKey
 from engines import embedded, run
 from parts import slow
 from programs import case, expected, mixed
@@ -70,6 +73,33 @@ def test_errors_of_a_program_are_those_of_the_steps() -> None:
         with pytest.raises(DuplicateKey, match="id=3"):
             session.apply({"orders": [{"id": 3, "customer": 1, "amount": 1, "_weight": 1}]})
         assert session.epoch == epoch
+
+
+def operations(choose: random.Random, keyed: bool) -> list[dict[str, Any]]:
+    """A tick of operations on few keys, most of which can be applied."""
+    allowed = ("insert", "delete", "upsert", "update", "key") if keyed else ("insert", "delete")
+    made = []
+    for _ in range(choose.choice((1, 2, 5, 30))):
+        op, k, v = choose.choice(allowed), choose.randrange(40), choose.randrange(3)
+        row = {"k": k, "v": None if v == 2 else v, "s": "ab"[v % 2]}
+        made.append({"_op": "delete", "k": k} if op == "key" else {"_op": op, **row})
+    return made
+
+
+def test_operations_are_applied_in_order() -> None:
+    choose, failed, applied = random.Random(3), 0, 0
+    for keyed in (True, False):
+        with both_cores() as compared, deltic.Session() as session:
+            session.sql(f"CREATE TABLE t (k BIGINT, v BIGINT, s STRING{', PRIMARY KEY (k)' if keyed else ''})")
+            session.sql("CREATE MATERIALIZED VIEW sums AS SELECT s, count(*) AS n, sum(v) AS v FROM t GROUP BY s")
+            for _ in range(150):
+                try:
+                    session.apply({"t": operations(choose, keyed)})
+                    applied += 1
+                except DataError:
+                    failed += 1
+            assert "TableInput" not in compared.stepped
+    assert failed > 50 and applied > 50
 
 
 def compare(seeds: range, *, row_by_row: bool = False) -> Compared:

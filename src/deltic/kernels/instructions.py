@@ -23,10 +23,10 @@ addresses of columns and weights. From ROWS on it is an entry of a directory."""
 BATCH = 2
 """The order of a batch; that of `sortedness`."""
 
-END, BEGIN, FINISH, STEP, APPEND = range(5)
-REQUIRE, SELECT, WEIGH, SORT, INDEXED, CHECK_LIGHT, CONCATENATE, NEGATE, TOUCH, FILTER, COMPUTE = range(5, 16)
+END, BEGIN, FINISH, STEP, APPEND, JUMP, JUMP_UNLESS = range(7)
+SELECT, WEIGH, SORT, INDEXED, CHECK_LIGHT, CONCATENATE, NEGATE, TOUCH, FILTER, COMPUTE = range(7, 17)
 FIRST_OF_SPINES = 32
-CHECK_PRESENT, CHECK_KEYS, MATCH, KEEP_PRESENT, FLIP, REWEIGH, AGGREGATE = range(FIRST_OF_SPINES, FIRST_OF_SPINES + 7)
+CHECK_PRESENT, CHECK_KEYS, MATCH, KEEP_PRESENT, FLIP, REWEIGH, AGGREGATE, RESOLVE = range(FIRST_OF_SPINES, FIRST_OF_SPINES + 8)
 """The opcodes; those from FIRST_OF_SPINES on read spines."""
 
 PC, NODE, ARENA, WORDS, LOW, HIGH, NEEDED, APPENDED, KEPT, SKIP, STARTED, STATE = range(12)
@@ -64,6 +64,9 @@ RESULT = 4
 
 DISTINCT, EXCEPT, EXCEPT_ALL, INTERSECT, INTERSECT_ALL = range(5)
 """Rules of REWEIGH."""
+
+INSERT, DELETE_ROW, UPSERT, DELETE_KEY, UPDATE, WEIGHT_OP = range(6)
+"""The operations on tables, as `deltic.schema.Op`."""
 
 ONE = -1
 """A word of a key that is not in the rows: the constant 1."""

@@ -36,6 +36,8 @@ from deltic.kernels.instructions import (
     HEADER,
     HIGH,
     INDEX,
+    JUMP,
+    JUMP_UNLESS,
     KEEP_PRESENT,
     KEPT_REGISTER,
     MATCH,
@@ -44,7 +46,7 @@ from deltic.kernels.instructions import (
     PC,
     RAN,
     REGISTER,
-    REQUIRE,
+    RESOLVE,
     ROWS,
     ROWS_IN,
     ROWS_OUT,
@@ -71,7 +73,6 @@ from deltic.kernels.level_rows import (
     concatenate,
     index,
     negate,
-    require,
     select,
     touch,
     weigh,
@@ -80,6 +81,7 @@ from deltic.kernels.level_rows import (
     sort as sort_instruction,
 )
 from deltic.kernels.level_scalars import compute_columns, filter_rows
+from deltic.kernels.level_tables import are_all, resolve
 from deltic.kernels.linked import cycles, entry_of
 from deltic.kernels.memory import Words, load
 from deltic.kernels.merge import DIRECTORY_HEADER
@@ -116,8 +118,6 @@ def rows_instruction(opcode: int, code: Words, at: int, registers: Words, state:
         return weigh(code, at, registers, state)
     if opcode == CHECK_LIGHT:
         return check_light(code, at, registers)
-    if opcode == REQUIRE:
-        return require(code, at, registers)
     if opcode == CONCATENATE:
         return concatenate(code, at, registers, state)
     if opcode == NEGATE:
@@ -142,6 +142,8 @@ def spine_instruction(
         return check_present(code, at, registers, spines, state, counters, entries)
     if opcode == CHECK_KEYS:
         return check_keys(code, at, registers, spines, state, counters, entries)
+    if opcode == RESOLVE:
+        return resolve(code, at, registers, spines, state, counters, entries)
     if opcode == KEEP_PRESENT:
         return keep_present(code, at, registers, spines, state, counters, entries)
     if opcode == FLIP:
@@ -162,6 +164,12 @@ def run(code: Words, pc: int, registers: Words, spines: Words, state: Words, cou
             counters[own + ROWS_OUT] = registers[code[pc + 2] + ROWS]
             counters[own + CYCLES] = cycles() - state[STARTED]
             pc += code[pc + 1]
+            continue
+        if opcode == JUMP:
+            pc = np.int64(code[pc + 2])
+            continue
+        if opcode == JUMP_UNLESS:
+            pc = np.int64(pc + code[pc + 1] if are_all(code, pc + 3, registers) else code[pc + 2])
             continue
         if opcode == END:
             return DONE

@@ -122,17 +122,6 @@ def append(code: Words, at: int, registers: Words, state: Words, entries: Words,
 
 
 @part
-def require(code: Words, at: int, registers: Words) -> int:
-    """source, column, word: declines unless all words of the column are this one."""
-    source = code[at]
-    column, word = registers[source + HEADER + code[at + 1]], code[at + 2]
-    for i in range(registers[source + ROWS]):
-        if load(column, i) != word:
-            return DECLINED
-    return DONE
-
-
-@part
 def select(code: Words, at: int, registers: Words, state: Words) -> int:
     """out, source, source columns, keeps the order, weights, the position of each (-1: zeros), columns, the operands of each."""
     out, source, source_columns, ordered, weights = code[at], code[at + 1], code[at + 2], code[at + 3], code[at + 4]

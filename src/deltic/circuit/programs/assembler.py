@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from deltic.circuit.nodes import Node
@@ -16,7 +16,8 @@ NAMES: Final = {
     op.FINISH: "finish",
     op.STEP: "step",
     op.APPEND: "append",
-    op.REQUIRE: "require",
+    op.JUMP: "jump",
+    op.JUMP_UNLESS: "jump_unless",
     op.SELECT: "select",
     op.WEIGH: "weigh",
     op.SORT: "sort",
@@ -32,6 +33,7 @@ NAMES: Final = {
     op.MATCH: "match",
     op.KEEP_PRESENT: "keep_present",
     op.FLIP: "flip",
+    op.RESOLVE: "resolve",
     op.REWEIGH: "reweigh",
     op.AGGREGATE: "aggregate",
 }
@@ -140,6 +142,23 @@ class Assembler:
     def append(self, arrangement: str, source: Register) -> None:
         self.emit(op.APPEND, len(self.appends), source, source.columns, source.weights, shown=f"{source} to {Spot(0, arrangement)}")
         self.appends.append((arrangement, source))
+
+    def jump_unless(self, source: Register, column: int, word: int, shown: str) -> int:
+        """A jump unless all words of a column are this one; see `land`. shown: the condition."""
+        self.emit(op.JUMP_UNLESS, 0, source, column, word, shown=shown)
+        return len(self.code) - 4
+
+    def jump(self) -> int:
+        """A jump; see `land`."""
+        self.emit(op.JUMP, 0, shown="")
+        return len(self.code) - 1
+
+    def land(self, jump: int) -> None:
+        """Makes the next instruction the target of a jump."""
+        self.code[jump] = len(self.code)
+        number = next(i for i, line in enumerate(self.lines) if line.position == jump - 2)
+        line = self.lines[number]
+        self.lines[number] = replace(line, text=f"{line.text} → {len(self.code)}")
 
     def mark(self) -> tuple[int, ...]:
         """What `reset` undoes to."""

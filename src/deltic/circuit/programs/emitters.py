@@ -33,16 +33,23 @@ Emitter = Callable[[Any, Sequence[Register], Register, Assembler], bool]
 
 def _table(operator: TableInput, inputs: Sequence[Register], out: Register, to: Assembler) -> bool:
     (pending,) = inputs
-    to.emit(op.REQUIRE, pending, pending.columns - 2, WEIGHT, shown=f"{pending}[{pending.columns - 2}] = {WEIGHT}, rows with weights")
-    ordered = to.register(len(operator.order), 1)
-    to.select(ordered, pending, [(word, 0) for word in operator.order])
-    to.sort(out, ordered)
-    stored = to.spot(operator.arrangement)
-    to.emit(op.CHECK_PRESENT, out, out.columns, stored, shown=f"removed rows of {out} in {stored}")
+    operations, columns = pending.columns - 2, len(operator.order)
+    ordered, stored = to.register(pending.columns, 1), to.spot(operator.arrangement)
+    to.select(ordered, pending, [(word, 0) for word in (*operator.order, operations, operations + 1)])
+    otherwise = to.jump_unless(ordered, operations, WEIGHT, "all rows have weights")
+    rows = to.register(columns, 1)
+    to.select(rows, ordered, [(word, 0) for word in range(columns)])
+    to.sort(out, rows)
+    to.emit(op.CHECK_PRESENT, out, columns, stored, shown=f"removed rows of {out} in {stored}")
     if operator.key:
         shown = f"new keys of {out}, of {operator.key} words, not in {stored}"
-        to.emit(op.CHECK_KEYS, out, out.columns, stored, operator.key, shown=shown)
-    else:
+        to.emit(op.CHECK_KEYS, out, columns, stored, operator.key, shown=shown)
+    end = to.jump()
+    to.land(otherwise)
+    shown = f"{out} ← operations of {ordered} on {stored}, in order"
+    to.emit(op.RESOLVE, out, ordered, columns, operator.key, stored, shown=shown)
+    to.land(end)
+    if not operator.key:
         _check_light(out, to)
     to.append(operator.arrangement, out)
     return True

@@ -1,0 +1,277 @@
+"""Instructions of level programs for tables whose rows are given as operations, which apply in order: inserts, deletes, updates, upserts."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from deltic.kernels.compiler import part
+from deltic.kernels.instructions import (
+    BATCH,
+    DECLINED,
+    DELETE_KEY,
+    DELETE_ROW,
+    DONE,
+    ENTRY_CONSOLIDATE,
+    ENTRY_EXPAND,
+    ENTRY_SEEK,
+    ENTRY_SORTEDNESS,
+    FULL,
+    HEADER,
+    INSERT,
+    ORDER,
+    ROWS,
+    SPINE,
+    SPINE_BATCHES,
+    SPINE_DIRECTORY,
+    UPDATE,
+    WEIGHT_OP,
+    allot,
+    borrow,
+    copy_words,
+    count_read,
+    fill,
+    set_empty,
+)
+from deltic.kernels.level_rows import sum_weights
+from deltic.kernels.linked import call, words_at
+from deltic.kernels.memory import Words, load, store
+from deltic.kernels.merge import DIRECTORY_HEADER
+from deltic.kernels.read import HIT, MATCHES, REPORT, TOUCHED
+
+OVERFLOW, NO_ROOM, UNORDERED = -1, -2, -3
+"""Instead of a number of rows or keys."""
+
+
+@part
+def are_all(code: Words, at: int, registers: Words) -> bool:
+    """source, column, word: whether all words of the column are this one."""
+    source = code[at]
+    column, word, same = registers[source + HEADER + code[at + 1]], code[at + 2], True
+    for i in range(registers[source + ROWS]):
+        same &= load(column, i) == word
+    return same
+
+
+@part
+def consolidated(table: Words, columns: int, n: int, state: Words, entries: Words) -> int:
+    """Sorts rows of one weight, and adds equal ones: replaces the addresses. Returns how many there are, or OVERFLOW, or NO_ROOM."""
+    if n == 0:
+        return np.int64(0)
+    order = call(entries[ENTRY_SORTEDNESS], (table, columns, 1, n))
+    if order == BATCH:
+        return np.int64(n)
+    start = borrow(state, (columns + 1) * n)
+    if start == 0:
+        return np.int64(NO_ROOM)
+    target = np.empty(columns + 1, np.int64)
+    for c in range(columns + 1):
+        target[c] = start + 8 * c * n
+    rows = call(entries[ENTRY_CONSOLIDATE], (table, columns, 1, n, target, order))
+    table[:] = target
+    return rows if rows >= 0 else np.int64(OVERFLOW)
+
+
+@part
+def is_same_row(registers: Words, source: int, words: int, i: int, j: int) -> bool:
+    same = True
+    for c in range(words):
+        column = registers[source + HEADER + c]
+        same &= load(column, i) == load(column, j)
+    return same
+
+
+@part
+def in_order(registers: Words, source: int, columns: int, key: int, positions: int, starts: int, state: Words, entries: Words) -> int:
+    """Writes the positions of the rows by key and ordinal, and where each key begins among these, then their number. Returns how many keys
+    there are, UNORDERED if two operations on a key have no order, or NO_ROOM."""
+    n = registers[source + ROWS]
+    table, room = np.empty(key + 3, np.int64), borrow(state, 2 * n)
+    if room == 0:
+        return np.int64(NO_ROOM)
+    for k in range(key):
+        table[k] = registers[source + HEADER + k]
+    table[key], table[key + 1], table[key + 2] = registers[source + HEADER + columns + 1], room, room + 8 * n
+    for i in range(n):
+        store(room, i, i)
+    fill(room + 8 * n, 1, n)
+    rows = consolidated(table, key + 2, n, state, entries)
+    if rows < 0:
+        return np.int64(rows)
+    copy_words(positions, table[key + 1], n)
+    ordinals, keys, before = registers[source + HEADER + columns + 1], np.int64(0), np.int64(0)
+    for i in range(n):
+        row = load(positions, i)
+        if i == 0 or not is_same_row(registers, source, key, before, row):
+            store(starts, keys, i)
+            keys += 1
+        elif load(ordinals, before) == load(ordinals, row):
+            return np.int64(UNORDERED)
+        before = row
+    store(starts, keys, n)
+    return keys
+
+
+@part
+def resolve(code: Words, at: int, registers: Words, spines: Words, state: Words, counters: Words, entries: Words) -> int:
+    """out, source, columns, key, spine: the change that the operations make of the table. After its columns the source has the operation and
+    the ordinal of each row. key: words, 0 for a table of rows without key."""
+    out, source, columns, key, spine = code[at], code[at + 1], code[at + 2], code[at + 3], code[at + 4]
+    n = registers[source + ROWS]
+    if spines[SPINE * spine + SPINE_BATCHES] < 0:
+        return DECLINED
+    positions, starts = borrow(state, n), borrow(state, n + 1)
+    if positions == 0 or starts == 0:
+        return FULL
+    width = key if key > 0 else columns
+    keys = in_order(registers, source, columns, width, positions, starts, state, entries)
+    start = borrow(state, (width + 1) * max(keys, 1))
+    if keys == NO_ROOM or start == 0:
+        return FULL
+    if keys < 0:
+        return DECLINED
+    distinct = np.empty(width, np.int64)
+    for c in range(width):
+        distinct[c] = start + 8 * c * keys
+        for i in range(keys):
+            store(distinct[c], i, load(registers[source + HEADER + c], load(positions, load(starts, i))))
+    counts = start + 8 * width * keys
+    if key == 0:
+        table = np.empty(1, np.int64)
+        table[0] = counts
+        if not sum_weights(spine, columns, 1, distinct, columns, keys, table, spines, state, counters, entries):
+            return DECLINED
+        return resolved_rows(registers, out, source, columns, positions, starts, keys, counts, state)
+    return resolved_keys(registers, out, source, columns, key, spine, distinct, positions, starts, keys, spines, state, counters, entries)
+
+
+@part
+def resolved_rows(
+    registers: Words, out: int, source: int, columns: int, positions: int, starts: int, keys: int, counts: int, state: Words
+) -> int:
+    """Rows are their own key: each has a number of copies, which is never negative."""
+    if not allot(registers, out, columns + 1, keys, state):
+        return FULL
+    operations, kept = registers[source + HEADER + columns], 0
+    for k in range(keys):
+        copies = load(counts, k)
+        for i in range(load(starts, k), load(starts, k + 1)):
+            operation = load(operations, load(positions, i))
+            if operation not in (INSERT, DELETE_ROW):
+                return DECLINED
+            copies += 1 if operation == INSERT else -1
+            if copies < 0:
+                return DECLINED
+        if copies != load(counts, k):
+            row = load(positions, load(starts, k))
+            for c in range(columns):
+                store(registers[out + HEADER + c], kept, load(registers[source + HEADER + c], row))
+            store(registers[out + HEADER + columns], kept, copies - load(counts, k))
+            kept += 1
+    registers[out + ORDER], registers[out + ROWS] = BATCH, kept
+    return DONE
+
+
+@part
+def stored_rows(
+    columns: int, key: int, spine: int, keys: Words, n: int, table: Words, spines: Words, state: Words, counters: Words, entries: Words
+) -> int:
+    """table = the addresses of the number of the key, the columns and the weight of the rows under n keys, in order. Returns how many rows
+    there are, or as `consolidated`."""
+    batches, stride = spines[SPINE * spine + SPINE_BATCHES], DIRECTORY_HEADER + columns + 1
+    directory = words_at(spines[SPINE * spine + SPINE_DIRECTORY], batches * stride)
+    hits_at = borrow(state, HIT * (n * batches + 1))
+    if hits_at == 0:
+        return np.int64(NO_ROOM)
+    hits, report, wanted = np.empty(HIT, np.int64), np.zeros(REPORT, np.int64), np.arange(columns + 1)
+    for h in range(HIT):
+        hits[h] = hits_at + 8 * h * n * batches
+    count = call(entries[ENTRY_SEEK], (directory, batches, columns, 1, keys, key, n, hits, report))
+    count_read(counters, state, spines, spine, n, batches, report[TOUCHED])
+    matches = report[MATCHES]
+    start = borrow(state, (columns + 2) * matches)
+    if start == 0:
+        return np.int64(NO_ROOM)
+    for c in range(columns + 2):
+        table[c] = start + 8 * c * matches
+    call(entries[ENTRY_EXPAND], (directory, stride, hits, count, wanted, columns + 1, table))
+    return consolidated(table, columns + 1, matches, state, entries)
+
+
+@part
+def resolved_keys(
+    registers: Words,
+    out: int,
+    source: int,
+    columns: int,
+    key: int,
+    spine: int,
+    distinct: Words,
+    positions: int,
+    starts: int,
+    keys: int,
+    spines: Words,
+    state: Words,
+    counters: Words,
+    entries: Words,
+) -> int:
+    """Each key has one row, or none."""
+    old, new = np.empty(columns + 2, np.int64), np.empty(columns + 1, np.int64)
+    matches = stored_rows(columns, key, spine, distinct, keys, old, spines, state, counters, entries)
+    start = borrow(state, (columns + 1) * 2 * keys)
+    if matches == NO_ROOM or start == 0:
+        return FULL
+    if matches < 0:
+        return DECLINED
+    for c in range(columns + 1):
+        new[c] = start + 8 * c * 2 * keys
+    operations, rows, match = registers[source + HEADER + columns], 0, 0
+    for k in range(keys):
+        existed = match < matches and load(old[0], match) == k
+        outcome = applied(registers, source, columns, positions, load(starts, k), load(starts, k + 1), old, match if existed else -1)
+        if outcome != DONE:
+            return outcome
+        if existed:
+            for c in range(columns):
+                store(new[c], rows, load(old[1 + c], match))
+            store(new[columns], rows, -1)
+            rows, match = rows + 1, match + 1
+        last = load(positions, load(starts, k + 1) - 1)
+        if load(operations, last) not in (DELETE_ROW, DELETE_KEY):
+            for c in range(columns):
+                store(new[c], rows, load(registers[source + HEADER + c], last))
+            store(new[columns], rows, 1)
+            rows += 1
+    if match != matches:  # a key has two rows: the state is damaged
+        return DECLINED
+    rows = consolidated(new, columns, rows, state, entries)
+    if rows == 0:
+        set_empty(registers, out)
+        return DONE
+    if rows < 0:
+        return FULL if rows == NO_ROOM else DECLINED
+    if not allot(registers, out, columns + 1, rows, state):
+        return FULL
+    for c in range(columns + 1):
+        copy_words(registers[out + HEADER + c], new[c], rows)
+    registers[out + ORDER] = BATCH
+    return DONE
+
+
+@part
+def applied(registers: Words, source: int, columns: int, positions: int, first: int, end: int, old: Words, match: int) -> int:
+    """Whether the operations on one key can be applied, one after another. match: the stored row, or -1."""
+    operations, exists = registers[source + HEADER + columns], match >= 0
+    for i in range(first, end):
+        row = load(positions, i)
+        operation = load(operations, row)
+        removes = operation in (DELETE_ROW, DELETE_KEY)
+        if operation == WEIGHT_OP or (operation == INSERT and exists) or ((removes or operation == UPDATE) and not exists):
+            return DECLINED
+        if operation == DELETE_ROW:
+            before = load(positions, i - 1) if i > first else -1
+            for c in range(columns):
+                column = registers[source + HEADER + c]
+                if load(column, row) != (load(old[1 + c], match) if before < 0 else load(column, before)):
+                    return DECLINED
+        exists = not removes
+    return DONE
