@@ -48,7 +48,9 @@ many words that are."""
 DONE, FULL, DECLINED, STEPPED = range(4)
 """Why the runner returns: the program has ended; the arena is full; an instruction has declined; it is the turn of a node's `step`."""
 
-ENTRY_SORTEDNESS, ENTRY_CONSOLIDATE, ENTRY_BUILD_INDEX, ENTRY_LOOKUP, ENTRY_SEEK, ENTRY_EXPAND, ENTRY_EVALUATE, ENTRIES = range(8)
+ENTRY_SORTEDNESS, ENTRY_CONSOLIDATE, ENTRY_BUILD_INDEX, ENTRY_LOOKUP, ENTRY_SEEK, ENTRY_EXPAND, ENTRY_EVALUATE, ENTRY_RESOLVE, ENTRIES = (
+    range(9)
+)
 """The addresses of the kernels that instructions call. And how many they are."""
 
 WORD, CONSTANT = range(2)
@@ -64,9 +66,6 @@ RESULT = 4
 
 DISTINCT, EXCEPT, EXCEPT_ALL, INTERSECT, INTERSECT_ALL = range(5)
 """Rules of REWEIGH."""
-
-INSERT, DELETE_ROW, UPSERT, DELETE_KEY, UPDATE, WEIGHT_OP = range(6)
-"""The operations on tables, as `deltic.schema.Op`."""
 
 ONE = -1
 """A word of a key that is not in the rows: the constant 1."""

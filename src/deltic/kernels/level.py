@@ -14,6 +14,7 @@ import numpy as np
 
 from deltic.kernels import index as index_kernels
 from deltic.kernels import read, scalars, sort
+from deltic.kernels import resolve as operations
 from deltic.kernels.compiler import kernel, part
 from deltic.kernels.index import BUCKETS, index_words
 from deltic.kernels.instructions import (
@@ -219,5 +220,14 @@ def entries() -> Words:
     return np.array([entry_of(each) for each in CALLED], np.int64)
 
 
-CALLED: Final = (sort.sortedness, sort.consolidate, index_kernels.build_index, read.lookup, read.seek, read.expand, scalars.evaluate)
+CALLED: Final = (
+    sort.sortedness,
+    sort.consolidate,
+    index_kernels.build_index,
+    read.lookup,
+    read.seek,
+    read.expand,
+    scalars.evaluate,
+    operations.resolve,
+)
 """In the order of the ENTRY constants."""

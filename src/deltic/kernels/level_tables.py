@@ -1,4 +1,4 @@
-"""Instructions of level programs for tables whose rows are given as operations, which apply in order: inserts, deletes, updates, upserts."""
+"""The instruction of level programs for tables that are changed by operations, in order: inserts, deletes, updates and upserts."""
 
 from __future__ import annotations
 
@@ -8,35 +8,33 @@ from deltic.kernels.compiler import part
 from deltic.kernels.instructions import (
     BATCH,
     DECLINED,
-    DELETE_KEY,
-    DELETE_ROW,
     DONE,
     ENTRY_CONSOLIDATE,
     ENTRY_EXPAND,
+    ENTRY_RESOLVE,
     ENTRY_SEEK,
     ENTRY_SORTEDNESS,
     FULL,
     HEADER,
-    INSERT,
     ORDER,
     ROWS,
     SPINE,
     SPINE_BATCHES,
     SPINE_DIRECTORY,
-    UPDATE,
-    WEIGHT_OP,
     allot,
     borrow,
     copy_words,
     count_read,
     fill,
-    set_empty,
 )
 from deltic.kernels.level_rows import sum_weights
 from deltic.kernels.linked import call, words_at
 from deltic.kernels.memory import Words, load, store
 from deltic.kernels.merge import DIRECTORY_HEADER
 from deltic.kernels.read import HIT, MATCHES, REPORT, TOUCHED
+from deltic.kernels.resolve import DELETE_ROW, INSERT
+from deltic.kernels.resolve import REPORT as RESOLVE_REPORT
+from deltic.kernels.resolve import ROWS as RESOLVED_ROWS
 
 OVERFLOW, NO_ROOM, UNORDERED = -1, -2, -3
 """Instead of a number of rows or keys."""
@@ -113,8 +111,8 @@ def in_order(registers: Words, source: int, columns: int, key: int, positions: i
 
 @part
 def resolve(code: Words, at: int, registers: Words, spines: Words, state: Words, counters: Words, entries: Words) -> int:
-    """out, source, columns, key, spine: the change that the operations make of the table. After its columns the source has the operation and
-    the ordinal of each row. key: words, 0 for a table of rows without key."""
+    """out, source, columns, key, spine: the change that the operations make of the table. After its columns the source has the operation
+    and the ordinal of each row. key: words, 0 for a table of rows without key."""
     out, source, columns, key, spine = code[at], code[at + 1], code[at + 2], code[at + 3], code[at + 4]
     n = registers[source + ROWS]
     if spines[SPINE * spine + SPINE_BATCHES] < 0:
@@ -141,7 +139,7 @@ def resolve(code: Words, at: int, registers: Words, spines: Words, state: Words,
         if not sum_weights(spine, columns, 1, distinct, columns, keys, table, spines, state, counters, entries):
             return DECLINED
         return resolved_rows(registers, out, source, columns, positions, starts, keys, counts, state)
-    return resolved_keys(registers, out, source, columns, key, spine, distinct, positions, starts, keys, spines, state, counters, entries)
+    return resolved_keys(registers, out, source, columns, key, spine, distinct, positions, keys, spines, state, counters, entries)
 
 
 @part
@@ -172,32 +170,6 @@ def resolved_rows(
 
 
 @part
-def stored_rows(
-    columns: int, key: int, spine: int, keys: Words, n: int, table: Words, spines: Words, state: Words, counters: Words, entries: Words
-) -> int:
-    """table = the addresses of the number of the key, the columns and the weight of the rows under n keys, in order. Returns how many rows
-    there are, or as `consolidated`."""
-    batches, stride = spines[SPINE * spine + SPINE_BATCHES], DIRECTORY_HEADER + columns + 1
-    directory = words_at(spines[SPINE * spine + SPINE_DIRECTORY], batches * stride)
-    hits_at = borrow(state, HIT * (n * batches + 1))
-    if hits_at == 0:
-        return np.int64(NO_ROOM)
-    hits, report, wanted = np.empty(HIT, np.int64), np.zeros(REPORT, np.int64), np.arange(columns + 1)
-    for h in range(HIT):
-        hits[h] = hits_at + 8 * h * n * batches
-    count = call(entries[ENTRY_SEEK], (directory, batches, columns, 1, keys, key, n, hits, report))
-    count_read(counters, state, spines, spine, n, batches, report[TOUCHED])
-    matches = report[MATCHES]
-    start = borrow(state, (columns + 2) * matches)
-    if start == 0:
-        return np.int64(NO_ROOM)
-    for c in range(columns + 2):
-        table[c] = start + 8 * c * matches
-    call(entries[ENTRY_EXPAND], (directory, stride, hits, count, wanted, columns + 1, table))
-    return consolidated(table, columns + 1, matches, state, entries)
-
-
-@part
 def resolved_keys(
     registers: Words,
     out: int,
@@ -207,7 +179,6 @@ def resolved_keys(
     spine: int,
     distinct: Words,
     positions: int,
-    starts: int,
     keys: int,
     spines: Words,
     state: Words,
@@ -215,63 +186,30 @@ def resolved_keys(
     entries: Words,
 ) -> int:
     """Each key has one row, or none."""
-    old, new = np.empty(columns + 2, np.int64), np.empty(columns + 1, np.int64)
-    matches = stored_rows(columns, key, spine, distinct, keys, old, spines, state, counters, entries)
-    start = borrow(state, (columns + 1) * 2 * keys)
-    if matches == NO_ROOM or start == 0:
+    batches, stride = spines[SPINE * spine + SPINE_BATCHES], DIRECTORY_HEADER + columns + 1
+    directory = words_at(spines[SPINE * spine + SPINE_DIRECTORY], batches * stride)
+    hits_at = borrow(state, HIT * (keys * batches + 1))
+    if hits_at == 0:
         return FULL
-    if matches < 0:
-        return DECLINED
-    for c in range(columns + 1):
-        new[c] = start + 8 * c * 2 * keys
-    operations, rows, match = registers[source + HEADER + columns], 0, 0
-    for k in range(keys):
-        existed = match < matches and load(old[0], match) == k
-        outcome = applied(registers, source, columns, positions, load(starts, k), load(starts, k + 1), old, match if existed else -1)
-        if outcome != DONE:
-            return outcome
-        if existed:
-            for c in range(columns):
-                store(new[c], rows, load(old[1 + c], match))
-            store(new[columns], rows, -1)
-            rows, match = rows + 1, match + 1
-        last = load(positions, load(starts, k + 1) - 1)
-        if load(operations, last) not in (DELETE_ROW, DELETE_KEY):
-            for c in range(columns):
-                store(new[c], rows, load(registers[source + HEADER + c], last))
-            store(new[columns], rows, 1)
-            rows += 1
-    if match != matches:  # a key has two rows: the state is damaged
-        return DECLINED
-    rows = consolidated(new, columns, rows, state, entries)
-    if rows == 0:
-        set_empty(registers, out)
-        return DONE
-    if rows < 0:
-        return FULL if rows == NO_ROOM else DECLINED
-    if not allot(registers, out, columns + 1, rows, state):
+    hits, report, wanted = np.empty(HIT, np.int64), np.zeros(REPORT, np.int64), np.arange(columns + 1)
+    for h in range(HIT):
+        hits[h] = hits_at + 8 * h * keys * batches
+    count = call(entries[ENTRY_SEEK], (directory, batches, columns, 1, distinct, key, keys, hits, report))
+    count_read(counters, state, spines, spine, keys, batches, report[TOUCHED])
+    matches = report[MATCHES]
+    start, stored = borrow(state, (columns + 2) * matches), np.empty(columns + 2, np.int64)
+    if start == 0 or not allot(registers, out, columns + 1, 2 * keys, state):
         return FULL
-    for c in range(columns + 1):
-        copy_words(registers[out + HEADER + c], new[c], rows)
-    registers[out + ORDER] = BATCH
-    return DONE
-
-
-@part
-def applied(registers: Words, source: int, columns: int, positions: int, first: int, end: int, old: Words, match: int) -> int:
-    """Whether the operations on one key can be applied, one after another. match: the stored row, or -1."""
-    operations, exists = registers[source + HEADER + columns], match >= 0
-    for i in range(first, end):
-        row = load(positions, i)
-        operation = load(operations, row)
-        removes = operation in (DELETE_ROW, DELETE_KEY)
-        if operation == WEIGHT_OP or (operation == INSERT and exists) or ((removes or operation == UPDATE) and not exists):
+    for c in range(columns + 2):
+        stored[c] = start + 8 * c * matches
+    call(entries[ENTRY_EXPAND], (directory, stride, hits, count, wanted, columns + 1, stored))
+    rows, target = registers[source + HEADER : source + HEADER + columns], registers[out + HEADER : out + HEADER + columns + 1]
+    operations, ordinals = registers[source + HEADER + columns], registers[source + HEADER + columns + 1]
+    n, resolved = registers[source + ROWS], np.empty(RESOLVE_REPORT, np.int64)
+    arguments = (rows, operations, ordinals, positions, n, columns, key, stored[1:], matches, stored[0], target, resolved)
+    length = call(entries[ENTRY_RESOLVE], arguments)
+    for error in resolved[RESOLVED_ROWS + 1 :]:
+        if error >= 0:
             return DECLINED
-        if operation == DELETE_ROW:
-            before = load(positions, i - 1) if i > first else -1
-            for c in range(columns):
-                column = registers[source + HEADER + c]
-                if load(column, row) != (load(old[1 + c], match) if before < 0 else load(column, before)):
-                    return DECLINED
-        exists = not removes
+    registers[out + ORDER], registers[out + ROWS] = BATCH, length
     return DONE

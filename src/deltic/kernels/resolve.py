@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from deltic.kernels.compiler import kernel, part
 from deltic.kernels.memory import Words, load, store
 
@@ -59,7 +61,7 @@ def _earlier(ordinals: int, order: int, best: int, k: int) -> int:
     return k if best < 0 or load(ordinals, load(order, k)) < load(ordinals, load(order, best)) else best
 
 
-@kernel("void(int64[::1], int64, int64, int64, int64, int64, int64, int64[::1], int64, int64, int64[::1], int64[::1])")
+@kernel("int64(int64[::1], int64, int64, int64, int64, int64, int64, int64[::1], int64, int64, int64[::1], int64[::1])")
 def resolve(
     rows: Words,
     ops: int,
@@ -73,8 +75,9 @@ def resolve(
     sources: int,
     target: Words,
     report: Words,
-) -> None:
-    """Writes what n operations change, sorted and consolidated: `width` columns, the first `key` of which are the key, and weights.
+) -> int:
+    """Writes what n operations change, sorted and consolidated: `width` columns, the first `key` of which are the key, and weights. Returns
+    how many rows that are.
 
     rows: columns. order: the positions of the operations by key, those of a key by age. stored: the columns and the weights of the rows
     that the table has of these keys; sources: for each of them the number of its key, ascending. target: room for two rows of each key.
@@ -118,3 +121,4 @@ def resolve(
             else:
                 out = _write(rows, last, width, 1, target, out)
                 report[ROWS] = _write(stored, old, width, -1, target, out)
+    return np.int64(report[ROWS])
