@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -14,9 +15,11 @@ import pytest
 import deltic
 from deltic.expr import Literal, resolve
 from deltic.expr.nodes import Cast, Column
+from deltic.optimizer import optimize
+from deltic.optimizer.limit_windows import reads_no_later_rows
 from deltic.plan.aggregate_nodes import AggregateCall
 from deltic.plan.evaluate import evaluate
-from deltic.plan.nodes import Order, Plan, Table
+from deltic.plan.nodes import Filter, Order, Plan, Table
 from deltic.plan.relation import Relation
 from deltic.plan.show import show
 from deltic.plan.window_nodes import UNBOUNDED, Edge, Window, WindowCall, WindowFrame
@@ -225,6 +228,35 @@ def test_a_running_maximum_changes_up_to_the_row_that_restores_it(rows: int) -> 
         assert all(touched(session, name) < allowed for name in ("up", "down"))
 
 
+def limited(rng: Random) -> Plan:
+    """The first rows of a window by a position, beside other functions of earlier rows."""
+    plan = window(rng)
+    position = WindowCall(rng.choice(["rank", "dense_rank", "row_number"]), INT, False)
+    others = [call for _, call in plan.calls if reads_no_later_rows(call, with_peers=True)]
+    calls = tuple((f"c{i}", call) for i, call in enumerate([position, *others]))
+    number = Column(len(T.schema), INT, False, "c0")
+    limit = Literal(rng.randint(0, 4), INT)
+    part = resolve(rng.choice(["<", "<=", "="]), [number, limit]) if rng.random() < 0.7 else resolve(">=", [limit, number])
+    return Filter(replace(plan, calls=calls), part)
+
+
+@pytest.mark.parametrize("seeds", [range(15), *slow(rotating(400))], ids=len)
+def test_first_positions_equal_the_oracle(seeds: range) -> None:
+    changed_plans = 0
+    for seed in seeds:
+        rng = Random(f"first {seed}")
+        plan = limited(rng)
+        optimized = optimize(plan)
+        changed_plans += show(optimized).count("TopK")
+        engine, content = embedded({"t": T}, {"v": optimized}, 1 + 2 * (seed % 2)), Relation()
+        for number in range(4):
+            change = changed(rng, content)
+            content += change
+            engine.tick({"t": change.pairs()})
+            assert engine.view("v") == evaluate(plan, {"t": content}), f"seed {seed}, tick {number}: {show(plan)}"
+    assert changed_plans > len(seeds) / 2
+
+
 WORK = {
     "whole": "SELECT id, g, max(v) OVER (PARTITION BY g) AS r FROM a",
     "first": "SELECT id, first_value(w) OVER (PARTITION BY g ORDER BY v, id) AS r FROM a",
@@ -240,6 +272,8 @@ WORK = {
     "running max": "SELECT id, max(w) OVER (PARTITION BY g ORDER BY v DESC, id) AS r FROM a",
     "least to come": "SELECT id, min(w) OVER (PARTITION BY g ORDER BY v, id ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) AS r FROM a",
     "range max": "SELECT id, max(w) OVER (PARTITION BY g ORDER BY id - v * 1000000 RANGE 400000000 PRECEDING) AS r FROM a",
+    "first ranks": "SELECT id FROM a QUALIFY rank() OVER (PARTITION BY g ORDER BY v DESC, id) <= 3",
+    "first dense ranks": "SELECT id FROM a QUALIFY dense_rank() OVER (PARTITION BY g ORDER BY w) < 4",
     "top": "SELECT id FROM a QUALIFY row_number() OVER (PARTITION BY g ORDER BY v DESC, id) <= 3",
 }
 BY_SKIP_LIST = ("range", "running", "running rows", "running max", "least to come", "range max")

@@ -30,6 +30,7 @@ from deltic.optimizer.forget_unjoinable_rows import forget_unjoinable_rows
 from deltic.optimizer.form_inner_joins import form_inner_joins
 from deltic.optimizer.form_multiway_joins import form_multiway_joins
 from deltic.optimizer.form_range_joins import form_range_joins
+from deltic.optimizer.limit_ranks import limit_ranks
 from deltic.optimizer.limit_windows import limit_windows
 from deltic.optimizer.merge_projections import merge_projections
 from deltic.optimizer.order_joins import order_joins
@@ -63,7 +64,7 @@ RULES: Final[tuple[Rule, ...]] = (
     prune_columns,
 )
 JOINS: Final[tuple[Rule, ...]] = (order_joins, form_multiway_joins)
-LAST: Final[tuple[Rule, ...]] = (forget_aggregated_rows, merge_projections, extract_fields, simplify, form_range_joins)
+LAST: Final[tuple[Rule, ...]] = (forget_aggregated_rows, merge_projections, extract_fields, simplify, limit_ranks, form_range_joins)
 ROUNDS: Final = 20  # rules move down or remove, or split what they match no more; plans settle in a few rounds
 
 NO_VIEWS: Final[Mapping[Plan, Plan]] = MappingProxyType({})

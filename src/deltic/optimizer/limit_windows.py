@@ -10,9 +10,8 @@ from deltic.expr.nodes import Call, Column, Expr, Literal, unwidened
 from deltic.plan.columns import conjunction, conjuncts
 from deltic.plan.nodes import Filter, Plan, TopK, Window
 from deltic.plan.walk import transform
+from deltic.plan.window_nodes import FRAMED, WindowCall
 
-_OF_EARLIER_ROWS: Final = ("row_number", "rank", "dense_rank")
-"""Functions whose value depends on the rows before alone."""
 _FLIPPED: Final = {"greater_equal": "less_equal", "greater": "less", "equal": "equal"}
 
 
@@ -42,13 +41,11 @@ def _limit(plan: Plan) -> Plan:
     if not isinstance(plan, Filter) or not isinstance(plan.input, Window):
         return plan
     window = plan.input
-    if any(call.function not in _OF_EARLIER_ROWS for _, call in window.calls):
+    if not all(reads_no_later_rows(call) for _, call in window.calls):
         return plan
     width = len(window.input.schema)
     numbers = frozenset(width + i for i, (_, call) in enumerate(window.calls) if call.function == "row_number")
-    parts = conjuncts(plan.predicate)
-    certain = [part for i, part in enumerate(parts) if not any(map(can_fail, parts[: i + 1]))]
-    limits = {part: limit for part in certain if (limit := _greatest(part, numbers)) is not None}
+    parts, limits = conjuncts(plan.predicate), upper_limits(plan.predicate, numbers)
     if not limits:
         return plan
     least = min(limits.values())
@@ -59,8 +56,25 @@ def _limit(plan: Plan) -> Plan:
     return Filter(first, conjunction(rest)) if rest else first
 
 
+def reads_no_later_rows(call: WindowCall, *, with_peers: bool = False) -> bool:
+    """Whether the value depends on the rows up to the row itself, or `with_peers` up to its last peer, alone."""
+    if call.function in ("row_number", "rank", "dense_rank"):
+        return True
+    if call.function in ("lag", "lead"):
+        return call.number >= 0 if call.function == "lag" else call.number <= 0
+    end = call.frame.end
+    return call.function in FRAMED and ((end.kind == "rows" and end.rows <= 0) or (with_peers and end.kind == "peers"))
+
+
+def upper_limits(predicate: Expr, numbers: frozenset[int]) -> dict[Expr, int]:
+    """Conditions that bound one of these columns from above, and the greatest value for which each may hold; none after one that can fail."""
+    parts = conjuncts(predicate)
+    certain = [part for i, part in enumerate(parts) if not any(map(can_fail, parts[: i + 1]))]
+    return {part: limit for part in certain if (limit := _greatest(part, numbers)) is not None}
+
+
 def _greatest(part: Expr, numbers: frozenset[int]) -> int | None:
-    """The greatest row_number for which the condition may hold; None if it bounds none."""
+    """The greatest value of one of these columns for which the condition may hold; None if it bounds none."""
     if not isinstance(part, Call) or len(part.arguments) != 2:
         return None
     function, (left, right) = part.function, map(unwidened, part.arguments)

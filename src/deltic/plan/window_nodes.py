@@ -28,6 +28,8 @@ WindowFunction = RankFunction | OffsetFunction | FrameFunction | SessionFunction
 
 BY_PEERS: Final = ("rank", "dense_rank", "percent_rank", "cume_dist", "session_start")
 """Functions whose values are equal for peers."""
+FRAMED: Final = ("first_value", "last_value", "nth_value", "aggregate")
+"""Functions of the rows of a frame."""
 
 
 @dataclass(frozen=True, slots=True)
