@@ -67,7 +67,7 @@ def reads_no_later_rows(call: WindowCall, *, with_peers: bool = False) -> bool:
 
 
 def upper_limits(predicate: Expr, numbers: frozenset[int]) -> dict[Expr, int]:
-    """Conditions that bound one of these columns from above, and the greatest value for which each may hold; none after one that can fail."""
+    """Conditions that bound one of these columns from above, each with the greatest value that it allows; none after one that can fail."""
     parts = conjuncts(predicate)
     certain = [part for i, part in enumerate(parts) if not any(map(can_fail, parts[: i + 1]))]
     return {part: limit for part in certain if (limit := _greatest(part, numbers)) is not None}
