@@ -16,7 +16,7 @@ def limit_ranks(plan: Plan) -> Plan:
     """The rows with rank() <= k or dense_rank() <= k are joined with the first rows, or the first terms.
 
     >>> from deltic.expr.nodes import Call, Column, Literal
-    >>> from deltic.plan.nodes import Table, WindowCall
+    >>> from deltic.plan.nodes import Order, Table, WindowCall
     >>> from deltic.plan.show import show
     >>> from deltic.schema import BIGINT, BOOLEAN, INT, Field, Schema, TableSchema
     >>> t = Table(TableSchema("t", Schema((Field("g", BIGINT, False), Field("x", BIGINT, False)))))
