@@ -5,7 +5,7 @@ OSError removes what it wrote, if the disk permits; a killed one may leave a fil
 sweeps. Errors remain OSErrors here: the callers know the purpose of the file.
 
 Every operation reports its steps to `at(step, path)`: "write:before", "write:after", and likewise for sync, link, rename, unlink,
-overwrite, folder-sync, make-folder and read. It does nothing; tests replace it to stop or fail at a step.
+overwrite, folder-sync, make-folder, append, data-sync and read. It does nothing; tests replace it to stop or fail at a step.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ import errno
 import os
 import secrets
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
 _STAGED: Final = ".staged"
 _PARTS_AT_ONCE: Final = 512
+_SYNC: Final = getattr(os, "fdatasync", os.fsync)
 READ_BYTES: Final = 1 << 30
 """The size limit of `read`."""
 
@@ -101,6 +102,16 @@ def overwrite(path: Path, content: bytes) -> None:
     _step("overwrite", path, lambda: _overwrite(path, content))
 
 
+def append(descriptor: int, path: Path, parts: Sequence[Any], offset: int) -> None:
+    """Writes these bytes-like parts at an offset of an open file, without syncing: a power failure may leave any of their sectors."""
+    _step("append", path, lambda: _append(descriptor, parts, offset))
+
+
+def sync_data(descriptor: int, path: Path) -> None:
+    """Makes an open file's bytes and its length survive a power failure."""
+    _step("data-sync", path, lambda: _SYNC(descriptor))
+
+
 def unlink(path: Path) -> bool:
     """Deletes a file; False if it did not exist. Until its folder is synced, a power failure may restore it."""
     try:
@@ -176,6 +187,13 @@ def _overwrite(path: Path, content: bytes) -> None:
         os.pwrite(descriptor, content, 0)
     finally:
         os.close(descriptor)
+
+
+def _append(descriptor: int, parts: Sequence[Any], offset: int) -> None:
+    content = b"".join(parts)  # one buffer: a call of writev costs more than copying a few KiB
+    while content:
+        written = os.pwrite(descriptor, content, offset)
+        content, offset = content[written:], offset + written
 
 
 def _fill(descriptor: int, parts: Iterable[Any]) -> None:

@@ -20,7 +20,7 @@ import pytest
 from connect_server import connect_server
 from deltic.runtimes.durable.strings import HASH_VERSION
 from deltic.storage.layout import FORMAT_VERSION
-from deltic.storage.manifest import MANIFEST_VERSION
+from deltic.storage.manifest import LOGGED_VERSION
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -136,7 +136,7 @@ def test_the_versions_page_has_the_numbers_of_the_state_formats() -> None:
         r"^\| (manifest format|data file format|string ids) \| (\d+) \|", (ROOT / "docs" / "versions.md").read_text(), re.MULTILINE
     )
     assert rows == [
-        ("manifest format", str(MANIFEST_VERSION)),
+        ("manifest format", str(LOGGED_VERSION)),
         ("data file format", str(FORMAT_VERSION)),
         ("string ids", str(HASH_VERSION)),
     ]

@@ -196,6 +196,7 @@ def test_a_state_of_a_newer_format(shop: Shop, goldens: Goldens, monkeypatch: py
     known = sorted((shop.state / "manifests").iterdir())
     with monkeypatch.context() as patched:
         patched.setattr(manifest, "MANIFEST_VERSION", 99)
+        patched.setattr(manifest, "LOGGED_VERSION", 99)
         shop.pipeline(FAILING).close()
     with pytest.raises(StateError) as caught:
         shop.run(FAILING)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import crashes
-from crashes import CommitRecord, PowerLoss, defect_of, images_of_a_life, live_until, steps_of_a_life
+from crashes import CommitRecord, Life, PowerLoss, defect_of, images_of_a_life, live, live_until, live_with_a_log, steps_of_a_life
 from deltic import disk
 from deltic.errors import StateTakenOver
 from deltic.storage.local import LocalFolder
@@ -36,18 +36,24 @@ def test_a_scenario_has_every_step_of_every_kind_of_file(tmp_path: Path) -> None
     assert {step.split(":")[0] for step in steps} == {*STEPS, "read"}
 
 
-@pytest.mark.parametrize("stride", [7, *slow(1)])
-def test_a_kill_at_any_step_loses_nothing(tmp_path: Path, stride: int) -> None:
-    for number, step in [*enumerate(steps_of_a_life(tmp_path / "whole"))][::stride]:
+def test_a_scenario_with_a_log_has_every_step_of_it(tmp_path: Path) -> None:
+    steps = set(steps_of_a_life(tmp_path / "state", live_with_a_log))
+    assert {f"{step}:{when} log" for step in ("write", "sync", "append", "data-sync", "unlink") for when in ("before", "after")} <= steps
+    assert not [step for step in steps if step.startswith("append") and not step.endswith(" log")]
+
+
+@pytest.mark.parametrize(("life", "stride"), [(live, 7), (live_with_a_log, 19), *slow((live, 1), (live_with_a_log, 1))])
+def test_a_kill_at_any_step_loses_nothing(tmp_path: Path, stride: int, life: Life) -> None:
+    for number, step in [*enumerate(steps_of_a_life(tmp_path / "whole", life))][::stride]:
         root, record = tmp_path / str(number), CommitRecord()
         with pytest.raises(PowerLoss):
-            live_until(root, number, record, _power_loss)
+            live_until(root, number, record, _power_loss, life)
         assert defect_of(root, record) is None, f"step {number}, {step}"
 
 
-@pytest.mark.parametrize("stride", [31, *slow(7)])
-def test_a_killed_process_loses_nothing(tmp_path: Path, stride: int) -> None:
-    subprocess.run([sys.executable, crashes.__file__, tmp_path, str(stride)], check=True, timeout=120)
+@pytest.mark.parametrize(("life", "stride"), [(live, 31), *slow((live, 7), (live_with_a_log, 7))])
+def test_a_killed_process_loses_nothing(tmp_path: Path, stride: int, life: Life) -> None:
+    subprocess.run([sys.executable, crashes.__file__, tmp_path, str(stride), life.__name__], check=True, timeout=120)
     killed = sorted(tmp_path.glob("*.json"))
     assert len(killed) > 140 // stride
     for path in killed:
@@ -63,9 +69,9 @@ def _lost(images: list[crashes.Image], folder: Path) -> Iterator[str]:
             yield f"{image.step}: {wrong}"
 
 
-@pytest.mark.parametrize("stride", [3, *slow(1)])
-def test_a_power_failure_at_any_step_loses_nothing(tmp_path: Path, stride: int) -> None:
-    images = images_of_a_life(tmp_path / "state")
+@pytest.mark.parametrize(("life", "stride"), [(live, 3), (live_with_a_log, 41), *slow((live, 1), (live_with_a_log, 1))])
+def test_a_power_failure_at_any_step_loses_nothing(tmp_path: Path, stride: int, life: Life) -> None:
+    images = images_of_a_life(tmp_path / "state", life)
     assert len(images) > 100
     assert list(_lost(images[::stride], tmp_path / "images")) == []
 
@@ -85,6 +91,20 @@ def test_a_missing_sync_is_detected(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     with monkeypatch.context() as patched:
         patched.setattr(disk, "_step", without)
         images = images_of_a_life(tmp_path / "state")
+    assert any(_lost(images, tmp_path / "images"))
+
+
+@pytest.mark.slow
+def test_a_missing_sync_of_the_log_is_detected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    step = disk._step
+
+    def without(name: str, path: Path, act: Callable[[], None]) -> None:
+        if name != "data-sync":
+            step(name, path, act)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(disk, "_step", without)
+        images = images_of_a_life(tmp_path / "state", live_with_a_log)
     assert any(_lost(images, tmp_path / "images"))
 
 

@@ -261,11 +261,11 @@ def test_a_newer_manifest_is_refused(tmp_path: Path) -> None:
     State.open(tmp_path).close()
     path = tmp_path / "manifests" / "000000000000.json"
     body = json.loads(path.read_bytes().partition(b"\n")[2])
-    body["version"] = 3
+    body["version"] = 4
     rewrite(path, body)
     with pytest.raises(StateError) as caught:
         State.open(tmp_path)
-    assert str(caught.value) == "[DELTIC-5000] manifests/000000000000.json: format version 3\nexpected: at most 2\nhelp: use a newer Deltic"
+    assert str(caught.value) == "[DELTIC-5000] manifests/000000000000.json: format version 4\nexpected: at most 3\nhelp: use a newer Deltic"
 
 
 def test_the_first_version_can_be_read(tmp_path: Path) -> None:

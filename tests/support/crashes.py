@@ -1,7 +1,7 @@
 """The life of a state folder, interrupted at every step: the folders that a kill leaves, and those that a power failure could leave.
 
-`python tests/support/crashes.py FOLDER STRIDE` kills real processes: for each STRIDE-th step it forks a process, which runs the life in its
-own folder below FOLDER and kills itself at that step.
+`python tests/support/crashes.py FOLDER STRIDE LIFE` kills real processes: for each STRIDE-th step it forks a process, which runs the
+life in its own folder below FOLDER and kills itself at that step.
 """
 
 from __future__ import annotations
@@ -13,17 +13,23 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field, replace
+from hashlib import sha256
 from itertools import count
 from pathlib import Path
 
 from deltic import disk
 from deltic.errors import DelticError
+from deltic.storage import log_file
+from deltic.storage.commit_log import CommitLog
 from deltic.storage.leases import LEASE_THREAD
+from deltic.storage.log_file import SECTOR
 from deltic.storage.manifest import Change
 from deltic.storage.merging import merge_segments
+from deltic.storage.program import ArrangementDescription
+from deltic.storage.reading import OpenFiles
 from deltic.storage.state import State
-from stored import append, keys_of
+from stored import append, keys_of, logged_epoch
 
 
 class PowerLoss(BaseException):
@@ -32,18 +38,21 @@ class PowerLoss(BaseException):
 
 @dataclass
 class CommitRecord:
-    """A writer. committed: keys whose commit returned. trying: the pending one. linked: whether its manifest has its name."""
+    """A writer. committed: keys whose commit returned. trying: the pending one. linked: whether its manifest has its name, or a log
+    its record. doubtful: one whose commit failed, although it may be durable until the next one is committed."""
 
     committed: list[int] = field(default_factory=list)
     trying: int | None = None
     linked: bool = False
+    doubtful: int | None = None
 
     def step(self, step: str, path: str) -> None:
-        if step in ("link:after", "put:after") and Path(path).parent.name == "manifests":
+        linked = step in ("link:after", "put:after") and Path(path).parent.name == "manifests"
+        if linked or (step == "append:after" and Path(path).parent.name == "log"):
             self.linked = True
 
     def allows(self, keys: list[int]) -> bool:
-        if keys == sorted(self.committed):
+        if keys == sorted(self.committed) or (self.doubtful is not None and keys == sorted([*self.committed, self.doubtful])):
             return True
         return self.linked and self.trying is not None and keys == sorted([*self.committed, self.trying])
 
@@ -60,6 +69,65 @@ def live(root: Path | str, record: CommitRecord) -> None:
             state.sweep()
         finally:
             state.close()
+
+
+def live_with_a_log(root: Path | str, record: CommitRecord) -> None:
+    """As `live`, with epochs in a commit log: folded together, folded one by one, and left to the next writer. The log grows."""
+    with _logs_of(2 * SECTOR):
+        _live_with_a_log(root, record)
+
+
+@contextmanager
+def _logs_of(size: int) -> Iterator[None]:
+    before, log_file.FIRST_BYTES = log_file.FIRST_BYTES, size  # type: ignore[misc]
+    try:
+        yield
+    finally:
+        log_file.FIRST_BYTES = before  # type: ignore[misc]
+
+
+def _live_with_a_log(root: Path | str, record: CommitRecord) -> None:
+    for keys, retain in (((0, 1, 2), 0), ((3, 4), 10), ((5, 6), 0)):
+        state = State.open(root, retain=retain, whole_every=2, logs=True, facts=FACTS)
+        try:
+            log, files = CommitLog(state), OpenFiles(state.root)
+            for key in keys:
+                _log(state, log, key, record)
+            if keys[0] < 5:
+                record.linked = False
+                log.fold(files, lambda change: change)
+                _commit(state, keys[0] + 10, record)
+            _log(state, log, keys[0] + 20, record)
+            _refuse(log, state, record)
+            _log(state, log, keys[0] + 30, record)
+            if keys[0] == 3:
+                log.fold(files, lambda change: change)
+            log.close()
+        finally:
+            state.close()
+
+
+FACTS = {"arrangements": {"a": ArrangementDescription(1, 1).json()}, "tables": {}, "views": {}}
+"""The notes of a state with one arrangement."""
+
+
+def _log(state: State, log: CommitLog, key: int, record: CommitRecord) -> None:
+    record.trying, record.linked = key, False
+    epoch = logged_epoch(log.epochs[-1].epoch + 1 if log.epochs else state.epoch + 1, key)
+    log.append(epoch, epoch.encoded())
+    record.committed.append(key)
+    record.trying = record.doubtful = None
+
+
+def _refuse(log: CommitLog, state: State, record: CommitRecord) -> None:
+    """An epoch whose commit fails after its record is durable: it may not reappear once the next one is committed."""
+    key = 77
+    record.trying, record.linked = key, False
+    last = log.epochs[-1].epoch
+    epoch = logged_epoch(last + 1, key)
+    log.append(epoch, epoch.encoded())
+    log.forget_after(last)
+    record.trying, record.doubtful = None, key
 
 
 def _commit(state: State, key: int, record: CommitRecord) -> None:
@@ -97,6 +165,7 @@ def _defect(state: State, record: CommitRecord) -> str | None:
     if keys_of(state) != [*keys, 99]:
         return f"a new commit turns {keys} into {keys_of(state)}"
     staged = [path.name for path in Path(state.root).rglob("*.staged")] if state.folder.local else []
+    staged += state.folder.names("log")
     strays = set(state.folder.names("data")) - set(state.manifest.files)
     return f"left over: {staged} {strays}" if staged or strays else None
 
@@ -116,15 +185,18 @@ def watching(at: Callable[[str, str], None]) -> Iterator[None]:
         disk.at = before
 
 
-def steps_of_a_life(root: Path | str) -> list[str]:
+Life = Callable[[Path | str, CommitRecord], None]
+
+
+def steps_of_a_life(root: Path | str, life: Life = live) -> list[str]:
     """The names of all steps, in order."""
     steps: list[str] = []
     with watching(lambda step, path: steps.append(f"{step} {Path(path).parent.name}")):
-        live(root, CommitRecord())
+        life(root, CommitRecord())
     return steps
 
 
-def live_until(root: Path | str, number: int, record: CommitRecord, stop: Callable[[], None]) -> None:
+def live_until(root: Path | str, number: int, record: CommitRecord, stop: Callable[[], None], life: Life = live) -> None:
     """Runs the life up to the step with this number, and stops there."""
     left = count(number, -1)
 
@@ -134,7 +206,7 @@ def live_until(root: Path | str, number: int, record: CommitRecord, stop: Callab
             stop()
 
     with watching(at):
-        live(root, record)
+        life(root, record)
 
 
 @dataclass
@@ -158,7 +230,8 @@ class Disk:
     """A simulated disk that keeps synced data, updated at each step of the real one. Each distinct content that it could keep is an image.
 
     Names that no sync of their folder has made durable may be present or not: `late` has neither new names nor deletions, `early` has both,
-    `fewest` only deletions, `most` only new names. Each has a file's content if it was synced, else half of it.
+    `fewest` only deletions, `most` only new names. Each has a file's content if it was synced, else half of it. What is
+    written into a file is on the disk when it is synced; before that, all of it, either half of it, or nothing.
     """
 
     def __init__(self, root: Path, record: CommitRecord) -> None:
@@ -176,12 +249,25 @@ class Disk:
         self._record.step(step, path)
         if step == "write:after":
             self._serial[os.stat(path).st_ino] = next(self._serials)
-        elif step in ("sync:after", "overwrite:after"):  # what is overwritten may reach the disk at once
+        elif step in ("sync:after", "overwrite:after", "data-sync:after"):  # what is overwritten may reach the disk at once
             self._synced[self._serial[os.stat(path).st_ino]] = Path(path).read_bytes()
         elif step == "folder-sync:after" and Path(path).is_relative_to(self._root.parent):
             self._names[path] = self._early(path)
-        if step.endswith(":after"):
+        if step == "append:after":
+            self._keep_torn(step, path)
+        elif step.endswith(":after"):
             self._keep(step, path)
+
+    def _keep_torn(self, step: str, path: str) -> None:
+        serial, written = self._serial[os.stat(path).st_ino], Path(path).read_bytes()
+        synced = self._synced[serial]
+        before = synced + bytes(len(written) - len(synced))
+        changed = [i for i in range(0, len(written), SECTOR) if written[i : i + SECTOR] != before[i : i + SECTOR]]
+        half = (changed[0] + changed[-1]) // 2 // SECTOR * SECTOR + SECTOR if changed else 0
+        for part, content in enumerate((synced, written, written[:half] + before[half:], before[:half] + written[half:])):
+            self._synced[serial] = content
+            self._keep(f"{step}, part {part}", path)
+        self._synced[serial] = synced
 
     def _early(self, folder: str) -> dict[str, int | None]:
         return {e.name: None if e.is_dir() else self._serial.get(e.inode(), -1) for e in os.scandir(folder)}
@@ -200,14 +286,14 @@ class Disk:
         for kind, listing in kinds.items():
             there = self._root.name in listing(str(self._root.parent))
             image = Image(f"{kind} after {step} {path}", self._copied(), self._tree(listing, self._root) if there else {})
-            record = (image.record.committed, image.record.trying, image.record.linked)
-            known = json.dumps([record, {name: None if c is None else c.hex() for name, c in image.files.items()}])
+            record = astuple(image.record)
+            known = json.dumps([record, {name: None if c is None else sha256(c).hexdigest() for name, c in image.files.items()}])
             if known not in self._seen:
                 self._seen.add(known)
                 self.images.append(image)
 
     def _copied(self) -> CommitRecord:
-        return CommitRecord(list(self._record.committed), self._record.trying, self._record.linked)
+        return replace(self._record, committed=list(self._record.committed))
 
     def _tree(self, listing: Callable[[str], dict[str, int | None]], folder: Path) -> dict[str, bytes | None]:
         files: dict[str, bytes | None] = {}
@@ -227,33 +313,33 @@ class Disk:
         return b""
 
 
-def images_of_a_life(root: Path) -> list[Image]:
+def images_of_a_life(root: Path, life: Life = live) -> list[Image]:
     """All images that a power failure could leave."""
     record = CommitRecord()
     kept = Disk(root, record)
     with watching(kept.at):
-        live(root, record)
+        life(root, record)
     return kept.images
 
 
-def _kill_at_each(folder: Path, stride: int) -> None:
-    for number in range(0, len(steps_of_a_life(folder / "whole")), stride):
+def _kill_at_each(folder: Path, stride: int, life: Life) -> None:
+    for number in range(0, len(steps_of_a_life(folder / "whole", life)), stride):
         root = folder / str(number)
         if not os.fork():
-            _live_and_be_killed(root, number)
+            _live_and_be_killed(root, number, life)
         _, status = os.wait()
         assert os.waitstatus_to_exitcode(status) == -signal.SIGKILL
 
 
-def _live_and_be_killed(root: Path, number: int) -> None:
+def _live_and_be_killed(root: Path, number: int, life: Life) -> None:
     record = CommitRecord()
 
     def stop() -> None:
-        root.with_suffix(".json").write_text(json.dumps([record.committed, record.trying, record.linked]))
+        root.with_suffix(".json").write_text(json.dumps(astuple(record)))
         os.kill(os.getpid(), signal.SIGKILL)
 
-    live_until(root, number, record, stop)
+    live_until(root, number, record, stop, life)
 
 
 if __name__ == "__main__":
-    _kill_at_each(Path(sys.argv[1]), int(sys.argv[2]))
+    _kill_at_each(Path(sys.argv[1]), int(sys.argv[2]), {"live": live, "live_with_a_log": live_with_a_log}[sys.argv[3]])

@@ -18,7 +18,7 @@ from deltic.optimizer import optimize
 from deltic.plan.nodes import Plan
 from deltic.plan.relation import Relation
 from deltic.runtimes import Runtime, TickResult
-from deltic.runtimes.embedded import DurableEmbedded, Embedded
+from deltic.runtimes.embedded import DurableEmbedded, Embedded, LoggedEmbedded
 from deltic.schema import Op, Schema, TableSchema
 from deltic.trace.batch import Batch
 from deltic.trace.counters import Counters
@@ -41,8 +41,11 @@ class Engine:
         self.runtime.install(self.circuit)
 
     def restart(self, reopened: Callable[[], Runtime]) -> None:
-        """Closes the runtime, and continues with a newly opened one."""
-        self.runtime.close()
+        """Closes the runtime, or every other time leaves its commit log as a kill does, and continues with a newly opened one."""
+        if isinstance(self.runtime, LoggedEmbedded) and self.runtime.epoch % 2:
+            abandon(self.runtime)
+        else:
+            self.runtime.close()
         self.runtime = reopened()
         self.circuit = lower(self.plans, self.tables, self.runtime.shards)
         result = self.runtime.install(self.circuit)
@@ -94,6 +97,17 @@ def embedded(tables: Mapping[str, TableSchema], views: Mapping[str, Plan], shard
 def durable(tables: Mapping[str, TableSchema], views: Mapping[str, Plan], folder: Path, shards: int = 1) -> Engine:
     """The case on the embedded runtime with its state in a folder."""
     return Engine(DurableEmbedded(str(folder), shards), tables, views)
+
+
+def abandon(runtime: LoggedEmbedded) -> None:
+    """Ends a runtime as a kill does: what is in its commit log stays there."""
+    runtime._closing.set()
+    runtime._due.set()
+    if runtime._folding is not None:
+        runtime._folding.join()
+    runtime._merger.stop()
+    runtime._merger.close()
+    runtime._state.folder.unlock()
 
 
 Restarts = Mapping[int, Callable[[], Runtime]]
@@ -158,6 +172,9 @@ def checked_durable(program: Case, folder: Path) -> tuple[list[Outcome], bool]:
     def reopened(shards: int | None) -> DurableEmbedded:
         return DurableEmbedded(str(state), shards if seed % 2 else None)
 
+    def logged(shards: int | None) -> DurableEmbedded:
+        return LoggedEmbedded(str(state), shards if seed % 2 else None)
+
     with pytest.MonkeyPatch.context() as patched:
         if seed % 3 == 0:
             patched.setattr("deltic.storage.merging.RATIO", 2)
@@ -165,7 +182,7 @@ def checked_durable(program: Case, folder: Path) -> tuple[list[Outcome], bool]:
             patched.setattr("deltic.storage.merging.TICK_ROWS", 16)
         engine = durable(program.tables, program.views, state, 1 + seed % 3)
         try:
-            openers = restarts(seed, len(program.ticks), reopened)
+            openers = restarts(seed, len(program.ticks), reopened, logged)
             run(engine, program, outcomes, restarts=openers)
         finally:
             engine.runtime.close()

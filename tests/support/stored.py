@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from deltic.storage.appending import Appended
 from deltic.storage.dictionary import Dictionary
 from deltic.storage.files import Content, DataFile, write_file
+from deltic.storage.logged_epoch import LoggedEpoch, LoggedShard
 from deltic.storage.manifest import Change, SegmentRef
 from deltic.storage.state import State
 from deltic.trace.batch import Batch
@@ -36,6 +38,12 @@ def append(state: State, key: int, *, drop: tuple[SegmentRef, ...] = ()) -> Segm
     segment = SegmentRef(0, "a", ref.name, 1)
     state.commit(Change((ref,), (segment,), drop, notes={"last": key}))
     return segment
+
+
+def logged_epoch(epoch: int, key: int, *, at_us: int = 0) -> LoggedEpoch:
+    """An epoch for a commit log that appends a row to arrangement a."""
+    appended = Appended("a", (), batch_of((key, 1)), None)
+    return LoggedEpoch(epoch, at_us, {"last": key}, (LoggedShard(0, (appended,), Dictionary.empty()),))
 
 
 def keys_of(state: State) -> list[int]:

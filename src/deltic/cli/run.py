@@ -45,6 +45,7 @@ def run(
     rows_per_tick: Annotated[int | None, _AT_LEAST_ONE] = None,
     retain: Annotated[int, _AT_LEAST_ONE] = PIPELINE_RETAINS,
     shared_state: Annotated[bool, Parameter(negative=())] = False,
+    commit_log: Annotated[bool, Parameter(negative=())] = False,
     on_view_error: OnViewError = "isolate",
     dry_run: Annotated[bool, Parameter(negative=())] = False,
     json: Annotated[bool, Parameter(negative=())] = False,
@@ -80,6 +81,8 @@ def run(
         The number of past epochs that stay readable.
     shared_state
         Declare that every machine of the Spark cluster has the state folder under this path.
+    commit_log
+        Make ticks durable in a log, which is faster for small ticks. Readers of the state see them about a second later.
     on_view_error
         isolate: a row on which a view's expression fails is an error of that view; its sinks wait until the row is gone, and other views go
         on. rollback: the tick is rolled back, and the run ends.
@@ -109,6 +112,7 @@ def run(
         shards=shards,
         retain=retain,
         shared_state=shared_state,
+        commit_log=commit_log,
         clock="wall",
         rows_per_tick=rows_per_tick,
         on_view_error=on_view_error,

@@ -26,6 +26,7 @@ class History:
         """
         if self._root is None or last < first:
             return
+        self._session._fold()
         with StateReader.open(self._root) as reader:
             for epoch in range(first, last + 1):
                 yield epoch, reader.manifest_at(epoch).program.arrangement_of(view)
@@ -59,5 +60,6 @@ class History:
     def _stored(self, view: str, epoch: int) -> Iterator[StoredView]:
         if self._root is None:
             raise StateError(f"epoch {epoch} of view {view} cannot be read: a session without a state folder retains no epochs")
+        self._session._fold()
         with ExitStack() as stack:
             yield StoredView(stack.enter_context(StateReader.open(self._root, epoch)), view)

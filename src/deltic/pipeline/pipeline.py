@@ -56,12 +56,13 @@ class Pipeline:
         base: str | Path | None = None,
         retain: int = PIPELINE_RETAINS,
         shared_state: bool = False,
+        commit_log: bool = False,
         on_view_error: OnViewError = "isolate",
     ) -> None:
         """Opens the state, makes the program its definitions, and brings the sinks up to date; reads no source yet.
 
         program: a Program, or the text of a SQL script, which errors call `name`.
-        spark, state, shards, retain, shared_state: as of a Session.
+        spark, state, shards, retain, shared_state, commit_log: as of a Session.
         rows_per_tick: the most rows of each source in a tick; 100,000 by default.
         base: the folder that relative paths count from; the working folder by default.
         on_view_error: as of a Session, but errors are isolated by default: the sinks of a view that has some wait until it has none.
@@ -74,6 +75,7 @@ class Pipeline:
             shards=shards,
             retain=retain,
             shared_state=shared_state,
+            commit_log=commit_log,
             clock="wall",
             rows_per_tick=rows_per_tick,
             on_view_error=on_view_error,

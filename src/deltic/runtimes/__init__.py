@@ -139,6 +139,10 @@ class Runtime(Protocol):
         """(rows, bytes) of each arrangement's state."""
         ...
 
+    def fold(self) -> None:
+        """Shows all commits to readers of the state folder, if some are in a commit log alone. Raises StateError."""
+        ...
+
     def trim(self) -> None:
         """Releases the memory of strings that no state refers to, or that can be read from it, if they are many.
 

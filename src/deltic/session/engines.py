@@ -6,7 +6,7 @@ from typing import Any
 
 from deltic.connectors.recognise import in_arrow
 from deltic.runtimes import Runtime
-from deltic.runtimes.embedded import DurableEmbedded, Embedded
+from deltic.runtimes.embedded import DurableEmbedded, Embedded, LoggedEmbedded
 from deltic.schema import TableSchema
 from deltic.session.options import RunOptions
 
@@ -22,7 +22,10 @@ def open_runtime(options: RunOptions) -> Runtime:
     """In this process or on Spark, with the state in memory or in a folder."""
     folder = options.folder
     if options.spark is None:
-        return Embedded(options.shards or 1) if folder is None else DurableEmbedded(folder, options.shards, retain=options.retain)
+        if folder is None:
+            return Embedded(options.shards or 1)
+        durable = LoggedEmbedded if options.commit_log else DurableEmbedded
+        return durable(folder, options.shards, retain=options.retain)
     from deltic.runtimes.spark import SparkRuntime  # noqa: PLC0415  pyspark is an optional extra
 
     return SparkRuntime(options.spark, folder, options.shards, retain=options.retain, shared_state=options.shared_state)

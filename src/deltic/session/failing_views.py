@@ -39,15 +39,16 @@ class Withheld:
     def __init__(self) -> None:
         self._waiting: dict[str, list[pa.Table]] = {}
         self._healed: dict[str, list[pa.Table]] = {}
-        self._followed: Committed | None = None
+        self._followed: tuple[object, object] = (self, self)
+        """The result and the definitions of the commit that was taken into account last."""
 
     def follow(self, committed: Committed, strings: StringTable) -> Collection[str]:
         """Takes a commit into account, once; the views that show a change in it. Under the session's lock."""
         definitions, last = definitions_of(committed), committed.last
         changes = {} if last is None else last.changes
-        if self._followed is committed:
+        if self._followed[0] is last and self._followed[1] is definitions:
             return self._shown(changes)
-        self._followed, self._healed = committed, {}
+        self._followed, self._healed = (last, definitions), {}
         self._waiting = {view: tables for view, tables in self._waiting.items() if view in definitions.places}
         for view in definitions.places:
             if len(_errors(definitions, view, committed)):

@@ -11,7 +11,7 @@ from deltic.errors import SetupError
 from deltic.runtimes import RETAINED_EPOCHS
 from deltic.session.clock import Clock, checked_clock
 from deltic.session.watermark import Watermark
-from deltic.storage.folder import location
+from deltic.storage.folder import location, open_folder
 from deltic.storage.manifest import MOST_SHARDS
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ class RunOptions:
     shards: int | None = None
     retain: int = RETAINED_EPOCHS
     shared_state: bool = False
+    commit_log: bool = False
     iteration_limit: int | None = None
     clock: Clock | Watermark | Iterable[Watermark] = "manual"
     rows_per_tick: int | None = None
@@ -50,8 +51,11 @@ class RunOptions:
         _check_count("retain", self.retain, 0)
         _check_count("iteration_limit", self.iteration_limit, 0)
         _check_count("rows_per_tick", self.rows_per_tick, 1)
-        if not isinstance(self.shared_state, bool):
-            raise _invalid("shared_state", self.shared_state, "True or False")
+        for name in ("shared_state", "commit_log"):
+            if not isinstance(getattr(self, name), bool):
+                raise _invalid(name, getattr(self, name), "True or False")
+        if self.commit_log and (self.spark is not None or self.folder is None or not open_folder(self.folder).local):
+            raise _invalid("commit_log", True, "a state folder on a file system, and no Spark")
         if self.on_view_error not in get_args(OnViewError):
             raise _invalid("on_view_error", self.on_view_error, "'rollback' or 'isolate'")
         kind, watermarks = checked_clock(self.clock)

@@ -67,7 +67,8 @@ class Session:
     store, from which the next session resumes, on either engine; without one, the content is lost when the session is closed.
     shards: the number of hash ranges into which the state is split; by default that of the state, and for a new state 1 in this process, or
     Spark's parallelism. retain: how many past epochs of a state stay readable. shared_state: every machine of the Spark cluster has the
-    folder under this path. iteration_limit: the most iterations of every recursion, besides its own limit.
+    folder under this path. commit_log: ticks are durable in a log, which is faster; readers of the folder see them about a second later.
+    iteration_limit: the most iterations of every recursion, besides its own limit.
     clock: what now() is in views. "manual": the time of the last `advance_to`. "wall": the time of the wall clock at each tick.
     A Watermark, or several: it follows columns of tables, as it does in any case if tables have the option `watermark`.
     on_view_error: "rollback": a tick on whose rows a view's expression fails is rolled back. "isolate": it is committed, the rows are
@@ -83,6 +84,7 @@ class Session:
         shards: int | None = None,
         retain: int = RETAINED_EPOCHS,
         shared_state: bool = False,
+        commit_log: bool = False,
         iteration_limit: int | None = None,
         clock: Clock | Watermark | Iterable[Watermark] = "manual",
         on_view_error: OnViewError = "rollback",
@@ -94,6 +96,7 @@ class Session:
                 shards=shards,
                 retain=retain,
                 shared_state=shared_state,
+                commit_log=commit_log,
                 iteration_limit=iteration_limit,
                 clock=clock,
                 on_view_error=on_view_error,
@@ -523,6 +526,11 @@ class Session:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
+
+    def _fold(self) -> None:
+        """Shows all commits to readers of the state folder."""
+        with self._lock:
+            self._runtime.fold()
 
     @property
     def _definitions(self) -> Definitions:

@@ -14,7 +14,8 @@ from typing import Any, Final
 
 from deltic import disk
 from deltic.errors import CorruptState, SetupError, StateError, StateInUse
-from deltic.storage.names import DATA, ENTRIES, LOCK, MANIFESTS, checked
+from deltic.storage.log_file import LogWriter
+from deltic.storage.names import DATA, ENTRIES, LOCK, LOG, MANIFESTS, checked
 from deltic.storage.parsing import REMEDY
 
 try:
@@ -96,6 +97,10 @@ class LocalFolder:
         with failing(self._subject, "read"):
             return disk.read(path)
 
+    def exists(self, name: str) -> bool:
+        """Whether a file has this name."""
+        return os.path.lexists(self._path / checked(name))
+
     def names(self, prefix: str) -> list[str]:
         return sorted(name for name in self._listing(prefix) if not disk.is_staged(name))
 
@@ -167,6 +172,19 @@ class LocalFolder:
 
     def forget_data(self, name: str) -> None:
         """No effect: there are no copies."""
+
+    def new_log(self, name: str) -> LogWriter:
+        """Creates a commit log under a new name, which survives a power failure. Raises StateError."""
+        path = self._path_of(f"{LOG}/{name}")
+        with failing(self._subject, "written"):
+            disk.make_folder(path.parent)
+            return LogWriter(path)
+
+    @contextmanager
+    def logging(self) -> Iterator[None]:
+        """Turns an OSError of a commit log into a StateError."""
+        with failing(self._subject, "written"):
+            yield
 
     def _path_of(self, name: str) -> Path:
         folder = self._path / checked(name).partition("/")[0]

@@ -22,6 +22,8 @@ from deltic.storage.program import ProgramDescription
 
 MANIFEST_VERSION: Final = 2
 """2: a segment may be ranged; `at` and `oldest`. Version 1 is also read."""
+LOGGED_VERSION: Final = 3
+"""Of manifests whose writer has a commit log, which earlier versions of Deltic would not read; otherwise as 2."""
 LAST_EPOCH: Final = 999_999_999_999
 """The greatest number that fits a manifest's name."""
 MOST_SHARDS: Final = 99_999
@@ -164,11 +166,16 @@ def epoch_of(name: str) -> int:
     return int(name.rsplit("/", 1)[-1].removesuffix(".json"))
 
 
-def encode(manifest: Manifest, parent: Manifest, change: Change, token: str, *, whole: bool) -> tuple[Manifest, bytes]:
-    """(the manifest with its checksum; its stored form: a line with the checksum of the rest, and one JSON object)."""
+def encode(
+    manifest: Manifest, parent: Manifest, change: Change, token: str, *, whole: bool, logged: bool = False
+) -> tuple[Manifest, bytes]:
+    """(the manifest with its checksum; its stored form: a line with the checksum of the rest, and one JSON object).
+
+    logged: whether its writer has a commit log.
+    """
     tables = _Tables()
     body: dict[str, Json] = {
-        "version": MANIFEST_VERSION,
+        "version": LOGGED_VERSION if logged else MANIFEST_VERSION,
         "epoch": manifest.epoch,
         "generation": manifest.generation,
         "shards": manifest.shards,
@@ -240,8 +247,8 @@ def decode(stored: bytes, name: str) -> StoredManifest:
     with reading(name):
         body = parsed(text)
         version = count(member(body, "version"), "version")
-        if version > MANIFEST_VERSION:
-            raise StateError(f"{name}: format version {version}", expected=f"at most {MANIFEST_VERSION}", remedy="use a newer Deltic")
+        if version > LOGGED_VERSION:
+            raise StateError(f"{name}: format version {version}", expected=f"at most {LOGGED_VERSION}", remedy="use a newer Deltic")
         return _stored(body, crc, len(stored))
 
 

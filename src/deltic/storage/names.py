@@ -12,12 +12,14 @@ MANIFESTS: Final = "manifests"
 GENERATIONS: Final = "generations"
 LEASES: Final = "leases"
 """The subfolders: data files, one manifest for each epoch, one object for each writer, one for each reader."""
+LOG: Final = "log"
+"""The commit log of each writer whose epochs are not all folded."""
 LOCK: Final = "lock"
 CHECKPOINTS: Final = "checkpoints"
 """Spark's checkpoints of the streams that feed the state."""
 PROBE: Final = "probe"
 """Files by which tasks show that they can reach the folder."""
-ENTRIES: Final = frozenset({DATA, MANIFESTS, GENERATIONS, LEASES, LOCK, CHECKPOINTS, PROBE})
+ENTRIES: Final = frozenset({DATA, MANIFESTS, GENERATIONS, LEASES, LOG, LOCK, CHECKPOINTS, PROBE})
 """All entries of a state folder."""
 _PART: Final = re.compile(r"[0-9A-Za-z_][0-9A-Za-z_.-]*")
 

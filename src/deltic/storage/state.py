@@ -6,6 +6,9 @@ StateTakenOver. So of two writers one always detects the other, and no epoch has
 
 A file that the state no longer names is kept as long as an earlier epoch must be readable, whether retained or leased by a reader. A
 commit first records the oldest readable epoch, and only then reads leases and deletes.
+
+A writer with a commit log makes epochs durable there (log_file.py) and turns them into manifests from time to time (fold.py). The next
+writer folds what is left.
 """
 
 from __future__ import annotations
@@ -23,15 +26,20 @@ from typing import Final
 
 from deltic.errors import CorruptState, StateError, StateTakenOver
 from deltic.storage.files import Origin, origin_of
+from deltic.storage.fold import fold
 from deltic.storage.folder import StateFolder, open_folder
-from deltic.storage.generations import mark, next_generation
+from deltic.storage.generations import generation_name, mark, next_generation
 from deltic.storage.history import LINK_BYTES, OBJECT_LINK_BYTES, WholeManifestSchedule, chain, committed_epochs, epochs_in, stored_manifest
 from deltic.storage.leases import oldest_leased
+from deltic.storage.local import LocalFolder
+from deltic.storage.log_file import LogWriter, log_name, owner_of
+from deltic.storage.logged_epoch import logged_epochs
 from deltic.storage.manifest import KEEP, LAST_EPOCH, MOST_SHARDS, Change, Manifest, StoredManifest, encode, manifest_name
 from deltic.storage.merging import merge_segments
-from deltic.storage.names import DATA, GENERATIONS, MANIFESTS
+from deltic.storage.names import DATA, GENERATIONS, LOG, MANIFESTS
 from deltic.storage.notes import Notes
 from deltic.storage.parsing import REMEDY, Json
+from deltic.storage.reading import OpenFiles
 from deltic.storage.reshard import SPREAD, partitions, resharded, superfluous, torn
 
 RETAINED_EPOCHS: Final = 100
@@ -55,9 +63,11 @@ class State:
 
     manifest: Manifest
 
-    def __init__(self, folder: StateFolder, *, retain: int, whole_every: int) -> None:
+    def __init__(self, folder: StateFolder, *, retain: int, whole_every: int, logs: bool) -> None:
         """Use `open`."""
         self.folder = folder
+        self.logs = logs and folder.local
+        """Whether this writer may have a commit log."""
         self.generation = 0
         self._retain = retain
         self._pace = WholeManifestSchedule(whole_every, LINK_BYTES if folder.local else OBJECT_LINK_BYTES)
@@ -76,14 +86,15 @@ class State:
         facts: Mapping[str, Json] | None = None,
         retain: int = RETAINED_EPOCHS,
         whole_every: int = WHOLE_EVERY,
+        logs: bool = False,
         check: Callable[[Notes], None] = lambda notes: None,
     ) -> State:
         """Opens or creates a state folder, and takes it over from any older writer.
 
         shards: the number of shards (new states: 1 by default); an existing state with another number is resharded, in an epoch of its own.
         facts: notes of a new state, such as the strings' key; an `id` is added. retain: how many past epochs stay readable. whole_every:
-        the least number of epochs between whole manifests. check: raises if a state with such notes cannot be continued; the state then
-        stays unchanged.
+        the least number of epochs between whole manifests. logs: this writer has a commit log; no effect on an object store. check: raises
+        if a state with such notes cannot be continued; the state then stays unchanged. What another writer has logged is folded.
         Raises StateInUse, StateTakenOver, CorruptState; StateError if it cannot be resharded.
         """
         if shards is not None and not 1 <= shards <= MOST_SHARDS:
@@ -92,7 +103,7 @@ class State:
         folder.make()
         folder.lock()
         try:
-            state = cls(folder, retain=retain, whole_every=whole_every)
+            state = cls(folder, retain=retain, whole_every=whole_every, logs=logs)
             state._take_over(shards, facts or {}, check)
         except BaseException:
             folder.unlock()
@@ -125,13 +136,32 @@ class State:
         whether the epoch was committed. O(change), amortised.
         """
         self.recover()
-        self._uncertain = True
-        created = self._store(self.manifest.after(change, self.generation), change)
-        self._uncertain = False
-        if not created:
-            raise self._taken_over()
+        self._commit(self.manifest.after(change, self.generation), change)
         self._collect()
         return self.manifest
+
+    def commit_folded(self, change: Change, epoch: int, at_us: int, *, skips: bool) -> None:
+        """See fold.Writer. Deletes nothing: `collect` does, after the fold."""
+        self.recover()
+        after = replace(self.manifest.after(change, self.generation), epoch=epoch)
+        self._commit(after, change, whole=skips, at_us=at_us, oldest=epoch if skips else 0)
+
+    def floor_at(self, epoch: int, keep: int | None) -> int:
+        """See fold.Writer."""
+        oldest = max(self.manifest.oldest, min(epoch - self._retain, epoch if keep is None else keep))
+        leased = oldest_leased(self.folder)
+        return oldest if leased is None else min(oldest, leased)
+
+    def collect(self) -> None:
+        """Deletes what a fold made superfluous, as each commit does."""
+        self._collect()
+
+    def _commit(self, after: Manifest, change: Change, *, whole: bool = False, at_us: int | None = None, oldest: int = 0) -> None:
+        self._uncertain = True
+        created = self._store(after, change, whole=whole, at_us=at_us, oldest=oldest)
+        self._uncertain = False
+        if not created:
+            raise self.taken_over()
 
     def recover(self) -> None:
         """After an interrupted commit, reads the state from the folder. O(1) if no commit was interrupted.
@@ -142,10 +172,21 @@ class State:
             return
         self._replay(committed_epochs(self.folder))
         if self.manifest.generation != self.generation:
-            raise self._taken_over()
+            raise self.taken_over()
         self._uncertain = False
 
-    def _taken_over(self) -> StateTakenOver:
+    def check_owner(self) -> None:
+        """Raises StateTakenOver if a newer writer has opened the folder. O(1)."""
+        assert isinstance(self.folder, LocalFolder)
+        if not self.folder.exists(generation_name(self.generation)) or self.folder.exists(generation_name(self.generation + 1)):
+            raise self.taken_over()
+
+    def new_log(self) -> LogWriter:
+        """Creates this writer's commit log. Raises StateError."""
+        assert self.logs and isinstance(self.folder, LocalFolder)
+        return self.folder.new_log(log_name(self.generation))
+
+    def taken_over(self) -> StateTakenOver:
         return StateTakenOver(
             f"the state folder {self.root} was taken over by a newer writer; epoch {self.epoch + 1} is not committed",
             remedy="end this process; the newer one resumes from the last committed epoch",
@@ -162,15 +203,18 @@ class State:
             self._merging[origin.epoch] -= 1
             self._merging += Counter()
 
-    def _store(self, after: Manifest, change: Change, *, whole: bool = False) -> bool:
-        """Writes `after`, the state after `change`, as the next manifest; False if that epoch exists already."""
+    def _store(self, after: Manifest, change: Change, *, whole: bool = False, at_us: int | None = None, oldest: int = 0) -> bool:
+        """Writes `after`, the state after `change`, as the next manifest; False if that epoch exists already.
+
+        at_us: the commit time, by default now. oldest: no epoch before it is readable any more.
+        """
         before = self.manifest
         if after.epoch > LAST_EPOCH:
             raise StateError(f"the state folder {self.root} has no epoch left", expected=f"at most {LAST_EPOCH}", remedy=REMEDY)
         whole = whole or self._pace.due
-        oldest = min(after.epoch - self._retain, after.notes.get(KEEP, after.epoch))
-        after = replace(after, at_us=time.time_ns() // 1000, oldest=max(before.oldest, oldest, 0))
-        after, stored = encode(after, before, change, token := secrets.token_hex(8), whole=whole)
+        oldest = max(oldest, before.oldest, min(after.epoch - self._retain, after.notes.get(KEEP, after.epoch)))
+        after = replace(after, at_us=time.time_ns() // 1000 if at_us is None else at_us, oldest=oldest)
+        after, stored = encode(after, before, change, token := secrets.token_hex(8), whole=whole, logged=self.logs)
         name = manifest_name(after.epoch)
         if not self.folder.create(name, stored) and stored_manifest(self.folder, after.epoch).token != token:
             return False
@@ -198,6 +242,7 @@ class State:
             if epochs:
                 self._replay(epochs)
                 check(self.manifest.notes)
+                self._fold_logs()
             self._check(shards)
             named = {} if "id" in self.manifest.notes else {"id": secrets.token_hex(16)}
             change = Change(notes=named if epochs else {**facts, **named})
@@ -208,6 +253,16 @@ class State:
         missing = set(self.manifest.files).difference(self.sweep())
         if missing:  # reported on opening, not in the middle of a tick
             raise CorruptState(f"{min(missing)}: the file is missing, though the manifest names it", remedy=REMEDY)
+
+    def _fold_logs(self) -> None:
+        """Folds what earlier writers logged, and deletes their logs."""
+        if not self.folder.local:
+            return
+        logs = [name for name in self.folder.names(LOG) if (owner := owner_of(name)) is not None and owner < self.generation]
+        for name in logs:
+            logged = logged_epochs(self.folder.read(f"{LOG}/{name}") or b"", f"{LOG}/{name}", self.manifest)
+            fold(self, logged, OpenFiles(self.root))
+        self.folder.delete([f"{LOG}/{name}" for name in logs])
 
     def _check(self, shards: int | None) -> None:
         if self.manifest.generation > self.generation:

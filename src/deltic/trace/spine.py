@@ -105,6 +105,13 @@ class Spine:
         view = (*self.batches, *other.batches), np.concatenate((self.view[1], other.view[1]))
         return self._read_only(view, (*self.guards, *other.guards))
 
+    def above(self, stored: Spine) -> Spine:
+        """The sum of this trace and one that is only read and changes seldom, to be read only; shares the batches."""
+        view = (*stored.batches, *self.batches), np.concatenate((stored.view[1], self.view[1]))
+        spine = self._version(None, view, self.sought, stored.guards)
+        spine.share = stored.share
+        return spine
+
     def _read_only(self, view: View, guards: tuple[Guard, ...]) -> Spine:
         """A version that is only read; keys that readers seek in it count as sought here."""
         return self._version(None, view, self.sought, guards)

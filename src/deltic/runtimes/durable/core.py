@@ -53,16 +53,19 @@ STRINGS_BYTES: Final = 1 << 28
 
 
 class Durable(ABC):
-    """A runtime whose state is in the folder `root`. shards: of a new state (default 1); an existing state is resharded to it."""
+    """A runtime whose state is in the folder `root`. shards: of a new state (default 1); an existing state is resharded to it.
+
+    logs: whether the state has a commit log.
+    """
 
     strings: StringTable
 
-    def __init__(self, root: str, shards: int | None, retain: int = RETAINED_EPOCHS) -> None:
+    def __init__(self, root: str, shards: int | None, retain: int = RETAINED_EPOCHS, *, logs: bool = False) -> None:
         self._recovering = Lock()
         self._interrupted: DurableVersion | None = None
         """The version that an interrupted commit would have made, until the folder shows whether it did."""
         facts = {"hash": HASH_VERSION, STRINGS: Identity.drawn().note(), **EMPTY}
-        self._state = State.open(root, shards=shards, facts=facts, retain=retain, check=lambda notes: check_version(notes, root))
+        self._state = State.open(root, shards=shards, facts=facts, retain=retain, logs=logs, check=lambda notes: check_version(notes, root))
         try:
             self.shards = self._state.manifest.shards
             self._files = OpenFiles(self._state.root)
@@ -184,6 +187,10 @@ class Durable(ABC):
         specs = version.circuit.arrangements
         return {name: (n, 8 * n * (specs[name].columns + specs[name].weights)) for name, n in rows.items()}
 
+    def fold(self) -> None:
+        """See Runtime."""
+        return  # every commit is a manifest
+
     def trim(self) -> None:
         """See Runtime."""
         if self.strings.nbytes > STRINGS_BYTES:
@@ -226,6 +233,20 @@ class Durable(ABC):
         """version: the one that the tick starts from. unchanged: arrangements of views that are only filled again."""
         start = time.perf_counter()
         performed = self._perform(version, changes, tick)
+        return self._commit_performed(version, performed, tick, base, start, unchanged, installs=installs)
+
+    def _commit_performed(
+        self,
+        version: DurableVersion,
+        performed: Performed,
+        tick: Tick,
+        base: Change,
+        start: float,
+        unchanged: Collection[str] = (),
+        *,
+        installs: bool = False,
+    ) -> TickResult:
+        """start: when the tick began, by `perf_counter`. The rest is as in `_run`."""
         change = change_of(performed.outcomes, base, unchanged)
         views = self._view_changes(version.circuit, change, performed)
         counters = summed([outcome.counters for outcome in performed.outcomes])
@@ -263,9 +284,12 @@ class Durable(ABC):
         return merged if parts and len(merged := merge(parts)) else None
 
     def _commit(self, version: DurableVersion, change: Change) -> None:
-        crowded = any(len(segments) >= CROWDED for shard_state in self._state.manifest.shard_states for segments in shard_state.values())
-        merges = self._merger.take(wait=crowded)
+        merges = self._merger.take(wait=self._crowded())
         self._finish(version, adopted(change, merges, self._state.manifest))
+
+    def _crowded(self) -> bool:
+        """Whether a running merge must be waited for."""
+        return any(len(segments) >= CROWDED for shard_state in self._state.manifest.shard_states for segments in shard_state.values())
 
     def _finish(self, version: DurableVersion, change: Change) -> None:
         """Commits. version: with the result and definitions that are committed with the change."""

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from deltic.circuit.nodes import ArrangementSpec, Dataflow
 from deltic.runtimes import TickResult
+from deltic.runtimes.durable.logged import ArrangementsOfShard, LoggedArrangements, stored_part
 from deltic.storage.files import FileRef
+from deltic.storage.logged_epoch import LoggedEpoch
 from deltic.storage.manifest import Manifest, SegmentRef
 from deltic.storage.program import ProgramDescription
 from deltic.storage.reading import OpenFiles, ShardArrangements
+from deltic.trace.batch import Batch
 from deltic.trace.share import Share
 from deltic.trace.spine import Spine
 
@@ -22,7 +25,7 @@ class DurableVersion:
 
     circuit: Dataflow
     manifest: Manifest
-    shards: tuple[ShardArrangements, ...]
+    shards: tuple[ArrangementsOfShard, ...]
     last: TickResult | None = None
     definitions: object = None
 
@@ -44,12 +47,29 @@ class DurableVersion:
     def after(self, circuit: Dataflow, manifest: Manifest, files: OpenFiles) -> DurableVersion:
         """The version of another commit and program; unchanged arrangements are reused."""
         shards = manifest.shards
-        before = dict(enumerate(self.shards))
+        before = dict(enumerate(map(stored_part, self.shards)))
         opened = (
             shard_arrangements(files, manifest.files, segments, circuit.arrangements, shard, shards, before.get(shard))
             for shard, segments in enumerate(manifest.shard_states)
         )
         return DurableVersion(circuit, manifest, tuple(opened), self.last, self.definitions)
+
+    def logged(self, epoch: LoggedEpoch, batches: Sequence[Mapping[str, Batch]], last: TickResult) -> DurableVersion:
+        """The version of an epoch that is in the commit log alone. batches: by shard and arrangement. Raises WeightOverflow."""
+        manifest = replace(
+            self.manifest,
+            epoch=epoch.epoch,
+            at_us=epoch.at_us,
+            notes=self.manifest.notes.after(epoch.notes),
+            program=self.manifest.program.after(epoch.notes),
+            views=(),
+        )
+        ephemeral = self.circuit.ephemeral
+        shards = []
+        for shard, appended in zip(self.shards, batches, strict=True):
+            logged = shard if isinstance(shard, LoggedArrangements) else LoggedArrangements(shard, {}, {})
+            shards.append(logged.appended({name: batch for name, batch in appended.items() if name not in ephemeral}))
+        return replace(self, manifest=manifest, shards=tuple(shards), last=last)
 
 
 def shard_arrangements(

@@ -1,28 +1,35 @@
-"""Writing: the batches that a tick appends to a shard become one file; small existing batches are merged into them."""
+"""Writing: the batches that a tick appends to a shard, as storage appends them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-
 from deltic.circuit.nodes import Dataflow
 from deltic.runtimes.durable.outcome import Outcome
-from deltic.storage.dictionary import Dictionary, named
-from deltic.storage.files import Content, Origin, write_file
+from deltic.storage.appending import Appended, Words, append_to_shard
+from deltic.storage.dictionary import Dictionary
+from deltic.storage.files import Origin
 from deltic.storage.manifest import SegmentRef
-from deltic.storage.merging import own_rows, small_merge
 from deltic.storage.reading import OpenFiles, ShardArrangements
 from deltic.trace.batch import Batch
 from deltic.trace.counters import Counters
-from deltic.trace.merge import merge
 from deltic.trace.strings import StringTable
+
+
+def appended_to(circuit: Dataflow, batches: Mapping[str, Batch]) -> list[Appended]:
+    """The batches of a tick, by arrangement. Those of streams that are no views are left out: nothing keeps them."""
+    result = []
+    for name, batch in sorted(batches.items()):
+        spec = circuit.arrangements[name]
+        if spec.view is not None or not spec.ephemeral:
+            result.append(Appended(name, spec.strings, None if spec.ephemeral else batch, None if spec.view is None else batch))
+    return result
 
 
 def write_shard(
     circuit: Dataflow,
     arrangements: ShardArrangements,
-    appended: Mapping[str, Batch],
+    batches: Mapping[str, Batch],
     counters: Mapping[str, Counters],
     strings: StringTable,
     *,
@@ -32,45 +39,22 @@ def write_shard(
     filled: bool,
     files: OpenFiles | None = None,
 ) -> Outcome:
-    """Writes and syncs the file, if there is anything to write.
+    """Writes and syncs the file, if there is anything to write; see `append_to_shard`.
 
     filled: this is a backfill, whose batches are the first ones. files: the open files, if this process will read what is written.
-    O(rows appended), with the rewriting of small batches amortised. Raises StateError, WeightOverflow.
     """
-    contents: list[Content] = []
-    views: list[tuple[str, int]] = []
-    dropped: list[SegmentRef] = []
-    for name, batch in sorted(appended.items()):
-        spec = circuit.arrangements[name]
-        if spec.ephemeral:
-            if spec.view is not None:
-                views.append((name, len(batch)))
-                contents.append(Content(name, batch, spec.strings, "change"))
-            continue
-        merged, replaced = (batch, []) if filled else _merged(batch, arrangements, name, spec.partition, shards)
-        contents += [Content(name, merged, spec.strings)] if len(merged) else []
-        dropped += replaced
-        if spec.view is not None:
-            views.append((name, len(batch)))
-            contents += [Content(name, batch, spec.strings, "change")] if replaced else []
-    if not contents:
-        return Outcome(origin.shard, None, (), dropped, views, counters)
-    ids = [named(content.batch, content.strings) for content in contents if content.strings]
-    dictionary = Dictionary.of(strings.export(np.concatenate(ids))) if ids else Dictionary.empty()
-    ref = write_file(root, origin, contents, dictionary)
-    if files is not None:
-        files.remember(ref, contents, dictionary)
-    added = [(content.arrangement, len(content.batch)) for content in contents if content.role == "batch"]
-    return Outcome(origin.shard, ref, added, dropped, views, counters)
 
+    def dictionary_of(ids: Words, _: Sequence[SegmentRef]) -> Dictionary:
+        return Dictionary.of(strings.export(ids))
 
-def _merged(
-    batch: Batch, arrangements: ShardArrangements, name: str, partition: tuple[int, ...] | None, shards: int
-) -> tuple[Batch, Sequence[SegmentRef]]:
-    """The batch merged with the stored ones that are due for it, and these."""
-    segments = arrangements.segments(name)
-    chosen = small_merge([*(s.rows for s in segments), len(batch)])
-    replaced = [segments[i] for i in chosen if i < len(segments)]
-    if not replaced:
-        return batch, []
-    return merge([*(own_rows(arrangements.file(s.file).batch(name), s, partition, shards) for s in replaced), batch]), replaced
+    written = append_to_shard(
+        appended_to(circuit, batches),
+        None if filled else arrangements,
+        dictionary_of,
+        lambda name: circuit.arrangements[name].partition,
+        root=root,
+        origin=origin,
+        shards=shards,
+        files=files,
+    )
+    return Outcome(origin.shard, written.file, written.added, written.dropped, written.views, counters)

@@ -10,6 +10,7 @@ from deltic.circuit.pending import PendingRows
 from deltic.errors import DelticError
 from deltic.runtimes import RETAINED_EPOCHS
 from deltic.runtimes.durable import Durable
+from deltic.runtimes.durable.logged import stored_part
 from deltic.runtimes.durable.merges import Group, Merged, merge_group
 from deltic.runtimes.durable.outcome import Performed
 from deltic.runtimes.durable.strings import CurrentStrings
@@ -18,29 +19,40 @@ from deltic.runtimes.durable.writing import write_shard
 from deltic.runtimes.embedded.levels import routed, run_levels
 from deltic.storage.files import Origin
 from deltic.storage.manifest import Manifest
+from deltic.trace.batch import Batch
+from deltic.trace.counters import Counters
 from deltic.trace.identity import Identity
 from deltic.trace.strings import StringTable
 
 _log = logging.getLogger(__name__)
 
+Ran = tuple[list[dict[str, Batch]], list[Mapping[str, Counters]]]
+"""What `run_levels` returns."""
+
 
 class DurableEmbedded(Durable):
     """See Durable. One shard is fastest here."""
 
-    def __init__(self, state: str, shards: int | None = None, *, retain: int = RETAINED_EPOCHS) -> None:
-        super().__init__(state, shards, retain)
+    def __init__(self, state: str, shards: int | None = None, *, retain: int = RETAINED_EPOCHS, logs: bool = False) -> None:
+        super().__init__(state, shards, retain, logs=logs)
 
     def _string_table(self, identity: Identity) -> StringTable:
         return StringTable(identity, CurrentStrings(self.dictionaries))
 
     def _perform(self, version: DurableVersion, changes: Mapping[str, PendingRows], tick: Tick) -> Performed:
-        circuit = version.circuit
-        arrived = routed(circuit, changes, self.shards)
-        appended, counters = run_levels(circuit, version.shards, self.strings, arrived, tick)
+        return self._written(version, *self._ran(version, changes, tick), tick)
+
+    def _ran(self, version: DurableVersion, changes: Mapping[str, PendingRows], tick: Tick) -> Ran:
+        return run_levels(version.circuit, version.shards, self.strings, routed(version.circuit, changes, self.shards), tick)
+
+    def _written(
+        self, version: DurableVersion, appended: Sequence[Mapping[str, Batch]], counters: Sequence[Mapping[str, Counters]], tick: Tick
+    ) -> Performed:
+        """Writes what a tick appends. version: without epochs that are in the commit log alone."""
         outcomes = [
             write_shard(
-                circuit,
-                version.shards[shard],
+                version.circuit,
+                stored_part(version.shards[shard]),
                 batches,
                 counters[shard],
                 self.strings,

@@ -10,6 +10,7 @@ from deltic.circuit.pending import PendingRows
 from deltic.circuit.stage import LevelResult, route, run_level
 from deltic.trace.batch import Batch
 from deltic.trace.counters import Counters
+from deltic.trace.merge import merge
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
 from deltic.trace.strings import StringTable
@@ -48,6 +49,16 @@ def run_levels(
             counters[shard] = {**counters[shard], **result.counters} if counters[shard] else result.counters
         _deliver(results, arrived)
     return appended, counters
+
+
+def view_changes(circuit: Dataflow, appended: Sequence[Mapping[str, Batch]]) -> dict[str, Batch]:
+    """The change of each view that changed, its shards merged. appended: by shard and arrangement."""
+    changes = {}
+    for view, arrangement in circuit.views.items():
+        parts = [batches[arrangement] for batches in appended if arrangement in batches]
+        if parts and len(merged := parts[0] if len(parts) == 1 else merge(parts)):
+            changes[view] = merged
+    return changes
 
 
 def _deliver(results: list[LevelResult], arrived: list[dict[str, Delta]]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -18,14 +18,13 @@ from deltic.circuit.operator import Delta, Tick
 from deltic.circuit.pending import PendingRows
 from deltic.errors import StateError
 from deltic.runtimes import TickResult
-from deltic.runtimes.embedded.levels import routed, run_levels
+from deltic.runtimes.embedded.levels import routed, run_levels, view_changes
 from deltic.runtimes.program import Notes, applied, backfill, described, next_tick
 from deltic.storage.program import EMPTY, ArrangementDescription, ProgramDescription
 from deltic.trace.batch import Batch
 from deltic.trace.counters import summed
 from deltic.trace.entries import Words
 from deltic.trace.identity import Identity
-from deltic.trace.merge import merge
 from deltic.trace.spine import Spine
 from deltic.trace.strings import StringTable
 
@@ -123,7 +122,7 @@ class Embedded:
         """version: the one that the tick starts from."""
         start = time.perf_counter()
         appended, counters = run_levels(version.circuit, version.state, self.strings, arrived, tick)
-        changes = _view_changes(version.circuit, appended)
+        changes = view_changes(version.circuit, appended)
         ephemeral = version.circuit.ephemeral
         state = tuple(_grown(shard, batches, ephemeral) for shard, batches in zip(version.state, appended, strict=True))
         result = TickResult(version.circuit, tick.epoch, changes, summed(counters), time.perf_counter() - start, installs)
@@ -152,6 +151,9 @@ class Embedded:
             for name in version.circuit.arrangements
         }
 
+    def fold(self) -> None:
+        """See Runtime. There is no folder."""
+
     def trim(self) -> None:
         """See Runtime. O(state), each time the strings take twice the memory of those last retained."""
         if self.strings.used_bytes >= self._collect_bytes:
@@ -170,16 +172,6 @@ def _kept(shard: Mapping[str, Spine], described: Mapping[str, ArrangementDescrip
 def _grown(shard: Mapping[str, Spine], batches: Mapping[str, Batch], ephemeral: Collection[str]) -> Mapping[str, Spine]:
     grown = {name: shard[name].appended(batch) for name, batch in batches.items() if name not in ephemeral}
     return {**shard, **grown} if grown else shard
-
-
-def _view_changes(circuit: Dataflow, appended: Sequence[Mapping[str, Batch]]) -> dict[str, Batch]:
-    """The change of each view that changed, its shards merged."""
-    changes = {}
-    for view, arrangement in circuit.views.items():
-        parts = [batches[arrangement] for batches in appended if arrangement in batches]
-        if parts and len(merged := parts[0] if len(parts) == 1 else merge(parts)):
-            changes[view] = merged
-    return changes
 
 
 def _live(version: MemoryVersion) -> Iterator[Words]:

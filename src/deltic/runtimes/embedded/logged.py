@@ -1,0 +1,188 @@
+"""The embedded runtime with a commit log: a tick is durable after one record of the log, and becomes files and a manifest later.
+
+Readers of the folder see the manifests. So a thread folds the log within about a second, or, if folding takes long, so seldom that it takes
+at most a twentieth of the time. Whatever commits a manifest (definitions, adopted merges, a tick of many rows) folds first.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from threading import Event, RLock, Thread
+from typing import Final
+
+import numpy as np
+
+from deltic.circuit.nodes import Dataflow
+from deltic.circuit.pending import PendingRows
+from deltic.errors import StateError
+from deltic.runtimes import RETAINED_EPOCHS, TickResult
+from deltic.runtimes.durable.interrupts import uninterrupted
+from deltic.runtimes.durable.logged import LoggedArrangements
+from deltic.runtimes.durable.merges import adopted
+from deltic.runtimes.durable.writing import appended_to
+from deltic.runtimes.embedded.durable import DurableEmbedded
+from deltic.runtimes.embedded.levels import view_changes
+from deltic.runtimes.program import Notes, next_tick
+from deltic.storage.commit_log import LARGEST_BYTES, CommitLog
+from deltic.storage.dictionary import Dictionary, Words, named
+from deltic.storage.logged_epoch import LoggedEpoch, LoggedShard
+from deltic.storage.manifest import Change
+from deltic.storage.program import STRINGS
+from deltic.trace.batch import Batch
+from deltic.trace.counters import summed
+from deltic.trace.merge import merge
+
+FOLD_AFTER_S: Final = 1.0
+"""About how long an epoch is in the log alone."""
+FOLD_SHARE: Final = 20
+"""The time between two folds is at least this many times what the last one took."""
+FOLDING_THREAD: Final = "deltic-fold"
+_logger = logging.getLogger(__name__)
+
+
+class LoggedEmbedded(DurableEmbedded):
+    """See DurableEmbedded. Only for a folder on a file system."""
+
+    def __init__(self, state: str, shards: int | None = None, *, retain: int = RETAINED_EPOCHS) -> None:
+        super().__init__(state, shards, retain=retain, logs=True)
+        self._log = CommitLog(self._state)
+        self._turn = RLock()
+        """Held while anything is committed or folded."""
+        self._due, self._closing = Event(), Event()
+        self._fold_s = 0.0
+        self._folding: Thread | None = None
+
+    def install(
+        self, circuit: Dataflow, *, dropped: Collection[str] = (), notes: Notes | None = None, definitions: object = None
+    ) -> TickResult:
+        """See Runtime."""
+        with self._turn:
+            self.fold()
+            return super().install(circuit, dropped=dropped, notes=notes, definitions=definitions)
+
+    def declare(self, definitions: object) -> None:
+        """See Runtime."""
+        with self._turn:
+            super().declare(definitions)
+
+    def tick(self, changes: Mapping[str, PendingRows], notes: Notes | None = None, *, amends: bool = False) -> TickResult:
+        """One tick; see Runtime."""
+        with self._turn:
+            start = time.perf_counter()
+            version = self.committed
+            self._log.forget_after(version.epoch)
+            tick = next_tick(version.epoch, version.notes, notes or {}, amends=amends)
+            appended, counters = self._ran(version, changes, tick)
+            epoch = self._logged(version.circuit, tick.epoch, notes or {}, appended)
+            content = epoch.encoded()
+            size = sum(memoryview(part).nbytes for part in content)
+            if size > LARGEST_BYTES or not self._log.has_room(size):
+                self.fold()
+                version = self.committed
+            if size > LARGEST_BYTES:
+                performed = self._written(version, appended, counters, tick)
+                return self._commit_performed(version, performed, tick, Change(notes=notes or {}), start)
+            result = TickResult(version.circuit, tick.epoch, view_changes(version.circuit, appended), summed(counters), 0.0)
+            logged = version.logged(epoch, appended, result)
+            with uninterrupted():
+                self._log.append(epoch, content)
+                self._identity, self._version = self.strings.identity, logged
+            self._fold_soon()
+            result = replace(result, seconds=time.perf_counter() - start)
+            self._version = replace(logged, last=result)
+            return result
+
+    def changes_at(self, view: str, epoch: int) -> Batch | None:
+        """See Runtime."""
+        with self._turn:
+            logged = next((each for each in self._log.epochs if each.epoch == epoch <= self.epoch), None)
+            if logged is None:
+                return super().changes_at(view, epoch)
+            arrangement = self.committed.circuit.views[view]
+            appended = [each for shard in logged.shards for each in shard.appended if each.arrangement == arrangement]
+            changes = [each.change for each in appended if each.change is not None]
+            return merged if changes and len(merged := merge(changes)) else None
+
+    def statistics(self) -> Mapping[str, tuple[int, int]]:
+        """See Runtime."""
+        version, stored = self.committed, super().statistics()
+        specs, logged = version.circuit.arrangements, [shard for shard in version.shards if isinstance(shard, LoggedArrangements)]
+        above = {name: sum(shard.above(name) for shard in logged) for name in stored}
+        return {
+            name: (rows + above[name], size + 8 * above[name] * (specs[name].columns + specs[name].weights))
+            for name, (rows, size) in stored.items()
+        }
+
+    def trim(self) -> None:
+        """See Runtime. The strings of epochs in the log are in no file."""
+        with self._turn:
+            if not self._log.epochs:
+                super().trim()
+
+    def settle(self) -> None:
+        """See Durable."""
+        with self._turn:
+            self.fold()
+            super().settle()
+
+    def fold(self) -> None:
+        """Turns the epochs of the log into manifests, which readers of the folder see. Raises StateError."""
+        with self._turn:
+            version = self.committed
+            self._log.forget_after(version.epoch)
+            if not self._log.epochs:
+                return
+            start = time.perf_counter()
+            merges = self._merger.take(wait=self._crowded())
+            self._log.fold(self._files, lambda change: adopted(change, merges, self._state.manifest))
+            self._version = version.after(version.circuit, self._state.manifest, self._files)
+            self._merger.release()
+            self._files.keep(self._state.manifest.files)
+            self._merger.start()
+            self._fold_s = time.perf_counter() - start
+
+    def close(self) -> None:
+        """See Durable. What cannot be folded stays in the log, for the next writer."""
+        self._closing.set()
+        self._due.set()
+        if self._folding is not None:
+            self._folding.join()
+        with self._turn:
+            try:
+                self.fold()
+            except StateError as error:
+                _logger.warning("the commit log of %s is left to its next writer: %s", self._state.root, error)
+            finally:
+                self._log.close()
+                super().close()
+
+    def _logged(self, circuit: Dataflow, epoch: int, notes: Notes, appended: Sequence[Mapping[str, Batch]]) -> LoggedEpoch:
+        if (identity := self.strings.identity) is not self._identity:
+            notes = {**notes, STRINGS: identity.note()}
+        shards = []
+        for shard, batches in enumerate(appended):
+            if parts := tuple(appended_to(circuit, batches)):
+                ids = [named(batches[each.arrangement], each.strings) for each in parts if each.strings]
+                shards.append(LoggedShard(shard, parts, self._dictionary(ids)))
+        return LoggedEpoch(epoch, time.time_ns() // 1000, notes, tuple(shards))
+
+    def _dictionary(self, ids: Sequence[Words]) -> Dictionary:
+        return Dictionary.of(self.strings.export(np.concatenate(ids))) if ids else Dictionary.empty()
+
+    def _fold_soon(self) -> None:
+        if self._folding is None:
+            self._folding = Thread(target=self._fold_regularly, name=FOLDING_THREAD, daemon=True)
+            self._folding.start()
+        if not self._due.is_set():
+            self._due.set()
+
+    def _fold_regularly(self) -> None:
+        while self._due.wait() and not self._closing.wait(max(FOLD_AFTER_S, FOLD_SHARE * self._fold_s)):
+            self._due.clear()
+            try:
+                self.fold()
+            except StateError as error:
+                _logger.warning("the commit log of %s cannot be folded yet: %s", self._state.root, error)

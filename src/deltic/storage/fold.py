@@ -1,0 +1,159 @@
+"""Folding: logged epochs become data files and manifests, as if each had been committed by a manifest.
+
+Epochs that need not be readable any more are folded together with the next one: their batches become one batch of each arrangement, and one
+manifest holds the whole state. So a log of thousands of epochs costs as many files as epochs are retained. A fold can be stopped
+anywhere: each manifest is durable before the next is created, and the rest of the log is folded later.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from deltic.errors import WeightOverflow
+from deltic.storage.appending import Appended, Words, Written, append_to_shard
+from deltic.storage.dictionary import Dictionary
+from deltic.storage.files import DataFile, Origin
+from deltic.storage.logged_epoch import LoggedEpoch, LoggedShard
+from deltic.storage.manifest import KEEP, Change, Manifest, SegmentRef
+from deltic.storage.parsing import Json
+from deltic.storage.reading import OpenFiles
+from deltic.trace.batch import Batch
+from deltic.trace.consolidate import consolidate
+from deltic.trace.rows import Rows
+
+
+class Writer(Protocol):
+    """The writer of a state: a `State`."""
+
+    manifest: Manifest
+    generation: int
+
+    @property
+    def root(self) -> str: ...
+
+    def floor_at(self, epoch: int, keep: int | None) -> int:
+        """The oldest epoch that must be readable once `epoch` is committed. keep: the note KEEP of then."""
+        ...
+
+    def commit_folded(self, change: Change, epoch: int, at_us: int, *, skips: bool) -> None:
+        """Commits an epoch that was logged. skips: some before it are folded into it."""
+        ...
+
+
+def fold(writer: Writer, logged: Sequence[LoggedEpoch], files: OpenFiles, adopt: Callable[[Change], Change] | None = None) -> None:
+    """Commits those epochs that the state lacks. files: the open files. adopt: adds merges to the first change.
+
+    Raises StateError, and StateTakenOver; then some epochs may be committed.
+    """
+    epochs = [each for each in logged if each.epoch > writer.manifest.epoch]
+    if not epochs:
+        return
+    floor = writer.floor_at(epochs[-1].epoch, _kept(epochs, writer.manifest.notes))
+    skipped = [each for each in epochs if each.epoch <= floor]
+    rest = epochs[len(skipped) :]
+    try:
+        together = [_together(skipped)] if skipped else []
+    except WeightOverflow:  # the sum of some rows is beyond 64 bits: they stay apart
+        together = skipped
+    for each in [*together, *rest]:
+        change = _change(writer, each, files)
+        if adopt is not None:
+            change, adopt = adopt(change), None
+        writer.commit_folded(change, each.epoch, each.at_us, skips=each.epoch > writer.manifest.epoch + 1)
+
+
+def _kept(epochs: Sequence[LoggedEpoch], notes: Mapping[str, Json]) -> int | None:
+    keep: int | None = notes.get(KEEP)
+    for epoch in epochs:
+        keep = epoch.notes.get(KEEP, keep)
+    return keep
+
+
+def _together(epochs: Sequence[LoggedEpoch]) -> LoggedEpoch:
+    """These epochs as one, with the number and the changes of views of the last. Raises WeightOverflow."""
+    last = epochs[-1]
+    if len(epochs) == 1:
+        return last
+    shards: dict[int, list[LoggedShard]] = defaultdict(list)
+    notes: dict[str, Json] = {}
+    for epoch in epochs:
+        notes |= epoch.notes
+        for shard in epoch.shards:
+            shards[shard.shard].append(shard)
+    ends = {shard.shard: shard for shard in last.shards}
+    return LoggedEpoch(last.epoch, last.at_us, notes, tuple(_summed(parts, ends.get(number)) for number, parts in sorted(shards.items())))
+
+
+def _summed(parts: Sequence[LoggedShard], last: LoggedShard | None) -> LoggedShard:
+    batches: dict[str, list[Batch]] = defaultdict(list)
+    strings: dict[str, tuple[int, ...]] = {}
+    for part in parts:
+        for each in part.appended:
+            strings[each.arrangement] = each.strings
+            batches[each.arrangement] += [] if each.batch is None else [each.batch]
+    changes = {} if last is None else {each.arrangement: each.change for each in last.appended}
+    appended = [Appended(name, strings[name], _sum(batches[name]), changes.get(name)) for name in sorted(strings)]
+    kept = tuple(each for each in appended if each.batch is not None or each.change is not None)
+    return LoggedShard(parts[0].shard, kept, Dictionary.union([part.dictionary for part in parts]))
+
+
+def _sum(batches: Sequence[Batch]) -> Batch | None:
+    if len(batches) <= 1:
+        return batches[0] if batches else None
+    summed = consolidate(Rows.concat(batches))
+    return summed if len(summed) else None
+
+
+class _ShardFiles:
+    """A shard's batches in the files of a state."""
+
+    def __init__(self, manifest: Manifest, shard: int, files: OpenFiles) -> None:
+        self._manifest, self._shard, self._files = manifest, shard, files
+
+    def segments(self, arrangement: str) -> Sequence[SegmentRef]:
+        return self._manifest.shard_states[self._shard].get(arrangement, ())
+
+    def file(self, name: str) -> DataFile:
+        return self._files[self._manifest.files[name]]
+
+
+def _change(writer: Writer, epoch: LoggedEpoch, files: OpenFiles) -> Change:
+    """The epoch's files, written and synced, as a change of the state."""
+    change = Change(notes=epoch.notes)
+    for shard in epoch.shards:
+        written = _written(writer, epoch, shard, files)
+        refs = () if written.file is None else (written.file,)
+        name = "" if written.file is None else written.file.name
+        added = tuple(SegmentRef(shard.shard, arrangement, name, rows) for arrangement, rows in written.added)
+        views = tuple(SegmentRef(shard.shard, arrangement, name, rows) for arrangement, rows in written.views)
+        dropped = (*change.dropped, *written.dropped)
+        change = Change((*change.files, *refs), (*change.added, *added), dropped, (*change.views, *views), change.notes)
+    return change
+
+
+def _written(writer: Writer, epoch: LoggedEpoch, shard: LoggedShard, files: OpenFiles) -> Written:
+    manifest = writer.manifest
+    stored = _ShardFiles(manifest, shard.shard, files)
+
+    def dictionary_of(ids: Words, replaced: Sequence[SegmentRef]) -> Dictionary:
+        older = {segment.file for segment in replaced}
+        return Dictionary.union([shard.dictionary, *(stored.file(name).dictionary() for name in sorted(older))]).restrict(ids)
+
+    def written(merging: _ShardFiles | None) -> Written:
+        return append_to_shard(
+            shard.appended,
+            merging,
+            dictionary_of,
+            lambda name: manifest.program.arrangements[name].partition,
+            root=writer.root,
+            origin=Origin(writer.generation, epoch.epoch, shard.shard, 0),
+            shards=manifest.shards,
+            files=files,
+        )
+
+    try:
+        return written(stored)
+    except WeightOverflow:  # as in `fold`
+        return written(None)

@@ -1,0 +1,142 @@
+"""Sessions with a commit log: the same answers, epochs and changes as without one, also after a kill."""
+
+from __future__ import annotations
+
+import random
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import deltic
+from crashes import watching
+from deltic.errors import SetupError, StateError
+from deltic.runtimes.embedded import LoggedEmbedded
+from deltic.storage import commit_log
+from engines import abandon
+
+SCRIPT = """
+CREATE TABLE sales (id BIGINT NOT NULL, shop STRING, amount BIGINT, PRIMARY KEY (id));
+CREATE STREAM visits (shop STRING);
+CREATE MATERIALIZED VIEW totals AS SELECT shop, sum(amount) AS total, max(amount) AS most FROM sales GROUP BY shop;
+CREATE MATERIALIZED VIEW seen AS SELECT shop FROM visits;
+"""
+
+
+def _runtime(session: deltic.Session) -> LoggedEmbedded:
+    assert isinstance(session._runtime, LoggedEmbedded)
+    return session._runtime
+
+
+def _opened(folder: Path, **options: Any) -> deltic.Session:
+    session = deltic.Session(state=folder, **options)
+    session.sql(SCRIPT)
+    return session
+
+
+def _change(rng: random.Random) -> dict[str, Any]:
+    shops = ["a", "b", None, f"new {rng.random()}"]
+    ids = [rng.randrange(30) for _ in range(rng.randrange(4))]
+    sales = [{"_op": "upsert", "id": id, "shop": rng.choice(shops), "amount": rng.randrange(100)} for id in ids]
+    return {"sales": sales, "visits": [{"_op": "insert", "shop": rng.choice("ab")}] * rng.randrange(2)}
+
+
+def _content(session: deltic.Session) -> list[Any]:
+    return [sorted(map(repr, session.view(view).rows())) for view in ("totals", "seen")]
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_the_same_as_without_a_log(tmp_path: Path, shards: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commit_log, "MOST_EPOCHS", 7)
+    rng = random.Random(shards)
+    with deltic.Session(shards=shards) as memory:
+        memory.sql(SCRIPT)
+        session = _opened(tmp_path, shards=shards, commit_log=True)
+        for tick in range(40):
+            change = _change(rng)
+            memory.apply(change)
+            session.apply(change, notes={"tick": tick})
+            changes = [sorted(map(repr, each.view("totals").changes().to_pylist())) for each in (memory, session)]
+            assert changes[0] == changes[1]
+            if rng.random() < 0.2:
+                before = (session.epoch, _content(session)[0])
+                abandon(_runtime(session)) if rng.random() < 0.5 else session.close()
+                session = _opened(tmp_path, commit_log=rng.random() < 0.8)
+                assert _content(session)[0] == before[1] and session.epoch > before[0] and session.notes["tick"] == tick
+                if not isinstance(session._runtime, LoggedEmbedded):
+                    session.close()
+                    session = _opened(tmp_path, commit_log=True)
+            assert _content(session)[0] == _content(memory)[0]
+        session.close()
+
+
+def test_past_changes_are_read_from_the_log_and_from_manifests(tmp_path: Path) -> None:
+    session = _opened(tmp_path, commit_log=True)
+    first = session.epoch + 1
+    for amount in (1, 2, 3):
+        session.apply({"sales": [{"_op": "insert", "id": amount, "shop": "s", "amount": amount}]})
+
+    def changes() -> list[Any]:
+        return [session.view("totals").changes(epoch).to_pylist() for epoch in range(first, first + 3)]
+
+    logged = changes()
+    assert [max(row["total"] for row in change) for change in logged] == [1, 3, 6]
+    assert _runtime(session)._log.epochs
+    session._fold()
+    assert not _runtime(session)._log.epochs
+    assert changes() == logged
+    session.close()
+
+
+def test_readers_see_what_is_folded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = _opened(tmp_path, commit_log=True)
+    session.apply({"sales": [{"_op": "insert", "id": 1, "shop": "s", "amount": 5}]})
+    session._fold()
+    with deltic.open(tmp_path) as state:
+        assert (state.epoch, state.view("totals").rows()) == (session.epoch, [{"shop": "s", "total": 5, "most": 5}])
+    monkeypatch.setattr("deltic.runtimes.embedded.logged.FOLD_AFTER_S", 0.01)
+    session.apply({"sales": [{"_op": "insert", "id": 2, "shop": "s", "amount": 5}]})
+    deadline = time.monotonic() + 30
+    while _runtime(session)._log.epochs and time.monotonic() < deadline:
+        time.sleep(0.01)
+    with deltic.open(tmp_path) as state:
+        assert state.epoch == session.epoch
+    session.close()
+
+
+def test_large_ticks_are_committed_by_manifests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = _opened(tmp_path, commit_log=True)
+    monkeypatch.setattr("deltic.runtimes.embedded.logged.LARGEST_BYTES", 2_000)
+    session.apply({"sales": [{"_op": "insert", "id": 1, "shop": "s", "amount": 5}]})
+    session.apply({"sales": pa.table({"id": range(10, 400), "shop": ["t"] * 390, "amount": range(390), "_weight": [1] * 390})})
+    assert not _runtime(session)._log.epochs
+    session.apply({"sales": [{"_op": "insert", "id": 2, "shop": "s", "amount": 6}]})
+    abandon(_runtime(session))
+    with _opened(tmp_path) as again:
+        assert again.view("totals").lookup("s") == [{"shop": "s", "total": 11, "most": 6}]
+        assert again.view("totals").lookup("t") == [{"shop": "t", "total": sum(range(390)), "most": 389}]
+
+
+def test_a_failed_commit_has_not_happened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = _opened(tmp_path, commit_log=True)
+    epoch = session.epoch
+
+    def at(step: str, path: str) -> None:
+        if step == "data-sync:before":
+            raise OSError(5, "Input/output error")
+
+    with watching(at), pytest.raises(StateError, match="cannot be written: Input/output error"):
+        session.apply({"sales": [{"_op": "insert", "id": 1, "shop": "s", "amount": 5}]})
+    assert (session.epoch, session.view("totals").rows()) == (epoch, [])
+    session.apply({"sales": [{"_op": "insert", "id": 1, "shop": "s", "amount": 6}]})
+    abandon(_runtime(session))
+    with _opened(tmp_path) as again:
+        assert again.view("totals").lookup("s") == [{"shop": "s", "total": 6, "most": 6}]
+
+
+def test_a_log_requires_a_folder() -> None:
+    for options in ({}, {"state": "s3://bucket/state"}):
+        with pytest.raises(SetupError, match="invalid option commit_log=True"):
+            deltic.Session(commit_log=True, **options)
