@@ -14,7 +14,7 @@ import pytest
 from crashes import FACTS, watching
 from deltic.errors import CorruptState, StateError, StateTakenOver
 from deltic.storage import log_file, manifest
-from deltic.storage.appending import Appended
+from deltic.storage.appending import AppendedBatch
 from deltic.storage.commit_log import CommitLog
 from deltic.storage.dictionary import Dictionary
 from deltic.storage.leases import Lease
@@ -144,7 +144,11 @@ EPOCH = LoggedEpoch(
     (
         LoggedShard(
             2,
-            (Appended("a", (), batch_of((5, 1), (6, 2)), None), Appended("v", (1,), VIEW, VIEW), Appended("s", (), None, batch_of((9, 1)))),
+            (
+                AppendedBatch("a", (), batch_of((5, 1), (6, 2)), None),
+                AppendedBatch("v", (1,), VIEW, VIEW),
+                AppendedBatch("s", (), None, batch_of((9, 1))),
+            ),
             dictionary_of(**{"long": 30, "": 40}),
         ),
     ),
@@ -174,10 +178,10 @@ def _with(shard: LoggedShard) -> LoggedEpoch:
     [
         (_with(replace(EPOCH.shards[0], shard=3)), "a shard: expected an integer from 0 to 2, not 3"),
         (_with(replace(EPOCH.shards[0], dictionary=Dictionary.empty())), "v has strings that the record lacks"),
-        (_with(LoggedShard(0, (Appended("b", (), VIEW, None),), Dictionary.empty())), "expected the arrangements of the state"),
-        (_with(LoggedShard(0, (Appended("a", (), VIEW, None),), Dictionary.empty())), "a has 2 columns and 1 weights"),
-        (_with(LoggedShard(0, (Appended("a", (), None, batch_of((1, 1))),), Dictionary.empty())), "a is not a view's"),
-        (_with(LoggedShard(0, (Appended("a", (1,), batch_of((1, 1)), None),), Dictionary.empty())), "strings: expected an integer"),
+        (_with(LoggedShard(0, (AppendedBatch("b", (), VIEW, None),), Dictionary.empty())), "expected the arrangements of the state"),
+        (_with(LoggedShard(0, (AppendedBatch("a", (), VIEW, None),), Dictionary.empty())), "a has 2 columns and 1 weights"),
+        (_with(LoggedShard(0, (AppendedBatch("a", (), None, batch_of((1, 1))),), Dictionary.empty())), "a is not a view's"),
+        (_with(LoggedShard(0, (AppendedBatch("a", (1,), batch_of((1, 1)), None),), Dictionary.empty())), "strings: expected an integer"),
         (replace(EPOCH, shards=EPOCH.shards * 2), "a shard occurs twice"),
         (_with(replace(EPOCH.shards[0], appended=EPOCH.shards[0].appended[:1] * 2)), "an arrangement occurs twice"),
     ],
@@ -260,7 +264,7 @@ def test_the_changes_of_an_epoch_into_which_others_are_folded_are_its_own(opened
     state.commit(manifest.Change(notes=notes))
     for key in (1, 2):
         batch = batch_of((key, 1))
-        epoch = LoggedEpoch(state.epoch + key, 0, {}, (LoggedShard(0, (Appended("v", (), batch, batch),), Dictionary.empty()),))
+        epoch = LoggedEpoch(state.epoch + key, 0, {}, (LoggedShard(0, (AppendedBatch("v", (), batch, batch),), Dictionary.empty()),))
         log.append(epoch, epoch.encoded())
     _fold(state, log)
     (view,) = state.manifest.views
@@ -271,7 +275,7 @@ def test_the_changes_of_an_epoch_into_which_others_are_folded_are_its_own(opened
 def test_rows_that_cancel_within_a_fold_leave_nothing(opened: Callable[..., tuple[State, CommitLog]]) -> None:
     state, log = opened(retain=0)
     for weight in (1, -1):
-        shard = LoggedShard(0, (Appended("a", (), batch_of((1, weight)), None),), Dictionary.empty())
+        shard = LoggedShard(0, (AppendedBatch("a", (), batch_of((1, weight)), None),), Dictionary.empty())
         epoch = LoggedEpoch(state.epoch + 1 + len(log.epochs), 0, {}, (shard,))
         log.append(epoch, epoch.encoded())
     _fold(state, log)
@@ -281,7 +285,7 @@ def test_rows_that_cancel_within_a_fold_leave_nothing(opened: Callable[..., tupl
 def test_weights_too_large_to_be_added_stay_apart(opened: Callable[..., tuple[State, CommitLog]]) -> None:
     state, log = opened(retain=0)
     for _ in range(14):
-        shard = LoggedShard(0, (Appended("a", (), batch_of((1, 2**62)), None),), Dictionary.empty())
+        shard = LoggedShard(0, (AppendedBatch("a", (), batch_of((1, 2**62)), None),), Dictionary.empty())
         epoch = LoggedEpoch(state.epoch + 1 + len(log.epochs), 0, {}, (shard,))
         log.append(epoch, epoch.encoded())
     _fold(state, log)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from deltic.storage.appending import Appended
+from deltic.storage.appending import AppendedBatch
 from deltic.storage.dictionary import Dictionary
 from deltic.storage.files import Content, DataFile, write_file
 from deltic.storage.logged_epoch import LoggedEpoch, LoggedShard
@@ -42,7 +42,7 @@ def append(state: State, key: int, *, drop: tuple[SegmentRef, ...] = ()) -> Segm
 
 def logged_epoch(epoch: int, key: int, *, at_us: int = 0) -> LoggedEpoch:
     """An epoch for a commit log that appends a row to arrangement a."""
-    appended = Appended("a", (), batch_of((key, 1)), None)
+    appended = AppendedBatch("a", (), batch_of((key, 1)), None)
     return LoggedEpoch(epoch, at_us, {"last": key}, (LoggedShard(0, (appended,), Dictionary.empty()),))
 
 

@@ -21,7 +21,7 @@ Words = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Appended:
+class AppendedBatch:
     """What an epoch adds to an arrangement. strings: the columns that hold string ids.
 
     batch: None for a stream, which keeps nothing. change: of a view in this epoch; None if the arrangement is not a view's, or unchanged.
@@ -43,7 +43,7 @@ class Written:
     views: Sequence[tuple[str, int]]
 
 
-class Stored(Protocol):
+class StoredBatches(Protocol):
     """A shard's stored batches."""
 
     def segments(self, arrangement: str) -> Sequence[SegmentRef]: ...
@@ -52,8 +52,8 @@ class Stored(Protocol):
 
 
 def append_to_shard(
-    appended: Iterable[Appended],
-    stored: Stored | None,
+    appended: Iterable[AppendedBatch],
+    stored: StoredBatches | None,
     dictionary_of: Callable[[Words, Sequence[SegmentRef]], Dictionary],
     partitions: Callable[[str], tuple[int, ...] | None],
     *,
@@ -92,7 +92,7 @@ def append_to_shard(
 
 
 def _merged(
-    batch: Batch, stored: Stored, name: str, partitions: Callable[[str], tuple[int, ...] | None], shards: int
+    batch: Batch, stored: StoredBatches, name: str, partitions: Callable[[str], tuple[int, ...] | None], shards: int
 ) -> tuple[Batch, list[SegmentRef]]:
     """The batch merged with the stored ones that are due for it, and these."""
     segments = stored.segments(name)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from deltic.errors import WeightOverflow
-from deltic.storage.appending import Appended, Words, Written, append_to_shard
+from deltic.storage.appending import AppendedBatch, Words, Written, append_to_shard
 from deltic.storage.dictionary import Dictionary
 from deltic.storage.files import DataFile, Origin
 from deltic.storage.logged_epoch import LoggedEpoch, LoggedShard
@@ -24,7 +24,7 @@ from deltic.trace.consolidate import consolidate
 from deltic.trace.rows import Rows
 
 
-class Writer(Protocol):
+class EpochWriter(Protocol):
     """The writer of a state: a `State`."""
 
     manifest: Manifest
@@ -42,7 +42,7 @@ class Writer(Protocol):
         ...
 
 
-def fold(writer: Writer, logged: Sequence[LoggedEpoch], files: OpenFiles, adopt: Callable[[Change], Change] | None = None) -> None:
+def fold(writer: EpochWriter, logged: Sequence[LoggedEpoch], files: OpenFiles, adopt: Callable[[Change], Change] | None = None) -> None:
     """Commits those epochs that the state lacks. files: the open files. adopt: adds merges to the first change.
 
     Raises StateError, and StateTakenOver; then some epochs may be committed.
@@ -94,7 +94,7 @@ def _summed(parts: Sequence[LoggedShard], last: LoggedShard | None) -> LoggedSha
             strings[each.arrangement] = each.strings
             batches[each.arrangement] += [] if each.batch is None else [each.batch]
     changes = {} if last is None else {each.arrangement: each.change for each in last.appended}
-    appended = [Appended(name, strings[name], _sum(batches[name]), changes.get(name)) for name in sorted(strings)]
+    appended = [AppendedBatch(name, strings[name], _sum(batches[name]), changes.get(name)) for name in sorted(strings)]
     kept = tuple(each for each in appended if each.batch is not None or each.change is not None)
     return LoggedShard(parts[0].shard, kept, Dictionary.union([part.dictionary for part in parts]))
 
@@ -119,7 +119,7 @@ class _ShardFiles:
         return self._files[self._manifest.files[name]]
 
 
-def _change(writer: Writer, epoch: LoggedEpoch, files: OpenFiles) -> Change:
+def _change(writer: EpochWriter, epoch: LoggedEpoch, files: OpenFiles) -> Change:
     """The epoch's files, written and synced, as a change of the state."""
     change = Change(notes=epoch.notes)
     for shard in epoch.shards:
@@ -133,7 +133,7 @@ def _change(writer: Writer, epoch: LoggedEpoch, files: OpenFiles) -> Change:
     return change
 
 
-def _written(writer: Writer, epoch: LoggedEpoch, shard: LoggedShard, files: OpenFiles) -> Written:
+def _written(writer: EpochWriter, epoch: LoggedEpoch, shard: LoggedShard, files: OpenFiles) -> Written:
     manifest = writer.manifest
     stored = _ShardFiles(manifest, shard.shard, files)
 

@@ -19,7 +19,7 @@ from typing import Any, Final
 import numpy as np
 
 from deltic.errors import CorruptState
-from deltic.storage.appending import Appended
+from deltic.storage.appending import AppendedBatch
 from deltic.storage.dictionary import NULL_ID, Dictionary, Words, named
 from deltic.storage.layout import MOST_COLUMNS
 from deltic.storage.log_file import LogRecord, records
@@ -39,7 +39,7 @@ class LoggedShard:
     """What an epoch appends to one shard. dictionary: all strings that the batches name."""
 
     shard: int
-    appended: tuple[Appended, ...]
+    appended: tuple[AppendedBatch, ...]
     dictionary: Dictionary
 
 
@@ -139,7 +139,7 @@ def _shard(entry: Json, words: _Words, arrangements: Mapping[str, ArrangementDes
     raise Malformed("shards: expected a number, batches and strings")
 
 
-def _appended(entry: Json, words: _Words, arrangements: Mapping[str, ArrangementDescription]) -> Appended:
+def _appended(entry: Json, words: _Words, arrangements: Mapping[str, ArrangementDescription]) -> AppendedBatch:
     match entry:
         case [name, kind, rows, columns, weights, strings] if string(name, "an arrangement") in arrangements:
             described = arrangements[name]
@@ -152,7 +152,7 @@ def _appended(entry: Json, words: _Words, arrangements: Mapping[str, Arrangement
             places = counts(strings, "strings", widths[0] - 1)
             if count(kind, "kind", _STREAM) != _BATCH and described.view is None:
                 raise Malformed(f"{name} is not a view's")
-            return Appended(name, places, None if kind == _STREAM else batch, None if kind == _BATCH else batch)
+            return AppendedBatch(name, places, None if kind == _STREAM else batch, None if kind == _BATCH else batch)
     raise Malformed("shards: expected the arrangements of the state")
 
 
@@ -170,7 +170,7 @@ def _dictionary(ids: Words, offsets: Words, text: Any) -> Dictionary:
     return Dictionary(ids, offsets, text)
 
 
-def _check_strings(appended: Sequence[Appended], dictionary: Dictionary) -> None:
+def _check_strings(appended: Sequence[AppendedBatch], dictionary: Dictionary) -> None:
     for each in appended:
         batch = each.change if each.batch is None else each.batch
         assert batch is not None

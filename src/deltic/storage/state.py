@@ -141,13 +141,13 @@ class State:
         return self.manifest
 
     def commit_folded(self, change: Change, epoch: int, at_us: int, *, skips: bool) -> None:
-        """See fold.Writer. Deletes nothing: `collect` does, after the fold."""
+        """See fold.EpochWriter. Deletes nothing: `collect` does, after the fold."""
         self.recover()
         after = replace(self.manifest.after(change, self.generation), epoch=epoch)
         self._commit(after, change, whole=skips, at_us=at_us, oldest=epoch if skips else 0)
 
     def floor_at(self, epoch: int, keep: int | None) -> int:
-        """See fold.Writer."""
+        """See fold.EpochWriter."""
         oldest = max(self.manifest.oldest, min(epoch - self._retain, epoch if keep is None else keep))
         leased = oldest_leased(self.folder)
         return oldest if leased is None else min(oldest, leased)

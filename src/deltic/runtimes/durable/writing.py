@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from deltic.circuit.nodes import Dataflow
 from deltic.runtimes.durable.outcome import Outcome
-from deltic.storage.appending import Appended, Words, append_to_shard
+from deltic.storage.appending import AppendedBatch, Words, append_to_shard
 from deltic.storage.dictionary import Dictionary
 from deltic.storage.files import Origin
 from deltic.storage.manifest import SegmentRef
@@ -16,13 +16,13 @@ from deltic.trace.counters import Counters
 from deltic.trace.strings import StringTable
 
 
-def appended_to(circuit: Dataflow, batches: Mapping[str, Batch]) -> list[Appended]:
+def appended_to(circuit: Dataflow, batches: Mapping[str, Batch]) -> list[AppendedBatch]:
     """The batches of a tick, by arrangement. Those of streams that are no views are left out: nothing keeps them."""
     result = []
     for name, batch in sorted(batches.items()):
         spec = circuit.arrangements[name]
         if spec.view is not None or not spec.ephemeral:
-            result.append(Appended(name, spec.strings, None if spec.ephemeral else batch, None if spec.view is None else batch))
+            result.append(AppendedBatch(name, spec.strings, None if spec.ephemeral else batch, None if spec.view is None else batch))
     return result
 
 
