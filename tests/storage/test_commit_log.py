@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -41,7 +41,7 @@ def log(tmp_path: Path) -> Path:
     """A log of three durable records, of different lengths."""
     writer = LogWriter(tmp_path / "log")
     for epoch, content in enumerate((b"one", b"two" * 500, b"three"), 1):
-        writer.write(epoch, 0, [content[:2], content[2:]])
+        writer.write(epoch, 0, content)
         writer.sync()
     writer.close(delete=False)
     return tmp_path / "log"
@@ -74,10 +74,10 @@ def test_a_damaged_record_that_was_durable_is_an_error(log: Path, number: int) -
 
 def test_records_that_were_written_together_may_be_lost_in_any_order(tmp_path: Path) -> None:
     writer = LogWriter(tmp_path / "log")
-    writer.write(1, 0, [b"one"])
+    writer.write(1, 0, b"one")
     writer.sync()
-    writer.write(2, 0, [b"two"])
-    writer.write(3, 0, [b"three"])
+    writer.write(2, 0, b"two")
+    writer.write(3, 0, b"three")
     writer.close(delete=False)
     _damaged(tmp_path / "log", 2 * SECTOR)
     assert _read(tmp_path / "log") == [(1, b"one")]
@@ -86,11 +86,11 @@ def test_records_that_were_written_together_may_be_lost_in_any_order(tmp_path: P
 def test_a_new_round_hides_the_old_one(tmp_path: Path) -> None:
     writer = LogWriter(tmp_path / "log")
     for epoch in (1, 2, 3):
-        writer.write(epoch, 0, [b"old"])
+        writer.write(epoch, 0, b"old")
         writer.sync()
     writer.restart()
     assert [epoch for epoch, _ in _read(tmp_path / "log", folded=3)] == [1, 2, 3]
-    writer.write(4, 3, [b"new"])
+    writer.write(4, 3, b"new")
     writer.sync()
     writer.close(delete=False)
     assert _read(tmp_path / "log", folded=3) == [(4, b"new")]
@@ -99,12 +99,12 @@ def test_a_new_round_hides_the_old_one(tmp_path: Path) -> None:
 def test_what_was_cut_does_not_reappear(tmp_path: Path) -> None:
     writer = LogWriter(tmp_path / "log")
     mark = writer.end
-    writer.write(1, 0, [b"aaa"])
-    writer.write(2, 0, [b"bbb"])
+    writer.write(1, 0, b"aaa")
+    writer.write(2, 0, b"bbb")
     writer.sync()
     writer.cut(mark)
     assert _read(tmp_path / "log") == []
-    writer.write(1, 0, [b"aaa"])  # the same record again: the one after it is still in the file
+    writer.write(1, 0, b"aaa")  # the same record again: the one after it is still in the file
     writer.sync()
     writer.close(delete=False)
     assert _read(tmp_path / "log") == [(1, b"aaa")]
@@ -155,8 +155,8 @@ EPOCH = LoggedEpoch(
 )
 
 
-def _decoded(content: Sequence[Any]) -> LoggedEpoch:
-    return decoded(LogRecord(7, 6, memoryview(b"".join(content)), 0, 0, 0, 0, 0), ARRANGEMENTS, 3, "the log")
+def _decoded(content: bytes) -> LoggedEpoch:
+    return decoded(LogRecord(7, 6, memoryview(content), 0, 0, 0, 0, 0), ARRANGEMENTS, 3, "the log")
 
 
 def test_an_epoch_is_decoded_as_it_was_encoded() -> None:
@@ -194,11 +194,11 @@ def test_an_invalid_record_is_refused(epoch: LoggedEpoch, message: str) -> None:
 
 def test_no_changed_word_of_a_record_is_taken_for_another(tmp_path: Path) -> None:
     """Each byte of a valid record, changed in turn: the record is refused, or decoded to something of the right shape."""
-    content = bytearray(b"".join(EPOCH.encoded()))
+    content = bytearray(EPOCH.encoded())
     for position in range(len(content)):
         content[position] ^= 0xFF
         try:
-            result = _decoded([bytes(content)])
+            result = _decoded(bytes(content))
         except CorruptState:
             continue
         finally:

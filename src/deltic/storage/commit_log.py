@@ -5,8 +5,8 @@ They are kept in memory too, so that only the next writer ever reads the log.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Final
 
 from deltic.storage.fold import fold
 from deltic.storage.local import LocalFolder
@@ -48,7 +48,7 @@ class CommitLog:
         """Whether an epoch of this size fits."""
         return not self.full and (self._writer is None or self._writer.has_room(size))
 
-    def append(self, epoch: LoggedEpoch, content: Sequence[Any]) -> None:
+    def append(self, epoch: LoggedEpoch, content: bytes) -> None:
         """Makes the next epoch durable. content: what it encodes to. There must be room.
 
         Raises StateError, and the epoch is not in the log; StateTakenOver if a newer writer has the folder, which may have found the epoch.
@@ -61,7 +61,7 @@ class CommitLog:
             self._torn = True
             writer.write(epoch.epoch, self._base, content)
             writer.sync()
-        self._state.check_owner()  # a newer writer that opened the folder since may have read the log before the record was durable
+        self._state.check_newest()  # a newer writer that opened the folder since may have read the log before the record was durable
         self._marks.append(self._end)
         self.epochs.append(epoch)
         self._end, self._torn = writer.end, False

@@ -50,12 +50,9 @@ class LocalFolder:
 
     def __init__(self, path: Path) -> None:
         self._path = path.expanduser().absolute()
+        self.root: Final = str(self._path)
         self._subject = f"the state folder {self._path}"
         self._lock: int | None = None
-
-    @property
-    def root(self) -> str:
-        return str(self._path)
 
     def check(self) -> None:
         with failing(self._subject, "read"):
@@ -99,7 +96,7 @@ class LocalFolder:
 
     def exists(self, name: str) -> bool:
         """Whether a file has this name."""
-        return os.path.lexists(self._path / checked(name))
+        return os.path.lexists(f"{self.root}/{checked(name)}")
 
     def names(self, prefix: str) -> list[str]:
         return sorted(name for name in self._listing(prefix) if not disk.is_staged(name))

@@ -17,10 +17,10 @@ import re
 import secrets
 import struct
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from deltic import disk
 from deltic.errors import CorruptState, StateError
@@ -80,19 +80,17 @@ class LogWriter:
         """Whether a record with so many bytes of content fits before the log must be folded."""
         return self.end[0] + _RECORD.size + size <= MOST_BYTES
 
-    def write(self, epoch: int, base: int, content: Sequence[Any]) -> None:
+    def write(self, epoch: int, base: int, content: bytes) -> None:
         """Writes a record, which `sync` makes durable. The log must have room."""
         start, previous = self.end
-        size = sum(memoryview(part).nbytes for part in content)
+        size = len(content)
         body = _RECORD.pack(_RECORD_MAGIC, 0, size, epoch, base, self._durable, previous, 0, secrets.randbits(64))[_CRC_FROM:]
-        crc = zlib.crc32(body)
-        for part in content:
-            crc = zlib.crc32(part, crc)
+        crc = zlib.crc32(content, zlib.crc32(body))
         end = _aligned(start + _RECORD.size + size)
         if end > self._size:
             self._grow(end)
         head = _RECORD_MAGIC + crc.to_bytes(4, "little") + body
-        disk.append(self._descriptor, self._path, [head, *content, bytes(end - start - _RECORD.size - size)], start)
+        disk.append(self._descriptor, self._path, [head, content, bytes(end - start - _RECORD.size - size)], start)
         self.end = end, crc
 
     def sync(self) -> None:

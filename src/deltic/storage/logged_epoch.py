@@ -52,8 +52,8 @@ class LoggedEpoch:
     notes: Mapping[str, Json]
     shards: tuple[LoggedShard, ...]
 
-    def encoded(self) -> list[Any]:
-        """The content of its record, in parts. O(bytes)."""
+    def encoded(self) -> bytes:
+        """The content of its record. O(bytes)."""
         shards = []
         words: list[Any] = []
         for shard in self.shards:
@@ -67,9 +67,9 @@ class LoggedEpoch:
             dictionary = shard.dictionary
             shards.append([shard.shard, entries, [len(dictionary), dictionary.text.nbytes]])
             if len(dictionary):
-                words += [dictionary.ids, dictionary.offsets, dictionary.text.tobytes(), bytes(-dictionary.text.nbytes % 8)]
+                words += [dictionary.ids, dictionary.offsets, dictionary.text, bytes(-dictionary.text.nbytes % 8)]
         text = json.dumps({"at": self.at_us, "notes": dict(self.notes), "shards": shards}, separators=(",", ":")).encode()
-        return [_LENGTH.pack(len(text)), text, bytes(-len(text) % 8), *words]
+        return b"".join((_LENGTH.pack(len(text)), text, bytes(-len(text) % 8), *words))
 
 
 def _widths(batch: Batch) -> tuple[int, int]:

@@ -146,9 +146,13 @@ class State:
         after = replace(self.manifest.after(change, self.generation), epoch=epoch)
         self._commit(after, change, whole=skips, at_us=at_us, oldest=epoch if skips else 0)
 
+    def oldest_at(self, epoch: int, keep: int | None) -> int:
+        """The oldest epoch that may be opened once `epoch` is committed. keep: the note KEEP of then."""
+        return max(self.manifest.oldest, min(epoch - self._retain, epoch if keep is None else keep))
+
     def floor_at(self, epoch: int, keep: int | None) -> int:
         """See fold.EpochWriter."""
-        oldest = max(self.manifest.oldest, min(epoch - self._retain, epoch if keep is None else keep))
+        oldest = self.oldest_at(epoch, keep)
         leased = oldest_leased(self.folder)
         return oldest if leased is None else min(oldest, leased)
 
@@ -178,7 +182,14 @@ class State:
     def check_owner(self) -> None:
         """Raises StateTakenOver if a newer writer has opened the folder. O(1)."""
         assert isinstance(self.folder, LocalFolder)
-        if not self.folder.exists(generation_name(self.generation)) or self.folder.exists(generation_name(self.generation + 1)):
+        self.check_newest()
+        if not self.folder.exists(generation_name(self.generation)):  # so many have followed that it was deleted
+            raise self.taken_over()
+
+    def check_newest(self) -> None:
+        """As `check_owner` within a moment of it."""
+        assert isinstance(self.folder, LocalFolder)
+        if self.folder.exists(generation_name(self.generation + 1)):
             raise self.taken_over()
 
     def new_log(self) -> LogWriter:
@@ -212,7 +223,7 @@ class State:
         if after.epoch > LAST_EPOCH:
             raise StateError(f"the state folder {self.root} has no epoch left", expected=f"at most {LAST_EPOCH}", remedy=REMEDY)
         whole = whole or self._pace.due
-        oldest = max(oldest, before.oldest, min(after.epoch - self._retain, after.notes.get(KEEP, after.epoch)))
+        oldest = max(oldest, self.oldest_at(after.epoch, after.notes.get(KEEP)))
         after = replace(after, at_us=time.time_ns() // 1000 if at_us is None else at_us, oldest=oldest)
         after, stored = encode(after, before, change, token := secrets.token_hex(8), whole=whole, logged=self.logs)
         name = manifest_name(after.epoch)

@@ -193,8 +193,12 @@ class Durable(ABC):
 
     def trim(self) -> None:
         """See Runtime."""
-        if self.strings.nbytes > STRINGS_BYTES:
+        if self._has_many_strings:
             self.strings.retain(())
+
+    @property
+    def _has_many_strings(self) -> bool:
+        return self.strings.nbytes > STRINGS_BYTES
 
     def settle(self) -> None:
         """Waits for the running merges and commits them in an epoch of their own."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +11,7 @@ from deltic.runtimes import TickResult
 from deltic.runtimes.durable.logged import ArrangementsOfShard, LoggedArrangements, stored_part
 from deltic.storage.files import FileRef
 from deltic.storage.logged_epoch import LoggedEpoch
-from deltic.storage.manifest import Manifest, SegmentRef
+from deltic.storage.manifest import KEEP, Manifest, SegmentRef
 from deltic.storage.program import ProgramDescription
 from deltic.storage.reading import OpenFiles, ShardArrangements
 from deltic.trace.batch import Batch
@@ -54,13 +54,20 @@ class DurableVersion:
         )
         return DurableVersion(circuit, manifest, tuple(opened), self.last, self.definitions)
 
-    def logged(self, epoch: LoggedEpoch, batches: Sequence[Mapping[str, Batch]], last: TickResult) -> DurableVersion:
-        """The version of an epoch that is in the commit log alone. batches: by shard and arrangement. Raises WeightOverflow."""
+    def logged(
+        self, epoch: LoggedEpoch, batches: Sequence[Mapping[str, Batch]], oldest: Callable[[int, int | None], int]
+    ) -> DurableVersion:
+        """The version of an epoch that is in the commit log alone; its result is not set yet. batches: by shard and arrangement.
+
+        oldest: as `State.oldest_at`. Raises WeightOverflow.
+        """
+        notes = self.manifest.notes.after(epoch.notes)
         manifest = replace(
             self.manifest,
             epoch=epoch.epoch,
             at_us=epoch.at_us,
-            notes=self.manifest.notes.after(epoch.notes),
+            notes=notes,
+            oldest=oldest(epoch.epoch, notes.get(KEEP)),
             program=self.manifest.program.after(epoch.notes),
             views=(),
         )
@@ -69,7 +76,11 @@ class DurableVersion:
         for shard, appended in zip(self.shards, batches, strict=True):
             logged = shard if isinstance(shard, LoggedArrangements) else LoggedArrangements(shard, {}, {})
             shards.append(logged.appended({name: batch for name, batch in appended.items() if name not in ephemeral}))
-        return replace(self, manifest=manifest, shards=tuple(shards), last=last)
+        return DurableVersion(self.circuit, manifest, tuple(shards), None, self.definitions)
+
+    def with_result(self, last: TickResult) -> DurableVersion:
+        """The same with the result of the tick that made it."""
+        return DurableVersion(self.circuit, self.manifest, self.shards, last, self.definitions)
 
 
 def shard_arrangements(

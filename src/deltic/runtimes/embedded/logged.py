@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from threading import Event, RLock, Thread
 from typing import Final
 
@@ -78,27 +77,26 @@ class LoggedEmbedded(DurableEmbedded):
             appended, counters = self._ran(version, changes, tick)
             epoch = self._logged(version.circuit, tick.epoch, notes or {}, appended)
             content = epoch.encoded()
-            size = sum(memoryview(part).nbytes for part in content)
-            if size > LARGEST_BYTES or not self._log.has_room(size):
+            if len(content) > LARGEST_BYTES or not self._log.has_room(len(content)):
                 self.fold()
                 version = self.committed
-            if size > LARGEST_BYTES:
+            if len(content) > LARGEST_BYTES:
                 performed = self._written(version, appended, counters, tick)
                 return self._commit_performed(version, performed, tick, Change(notes=notes or {}), start)
-            result = TickResult(version.circuit, tick.epoch, view_changes(version.circuit, appended), summed(counters), 0.0)
-            logged = version.logged(epoch, appended, result)
+            changed, counted = view_changes(version.circuit, appended), summed(counters)
+            logged = version.logged(epoch, appended, self._state.oldest_at)
             with uninterrupted():
                 self._log.append(epoch, content)
-                self._identity, self._version = self.strings.identity, logged
+                result = TickResult(version.circuit, tick.epoch, changed, counted, time.perf_counter() - start)
+                self._identity, self._version = self.strings.identity, logged.with_result(result)
             self._fold_soon()
-            result = replace(result, seconds=time.perf_counter() - start)
-            self._version = replace(logged, last=result)
             return result
 
     def changes_at(self, view: str, epoch: int) -> Batch | None:
         """See Runtime."""
         with self._turn:
-            logged = next((each for each in self._log.epochs if each.epoch == epoch <= self.epoch), None)
+            readable = self.committed.manifest.oldest <= epoch <= self.epoch
+            logged = next((each for each in self._log.epochs if each.epoch == epoch and readable), None)
             if logged is None:
                 return super().changes_at(view, epoch)
             arrangement = self.committed.circuit.views[view]
@@ -118,8 +116,9 @@ class LoggedEmbedded(DurableEmbedded):
 
     def trim(self) -> None:
         """See Runtime. The strings of epochs in the log are in no file."""
-        with self._turn:
-            if not self._log.epochs:
+        if self._has_many_strings:
+            with self._turn:
+                self.fold()
                 super().trim()
 
     def settle(self) -> None:
