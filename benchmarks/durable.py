@@ -87,7 +87,11 @@ def sqlite_commits(folder: Path, threads: int, commits: int) -> tuple[float, boo
 
     def inserter() -> Insert:
         connection = connected()
-        return lambda id: connection.execute("INSERT INTO accounts VALUES (?, ?, ?)", (id, id % OWNERS, id)) and None
+
+        def insert(id: int) -> None:
+            connection.execute("INSERT INTO accounts VALUES (?, ?, ?)", (id, id % OWNERS, id))
+
+        return insert
 
     seconds = in_threads(threads, commits, inserter)
     found = first.execute("SELECT count(*), sum(amount) FROM accounts").fetchone()
@@ -168,9 +172,8 @@ def main() -> None:
         sync = round(sync_us(root))
     correct = all(case["correct"] for case in cases.values())
     params = {"commits": commits, "turns": turns, "ticks": count}
-    harness.emit(
-        {"benchmark": "durable", "engine": "deltic", "params": params, **cases, "ticks": ticked, "sync_us": sync, "correct": correct}
-    )
+    result = {"benchmark": "durable", "engine": "deltic", "params": params, **cases}
+    harness.emit({**result, "ticks": ticked, "sync_us": sync, "correct": correct})
 
 
 if __name__ == "__main__":
