@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import random
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -273,6 +274,44 @@ def test_functions_of_pyspark_are_taken_as_they_are() -> None:
         assert answer(session, "v") == [(108, 36)]
         with pytest.raises(CircuitError, match="declared nondeterministic"):
             session.register("drawn", functions.udf(lambda x: x, types.LongType()).asNondeterministic())
+
+
+def test_functions_of_pandas_udf_take_nested_values_as_there() -> None:
+    functions = pytest.importorskip("pyspark.sql.functions")
+    types = pytest.importorskip("pyspark.sql.types")
+    pandas = pytest.importorskip("pandas")
+    pair = types.StructType([types.StructField("a", types.IntegerType()), types.StructField("b", types.StringType())])
+    words = types.MapType(types.StringType(), types.IntegerType())
+
+    def swapped(s):  # type: ignore[no-untyped-def]  # PySpark reads the annotations
+        return pandas.DataFrame({"b": s["b"].str.upper(), "a": s["a"].fillna(0) * 2})
+
+    def hour(at):  # type: ignore[no-untyped-def]
+        assert str(at.dtype) == "datetime64[ns]"  # PySpark's
+        return at.dt.hour
+
+    with deltic.Session() as session:
+        session.register("swapped", functions.pandas_udf(swapped, pair))
+        session.register("by_place", functions.pandas_udf(lambda x: pandas.DataFrame({0: x, 1: x.astype(str)}), pair))
+        session.register("hour_of", functions.pandas_udf(hour, types.IntegerType()))
+        session.register("of_k", functions.pandas_udf(lambda m: m.map(lambda d: d and d.get("k")), types.IntegerType()))
+        session.register("twice", functions.pandas_udf(lambda xs: xs.map(lambda x: x * 2), types.ArrayType(types.IntegerType())))
+        session.register("as_map", functions.pandas_udf(lambda x: x.map(lambda v: {"v": v}), words))
+        session.register("wrong", functions.pandas_udf(lambda x: x, pair))
+        session.sql("""
+            CREATE TABLE t (id INT, s STRUCT<a: INT, b: STRING>, at TIMESTAMP, m MAP<STRING, INT>, xs ARRAY<INT>);
+            CREATE MATERIALIZED VIEW v AS
+                SELECT swapped(s) AS s, by_place(id) AS p, hour_of(at) AS h, of_k(m) AS k, twice(xs) AS xs, as_map(id) AS m FROM t;
+            CREATE MATERIALIZED VIEW w AS SELECT wrong(id) AS x FROM t WHERE id > 5
+        """)
+        row = {"id": 1, "s": {"a": None, "b": "x"}, "at": datetime(2026, 1, 1, 5, tzinfo=UTC), "m": {"k": 7}, "xs": [1, 2]}
+        with session.transaction() as tx:
+            tx.insert("t", [row])
+        assert session.view("v").rows() == [
+            {"s": {"a": 0, "b": "X"}, "p": {"a": 1, "b": "1"}, "h": 5, "k": 7, "xs": [2, 4], "m": [("v", 1)]}
+        ]
+        with pytest.raises(DelticError, match="a Series, where a STRUCT requires a pandas DataFrame"), session.transaction() as tx:
+            tx.insert("t", [{**row, "id": 6}])
 
 
 def test_functions_of_pyspark_take_nested_values_as_there() -> None:

@@ -14,6 +14,7 @@ from deltic.errors import CircuitError
 from deltic.expr.nodes import GroupChange
 from deltic.frontends.python.functions import user_function, wrapper_of
 from deltic.frontends.python.schemas import type_of
+from deltic.frontends.python.series import array_of, series_of
 from deltic.frontends.python.spark_values import spark_value
 from deltic.frontends.python.tables import columns_of, handler_of, is_handler, rows_function
 from deltic.frontends.statements import PythonAggregate, PythonScalar, PythonTable
@@ -149,7 +150,7 @@ def _of_spark(function: Any, returns: Any) -> tuple[Callable[..., Any], str, boo
     if kind == _ARROW:
         return called, type, True
     if kind == _PANDAS:
-        return _on_series(called), type, True
+        return _on_series(called, type_of(type)), type, True
     if kind == _GROUPED_ARROW:
         return called, type, False
     if kind == _GROUPED_PANDAS:
@@ -163,7 +164,7 @@ def _of_series(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wrapper_of("group of series", function)
     def of_arrays(*arrays: pa.Array) -> Any:
-        return function(*(array.to_pandas() for array in arrays))
+        return function(*(series_of(array, frames=False) for array in arrays))
 
     return of_arrays
 
@@ -212,12 +213,12 @@ def _of_accumulator(accumulator: Any, state: Schema | None) -> Callable[..., Any
     return of_arrays
 
 
-def _on_series(function: Callable[..., Any]) -> Callable[..., Any]:
+def _on_series(function: Callable[..., Any], type: Type | None) -> Callable[..., Any]:
     """The function on pandas series as one on Arrow arrays; its result's index does not count."""
 
     @wrapper_of("series", function)
     def on_arrays(*arrays: pa.Array) -> pa.Array:
-        result = function(*(array.to_pandas() for array in arrays))
-        return pa.Array.from_pandas(result)
+        result = function(*map(series_of, arrays))
+        return pa.Array.from_pandas(result) if type is None else array_of(result, type)
 
     return on_arrays

@@ -25,7 +25,7 @@ from deltic.frontends.sql.environment import BindQuery, Environment
 from deltic.frontends.sql.scope import Outer, Scope, ScopeColumn, ScopedRelation, moved, relation
 from deltic.plan.columns import reference, shift
 from deltic.plan.equalities import EQUAL, split
-from deltic.plan.nodes import DependentJoin, Join, JoinKind, Plan, Project, Reference, Table, Values
+from deltic.plan.nodes import DependentJoin, Filter, Join, JoinKind, Plan, Project, Reference, Table, Values
 from deltic.schema import Schema, TableSchema
 
 _KINDS: Final[dict[str, JoinKind]] = {
@@ -75,7 +75,8 @@ def _item(node: tree.Source, env: Environment, bind_query: BindQuery) -> ScopedR
         case tree.TableCall(call=tree.FunctionCall() as call) if call.name in OVER_TICKS and not node.lateral:
             return _aliased(bind_over_ticks(call, lambda name: _lookup(name, env)), None, node.alias)
         case tree.TableCall():
-            return bind_lateral(node, NOTHING) if node.lateral else _aliased(bind_from_function(node.call, NOTHING).plan, None, node.alias)
+            start = replace(NOTHING, scope=replace(NOTHING.scope, outer=env.outer))
+            return bind_lateral(node, start) if node.lateral else _aliased(bind_from_function(node.call, start).plan, None, node.alias)
         case tree.PivotedTable():
             return bind_pivot(node, _item(node.source, env, bind_query))
         case tree.UnpivotedTable():
@@ -97,10 +98,10 @@ def _joined(left: ScopedRelation, joins: Sequence[tree.JoinClause], env: Environ
             _check_asof(right, join)
             _check_reach(right, left)
             left = bind_asof_join(left, _item(right, env, bind_query), join, env)
-        elif isinstance(right, tree.TableCall) and right.lateral:
-            left = bind_lateral(right, left)
-        elif isinstance(right, tree.DerivedTable) and right.lateral:
-            left = _lateral_query(left, right, join, env, bind_query)
+        elif isinstance(right, tree.TableCall) and right.lateral and not (join.natural or join.columns) and _keeps_matches_alone(join):
+            left = _lateral_function(left, right, join)
+        elif isinstance(right, tree.TableCall | tree.DerivedTable) and right.lateral:
+            left = _lateral(left, right, join, env, bind_query)
         elif isinstance(right, tree.DefinedLateral):
             _check_inner(join)
             left = bind_defined_lateral(right, left, env, bind_query)
@@ -110,16 +111,34 @@ def _joined(left: ScopedRelation, joins: Sequence[tree.JoinClause], env: Environ
     return left
 
 
-def _lateral_query(
-    left: ScopedRelation, node: tree.DerivedTable, join: tree.JoinClause, env: Environment, bind_query: BindQuery
+def _keeps_matches_alone(join: tree.JoinClause) -> bool:
+    """Whether no row of the left side is kept for which the function has rows, all of which the condition refuses."""
+    return _KINDS.get(join.kind) == "inner" or (_KINDS.get(join.kind) == "left" and _is_true(join.condition))
+
+
+def _is_true(condition: tree.Expression | None) -> bool:
+    return condition is None or (isinstance(condition, tree.KeywordExpression) and condition.word == "TRUE")
+
+
+def _lateral_function(left: ScopedRelation, node: tree.TableCall, join: tree.JoinClause) -> ScopedRelation:
+    joined = bind_lateral(node, left, outer=_KINDS[join.kind] == "left")
+    if _is_true(join.condition):
+        return joined
+    assert join.condition is not None
+    condition = ExpressionBinder(joined.scope, "ON of LATERAL").condition(join.condition)
+    return ScopedRelation(Filter(joined.plan, condition), joined.scope)
+
+
+def _lateral(
+    left: ScopedRelation, node: tree.TableCall | tree.DerivedTable, join: tree.JoinClause, env: Environment, bind_query: BindQuery
 ) -> ScopedRelation:
-    """The rows of `left`, each joined with the rows of the query that are evaluated for it."""
+    """The rows of `left`, each joined with the rows of the query, or of the table function, that are evaluated for it."""
     kind = _KINDS.get(join.kind)
     if kind not in ("inner", "left") or join.columns or join.natural:
         remedy = "CROSS JOIN LATERAL, or LEFT JOIN LATERAL … ON …"
         raise Unsupported("this join with LATERAL is not supported", span=join.span, expected="INNER, CROSS or LEFT", remedy=remedy)
     outer = Outer(replace(left.scope, outer=env.outer))
-    right = _aliased(bind_query(node.query, env.within(outer)), None, node.alias)
+    right = _item(replace(node, lateral=False), env.within(outer), bind_query)
     scope = Scope(left.scope.columns + moved(right.scope.columns, len(left.plan.schema)), _both(left.plan, right.plan), env.outer)
     condition = None if join.condition is None else ExpressionBinder(scope, "ON of LATERAL").condition(join.condition)
     values = tuple((one.number, column) for column, one in outer.columns.values())

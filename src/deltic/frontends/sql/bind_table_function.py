@@ -89,20 +89,23 @@ def bind_lateral_view(node: tree.LateralView, left: ScopedRelation) -> ScopedRel
     if node.name is None and not node.columns and node.call.name in EXPLODES:
         raise SyntaxFailure("LATERAL VIEW without a name", span=node.span, expected="LATERAL VIEW f(…) v AS x")
     call = bind_made(node.call, ExpressionBinder(left.scope, "LATERAL VIEW")).named([name.text for name in node.columns], node.span)
-    if node.outer and isinstance(call, MadeByUser):
+    return _beside(left, _outer(call) if node.outer else call, None if node.name is None else node.name.text)
+
+
+def _outer(call: Made | MadeByUser) -> Made:
+    """The call with a row of NULLs where it returns none. Raises Unsupported."""
+    if isinstance(call, MadeByUser):
         raise Unsupported("OUTER is not supported with a user's table function", span=call.span, remedy="return a row of None")
-    if node.outer and call.names:
-        call = replace(call, outer=True)
-    elif node.outer:
+    if not call.names:
         raise Unsupported("OUTER is not supported with repeat_row()", span=call.span, remedy="leave it out")
-    return _beside(left, call, None if node.name is None else node.name.text)
+    return replace(call, outer=True)
 
 
-def bind_lateral(node: tree.TableCall, left: ScopedRelation) -> ScopedRelation:
-    """LATERAL f(…) AS v(x, y): the rows of `left`, each joined with the rows that the function returns for it."""
+def bind_lateral(node: tree.TableCall, left: ScopedRelation, *, outer: bool = False) -> ScopedRelation:
+    """LATERAL f(…) AS v(x, y): the rows of `left`, each joined with the rows that the function returns for it. outer: or with NULLs."""
     columns = () if node.alias is None else node.alias.columns
     call = bind_made(node.call, ExpressionBinder(left.scope, "LATERAL")).named([name.text for name in columns], node.span)
-    return _beside(left, call, None if node.alias is None else node.alias.name.text)
+    return _beside(left, _outer(call) if outer else call, None if node.alias is None else node.alias.name.text)
 
 
 def bind_from_function(node: tree.FunctionCall | tree.DefinedCall, start: ScopedRelation) -> ScopedRelation:

@@ -258,13 +258,6 @@ class QueryParser(PipeParser, PivotParser, AsofParser):
             if self.sees("(", ")"):
                 raise SyntaxFailure("USING without columns", span=self.of(using), expected="USING (column, …)")
             columns = self.listed(self.identifier)
-        if (
-            isinstance(right, tree.TableCall)
-            and right.lateral
-            and (kind not in ("", "INNER", "CROSS") or not _is_true(condition) or columns)
-        ):
-            remedy = "LATERAL VIEW OUTER keeps rows for which the function returns none"
-            raise Unsupported("this join with LATERAL is not supported", span=right.span, expected=", LATERAL f(…)", remedy=remedy)
         return tree.JoinClause(kind, natural, right, condition, columns, self.since(start), match)
 
     def _join_kind(self, words: Sequence[str]) -> tuple[bool, str]:
@@ -413,7 +406,3 @@ def _with_last_steps(body: tree.PipeQuery, order: tuple[tree.OrderTerm, ...], li
     if limit is not None:
         steps.append(tree.PipeLimit(limit, limit.span))
     return replace(body, steps=(*body.steps, *steps)) if steps else body
-
-
-def _is_true(condition: tree.Expression | None) -> bool:
-    return condition is None or (isinstance(condition, tree.KeywordExpression) and condition.word == "TRUE")
