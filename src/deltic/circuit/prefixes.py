@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -86,6 +87,9 @@ class Prefixes:
         if planned.step.predicate is not None:
             rows = rows.kept(planned.step.predicate, context)
         return rows
+
+
+NO_PREFIXES: Final = Prefixes({}, (np.empty(0, np.int64),))
 
 
 def _limb(words: Words, limb: Limb) -> Words:

@@ -109,7 +109,7 @@ def values_with(
     fields = stored.spec.shape.schema
     positions = [fields.find(column)[0] for column in columns]
     order = sorted(range(len(columns)), key=positions.__getitem__)
-    first, *others = (tuple(key[i] for i in order) for key in keys) if len(order) > 1 else keys
+    first, *others = keys if order == sorted(order) else (tuple(key[i] for i in order) for key in keys)
     sought = Sought(name, fields, tuple(sorted(positions)), first, tuple(others))
     matches = sought.rows(spines, SoughtStrings(strings) if sought.has_strings else strings)
     return stored.reader.values(copied(matches.columns, matches.weights[0]), strings)

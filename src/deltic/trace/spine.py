@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from deltic.kernels.memory import Words
+from deltic.kernels.merge import DIRECTORY_HEADER
 from deltic.kernels.table import address
 from deltic.trace.batch import Batch
 from deltic.trace.counters import Counters
@@ -145,7 +146,7 @@ class Spine:
         Raises WeightOverflow if a merge does. After any exception, at any line, this version is unchanged and can be appended to.
         """
         assert self._levels is not None, "a version that is only read cannot be appended to"
-        assert len(batch.columns) == self.columns and len(batch.weights) == self.weights
+        assert not batch.length or len(batch.entry) == DIRECTORY_HEADER + self.columns + self.weights
         levels, sought = self._levels, self.sought[0]
         if levels.only_adds(batch, sought):
             view = (*self.batches, batch), np.concatenate((self.view[1], batch.entry))

@@ -15,7 +15,7 @@ import numpy as np
 
 from deltic.circuit.cube import Cell, Cube, Placement
 from deltic.circuit.operator import Context, Delta, as_batch
-from deltic.circuit.prefixes import Prefixes
+from deltic.circuit.prefixes import NO_PREFIXES, Prefixes
 from deltic.circuit.rules import Extend, PlannedStep, Rule, RuleAtom
 from deltic.trace import propose
 from deltic.trace.extend import Directories, SpineVersion, among, extend
@@ -117,6 +117,8 @@ class Run:
         extended = propose.extend if self.naive else extend
         summed = planned.summed and cell is None
         matches = extended(self.directories, versions, keys, len(prefixes), planned.measured, summed, self.context.counters)
+        if not len(matches.source):
+            return NO_PREFIXES
         if cell is not None and dimension is not None:
             matches = among(matches, cell.own(matches.words, dimension), summed=planned.summed)
         bound = {} if planned.summed else {planned.position: matches.words}
@@ -130,12 +132,16 @@ class Run:
         if planned.summed and all(word < len(keys) for word in share):
             weights = lookup(spine, keys, self.context.counters)
             matches = np.flatnonzero(np.logical_or.reduce([weight != 0 for weight in weights]))
+            if not len(matches):
+                return NO_PREFIXES
             if spine.share is not None:
                 own = spine.share.places([keys[word][matches] for word in share])
                 matches = matches[own]
             return prefixes.extended(planned, matches, {}, [weight[matches] for weight in weights], self.context)
         words = [word for word in range(len(keys), atom.width) if planned.reads(planned.position + word - len(keys)) or word in share]
         source, columns, weights = probe(spine, keys, words, self.context.counters)
+        if not len(source):
+            return NO_PREFIXES
         values = dict(zip(words, columns, strict=True))
         if spine.share is not None:
             own = spine.share.places([keys[word][source] if word < len(keys) else values[word] for word in share])
