@@ -90,6 +90,16 @@ def test_tables_are_checked(session: deltic.Session) -> None:
         session.edn_store("facts", tables={"x": "users"}, schema="{:x/age {:db/cardinality :db.cardinality/many}}")
 
 
+def test_columns_of_other_types_are_refused_by_name(session: deltic.Session) -> None:
+    session.sql("CREATE TABLE births (id BIGINT PRIMARY KEY, born DATE, place STRING)")
+    with pytest.raises(Unsupported, match="the column of :birth/born is of type DATE"):
+        session.edn_store("facts", tables={"birth": "births"}, schema="{:birth/born {:db/valueType :db.type/instant}}")
+    session.edn_store("facts", tables={"birth": "births"})
+    with pytest.raises(Unsupported, match=":birth/born is a column of type DATE, whose values are no facts") as raised:
+        session.edn("[:find ?b :where [_ :birth/born ?b]]", name="v")
+    assert raised.value.span is not None and raised.value.span.text == "[:find ?b :where [_ :birth/born ?b]]"
+
+
 # random stores, some of whose attributes are columns
 
 COLUMNS = {"n": "BIGINT", "d": "DOUBLE", "s": "STRING", "b": "BOOLEAN", "r": "BIGINT"}

@@ -56,7 +56,7 @@ class EdnStores:
             if key in self._stores:
                 declared = self._stores[key].schema.extended(declared)
             elif stored is not None:
-                declared = EdnSchema(stored.store, {**stored.attributes, **declared.attributes})
+                declared = EdnSchema(stored.store, {**stored.attributes, **declared.attributes}, declared.other_columns)
             return store_statements(declared, draft)
 
         self._define(statements, lambda: {f"{SCHEMA_NOTE}{declared.store}": declared.text})

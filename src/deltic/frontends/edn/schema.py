@@ -12,11 +12,12 @@ from deltic.errors import CatalogError, Span, SyntaxFailure, TypeMismatch, Unkno
 from deltic.expr.nodes import Value
 from deltic.frontends.edn.kinds import ANY, BIGDEC, BIGINT_KIND, KINDS, LONG, EdnKind, accepts, encoded, kind_of
 from deltic.frontends.edn.values import Keyword, LocatedForm, MapForm, VectorForm, write
-from deltic.schema import BIGINT, Field, Schema, TableSchema
+from deltic.schema import BIGINT, Field, Schema, TableSchema, Type
 
 REF: Final = "db.type/ref"
 _TYPES: Final = {f"db.type/{name}": kind for name, kind in KINDS.items()} | {REF: LONG}
 _DIGITS: Final = {BIGINT_KIND: "at most 38 digits", BIGDEC: "at most 20 digits before the point, and 18 after it"}
+COLUMN_TYPES: Final = "a column of whole numbers, floats, DECIMALs of the digits of bigints and bigdecs, STRING, BOOLEAN or TIMESTAMP"
 _WITHOUT_EFFECT: Final = ("db/doc", "db/index", "db/ident")
 _ADDITIONS: Final = ("db/valueType", "db/cardinality", "db/unique", "db/isComponent")
 
@@ -84,10 +85,14 @@ class EdnAttribute:
 
 @dataclass(frozen=True, slots=True)
 class EdnSchema:
-    """A store's attributes by name. Each is a table of entities and values, or a column; of cardinality one, the entity is its key."""
+    """A store's attributes by name. Each is a table of entities and values, or a column; of cardinality one, the entity is its key.
+
+    other_columns: by the names that they would have, the types of columns that are no attributes.
+    """
 
     store: str
     attributes: Mapping[str, EdnAttribute]
+    other_columns: Mapping[str, Type] = field(default_factory=dict)
 
     def table_name(self, attribute: EdnAttribute) -> str:
         return f"{self.store}/{attribute.name}"
@@ -102,6 +107,9 @@ class EdnSchema:
             raise SyntaxFailure(f"{write(form)} is not an attribute", span=form.span, expected="a keyword such as :person/name")
         attribute = self.attributes.get(form.value.name)
         if attribute is None:
+            if (type_ := self.other_columns.get(form.value.name)) is not None:
+                what = f"{write(form)} is a column of type {type_.sql}, whose values are no facts"
+                raise Unsupported(what, span=form.span, expected=COLUMN_TYPES)
             names = [f":{name}" for name in self.attributes]
             remedy = did_you_mean(write(form), names) or "add it to the schema of the store"
             raise UnknownName(f"the store {self.store} has no attribute {write(form)}", span=form.span, remedy=remedy)
@@ -136,7 +144,8 @@ class EdnSchema:
         for name, one in other.attributes.items():
             if self.attributes.get(name, one) != one:
                 raise CatalogError(f"the attribute :{name} of the store {self.store} is declared otherwise", span=one.span)
-        return EdnSchema(self.store, {**self.attributes, **other.attributes})
+        others = {**self.other_columns, **other.other_columns}
+        return EdnSchema(self.store, {**self.attributes, **other.attributes}, others)
 
 
 def _reversed(key: LocatedForm) -> LocatedForm | None:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from deltic.errors import CatalogError, TypeMismatch, UnknownName, did_you_mean
+from deltic.errors import CatalogError, TypeMismatch, UnknownName, Unsupported, did_you_mean
 from deltic.frontends.edn.kinds import ANY, BIGDEC, BIGINT_KIND, BOOLEAN_KIND, DOUBLE_KIND, INSTANT, LONG, STRING_KIND, EdnKind
-from deltic.frontends.edn.schema import EdnAttribute, EdnSchema, TableColumn
+from deltic.frontends.edn.schema import COLUMN_TYPES, EdnAttribute, EdnSchema, TableColumn
 from deltic.frontends.statements import Namespace
 from deltic.schema import BOOLEAN, STRING, TIMESTAMP, StreamSchema, TableSchema, Type
 
@@ -20,17 +20,21 @@ def with_tables(schema: EdnSchema, tables: Mapping[str, str], namespace: Namespa
 
     What the schema declares of such an attribute, as that it is a reference, stays. Raises UnknownName, CatalogError and TypeMismatch.
     """
-    attributes = dict(schema.attributes)
+    attributes, others = dict(schema.attributes), dict(schema.other_columns)
     for name, table_name in tables.items():
         table = _table(table_name, namespace)
         (key,) = table.key
         for position, field in enumerate(table.schema.read):
             kind = _kind(field.type)
+            declared = attributes.get(f"{name}/{field.name}", EdnAttribute(f"{name}/{field.name}"))
             if kind is not None:
-                column = TableColumn(table.name, key, position)
-                declared = attributes.get(f"{name}/{field.name}", EdnAttribute(f"{name}/{field.name}"))
-                attributes[declared.name] = replace(_checked(declared, kind), column=column)
-    return EdnSchema(schema.store, attributes)
+                attributes[declared.name] = replace(_checked(declared, kind), column=TableColumn(table.name, key, position))
+            elif declared.name in attributes:
+                what = f"the column of :{declared.name} is of type {field.type.sql}, whose values are no facts"
+                raise Unsupported(what, span=declared.span, expected=COLUMN_TYPES)
+            else:
+                others[declared.name] = field.type
+    return EdnSchema(schema.store, attributes, others)
 
 
 def _table(name: str, namespace: Namespace) -> TableSchema:
