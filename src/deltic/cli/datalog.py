@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
@@ -14,6 +14,7 @@ from deltic.cli.datalog_commands import CommandRunner
 from deltic.cli.datalog_shell import converse
 from deltic.cli.exits import Exit
 from deltic.cli.fact_folder import load, write
+from deltic.cli.module import FunctionFile, imported_functions
 from deltic.cli.output import emit
 from deltic.cli.spark import opened_spark
 from deltic.errors import SourceError
@@ -32,6 +33,7 @@ def datalog(
     program: Annotated[Path, _FILE],
     /,
     *,
+    functions: Annotated[Path | None, _FILE] = None,
     facts: Annotated[Path | None, _FOLDER] = None,
     script: Annotated[Path | None, _FILE] = None,
     output: Path | None = None,
@@ -46,6 +48,8 @@ def datalog(
     ----------
     program
         A file of Datalog (.dl).
+    functions
+        A Python module (.py) whose variables that are a deltic.UDF are the extern functions of the program.
     facts
         A folder with a file for input relations: R.facts or R.tsv (columns separated by tabs), or R.csv (by commas). They are
         loaded in one transaction, unless the state has rows already. In Soufflé's dialect, the files that .input names.
@@ -62,7 +66,7 @@ def datalog(
     shards
         The number of parts into which the state is split.
     """
-    with opened(program, dialect, engine, state, shards, emit) as (session, binder, is_new):
+    with opened(program, dialect, engine, state, shards, emit, functions) as (session, binder, is_new):
         if facts is not None and is_new:
             load(session, binder, facts)
         runner = CommandRunner(session, binder, emit)
@@ -77,16 +81,28 @@ def datalog(
 
 @contextmanager
 def opened(
-    program: Path, dialect: Dialect, engine: Engine, state: str | None, shards: int | None, inspect: Callable[[str], object]
+    program: Path,
+    dialect: Dialect,
+    engine: Engine,
+    state: str | None,
+    shards: int | None,
+    inspect: Callable[[str], object],
+    functions: Path | None = None,
 ) -> Iterator[tuple[Session, DatalogBinder, bool]]:
     """(a session with the program, the program, whether the state is new). Prints warnings on standard error."""
     source = Datalog.read(program, dialect)
     binder = source.bound()
     for message, span in binder.warnings():
         print(f"deltic: {span.name}:{span.line}:{span.column}: warning: {message}", file=sys.stderr)
-    spark = nullcontext() if engine == "embedded" else opened_spark(None, f"deltic datalog {program.name}", ())
-    with spark as on_spark, Session(spark=on_spark, state=state, shards=shards) as session:
+    with ExitStack() as stack:
+        module = FunctionFile((), ()) if functions is None else stack.enter_context(imported_functions(functions))
+        on_spark = (
+            None if engine == "embedded" else stack.enter_context(opened_spark(None, f"deltic datalog {program.name}", module.helpers))
+        )
+        session = stack.enter_context(Session(spark=on_spark, state=state, shards=shards))
         is_new = session.epoch == 0
+        for function in module.functions:
+            session.register(function)
         session.datalog(source, warn=False, inspect=inspect)
         yield session, binder, is_new
 

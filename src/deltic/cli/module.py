@@ -1,4 +1,4 @@
-"""Python modules that define programs: `deltic run shop.py` imports shop.py and takes its variable `program`.
+"""Python modules that define programs or functions: `deltic run shop.py` imports shop.py and takes its variable `program`.
 
 The module is imported under the name of its file, with its folder first in sys.path, as for `python shop.py`; only its __name__ differs, so
 what is below `if __name__ == "__main__":` does not run. Errors have their place in the module wherever it can be determined: SQL that
@@ -20,7 +20,7 @@ from types import ModuleType, TracebackType
 from typing import Final
 
 from deltic.errors import DelticError, ModuleFailure, Span
-from deltic.frontends.python import Circuit
+from deltic.frontends.python import UDF, Circuit
 from deltic.session import Program
 
 VARIABLE: Final = "program"
@@ -36,20 +36,43 @@ class ProgramFile:
     helpers: tuple[ModuleType, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class FunctionFile:
+    """The functions that a module defines. helpers: as of ProgramFile."""
+
+    functions: tuple[UDF, ...]
+    helpers: tuple[ModuleType, ...]
+
+
 @contextmanager
 def imported(path: Path) -> Iterator[ProgramFile]:
     """Imports the module for the block, and gives the errors of its program their place in it.
 
     Raises ModuleFailure if it cannot be imported or has no program, and DelticErrors that it raises itself.
     """
+    with _executed(path) as (module, helpers):
+        yield ProgramFile(_program(path, module), helpers)
+
+
+@contextmanager
+def imported_functions(path: Path) -> Iterator[FunctionFile]:
+    """Imports the module for the block. Raises ModuleFailure if it cannot be imported or has no functions."""
+    with _executed(path) as (module, helpers):
+        functions = tuple(value for value in vars(module).values() if isinstance(value, UDF))
+        if not functions:
+            raise ModuleFailure(f"{path} has no functions", expected='module-level variables: double = deltic.UDF("double", …, int)')
+        yield FunctionFile(functions, helpers)
+
+
+@contextmanager
+def _executed(path: Path) -> Iterator[tuple[ModuleType, tuple[ModuleType, ...]]]:
     source = _source(path)
     _check_name(path)
     modules, paths = dict(sys.modules), list(sys.path)
     try:
         with _placed(path, source):
             module = _run(path, source)
-            program = _program(path, module)
-            yield ProgramFile(program, _helpers(path, modules))
+            yield module, _helpers(path, modules)
     finally:
         sys.path[:] = paths
         for module in _helpers(path, modules):

@@ -10,6 +10,7 @@ from deltic.expr.functions.signature import constant
 from deltic.expr.nodes import Column, Expr, Value
 from deltic.frontends.datalog.bind_body import UNIT, BodyBinder
 from deltic.frontends.datalog.declarations import BoundTerm, DatalogRelation, Declarations, check_comparable
+from deltic.frontends.datalog.function_checks import check_functions
 from deltic.frontends.datalog.indexes import index_plan
 from deltic.frontends.datalog.inspections import Inspection, inspections
 from deltic.frontends.datalog.kinds import Constructor, Kind, PlainKind, UnionKind, kind_of, option, stored
@@ -92,6 +93,7 @@ class DatalogBinder:
 
     def statements(self, namespace: Namespace) -> Iterator[Statement]:
         """Tables and views in order. Each is bound when it is requested, after the caller has added the previous ones to the namespace."""
+        check_functions(self.declarations, namespace)
         for relation in self.declarations.relations.values():
             if relation.is_input:
                 table = self.table(relation)

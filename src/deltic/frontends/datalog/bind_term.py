@@ -20,6 +20,7 @@ from deltic.frontends.datalog.sets import SET, SET_EMPTY
 from deltic.frontends.datalog.tree import (
     AssignmentTerm,
     AtomTerm,
+    BindingTerm,
     BlockTerm,
     CallTerm,
     ConstantTerm,
@@ -157,6 +158,9 @@ class TermBinder:
                     "a relation is read by an atom of its own in the body" if is_relation else f"a constructor has braces: {term.name}{{…}}"
                 )
                 return TypeMismatch(f"{term.name}(…) is not a value", span=term.span, remedy=remedy)
+            case BindingTerm():
+                remedy = "x@pattern stands in an argument of an atom; a row is x in R(…)"
+                return TypeMismatch("this is not a value", span=term.span, expected="a value", remedy=remedy)
             case _:
                 return TypeMismatch("this is not a value", span=term.span, expected="a value")
 
@@ -170,7 +174,7 @@ class TermBinder:
             raise UnsafeRule(
                 f"the variable {term.name} is not bound",
                 span=term.span,
-                expected="a variable of a preceding positive atom, or one that var declares",
+                expected=f"a {'parameter' if self.around else 'variable of a preceding positive atom'}, or one that var declares",
                 remedy=remedy if remedy and remedy.startswith("did") else None,
             )
         return BoundTerm(replace(bound.expr, span=term.span), bound.kind) if not bound.expr.span else bound

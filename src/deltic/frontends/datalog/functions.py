@@ -58,11 +58,11 @@ def call_declared(binder: TermBinder, function: FunctionDeclaration, term: CallT
         )
     substitution: Substitution = {}
     for parameter, argument in zip(function.parameters, term.arguments, strict=True):
-        if not isinstance(argument, ConstantTerm) and _is_generic(parameter.type):
+        if not isinstance(argument, ConstantTerm) and is_generic(parameter.type):
             unify(parameter.type, binder.bind(argument).kind, substitution)
     kinds = []
     for parameter, argument in zip(function.parameters, term.arguments, strict=True):
-        if _is_generic(parameter.type):
+        if is_generic(parameter.type):
             unify(parameter.type, binder.bind(argument).kind, substitution)
         kinds.append(binder.declarations.kind(parameter.type, substitution))
     values = [binder.bind(argument, kind) for argument, kind in zip(term.arguments, kinds, strict=True)]
@@ -83,7 +83,8 @@ def call_declared(binder: TermBinder, function: FunctionDeclaration, term: CallT
     return inner.bind(function.body, result)
 
 
-def _is_generic(type: object) -> bool:
+def is_generic(type: object) -> bool:
+    """Whether a type has parameters, such as 'A."""
     name = getattr(type, "name", "")
     parts = (*getattr(type, "arguments", ()), *getattr(type, "items", ()))
-    return name.startswith("'") or any(_is_generic(one) for one in parts)
+    return name.startswith("'") or any(is_generic(one) for one in parts)
