@@ -36,6 +36,9 @@ def outside(type: Type, column: pa.Array | pa.ChunkedArray[Any]) -> Outside | No
     if type.is_interval:
         return _in_interval(type, column)
     first, last = (pa.scalar(end, column.type) for end in type.kind.ends or ())
+    least = pc.min_max(column)
+    if first.value <= least["min"].value and least["max"].value <= last.value:
+        return None
     row: int = pc.index(pc.or_(pc.less(column, first), pc.greater(column, last)), True).as_py()
     return None if row < 0 else Outside(row, f"a {type.sql} outside {'a day' if type.is_time else 'the years 1 to 9999'}")
 

@@ -395,6 +395,27 @@ def test_no_changes_at_all() -> None:
 
 
 @pytest.mark.slow
+def test_a_frame_of_other_types_or_several_chunks_means_the_same() -> None:
+    table = TableSchema("t", Schema((Field("k", BIGINT, False), Field("d", DATE), Field("s", STRING))), (0,))
+    plain = pa.table({"k": [1, 2], "d": pa.array([dt.date(2000, 1, 1), None], pa.date32()), "s": ["a", None], "_weight": [1, -1]})
+    narrow = plain.set_column(0, "k", pa.array([1, 2], pa.int32()))
+    cut = pa.concat_tables([narrow.slice(0, 1), narrow.slice(1)])
+    expected = change_frame(plain, table)
+    for frame in (narrow, cut, pa.concat_tables([plain.slice(0, 1), plain.slice(1)])):
+        changes = change_frame(frame, table)
+        assert pa.Table.from_batches([changes.rows]).select(["k", "d", "s"]).to_pylist() == plain.drop(["_weight"]).to_pylist()
+        assert changes.weights.tolist() == expected.weights.tolist()
+        assert changes.ordinals.tolist() == expected.ordinals.tolist()
+        rows = frame.drop(["_weight"])
+        assert keys_or_rows(rows, table) == ("rows", rows_frame(rows, table))
+        assert rows_frame(rows, table).schema.types == [pa.int64(), pa.date32(), pa.string()]
+    late = narrow.set_column(1, "d", pa.array([None, 10_000_000], pa.int32()).cast(pa.date32()))
+    with pytest.raises(ConstraintViolation, match="row 1, column d"):
+        change_frame(late, table)
+    with pytest.raises(FrameError, match="column s: found Arrow int64"):
+        change_frame(narrow.set_column(2, "s", pa.array([1, 2])), table)
+
+
 def test_a_frame_that_fits_costs_microseconds() -> None:
     n = 1_000
     table = TableSchema("orders", Schema(tuple(Field(name, BIGINT, False) for name in ("id", "customer", "amount"))), (0,))

@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from deltic.connectors.fits import WEIGHT_COLUMN, fit_of, shaped
 from deltic.connectors.fitting import check_domain, check_lengths, check_nulls, fit
 from deltic.connectors.recognise import Column, Columns, columns_of
 from deltic.domains import is_restricted
@@ -31,7 +32,7 @@ from deltic.purity import shown
 from deltic.schema import BIGINT, STRING, Field, Op, Schema, TableSchema, Type
 
 OP: Final = "_op"
-WEIGHT: Final = "_weight"
+WEIGHT: Final = WEIGHT_COLUMN
 Words: TypeAlias = NDArray[np.int64]
 Fitted: TypeAlias = pa.Table | pa.RecordBatch
 
@@ -71,8 +72,8 @@ class Changes:
 
 def rows_frame(frame: Any, table: TableSchema) -> pa.Table:
     """All columns of `table`. Raises FrameError, ConstraintViolation. Cost: microseconds if the frame has the right schema."""
-    if isinstance(frame, pa.Table) and _fits(frame.schema, table) == "rows":
-        return _checked(frame, table)
+    if isinstance(frame, pa.Table) and fit_of(frame.schema, table).verdict == "rows":
+        return _checked(shaped(frame, table), table)
     return _fitted(columns_of(frame, table.schema, _where(table)), table)
 
 
@@ -82,6 +83,8 @@ def keys_or_rows(frame: Any, table: TableSchema) -> tuple[Literal["keys", "rows"
     Accepts frames, and sequences of keys: values, or tuples if the key has several columns.
     """
     where = _where(table)
+    if isinstance(frame, pa.Table) and len(table.key) < len(table.schema) and fit_of(frame.schema, table).verdict == "rows":
+        return "rows", _checked(shaped(frame, table), table)
     if isinstance(frame, (Sequence, np.ndarray, pa.Array, pa.ChunkedArray, set, frozenset)) and not isinstance(frame, str):
         values = _plain_values(frame)
         if values and not isinstance(values[0], Mapping):
@@ -102,8 +105,9 @@ def change_frame(frame: Any, table: TableSchema, sequence: str | None = None) ->
     """
     if not isinstance(sequence, str | None):
         raise FrameError(f"{_where(table)}: invalid sequence {shown(sequence)}", expected="the name of a column")
-    if sequence is None and isinstance(frame, pa.Table) and _fits(frame.schema, table) == "weighted":
-        batches = frame.to_batches()
+    if sequence is None and isinstance(frame, pa.Table) and fit_of(frame.schema, table).verdict == "weighted":
+        rows = shaped(frame, table)
+        batches = (rows if rows.column(0).num_chunks == 1 else rows.combine_chunks()).to_batches()
         if len(batches) == 1 and not batches[0].column(len(table.schema)).null_count:
             return _weighted(_checked(batches[0], table), batches[0].column(len(table.schema)).to_numpy(), None)
     return _changes(_complete_deletes(frame, table, sequence), table, sequence)
@@ -111,31 +115,12 @@ def change_frame(frame: Any, table: TableSchema, sequence: str | None = None) ->
 
 def is_weighted(frame: pa.Table, table: TableSchema) -> bool:
     """Whether the columns are exactly the table's, followed by `_weight`, of the table's types."""
-    return _fits(frame.schema, table) == "weighted"
+    fits = fit_of(frame.schema, table)
+    return fits.verdict == "weighted" and not fits.others
 
 
 def _where(table: TableSchema) -> str:
     return f"table {table.name}"
-
-
-# The verdict on a schema is kept per table: comparing names and types costs more than all else on a frame that fits.
-_Verdict: TypeAlias = Literal["rows", "weighted", "no"]
-_verdicts: dict[int, tuple[TableSchema, pa.Schema, _Verdict]] = {}
-_VERDICTS_KEPT: Final = 1024
-
-
-def _fits(frame: pa.Schema, table: TableSchema) -> _Verdict:
-    """Whether the columns are exactly the table's, alone or followed by an int64 `_weight`."""
-    cached = _verdicts.get(id(table))
-    if cached is not None and cached[0] is table and cached[1].equals(frame):
-        return cached[2]
-    expected = [(field.name, field.type.arrow) for field in table.schema]
-    given = [(field.name, field.type) for field in frame]
-    verdict: _Verdict = "rows" if given == expected else "weighted" if given == [*expected, (WEIGHT, pa.int64())] else "no"
-    if len(_verdicts) >= _VERDICTS_KEPT:
-        _verdicts.clear()
-    _verdicts[id(table)] = (table, frame, verdict)
-    return verdict
 
 
 def _checked(rows: Fitted, table: TableSchema) -> Fitted:
@@ -172,7 +157,8 @@ def _positions(names: Sequence[str], schema: Schema, where: str) -> list[int]:
         if name.lower() in positions:
             raise FrameError(f"{where}: the frame has the column {name} twice (case does not count)", expected=_listed(schema))
         positions[name.lower()] = i
-    extra = [name for name in names if not schema.find(name)]
+    columns = {name.lower() for name in schema.names}
+    extra = [name for name in names if name.lower() not in columns]
     missing = [name for name in schema.names if name.lower() not in positions]
     if extra:
         message = f"{where}: the frame has a column {extra[0]}, which is not in the table"
