@@ -14,7 +14,7 @@ from deltic.expr.nodes import Expr, Literal
 from deltic.optimizer import optimize
 from deltic.optimizer.join_orders import GraphRelation, JoinGraph
 from deltic.optimizer.order_joins import order_joins
-from deltic.optimizer.row_estimates import Sizes
+from deltic.optimizer.row_estimates import Sizes, TableSize
 from deltic.plan.columns import agrees, conjunction, reference
 from deltic.plan.evaluate import evaluate
 from deltic.plan.fingerprint import fingerprint
@@ -99,7 +99,27 @@ def test_small_tables_are_joined_first_where_sizes_are_known() -> None:
     a, b, c = (table(name, f"{name}_k", f"{name}_v", key=()) for name in "abc")
     plan = optimize(joined([a, b, c], ("a_v", "b_k"), ("b_v", "c_k")))
     assert tables_of(plan) == "((a b) c)"
-    assert tables_of(order_joins(plan, Sizes((("a", 1_000_000), ("b", 10), ("c", 10))))) == "(a (b c))"
+    assert tables_of(order_joins(plan, Sizes((("a", TableSize(1_000_000)), ("b", TableSize(10)), ("c", TableSize(10)))))) == "(a (b c))"
+
+
+def test_joins_by_columns_with_many_values_come_first() -> None:
+    """Of three large tables that a column of a connects, the pair whose column has more values has fewer rows."""
+    a, b, c = (table(name, f"{name}_k", f"{name}_v", key=()) for name in "abc")
+    plan = optimize(joined([a, b, c], ("a_v", "b_k"), ("b_v", "c_k")))
+    few, many = (("b_k", 10), ("b_v", 100_000)), (("b_k", 100_000), ("b_v", 10))
+    sizes = {
+        name: Sizes((("a", TableSize(10**6)), ("b", TableSize(10**6, values)), ("c", TableSize(10**6))))
+        for name, values in (("few", few), ("many", many))
+    }
+    assert tables_of(order_joins(plan, sizes["few"])) == "(a (b c))"
+    assert tables_of(order_joins(plan, sizes["many"])) == "((a b) c)"
+
+
+def test_a_filter_by_a_column_with_many_values_leaves_few_rows() -> None:
+    a, b, c = (table(name, f"{name}_k", f"{name}_v", key=()) for name in "abc")
+    plan = joined([a, b, named(c, "c_v", 1)], ("a_v", "b_k"), ("b_v", "c_k"))
+    sizes = [Sizes(tuple((name, TableSize(1000, (("c_v", values),) if name == "c" else ())) for name in "abc")) for values in (1, 1000)]
+    assert [tables_of(optimize(plan, sizes=each)) for each in sizes] == ["((a b) c)", "(a (b c))"]
 
 
 def test_equality_is_transitive() -> None:

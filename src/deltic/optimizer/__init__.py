@@ -38,6 +38,7 @@ from deltic.optimizer.prune_columns import prune_columns
 from deltic.optimizer.pull_left_joins_up import pull_left_joins_up
 from deltic.optimizer.push_filters_down import push_filters_down
 from deltic.optimizer.push_time_down import push_time_down
+from deltic.optimizer.row_estimates import UNKNOWN, Sizes
 from deltic.optimizer.simplify import simplify
 from deltic.optimizer.stand_for_views import replaced, stand_for_views
 from deltic.plan.columns import reference
@@ -72,17 +73,22 @@ NO_VIEWS: Final[Mapping[Plan, Plan]] = MappingProxyType({})
 __all__ = ["JOINS", "LAST", "ROUNDS", "RULES", "optimize"]
 
 
-def optimize(plan: Plan, views: Mapping[Plan, Plan] = NO_VIEWS) -> Plan:
+def optimize(plan: Plan, views: Mapping[Plan, Plan] = NO_VIEWS, sizes: Sizes = UNKNOWN) -> Plan:
     """The fixed point of RULES: the same relation with the same schema, in fewer and narrower nodes.
 
     views: plans that occur in this one, each with the optimized plan whose state holds its rows. Rules do not look into them.
+    sizes: of tables, by which its joins are ordered.
     """
+
+    def sized(plan: Plan) -> Plan:
+        return order_joins(plan, sizes)
+
     above, meanings = stand_for_views(plan, views) if views else (plan, {})
     settled = _settled(above)
     for _ in range(ROUNDS):
         formed = settled
         for rule in JOINS:
-            formed = _applied(rule, formed)
+            formed = _applied(sized if rule is order_joins else rule, formed)
         if formed == settled:
             break
         settled = _settled(formed)

@@ -21,12 +21,14 @@ Order = int | tuple["Order", "Order"]
 @dataclass(frozen=True, slots=True)
 class GraphRelation:
     """rows, values: see row_estimates. classes: the equalities in which it takes part. unique: those that its unique key takes part in, all
-    of the key's columns; None if the key is unknown or has other columns."""
+    of the key's columns; None if the key is unknown or has other columns. column_values: by equality, the number of its values in the
+    relation, if that is known."""
 
     rows: float
     values: float
     classes: frozenset[int]
     unique: frozenset[int] | None = None
+    column_values: tuple[tuple[int, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +106,9 @@ class JoinGraph:
         both, shared = left.relations | right.relations, left.classes & right.classes
         near = [self.relations[i] for i in both if self.relations[i].classes & shared]
         unique = [relation.values for relation in near if relation.unique is not None and relation.unique <= shared]
-        rows = left.rows * right.rows * matching(unique, [relation.values for relation in near], len(shared))
+        known = [pair for relation in near for pair in relation.column_values]
+        values = [max((number for each, number in known if each == key), default=None) for key in shared]
+        rows = left.rows * right.rows * matching(unique, [relation.values for relation in near], values)
         is_product = not shared
         for condition in self.conditions:
             if condition.relations <= both and not (condition.relations <= left.relations or condition.relations <= right.relations):

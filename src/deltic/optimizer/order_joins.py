@@ -23,7 +23,7 @@ from deltic.optimizer.drop_distinct import unique_key
 from deltic.optimizer.hypergraph import cyclic_core
 from deltic.optimizer.join_orders import GraphCondition, GraphRelation, JoinGraph, Order
 from deltic.optimizer.join_tree import LARGEST, JoinTree, equality, join_tree, over_joined, over_leaves, tree_size
-from deltic.optimizer.row_estimates import UNKNOWN, Sizes, rows_of, share, values_of
+from deltic.optimizer.row_estimates import UNKNOWN, Sizes, column_values, rows_of, share, values_of
 from deltic.plan.columns import remap
 from deltic.plan.node import once_per_node
 from deltic.plan.nodes import Join, Plan, inputs
@@ -145,7 +145,9 @@ class _Ordering:
         classes = {expr.index: each for each, exprs in self.members[number].items() for expr in exprs if isinstance(expr, Column)}
         unique = unique_key(leaf)
         key = None if unique is None or not all(first + i in classes for i in unique) else frozenset(classes[first + i] for i in unique)
-        return GraphRelation(rows_of(leaf, self.sizes), values_of(leaf, self.sizes), frozenset(self.members[number]), key)
+        known = ((each, column_values(leaf, column - first, self.sizes)) for column, each in classes.items())
+        values = tuple((each, number) for each, number in known if number is not None)
+        return GraphRelation(rows_of(leaf, self.sizes), values_of(leaf, self.sizes), frozenset(self.members[number]), key, values)
 
     def _leaves(self, expr: Expr) -> set[int]:
         return {bisect_right(self.starts, column) - 1 for column in columns_of(expr)}

@@ -1,12 +1,12 @@
 """Estimates of the rows of relations, by which joins are ordered: sizes of tables, keys, and the usual shares of conditions.
 
-The shares are those of System R (Selinger et al. 1979, table 1), where nothing is stated of a column's values. An estimate need not be
-near the truth: it decides between orders only, and never whether a result is right.
+The shares are those of System R (Selinger et al. 1979, table 1); where the number of a column's values is not known, its constants. An
+estimate need not be near the truth: it decides between orders only, and never whether a result is right.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Final
@@ -17,6 +17,7 @@ from deltic.plan.columns import conjuncts
 from deltic.plan.node import once_per_node
 from deltic.plan.nodes import (
     Aggregate,
+    Distinct,
     Expand,
     Filter,
     FlatMap,
@@ -49,21 +50,43 @@ _EQUALITIES: Final = frozenset(("equal", "same", "like", "rlike", "is_null"))
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
-    """The rows of tables when a plan is chosen: pairs of a name in lower case and a number. Tables without one are of unknown size."""
+class TableSize:
+    """Of a table: its rows, and by the names of columns in lower case the number of their values, as far as it is known."""
 
-    tables: tuple[tuple[str, int], ...] = ()
+    rows: int
+    values: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """The sizes of tables when a plan is chosen, by their names in lower case. Other tables are of unknown size."""
+
+    tables: tuple[tuple[str, TableSize], ...] = ()
 
     def rows(self, table: str) -> float:
         """At least one."""
-        return max(1.0, dict(self.tables).get(table.lower(), UNKNOWN_ROWS))
+        size = self._of(table)
+        return UNKNOWN_ROWS if size is None else max(1.0, size.rows)
+
+    def values(self, table: str, column: str) -> float | None:
+        """At least one; None if it is unknown."""
+        size = self._of(table)
+        number = None if size is None else dict(size.values).get(column.lower())
+        return None if number is None else max(1.0, number)
+
+    def _of(self, table: str) -> TableSize | None:
+        return next((size for name, size in self.tables if name == table.lower()), None)
 
 
 UNKNOWN: Final = Sizes()
 
 
-def share(condition: Expr) -> float:
-    """The share of rows that satisfy a condition.
+def _no_values(column: int) -> float | None:
+    return None
+
+
+def share(condition: Expr, values: Callable[[int], float | None] = _no_values) -> float:
+    """The share of rows that satisfy a condition. values: the number of values of a column, None if it is unknown.
 
     >>> from deltic.expr.functions import resolve
     >>> from deltic.schema import BIGINT
@@ -71,27 +94,37 @@ def share(condition: Expr) -> float:
     >>> one, low = resolve("equal", [a, Literal(1, BIGINT)]), resolve("less", [a, Literal(1, BIGINT)])
     >>> share(one), share(resolve("or", [one, one])), share(resolve("not", [one])), round(share(resolve("and", [one, low])), 3)
     (0.1, 0.2, 0.9, 0.033)
+    >>> share(one, lambda column: 50.0)
+    0.02
     """
     match condition:
         case Literal():
             return 1.0 if condition.value is True else 0.0
         case Call(function="and", arguments=parts):
-            return prod(map(share, parts))
+            return prod(share(part, values) for part in parts)
         case Call(function="or", arguments=parts):
-            return min(1.0, sum(map(share, parts)))
+            return min(1.0, sum(share(part, values) for part in parts))
         case Call(function="not", arguments=(part,)):
-            return 1.0 - share(part)
-        case Call(function="in", arguments=(_, *members)):
+            return 1.0 - share(part, values)
+        case Call(function="in", arguments=(tested, *members)):
             count = sum(len(each.values) if isinstance(each, Constants) else 1 for each in members)
-            return min(0.5, EQUAL * count)
+            return min(0.5, _equal(tested, values) * count)
         case Call(function="is_not_null"):
             return 1.0 - EQUAL
+        case Call(function="equal" | "same", arguments=(Column() as one, Literal()) | (Literal(), Column() as one)):
+            return _equal(one, values)
         case Call(function=function) if function in _EQUALITIES:
             return EQUAL
         case Call(function=function) if function in _RANGES:
             return RANGE
         case _:
             return 0.5
+
+
+def _equal(expr: Expr, values: Callable[[int], float | None]) -> float:
+    """The share of rows with one value of the expression."""
+    number = values(expr.index) if isinstance(expr, Column) else None
+    return EQUAL if number is None else 1.0 / number
 
 
 @once_per_node
@@ -109,7 +142,9 @@ def _rows(plan: Plan, sizes: Sizes) -> float:
         case Values():
             return len(plan.rows)
         case Filter():
-            return 1.0 if _is_one_row(plan) else rows_of(plan.input, sizes) * share(plan.predicate)
+            input = plan.input
+            shared = share(plan.predicate, lambda column: column_values(input, column, sizes))
+            return 1.0 if _is_one_row(plan) else rows_of(input, sizes) * shared
         case TemporalFilter():
             return rows_of(plan.input, sizes) * RANGE
         case Aggregate():
@@ -137,19 +172,57 @@ def _joined_rows(plan: Join, sizes: Sizes) -> float:
         return left / 2
     sides = ((plan.left, [key for key, _ in plan.keys]), (plan.right, [key for _, key in plan.keys]))
     unique = [values_of(side, sizes) for side, keys in sides if _is_unique(side, keys)]
-    rows = left * right * matching(unique, [values_of(side, sizes) for side, _ in sides], len(plan.keys))
+    known = [_key_values(plan, number, sizes) for number in range(len(plan.keys))]
+    rows = left * right * matching(unique, [values_of(side, sizes) for side, _ in sides], known)
     rows *= 1.0 if plan.residual is None else share(plan.residual)
     return max(rows, left if plan.kind in ("left", "full") else 0.0, right if plan.kind in ("right", "full") else 0.0)
 
 
-def matching(unique: Sequence[float], values: Sequence[float], keys: int) -> float:
+def matching(unique: Sequence[float], rows: Sequence[float], values: Sequence[float | None]) -> float:
     """The share of pairs of rows with equal keys.
 
-    unique: the numbers of values of those sides for which the keys are unique. values: those of all sides. keys: the number of keys.
+    unique: the numbers of values of those sides for which the keys are unique. rows: of all sides, as of `values_of`. values: for each key,
+    the greatest number of its values in a side, None if it is unknown.
+
+    >>> matching([], [100.0, 1000.0], [None]), matching([], [100.0, 1000.0], [50.0]), matching([100.0], [100.0, 1000.0], [None])
+    (0.02, 0.02, 0.01)
     """
     if unique:
         return 1.0 / max(unique)
-    return MATCHES / min(values) * EQUAL ** (keys - 1) if keys else 1.0
+    unknown = sum(number is None for number in values)
+    among = MATCHES / min(rows) * EQUAL ** (unknown - 1) if unknown else 1.0
+    return among / prod(number for number in values if number is not None)
+
+
+def _key_values(plan: Join, number: int, sizes: Sizes) -> float | None:
+    sides = zip((plan.left, plan.right), plan.keys[number], strict=True)
+    known = [column_values(side, key.index, sizes) for side, key in sides if isinstance(key, Column)]
+    return max((values for values in known if values is not None), default=None)
+
+
+@once_per_node
+def column_values(plan: Plan, column: int, sizes: Sizes) -> float | None:
+    """The number of values of a column, at most that of the rows; None if it is unknown."""
+    known = _column_values(plan, column, sizes)
+    return None if known is None else min(known, rows_of(plan, sizes))
+
+
+def _column_values(plan: Plan, column: int, sizes: Sizes) -> float | None:
+    match plan:
+        case Table():
+            return sizes.values(plan.table.name, plan.table.schema.names[column])
+        case Project():
+            expr = plan.columns[column][1]
+            return column_values(plan.input, expr.index, sizes) if isinstance(expr, Column) else None
+        case Filter() | TemporalFilter() | Distinct():
+            return _column_values(plan.input, column, sizes)
+        case Join(kind="semi" | "anti" | "not_in"):
+            return _column_values(plan.left, column, sizes)
+        case Join():
+            width = len(plan.left.schema)
+            return _column_values(plan.left, column, sizes) if column < width else _column_values(plan.right, column - width, sizes)
+        case _:
+            return None
 
 
 @once_per_node
