@@ -43,7 +43,7 @@ class Term:
         """A field for each order word; the last one of a string is its id."""
         words = self.width - (self.field.type.has_bytes)
         fields = tuple(Field(f"w{i}", BIGINT, False) for i in range(words))
-        return (*fields, Field("id", self.field.type, False)) if self.field.type.has_bytes else fields
+        return (*fields, Field("id", self.field.type, self.field.nullable)) if self.field.type.has_bytes else fields
 
     @property
     def is_split(self) -> bool:

@@ -231,6 +231,24 @@ class DropFunction:
     span: Span
 
 
+@dataclass(frozen=True, slots=True)
+class Replan:
+    """ALTER MATERIALIZED VIEW name REPLAN: orders its joins by the sizes that tables have now. It changes no definition."""
+
+    name: str
+    span: Span
+
+
 Statement = (
-    CreateTable | CreateView | DeclareView | CreateSink | CreateFunction | DropView | DropTable | DropStream | DropSink | DropFunction
+    CreateTable
+    | CreateView
+    | DeclareView
+    | CreateSink
+    | CreateFunction
+    | DropView
+    | DropTable
+    | DropStream
+    | DropSink
+    | DropFunction
+    | Replan
 )

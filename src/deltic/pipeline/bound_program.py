@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Self
 
 from deltic.circuit.nodes import Dataflow
@@ -47,9 +48,12 @@ class BoundProgram:
     circuit: Dataflow
 
     @classmethod
-    def bind(cls, program: Program, base: str | Path | None, on_view_error: OnViewError = "isolate") -> Self:
-        """The program over empty tables. Raises QueryError and CircuitError."""
+    def bind(
+        cls, program: Program, base: str | Path | None, on_view_error: OnViewError = "isolate", notes: Notes = MappingProxyType({})
+    ) -> Self:
+        """The program over empty tables, planned as in a state with these notes. Raises QueryError and CircuitError."""
         with Session(clock="wall", on_view_error=on_view_error) as session:
+            session._commits.plans = ProgramDescription.of(notes).plans
             session.program(program)
             return cls.of(session, base)
 

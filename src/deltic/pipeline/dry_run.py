@@ -69,13 +69,14 @@ def dry_run(
 
     Raises QueryError, CircuitError, StateError, SourceError, DataError, SinkError.
     """
-    bound = BoundProgram.bind(Program.of(program, name), base, on_view_error)
+    parsed = Program.of(program, name)
     notes: Mapping[str, Json] = {}
     epoch = None
-    bound.check_new(state)
     if state_is_there(state):
         with StateReader.open(state, lease_s=None) as reader:
             notes, epoch = reader.manifest.notes, reader.epoch
+    bound = BoundProgram.bind(parsed, base, on_view_error, notes)
+    bound.check_new(state)
     bound.check(notes)
     offsets = bound.sink_offsets(notes)
     return DryRun(

@@ -95,10 +95,10 @@ class Pipeline:
             bound.check_new(options.folder)
         self.session = Session._of(options)
         try:
-            notes = self.session.notes
+            notes, epoch = self.session.notes, self.session.epoch
             bound.check(notes)
-            self.start = bound.start(notes, self.session.epoch)
             self.session.program(program, notes=bound.renewed(notes))
+            self.start = BoundProgram.of(self.session, base).start(notes, epoch)
             self._attach(bound, options.folder, options.rows_per_tick)
         except BaseException:
             self.session.close()

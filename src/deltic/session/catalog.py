@@ -25,6 +25,7 @@ from deltic.frontends.statements import (
     DropTable,
     DropView,
     Rebind,
+    Replan,
     ShownChanges,
     SqlScalar,
     SqlTable,
@@ -151,6 +152,8 @@ class Catalog:
                 return self._drop(statement.name, "view", statement.if_exists, statement.span)
             case DropSink():
                 return self._drop(statement.name, "sink", statement.if_exists, statement.span)
+            case Replan():
+                return self._replanned(statement)
 
     def _create_table(self, statement: CreateTable) -> Catalog:
         table, source = statement.table, None if statement.source is None else source_spec(statement.table, statement.source)
@@ -337,6 +340,17 @@ class Catalog:
             _without(self.timed, key),
             self.scalars,
         )
+
+    def _replanned(self, statement: Replan) -> Catalog:
+        """The catalog as it is. Raises CatalogError unless the view is materialized."""
+        view = self.views.get(statement.name.lower())
+        if view is None:
+            remedy = did_you_mean(statement.name, self._materialized())
+            raise UnknownName(f"there is no view {statement.name!r}", span=statement.span, remedy=remedy)
+        if not view.materialized:
+            message = f"view {view.name} is not materialized: it has no plan of its own"
+            raise CatalogError(message, span=statement.span, remedy="name the materialized view that reads it")
+        return self
 
     def _check_unread(self, name: str, kind: str, span: Span | None) -> None:
         key = name.lower()

@@ -24,17 +24,23 @@ from deltic.session.definitions import NOTHING, Definitions
 from deltic.session.earlier_ticks import check_earlier_ticks, queries_of
 from deltic.session.functions import check_functions
 from deltic.session.lateness import late_tables, watermarks_after, watermarks_after_definitions, watermarks_of
+from deltic.session.plan_sizes import PlanSizes, sizes_note
 from deltic.session.plan_warnings import warn_of_plans
-from deltic.storage.program import QUERIES
+from deltic.storage.program import PLANS, QUERIES, PlannedSizes
 
 Notes = Mapping[str, Any]
 
 
 class Commits:
-    """lock: the session's, which orders commits; reads take none."""
+    """lock: the session's, which orders commits; reads take none. sampled: see PlanSizes."""
 
-    def __init__(self, runtime: Runtime, contents: Contents, clock: SessionClock, compiler: Compiler, lock: RLock) -> None:
+    def __init__(
+        self, runtime: Runtime, contents: Contents, clock: SessionClock, compiler: Compiler, lock: RLock, *, sampled: bool
+    ) -> None:
         self._runtime, self._contents, self._clock, self.compiler, self._lock = runtime, contents, clock, compiler, lock
+        self._sampled = sampled
+        self.plans: Mapping[str, PlannedSizes] | None = None
+        """The sizes by which another state planned its views, if definitions are to be planned as there."""
         self._settled = NOTHING
         """The definitions for which all that follows their commit has been done."""
         self._stated: Mapping[str, Collection[str]] | None = runtime.committed.program.functions
@@ -73,9 +79,18 @@ class Commits:
         """A tick at `moment`, in a turn. Raises ClockError."""
         self.tick({}, notes_at(self._runtime.notes, moment))
 
-    def install(self, catalog: Catalog, dropped: Collection[str], notes: Notes | None = None, *, replace: bool = False) -> None:
-        """Makes a catalog the session's, in a turn. dropped: tables whose rows go. replace: whether views by other functions may go."""
-        circuit = self.compiler.circuit(catalog)
+    def install(
+        self,
+        catalog: Catalog,
+        dropped: Collection[str],
+        notes: Notes | None = None,
+        *,
+        replace: bool = False,
+        replanned: Collection[str] = (),
+    ) -> None:
+        """Makes a catalog the session's, in a turn. dropped: tables whose rows go. replace: whether views by other functions may go.
+        replanned: views, in lower case, whose joins are ordered by the sizes that tables have now."""
+        circuit = self.compiler.circuit(catalog, self._sizes(replanned))
         warn_of_plans(self.compiler.optimized_plans)
         queries = queries_of(self.compiler.denotations)
         if self._stated is not None:
@@ -86,7 +101,8 @@ class Commits:
         timed = self._clock.notes_of_definitions(marks, self._runtime.notes, circuit, dropped)
         timed = {**timed, **watermarks_of(late_tables(catalog.tables.values()), self._runtime.notes, dropped)}
         definitions = Definitions.of(catalog, self.compiler.plans, circuit, marks, self._definitions, self.compiler.places)
-        self._runtime.install(circuit, dropped=dropped, notes={**(notes or {}), **timed, QUERIES: queries}, definitions=definitions)
+        described = {QUERIES: queries, PLANS: sizes_note(self.compiler.sizes)}
+        self._runtime.install(circuit, dropped=dropped, notes={**(notes or {}), **timed, **described}, definitions=definitions)
         self._stated = None
         self._settle()
 
@@ -95,10 +111,13 @@ class Commits:
         if self._stated is None or catalog.views:
             self.install(catalog, (), replace=True)
         else:
-            circuit = self.compiler.circuit(catalog)
+            circuit = self.compiler.circuit(catalog, self._sizes())
             marks = self._clock.marks(catalog)
             self._runtime.declare(Definitions.of(catalog, self.compiler.plans, circuit, marks, self._definitions, self.compiler.places))
             self._settle()
+
+    def _sizes(self, replanned: Collection[str] = ()) -> PlanSizes:
+        return PlanSizes(self._runtime, self._definitions.circuit, sampled=self._sampled, replanned=replanned, stated=self.plans)
 
     def _settle(self) -> None:
         """Does what follows the last commit, unless it has been done."""

@@ -10,6 +10,7 @@ from deltic.circuit.nodes import Dataflow
 from deltic.errors import Span
 from deltic.lowering import GrowingProgram
 from deltic.optimizer import optimize
+from deltic.optimizer.row_estimates import Sizes
 from deltic.plan.isolate import isolated
 from deltic.plan.nodes import Plan
 from deltic.plan.streams import keeps_ticks
@@ -17,17 +18,19 @@ from deltic.plan.walk import nodes
 from deltic.runtimes.view_errors import SUFFIX, errors_of
 from deltic.session.catalog import Catalog, ViewDefinition
 from deltic.session.collector import collector_paused
+from deltic.session.plan_sizes import PlanSizes
 from deltic.session.recursive import limited
 from deltic.stacks import unbounded
 
 
 @dataclass(frozen=True, slots=True)
 class _Optimized:
-    """The optimized plan of a view. definition, denotation, read: what it was computed from; see `optimize` for `read`."""
+    """The optimized plan of a view. definition, denotation, read, sizes: what it was computed from; see `optimize` for the last two."""
 
     definition: ViewDefinition
     denotation: Plan
     read: Mapping[Plan, Plan]
+    sizes: Sizes
     plan: Plan
 
 
@@ -66,15 +69,23 @@ class Compiler:
         return MappingProxyType({name: view.plan for name, view in self._optimized.items()})
 
     @property
+    def sizes(self) -> Mapping[Plan, Sizes]:
+        """By the denotation of a view of the last program, the sizes by which its joins were ordered."""
+        return {view.denotation: view.sizes for view in self._optimized.values()}
+
+    @property
     def denotations(self) -> Mapping[str, Plan]:
         """The views of the last program over base tables alone, as they are written."""
         return {name: view.denotation for name, view in self._optimized.items()}
 
     @collector_paused()
-    def circuit(self, catalog: Catalog) -> Dataflow:
-        """The dataflow of a catalog. Raises as `Catalog.plans` and `optimize`; the plans of the last program are then kept."""
+    def circuit(self, catalog: Catalog, sizes: PlanSizes) -> Dataflow:
+        """The dataflow of a catalog. sizes: for views that are optimized.
+
+        Raises as `Catalog.plans` and `optimize`; the plans of the last program are then kept.
+        """
         plans, places = self._meanings(catalog)
-        optimized = self._views(catalog, plans)
+        optimized = self._views(catalog, plans, sizes)
         tables = {table.name: table for table in catalog.tables.values()}
         circuit = self._growing.circuit({name: view.plan for name, view in optimized.items()}, tables)
         self._optimized, self.places = optimized, places
@@ -91,28 +102,45 @@ class Compiler:
                 plans[errors_of(name)], places[name] = view.errors, view.places
         return plans, places
 
-    def _views(self, catalog: Catalog, plans: Mapping[str, Plan]) -> dict[str, _Optimized]:
+    def _views(self, catalog: Catalog, plans: Mapping[str, Plan], sizes: PlanSizes) -> dict[str, _Optimized]:
         """The materialized views, each after those that it reads."""
         done: dict[str, _Optimized] = {}
         self.optimized_plans = {}
+        anew = {plan for name, plan in plans.items() if _defined(name) in sizes.replanned}
 
         @unbounded
         def optimized(name: str) -> _Optimized:
             if name not in done:
                 read = {plans[one]: optimized(one).plan for one in _kept(catalog, plans, name)}
-                definition = catalog.views[name.removesuffix(SUFFIX).lower()]
-                done[name] = self._view(self._optimized.get(name), name, definition, plans[name], read)
+                definition = catalog.views[_defined(name)]
+                size = sizes.of(_defined(name), plans[name], anew=plans[name] in anew)
+                done[name] = self._view(self._optimized.get(name), name, definition, plans[name], read, size)
             return done[name]
 
         return {name: optimized(name) for name in plans}
 
     def _view(
-        self, previous: _Optimized | None, name: str, definition: ViewDefinition, denotation: Plan, read: Mapping[Plan, Plan]
+        self,
+        previous: _Optimized | None,
+        name: str,
+        definition: ViewDefinition,
+        denotation: Plan,
+        read: Mapping[Plan, Plan],
+        sizes: Sizes,
     ) -> _Optimized:
-        if previous is not None and previous.definition is definition and (previous.denotation, previous.read) == (denotation, read):
+        if (
+            previous is not None
+            and previous.definition is definition
+            and (previous.denotation, previous.read, previous.sizes) == (denotation, read, sizes)
+        ):
             return previous
-        plan = self.optimized_plans[name] = optimize(denotation, read)
-        return _Optimized(definition, denotation, read, plan)
+        plan = self.optimized_plans[name] = optimize(denotation, read, sizes)
+        return _Optimized(definition, denotation, read, sizes, plan)
+
+
+def _defined(view: str) -> str:
+    """The name in lower case of the view of which this is the content, or the errors."""
+    return view.removesuffix(SUFFIX).lower()
 
 
 def _kept(catalog: Catalog, plans: Mapping[str, Plan], view: str) -> list[str]:

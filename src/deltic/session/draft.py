@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from deltic.errors import CatalogError
-from deltic.frontends.statements import CreateTable, DefinedFunction, DropStream, DropTable, Statement
+from deltic.errors import CatalogError, Span
+from deltic.frontends.statements import CreateTable, DefinedFunction, DropStream, DropTable, Replan, Statement
 from deltic.plan.nodes import Plan
 from deltic.schema import TableSchema
 from deltic.session.catalog import Catalog
@@ -14,12 +14,14 @@ from deltic.session.catalog import Catalog
 class Draft:
     """The catalog as it grows while a script is read.
 
-    undeclared: tables of the state that the catalog lacks. dropped: the tables, in lower case, whose rows the script drops.
+    undeclared: tables of the state that the catalog lacks. dropped: the tables, in lower case, whose rows the script drops. replanned: the
+    views, in lower case, that it plans anew, and the place of each.
     """
 
     def __init__(self, catalog: Catalog, undeclared: frozenset[str] = frozenset()) -> None:
         self.catalog = catalog
         self.dropped: set[str] = set()
+        self.replanned: dict[str, Span] = {}
         self._stored = frozenset(catalog.tables) | undeclared
 
     def apply(self, statement: Statement) -> None:
@@ -31,6 +33,8 @@ class Draft:
                 span=statement.span,
                 remedy="drop it in a script of its own first",
             )
+        if isinstance(statement, Replan):
+            self.replanned[statement.name.lower()] = statement.span
         dropped = isinstance(statement, DropTable | DropStream) and name.lower() in self._stored
         if not dropped or name.lower() in self.catalog.tables:
             self.catalog = self.catalog.apply(statement)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self, TypeAlias
 
-from deltic.errors import CircuitError, QueryError, SyntaxFailure
+from deltic.errors import CatalogError, CircuitError, QueryError, SyntaxFailure
 from deltic.frontends.python import UDF, Circuit
 from deltic.frontends.sql import parse_script
 from deltic.frontends.sql.user_functions import check_name
@@ -94,6 +94,9 @@ class Program:
             for part in parts:
                 for statement in _statements(part, draft):
                     draft.apply(statement)
+        if draft.replanned:
+            remedy = "leave it out, and run it once: session.sql('ALTER MATERIALIZED VIEW … REPLAN')"
+            raise CatalogError("REPLAN is not a definition", span=next(iter(draft.replanned.values())), remedy=remedy)
         self._parts, self._catalog = parts, draft.catalog
 
     @property

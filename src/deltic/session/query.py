@@ -26,6 +26,7 @@ from deltic.schema import Schema, StreamSchema, TableSchema
 from deltic.session.contents import Contents
 from deltic.session.definitions import Definitions, definitions_of
 from deltic.session.failing_views import check_readable
+from deltic.session.plan_sizes import sizes_of
 from deltic.session.recursive import limited
 from deltic.session.sorting import in_order
 from deltic.trace.batch import Batch
@@ -140,10 +141,12 @@ def rows_of(
     bound: BoundAnswer, relations: QueriedRelations[C_contra], committed: C_contra, strings: StringTable, limit: int | None
 ) -> pa.Table:
     """The rows of a bound query."""
-    plan = optimize(limited(bound.plan, limit))
+    denotation = limited(bound.plan, limit)
+    contents = {table.name: relations.content(table, committed) for table in _tables(denotation).values()}
+    plan = optimize(denotation, sizes=sizes_of(contents))
     tables = _tables(plan)
     circuit = GrowingProgram(1).circuit({_ANSWER: plan}, tables)
-    spines = {table.name: relations.content(table, committed) for table in tables.values()}
+    spines = {name: contents[name] for name in tables}
     whole = content_of(circuit, _ANSWER, spines, strings, committed.epoch, committed.notes)
     spec = circuit.arrangements[circuit.views[_ANSWER]]
     rows = Reader(spec.shape.schema, spec.order).content(whole, strings)

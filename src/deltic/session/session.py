@@ -119,7 +119,7 @@ class Session:
         self._runtime = open_runtime(options)
         self._contents = Contents(self._runtime, self._lock)
         compiler = Compiler(self._runtime.shards, options.iteration_limit, isolates=options.on_view_error == "isolate")
-        self._commits = Commits(self._runtime, self._contents, self._clock, compiler, self._lock)
+        self._commits = Commits(self._runtime, self._contents, self._clock, compiler, self._lock, sampled=options.spark is None)
         self._printed = PrintedViews(self._contents)
         self._gathering: WeakSet[PendingChanges] = WeakSet()
         self._gathering_lock = Lock()
@@ -148,7 +148,7 @@ class Session:
                         defines = True
             ticks = changes.ticks()
             if defines or not ticks:
-                self._commits.install(draft.catalog, draft.dropped)
+                self._commits.install(draft.catalog, draft.dropped, replanned=frozenset(draft.replanned))
             for statements in ticks:
                 pending = self._gather()
                 for table, frame in changed_rows(statements, self._contents, self._iteration_limit).items():

@@ -29,8 +29,12 @@ LATENESS: Final = "lateness"
 """The note of watermarks by which rows are late: by table in lower case, [column, the watermark in microseconds]."""
 QUERIES: Final = "queries"
 """The note of the views whose state depends on earlier ticks: by name in lower case, a hash of the query."""
+PLANS: Final = "plans"
+"""The note of the sizes of tables by which joins were ordered: by the fingerprint of a query, by table, [rows, {column: its values}], with
+names in lower case."""
 MOST_US: Final = 1 << 62
 Notes = Mapping[str, Json]
+PlannedSizes = Mapping[str, tuple[int, Mapping[str, int]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,11 +153,11 @@ class ViewDescription:
 
 @dataclass(frozen=True, slots=True)
 class ProgramDescription:
-    """arrangements: by id. tables, views: by name as the user wrote it. functions, now_us, watermarks, lateness, queries: see FUNCTIONS,
-    CLOCK, WATERMARKS, LATENESS, QUERIES.
+    """arrangements: by id. tables, views: by name as the user wrote it. functions, now_us, watermarks, lateness, queries, plans: see
+    FUNCTIONS, CLOCK, WATERMARKS, LATENESS, QUERIES, PLANS.
 
     id: identifies the state permanently. hash_version: version of the hash functions of shards and string ids. identity: the key of the
-    latter. spread: the number of shards under which state without a partition was filled. None, of queries too: not recorded.
+    latter. spread: the number of shards under which state without a partition was filled. None, of queries and plans too: not recorded.
     """
 
     arrangements: Mapping[str, ArrangementDescription] = field(default_factory=dict)
@@ -168,6 +172,7 @@ class ProgramDescription:
     identity: Identity | None = None
     spread: int | None = None
     queries: Mapping[str, str] | None = None
+    plans: Mapping[str, PlannedSizes] | None = None
 
     @staticmethod
     def of(notes: Notes) -> ProgramDescription:
@@ -263,6 +268,17 @@ def _hash(entry: Json) -> str:
     return string(entry, "a hash of a query")
 
 
+def _planned(entry: Json) -> PlannedSizes:
+    return _entries(_size, "sizes of tables")(entry)
+
+
+def _size(entry: Json) -> tuple[int, Mapping[str, int]]:
+    match entry:
+        case [rows, values]:
+            return count(rows, "rows"), _entries(lambda number: count(number, "values"), "values of columns")(values)
+    raise Malformed("sizes of tables: expected rows, and values by column")
+
+
 def _mark(entry: Json) -> tuple[str, int]:
     match entry:
         case [str(column), latest]:
@@ -306,6 +322,7 @@ _PARTS: Final[Mapping[str, tuple[str, Callable[[Json], Any]]]] = {
     STRINGS: ("identity", lambda value: None if value is None else Identity.of_note(value)),
     "spread": ("spread", _or_none(count, "spread")),
     QUERIES: ("queries", lambda value: None if value is None else _entries(_hash, QUERIES)(value)),
+    PLANS: ("plans", lambda value: None if value is None else _entries(_planned, PLANS)(value)),
 }
 """By note: the field that holds it, and its parser."""
 PROGRAM_NOTES: Final = frozenset(_PARTS)

@@ -32,6 +32,7 @@ from deltic.frontends.statements import (
     DropTable,
     DropView,
     Namespace,
+    Replan,
     Statement,
 )
 from deltic.plan.nodes import ITERATION_LIMIT, Plan, Reference
@@ -62,7 +63,7 @@ def bind_statement(parsed: Parsed, env: Environment) -> Statement:
             return create_function(parsed, env.catalog)
         case tree.InsertRows() | tree.UpdateRows() | tree.DeleteRows() | tree.MergeRows() | tree.TransactionMark():
             raise Unsupported("a change of rows is not a definition", span=parsed.span, remedy="session.sql() runs it")
-        case CreateSink() | DropSink() | DropTable() | DropStream() | DropView() | DropFunction():
+        case CreateSink() | DropSink() | DropTable() | DropStream() | DropView() | DropFunction() | Replan():
             return parsed
         case _:
             assert_never(parsed)

@@ -20,7 +20,7 @@ from deltic.frontends.sql.parse_change import CHANGES, ChangeParser
 from deltic.frontends.sql.parse_function import FunctionParser
 from deltic.frontends.sql.parse_query import EMIT
 from deltic.frontends.sql.refusals import AFTER_TABLE, AFTER_VIEW, COLUMN, CREATED, STATEMENTS, refuse
-from deltic.frontends.statements import CreateSink, DropFunction, DropSink, DropStream, DropTable, DropView, Timed
+from deltic.frontends.statements import CreateSink, DropFunction, DropSink, DropStream, DropTable, DropView, Replan, Timed
 from deltic.options import Options
 
 UNDERSTOOD: Final = (
@@ -71,6 +71,7 @@ Parsed = (
     | DropStream
     | DropView
     | DropFunction
+    | Replan
 )
 
 Piece = TypeVar("Piece")
@@ -162,6 +163,8 @@ class StatementParser(ChangeParser, FunctionParser, ClauseParser):
                 return self._create()
             case "DROP":
                 return self._drop()
+            case "ALTER":
+                return self._alter()
             case "DECLARE":
                 return self._declare()
             case "SELECT" | "VALUES" | "WITH" | "(" | "FROM" | "TABLE":
@@ -329,6 +332,16 @@ class StatementParser(ChangeParser, FunctionParser, ClauseParser):
             raise Unsupported("a sink reads a view, not a query", span=self.span, remedy=remedy)
         view = self.simple_name("view")
         return CreateSink(name.text, view.text, self.clauses(), if_not_exists, name.span, view.span)
+
+    def _alter(self) -> Replan:
+        self.expect("ALTER")
+        self.passes("MATERIALIZED")
+        self.expect("VIEW")
+        name = self.simple_name("view")
+        if self.word != "REPLAN":
+            raise Unsupported(f"ALTER VIEW … {self.word} is not supported", span=self.span, expected="REPLAN", remedy="CREATE OR REPLACE")
+        self.take()
+        return Replan(name.text, name.span)
 
     def _drop(self) -> Parsed:
         self.expect("DROP")

@@ -98,7 +98,10 @@ CLAUSES: Final[Refusals] = by_first(
 STATEMENTS: Final[Refusals] = by_first(
     {
         **{word: (f"{word} is not supported in a script", _TRANSACTION) for word in ("COPY", "LOAD")},
-        "ALTER": ("ALTER is not supported", "DROP and CREATE it again, or CREATE OR REPLACE a view"),
+        **{
+            f"ALTER {kind}": (f"ALTER {kind} is not supported", "DROP and CREATE it again")
+            for kind in ("TABLE", "STREAM", "SINK", "FUNCTION")
+        },
         "CREATE OR REPLACE SINK": ("CREATE OR REPLACE SINK is not supported", "DROP SINK, then CREATE SINK"),
     }
 )

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from deltic.circuit.nodes import Dataflow
+from deltic.circuit.nodes import ArrangementSpec, Dataflow
 from deltic.circuit.operator import Tick
 from deltic.errors import StateError
 from deltic.runtimes import RETAINED_EPOCHS, TickResult
@@ -31,7 +31,7 @@ from deltic.storage.files import DataFile, FileRef, Origin
 from deltic.storage.history import stored_manifest
 from deltic.storage.manifest import Change, Manifest, SegmentRef
 from deltic.storage.parsing import REMEDY
-from deltic.storage.program import EMPTY, STRINGS
+from deltic.storage.program import EMPTY, STRINGS, ArrangementDescription
 from deltic.storage.reading import OpenFiles, shaped
 from deltic.storage.reshard import SPREAD
 from deltic.storage.state import State
@@ -180,11 +180,11 @@ class Durable(ABC):
     def statistics(self) -> Mapping[str, tuple[int, int]]:
         """(rows, bytes) of each arrangement; bytes of words, without indexes. Reads no state; a file listed twice counts once."""
         version = self.committed
-        rows = dict.fromkeys(version.circuit.arrangements, 0)
+        specs: Mapping[str, ArrangementDescription | ArrangementSpec] = {**version.program.arrangements, **version.circuit.arrangements}
+        rows = dict.fromkeys(specs, 0)
         for arrangement, _, count in {(s.arrangement, s.file, s.rows) for s in version.manifest.segments()}:
             if arrangement in rows:
                 rows[arrangement] += count
-        specs = version.circuit.arrangements
         return {name: (n, 8 * n * (specs[name].columns + specs[name].weights)) for name, n in rows.items()}
 
     def fold(self) -> None:
