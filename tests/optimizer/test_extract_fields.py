@@ -10,6 +10,7 @@ import pytest
 
 import deltic
 from deltic.optimizer import optimize
+from deltic.optimizer.row_estimates import Sizes
 from deltic.plan.fingerprint import fingerprint
 from deltic.plan.nodes import Plan
 
@@ -71,8 +72,8 @@ def test_the_rule_keeps_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_fields_are_columns_above_the_filter(query: str, monkeypatch: pytest.MonkeyPatch) -> None:
     settled: list[Plan] = []
 
-    def kept(plan: Plan, views: Mapping[Plan, Plan]) -> Plan:
-        settled.append(optimize(plan, views))
+    def kept(plan: Plan, views: Mapping[Plan, Plan], sizes: Sizes) -> Plan:
+        settled.append(optimize(plan, views, sizes))
         return settled[-1]
 
     monkeypatch.setattr("deltic.session.compiling.optimize", kept)
