@@ -73,7 +73,8 @@ def test_a_project_is_refreshed_run_by_run(remote: str, tmp_path: Path, capsys: 
 
     orders(tmp_path, 0, 20)
     customers(tmp_path, ["ann", "bob", "bob", "cleo"])
-    run()
+    told = run()
+    assert "daily_orders: incremental, 3 rows" in told
     counts = check(spec, remote)
     assert counts["customers"] == 4 and counts["daily_orders"] == 3 and counts["top_customers"] == 3
     assert any(line == "spend_by_region: unchanged" for line in run())
@@ -83,8 +84,8 @@ def test_a_project_is_refreshed_run_by_run(remote: str, tmp_path: Path, capsys: 
     customers(tmp_path, ["ann", "bob", "cleo"])  # one of two equal names is gone, and all that follows it has another id
     run()
     check(spec, remote)
-    orders(tmp_path, 40, 3)
-    run("--refresh", "raw_orders,daily_orders")
+    orders(tmp_path, 42, 1)
+    assert "daily_orders: incremental, 1 partitions written" in run("--refresh", "raw_orders,daily_orders")
     run()
     check(spec, remote)
     run("--full-refresh", "raw_orders,customers")

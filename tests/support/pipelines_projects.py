@@ -121,6 +121,108 @@ def written(folder: Path, files: dict[str, str]) -> Path:
     return folder / "spark-pipeline.yml"
 
 
+GUIDE_PYTHON = """\
+from pyspark import pipelines as dp
+from pyspark.sql import DataFrame
+from pyspark.sql.functions import col
+
+
+@dp.materialized_view
+def basic_mv() -> DataFrame:
+    return spark.table("trips")
+
+
+@dp.materialized_view(name="trips_mv")
+def renamed_mv() -> DataFrame:
+    return spark.table("trips")
+
+
+@dp.temporary_view
+def basic_tv() -> DataFrame:
+    return spark.table("trips")
+
+
+@dp.table
+def basic_st() -> DataFrame:
+    return spark.readStream.table("trips")
+
+
+@dp.table
+def orders() -> DataFrame:
+    return spark.readStream.table("orders_source")
+
+
+@dp.materialized_view
+def customers() -> DataFrame:
+    return spark.read.format("csv").option("header", True).load("FOLDER/customers")
+
+
+@dp.materialized_view
+def customer_orders() -> DataFrame:
+    return (
+        spark.table("orders")
+        .join(spark.table("customers"), "customer_id")
+        .select(
+            "customer_id",
+            "order_number",
+            "state",
+            col("order_datetime").cast("int").cast("timestamp").cast("date").alias("order_date"),
+        )
+    )
+
+
+@dp.materialized_view
+def daily_orders_by_state() -> DataFrame:
+    return spark.table("customer_orders").groupBy("state", "order_date").count().withColumnRenamed("count", "order_count")
+
+
+dp.create_streaming_table("customers_us")
+
+
+@dp.append_flow(target="customers_us")
+def append_customers_us_west() -> DataFrame:
+    return spark.readStream.table("customers_us_west")
+
+
+@dp.append_flow(target="customers_us")
+def append_customers_us_east() -> DataFrame:
+    return spark.readStream.table("customers_us_east")
+"""
+GUIDE_SQL = """\
+CREATE MATERIALIZED VIEW sql_mv AS SELECT * FROM trips;
+
+CREATE TEMPORARY VIEW sql_tv AS SELECT * FROM trips;
+
+CREATE STREAMING TABLE sql_st AS SELECT * FROM STREAM trips;
+
+CREATE MATERIALIZED VIEW sql_customer_orders AS
+SELECT c.customer_id, o.order_number, c.state, date(timestamp(int(o.order_datetime))) order_date
+FROM orders o
+INNER JOIN customers c
+ON o.customer_id = c.customer_id;
+
+CREATE MATERIALIZED VIEW sql_daily_orders_by_state
+AS SELECT state, order_date, count(*) AS order_count
+FROM sql_customer_orders
+GROUP BY state, order_date;
+
+CREATE STREAMING TABLE sql_customers_us;
+
+CREATE FLOW sql_append_customers_us_west
+AS INSERT INTO sql_customers_us BY NAME
+SELECT * FROM STREAM(customers_us_west);
+
+CREATE FLOW sql_append_customers_us_east
+AS INSERT INTO sql_customers_us BY NAME
+SELECT * FROM STREAM(customers_us_east);
+"""
+
+
+def guide(folder: Path) -> Path:
+    """Writes the examples of Spark's guide to Declarative Pipelines as one project; returns its spec."""
+    return written(folder, {"spark-pipeline.yml": SPEC, "transformations/a.py": GUIDE_PYTHON, "transformations/b.sql": GUIDE_SQL})
+
+
 class NoSpark:
     """Answers for a Spark: one schema for all relations that it is asked about, or none."""
 

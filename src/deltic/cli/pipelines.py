@@ -85,7 +85,7 @@ def dry_run(
     """
     with _Planned(spec, remote, offline=True) as planned:
         if json:
-            emit(encoder.dumps(planned.room.report.as_json(planned.plan)))
+            emit(encoder.dumps(planned.room.report.as_json(planned.plan, planned.feeds)))
         planned.tell(strict, quiet=json)
     return Exit.OK
 
@@ -106,7 +106,7 @@ def explain(dataset: str | None = None, /, *, spec: Path | None = None, remote: 
     with _Planned(spec, remote, offline=True) as planned:
         chosen = planned.room.running.chosen(planned.plan, _listed(dataset))
         planned.tell(False)
-        emit(planned.room.report.explained(planned.plan, chosen))
+        emit(planned.room.report.explained(planned.plan, chosen, planned.feeds))
     return Exit.OK
 
 
@@ -128,6 +128,7 @@ class _Planned:
     def __enter__(self) -> _Planned:
         try:
             self.plan = self.room.planning.plan_project(self._project, self.server, offline=self._offline)
+            self.feeds = self.room.feeds.with_feeds(self.server, self.plan.sources)
         except BaseException:
             self.server.close()
             raise
@@ -140,7 +141,7 @@ class _Planned:
         """Prints how each dataset is refreshed. Raises QueryError if Spark recomputes one and `strict` forbids it."""
         report = self.room.report
         if not quiet:
-            emit(report.as_text(self.plan))
+            emit(report.as_text(self.plan, self.feeds))
         recomputed = [one for one in self.plan.datasets.values() if one.refresh == "recomputed"]
         if strict and recomputed:
             raise QueryError(
@@ -154,6 +155,6 @@ def _room() -> Any:
     missing = [name for name in ("pyspark", "yaml", "grpc") if importlib.util.find_spec(name) is None]
     if missing:
         raise SetupError(f"{missing[0]} is not installed", remedy='pip install "deltic[pipelines]"')
-    for name in ("loading", "planning", "running", "report", "server"):
+    for name in ("feeds", "loading", "planning", "running", "report", "server"):
         importlib.import_module(f"deltic.projects.{name}")
     return importlib.import_module("deltic.projects")

@@ -8,13 +8,13 @@ import pyspark.sql.connect.proto as pb
 from pyspark.sql.connect.types import pyspark_types_to_proto_types
 from pyspark.sql.types import StructType
 
-from deltic.errors import CatalogError, Span, TypeMismatch
+from deltic.errors import CatalogError, QueryError, Span, TypeMismatch
 from deltic.frontends.dataframes.sources import described
 from deltic.frontends.dataframes.types import type_of
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.parse_statement import parse_columns
 from deltic.frontends.sql.sql_types import sql_type
-from deltic.projects.definitions import Dataset
+from deltic.projects.definitions import LIVE, LIVE_FORMAT, Dataset
 from deltic.schema import Field, Schema
 
 
@@ -51,6 +51,21 @@ def check_declared(dataset: Dataset, schema: Schema) -> None:
     if own != [(one.name.lower(), one.type.read) for one in declared]:
         written = ", ".join(f"{one.name} {one.type.sql}" for one in schema)
         raise TypeMismatch(f"the query of {dataset.key} returns other columns than its schema declares: {written}", span=dataset.span)
+
+
+def check_live(dataset: Dataset, refusal: QueryError | None) -> None:
+    """Raises CatalogError for a table property deltic.table that the dataset cannot have. refusal: why Deltic does not keep it."""
+    value = dataset.properties.get(LIVE)
+    if value is not None and not dataset.live:
+        raise CatalogError(f"{dataset.place}: invalid {LIVE} {value!r} of {dataset.key}", expected="live")
+    if not dataset.live:
+        return
+    if dataset.partitions or dataset.clusters or (dataset.format or LIVE_FORMAT).lower() != LIVE_FORMAT:
+        message = f"{dataset.place}: the live table {dataset.key} has a format, partitions or clusters"
+        raise CatalogError(message, remedy=f"leave them out: it reads Deltic's state; or leave out {LIVE}")
+    if refusal is not None:
+        message = f"{dataset.place}: the live table {dataset.key} is recomputed by Spark: {refusal.message}"
+        raise CatalogError(message, remedy=f"leave out {LIVE}")
 
 
 def merged(dataset: Dataset, schemas: Sequence[Schema]) -> Schema:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 Kind: TypeAlias = DatasetKind | str
 SINK = "sink"
+LIVE = "deltic.table"
+"""A table property of a materialized view: `live` makes its table one over Deltic's state, without a copy of the rows."""
+LIVE_FORMAT = "deltic"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,11 @@ class Dataset:
     policy: Policy | None = None
     flows: list[Flow] = field(default_factory=list)
     changes: list[ChangeFlow] = field(default_factory=list)
+
+    @property
+    def live(self) -> bool:
+        """Whether its table reads Deltic's state."""
+        return self.kind == "materialized view" and self.properties.get(LIVE, "").lower() == "live"
 
     @property
     def stored(self) -> bool:

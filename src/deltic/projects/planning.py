@@ -18,12 +18,12 @@ from deltic.frontends.sql import tree
 from deltic.frontends.sql.ddl import bind_view
 from deltic.frontends.sql.environment import Environment
 from deltic.frontends.sql.nesting import shallow
-from deltic.frontends.sql.parse_dataset import POLICIES, QueryText
+from deltic.frontends.sql.parse_dataset import POLICIES, Policy, QueryText
 from deltic.frontends.sql.user_functions import marked
 from deltic.frontends.statements import CreateTable, CreateView, DefinedFunction, Statement
 from deltic.plan.nodes import Plan, Table
 from deltic.plan.walk import nodes
-from deltic.projects.declared import check_declared, declared_schema, merged, source_schema
+from deltic.projects.declared import check_declared, check_live, declared_schema, merged, source_schema
 from deltic.projects.definitions import SINK, ChangeFlow, Dataset, Flow
 from deltic.projects.keyed import check_keyed, latest
 from deltic.projects.messages import (
@@ -88,7 +88,8 @@ class EventsPlan:
 class DatasetPlan:
     """How a dataset is refreshed. plan: its query over the tables of Deltic. refusal: why Deltic does not keep it.
 
-    level: of the run in which it is refreshed; datasets that Spark runs come before those that Deltic keeps, on one level.
+    policy: of a materialized view. level: of the run in which it is refreshed; datasets that Spark runs come before those that Deltic
+    keeps, on one level.
     """
 
     dataset: Dataset
@@ -99,6 +100,7 @@ class DatasetPlan:
     refusal: QueryError | None = None
     reads: tuple[str, ...] = ()
     calls: tuple[str, ...] = ()
+    policy: Policy = "auto"
     level: int = 0
 
     @property
@@ -287,6 +289,7 @@ class Planner:
         if dataset.kind == "materialized view":
             planned.refresh = "incremental" if planned.plan is not None else "recomputed"
             self._apply_policy(planned)
+            check_live(planned.dataset, planned.refusal)
         if planned.refresh == "recomputed":
             planned.schema = self._spark_schema(planned)
         return planned
@@ -294,9 +297,10 @@ class Planner:
     def _apply_policy(self, planned: DatasetPlan) -> None:
         """REFRESH POLICY, or the table property. Raises the refusal of a view that must be incremental."""
         dataset = planned.dataset
-        policy = dataset.policy or dataset.properties.get(POLICY, "auto").lower()
-        if policy not in POLICIES:
-            message = f"{dataset.place}: invalid {POLICY} {policy!r} of {dataset.key}"
+        given = dataset.policy or dataset.properties.get(POLICY, "auto").lower()
+        policy = planned.policy = next((one for one in POLICIES if one == given), "auto")
+        if policy != given:
+            message = f"{dataset.place}: invalid {POLICY} {given!r} of {dataset.key}"
             raise CatalogError(message, expected=", ".join(POLICIES))
         if policy == "full":
             planned.refresh, planned.plan = "recomputed", None

@@ -2,34 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any, Final
 
 from deltic.projects.planning import SHOWN, DatasetPlan, ProjectPlan
 from deltic.session import Program, Session
 
-CHEAPER: Final = "cheaper: a streaming table of it"
+COMPARED: Final = "compared with the rows that Deltic holds"
+BY_FEED: Final = "by its change feed"
+CHEAPER: Final = "cheaper: a streaming table of it, or in Delta the table property delta.enableChangeDataFeed = true"
 
 
-def as_text(plan: ProjectPlan) -> str:
-    """A line for each dataset and each source."""
+def as_text(plan: ProjectPlan, feeds: Collection[str]) -> str:
+    """A line for each dataset and each source. feeds: the sources that have a change feed."""
     width = max((len(key) for key in plan.datasets), default=0)
     lines = []
     for key, one in plan.datasets.items():
         why = f": {reason(one)}" if one.refusal is not None else ""
         lines.append(f"{key:{width}}  {SHOWN[one.refresh]}  ({one.dataset.kind}, {one.dataset.place}){why}")
-    lines += [f"source {key}: compared with the rows that Deltic holds" for key in plan.sources]
+    lines += [f"source {key}: {BY_FEED if key in feeds else COMPARED}" for key in plan.sources]
     return "\n".join(lines)
 
 
-def explained(plan: ProjectPlan, keys: Iterable[str]) -> str:
+def explained(plan: ProjectPlan, keys: Iterable[str], feeds: Collection[str]) -> str:
     """The plans of datasets, or of all, and what would be cheaper."""
     with Session() as session:
         session.program(Program.defined_by(plan.statements()))
         chosen = set(keys)
         views = [one.dataset.key for one in plan.incremental if not chosen or one.dataset.key in chosen]
         pictures = [str(session.explain(view)) for view in views]
-    hints = [f"source {key} is read whole in every run; {CHEAPER}" for key in plan.sources]
+    hints = [f"source {key} is read whole in every run; {CHEAPER}" for key in plan.sources if key not in feeds]
     return "\n".join([*pictures, *hints])
 
 
@@ -42,7 +44,7 @@ def reason(one: DatasetPlan) -> str:
     return f"{place}{error.message}"
 
 
-def as_json(plan: ProjectPlan) -> dict[str, Any]:
+def as_json(plan: ProjectPlan, feeds: Collection[str]) -> dict[str, Any]:
     """The same as one object."""
     return {
         "name": plan.project.name,
@@ -58,5 +60,5 @@ def as_json(plan: ProjectPlan) -> dict[str, Any]:
             }
             for key, one in plan.datasets.items()
         ],
-        "sources": [{"name": key, "taken": "compared"} for key in plan.sources],
+        "sources": [{"name": key, "taken": "change feed" if key in feeds else "compared"} for key in plan.sources],
     }

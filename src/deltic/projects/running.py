@@ -6,26 +6,26 @@ has been written and read is noted in the state, so that a run that ends early i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, fields
-from typing import Any, Final, Self
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, Self
 
-import pyarrow as pa
-
-from deltic.connectors.frames import WEIGHT
-from deltic.errors import QueryError, StateError
+from deltic.errors import QueryError
 from deltic.frontends.sql.parse_dataset import QueryText
+from deltic.projects.cost import recomputation
 from deltic.projects.definitions import SINK, Dataset
 from deltic.projects.flows import run_events, run_flow, united
 from deltic.projects.names import quoted
+from deltic.projects.notes import NOTE, ProjectNotes
 from deltic.projects.planning import DatasetPlan, EventsPlan, ProjectPlan, tables_of
+from deltic.projects.publishing import Publisher
 from deltic.projects.server import Server
-from deltic.projects.tables import TRANSACTIONAL, CatalogTables, local
+from deltic.projects.tables import TRANSACTIONAL, CatalogTables, Creation, local
+from deltic.projects.taking import Intake
 from deltic.session import Program, Session
 from deltic.session.options import PIPELINE_RETAINS
 from deltic.storage.program import ProgramDescription
 
-NOTE: Final = "pipelines"
 STATE: Final = "_deltic"
 Say = Callable[[str], None]
 
@@ -46,32 +46,15 @@ class Selection:
         return self.full_all or key in self.full
 
 
-@dataclass(slots=True)
-class ProjectNotes:
-    """What the state says about the catalog, by key: of views that are written, arrangement and epoch; of streaming tables, the files that
-    have been read; and the locations of the files of views."""
-
-    published: dict[str, list[Any]] = field(default_factory=dict)
-    files: dict[str, list[str]] = field(default_factory=dict)
-    locations: dict[str, str] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, session: Session) -> Self:
-        noted = session.notes.get(NOTE) or {}
-        return cls(*(dict(noted.get(part.name, {})) for part in fields(cls)))
-
-    def json(self) -> dict[str, Any]:
-        return {NOTE: {part.name: getattr(self, part.name) for part in fields(self)}}
-
-
 class ProjectRun:
     """A run of a project: use it in a `with` block. state: the folder or URL of Deltic's state. say: receives a line for each step."""
 
     def __init__(self, plan: ProjectPlan, server: Server, state: str, say: Say) -> None:
         self.plan, self.server, self._say = plan, server, say
-        self.tables = CatalogTables(server, plan.project.storage)
+        self.tables = CatalogTables(server, plan.project.storage, state)
         self.session = Session(state=state, retain=PIPELINE_RETAINS, clock="wall")
         self.notes = ProjectNotes.of(self.session)
+        self.publisher = Publisher(self.session, server, self.tables, self.notes, say)
 
     def __enter__(self) -> Self:
         return self
@@ -92,7 +75,7 @@ class ProjectRun:
             self._tick(level, [*(one.dataset.key for one in run), *events], selection)
             for one in datasets:
                 if one.level == level and one.refresh == "incremental" and selection.takes(one.dataset.key):
-                    self._publish(one)
+                    self.publisher.publish(one)
         self._note()
 
     def _define(self, selection: Selection) -> None:
@@ -100,9 +83,11 @@ class ProjectRun:
         emptied = [one.dataset.key for one in self.plan.incremental if selection.from_nothing(one.dataset.key)]
         changed = self._changed_tables()
         if emptied or changed:
+            self.notes.keep(self.plan.tables.keys() - set(changed))
             kept = [one for one in self.plan.statements(changed) if getattr(one, "name", None) not in emptied]
-            self.session.program(Program.defined_by(kept))
-        self.session.program(Program.defined_by(self.plan.statements()))
+            self.session.program(Program.defined_by(kept), notes=self.notes.json())
+        self.notes.keep(self.plan.tables)
+        self.session.program(Program.defined_by(self.plan.statements()), notes=self.notes.json())
 
     def _changed_tables(self) -> list[str]:
         """The tables that differ from those of the state."""
@@ -120,21 +105,24 @@ class ProjectRun:
             dataset = one.dataset
             if not dataset.stored or one.schema is None or not selection.takes(dataset.key):
                 continue
-            if self.tables.create(dataset, one.schema):
-                self._say(f"{dataset.key}: table created")
-                if one.refresh == "appended":
-                    self._locate(dataset)
-                else:
-                    self._recover(dataset)
+            creation = self.tables.create(dataset, one.schema)
+            if creation == "kept":
+                continue
+            self._say(f"{dataset.key}: table created")
+            if one.refresh == "appended":
+                self._locate(dataset)
+            elif not dataset.live:
+                self._recover(dataset, creation)
 
-    def _recover(self, dataset: Dataset) -> None:
+    def _recover(self, dataset: Dataset, creation: Creation) -> None:
         """Gives a new table the files that it had in another catalog: that of a session ends with it."""
         location = self.notes.locations.get(dataset.key)
         folder = None if location is None else local(location)
-        if location is not None and folder is not None and folder.is_dir():
+        if creation == "new" and location is not None and folder is not None and folder.is_dir():
             self.tables.locate(dataset, location)
         else:
             self.notes.published.pop(dataset.key, None)
+            self.notes.locations.pop(dataset.key, None)
 
     def _locate(self, dataset: Dataset) -> None:
         """A streaming table's files are in the project's storage, so that it can be created again in another catalog of sessions."""
@@ -149,7 +137,7 @@ class ProjectRun:
         if one.refresh == "recomputed":
             (flow,) = one.flows
             with self.server.under(flow.flow.names, flow.flow.settings):
-                self._replace(dataset, self.server.frame(flow.message))
+                self.publisher.replace(dataset, self.server.frame(flow.message))
             self._say(f"{dataset.key}: recomputed by Spark")
             return
         if selection.from_nothing(dataset.key):
@@ -179,75 +167,44 @@ class ProjectRun:
             self.server.sql(f"CREATE OR REPLACE VIEW {one.dataset.identifier}{columns} AS {flow.flow.query.text}")
 
     def _tick(self, level: int, run: Iterable[str], selection: Selection) -> None:
-        """Takes what has changed in the sources, on the first level, and in the datasets that Spark has run."""
-        contents: dict[str, Any] = {}
-        changes: dict[str, Any] = {}
+        """Takes what has changed in the sources, on the first level, and in what Spark has written up to this level."""
+        intake = Intake(self.plan, self.server, self.tables, self.notes, self._say)
+        needed = self._sources(selection)
         if level == 0:
-            chosen_sources = self._sources(selection)
-            contents |= {key: self.server.rows(read.message) for key, read in self.plan.sources.items() if key in chosen_sources}
-        for key in run:
-            if key in self.plan.tables:
-                self._take(key, contents, changes)
-        if contents or changes or (level == 0 and self.session._reads_time):
-            self.session._replace(contents, changes, self.notes.json())
+            for key, read in self.plan.sources.items():
+                if key in needed:
+                    intake.source(key, read)
+        written = {key for key, one in self.plan.datasets.items() if one.level == level and one.refresh not in ("incremental", "inlined")}
+        for key in self.plan.tables:
+            if key in set(run) | (written & needed):
+                intake.dataset(key)
+        if intake or (level == 0 and self.session._reads_time):
+            self._apply(intake, selection)
+
+    def _apply(self, intake: Intake, selection: Selection) -> None:
+        """One tick, without the views that are then recomputed because that is cheaper."""
+        recomputed: set[str] = set()
+
+        def leave_out(changed: Mapping[str, int]) -> None:
+            held = {key: self.session._rows_held(key) for key in self.plan.tables}
+            for one in self.plan.incremental:
+                why = recomputation(one, changed, held) if selection.takes(one.dataset.key) else None
+                if why is not None:
+                    self._say(str(why))
+                    recomputed.add(why.key)
+                    self.notes.published.pop(why.key, None)
+            if recomputed:
+                kept = [one for one in self.plan.statements() if getattr(one, "name", None) not in recomputed]
+                self.session.program(Program.defined_by(kept))
+
+        self.session._replace(intake.contents, intake.changes, self.notes.json(), leave_out)
+        if recomputed:
+            self.session.program(Program.defined_by(self.plan.statements()), notes=self.notes.json())
 
     def _sources(self, selection: Selection) -> set[str]:
         """The sources that the chosen views read."""
         chosen = [one for one in self.plan.incremental if selection.takes(one.dataset.key)]
         return {name for one in chosen if one.plan is not None for name in tables_of(one.plan)}
-
-    def _take(self, key: str, contents: dict[str, Any], changes: dict[str, Any]) -> None:
-        """The rows of a table that Spark has written: of a table that grows, those of new files."""
-        events = self.plan.events.get(key)
-        if events is not None:
-            place = self.tables.events(events.dataset)
-            self._take_files(key, self.server.files("parquet", place), "parquet", place, contents, changes)
-            return
-        one = self.plan.datasets[key]
-        table, format = self.server.table(one.dataset.identifier), self.tables.format(one.dataset)
-        if one.refresh != "appended" or format in TRANSACTIONAL:
-            contents[key] = self.server.rows(self.server.message(table))
-        else:
-            self._take_files(key, table, format, self.tables.location(one.dataset), contents, changes)
-
-    def _take_files(self, key: str, table: Any, format: str, place: str, contents: dict[str, Any], changes: dict[str, Any]) -> None:
-        files, seen = table.inputFiles(), self.notes.files.get(key)
-        self.notes.files[key] = sorted(files)
-        if seen is None or not set(seen) <= set(files):
-            contents[key] = self.server.rows(self.server.message(table))
-            return
-        if new := sorted(set(files) - set(seen)):
-            reader = self.server.session.read.format(format).schema(table.schema).option("basePath", place)
-            rows = self.server.rows(self.server.message(reader.load(new).select(*table.columns)))
-            changes[key] = rows.append_column(WEIGHT, pa.array([1] * rows.num_rows, pa.int64()))
-
-    def _publish(self, one: DatasetPlan) -> None:
-        """Writes a view that has changed since it was written."""
-        key = one.dataset.key
-        view = self.session.view(key)
-        published = self.notes.published.get(key)
-        if published is not None and published[0] == view._arrangement and not self._changed(view, published[1]):
-            self._say(f"{key}: unchanged")
-            return
-        rows = view.to_arrow()
-        frame: Any = self.server.session.createDataFrame(rows)
-        self._replace(one.dataset, frame)
-        self.notes.published[key] = [view._arrangement, self.session.epoch]
-        self._say(f"{key}: incremental, {rows.num_rows:,} rows")
-
-    def _replace(self, dataset: Dataset, frame: Any) -> None:
-        location = self.tables.replace(dataset, frame, self.notes.locations.get(dataset.key))
-        if location is not None:
-            self.notes.locations[dataset.key] = location
-
-    def _changed(self, view: Any, since: int) -> bool:
-        """Whether a view has changed since an epoch; True if that is no longer known."""
-        if since < 0:
-            return True
-        try:
-            return any(view.changes(epoch).num_rows for epoch in range(since + 1, self.session.epoch + 1))
-        except StateError:
-            return True
 
     def _note(self) -> None:
         if self.session.notes.get(NOTE) != self.notes.json()[NOTE]:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql.connect.client import SparkConnectClient
 
 PLUGIN: Final = "org.apache.spark.sql.connect.SparkConnectPlugin"
+_SESSION_CATALOG: Final = "spark.sql.catalog.spark_catalog"
 _MODE: Final = ("SPARK_CONNECT_MODE_ENABLED", "SPARK_REMOTE", "SPARK_LOCAL_REMOTE")
 
 
@@ -47,6 +48,7 @@ class Server:
         self.names, self._configuration, self._remote = names, configuration, remote
         self._session: SparkSession | None = None
         self._local: Any = None
+        self._registered = False
         self.rows_read = 0
         """How many rows of sources this run has fetched."""
 
@@ -116,6 +118,19 @@ class Server:
                 self._use(self.names.home)
             for key, old in before.items():
                 session.conf.unset(key) if old is None else session.conf.set(key, old)
+
+    def register(self) -> None:
+        """Makes the format deltic one of the session's. Raises QueryError if its catalog cannot read tables in it."""
+        if self._registered:
+            return
+        if (catalog := self.session.conf.get(_SESSION_CATALOG, None)) not in (None, "builtin"):
+            message = f"a live table requires Spark's own session catalog, which {_SESSION_CATALOG} = {catalog} replaces"
+            raise QueryError(message, remedy="leave out the table property deltic.table")
+        from deltic.runtimes.spark.datasource import DelticSource  # noqa: PLC0415  projects without live tables do not need it
+
+        with _errors():
+            self.session.dataSource.register(DelticSource)
+        self._registered = True
 
     def exists(self, identifier: str) -> bool:
         """Whether a table or view has this name."""

@@ -8,20 +8,26 @@ from __future__ import annotations
 
 import shutil
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from urllib.parse import unquote, urlsplit
 
-from deltic.projects.definitions import Dataset
+from deltic.projects.definitions import LIVE_FORMAT, Dataset
+from deltic.projects.feeds import described
+from deltic.projects.names import quoted
+from deltic.projects.net import DELETES, NetChange
+from deltic.projects.partitions import link_others
 from deltic.projects.server import Server
 from deltic.schema import Schema
 
 if TYPE_CHECKING:
     from pyspark.sql.connect.dataframe import DataFrame
 
+Creation: TypeAlias = Literal["kept", "new", "again"]
 TRANSACTIONAL: Final = ("delta", "iceberg")
 """Formats with commits of their own."""
+TRANSACTION: Final = "spark.databricks.delta.write"
 DEFAULT_FORMAT: Final = "spark.sql.sources.default"
 CREATING: Final = {
     "spark.sql.hive.manageFilesourcePartitions": "false",  # otherwise a version of the files would be set partition by partition
@@ -30,34 +36,49 @@ CREATING: Final = {
 
 
 class CatalogTables:
-    """storage: the folder or URL under which the versions of files are."""
+    """storage: the folder or URL under which the versions of files are. state: that of Deltic's state, which live tables read."""
 
-    def __init__(self, server: Server, storage: str) -> None:
-        self._server, self._storage = server, storage.rstrip("/")
+    def __init__(self, server: Server, storage: str, state: str) -> None:
+        self._server, self._storage, self._state = server, storage.rstrip("/"), state
 
     def format(self, dataset: Dataset) -> str:
         """The format of a dataset."""
+        if dataset.live:
+            self._server.register()
+            return LIVE_FORMAT
         return (dataset.format or self._server.session.conf.get(DEFAULT_FORMAT) or "parquet").lower()
 
-    def create(self, dataset: Dataset, schema: Schema) -> bool:
-        """Creates the table unless it exists with these columns; returns whether it did. One with other columns is dropped first."""
+    def create(self, dataset: Dataset, schema: Schema) -> Creation:
+        """Creates the table unless it exists with these columns and this format; otherwise that one is dropped first."""
+        creation: Creation = "new"
         if self._server.exists(dataset.identifier):
-            if self._columns(dataset) == {field.name.lower(): field.type.sql for field in schema}:
-                return False
+            columns = {field.name.lower(): field.type.sql for field in schema}
+            if (self.provider(dataset), self._columns(dataset)) == (self.format(dataset), columns):
+                return "kept"
             self._server.sql(f"DROP TABLE {dataset.identifier}")
-        columns = ", ".join(f"`{field.name}` {field.type.sql}" for field in schema)
-        clauses = [f"CREATE TABLE {dataset.identifier} ({columns}) USING {self.format(dataset)}"]
+            creation = "again"
+        columns_ = ", ".join(f"{quoted([field.name])} {field.type.sql}" for field in schema)
+        clauses = [f"CREATE TABLE {dataset.identifier} ({columns_}) USING {self.format(dataset)}"]
+        if dataset.live:
+            clauses.append(f"OPTIONS (view {_text(dataset.key)}, path {_text(self._state)})")
         if dataset.partitions:
-            clauses.append(f"PARTITIONED BY ({', '.join(f'`{name}`' for name in dataset.partitions)})")
+            clauses.append(f"PARTITIONED BY ({', '.join(quoted([name]) for name in dataset.partitions)})")
         if dataset.clusters:
-            clauses.append(f"CLUSTER BY ({', '.join(f'`{name}`' for name in dataset.clusters)})")
+            clauses.append(f"CLUSTER BY ({', '.join(quoted([name]) for name in dataset.clusters)})")
         if dataset.comment is not None:
             clauses.append(f"COMMENT {_text(dataset.comment)}")
         if dataset.properties:
             clauses.append(f"TBLPROPERTIES ({_pairs(dataset.properties)})")
         with self._server.under(self._server.names, CREATING):
             self._server.sql(" ".join(clauses))
-        return True
+        return creation
+
+    def provider(self, dataset: Dataset) -> str:
+        """The format of the table that the catalog has; that of a live table also says where the state is."""
+        told = described(self._server, dataset.identifier)
+        if dataset.live and local(told.get("Location", "")) != local(self._state):
+            return ""
+        return told.get("Provider", "").lower()
 
     def _columns(self, dataset: Dataset) -> dict[str, str]:
         message = self._server.message(self._server.table(dataset.identifier))
@@ -66,18 +87,51 @@ class CatalogTables:
     def replace(self, dataset: Dataset, frame: DataFrame, before: str | None) -> str | None:
         """Makes the rows of a frame the table's, at once. before: the location of the version that it has. Returns the new one."""
         format = self.format(dataset)
-        writer = frame.write.format(format).mode("overwrite")
         if format in TRANSACTIONAL:
-            writer.saveAsTable(dataset.identifier)
+            frame.write.format(format).mode("overwrite").saveAsTable(dataset.identifier)
             return None
+        location = self._written(dataset, frame)
+        self._locate_version(dataset, location, before)
+        return location
+
+    def replace_partitions(self, dataset: Dataset, frame: DataFrame, before: str, changed: Collection[tuple[str, ...]]) -> str:
+        """As replace, of the partitions `changed` alone, whose rows the frame has: as `partitions.shown` names them."""
+        location = self._written(dataset, frame)
+        old, new = local(before), local(location)
+        assert old is not None and new is not None
+        link_others(old, new, len(dataset.partitions), changed)
+        self._locate_version(dataset, location, before)
+        return location
+
+    def _written(self, dataset: Dataset, frame: DataFrame) -> str:
+        """The location of a new version of the files."""
         location = f"{self._folder(dataset)}/{uuid.uuid4().hex[:16]}"
+        writer = frame.write.format(self.format(dataset)).mode("overwrite")
         if dataset.partitions:
             writer = writer.partitionBy(*dataset.partitions)
         writer.save(location)
+        return location
+
+    def _locate_version(self, dataset: Dataset, location: str, before: str | None) -> None:
         self.locate(dataset, location)
         if before is not None:
             self._forget(dataset, keep={location, before})
-        return location
+
+    def merge(self, dataset: Dataset, change: NetChange, frame: DataFrame, transaction: tuple[str, int]) -> None:
+        """Applies a net change in one commit. frame: its rows. transaction: an application and a number, which Delta takes once."""
+        application, number = transaction
+        names = [quoted([name]) for name in change.rows.column_names if name != DELETES]
+        on = " AND ".join(f"t.{quoted([name])} <=> s.{quoted([name])}" for name in change.key)
+        if change.unique:
+            update = ", ".join(f"t.{name} = s.{name}" for name in names)
+            matched = f"WHEN MATCHED AND s.{DELETES} THEN DELETE WHEN MATCHED THEN UPDATE SET {update}"
+        else:
+            on, matched = f"s.{DELETES} AND {on}", "WHEN MATCHED THEN DELETE"
+        inserted = f"INSERT ({', '.join(names)}) VALUES ({', '.join(f's.{name}' for name in names)})"
+        merged = f"MERGE INTO {dataset.identifier} t USING {{changes}} s ON {on}"
+        settings = {f"{TRANSACTION}.txnAppId": application, f"{TRANSACTION}.txnVersion": str(number)}
+        with self._server.under(self._server.names, settings):
+            self._server.sql(f"{merged} {matched} WHEN NOT MATCHED AND NOT s.{DELETES} THEN {inserted}", changes=frame)
 
     def locate(self, dataset: Dataset, location: str) -> None:
         """Sets the location of a table's files."""

@@ -331,10 +331,13 @@ class Session:
         self._tick({**pending.rows(), **distributed}, tables, checked(notes or {}))
         self._trim(pending)
 
-    def _replace(self, contents: Mapping[str, Any], changes: Mapping[str, Any], notes: Mapping[str, Any]) -> None:
+    def _replace(
+        self, contents: Mapping[str, Any], changes: Mapping[str, Any], notes: Mapping[str, Any], before: Callable[[Mapping[str, int]], None]
+    ) -> None:
         """One tick that leaves each table of `contents` with exactly the rows of its frame, and applies change frames to others.
 
-        In this process alone. Raises as `apply`.
+        before: gets the number of rows that change, by table, and may change the definitions of views. In this process alone. Raises as
+        `apply`.
         """
         self._contents.check_open()
         pending = self._gather()
@@ -348,8 +351,14 @@ class Session:
                 held = self._runtime.committed.snapshot(circuit.tables[table.name])
                 change = replacement(table, frame, circuit, held, self._runtime.strings)
                 rows |= {table.name: change} if len(change) else {}
+            before({name: len(change) for name, change in rows.items()})
             self._commits.tick(rows, checked(notes))
         self._trim(pending)
+
+    def _rows_held(self, name: str) -> int:
+        """How many different rows a table has. In this process alone."""
+        arrangement = self._definitions.circuit.tables[self.table(name).name]
+        return sum(spine.rows for spine in self._runtime.committed.snapshot(arrangement))
 
     def advance_to(self, moment: datetime) -> None:
         """A tick that sets the time, which is now() in views, to `moment`, a datetime with a zone.

@@ -6,11 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Final
+from urllib.parse import unquote, urlsplit
 
 from deltic.errors import SetupError
 from deltic.runtimes.spark.feed import EARLIEST, LATEST
 
 _KNOWN: Final = ("path", "view", "epoch", "columns", "pushdown", "changes", "startingEpoch", "endingEpoch")
+LOCATION: Final = "location"
+"""What Spark's catalog adds to the options of a table: its path, as a URL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +37,10 @@ class ReadOptions:
         """Raises SetupError for missing, unknown and contradictory options."""
         given = {name.lower(): value for name, value in options.items()}
         names = {name.lower(): name for name in _KNOWN}
-        for name in given.keys() - names.keys():
+        location = given.pop(LOCATION, None)
+        if location is not None:
+            given.setdefault("path", _state_of(location))
+        for name in sorted(given.keys() - names.keys()):
             near = get_close_matches(name, names, 1)
             remedy = f"did you mean {names[near[0]]}?" if near else None
             raise SetupError(f"the format deltic has no option {name}", expected=f"one of {', '.join(_KNOWN)}", remedy=remedy)
@@ -56,6 +62,16 @@ def _required(given: Mapping[str, str], name: str, what: str) -> str:
     if not (value := given.get(name)):
         raise SetupError(f"the format deltic requires the option {name}", expected=what)
     return value
+
+
+def _state_of(location: str) -> str:
+    """The state folder at a location in a catalog.
+
+    >>> _state_of("file:/data/a%20b"), _state_of("s3a://bucket/state")
+    ('/data/a b', 's3://bucket/state')
+    """
+    parts = urlsplit(location)
+    return unquote(parts.path) if parts.scheme == "file" else location.replace("s3a://", "s3://", 1)
 
 
 def _truth(given: Mapping[str, str], name: str, default: str = "false") -> bool:

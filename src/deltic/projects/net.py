@@ -1,0 +1,96 @@
+"""The net change of a view since an epoch, as rows to be merged into a table.
+
+The rows that a key has now replace those that the table has under it, so a change that is merged twice changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+
+from deltic.connectors.frames import WEIGHT
+from deltic.schema import Schema
+from deltic.session import Session
+from deltic.session.view import View, rows_with
+from deltic.types import Type
+
+DELETES: Final = "__deltic_deletes"
+
+
+@dataclass(frozen=True, slots=True)
+class NetChange:
+    """key: names of columns. unique: whether a key has one row at most; otherwise all columns are the key. changed: how many keys.
+
+    rows: the view's rows of keys that have changed, and rows that DELETES marks: of a unique key that has no row now; of every other key.
+    """
+
+    key: tuple[str, ...]
+    unique: bool
+    rows: pa.Table
+    changed: int
+
+
+def key_of(session: Session, view: str) -> tuple[str, ...]:
+    """The columns that identify a row of a view; empty if its rows may be equal."""
+    stored = session._definitions.stored(view)
+    order, key = stored.spec.order, stored.spec.key
+    return tuple(stored.reader.schema[i].name for i in order[:key]) if key < len(order) else ()
+
+
+def net_change(session: Session, name: str, since: int) -> NetChange | None:
+    """What has changed in a view after an epoch; None if a MERGE cannot compare its keys. Raises StateError for an epoch not retained."""
+    view = session.view(name)
+    unique = key_of(session, name)
+    key = unique or tuple(view.schema.names)
+    if not all(_comparable(view.schema[view.schema.find(one)[0]].type) for one in key):
+        return None
+    keys = changed_keys(view, key, since, session.epoch)
+    rows = rows_with(view, key, keys)
+    if unique:
+        own = {_identity(row) for row in _tuples(rows, key)}
+        gone = [one for one in keys if _identity(one) not in own]
+    else:
+        gone = keys
+    return NetChange(key, bool(unique), _marked(view.schema, rows, [dict(zip(key, one, strict=True)) for one in gone]), len(keys))
+
+
+def changed_keys(view: View, columns: tuple[str, ...], since: int, until: int) -> list[tuple[Any, ...]]:
+    """The values in some columns of the rows that differ between two epochs, each once. Raises StateError."""
+    parts = [view.changes(epoch) for epoch in range(since + 1, until + 1)]
+    sums: Counter[tuple[str, ...]] = Counter()
+    keys: dict[tuple[str, ...], tuple[Any, ...]] = {}
+    for part in parts:
+        names = [name for name in part.column_names if name != WEIGHT]
+        rows, weights = _tuples(part, names), part.column(WEIGHT).to_pylist()
+        positions = [names.index(name) for name in columns]
+        for row, weight in zip(rows, weights, strict=True):
+            identity = tuple(map(repr, row))  # of values as they are: −0.0 differs from 0.0
+            sums[identity] += weight
+            keys[identity] = tuple(row[i] for i in positions)
+    changed = (keys[identity] for identity, weight in sums.items() if weight)
+    return list({_identity(key): key for key in changed}.values())
+
+
+def _identity(key: tuple[Any, ...]) -> tuple[str, ...]:
+    """Equal for keys that are equal in Spark: NULLs, NaNs, and zeros of either sign."""
+    return tuple(repr(0.0 if isinstance(value, float) and value == 0 else value) for value in key)
+
+
+def _tuples(table: pa.Table, names: tuple[str, ...] | list[str]) -> list[tuple[Any, ...]]:
+    lists = [table.column(name).to_pylist() for name in names]
+    return list(zip(*lists, strict=True))
+
+
+def _comparable(type: Type) -> bool:
+    """Whether Spark's <=> compares values of a frame with those of a table as Deltic does."""
+    return not type.parts and not type.collation and type.name not in ("VARIANT", "VOID") and not type.name.startswith("INTERVAL")
+
+
+def _marked(schema: Schema, rows: pa.Table, gone: list[dict[str, Any]]) -> pa.Table:
+    nullable = pa.schema([field.with_nullable(True) for field in schema.arrow])
+    deleted = pa.Table.from_pylist(gone, schema=nullable)
+    whole = pa.concat_tables([rows.cast(nullable), deleted])
+    return whole.append_column(DELETES, pa.array([False] * rows.num_rows + [True] * len(gone), pa.bool_()))

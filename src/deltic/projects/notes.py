@@ -1,0 +1,36 @@
+"""What the state says about a project's tables: committed with the ticks and the definitions of its session."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field, fields
+from typing import Any, Final, Self
+
+from deltic.session import Session
+
+NOTE: Final = "pipelines"
+
+
+@dataclass(slots=True)
+class ProjectNotes:
+    """By key: of views that are written, arrangement and epoch; of tables that grow, the files that have been read; the locations of the
+    files of views; and the versions of Delta tables of which Deltic holds the rows."""
+
+    published: dict[str, list[Any]] = field(default_factory=dict)
+    files: dict[str, list[str]] = field(default_factory=dict)
+    locations: dict[str, str] = field(default_factory=dict)
+    versions: dict[str, list[Any]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, session: Session) -> Self:
+        noted = session.notes.get(NOTE) or {}
+        return cls(*(dict(noted.get(part.name, {})) for part in fields(cls)))
+
+    def json(self) -> dict[str, Any]:
+        return {NOTE: {part.name: dict(getattr(self, part.name)) for part in fields(self)}}
+
+    def keep(self, tables: Collection[str]) -> None:
+        """Forgets what has been read of all tables but these, whose rows the session does not hold."""
+        kept = set(tables)
+        self.files = {key: files for key, files in self.files.items() if key in kept}
+        self.versions = {key: version for key, version in self.versions.items() if key in kept}

@@ -1,0 +1,106 @@
+"""Writes what has changed in views to the tables of a catalog, after the tick that changed them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from deltic.errors import StateError
+from deltic.projects.definitions import Dataset
+from deltic.projects.net import changed_keys, net_change
+from deltic.projects.notes import ProjectNotes
+from deltic.projects.partitions import named, shown
+from deltic.projects.planning import DatasetPlan
+from deltic.projects.server import Server
+from deltic.projects.tables import CatalogTables, local
+from deltic.session import Session, View
+from deltic.session.options import PIPELINE_RETAINS
+from deltic.session.view import rows_with
+
+
+@dataclass(slots=True)
+class Publisher:
+    """say: receives a line for each view."""
+
+    session: Session
+    server: Server
+    tables: CatalogTables
+    notes: ProjectNotes
+    say: Callable[[str], None]
+
+    def publish(self, one: DatasetPlan) -> None:
+        """Writes a view, or what has changed in it since it was written."""
+        key = one.dataset.key
+        view = self.session.view(key)
+        if one.dataset.live:
+            self.say(f"{key}: live")
+            return
+        published = self.notes.published.get(key)
+        if published is not None and published[0] != view._arrangement:
+            published = None
+        if published is not None and not self._changed(view, published[1]):
+            self.say(f"{key}: unchanged")
+            if self.session.epoch - published[1] < PIPELINE_RETAINS // 2:  # a note is a tick of its own
+                return
+        else:
+            self.say(f"{key}: {self._written(one.dataset, view, published)}")
+        self.notes.published[key] = [view._arrangement, self.session.epoch]
+
+    def replace(self, dataset: Dataset, frame: Any) -> None:
+        """Makes the rows of a frame of the server those of a table."""
+        location = self.tables.replace(dataset, frame, self.notes.locations.get(dataset.key))
+        if location is not None:
+            self.notes.locations[dataset.key] = location
+
+    def _written(self, dataset: Dataset, view: View, published: list[Any] | None) -> str:
+        said = None
+        if published is not None:
+            if self.tables.format(dataset) == "delta":
+                said = self._merged(dataset, published[1])
+            elif dataset.partitions:
+                said = self._partitions(dataset, view, published[1])
+        return said or self._whole(dataset, view)
+
+    def _partitions(self, dataset: Dataset, view: View, since: int) -> str | None:
+        """Writes the partitions that have changed; None if that is not possible."""
+        before = self.notes.locations.get(dataset.key)
+        folder = None if before is None else local(before)
+        if before is None or folder is None or not folder.is_dir() or not named(view.schema, dataset.partitions):
+            return None
+        columns = tuple(view.schema[view.schema.find(name)[0]].name for name in dataset.partitions)
+        try:
+            keys = changed_keys(view, columns, since, self.session.epoch)
+        except StateError:  # the epochs between are no longer retained
+            return None
+        frame: Any = self.server.session.createDataFrame(rows_with(view, columns, keys))
+        location = self.tables.replace_partitions(dataset, frame, before, {shown(key) for key in keys})
+        self.notes.locations[dataset.key] = location
+        return f"incremental, {len(keys):,} partitions written"
+
+    def _whole(self, dataset: Dataset, view: View) -> str:
+        rows = view.to_arrow()
+        self.replace(dataset, self.server.session.createDataFrame(rows))
+        return f"incremental, {rows.num_rows:,} rows"
+
+    def _merged(self, dataset: Dataset, since: int) -> str | None:
+        """Merges what has changed in a view into its table in Delta; None if that is not possible."""
+        try:
+            change = net_change(self.session, dataset.key, since)
+        except StateError:  # the epochs between are no longer retained
+            return None
+        if change is None:
+            return None
+        if change.changed:
+            frame: Any = self.server.session.createDataFrame(change.rows)
+            self.tables.merge(dataset, change, frame, (f"deltic-{self.session._state_id}-{dataset.key}", self.session.epoch))
+        return f"incremental, {change.changed:,} {'keys' if change.unique else 'different rows'} merged"
+
+    def _changed(self, view: View, since: int) -> bool:
+        """Whether a view has changed since an epoch; True if that is no longer known."""
+        if since < 0:
+            return True
+        try:
+            return any(view.changes(epoch).num_rows for epoch in range(since + 1, self.session.epoch + 1))
+        except StateError:
+            return True

@@ -1,0 +1,77 @@
+"""What a tick takes from outside: by the change feed of a Delta table, by new files, or all rows, to be compared with those held."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from deltic.connectors.frames import WEIGHT
+from deltic.projects.feeds import Version, take
+from deltic.projects.messages import SourceRead
+from deltic.projects.notes import ProjectNotes
+from deltic.projects.planning import ProjectPlan
+from deltic.projects.server import Server
+from deltic.projects.tables import TRANSACTIONAL, CatalogTables
+
+
+@dataclass(slots=True)
+class Intake:
+    """contents: all rows of tables. changes: change frames of others. Notes how far each table has been read."""
+
+    plan: ProjectPlan
+    server: Server
+    tables: CatalogTables
+    notes: ProjectNotes
+    say: Callable[[str], None]
+    contents: dict[str, Any] = field(default_factory=dict)
+    changes: dict[str, Any] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.contents or self.changes)
+
+    def source(self, key: str, read: SourceRead) -> None:
+        """Takes a source from outside of the project."""
+        if read.named:
+            self._table(key, read.message.read.named_table.unparsed_identifier)
+        else:
+            self.contents[key] = self.server.rows(read.message)
+
+    def dataset(self, key: str) -> None:
+        """Takes the rows of a dataset that Spark has written, or those of events: of a table that grows in files, those of new files."""
+        events = self.plan.events.get(key)
+        if events is not None:
+            place = self.tables.events(events.dataset)
+            self._files(key, self.server.files("parquet", place), "parquet", place)
+            return
+        one = self.plan.datasets[key]
+        format = self.tables.format(one.dataset)
+        if one.refresh != "appended" or format in TRANSACTIONAL:
+            self._table(key, one.dataset.identifier)
+        else:
+            self._files(key, self.server.table(one.dataset.identifier), format, self.tables.location(one.dataset))
+
+    def _table(self, key: str, identifier: str) -> None:
+        noted = self.notes.versions.pop(key, None)
+        taken = take(self.server, identifier, None if noted is None else Version(noted[0], noted[1]))
+        if taken.version is not None:
+            self.notes.versions[key] = [taken.version.table, taken.version.number]
+        if taken.gap is not None:
+            self.say(f"{key}: compared with the rows that Deltic holds, since its change feed has a gap: {taken.gap}")
+        if taken.whole:
+            self.contents[key] = taken.rows
+        elif taken.rows.num_rows:
+            self.changes[key] = taken.rows
+
+    def _files(self, key: str, table: Any, format: str, place: str) -> None:
+        files, seen = table.inputFiles(), self.notes.files.get(key)
+        self.notes.files[key] = sorted(files)
+        if seen is None or not set(seen) <= set(files):
+            self.contents[key] = self.server.rows(self.server.message(table))
+            return
+        if new := sorted(set(files) - set(seen)):
+            reader = self.server.session.read.format(format).schema(table.schema).option("basePath", place)
+            rows = self.server.rows(self.server.message(reader.load(new).select(*table.columns)))
+            self.changes[key] = rows.append_column(WEIGHT, pa.array([1] * rows.num_rows, pa.int64()))

@@ -1,0 +1,155 @@
+"""Live tables and sinks of a project on a real Spark, and projects that `spark-pipelines` and `deltic pipelines` both run unchanged."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_projects_on_spark import check, rows_of
+
+from connect_server import connect_server
+from deltic.cli import main
+from pipelines_projects import SPEC, guide, written
+
+pytestmark = [pytest.mark.slow, pytest.mark.spark]
+
+LIVE = """
+CREATE STREAMING TABLE clicks AS SELECT * FROM STREAM source_clicks;
+CREATE MATERIALIZED VIEW pages TBLPROPERTIES (deltic.table = 'live') AS SELECT page, count(*) AS n FROM clicks GROUP BY page;
+CREATE MATERIALIZED VIEW popular AS SELECT page FROM pages WHERE n > 1;
+CREATE MATERIALIZED VIEW hashed AS SELECT reflect('java.lang.Math', 'abs', n) AS n FROM pages;
+"""
+SINKS = """
+from pyspark import pipelines as dp
+
+dp.create_sink("exported", "json", {"path": "FOLDER/exported"})
+
+
+@dp.append_flow(target="exported")
+def export():
+    return spark.readStream.table("clicks").where("page <> 'home'")
+"""
+INPUTS = (
+    "CREATE TABLE trips (id BIGINT, fare DOUBLE)",
+    "INSERT INTO trips VALUES (1, 2.5), (2, 4.0), (2, 4.0)",
+    "CREATE TABLE orders_source (customer_id STRING, order_number BIGINT, order_datetime STRING)",
+    "INSERT INTO orders_source VALUES ('1', 10, '1700000000'), ('2', 11, '1700000000'), ('1', 12, '1700100000')",
+    "CREATE TABLE customers_us_west (name STRING)",
+    "INSERT INTO customers_us_west VALUES ('ann')",
+    "CREATE TABLE customers_us_east (name STRING)",
+    "INSERT INTO customers_us_east VALUES ('bob')",
+)
+MORE = (
+    "INSERT INTO trips VALUES (3, 1.0)",
+    "INSERT INTO orders_source VALUES ('2', 13, '1700100000')",
+    "INSERT INTO customers_us_east VALUES ('cleo')",
+)
+
+
+@pytest.fixture(scope="module")
+def remote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    pytest.importorskip("pyspark.sql.connect.proto")
+    with connect_server(tmp_path_factory.mktemp("server")) as url:
+        yield url
+
+
+@pytest.fixture
+def server(remote: str) -> Iterator[Any]:
+    """A server of which the test sees an empty catalog."""
+    from deltic.projects.names import Names  # noqa: PLC0415  needs the extra
+    from deltic.projects.server import Server  # noqa: PLC0415  needs the extra
+
+    made = Server(Names(), {}, remote)
+    for row in made.sql("SHOW TABLES"):
+        made.sql(f"DROP TABLE `{row['tableName']}`")
+    yield made
+    made.close()
+
+
+def ours(spec: Path, remote: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    assert main(["pipelines", "run", "--spec", str(spec), "--remote", remote]) == 0
+    return capsys.readouterr().out.splitlines()
+
+
+def in_a_new_process(command: list[str], spec: Path, remote: str) -> str:
+    run = subprocess.run([*command, "run", "--spec", str(spec), "--remote", remote], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr
+    return run.stdout
+
+
+DELTIC = [sys.executable, "-c", "import sys; from deltic.cli import main; sys.exit(main(['pipelines', *sys.argv[1:]]))"]
+SPARK = [str(Path(sys.executable).with_name("spark-pipelines"))]
+
+
+def tables_of(server: Any) -> dict[str, Counter[tuple[Any, ...]]]:
+    """All rows of the catalog, by table; a row as its columns by name."""
+    names = sorted(row["tableName"] for row in server.sql("SHOW TABLES"))
+    frames = {name: server.table(name) for name in names}
+    return {name: rows_of(frame.select(*sorted(frame.columns))) for name, frame in frames.items()}
+
+
+def test_live_tables_and_sinks(remote: str, server: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    spec = written(tmp_path, {"spark-pipeline.yml": SPEC, "transformations/a.sql": LIVE, "transformations/b.py": SINKS})
+    server.sql("CREATE TABLE source_clicks (page STRING)")
+    server.sql("INSERT INTO source_clicks VALUES ('home'), ('home'), ('blog')")
+    assert "pages: live" in ours(spec, remote, capsys)
+    from deltic.projects.names import Names  # noqa: PLC0415  needs the extra
+    from deltic.projects.server import Server  # noqa: PLC0415  needs the extra
+
+    reader = Server(Names(), {}, remote)  # a session that has not registered the format
+    assert rows_of(reader.table("pages")) == {("home", 2): 1, ("blog", 1): 1}
+    assert check(spec, remote) == {"pages": 2, "popular": 1, "hashed": 2}
+    server.sql("INSERT INTO source_clicks VALUES ('blog'), ('shop')")
+    assert "pages: live" in ours(spec, remote, capsys)
+    assert rows_of(reader.table("pages")) == {("home", 2): 1, ("blog", 2): 1, ("shop", 1): 1}
+    assert check(spec, remote) == {"pages": 3, "popular": 2, "hashed": 3}
+    described = {row[0]: row[1] for row in server.sql("DESCRIBE EXTENDED pages")}
+    assert described["Provider"] == "deltic"
+    assert rows_of(server.files("json", str(tmp_path / "exported"))) == {("blog",): 2, ("shop",): 1}
+    reader.close()
+
+
+def test_a_fresh_project_under_both_commands(remote: str, server: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    subprocess.run([*SPARK, "init", "--name", "fresh"], cwd=tmp_path, check=True, capture_output=True)
+    spec = tmp_path / "fresh" / "spark-pipeline.yml"
+    for _ in range(2):
+        in_a_new_process(SPARK, spec, remote)
+    expected = tables_of(server)
+    assert sum(expected["example_sql_materialized_view"].values()) == 5
+    for name in expected:
+        server.sql(f"DROP TABLE {name}")
+    ours(spec, remote, capsys)
+    assert tables_of(server) == expected
+    told = ours(spec, remote, capsys)
+    assert "example_sql_materialized_view: unchanged" in told
+    assert "example_sql_materialized_view: unchanged" in in_a_new_process(DELTIC, spec, remote)
+    assert tables_of(server) == expected
+
+
+def test_the_guide_under_both_commands(remote: str, server: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    spec = guide(tmp_path / "project")
+    customers = tmp_path / "project" / "customers" / "all.csv"
+    customers.parent.mkdir()
+    customers.write_text("customer_id,state\n1,CA\n2,NY\n")
+    after: dict[str, list[Any]] = {}
+    for name, command in (("spark", SPARK), ("deltic", DELTIC)):
+        for row in server.sql("SHOW TABLES"):
+            server.sql(f"DROP TABLE `{row['tableName']}`")
+        for statement in INPUTS:
+            server.sql(statement)
+        after[name] = []
+        for statements in ((), MORE):
+            for statement in statements:
+                server.sql(statement)
+            if command is SPARK or not statements:
+                in_a_new_process(command, spec, remote)
+            else:
+                ours(spec, remote, capsys)
+            after[name].append(tables_of(server))
+    assert after["spark"] == after["deltic"]
+    assert after["spark"][1]["sql_daily_orders_by_state"] != after["spark"][0]["sql_daily_orders_by_state"]

@@ -1,0 +1,96 @@
+"""Declarative Pipelines projects over Delta: change feeds in, MERGE out, AUTO CDC. The server fetches Delta's jars from Maven Central."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_projects_on_spark import check, rows_of, write
+
+from connect_server import DELTA, connect_server
+from deltic.cli import main
+from pipelines_projects import SPEC, written
+
+pytestmark = [pytest.mark.slow, pytest.mark.spark]
+
+VIEWS = """
+CREATE MATERIALIZED VIEW per_customer USING delta AS
+SELECT customer, count(*) AS orders, sum(amount) AS amount FROM sales GROUP BY customer;
+CREATE MATERIALIZED VIEW large USING delta AS SELECT customer, amount FROM sales WHERE amount > 5;
+"""
+USERS = """
+from pyspark import pipelines as dp
+
+@dp.table
+def user_events():
+    return spark.readStream.schema("id BIGINT, name STRING, op STRING, at BIGINT").json("FOLDER/events")
+
+@dp.temporary_view
+def checked_events():
+    return spark.readStream.table("user_events").where("id > 0")
+
+dp.create_streaming_table("users")
+dp.create_auto_cdc_flow("users", "user_events", ["id"], "at", apply_as_deletes="op = 'D'", except_column_list=["op", "at"])
+dp.create_streaming_table("checked_users", format="delta")
+dp.create_auto_cdc_flow("checked_users", "checked_events", ["id"], "at", apply_as_deletes="op = 'D'", column_list=["id", "name"])
+"""
+
+
+@pytest.fixture(scope="module")
+def remote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    pytest.importorskip("pyspark.sql.connect.proto")
+    with connect_server(tmp_path_factory.mktemp("server"), DELTA) as url:
+        yield url
+
+
+def server_at(remote: str) -> Any:
+    from deltic.projects.names import Names  # noqa: PLC0415  needs the extra
+    from deltic.projects.server import Server  # noqa: PLC0415  needs the extra
+
+    return Server(Names(), {}, remote)
+
+
+def test_feeds_merges_and_keyed_tables(remote: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    spec = written(tmp_path, {"spark-pipeline.yml": SPEC, "transformations/a.sql": VIEWS, "transformations/b.py": USERS})
+    server = server_at(remote)
+
+    def run(*options: str) -> list[str]:
+        assert main(["pipelines", "run", "--spec", str(spec), "--remote", remote, *options]) == 0
+        return capsys.readouterr().out.splitlines()
+
+    def users() -> None:
+        for name in ("users", "checked_users"):
+            assert rows_of(server.table(name).select("id", "name")) == {(1, "ann"): 1, (3, "cleo"): 1}
+
+    server.sql("CREATE TABLE sales (id BIGINT, customer BIGINT, amount INT) USING delta TBLPROPERTIES (delta.enableChangeDataFeed = true)")
+    server.sql("INSERT INTO sales SELECT id, id % 4, CAST(id AS INT) FROM range(12)")
+    events = [(1, "an", "I", 1), (2, "bob", "I", 1), (2, None, "D", 5), (3, "cleo", "I", 2)]
+    write(tmp_path / "events" / "1.json", [dict(zip(("id", "name", "op", "at"), row, strict=True)) for row in events])
+    run()
+    assert check(spec, remote) == {"per_customer": 4, "large": 6}
+    server.sql("UPDATE sales SET amount = amount + 10 WHERE id = 3")
+    server.sql("DELETE FROM sales WHERE customer = 1")
+    server.sql("INSERT INTO sales VALUES (90, 7, 7), (91, 7, 7)")
+    events = [(2, "late", "U", 3), (1, "ann", "U", 9)]
+    write(tmp_path / "events" / "2.json", [dict(zip(("id", "name", "op", "at"), row, strict=True)) for row in events])
+    told = run()
+    assert "per_customer: incremental, 3 keys merged" in told and "large: incremental, 3 different rows merged" in told, told
+    assert check(spec, remote) == {"per_customer": 4, "large": 8}
+    users()
+    for name in ("per_customer", "large"):
+        assert server.sql(f"DESCRIBE HISTORY {name} LIMIT 1")[0]["operation"] == "MERGE"
+    told = run()
+    assert "per_customer: unchanged" in told and "large: unchanged" in told, told
+    server.sql("DELETE FROM sales WHERE id = 91")  # one of two equal rows of `large`
+    assert "large: incremental, 1 different rows merged" in run()
+    assert check(spec, remote) == {"per_customer": 4, "large": 7}
+    server.sql("ALTER TABLE sales SET TBLPROPERTIES (delta.enableChangeDataFeed = false)")
+    server.sql("DELETE FROM sales WHERE id = 90")
+    server.sql("ALTER TABLE sales SET TBLPROPERTIES (delta.enableChangeDataFeed = true)")
+    assert any(line.startswith("sales: compared with the rows that Deltic holds, since its change feed has a gap") for line in run())
+    assert check(spec, remote) == {"per_customer": 3, "large": 6}
+    run("--full-refresh", "users,checked_users")
+    users()
+    server.close()
