@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from deltic.cli import main
-from deltic.errors import DelticError
-from deltic.schema import BIGINT, STRING, Field, Schema
+from deltic.errors import CatalogError, DelticError
+from deltic.schema import BIGINT, INT, STRING, Field, Schema
 from pipelines_projects import SPEC, NoSpark, planned, shop, written
 
 pytest.importorskip("pyspark.sql.connect.proto")
@@ -162,3 +162,39 @@ def test_explain_shows_plans_and_what_would_be_cheaper(tmp_path: Path, capsys: p
     spec = written(tmp_path, {"spark-pipeline.yml": SPEC, "transformations/a.sql": sql})
     assert main(["pipelines", "explain", "--spec", str(spec)]) == 0
     assert "Aggregate" in capsys.readouterr().out
+
+
+def test_flows_come_after_the_streaming_tables_that_they_read(tmp_path: Path) -> None:
+    exporting = """
+from pyspark import pipelines as dp
+
+dp.create_sink("exported", "json", {"path": "FOLDER/exported"})
+
+
+@dp.append_flow(target="exported")
+def export():
+    return spark.readStream.table("clicks")
+
+
+@dp.table(schema="page STRING")
+def again():
+    return spark.readStream.table("clicks")
+"""
+    clicks = "CREATE STREAMING TABLE clicks (page STRING) AS SELECT * FROM STREAM source;"
+    spec = written(tmp_path, {"spark-pipeline.yml": SPEC, "transformations/a.py": exporting, "transformations/b.sql": clicks})
+    assert next(iter(planned(spec).datasets)) == "clicks"
+
+
+@pytest.mark.parametrize(
+    ("clauses", "refusal"),
+    [
+        ("USING parquet TBLPROPERTIES (deltic.table = 'live')", "has a format, partitions or clusters"),
+        ("PARTITIONED BY (x) TBLPROPERTIES (deltic.table = 'live')", "has a format, partitions or clusters"),
+        ("TBLPROPERTIES (deltic.table = 'copy')", "invalid deltic.table 'copy'"),
+        ("REFRESH POLICY full TBLPROPERTIES (deltic.table = 'live')", "is recomputed by Spark: the refresh policy is FULL"),
+    ],
+)
+def test_live_tables_are_kept_by_deltic_and_have_no_format(clauses: str, refusal: str, tmp_path: Path) -> None:
+    text = f"CREATE MATERIALIZED VIEW v {clauses} AS SELECT 1 AS x;"
+    with pytest.raises(CatalogError, match=refusal):
+        planned(written(tmp_path, {"spark-pipeline.yml": SPEC, "transformations/a.sql": text}), NoSpark(Field("x", INT)))

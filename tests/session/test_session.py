@@ -415,6 +415,7 @@ def test_the_public_attributes_of_a_session(session: deltic.Session) -> None:
         "sql",
         "stream",
         "table",
+        "table_from",
         "tables",
         "transaction",
         "view",

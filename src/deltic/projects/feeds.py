@@ -26,7 +26,7 @@ _WEIGHT: Final = f"CASE WHEN _change_type IN ('insert', 'update_postimage') THEN
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
+class FeedVersion:
     """A version of a Delta table, whose id a table of the same name that is created later does not have."""
 
     table: str
@@ -39,7 +39,7 @@ class Taken:
 
     rows: pa.Table
     whole: bool
-    version: Version | None = None
+    version: FeedVersion | None = None
     gap: str | None = None
 
 
@@ -59,15 +59,15 @@ def _has_feed(described: Mapping[str, str]) -> bool:
     return described.get("Provider", "").lower() == "delta" and f"{FEED}=true" in properties
 
 
-def delta_version(server: Server, identifier: str) -> Version | None:
+def delta_version(server: Server, identifier: str) -> FeedVersion | None:
     """The version of a table of Delta that has a change feed; None of anything else."""
     if not _has_feed(described(server, identifier)):
         return None
     detail = server.sql(f"DESCRIBE DETAIL {identifier}")[0]
-    return Version(detail["id"], server.sql(f"DESCRIBE HISTORY {identifier} LIMIT 1")[0]["version"])
+    return FeedVersion(detail["id"], server.sql(f"DESCRIBE HISTORY {identifier} LIMIT 1")[0]["version"])
 
 
-def take(server: Server, identifier: str, before: Version | None) -> Taken:
+def take(server: Server, identifier: str, before: FeedVersion | None) -> Taken:
     """What a table of the catalog has become. before: the version of which Deltic holds the rows. Raises QueryError."""
     version = delta_version(server, identifier)
     reader: Any = server.session.read

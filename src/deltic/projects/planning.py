@@ -277,6 +277,9 @@ class Planner:
             definitions.append(definition)
         names_read = tuple(dict.fromkeys(read.key for flow in flows for read in flow.reads))
         planned = DatasetPlan(dataset, "inlined", tuple(flows), reads=tuple(key for key in names_read if key in self.project.datasets))
+        for key in planned.reads:
+            if key not in self._pending:  # otherwise a circle, if the name is that of a relation: binding decides
+                self.planned(key)
         if dataset.kind in ("streaming table", SINK):
             return self._fed(planned, definitions)
         if not flows:

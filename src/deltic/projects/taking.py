@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from deltic.connectors.frames import WEIGHT
-from deltic.projects.feeds import Version, take
+from deltic.projects.feeds import FeedVersion, take
 from deltic.projects.messages import SourceRead
 from deltic.projects.notes import ProjectNotes
 from deltic.projects.planning import ProjectPlan
@@ -55,7 +55,7 @@ class Intake:
 
     def _table(self, key: str, identifier: str) -> None:
         noted = self.notes.versions.pop(key, None)
-        taken = take(self.server, identifier, None if noted is None else Version(noted[0], noted[1]))
+        taken = take(self.server, identifier, None if noted is None else FeedVersion(noted[0], noted[1]))
         if taken.version is not None:
             self.notes.versions[key] = [taken.version.table, taken.version.number]
         if taken.gap is not None:

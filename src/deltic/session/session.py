@@ -20,7 +20,7 @@ from deltic.explain import Explanation, explain
 from deltic.frontends.datalog import Dialect
 from deltic.frontends.python import UDF, Circuit, Columns, Delay, Lateness, check_unchanged
 from deltic.frontends.sql import Args, parse_sql
-from deltic.frontends.statements import Statement
+from deltic.frontends.statements import DropTable, Statement
 from deltic.kernels import prepare
 from deltic.purity import shown
 from deltic.runtimes import RETAINED_EPOCHS, TickResult
@@ -42,6 +42,7 @@ from deltic.session.edn import EdnReport, EdnStore, Prepare
 from deltic.session.edn_stores import EdnStores
 from deltic.session.edn_view import EdnView
 from deltic.session.engines import open_runtime, spark_changes
+from deltic.session.frame_tables import inserts, table_of_frame
 from deltic.session.frame_views import FrameView, frame_statements, frames_over
 from deltic.session.options import OnViewError, RunOptions
 from deltic.session.printing import PrintedViews, PrintLine, to_stderr
@@ -269,6 +270,29 @@ class Session:
             for statement in circuit_statements(circuit, self._catalog.tables, self._catalog):
                 draft.apply(statement)
             self._commits.install(draft.catalog, draft.dropped, replace=replace)
+
+    def table_from(self, name: str, frame: Any, *, key: Sequence[str] = ()) -> None:
+        """Creates a table with the columns and the rows of a frame of Spark, pandas, Polars, DuckDB or Arrow, or of a list of dicts.
+
+        key: the columns of its PRIMARY KEY. If the state has the table already, its rows become those of the frame, by a tick of the
+        difference. Raises FrameError for columns that no type has, CatalogError, ConstraintViolation, and StateError for other columns than
+        the state's; then there is no new table.
+        """
+        made = table_of_frame(name, frame, key)
+        with self._commits.turn():
+            had = made.table.name.lower() in self._undeclared()
+            if had and self.spark is not None:
+                raise CatalogError(f"the state has a table {name}", remedy="CREATE TABLE declares it, and apply changes it")
+            self._define(lambda draft: [made])
+            try:
+                if self.spark is None:
+                    self._replace({made.table.name: frame}, {}, {}, lambda changed: None)
+                else:
+                    self.apply({made.table.name: inserts(frame, made.table)})
+            except BaseException:
+                if not had:
+                    self._define(lambda draft: [DropTable(made.table.name, False, made.span)])
+                raise
 
     def stream(self, name: str, *, schema: Columns, lateness: Lateness | None = None, ahead: Delay | None = None) -> None:
         """Creates a stream, as CREATE STREAM does: it holds the rows that a tick inserts, and is empty in the next tick.

@@ -1,0 +1,60 @@
+"""Tables whose columns and rows are those of a frame."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from deltic.connectors.frames import WEIGHT, rows_frame
+from deltic.connectors.inferring import inferred
+from deltic.connectors.recognise import is_spark
+from deltic.errors import CatalogError, Span, did_you_mean
+from deltic.frontends.sql.parse_statement import parse_columns
+from deltic.frontends.sql.sql_types import sql_type
+from deltic.frontends.statements import CreateTable
+from deltic.purity import shown
+from deltic.schema import Field, Schema, TableSchema
+
+
+def table_of_frame(name: str, frame: Any, key: Sequence[str]) -> CreateTable:
+    """The definition of a table for the rows of a frame. Raises FrameError, CatalogError, and QueryError for types of Spark's alone."""
+    if not isinstance(name, str) or not name:
+        raise CatalogError(f"invalid name {shown(name)} of a table", expected="a text")
+    where = f"table {name}"
+    schema = _of_spark(frame, where) if is_spark(frame) else inferred(frame, where)
+    positions = tuple(_position(schema, one, where) for one in ([key] if isinstance(key, str) else key))
+    if len(set(positions)) < len(positions):
+        raise CatalogError(f"{where}: the key names a column twice")
+    fields = tuple(replace(field, nullable=i not in positions) for i, field in enumerate(schema))
+    return CreateTable(TableSchema(name, Schema(fields), positions), False, Span(name, 0, len(name), "<table_from>"))
+
+
+def _of_spark(frame: Any, where: str) -> Schema:
+    """Spark's own types: Arrow has none for some of them."""
+    quoted = ", ".join(f"`{name.replace('`', '``')}` {kind}" for name, kind in frame.dtypes)
+    parts = parse_columns(quoted, where)
+    return Schema(tuple(Field(part.name.text, sql_type(part.type)) for part in parts if part.name is not None))
+
+
+def _position(schema: Schema, name: str, where: str) -> int:
+    positions = schema.find(name)
+    if len(positions) != 1:
+        problem = "more than one column" if positions else "no column"
+        raise CatalogError(
+            f"{where}: the frame has {problem} {name}, which the key names",
+            expected=f"one of {', '.join(schema.names)}",
+            remedy=did_you_mean(name, schema.names),
+        )
+    return positions[0]
+
+
+def inserts(frame: Any, table: TableSchema) -> Any:
+    """A change frame that adds the rows."""
+    if is_spark(frame):
+        return frame.selectExpr("*", f"1L AS {WEIGHT}")
+    rows = rows_frame(frame, table)
+    return rows.append_column(WEIGHT, pa.array(np.ones(rows.num_rows, np.int64)))
