@@ -53,12 +53,12 @@ class CatalogTables:
         creation: Creation = "new"
         if self._server.exists(dataset.identifier):
             columns = {field.name.lower(): field.type.sql for field in schema}
-            if (self.provider(dataset), self._columns(dataset)) == (self.format(dataset), columns):
+            if (self._provider(dataset), self._columns(dataset)) == (self.format(dataset), columns):
                 return "kept"
             self._server.sql(f"DROP TABLE {dataset.identifier}")
             creation = "again"
-        columns_ = ", ".join(f"{quoted([field.name])} {field.type.sql}" for field in schema)
-        clauses = [f"CREATE TABLE {dataset.identifier} ({columns_}) USING {self.format(dataset)}"]
+        columns_ = "" if dataset.live else f" ({', '.join(f'{quoted([field.name])} {field.type.sql}' for field in schema)})"
+        clauses = [f"CREATE TABLE {dataset.identifier}{columns_} USING {self.format(dataset)}"]
         if dataset.live:
             clauses.append(f"OPTIONS (view {_text(dataset.key)}, path {_text(self._state)})")
         if dataset.partitions:
@@ -73,12 +73,14 @@ class CatalogTables:
             self._server.sql(" ".join(clauses))
         return creation
 
-    def provider(self, dataset: Dataset) -> str:
-        """The format of the table that the catalog has; that of a live table also says where the state is."""
-        told = described(self._server, dataset.identifier)
-        if dataset.live and local(told.get("Location", "")) != local(self._state):
-            return ""
-        return told.get("Provider", "").lower()
+    def _provider(self, dataset: Dataset) -> str:
+        """The format of the table that the catalog has; "" for one that is live over another state, or a live one that should not be."""
+        if not dataset.live:
+            return described(self._server, dataset.identifier).get("Provider", "").lower()
+        columns = self._server.table(dataset.identifier).schema.fields
+        carried = columns[0].metadata.get(LIVE_FORMAT, {}) if columns else {}
+        same = carried.get("view") == dataset.key and _same(carried.get("path", ""), self._state)
+        return LIVE_FORMAT if same else ""
 
     def _columns(self, dataset: Dataset) -> dict[str, str]:
         message = self._server.message(self._server.table(dataset.identifier))
@@ -168,6 +170,11 @@ def local(url: str) -> Path | None:
     if parts.scheme == "file":
         return Path(unquote(parts.path))
     return None if parts.scheme else Path(url)
+
+
+def _same(path: str, url: str) -> bool:
+    """Whether two locations are one."""
+    return path == url or (local(url) is not None and local(path) == local(url))
 
 
 def _text(value: str) -> str:

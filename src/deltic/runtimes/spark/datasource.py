@@ -45,7 +45,7 @@ from deltic.kinds import DAY_TIME, interval_word
 from deltic.runtimes.spark.arrays import for_spark, in_spark
 from deltic.runtimes.spark.feed import EARLIEST, EPOCH, Piece, Position, ViewFeed, read_piece
 from deltic.runtimes.spark.filters import columns_of, keys, passing
-from deltic.runtimes.spark.read_options import ReadOptions
+from deltic.runtimes.spark.read_options import LOCATION, ReadOptions
 from deltic.runtimes.stored_view import StoredView
 from deltic.runtimes.view_layout import ViewLayout
 from deltic.schema import BIGINT, Field, Schema, Type, decimal
@@ -117,24 +117,28 @@ class DelticSource(DataSource):
         return FORMAT
 
     def schema(self) -> StructType:
-        """The view's columns, in its order; for changes, then `_weight` and `_epoch`. Fixes the epoch that is read."""
+        """The view's columns, in its order; for changes, then `_weight` and `_epoch`. Fixes the epoch that is read, except for a table.
+
+        The catalog keeps a table's options, but Spark 4.2 passes none to a reader, so the columns carry them.
+        """
         options = ReadOptions.of(self.options)
         with leaving(StateReader.open(options.root, options.epoch)) as reader:
             view = ViewLayout.of(reader.manifest.program, options.view)
-            if not options.changes:
+            if not options.changes and LOCATION not in self.options:
                 self.options["epoch"] = str(reader.epoch)
         fields = _chosen(view.schema, options.columns, view.name)
         marks = _marks(fields, view.name) if options.changes else ()
-        return StructType([StructField(f.name, spark_type(f.type), f.nullable) for f in (*fields, *marks)])
+        carried = {FORMAT: dict(options.given)} if LOCATION in self.options else None
+        return StructType([StructField(f.name, spark_type(f.type), f.nullable, carried) for f in (*fields, *marks)])
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        options = ReadOptions.of(self.options)
+        options = self._options(schema)
         if options.changes:
             return ChangesReader(options, schema)
         return FilteredReader(options, schema) if options.pushdown else ViewReader(options, schema)
 
     def streamReader(self, schema: StructType) -> ChangesStream:
-        options = ReadOptions.of(self.options)
+        options = self._options(schema)
         if not options.changes:
             raise SetupError(
                 f"the stream of view {options.view} lacks the columns {WEIGHT} and {EPOCH}",
@@ -142,6 +146,11 @@ class DelticSource(DataSource):
                 remedy='add .option("changes", "true") before load',
             )
         return ChangesStream(options, schema)
+
+    def _options(self, schema: StructType) -> ReadOptions:
+        """Those of the read, over those of the table."""
+        carried = schema.fields[0].metadata.get(FORMAT, {}) if schema.fields else {}
+        return ReadOptions.of({**carried, **self.options})
 
 
 class ViewReader(DataSourceReader):

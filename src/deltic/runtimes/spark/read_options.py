@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Final
 from urllib.parse import unquote, urlsplit
@@ -13,14 +13,15 @@ from deltic.runtimes.spark.feed import EARLIEST, LATEST
 
 _KNOWN: Final = ("path", "view", "epoch", "columns", "pushdown", "changes", "startingEpoch", "endingEpoch")
 LOCATION: Final = "location"
-"""What Spark's catalog adds to the options of a table: its path, as a URL."""
+"""What Spark's catalog makes of the path of a table, as a URL, among the table's properties."""
+_OPTION: Final = "option."
 
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
     """root: the state folder. columns: names as they were given. pushdown: whether the reader takes filters.
 
-    starting, ending: epochs of changes.
+    starting, ending: epochs of changes. given: the options by their names in lower case.
     """
 
     root: str
@@ -31,15 +32,16 @@ class ReadOptions:
     changes: bool = False
     starting: str | None = None
     ending: int | None = None
+    given: Mapping[str, str] = field(default_factory=dict)
 
     @staticmethod
     def of(options: Mapping[str, str]) -> ReadOptions:
         """Raises SetupError for missing, unknown and contradictory options."""
         given = {name.lower(): value for name, value in options.items()}
         names = {name.lower(): name for name in _KNOWN}
-        location = given.pop(LOCATION, None)
+        location = given.get(LOCATION)
         if location is not None:
-            given.setdefault("path", _state_of(location))
+            given = _of_catalog(given) | {"path": _state_of(location)}
         for name in sorted(given.keys() - names.keys()):
             near = get_close_matches(name, names, 1)
             remedy = f"did you mean {names[near[0]]}?" if near else None
@@ -55,6 +57,7 @@ class ReadOptions:
             changes=_changes(given),
             starting=None if starting is None else _start(starting),
             ending=_number(given, "endingEpoch"),
+            given=given,
         )
 
 
@@ -62,6 +65,11 @@ def _required(given: Mapping[str, str], name: str, what: str) -> str:
     if not (value := given.get(name)):
         raise SetupError(f"the format deltic requires the option {name}", expected=what)
     return value
+
+
+def _of_catalog(given: Mapping[str, str]) -> dict[str, str]:
+    """The options among the properties of a table that is created."""
+    return {name.removeprefix(_OPTION): value for name, value in given.items() if name.startswith(_OPTION)}
 
 
 def _state_of(location: str) -> str:
