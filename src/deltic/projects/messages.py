@@ -86,9 +86,9 @@ def _named(name: str, names: Names, *, streaming: bool) -> SourceRead:
 
 def _read(relation: pb.Relation, names: Names) -> SourceRead:
     read = relation.read
+    plain = pb.Relation(read=read)  # a copy: the relation may be rewritten in place
     if read.WhichOneof("read_type") == "named_table" and not read.named_table.options:
-        return SourceRead(names.key(read.named_table.unparsed_identifier), relation, read.is_streaming, True)
-    plain = pb.Relation(read=read)
+        return SourceRead(names.key(read.named_table.unparsed_identifier), plain, read.is_streaming, True)
     digest = hashlib.sha256(plain.SerializeToString(deterministic=True)).hexdigest()[:8]
     if read.WhichOneof("read_type") == "named_table":
         shown = names.key(read.named_table.unparsed_identifier)

@@ -48,6 +48,8 @@ class Server:
         self.names, self._configuration, self._remote = names, configuration, remote
         self._session: SparkSession | None = None
         self._local: Any = None
+        self.url: str | None = remote
+        """Where the session is, once there is one."""
         self._registered = False
         self.rows_read = 0
         """How many rows of sources this run has fetched."""
@@ -57,8 +59,8 @@ class Server:
         """The session, whose current schema is the project's."""
         if self._session is None:
             with _classic():
-                url = self._remote or self._start()
-                self._session = SparkSession.builder.remote(url).create()
+                self.url = self._remote or self._start()
+                self._session = SparkSession.builder.remote(self.url).create()
             for key, value in self._configuration.items():
                 self._set(key, value)
             if self.names.home != Names().home:

@@ -150,6 +150,9 @@ class DelticSource(DataSource):
     def _options(self, schema: StructType) -> ReadOptions:
         """Those of the read, over those of the table."""
         carried = schema.fields[0].metadata.get(FORMAT, {}) if schema.fields else {}
+        if not carried and not self.options:
+            message = "the columns of a table in the format deltic were declared, so that it lost its options"
+            raise SetupError(message, remedy="CREATE TABLE t USING deltic OPTIONS (view …, path …), without columns")
         return ReadOptions.of({**carried, **self.options})
 
 
