@@ -55,7 +55,7 @@ def described(server: Server, identifier: str) -> Mapping[str, str]:
 
 
 def _has_feed(described: Mapping[str, str]) -> bool:
-    properties = described.get("Table Properties", "").strip("[]").split(",")
+    properties = [one.strip() for one in described.get("Table Properties", "").strip("[]").split(",")]
     return described.get("Provider", "").lower() == "delta" and f"{FEED}=true" in properties
 
 

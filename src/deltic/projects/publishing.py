@@ -73,6 +73,8 @@ class Publisher:
             keys = changed_keys(view, columns, since, self.session.epoch)
         except StateError:  # the epochs between are no longer retained
             return None
+        if not keys:
+            return "unchanged"
         frame: Any = self.server.session.createDataFrame(rows_with(view, columns, keys))
         location = self.tables.replace_partitions(dataset, frame, before, {shown(key) for key in keys})
         self.notes.locations[dataset.key] = location

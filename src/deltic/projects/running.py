@@ -87,7 +87,7 @@ class ProjectRun:
             kept = [one for one in self.plan.statements(changed) if getattr(one, "name", None) not in emptied]
             self.session.program(Program.defined_by(kept), notes=self.notes.json())
         self.notes.keep(self.plan.tables)
-        self.session.program(Program.defined_by(self.plan.statements()), notes=self.notes.json())
+        self.session.program(Program.defined_by(self.plan.statements()), notes=self.notes.json() if self._to_note else None)
 
     def _changed_tables(self) -> list[str]:
         """The tables that differ from those of the state."""
@@ -206,8 +206,13 @@ class ProjectRun:
         chosen = [one for one in self.plan.incremental if selection.takes(one.dataset.key)]
         return {name for one in chosen if one.plan is not None for name in tables_of(one.plan)}
 
+    @property
+    def _to_note(self) -> bool:
+        """Whether the state has other notes."""
+        return bool(self.session.notes.get(NOTE) != self.notes.json()[NOTE])
+
     def _note(self) -> None:
-        if self.session.notes.get(NOTE) != self.notes.json()[NOTE]:
+        if self._to_note:
             self.session.apply({}, notes=self.notes.json())
 
 
