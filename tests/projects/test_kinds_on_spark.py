@@ -89,6 +89,8 @@ SPARK = [str(Path(sys.executable).with_name("spark-pipelines"))]
 def tables_of(server: Any) -> dict[str, Counter[tuple[Any, ...]]]:
     """All rows of the catalog, by table; a row as its columns by name."""
     names = sorted(row["tableName"] for row in server.sql("SHOW TABLES"))
+    for name in names:  # Spark keeps the list of the files that it has read
+        server.session.catalog.refreshTable(name)
     frames = {name: server.table(name) for name in names}
     return {name: rows_of(frame.select(*sorted(frame.columns))) for name, frame in frames.items()}
 

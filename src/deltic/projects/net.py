@@ -6,15 +6,19 @@ The rows that a key has now replace those that the table has under it, so a chan
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
 
 from deltic.connectors.frames import WEIGHT
+from deltic.runtimes.sought import Sought
 from deltic.schema import Schema
 from deltic.session import Session
-from deltic.session.view import View, rows_with
+from deltic.session.definitions import Stored
+from deltic.session.view import View
+from deltic.trace.spine import Spine
 from deltic.types import Type
 
 DELETES: Final = "__deltic_deletes"
@@ -48,7 +52,7 @@ def net_change(session: Session, name: str, since: int) -> NetChange | None:
     if not all(_comparable(view.schema[view.schema.find(one)[0]].type) for one in key):
         return None
     keys = changed_keys(view, key, since, session.epoch)
-    rows = rows_with(view, key, keys)
+    rows = rows_of(view, key, keys)
     if unique:
         own = {_identity(row) for row in _tuples(rows, key)}
         gone = [one for one in keys if _identity(one) not in own]
@@ -72,6 +76,19 @@ def changed_keys(view: View, columns: tuple[str, ...], since: int, until: int) -
             keys[identity] = tuple(row[i] for i in positions)
     changed = (keys[identity] for identity, weight in sums.items() if weight)
     return list({_identity(key): key for key in changed}.values())
+
+
+def rows_of(view: View, columns: Sequence[str], keys: Sequence[tuple[Any, ...]]) -> pa.Table:
+    """The rows of a view that have one of several different keys in some columns; see `View.lookup`."""
+
+    def matches(stored: Stored, spines: Sequence[Spine]) -> pa.Table:
+        fields = stored.spec.shape.schema
+        positions = [fields.find(name)[0] for name in columns]
+        order = sorted(range(len(columns)), key=positions.__getitem__)
+        first, *others = (tuple(key[i] for i in order) for key in keys)
+        return view._table(stored, spines, Sought(view.name, fields, tuple(sorted(positions)), first, tuple(others)))
+
+    return view._contents.read(view.name, matches) if keys else view.schema.arrow.empty_table()
 
 
 def _identity(key: tuple[Any, ...]) -> tuple[str, ...]:

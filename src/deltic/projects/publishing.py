@@ -8,7 +8,7 @@ from typing import Any
 
 from deltic.errors import StateError
 from deltic.projects.definitions import Dataset
-from deltic.projects.net import changed_keys, net_change
+from deltic.projects.net import changed_keys, net_change, rows_of
 from deltic.projects.notes import ProjectNotes
 from deltic.projects.partitions import named, shown
 from deltic.projects.planning import DatasetPlan
@@ -16,7 +16,6 @@ from deltic.projects.server import Server
 from deltic.projects.tables import CatalogTables, local
 from deltic.session import Session, View
 from deltic.session.options import PIPELINE_RETAINS
-from deltic.session.view import rows_with
 
 
 @dataclass(slots=True)
@@ -75,7 +74,7 @@ class Publisher:
             return None
         if not keys:
             return "unchanged"
-        frame: Any = self.server.session.createDataFrame(rows_with(view, columns, keys))
+        frame: Any = self.server.session.createDataFrame(rows_of(view, columns, keys))
         location = self.tables.replace_partitions(dataset, frame, before, {shown(key) for key in keys})
         self.notes.locations[dataset.key] = location
         return f"incremental, {len(keys):,} partitions written"
