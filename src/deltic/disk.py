@@ -57,6 +57,47 @@ def create(path: Path, parts: Iterable[Any]) -> None:
         raise
 
 
+def create_unsynced(path: Path, parts: Iterable[Any]) -> None:
+    """Creates a file of these bytes-like parts under a new name; it survives a power failure after `sync_files`. Raises FileExistsError."""
+    _fill_new(path, parts)
+
+
+def sync_files(paths: Sequence[Path]) -> None:
+    """Makes files of one folder and their names survive a power failure: much cheaper than one by one, since they share a journal."""
+    for path in paths:
+        _sync_file(path)
+    if paths:
+        sync_folder(paths[0].parent)
+
+
+def create_in_order(folder: Path, contents: Sequence[tuple[str, bytes]]) -> int:
+    """Creates files, each atomically, until a name exists; returns how many. They survive a power failure once this returns.
+
+    A power failure before that may leave any of them.
+    """
+    staged = [(staged_name(folder / name), folder / name) for name, _ in contents]
+    created = 0
+    try:
+        for (temporary, _), (_, content) in zip(staged, contents, strict=True):
+            _fill_new(temporary, [content])
+        for temporary, _ in staged:
+            _sync_file(temporary)
+        for temporary, path in staged:
+            with suppress(FileExistsError):
+                _step("link", path, lambda temporary=temporary, path=path: os.link(temporary, path))  # type: ignore[misc]
+                created += 1
+                continue
+            break
+    except OSError:
+        for temporary, _ in staged:
+            _forget(temporary)
+        raise
+    for temporary, _ in staged:
+        unlink(temporary)
+    sync_folder(folder)
+    return created
+
+
 def create_if_absent(path: Path, parts: Iterable[Any]) -> bool:
     """Atomically creates a file that survives a power failure; False, with no effect, if the name exists."""
     staged = staged_name(path)
@@ -168,15 +209,39 @@ def open_regular(path: Path, flags: int) -> int:
 
 def _write(path: Path, parts: Iterable[Any]) -> None:
     """Creates and syncs a new file, but not its name."""
+    descriptor = _filled(path, parts)
+    try:
+        _step("sync", path, lambda: os.fsync(descriptor))
+    except OSError:
+        _forget(path)
+        raise
+    finally:
+        os.close(descriptor)
+
+
+def _filled(path: Path, parts: Iterable[Any]) -> int:
+    """Creates a new file; returns its descriptor."""
     at("write:before", str(path))
     descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o644)
     try:
         _fill(descriptor, parts)
         at("write:after", str(path))
-        _step("sync", path, lambda: os.fsync(descriptor))
-    except OSError:
-        _forget(path)
+    except BaseException as error:
+        os.close(descriptor)
+        if isinstance(error, OSError):
+            _forget(path)
         raise
+    return descriptor
+
+
+def _fill_new(path: Path, parts: Iterable[Any]) -> None:
+    os.close(_filled(path, parts))
+
+
+def _sync_file(path: Path) -> None:
+    descriptor = open_regular(path, os.O_RDONLY)
+    try:
+        _step("sync", path, lambda: os.fsync(descriptor))
     finally:
         os.close(descriptor)
 

@@ -230,8 +230,8 @@ class Disk:
     """A simulated disk that keeps synced data, updated at each step of the real one. Each distinct content that it could keep is an image.
 
     Names that no sync of their folder has made durable may be present or not: `late` has neither new names nor deletions, `early` has both,
-    `fewest` only deletions, `most` only new names. Each has a file's content if it was synced, else half of it. What is
-    written into a file is on the disk when it is synced; before that, all of it, either half of it, or nothing.
+    `fewest` only deletions, `most` only new names, `alone` only the newest one. Each has a file's content if it was synced, else half
+    of it. What is written into a file is on the disk when it is synced; before that, all of it, either half of it, or nothing.
     """
 
     def __init__(self, root: Path, record: CommitRecord) -> None:
@@ -281,8 +281,13 @@ class Disk:
     def _most(self, folder: str) -> dict[str, int | None]:
         return {**self._late(folder), **self._early(folder)}
 
+    def _alone(self, folder: str, path: str) -> dict[str, int | None]:
+        return {**self._late(folder), **{name: item for name, item in self._early(folder).items() if f"{folder}/{name}" == path}}
+
     def _keep(self, step: str, path: str) -> None:
         kinds = {"late": self._late, "early": self._early, "fewest": self._fewest, "most": self._most}
+        if step == "link:after":
+            kinds["alone"] = lambda folder: self._alone(folder, path)
         for kind, listing in kinds.items():
             there = self._root.name in listing(str(self._root.parent))
             image = Image(f"{kind} after {step} {path}", self._copied(), self._tree(listing, self._root) if there else {})

@@ -61,8 +61,9 @@ def append_to_shard(
     origin: Origin,
     shards: int,
     files: OpenFiles | None = None,
+    synced: bool = True,
 ) -> Written:
-    """Writes and syncs the file, if there is anything to write.
+    """Writes the file, if there is anything to write, and syncs it unless `synced` is false.
 
     stored: None if these batches are the first ones. dictionary_of: the strings with these ids, some of which are only in the files of
     these segments. partitions: by arrangement the columns whose hash determines a row's shard. files: the open files, if this process will
@@ -85,7 +86,7 @@ def append_to_shard(
         return Written(None, (), dropped, views)
     ids = [named(content.batch, content.strings) for content in contents if content.strings]
     dictionary = dictionary_of(np.concatenate(ids), dropped) if ids else Dictionary.empty()
-    ref = write_file(root, origin, contents, dictionary)
+    ref = write_file(root, origin, contents, dictionary, synced=synced)
     if files is not None:
         files.remember(ref, contents, dictionary)
     return Written(ref, [(c.arrangement, len(c.batch)) for c in contents if c.role == "batch"], dropped, views)

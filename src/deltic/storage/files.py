@@ -34,6 +34,7 @@ from deltic.storage.layout import (
     sealed,
     stored_bytes,
 )
+from deltic.storage.local import LocalFolder
 from deltic.storage.parsing import REMEDY
 from deltic.trace.batch import Batch
 from deltic.trace.guard import PAGE_BYTES, PAGE_WORDS, Guard, Pages, Verify
@@ -85,10 +86,10 @@ class Content:
     role: Role = "batch"
 
 
-def write_file(root: str, origin: Origin, contents: Sequence[Content], dictionary: Dictionary) -> FileRef:
+def write_file(root: str, origin: Origin, contents: Sequence[Content], dictionary: Dictionary, *, synced: bool = True) -> FileRef:
     """Writes one file to the state folder at a path or URL; once this returns, the file survives a power failure. O(bytes).
 
-    Raises StateError.
+    synced: False leaves that to `LocalFolder.sync_data`. Raises StateError.
     """
     blocks: list[Any] = []
     offset = 0
@@ -107,7 +108,9 @@ def write_file(root: str, origin: Origin, contents: Sequence[Content], dictionar
     directory = directory_json(segments, entry)
     header = header_of(directory, HEADER_BYTES + len(directory) + size)
     name = origin.new_name()
-    folder_at(root).write_data(name, _padded([header, directory, *blocks]))
+    folder = folder_at(root)
+    write = folder.write_unsynced if not synced and isinstance(folder, LocalFolder) else folder.write_data
+    write(name, _padded([header, directory, *blocks]))
     return FileRef(name, HEADER_BYTES + len(directory) + size, read_header(header, name)[0])
 
 

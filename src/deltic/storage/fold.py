@@ -2,13 +2,14 @@
 
 Epochs that need not be readable any more are folded together with the next one: their batches become one batch of each arrangement, and one
 manifest holds the whole state. So a log of thousands of epochs costs as many files as epochs are retained. A fold can be stopped
-anywhere: each manifest is durable before the next is created, and the rest of the log is folded later.
+anywhere: the log is needed until all manifests are durable, and the epochs that have none are folded later.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Protocol
 
 from deltic.errors import WeightOverflow
@@ -37,8 +38,8 @@ class EpochWriter(Protocol):
         """The oldest epoch that must be readable once `epoch` is committed. keep: the note KEEP of then."""
         ...
 
-    def commit_folded(self, change: Change, epoch: int, at_us: int, *, skips: bool) -> None:
-        """Commits an epoch that was logged. skips: some before it are folded into it."""
+    def commit_in_order(self, epochs: Iterable[tuple[int, int, Callable[[Manifest], Change]]]) -> None:
+        """Commits epochs: (epoch, commit time, its change of the state before it, whose files are written and not synced)."""
         ...
 
 
@@ -57,11 +58,13 @@ def fold(writer: EpochWriter, logged: Sequence[LoggedEpoch], files: OpenFiles, a
         together = [_together(skipped)] if skipped else []
     except WeightOverflow:  # the sum of some rows is beyond 64 bits: they stay apart
         together = skipped
-    for each in [*together, *rest]:
-        change = _change(writer, each, files)
-        if adopt is not None:
-            change, adopt = adopt(change), None
-        writer.commit_folded(change, each.epoch, each.at_us, skips=each.epoch > writer.manifest.epoch + 1)
+    folded = [*together, *rest]
+
+    def change_of(epoch: LoggedEpoch, manifest: Manifest) -> Change:
+        change = _change(writer, manifest, epoch, files)
+        return adopt(change) if adopt is not None and epoch is folded[0] else change
+
+    writer.commit_in_order((each.epoch, each.at_us, partial(change_of, each)) for each in folded)
 
 
 def _kept(epochs: Sequence[LoggedEpoch], notes: Mapping[str, Json]) -> int | None:
@@ -119,11 +122,11 @@ class _ShardFiles:
         return self._files[self._manifest.files[name]]
 
 
-def _change(writer: EpochWriter, epoch: LoggedEpoch, files: OpenFiles) -> Change:
-    """The epoch's files, written and synced, as a change of the state."""
+def _change(writer: EpochWriter, manifest: Manifest, epoch: LoggedEpoch, files: OpenFiles) -> Change:
+    """The epoch's files, written and not synced, as a change of the state `manifest`."""
     change = Change(notes=epoch.notes)
     for shard in epoch.shards:
-        written = _written(writer, epoch, shard, files)
+        written = _written(writer, manifest, epoch, shard, files)
         refs = () if written.file is None else (written.file,)
         name = "" if written.file is None else written.file.name
         added = tuple(SegmentRef(shard.shard, arrangement, name, rows) for arrangement, rows in written.added)
@@ -133,8 +136,7 @@ def _change(writer: EpochWriter, epoch: LoggedEpoch, files: OpenFiles) -> Change
     return change
 
 
-def _written(writer: EpochWriter, epoch: LoggedEpoch, shard: LoggedShard, files: OpenFiles) -> Written:
-    manifest = writer.manifest
+def _written(writer: EpochWriter, manifest: Manifest, epoch: LoggedEpoch, shard: LoggedShard, files: OpenFiles) -> Written:
     stored = _ShardFiles(manifest, shard.shard, files)
 
     def dictionary_of(ids: Words, replaced: Sequence[SegmentRef]) -> Dictionary:
@@ -151,6 +153,7 @@ def _written(writer: EpochWriter, epoch: LoggedEpoch, shard: LoggedShard, files:
             origin=Origin(writer.generation, epoch.epoch, shard.shard, 0),
             shards=manifest.shards,
             files=files,
+            synced=False,
         )
 
     try:

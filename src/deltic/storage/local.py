@@ -159,6 +159,24 @@ class LocalFolder:
         with failing(self._subject, "written"):
             disk.create(path, parts)
 
+    def write_unsynced(self, name: str, parts: Sequence[Any]) -> None:
+        """As `write_data`, but the file survives a power failure only after `sync_data`."""
+        path = self._path_of(f"{DATA}/{name}")
+        with failing(self._subject, "written"):
+            disk.create_unsynced(path, parts)
+
+    def sync_data(self, names: Sequence[str]) -> None:
+        """Makes data files survive a power failure."""
+        paths = [self._path_of(f"{DATA}/{name}") for name in names]
+        with failing(self._subject, "written"):
+            disk.sync_files(paths)
+
+    def create_in_order(self, prefix: str, contents: Sequence[tuple[str, bytes]]) -> int:
+        """Creates files in a subfolder, until a name exists; returns how many. A power failure meanwhile may leave any of them."""
+        path = self._path_of(prefix)
+        with failing(self._subject, "written"):
+            return disk.create_in_order(path, contents)
+
     def map_data(self, name: str, size_bytes: int) -> mmap.mmap:
         path = self._path_of(f"{DATA}/{name}")
         with failing(self._subject, "read"):

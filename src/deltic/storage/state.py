@@ -18,7 +18,7 @@ import os
 import secrets
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import takewhile
@@ -32,7 +32,7 @@ from deltic.storage.generations import generation_name, mark, next_generation
 from deltic.storage.history import LINK_BYTES, OBJECT_LINK_BYTES, WholeManifestSchedule, chain, committed_epochs, epochs_in, stored_manifest
 from deltic.storage.leases import oldest_leased
 from deltic.storage.local import LocalFolder
-from deltic.storage.log_file import LogWriter, log_name, owner_of
+from deltic.storage.log_file import LogWriter, log_name, owner_of, records
 from deltic.storage.logged_epoch import logged_epochs
 from deltic.storage.manifest import KEEP, LAST_EPOCH, MOST_SHARDS, Change, Manifest, StoredManifest, encode, manifest_name
 from deltic.storage.merging import merge_segments
@@ -56,6 +56,17 @@ class _Superseded:
 
     file: str
     free_from: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """A manifest that is not written yet: the state after its change, and its stored form. whole: whether that holds the whole state."""
+
+    after: Manifest
+    change: Change
+    content: bytes
+    token: str
+    whole: bool
 
 
 class State:
@@ -136,15 +147,35 @@ class State:
         whether the epoch was committed. O(change), amortised.
         """
         self.recover()
-        self._commit(self.manifest.after(change, self.generation), change)
+        self._uncertain = True
+        created = self._store(self.manifest.after(change, self.generation), change)
+        self._uncertain = False
+        if not created:
+            raise self.taken_over()
         self._collect()
         return self.manifest
 
-    def commit_folded(self, change: Change, epoch: int, at_us: int, *, skips: bool) -> None:
+    def commit_in_order(self, epochs: Iterable[tuple[int, int, Callable[[Manifest], Change]]]) -> None:
         """See fold.EpochWriter. Deletes nothing: `collect` does, after the fold."""
+        assert isinstance(self.folder, LocalFolder)
         self.recover()
-        after = replace(self.manifest.after(change, self.generation), epoch=epoch)
-        self._commit(after, change, whole=skips, at_us=at_us, oldest=epoch if skips else 0)
+        self._uncertain = True
+        before, stored = self.manifest, list[_Prepared]()
+        for epoch, at_us, change_of in epochs:
+            change = change_of(before)
+            skips = epoch > before.epoch + 1
+            after = replace(before.after(change, self.generation), epoch=epoch)
+            stored.append(self._prepared(before, after, change, whole=skips, at_us=at_us, oldest=epoch if skips else 0))
+            before = stored[-1].after
+        self.folder.sync_data([file.name for each in stored for file in each.change.files])
+        contents = [(manifest_name(each.after.epoch).removeprefix(f"{MANIFESTS}/"), each.content) for each in stored]
+        created = self.folder.create_in_order(MANIFESTS, contents)
+        for each in stored[:created]:
+            self._advance(each.after, each.change, whole=each.whole)
+        self._uncertain = created < len(stored)
+        if self._uncertain:
+            raise self.taken_over()
+        mark(self.folder, self.generation, self.epoch)
 
     def oldest_at(self, epoch: int, keep: int | None) -> int:
         """The oldest epoch that may be opened once `epoch` is committed. keep: the note KEEP of then."""
@@ -159,13 +190,6 @@ class State:
     def collect(self) -> None:
         """Deletes what a fold made superfluous, as each commit does."""
         self._collect()
-
-    def _commit(self, after: Manifest, change: Change, *, whole: bool = False, at_us: int | None = None, oldest: int = 0) -> None:
-        self._uncertain = True
-        created = self._store(after, change, whole=whole, at_us=at_us, oldest=oldest)
-        self._uncertain = False
-        if not created:
-            raise self.taken_over()
 
     def recover(self) -> None:
         """After an interrupted commit, reads the state from the folder. O(1) if no commit was interrupted.
@@ -214,26 +238,27 @@ class State:
             self._merging[origin.epoch] -= 1
             self._merging += Counter()
 
-    def _store(self, after: Manifest, change: Change, *, whole: bool = False, at_us: int | None = None, oldest: int = 0) -> bool:
-        """Writes `after`, the state after `change`, as the next manifest; False if that epoch exists already.
-
-        at_us: the commit time, by default now. oldest: no epoch before it is readable any more.
-        """
-        before = self.manifest
-        if after.epoch > LAST_EPOCH:
-            raise StateError(f"the state folder {self.root} has no epoch left", expected=f"at most {LAST_EPOCH}", remedy=REMEDY)
-        whole = whole or self._pace.due
-        oldest = max(oldest, self.oldest_at(after.epoch, after.notes.get(KEEP)))
-        after = replace(after, at_us=time.time_ns() // 1000 if at_us is None else at_us, oldest=oldest)
-        after, stored = encode(after, before, change, token := secrets.token_hex(8), whole=whole, logged=self.logs)
+    def _store(self, after: Manifest, change: Change, *, whole: bool = False) -> bool:
+        """Writes `after`, the state after `change`, as the next manifest; False if that epoch exists already."""
+        prepared = self._prepared(self.manifest, after, change, whole=whole, at_us=time.time_ns() // 1000)
         name = manifest_name(after.epoch)
-        if not self.folder.create(name, stored) and stored_manifest(self.folder, after.epoch).token != token:
+        if not self.folder.create(name, prepared.content) and stored_manifest(self.folder, after.epoch).token != prepared.token:
             return False
-        self._pace.wrote(len(stored), whole=whole)
-        self._advance(after, change, whole=whole)
+        self._advance(prepared.after, change, whole=prepared.whole)
         if self.folder.local:
             mark(self.folder, self.generation, after.epoch)
         return True
+
+    def _prepared(self, before: Manifest, after: Manifest, change: Change, *, whole: bool, at_us: int, oldest: int = 0) -> _Prepared:
+        """The manifest of `after`, the state after `change`. oldest: no epoch before it is readable any more."""
+        if after.epoch > LAST_EPOCH:
+            raise StateError(f"the state folder {self.root} has no epoch left", expected=f"at most {LAST_EPOCH}", remedy=REMEDY)
+        whole = whole or self._pace.due
+        oldest = max(oldest, before.oldest, min(after.epoch - self._retain, after.notes.get(KEEP, after.epoch)))
+        after = replace(after, at_us=at_us, oldest=oldest)
+        after, content = encode(after, before, change, token := secrets.token_hex(8), whole=whole, logged=self.logs)
+        self._pace.wrote(len(content), whole=whole)
+        return _Prepared(after, change, content, token, whole)
 
     def _advance(self, after: Manifest, change: Change, *, whole: bool) -> None:
         """Makes `after` the current state, and records the files that it no longer names."""
@@ -245,6 +270,7 @@ class State:
     def _take_over(self, shards: int | None, facts: Mapping[str, Json], check: Callable[[Notes], None]) -> None:
         for prefix in (MANIFESTS, GENERATIONS):
             self.folder.sweep(prefix)
+        self._remove_torn_folds()
         epochs = epochs_in(self.folder)
         self.generation = next_generation(self.folder, stored_manifest(self.folder, epochs[-1]).generation if epochs else 0)
         while True:
@@ -265,15 +291,33 @@ class State:
         if missing:  # reported on opening, not in the middle of a tick
             raise CorruptState(f"{min(missing)}: the file is missing, though the manifest names it", remedy=REMEDY)
 
+    def _remove_torn_folds(self) -> None:
+        """Deletes manifests of which a power failure, while a log was being folded, has left only some: the log has all of these epochs."""
+        epochs = epochs_in(self.folder)
+        for name in self._logs():
+            logged = records(self.folder.read(name) or b"", name, epochs[-1] if epochs else -1)
+            if not logged or not epochs or epochs[-1] > logged[-1].epoch:
+                continue  # manifests have been committed since: the log is folded
+            after = [epoch for epoch in epochs if epoch > logged[0].base]
+            if after and not self._continues(after, logged[0].base):
+                self.folder.delete(map(manifest_name, after))
+
+    def _continues(self, epochs: list[int], base: int) -> bool:
+        """Whether manifests lead from that of `base` to the last. The first of a fold may skip epochs that are not readable any more."""
+        first = stored_manifest(self.folder, epochs[0])
+        follows = first.epoch == base + 1 or (first.whole is not None and first.oldest == first.epoch)
+        return follows and len(epochs) == epochs[-1] - epochs[0] + 1
+
+    def _logs(self) -> list[str]:
+        """The names of all logs."""
+        return [f"{LOG}/{name}" for name in self.folder.names(LOG) if owner_of(name) is not None] if self.folder.local else []
+
     def _fold_logs(self) -> None:
         """Folds what earlier writers logged, and deletes their logs."""
-        if not self.folder.local:
-            return
-        logs = [name for name in self.folder.names(LOG) if (owner := owner_of(name)) is not None and owner < self.generation]
+        logs = [name for name in self._logs() if name != f"{LOG}/{log_name(self.generation)}"]
         for name in logs:
-            logged = logged_epochs(self.folder.read(f"{LOG}/{name}") or b"", f"{LOG}/{name}", self.manifest)
-            fold(self, logged, OpenFiles(self.root))
-        self.folder.delete([f"{LOG}/{name}" for name in logs])
+            fold(self, logged_epochs(self.folder.read(name) or b"", name, self.manifest), OpenFiles(self.root))
+        self.folder.delete(logs)
 
     def _check(self, shards: int | None) -> None:
         if self.manifest.generation > self.generation:
