@@ -27,6 +27,12 @@ CASES: list[tuple[str, list[tuple[Any, ...]]]] = [
     ("SELECT explode(transform(array(1), x -> x + 1))", [(2,)]),
     ("SELECT explode(map_concat(map(1, 2), map(3, 4)))", [(1, 2), (3, 4)]),
     ("SELECT inline(array(struct(1, 'a'))), 2", [(1, "a", 2)]),
+    ("SELECT explode(collect_list(id)) AS x, count(*) AS n FROM range(2)", [(0, 2), (1, 2)]),
+    ("SELECT explode(v) AS x, sum(a) FROM VALUES (1, array(7, 8)), (2, array(7, 8)) t(a, v) GROUP BY ALL", [(7, 3), (8, 3)]),
+    ("SELECT stack(2, b + 10L, count(a)) FROM VALUES (1, 1), (2, 1), (3, 2) t(a, b) GROUP BY b", [(11,), (2,), (12,), (1,)]),
+    ("SELECT b, explode(array(1, count(*))) AS x FROM VALUES (1), (1), (2) t(b) GROUP BY 1 HAVING count(*) > 1", [(1, 1), (1, 2)]),
+    ("SELECT explode(array(10, 20)) AS x, a, count(*) FROM VALUES (42) t(a) GROUP BY a", [(10, 42, 1), (20, 42, 1)]),
+    ("SELECT array(1, 2) AS v, explode(v) AS x, count(*)", [([1, 2], 1, 1), ([1, 2], 2, 1)]),
     ("SELECT explode_outer(CAST(NULL AS ARRAY<INT>)), 1", [(None, 1)]),
     ("SELECT explode_outer(CAST(NULL AS ARRAY<INT>)) AS x, explode(array(5)) AS y", [(None, 5)]),
     (

@@ -15,6 +15,7 @@ from sql_data import TestCatalog
         ("SELECT IDENTIFIER('k') FROM t", "SELECT k FROM t"),
         ("SELECT IDENTIFIER('t.k') + 1 AS x FROM IDENTIFIER('t')", "SELECT t.k + 1 AS x FROM t"),
         ("SELECT IDENTIFIER('`k`') FROM t WHERE identifier('abs')(k) > 1", "SELECT k FROM t WHERE abs(k) > 1"),
+        ("SELECT IDENTIFIER('co' || \"al\" || 'esce')(IDENTIFIER('t' || '.k'), 1) AS x FROM t", "SELECT coalesce(t.k, 1) AS x FROM t"),
         ("SELECT k AS identifier FROM t", "SELECT k AS `identifier` FROM t"),
     ],
 )
@@ -22,7 +23,7 @@ def test_it_is_the_name(spelled: str, plain: str) -> None:
     assert bind_query(spelled, "test", TestCatalog()) == bind_query(plain, "test", TestCatalog())
 
 
-@pytest.mark.parametrize("argument", ["s", "'a b'", "'a.'", "''", "'a' || 'b'"])
+@pytest.mark.parametrize("argument", ["s", "'a b'", "'a.'", "''", "'a' || s", "'a' 'b'", "'a' ||", ""])
 def test_it_takes_one_name(argument: str) -> None:
     with pytest.raises(Unsupported, match=r"IDENTIFIER\(\) requires a name"):
         bind_query(f"SELECT IDENTIFIER({argument}) FROM t", "test", TestCatalog())

@@ -23,6 +23,7 @@ from deltic.frontends.sql.bind_window import WindowCollector, with_windows_in_pl
 from deltic.frontends.sql.environment import BindQuery, Environment
 from deltic.frontends.sql.hints import check_followed, join_hint
 from deltic.frontends.sql.naming import output_name
+from deltic.frontends.sql.rows_of_groups import rows_of_groups
 from deltic.frontends.sql.scope import AGGREGATED, SUBQUERY, WINDOWED, ScopedRelation, reads_windows
 from deltic.plan.columns import map_columns, reference
 from deltic.plan.nodes import Aggregate, AggregateCall, Order, Plan, Project, Window
@@ -90,6 +91,8 @@ def bind_block(node: tree.SelectQuery, terms: tuple[tree.OrderTerm, ...], env: E
     relation = bind_from(node, replace(env, hint=hint), bind_query)
     check_followed(hint, relation.plan)
     node = replace(node, items=tuple(replace(item, expression=with_columns(item.expression, relation.scope)) for item in node.items))
+    if is_grouped(node) and (split := rows_of_groups(node, relation.scope)) is not None:
+        return bind_block(split, terms, env, bind_query)
     subqueries = Subqueries(env, bind_query)
     where = _where(node, relation, subqueries)
     collector = Collector() if is_grouped(node, terms) else None

@@ -6,6 +6,7 @@ Invariant: tokens are in the order of the text, do not overlap, and cover everyt
 from __future__ import annotations
 
 import re
+from itertools import islice
 from typing import Final, NamedTuple
 
 from deltic.errors import Span, SyntaxFailure
@@ -84,18 +85,31 @@ def tokenize(text: str, name: str) -> list[Token]:
 
 
 def _identified(tokens: list[Token], name: str) -> list[Token]:
-    """With the names that IDENTIFIER('…') spells in its place, as quoted names."""
+    """With the names that IDENTIFIER('…') and IDENTIFIER('…' || '…') spell in their place, as quoted names."""
     identified: list[Token] = []
     position = 0
     while position < len(tokens):
-        first, *rest = tokens[position : position + 4]
-        if first.word == "IDENTIFIER" and [token.word or token.kind for token in rest] == ["(", STRING, ")"]:
-            identified += [part._replace(start=first.start, end=rest[2].end) for part in _names(rest[1].text, name) or [first]]
-            position += 4 if _names(rest[1].text, name) else 1
+        first, end = tokens[position], _end_of_spelling(tokens, position)
+        spelled = _names("".join(token.text for token in tokens[position + 2 : end : 2]), name)
+        if spelled:
+            identified += [part._replace(start=first.start, end=tokens[end].end) for part in spelled]
+            position = end + 1
         else:
             identified.append(first)
             position += 1
     return identified
+
+
+def _end_of_spelling(tokens: list[Token], position: int) -> int:
+    """Where the parenthesis after IDENTIFIER ('…' || '…' is; `position` if no such thing is there."""
+    if [token.word for token in tokens[position : position + 2]] != ["IDENTIFIER", "("]:
+        return position
+    for i, token in enumerate(islice(tokens, position + 2, None)):
+        if i % 2 and token.word == ")":
+            return position + 2 + i
+        if token.word != "||" if i % 2 else token.kind != STRING:
+            break
+    return position
 
 
 def _names(text: str, name: str) -> list[Token]:
