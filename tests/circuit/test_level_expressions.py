@@ -118,20 +118,29 @@ def views(exprs: Sequence[str]) -> str:
 
 
 def sums() -> str:
+    """By group, and of all rows."""
     measured = (
-        *("sum(i)", "sum(CASE WHEN l < 100 AND l > -100 THEN l END)", "count(l)", "avg(m)", "sum(p)", "avg(q)", "sum(w)", "sum(p * q)"),
-        "sum(CASE WHEN b THEN 1 ELSE 0 END)",
+        *("sum(i)", "sum(CASE WHEN l < 100 AND l > -100 THEN l END)", "count(l)", "avg(m)", "avg(j)", "sum(p)", "sum(w)", "sum(p * q)"),
+        *("sum(CASE WHEN b THEN 1 ELSE 0 END)", "count(*)", "sum(q)"),
     )
     return "\n".join(
         f"CREATE MATERIALIZED VIEW g{n} AS SELECT y, {call} AS value FROM v WHERE i IS NULL OR i < 2 GROUP BY y;"
+        f"CREATE MATERIALIZED VIEW h{n} AS SELECT {call} AS value FROM v WHERE i > 0;"
         for n, call in enumerate(measured)
     )
+
+
+def orders() -> str:
+    """First rows in orders of numbers and dates, and joins on columns with NULL."""
+    terms = ("l DESC NULLS LAST, p, k", "w NULLS FIRST, d DESC, k DESC", "i, b DESC NULLS FIRST, x DESC, k")
+    first = (f"CREATE MATERIALIZED VIEW o{n} AS SELECT k, l FROM v ORDER BY {order} LIMIT 4;" for n, order in enumerate(terms))
+    return "\n".join((*first, "CREATE MATERIALIZED VIEW n0 AS SELECT a.k, b.k AS other FROM v a LEFT JOIN v b ON a.l = b.i AND a.d = b.d;"))
 
 
 def compare(seed: int, ticks: int) -> None:
     choose = random.Random(seed)
     with both_cores() as compared, deltic.Session() as session:
-        session.sql(table() + views(SAFE) + sums())
+        session.sql(table() + views(SAFE) + sums() + orders())
         kept: list[dict[str, Any]] = []
         for tick in range(ticks):
             count = 600 if tick == ticks - 1 else choose.randint(1, 9)
@@ -141,6 +150,8 @@ def compare(seed: int, ticks: int) -> None:
             kept += added
         assert session.view("e0").to_arrow().num_rows == len(kept)
         assert not compared.stepped.keys() & {"Map", "Chain"}, compared.stepped
+        assert not compared.stepped.keys() & {"Sort", "NotNull"} and compared.native["Sort"] and compared.native["NotNull"]
+        assert compared.native["AggregateOperator"] > compared.stepped.get("AggregateOperator", 0)
 
 
 def test_expressions_of_programs_equal_those_of_steps() -> None:
@@ -188,6 +199,19 @@ def test_decimals_of_38_digits_fail_at_the_first_that_does_not_fit() -> None:
             with pytest.raises(DelticError, match="overflow"):
                 insert(session, [{"a": Decimal(sign * (limit - 1)), "b": Decimal(sign)}])
         assert sorted(row["c"] for row in session.view("s").rows()) == [Decimal(1 - limit), Decimal(limit - 1)]
+
+
+def test_sums_of_decimals_that_do_not_fit_fail() -> None:
+    with both_cores() as compared, deltic.Session() as session:
+        session.sql("CREATE TABLE v (a DECIMAL(38,0)); CREATE MATERIALIZED VIEW s AS SELECT sum(a) AS total FROM v")
+        insert(session, [{"a": Decimal(10**38 - 2)}])
+        insert(session, [{"a": Decimal(1)}])
+        for row in ({"a": Decimal(1)}, {"a": Decimal(10**38 - 1)}):
+            with pytest.raises(DelticError, match="overflow"):
+                insert(session, [row])
+        insert(session, [{"a": Decimal(1 - 10**38)}], [{"a": Decimal(1)}])
+        assert session.view("s").rows() == [{"total": Decimal(-1)}]
+        assert compared.native["AggregateOperator"] >= 2
 
 
 def test_explain_shows_expressions() -> None:

@@ -59,10 +59,12 @@ WORD, CONSTANT = range(2)
 COUNT_ROWS, WHOLE, HALVES = range(3)
 """Measures of WEIGH: the weight itself; times a word; times the two halves of a word."""
 
-RESULT_COUNT, RESULT_TOTAL, RESULT_JOINED = range(3)
-"""Results of AGGREGATE: a count; a total of one word; a total of two halves."""
-RESULT = 4
-"""Words of a result: its kind, the weight of its sum, the weight that counts, whether a flag precedes its value."""
+RESULT_COUNT, RESULT_TOTAL, RESULT_JOINED, RESULT_DECIMAL, RESULT_MEAN, RESULT_ROUNDED_MEAN = range(6)
+"""Results of AGGREGATE: a count; a total of one word; a total of two halves, or of the limbs of a decimal; the mean of a total of one word,
+or of two halves, as a double."""
+RESULT = 8
+"""Words of a result: its kind, the weight of its sum, the weight that counts, whether it may be NULL; of a decimal how many limbs it has,
+the words of the least magnitude that does not fit, high and low, and whether its value takes two words."""
 
 DISTINCT, EXCEPT, EXCEPT_ALL, INTERSECT, INTERSECT_ALL = range(5)
 """Rules of REWEIGH."""

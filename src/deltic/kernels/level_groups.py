@@ -16,7 +16,10 @@ from deltic.kernels.instructions import (
     INTERSECT,
     RESULT,
     RESULT_COUNT,
+    RESULT_DECIMAL,
     RESULT_JOINED,
+    RESULT_MEAN,
+    RESULT_ROUNDED_MEAN,
     ROWS,
     SPINE,
     SPINE_BATCHES,
@@ -25,9 +28,12 @@ from deltic.kernels.instructions import (
     set_empty,
 )
 from deltic.kernels.level_rows import LOW_HALF, sum_weights
-from deltic.kernels.memory import Words, load, store
+from deltic.kernels.memory import WORD_MIN, Words, load, store
+from deltic.kernels.scalars import below
 
 HALF = 1 << 31
+LARGEST = 2**63 - 1
+"""The bits of a word but the sign."""
 
 
 @part
@@ -82,22 +88,87 @@ def reweigh(code: Words, at: int, registers: Words, spines: Words, state: Words,
 
 
 @part
+def joined(sums: Words, slot: int, limbs: int) -> tuple[bool, int, int]:
+    """(whether a decimal fits 128 bits, its high word, its low word), from its limbs of 32 bits."""
+    low, high, carry, fits = np.int64(0), np.int64(0), np.int64(0), True
+    for i in range(limbs - 1):
+        limb = sums[slot + limbs - 1 - i]
+        total = limb + carry
+        fits &= ((total ^ limb) & (total ^ carry)) >= 0
+        digit, carry = total & LOW_HALF, total >> 32
+        if i < 2:
+            low |= digit << 32 * i
+        else:
+            high |= digit << 32 * (i - 2)
+    limb = sums[slot]
+    top = limb + carry
+    fits &= ((top ^ limb) & (top ^ carry)) >= 0
+    if limbs == 2:
+        return fits, top >> 32, low | top << 32
+    return fits and -HALF <= top < HALF, high | top << 32, low
+
+
+@part
+def is_below(high: int, low: int, bound_high: int, bound_low: int) -> bool:
+    """Whether the magnitude of a number is less than a bound."""
+    if high < 0:
+        high, low = ~high + np.int64(low == 0), -low
+    return high >= 0 and (high < bound_high or (high == bound_high and below(low, bound_low)))
+
+
+@part
+def mean(high: int, low: int, count: int) -> int:
+    """The word of a DOUBLE: high · 2^32 + low, which is exact, over a count other than 0."""
+    number = np.empty(1, np.float64)
+    number[0] = np.float64((high << 32) + low)
+    if number[0] != 0:
+        number[0] /= np.float64(count)
+    word = np.int64(number.view(np.int64)[0])
+    return word if word >= 0 else word ^ LARGEST
+
+
+@part
 def render(code: Words, at: int, results: int, sums: Words, words: Words) -> bool:
-    """words = the words of the results of one group with these sums; False on overflow."""
+    """words = the words of the results of one group with these sums; False where one does not fit."""
     c = 0
     for _ in range(results):
-        kind, slot, counted, flagged = code[at], code[at + 1], code[at + 2], code[at + 3]
+        kind, slot, counted, nullable = code[at], code[at + 1], code[at + 2], code[at + 3] != 0
+        exists = kind == RESULT_COUNT or not nullable or sums[counted] != 0
+        if kind == RESULT_DECIMAL:
+            fits, high, low = joined(sums, slot, code[at + 4])
+            if exists and not (fits and is_below(high, low, code[at + 5], code[at + 6])):
+                return False
+            if code[at + 7]:
+                words[c], words[c + 1] = (high, low ^ WORD_MIN) if exists else (WORD_MIN, 0)
+                c += 1
+            else:
+                words[c] = low if exists else WORD_MIN
+            c += 1
+            at += RESULT
+            continue
         at += RESULT
-        value, exists = sums[slot], True
-        if kind != RESULT_COUNT:
-            exists = flagged == 0 or sums[counted] != 0
+        if kind in (RESULT_MEAN, RESULT_ROUNDED_MEAN):
+            high, low = np.int64(0), sums[slot]
+            if kind == RESULT_ROUNDED_MEAN:
+                high, low = sums[slot] + (sums[slot + 1] >> 32), sums[slot + 1] & LOW_HALF
+            if sums[counted] == 0:
+                if not nullable:
+                    return False
+                words[c] = WORD_MIN
+            elif not -HALF // 2 < high < HALF // 2:
+                return False
+            else:
+                words[c] = mean(high, low, sums[counted])
+            c += 1
+            continue
+        value = sums[slot]
         if kind == RESULT_JOINED:
             high, low = sums[slot], sums[slot + 1]
             high += low >> 32
             if exists and not -HALF <= high < HALF:
                 return False
             value = (high << 32) + (low & LOW_HALF)
-        if flagged != 0:
+        if nullable:
             words[c] = np.int64(exists)
             c += 1
             value = value if exists else 0
@@ -108,16 +179,17 @@ def render(code: Words, at: int, results: int, sums: Words, words: Words) -> boo
 
 @part
 def aggregate(code: Words, at: int, registers: Words, spines: Words, state: Words, counters: Words, entries: Words) -> int:
-    """out, change, words of the key, weights, spine, words of the results, results, each: the rows of the groups before and after."""
+    """out, change, words of the key, weights, spine, words of the results, whether an empty group has a row, results, each: the rows of the
+    groups before and after."""
     out, change, key, weights, spine = code[at], code[at + 1], code[at + 2], code[at + 3], code[at + 4]
-    width, results = code[at + 5], code[at + 6]
-    at += 7
+    width, always, results = code[at + 5], code[at + 6] != 0, code[at + 7]
+    at += 8
     n = registers[change + ROWS]
+    if spines[SPINE * spine + SPINE_BATCHES] < 0 or (always and spines[SPINE * spine + SPINE_BATCHES] == 0):
+        return DECLINED
     if n == 0:
         set_empty(registers, out)
         return DONE
-    if spines[SPINE * spine + SPINE_BATCHES] < 0:
-        return DECLINED
     start = borrow(state, weights * n)
     if start == 0 or not allot(registers, out, key + width + 1, 2 * n, state):
         return FULL
@@ -137,7 +209,7 @@ def aggregate(code: Words, at: int, registers: Words, spines: Words, state: Word
             if ((total ^ x) & (total ^ y)) < 0:
                 return DECLINED
             before[w], after[w] = x, total
-        existed, exists = before[0] != 0, after[0] != 0
+        existed, exists = always or before[0] != 0, always or after[0] != 0
         if not existed:
             before[:] = 0
         if not exists:
@@ -166,6 +238,3 @@ def emit(registers: Words, out: int, row: int, change: int, group: int, key: int
     for c in range(width):
         store(registers[out + HEADER + key + c], row, words[c])
     store(registers[out + HEADER + key + width], row, weight)
-
-
-__all__ = ["RESULT_JOINED", "aggregate", "reweigh"]

@@ -16,16 +16,20 @@ from deltic.circuit.operators.join import JoinOperator
 from deltic.circuit.operators.linear import Constant, Exchange, Negate, Place, Plus
 from deltic.circuit.operators.map import Map
 from deltic.circuit.operators.multiset import MultisetOperator
+from deltic.circuit.operators.not_null import NotNull
+from deltic.circuit.operators.order import Sort
 from deltic.circuit.operators.reweigh import Reweigh
 from deltic.circuit.operators.semijoin import SemiJoin
 from deltic.circuit.operators.table import TableInput
 from deltic.circuit.pending import WEIGHT
 from deltic.circuit.programs.assembler import NO_REGISTER, Assembler, Register
 from deltic.circuit.programs.linear import chain_instructions, chained, map_instructions, touch
+from deltic.circuit.programs.words import not_null, order
 from deltic.circuit.results import Result
 from deltic.kernels import instructions as op
-from deltic.schema import BIGINT
+from deltic.schema import BIGINT, DOUBLE
 from deltic.trace.encoding import Layout
+from deltic.trace.sums import NARROW, bound
 
 Emitter = Callable[[Any, Sequence[Register], Register, Assembler], bool]
 """(operator, the registers of its inputs, that of its output, assembler): whether it has instructions."""
@@ -143,14 +147,14 @@ def _multiset(operator: MultisetOperator, inputs: Sequence[Register], out: Regis
 
 def _aggregate(operator: AggregateOperator, inputs: Sequence[Register], out: Register, to: Assembler) -> bool:
     results = [_result(result) for result in operator.results]
-    if len(inputs) > 1 or operator.memory is not None or operator.always or any(result is None for result in results):
+    if len(inputs) > 1 or operator.memory is not None or any(result is None for result in results):
         return False
     change = to.sorted(inputs[0])
     width = out.columns - operator.key
-    numbers = [number for result in results if result is not None for number in result]
+    numbers = [number for result in results if result is not None for number in (*result, *[0] * (op.RESULT - len(result)))]
     spot = to.spot(operator.sums)
     shown = f"{out} ← groups of {change}[{', '.join(map(str, range(operator.key)))}] in {spot}, before and after: {_values(operator)}"
-    shape = (out, change, operator.key, operator.weights, spot, width)
+    shape = (out, change, operator.key, operator.weights, spot, width, int(operator.always))
     to.emit(op.AGGREGATE, *shape, len(results), *numbers, shown=shown)
     return True
 
@@ -160,19 +164,22 @@ def _values(operator: AggregateOperator) -> str:
     return ", ".join(f"{r.kind} of w{r.sources[0].slot if r.sources else r.counted}" for r in operator.results)
 
 
-def _result(result: Result) -> tuple[int, int, int, int] | None:
-    """kind, slot, counted, flagged; None if the runner cannot compute it."""
-    if result.target.type != BIGINT:
-        return None
-    flagged = int(result.target.nullable)
+def _result(result: Result) -> tuple[int, ...] | None:
+    """Its words; None if the runner cannot compute it."""
+    target, nullable = result.target.type, int(result.target.nullable)
     if result.kind == "count":
-        return op.RESULT_COUNT, result.counted, result.counted, flagged
-    if result.kind != "total":
+        return (op.RESULT_COUNT, result.counted, result.counted, nullable) if target == BIGINT else None
+    if result.kind not in ("total", "mean"):
         return None
     (source,) = result.sources
-    if source.kind == "bigint":
-        return op.RESULT_JOINED, source.slot, result.counted, flagged
-    return (op.RESULT_TOTAL, source.slot, result.counted, flagged) if source.kind in ("count", "int") else None
+    place = (source.slot, result.counted, nullable)
+    if result.kind == "mean":
+        kinds = {"int": op.RESULT_MEAN, "rounded": op.RESULT_ROUNDED_MEAN} if target == DOUBLE else {}
+        return (kinds[source.kind], *place) if source.kind in kinds else None
+    if source.kind == "decimal" and target.is_decimal:
+        return (op.RESULT_DECIMAL, *place, source.width, *bound(target.precision), int(target.precision > NARROW))
+    totals = {"bigint": op.RESULT_JOINED, "count": op.RESULT_TOTAL, "int": op.RESULT_TOTAL} if target == BIGINT else {}
+    return (totals[source.kind], *place) if source.kind in totals else None
 
 
 def _plus(operator: Plus, inputs: Sequence[Register], out: Register, to: Assembler) -> bool:
@@ -219,4 +226,6 @@ EMITTERS: Final[dict[type, Emitter]] = {
     Place: _place,
     Exchange: _exchange,
     Constant: _constant,
+    NotNull: not_null,
+    Sort: order,
 }
