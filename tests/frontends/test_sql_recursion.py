@@ -117,7 +117,7 @@ def test_a_limit_passed_is_an_error_that_tells_how_it_grew() -> None:
     assert str(caught.value) == (
         "[DELTIC-3007] the recursive relation c has not converged after 4 iterations: "
         "the last ones changed 1, 1, 1 rows, such as (5, NULL)\n"
-        "help: UNION, not UNION ALL, or distinct() in a circuit ends on cycles; add a condition to end a count, or raise the limit"
+        "help: add a condition to end a count, or raise the limit; on cycles, UNION, not UNION ALL, or distinct() in a circuit ends"
     )
 
 

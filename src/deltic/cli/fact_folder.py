@@ -6,25 +6,29 @@ import csv
 import io
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from deltic.errors import SourceError
 from deltic.frontends.datalog import DatalogBinder
 from deltic.frontends.datalog.declarations import DatalogRelation
 from deltic.frontends.datalog.fact_files import FactFile
+from deltic.frontends.datalog.fact_terms import value_of_term
 from deltic.frontends.datalog.facts import text_of, value_of
-from deltic.frontends.datalog.shown_values import Row, sorted_rows
+from deltic.frontends.datalog.kinds import Kind, MapKind, TupleKind, UnionKind, VectorKind
+from deltic.frontends.datalog.shown_values import Row, order_of, sorted_rows
 from deltic.session import Session
 
 FACTS: Final = {".facts": "\t", ".tsv": "\t", ".csv": ","}
 """The separator in files that a program does not name, by their suffix."""
+ReadValue: TypeAlias = Callable[[str, Kind, str], Any]
+"""The value of a text of a kind; the last argument is its place in errors."""
 
 
 def load(session: Session, binder: DatalogBinder, folder: Path) -> None:
     """The facts of all input relations, in one transaction. Of a set, repeated rows count once. Raises SourceError."""
     with session.transaction() as tx:
         for relation in _with_role(binder, "input"):
-            if (rows := _rows(relation, folder)) is not None:
+            if (rows := _rows(relation, folder, _reader(session, binder))) is not None:
                 (tx.insert if relation.is_multiset else tx.upsert)(relation.name, rows)
 
 
@@ -35,10 +39,14 @@ def reload(session: Session, binder: DatalogBinder, folder: Path) -> None:
         session.sql(f"CREATE MATERIALIZED VIEW `input {relation.name}` AS SELECT * FROM `{relation.name}`")
     with session.transaction() as tx:
         for relation in relations:
-            new = {tuple(row.values()): row for row in _rows(relation, folder) or ()}
-            old = {tuple(row.values()): row for row in session.view(f"input {relation.name}").rows()}
+            new = {_key(row): row for row in _rows(relation, folder, _reader(session, binder)) or ()}
+            old = {_key(row): row for row in session.view(f"input {relation.name}").rows()}
             tx.delete(relation.name, [row for key, row in old.items() if key not in new])
             tx.insert(relation.name, [row for key, row in new.items() if key not in old])
+
+
+def _key(row: Row) -> tuple[Any, ...]:
+    return tuple(map(order_of, row.values()))
 
 
 def write(session: Session, binder: DatalogBinder, folder: Path | None, emit: Callable[[str], None]) -> None:
@@ -60,18 +68,30 @@ def _with_role(binder: DatalogBinder, role: str) -> Iterator[DatalogRelation]:
             yield relation
 
 
-def _rows(relation: DatalogRelation, folder: Path) -> list[Row] | None:
+def _reader(session: Session, binder: DatalogBinder) -> ReadValue:
+    def read(text: str, kind: Kind, place: str) -> Any:
+        if isinstance(kind, UnionKind | TupleKind | VectorKind | MapKind):
+            return value_of_term(text, place, kind, binder.declarations, session._relations)
+        value = value_of(kind, text)
+        if value is None:
+            raise SourceError(f"{place}: invalid value {text!r}", expected=str(kind))
+        return value
+
+    return read
+
+
+def _rows(relation: DatalogRelation, folder: Path, read: ReadValue) -> list[Row] | None:
     """Those of the relation's files; None if it names none, and there is none."""
     assert relation.declaration is not None
     if relation.declaration.files:
-        return [row for file in relation.declaration.files for row in _read(relation, folder / (file.path or ""), file)]
+        return [row for file in relation.declaration.files for row in _read(relation, folder / (file.path or ""), file, read)]
     span = relation.declaration.span
     files = [FactFile("input", f"{relation.name}{suffix}", by, suffix == ".csv", False, span) for suffix, by in FACTS.items()]
     existing = [file for file in files if file.path is not None and (folder / file.path).exists()]
-    return [row for file in existing for row in _read(relation, folder / (file.path or ""), file)] if existing else None
+    return [row for file in existing for row in _read(relation, folder / (file.path or ""), file, read)] if existing else None
 
 
-def _read(relation: DatalogRelation, path: Path, file: FactFile) -> Iterator[Row]:
+def _read(relation: DatalogRelation, path: Path, file: FactFile, read: ReadValue) -> Iterator[Row]:
     quoting: Any = csv.QUOTE_MINIMAL if file.quoted else csv.QUOTE_NONE
     try:
         with path.open(encoding="utf-8", newline="") as lines:
@@ -79,24 +99,19 @@ def _read(relation: DatalogRelation, path: Path, file: FactFile) -> Iterator[Row
             if file.headers:
                 next(reader, None)
             for line in reader:
-                yield _row(relation, line or [""], f"{path}, line {reader.line_num}")
+                yield _row(relation, line or [""], f"{path}, line {reader.line_num}", read)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         place = file.span if relation.declaration is not None and relation.declaration.files else None
         raise SourceError(f"cannot read {path}: {reason}", span=place, expected="a file of facts in UTF-8") from error
 
 
-def _row(relation: DatalogRelation, line: list[str], place: str) -> Row:
+def _row(relation: DatalogRelation, line: list[str], place: str, read: ReadValue) -> Row:
     if len(line) != len(relation.columns):
         expected = ", ".join(name for name, _ in relation.columns)
         raise SourceError(f"{place}: {len(line)} columns", expected=expected)
-    row = {}
-    for (name, kind), text in zip(relation.columns, line, strict=True):
-        value = value_of(kind, text)
-        if value is None:
-            raise SourceError(f"{place}: column {name}: invalid value {text!r}", expected=str(kind))
-        row[name] = value
-    return row
+    columns = zip(relation.columns, line, strict=True)
+    return {name: read(text, kind, f"{place}: column {name}") for (name, kind), text in columns}
 
 
 def _lines(relation: DatalogRelation, rows: list[Row], file: FactFile, rule: str | None = None) -> list[str]:

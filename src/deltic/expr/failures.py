@@ -132,7 +132,7 @@ def diverged(relation: str, limit: int, growth: Sequence[int], samples: Sequence
     return Divergence(
         f"the recursive relation {relation} has not converged after {limit:,} iterations: "
         f"the last ones changed {', '.join(f'{count:,}' for count in growth)} rows, such as {rows}",
-        remedy="UNION, not UNION ALL, or distinct() in a circuit ends on cycles; add a condition to end a count, or raise the limit",
+        remedy="add a condition to end a count, or raise the limit; on cycles, UNION, not UNION ALL, or distinct() in a circuit ends",
     )
 
 

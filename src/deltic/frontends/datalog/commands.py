@@ -9,19 +9,18 @@ from typing import Literal as OneOf
 from lark import Token
 
 from deltic.errors import Span, TypeMismatch, UnknownName, did_you_mean
-from deltic.expr.functions.signature import constant
 from deltic.frontends.datalog.bind_program import DatalogBinder
 from deltic.frontends.datalog.bind_term import TermBinder
-from deltic.frontends.datalog.declarations import BoundTerm, DatalogRelation
+from deltic.frontends.datalog.declarations import DatalogRelation
+from deltic.frontends.datalog.fact_terms import constant_value
 from deltic.frontends.datalog.grammar import grammar, parsed
-from deltic.frontends.datalog.kinds import UnionKind, stored
+from deltic.frontends.datalog.kinds import UnionKind
 from deltic.frontends.datalog.parse import Converter
 from deltic.frontends.datalog.patterns import by_name
 from deltic.frontends.datalog.shown_values import Row
 from deltic.frontends.datalog.tree import AtomTerm, ConstructorTerm, Term, TupleTerm
 from deltic.frontends.datalog.values import part
 from deltic.frontends.statements import Namespace
-from deltic.types import Type
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,14 +125,14 @@ class CommandReader:
         if atom.record is not None:
             value = self._terms.bind(atom.record, relation.row)
             if not isinstance(relation.row, UnionKind) or relation.row.is_tagged:
-                return {relation.columns[0][0]: self._value(value, atom.span)}
-            return {name: self._value(part(value, i, kind, atom.span), atom.span) for i, (name, kind) in enumerate(relation.columns)}
+                return {relation.columns[0][0]: constant_value(value, atom.span)}
+            return {name: constant_value(part(value, i, kind, atom.span), atom.span) for i, (name, kind) in enumerate(relation.columns)}
         terms = by_name(atom.arguments, [name for name, _ in relation.columns], f"relation {atom.name}", atom.span)
         row = {}
         for (name, kind), term in zip(relation.columns, terms, strict=True):
             if term is None:
                 raise TypeMismatch(f"{atom.name} lacks its column {name}", span=atom.span, expected=f".{name} = …")
-            row[name] = self._value(self._terms.bind(term, kind), term.span)
+            row[name] = constant_value(self._terms.bind(term, kind), term.span)
         return row
 
     def _key(self, term: Term, relation: DatalogRelation) -> tuple[Any, ...]:
@@ -144,7 +143,7 @@ class CommandReader:
         if len(terms) != len(positions):
             raise TypeMismatch(f"the key of {relation.name} has {len(positions)} columns", span=term.span)
         kinds = [relation.columns[i][1] for i in positions]
-        return tuple(self._value(self._terms.bind(one, kind), one.span) for one, kind in zip(terms, kinds, strict=True))
+        return tuple(constant_value(self._terms.bind(one, kind), one.span) for one, kind in zip(terms, kinds, strict=True))
 
     def _changes(self, term: Term, relation: DatalogRelation) -> Row:
         """The columns that R{.a = x} names."""
@@ -154,7 +153,7 @@ class CommandReader:
         names = [name for name, _ in relation.columns]
         given = by_name(term.arguments, names, f"relation {relation.name}", term.span)
         return {
-            name: self._value(self._terms.bind(one, kinds[name]), one.span)
+            name: constant_value(self._terms.bind(one, kinds[name]), one.span)
             for name, one in zip(names, given, strict=True)
             if one is not None
         }
@@ -168,27 +167,9 @@ class CommandReader:
         terms = self.convert.arguments(arguments)
         given = by_name(terms, [one.name for one in index.columns], f"index {name}", span)
         kinds = [self.binder.declarations.kind(one.type) for one in index.columns]
-        key = tuple(self._value(self._terms.bind(one, kind), one.span) for one, kind in zip(given, kinds, strict=True) if one is not None)
+        key = tuple(
+            constant_value(self._terms.bind(one, kind), one.span) for one, kind in zip(given, kinds, strict=True) if one is not None
+        )
         if len(key) != len(kinds):
             raise TypeMismatch(f"index {name} takes {len(kinds)} values", span=span)
         return QueryCommand(index.name, self.binder.declarations.relations[index.atom.name], key, span)
-
-    def _value(self, term: BoundTerm, span: Span) -> Any:
-        """The value of a constant, as frames take it."""
-        literal = constant(term.expr)
-        if literal is None:
-            raise TypeMismatch("the value cannot be computed", span=span)
-        return plain(literal.value, stored(term.kind))
-
-
-def plain(value: Any, type: Type) -> Any:
-    """A frozen value of the type as Python has it: a STRUCT as a dict, an ARRAY as a list, a MAP as pairs."""
-    if value is None:
-        return None
-    if type.name == "STRUCT":
-        return {field.name: plain(one, field.type) for field, one in zip(type.parts, value, strict=True)}
-    if type.name == "ARRAY":
-        return [plain(one, type.parts[0].type) for one in value]
-    if type.name == "MAP":
-        return [tuple(plain(one, part.type) for one, part in zip(entry, type.parts, strict=True)) for entry in value]
-    return value

@@ -1,4 +1,4 @@
-"""Values as text in files of facts: a string is as it is, other values are constants of the language."""
+"""Values as text in files of facts: a string is as it is, other values are constants of the language, and terms (`fact_terms.py`)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from deltic.frontends.datalog.shown_values import shown_value
 
 
 def value_of(kind: Kind, text: str) -> Any:
-    """The value; None if the text is not one of the kind, or the kind is a struct, a tuple or a vector."""
+    """The value of a kind without parts; None if the text is not one."""
     try:
         return _value(kind, text)
     except (ValueError, ArithmeticError):
