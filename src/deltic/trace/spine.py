@@ -146,11 +146,13 @@ class Spine:
         Raises WeightOverflow if a merge does. After any exception, at any line, this version is unchanged and can be appended to.
         """
         assert self._levels is not None, "a version that is only read cannot be appended to"
-        assert not batch.length or len(batch.entry) == DIRECTORY_HEADER + self.columns + self.weights
         levels, sought = self._levels, self.sought[0]
         if levels.only_adds(batch, sought):
-            view = (*self.batches, batch), np.concatenate((self.view[1], batch.entry))
+            entry = batch.entry
+            assert len(entry) == DIRECTORY_HEADER + self.columns + self.weights  # without making the batch's arrays
+            view = (*self.batches, batch), np.concatenate((self.view[1], entry))
             return self._version(levels.with_small(batch), view, [0], self.guards)
+        assert len(batch.columns) == self.columns and len(batch.weights) == self.weights
         levels = levels.appended(batch, sought)
         return self._version(levels, _view(levels.batches()), [0], self.guards)
 
