@@ -26,7 +26,6 @@ from deltic import canonical_rows
 from deltic.types import Type
 
 Bytes = npt.NDArray[np.uint8]
-Positions = npt.NDArray[np.int64]
 
 _NULL: Final = b"\x01"
 _VALUE: Final = b"\x02"

@@ -1,6 +1,6 @@
 """The bytes of `canonical.py` value by value in Python, for changes of a few rows, which on arrays would cost a dozen calls of Arrow.
 
-What always holds: the bytes and values are those of `canonical.py`, for the types that `is_plain` names.
+What always holds: the bytes are those of `canonical.py`, for the types that `is_plain` names.
 """
 
 from __future__ import annotations

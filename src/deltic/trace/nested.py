@@ -197,7 +197,7 @@ def _decoded(values: pa.BinaryArray, program: _Program, node: int) -> pa.Array:
         results = _Results.of(program, n, size)
         result = results.read(program, place, begins[:-1])
     if result:
-        raise Damaged(f"they are not those of a {program.types[0].sql}")
+        raise Damaged(f"its bytes are not those of a {program.types[0].sql}")
     try:
         return results.array(program, node)
     except pa.ArrowInvalid as error:
