@@ -21,6 +21,8 @@ from deltic.trace.rows import Rows
 FEW: Final = 64
 """Rows of a list of dicts up to which Python's values become words one by one."""
 _OPS: Final = {"insert": Op.INSERT, "i": Op.INSERT, "c": Op.INSERT, "update": Op.UPDATE, "u": Op.UPDATE, "upsert": Op.UPSERT}
+WEIGHT: Final = int(Op.WEIGHT)
+"""Not the member of the enumeration: numba takes 40 µs to see that it is an integer."""
 _DELETES: Final = ("delete", "d")
 _release: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
@@ -69,7 +71,7 @@ class IntegerColumns:
         place, first = address(exported), address(block)
         frame._export_to_c(place)
         try:
-            copied = intake.copy_frame(place, self.widths, self.flags, first, Op.WEIGHT, ordinal)
+            copied = intake.copy_frame(place, self.widths, self.flags, first, WEIGHT, ordinal)
         finally:
             _release(int(exported[intake.RELEASE]))(place)
         return Rows.packed(block, first, self.words + 2, 1, n) if copied == n else None
@@ -79,7 +81,7 @@ class IntegerColumns:
         if any(self.nullable):
             return None
         n = len(weights)
-        block = np.array([*columns, [int(Op.WEIGHT)] * n, range(ordinal, ordinal + n), weights], np.int64).reshape(-1)
+        block = np.array([*columns, [WEIGHT] * n, range(ordinal, ordinal + n), weights], np.int64).reshape(-1)
         return Rows.packed(block, address(block), self.words + 2, 1, n)
 
     def of_dicts(self, rows: Sequence[Any], ordinal: int, *, keyed: bool) -> Rows | None:
@@ -122,7 +124,7 @@ class IntegerColumns:
         """The op and the weight."""
         value = row[mark]
         if mark == "_weight":
-            return (int(Op.WEIGHT), value) if type(value) is int and value and -(2**63) <= value < 2**63 else None
+            return (WEIGHT, value) if type(value) is int and value and -(2**63) <= value < 2**63 else None
         if type(value) is not str:
             return None
         if value in _DELETES:  # of a row with other columns that are not NULL, so not by its key
