@@ -189,6 +189,16 @@ def test_texts_are_compared_where_no_row_has_them_yet() -> None:
         assert "Map" not in compared.stepped
 
 
+def test_texts_are_compared_that_a_step_of_the_same_tick_adds() -> None:
+    with both_cores() as compared, deltic.Session() as session:
+        session.sql("CREATE TABLE v (g INT NOT NULL, s STRING)")
+        session.sql("CREATE MATERIALIZED VIEW best AS SELECT g, max(upper(s)) AS m FROM v GROUP BY g HAVING max(upper(s)) = 'ABC'")
+        insert(session, [{"g": 1, "s": "aaa"}])
+        insert(session, [{"g": 1, "s": "abc"}])
+        assert session.view("best").rows() == [{"g": 1, "m": "ABC"}]
+        assert compared.native["Map"] and compared.stepped["Map"]
+
+
 def test_decimals_of_38_digits_fail_at_the_first_that_does_not_fit() -> None:
     limit = 10**38
     assert limit == (scalars.BOUND_HIGH << 64) + scalars.BOUND_LOW
