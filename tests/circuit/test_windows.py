@@ -47,6 +47,10 @@ CALLS = (
     WindowCall("lag", STRING, True, (S, G_TEXT), number=2),
     WindowCall("lead", DOUBLE, True, (X,), number=3),
     WindowCall("lead", INT, True, (G,), number=0),
+    WindowCall("lag", INT, True, (G,), ignore_nulls=True),
+    WindowCall("lag", STRING, True, (S, G_TEXT), 2, True),
+    WindowCall("lead", DOUBLE, True, (X,), 3, True),
+    WindowCall("lead", INT, True, (G,), 0, True),
     WindowCall("first_value", INT, True, (G,), frame=ROWS),
     WindowCall("last_value", STRING, True, (S,), ignore_nulls=True, frame=WindowFrame(Edge("rows", -3), Edge("rows", -1))),
     WindowCall("first_value", DOUBLE, True, (X,), ignore_nulls=True, frame=ROWS),
@@ -80,25 +84,37 @@ OTHERS = (
     AggregateCall("min_by", (S, N), STRING, True),
     AggregateCall("max", (N,), BIGINT, True, filter=resolve(">", [G, Literal(1, INT)])),
 )
+WHOLE_LISTS = (
+    AggregateCall("median", (X,), DOUBLE, True),
+    AggregateCall("mode", (S,), STRING, True),
+    AggregateCall("count", (N,), BIGINT, False, distinct=True),
+    AggregateCall("count", (X,), BIGINT, False, distinct=True, filter=resolve(">", [N, Literal(1, BIGINT)])),
+)
 PEERS, ROW = Edge("peers"), Edge("rows")
 OF_PEERS = tuple(
     WindowFrame(*edges) for edges in ((UNBOUNDED, PEERS), (PEERS, UNBOUNDED), (PEERS, PEERS), (UNBOUNDED, ROW), (ROW, UNBOUNDED))
 )
 OF_ROWS = tuple(WindowFrame(Edge("rows", start), Edge("rows", end)) for start, end in ((-2, 0), (-1, 2), (1, 2), (-3, -2)))
+SHIFTED = tuple(
+    frame for rows in (-2, -1, 1, 2) for frame in (WindowFrame(UNBOUNDED, Edge("rows", rows)), WindowFrame(Edge("rows", rows), UNBOUNDED))
+)
 
 
 def window(rng: Random) -> Window:
     keys = rng.sample([G, S, X], rng.choice([0, 1, 1, 2]))
     terms = rng.sample([X, S, N, G], rng.choice([1, 1, 2]))
     order = tuple(Order(term, rng.random() < 0.5, rng.random() < 0.5) for term in terms)
-    frames = (*OF_PEERS, *OF_ROWS, *(by_distance(order[0]) if len(terms) == 1 and terms[0] != S else ()))
+    frames = (*OF_PEERS, *OF_ROWS, rng.choice(SHIFTED), *(by_distance(order[0]) if len(terms) == 1 and terms[0] != S else ()))
     calls = [rng.choice(CALLS) if rng.random() < 0.5 else over_frame(rng, frames) for _ in range(rng.choice([1, 2, 3]))]
     return Window(TABLE, tuple(keys), order, tuple((f"c{i}", call) for i, call in enumerate(calls)))
 
 
 def over_frame(rng: Random, frames: Sequence[WindowFrame]) -> WindowCall:
     frame = rng.choice(frames)
-    call = rng.choice(SUMS + OTHERS)
+    if rng.random() < 0.4:
+        value, function = rng.choice([G, X, S, N]), rng.choice(["first_value", "last_value", "nth_value"])
+        return WindowCall(function, value.type, True, (value,), rng.randint(1, 3), rng.random() < 0.5, frame)
+    call = rng.choice(SUMS + OTHERS + WHOLE_LISTS)
     return WindowCall("aggregate", call.type, call.nullable, frame=frame, aggregate=call)
 
 
@@ -172,28 +188,6 @@ def test_windows_resume_from_state(tmp_path: Path) -> None:
             for name, plan in views.items():
                 assert engine.view(name) == evaluate(plan, {"t": content}), f"seed {seed}: {show(plan)}"
         engine.runtime.close()
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        "sum(v) OVER (ORDER BY id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)",
-        "median(v) OVER (ORDER BY v ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)",
-        "lag(v) IGNORE NULLS OVER (ORDER BY id)",
-        "first_value(v) IGNORE NULLS OVER (ORDER BY id)",
-        "last_value(v) OVER (ORDER BY id)",
-    ],
-)
-def test_a_window_that_would_cost_the_partition_is_refused(call: str) -> None:
-    with deltic.Session() as session:
-        session.sql("CREATE TABLE a (id BIGINT, v INT, PRIMARY KEY (id))")
-        with pytest.raises(deltic.errors.Unsupported, match="is not kept up to date yet") as caught:
-            session.sql(f"CREATE MATERIALIZED VIEW w AS SELECT id, {call} AS r FROM a")
-        assert caught.value.span is not None and caught.value.span.text[caught.value.span.start : caught.value.span.end] == call
-        session.sql("CREATE MATERIALIZED VIEW w AS SELECT id, row_number() OVER (ORDER BY id) AS r FROM a")
-        with session.transaction() as tx:
-            tx.insert("a", [{"id": 7, "v": None}])
-        assert session.view("w").rows() == [{"id": 7, "r": 1}]
 
 
 def test_positions_and_sums_share_no_rows_of_other_layouts() -> None:
@@ -272,18 +266,33 @@ WORK = {
     "running max": "SELECT id, max(w) OVER (PARTITION BY g ORDER BY v DESC, id) AS r FROM a",
     "least to come": "SELECT id, min(w) OVER (PARTITION BY g ORDER BY v, id ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) AS r FROM a",
     "range max": "SELECT id, max(w) OVER (PARTITION BY g ORDER BY id - v * 1000000 RANGE 400000000 PRECEDING) AS r FROM a",
+    "last value": "SELECT id, lag(w) IGNORE NULLS OVER (PARTITION BY g ORDER BY v, id) AS r FROM a",
+    "second last value": "SELECT id, lag(w, 2) IGNORE NULLS OVER (ORDER BY id) AS r FROM a",
+    "next value": "SELECT id, first_value(w) IGNORE NULLS OVER (ORDER BY id ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) AS r FROM a",
+    "median": "SELECT id, median(w) OVER (ORDER BY id RANGE BETWEEN 5 PRECEDING AND 5 FOLLOWING) AS r FROM a",
     "first ranks": "SELECT id FROM a QUALIFY rank() OVER (PARTITION BY g ORDER BY v DESC, id) <= 3",
     "first dense ranks": "SELECT id FROM a QUALIFY dense_rank() OVER (PARTITION BY g ORDER BY w) < 4",
     "top": "SELECT id FROM a QUALIFY row_number() OVER (PARTITION BY g ORDER BY v DESC, id) <= 3",
 }
-BY_SKIP_LIST = ("range", "running", "running rows", "running max", "least to come", "range max")
+BY_SKIP_LIST = (
+    "range",
+    "running",
+    "running rows",
+    "running max",
+    "least to come",
+    "range max",
+    "last value",
+    "second last value",
+    "next value",
+    "median",
+)
 
 
 @pytest.mark.parametrize("rows", [10_000, *slow(1_000_000)])
 def test_a_change_touches_what_it_changes(rows: int) -> None:
     """All rows are one partition, in groups of peers of one row in a thousand."""
     bound, log = 60 * math.ceil(math.log2(rows)), math.log2(rows)
-    allowed = {name: 50 * log * log if name in BY_SKIP_LIST else 120 * log for name in WORK}
+    allowed = {name: 100 * log * log if name in BY_SKIP_LIST else 120 * log for name in WORK}
     with deltic.Session() as session:
         session.sql("CREATE TABLE a (id BIGINT, g INT, v BIGINT NOT NULL, w DOUBLE, PRIMARY KEY (id))")
         for name, query in WORK.items():

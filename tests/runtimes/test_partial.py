@@ -11,6 +11,7 @@ from deltic.circuit.builder import CircuitBuilder
 from deltic.circuit.nodes import Dataflow
 from deltic.circuit.operators.aggregate import AggregateOperator
 from deltic.circuit.operators.extreme_levels import ExtremeLevels
+from deltic.circuit.operators.frame_entries import FrameEntries
 from deltic.circuit.operators.frame_extremes import FrameExtremes
 from deltic.circuit.operators.frame_sums import FrameSums
 from deltic.circuit.operators.join import JoinOperator
@@ -49,6 +50,7 @@ def sought(operator: Any) -> int:
             | RowFrameSums()
             | SkipListOperator()
             | ExtremeLevels()
+            | FrameEntries()
             | FrameExtremes()
         ):
             return operator.key

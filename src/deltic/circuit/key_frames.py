@@ -9,7 +9,8 @@ from typing import Literal as OneOf
 
 import numpy as np
 
-from deltic.circuit.skip_list import LEAST
+from deltic.circuit.scopes import distinct_rows
+from deltic.circuit.skip_list import LEAST, is_after, scan
 from deltic.trace.consolidate import consolidate
 from deltic.trace.counters import Counters
 from deltic.trace.probe import probe
@@ -82,6 +83,44 @@ class FrameLayout:
         copies = consolidate(Rows((source, *words), (weights[0],)))
         held = copies.take(np.flatnonzero(copies.weights[0] > 0))
         return held.columns[0], self.frames((*(word[held.columns[0]] for word in partitions), *held.columns[1:]))
+
+    def reaching(self, frames: Spine, changes: Words, chosen: np.ndarray | None, counters: Counters) -> Words:
+        """The rows of frames that contain a changed key. changes: sorted (partition, key). chosen: changes whose frames suffice; None: all.
+
+        Frames are sorted by their ends. Those that a change is in begin with the first that ends at it or after it, and end where one
+        starts after it, or where those of the next change begin.
+        """
+        partitions, keys = changes[: self.key], changes[self.key :]
+        n, follows = len(keys[0]), followed(partitions)
+        starts: Words = keys
+        chosen = np.arange(n) if chosen is None else chosen
+        if self.end == "unbounded":  # of each partition those that start at its last change or before it
+            starts, chosen = tuple(np.full(n, LEAST) for _ in keys), np.flatnonzero(~follows)
+
+        def stops(run: np.ndarray, rows: Words) -> np.ndarray:
+            run = chosen[run]
+            own = self.frames((*(word[run] for word in partitions), *rows))
+            stopped = np.zeros(len(run), bool)
+            if own.lows is not None:
+                stopped |= is_after(own.lows, [word[run] for word in keys])
+            if own.highs is not None:
+                following = np.minimum(run + 1, n - 1)
+                stopped |= follows[run] & ~is_after([word[following] for word in keys], own.highs)
+            return stopped
+
+        of, starts = (tuple(word[chosen] for word in words) for words in (partitions, starts))
+        run, rows, stopped = scan(frames, of, starts, stops, counters)
+        run, rows = chosen[run[~stopped]], tuple(word[~stopped] for word in rows)
+        return distinct_rows([Rows((*(word[run] for word in partitions), *rows), (np.ones(len(run), np.int64),))], self.width)
+
+
+def followed(partitions: Words) -> np.ndarray:
+    """For sorted rows whether the next one is in the same partition."""
+    follows = np.zeros(len(partitions[0]), bool)
+    follows[:-1] = True
+    for word in partitions:
+        follows[:-1] &= word[1:] == word[:-1]
+    return follows
 
 
 def long_keys(keys: Sequence[np.ndarray], texts: Sequence[tuple[int, bool]], strings: StringTable) -> np.ndarray:

@@ -5,11 +5,12 @@ The sums of each key, which is the terms of the order or the whole row, are kept
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
 from deltic.aggregates.definition import First, Linear, Measure
-from deltic.circuit.extremes import Extreme
+from deltic.circuit.extremes import Extreme, null_words
 from deltic.circuit.key_frames import EdgeKind
 from deltic.circuit.nodes import ArrangementSpec, Shape
 from deltic.circuit.operators.extreme_levels import ExtremeLevels
@@ -18,7 +19,7 @@ from deltic.circuit.operators.frame_sums import FrameSums
 from deltic.circuit.operators.linear import Place
 from deltic.circuit.operators.number_copies import NumberCopies
 from deltic.circuit.operators.order import Sort
-from deltic.circuit.operators.row_frame_sums import RowFrameSums
+from deltic.circuit.operators.row_frame_sums import FrameKind, RowFrameSums
 from deltic.circuit.operators.skip_list import SkipListOperator
 from deltic.circuit.terms import Term
 from deltic.expr import Expr, Literal, cast
@@ -39,13 +40,17 @@ MARK: Final = -1
 """The slot of the entries by which the keys of digits are found."""
 
 
-def is_kept(call: WindowCall) -> bool:
-    """Whether the call is an aggregate over a frame that is kept by sums or first rows of parts of it."""
-    aggregate, edges = call.aggregate, (call.frame.start, call.frame.end)
+def is_by_parts(call: WindowCall) -> bool:
+    """Whether the call is an aggregate that is kept by sums or first rows of parts of its frame."""
+    aggregate = call.aggregate
     if aggregate is None or aggregate.user is not None:
         return False
-    if not isinstance(aggregate.definition.state, First) and (aggregate.distinct or not isinstance(aggregate.definition.state, Linear)):
-        return False
+    return isinstance(aggregate.definition.state, First) or (not aggregate.distinct and isinstance(aggregate.definition.state, Linear))
+
+
+def is_range(frame: WindowFrame) -> bool:
+    """Whether the frame is a range of keys, or of a number of rows."""
+    edges = (frame.start, frame.end)
     return all(edge.kind == "rows" for edge in edges) or not any(edge.kind == "rows" and edge.rows for edge in edges)
 
 
@@ -64,57 +69,76 @@ def without_equal_rows(lowering: PlanLowering, plan: Plan) -> Plan:
     arranged = streams.arrange(gathered, len(plan.schema))
     schema = Schema((*plan.schema, Field("copy", BIGINT, False)))
     node = streams.builder.add(NumberCopies(arranged.id, width), (arranged.node,), Shape(schema), arranged.partition, reads=(arranged.id,))
-    return _leaf(lowering, node, "copies")
+    return leaf_of(lowering, node, "copies")
 
 
-def _leaf(lowering: PlanLowering, stream: int, role: str) -> Reference:
+def leaf_of(lowering: PlanLowering, stream: int, role: str) -> Reference:
     """A plan that denotes the stream."""
     leaf = Reference(f"{role} of {lowering.streams.builder.fingerprint(stream)}", lowering.streams.schema(stream))
     assert lowering.once(leaf, lambda: stream) == stream
     return leaf
 
 
-def lower_frames(lowering: PlanLowering, plan: Window) -> int:
-    """The rows with the aggregates of their frames. All calls have one frame."""
-    frame = plan.calls[0][1].frame
-    if is_by_rows(frame):
-        return _of_rows(lowering, plan)
-    return _of_keys(lowering, plan)
+Places = Mapping[Expr, Expr]
+"""Arguments as expressions over sorted rows."""
+Grouped = Callable[[PlanLowering, Window, SortedRows, Places, Arranged | None], int]
 
 
-def _of_rows(lowering: PlanLowering, plan: Window) -> int:
+def lower_frames(lowering: PlanLowering, plan: Window, grouped: Grouped) -> int:
+    """The rows with the aggregates of their frames. All calls have one frame.
+
+    grouped: the stream (words of the partition and the key, the aggregates over the key's frame); the last argument: frames with limits.
+    """
+    if is_by_rows(plan.calls[0][1].frame):
+        return _of_rows(lowering, plan, grouped)
+    return _of_keys(lowering, plan, grouped)
+
+
+def _of_rows(lowering: PlanLowering, plan: Window, grouped: Grouped) -> int:
     """Frames that start or end at the row itself."""
-    streams, width = lowering.streams, len(plan.input.schema)
+    width = len(plan.input.schema)
     plan = replace(plan, input=without_equal_rows(lowering, plan.input))
     values = _arguments(plan)
     rows = sorted_rows(lowering, plan, whole=True, values=values)
-    first = len(streams.schema(rows.stream)) - len(values)
-    results = _grouped(lowering, plan, rows, {value: first + i for i, value in enumerate(values)}, None)
-    own = streams.shape(results).layout
-    fields = (*plan.input.schema.fields[:width], *plan.schema.fields[len(plan.input.schema) :])
-    picked = [word for words in rows.row[:width] for word in words]
-    shape = Shape(Schema(fields))
-    parts = (*picked, *range(own.slices[rows.width].start, own.width))
-    return streams.builder.add(Sort(parts), (results,), shape, None if plan.keys else streams.partition(results))
+    schema = lowering.streams.schema(rows.stream)
+    places = {value: reference(schema, len(schema) - len(values) + i) for i, value in enumerate(values)}
+    results = grouped(lowering, plan, rows, places, None)
+    return with_rows(lowering, plan, rows, results, width)
 
 
-def _of_keys(lowering: PlanLowering, plan: Window) -> int:
-    """Frames that start and end at peers, or at values of the only term of the order."""
-    frame, schema = plan.calls[0][1].frame, plan.input.schema
-    limits = [edge.limit for edge in (frame.start, frame.end) if edge.limit is not None]
-    if limits:
-        (term,) = plan.order
-        own = replace(term, expr=cast(term.expr, limits[0].type))
-        assert all(limit.type == limits[0].type and limit.nullable == own.expr.nullable for limit in limits)
-        plan = replace(plan, order=(own,))
-    rows = sorted_rows(lowering, plan, whole=False)
-    held = by_partition(lowering, rows.stream, bool(plan.keys), rows.width, rows.key)
-    places = {value: _over_row(value, rows.width) for value in _arguments(plan)}
-    results = _grouped(lowering, plan, rows, places, _frames(lowering, plan, frame))
-    right = by_partition(lowering, results, bool(plan.keys), rows.width, rows.key)
-    order = [*((0, i) for i in range(len(schema))), *((1, i) for i in range(len(plan.calls)))]
+def with_rows(lowering: PlanLowering, plan: Window, rows: SortedRows, results: int, columns: int) -> int:
+    """The first `columns` columns of the rows with the values of `results`, which has the words of the keys before them."""
+    streams, values = lowering.streams, plan.schema.fields[len(plan.input.schema) :]
+    if is_by_rows(plan.calls[0][1].frame):
+        own = streams.shape(results).layout
+        parts = (*(word for words in rows.row[:columns] for word in words), *range(own.slices[rows.width].start, own.width))
+        shape = Shape(Schema((*plan.input.schema.fields[:columns], *values)))
+        return streams.builder.add(Sort(parts), (results,), shape, None if plan.keys else streams.partition(results))
+    held, right = (by_partition(lowering, each, bool(plan.keys), rows.width, rows.key) for each in (rows.stream, results))
+    order = [*((0, i) for i in range(columns)), *((1, i) for i in range(len(values)))]
     sides = [side_of(lowering, arrangement, rows.width) for arrangement in (held, right)]
     return joined(lowering, sides[0], sides[1], order, plan.schema)
+
+
+def _of_keys(lowering: PlanLowering, plan: Window, grouped: Grouped) -> int:
+    """Frames that start and end at peers, or at values of the only term of the order."""
+    plan = with_terms_of_limits(plan)
+    rows = sorted_rows(lowering, plan, whole=False)
+    places = {value: _over_row(value, rows.width) for value in _arguments(plan)}
+    results = grouped(lowering, plan, rows, places, frames_of(lowering, plan, plan.calls[0][1].frame))
+    return with_rows(lowering, plan, rows, results, len(plan.input.schema))
+
+
+def with_terms_of_limits(plan: Window) -> Window:
+    """The window, ordered by its term in the type of the limits of its frame."""
+    frame = plan.calls[0][1].frame
+    limits = [edge.limit for edge in (frame.start, frame.end) if edge.limit is not None]
+    if not limits:
+        return plan
+    (term,) = plan.order
+    own = replace(term, expr=cast(term.expr, limits[0].type))
+    assert all(limit.type == limits[0].type and limit.nullable == own.expr.nullable for limit in limits)
+    return replace(plan, order=(own,))
 
 
 def _over_row(value: Expr, width: int) -> Expr:
@@ -129,7 +153,7 @@ def _arguments(plan: Window) -> tuple[Expr, ...]:
     return tuple(dict.fromkeys(value for value in values if not isinstance(value, Literal)))
 
 
-def _frames(lowering: PlanLowering, plan: Window, frame: WindowFrame) -> Arranged | None:
+def frames_of(lowering: PlanLowering, plan: Window, frame: WindowFrame) -> Arranged | None:
     """(partition, end, key, start), where the edges are values of their own; None if they are not."""
     if frame.start.limit is None and frame.end.limit is None:
         return None
@@ -144,17 +168,12 @@ def _frames(lowering: PlanLowering, plan: Window, frame: WindowFrame) -> Arrange
     return by_partition(lowering, node, bool(plan.keys), rows.width, rows.key)
 
 
-def _grouped(
-    lowering: PlanLowering, plan: Window, rows: SortedRows, places: dict[Expr, Expr] | dict[Expr, int], frames: Arranged | None
-) -> int:
-    """The stream (words of the partition and the key, the aggregates over the key's frame)."""
-    leaf = _leaf(lowering, rows.stream, "rows")
+def summed_frames(lowering: PlanLowering, plan: Window, rows: SortedRows, places: Places, frames: Arranged | None) -> int:
+    """The aggregates from sums and first rows of parts of the frames."""
+    leaf = leaf_of(lowering, rows.stream, "rows")
 
     def moved(value: Expr) -> Expr:
-        if isinstance(value, Literal):
-            return value
-        place = places[value]
-        return reference(leaf.schema, place) if isinstance(place, int) else place
+        return value if isinstance(value, Literal) else places[value]
 
     calls = []
     for name, call in plan.calls:
@@ -165,6 +184,60 @@ def _grouped(
     keys = tuple((f"w{i}", reference(leaf.schema, i)) for i in range(rows.width))
     grouped = Aggregate(leaf, keys, tuple(calls))
     return _FrameGrouping(lowering, grouped, plan, rows, frames).lower()
+
+
+def reversed_rows(lowering: PlanLowering, stream: int, rows: SortedRows, *, keyed: bool) -> Arranged:
+    """The rows with the words of their order inverted."""
+    streams, key, width = lowering.streams, rows.key, rows.width
+    word = Field("w", BIGINT, False)
+    parts = (*range(key), *(Term(i, word, descending=True) for i in range(key, width)))
+    node = streams.builder.add(Sort(parts), (stream,), Shape(Schema((word,) * width)), streams.partition(stream))
+    return by_partition(lowering, node, keyed, key, key)
+
+
+def keys_of(lowering: PlanLowering, plan: Window, rows: SortedRows) -> Arranged:
+    """(partition, key) once for each key; for frames by rows the keys are the rows."""
+    streams = lowering.streams
+    words = Schema(streams.schema(rows.stream).fields[: rows.width])
+    stream = streams.builder.add(Sort(tuple(range(rows.width))), (rows.stream,), Shape(words), streams.partition(rows.stream))
+    once = stream if is_by_rows(plan.calls[0][1].frame) else lowering.distinct(stream)
+    return by_partition(lowering, once, bool(plan.keys), rows.key, rows.key)
+
+
+def kept_firsts(
+    lowering: PlanLowering,
+    entries: Arranged,
+    frames: Arranged,
+    extreme: Extreme,
+    rows: SortedRows,
+    frame: WindowFrame,
+    picked: Field | None = None,
+) -> int:
+    """(partition, key, first row of the key's frame). entries: the rows of keys. picked: their last field, if it alone is the result."""
+    streams, builder = lowering.streams, lowering.streams.builder
+    key, order, fields = rows.key, rows.width - rows.key, streams.schema(entries.node).fields
+    memory = builder.name("levels", extreme.terms, streams.fingerprint(entries))
+    shape = Shape(Schema((*fields[:key], Field("level", BIGINT, False), *fields[key:])))
+    levels = ExtremeLevels(extreme, memory, key, order)
+    heads = builder.add(levels, (entries.node,), shape, entries.partition, owns=memory, reads=(entries.id,))
+    streams.specify_memory(memory, heads, key + 1)
+    start, end = edge_kind(frame.start), edge_kind(frame.end)
+    name = builder.name("firsts", start, end, memory, streams.fingerprint(frames), picked)
+    texts = tuple((text - key, descends) for text, descends in rows.texts)
+    firsts = tuple(replace(field, nullable=field.nullable or field.type.has_bytes) for field in fields[rows.width :])
+    absent = tuple(int(word) for field in firsts for word in null_words(field))
+    words = None if picked is None else len(null_words(picked))
+    operator = FrameExtremes(
+        memory, frames.id, name, key, order, extreme.width, frames.weights, start, end, texts, tuple(extreme.texts.items()), absent, words
+    )
+    shown = Schema((*fields[: rows.width], *(fields[rows.width :] if picked is None else (picked,))))
+    node = builder.add(operator, (heads, frames.node), Shape(shown), entries.partition, owns=name, reads=(memory, frames.id))
+    own = streams.schema(frames.node).fields[: operator.layout.width]
+    if operator.is_backward:
+        own = (*own[:key], *[Field("w", BIGINT, False)] * (len(own) - key))
+    remembered = Schema((*own, Field("present", BIGINT, False), *firsts))
+    builder.specify(ArrangementSpec(name, Shape(remembered), builder.nodes[node].level, len(own)))
+    return node
 
 
 class _FrameGrouping(Grouping):
@@ -191,7 +264,7 @@ class _FrameGrouping(Grouping):
         elif of_rows:
             summed = self._of_rows(entries, frame, role, number)
         elif role == "extreme":
-            summed = self._firsts(entries, frame, self._extreme(entries, number))
+            summed = kept_firsts(self.lowering, entries, self.frames, self._extreme(entries, number), self.rows, frame)
         else:
             summed = self._of_ranges(entries, frame, is_main)
         return self.streams.arrange(summed, len(self.keys), role)
@@ -201,32 +274,6 @@ class _FrameGrouping(Grouping):
         reader = self._reader(self.selections[number], entries.id)
         assert isinstance(reader, Extreme)
         return reader
-
-    def _firsts(self, entries: Arranged, frame: WindowFrame, extreme: Extreme) -> int:
-        """The first rows of frames of keys."""
-        streams, builder, frames = self.streams, self.streams.builder, self.frames
-        assert frames is not None
-        key, order, fields = self.rows.key, self.rows.width - self.rows.key, streams.schema(entries.node).fields
-        memory = builder.name("levels", extreme.terms, streams.fingerprint(entries))
-        levels = ExtremeLevels(extreme, memory, key, order)
-        shape = Shape(Schema((*fields[:key], Field("level", BIGINT, False), *fields[key:])))
-        heads = builder.add(levels, (entries.node,), shape, entries.partition, owns=memory, reads=(entries.id,))
-        streams.specify_memory(memory, heads, key + 1)
-        start, end = _edge_kind(frame.start), _edge_kind(frame.end)
-        name = builder.name("firsts", start, end, memory, streams.fingerprint(frames))
-        texts = tuple((text - key, descends) for text, descends in self.rows.texts)
-        operator = FrameExtremes(
-            memory, frames.id, name, key, order, extreme.width, frames.weights, start, end, texts, tuple(extreme.texts.items())
-        )
-        inputs, reads = (heads, frames.node), (memory, frames.id)
-        node = builder.add(operator, inputs, Shape(streams.schema(entries.node)), entries.partition, owns=name, reads=reads)
-        own = streams.schema(frames.node).fields[: operator.layout.width]
-        if operator.is_backward:
-            own = (*own[:key], *[Field("w", BIGINT, False)] * (len(own) - key))
-        firsts = (replace(field, nullable=field.type.has_bytes) for field in fields[self.rows.width :])
-        remembered = Schema((*own, Field("present", BIGINT, False), *firsts))
-        builder.specify(ArrangementSpec(name, Shape(remembered), builder.nodes[node].level, len(own)))
-        return node
 
     def _of_ranges(self, entries: Arranged, frame: WindowFrame, is_main: bool) -> int:
         """The sums of frames of keys."""
@@ -240,7 +287,7 @@ class _FrameGrouping(Grouping):
         shape = Shape(Schema((*own[:key], Field("level", BIGINT, False), *own[key:])), entries.weights)
         heads = builder.add(levels, (entries.node,), shape, entries.partition, owns=memory, reads=(entries.id,))
         streams.specify_memory(memory, heads, key + 1)
-        first, last = _edge_kind(frame.start), _edge_kind(frame.end)
+        first, last = edge_kind(frame.start), edge_kind(frame.end)
         texts = tuple((text - key, descends) for text, descends in self.rows.texts)
         more = entries.width - self.rows.width
         operator = FrameSums(entries.id, memory, frames.id, key, order, more, entries.weights, frames.weights, first, last, texts, is_main)
@@ -252,25 +299,17 @@ class _FrameGrouping(Grouping):
         """The sums of frames of rows, whose positions are those in the sums of single rows."""
         streams, builder = self.streams, self.streams.builder
         key, width = self.rows.key, self.rows.width
-        self.reverse = self.reverse or self._reversed()
+        self.reverse = self.reverse or reversed_rows(self.lowering, self.rows.stream, self.rows, keyed=bool(self.window.keys))
         rows, reverse = self.frames, self.reverse
         assert rows is not None
-        firsts = tuple(self._extreme(entries, number).texts.items()) if role == "extreme" else None
+        kind: FrameKind = "firsts" if role == "extreme" else "sums"
+        texts = tuple(self._extreme(entries, number).texts.items()) if role == "extreme" else ()
         operator = RowFrameSums(
             entries.id, rows.id, reverse.id, key, width, entries.width - width, entries.weights, rows.weights,
-            frame.start.rows, frame.end.rows, role == "sums", firsts, self.rows.texts,
+            frame.start.rows, frame.end.rows, role == "sums", kind, texts, self.rows.texts,
         )  # fmt: skip
         inputs, reads = (entries.node, rows.node, reverse.node), tuple(dict.fromkeys((entries.id, rows.id, reverse.id)))
         return builder.add(operator, inputs, streams.shape(entries.node), entries.partition, reads=reads)
-
-    def _reversed(self) -> Arranged:
-        """The rows with the words of their order inverted."""
-        streams, key, width = self.streams, self.rows.key, self.rows.width
-        rows = self.lowering.relation(self.plan.input)
-        word = Field("w", BIGINT, False)
-        parts = (*range(key), *(Term(i, word, descending=True) for i in range(key, width)))
-        node = streams.builder.add(Sort(parts), (rows,), Shape(Schema((word,) * width)), streams.partition(rows))
-        return by_partition(self.lowering, node, bool(self.window.keys), key, key)
 
     def _entries(self, stream: int) -> Arranged:
         """The sums of the keys, arranged by partition."""
@@ -287,7 +326,7 @@ class _FrameGrouping(Grouping):
         return streams.plus(placed)
 
 
-def _edge_kind(edge: Edge) -> EdgeKind:
+def edge_kind(edge: Edge) -> EdgeKind:
     if edge.kind == "unbounded":
         return "unbounded"
     return "limit" if edge.kind == "range" else "own"

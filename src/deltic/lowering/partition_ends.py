@@ -36,16 +36,16 @@ def end_of_partition(plan: Window) -> Aggregate:
     _, call = plan.calls[0]
     order = plan.order if call.function != "last_value" else _backwards(plan)
     if call.ignore_nulls:
-        order = (Order(resolve("is_null", list(call.arguments)), False, True), *order)
+        order = (Order(resolve("is_null", [call.arguments[-1]]), False, True), *order)
     ends: Plan = TopK(plan.input, order, 1, plan.keys)
     keys = tuple((f"key{i}", key) for i, key in enumerate(plan.keys))
-    return Aggregate(ends, keys, tuple((name, AggregateCall("any_value", one.arguments, one.type, True)) for name, one in plan.calls))
+    return Aggregate(ends, keys, tuple((name, AggregateCall("any_value", one.arguments[:1], one.type, True)) for name, one in plan.calls))
 
 
 def kind_of_end(call: WindowCall) -> str:
     """Equal for calls that one row of the partition gives a value to."""
     end = "last" if call.function == "last_value" else "first"
-    return f"{end} of {show_expr(call.arguments[0])}" if call.ignore_nulls else end
+    return f"{end} of {show_expr(call.arguments[-1])}" if call.ignore_nulls else end
 
 
 def _backwards(plan: Window) -> tuple[Order, ...]:

@@ -15,7 +15,10 @@ from deltic.circuit.operators.order import Sort
 from deltic.circuit.operators.positions import PositionKind, PositionsOperator
 from deltic.errors import Unsupported
 from deltic.expr import Expr, Literal, case, cast, resolve
-from deltic.lowering.frames import is_kept, lower_frames, without_equal_rows
+from deltic.lowering.composed_windows import composed, is_composed, is_shifted
+from deltic.lowering.frame_picks import is_picked, lower_picks
+from deltic.lowering.frame_rows import aggregated_rows
+from deltic.lowering.frames import is_by_parts, is_range, lower_frames, summed_frames, without_equal_rows
 from deltic.lowering.joins import joined
 from deltic.lowering.partition_ends import end_of_partition, is_of_end, kind_of_end
 from deltic.lowering.protocol import PlanLowering
@@ -40,19 +43,25 @@ def lower_window(lowering: PlanLowering, plan: Window) -> int:
     assert not lowering.scoped, "a window function reads a recursive relation"
     for _, call in plan.calls:
         _check(call, plan)
+    if len({call for _, call in plan.calls}) < len(plan.calls):
+        return lowering.relation(_once_each(plan))
     if any(call.function in _DERIVED for _, call in plan.calls):
         return lowering.relation(_by_positions(plan))
     kinds = dict.fromkeys(_kind(call, plan) for _, call in plan.calls)
     if len(kinds) > 1:
         return lowering.relation(_one_by_one(lowering, plan, sorted(kinds)))
+    if is_composed(plan.calls[0][1]):
+        return lowering.streams.conform(lowering.relation(composed(lowering, plan)), plan.schema)
     if plan.calls[0][1].is_of_partition:
         return _of_partitions(lowering, plan, _totals(plan))
     if is_of_end(plan.calls[0][1], plan.input.schema):
         return _of_partitions(lowering, plan, end_of_partition(plan))
     if _is_near(plan.calls[0][1]):
         return _near(lowering, plan)
+    if is_picked(plan.calls[0][1]):
+        return lowering.streams.conform(lower_picks(lowering, plan), plan.schema)
     if plan.calls[0][1].aggregate is not None and not _counts_up_to_peers(plan.calls[0][1]):
-        return lower_frames(lowering, plan)
+        return lower_frames(lowering, plan, summed_frames if is_by_parts(plan.calls[0][1]) else aggregated_rows)
     if plan.calls[0][1].function == "session_start":
         return lower_sessions(lowering, plan)
     return _row_numbers(lowering, plan) if plan.calls[0][1].function == "row_number" else _of_peers(lowering, plan)
@@ -60,9 +69,10 @@ def lower_window(lowering: PlanLowering, plan: Window) -> int:
 
 def _check(call: WindowCall, plan: Window) -> None:
     if call.aggregate is not None:
-        is_incremental = call.is_of_partition or _counts_up_to_peers(call) or is_kept(call)
+        is_incremental = call.is_of_partition or _counts_up_to_peers(call) or is_shifted(call.frame) or is_range(call.frame)
     else:
         is_incremental = _is_near(call) or call.function in (*_KINDS, *_DERIVED, "session_start") or is_of_end(call, plan.input.schema)
+        is_incremental = is_incremental or is_composed(call) or is_picked(call)
     if is_incremental:
         return
     text = show_window_call(call)
@@ -77,20 +87,24 @@ def _counts_up_to_peers(call: WindowCall) -> bool:
 def _is_near(call: WindowCall) -> bool:
     """Whether the value is that of a row at most a constant number of rows away."""
     if call.function in ("lag", "lead"):
-        return not call.ignore_nulls
+        return not is_composed(call)
     return call.function in ("first_value", "last_value", "nth_value") and call.frame.start.kind == call.frame.end.kind == "rows"
 
 
 def _kind(call: WindowCall, plan: Window) -> tuple[int, str]:
     """The calls that one circuit computes, row_number first: a partition is then ordered the same way for the others."""
+    if is_composed(call):
+        return (6, show_window_call(call))
     if _is_near(call):
         return (1, "")
     if call.is_of_partition:
         return (4, "")
     if is_of_end(call, plan.input.schema):
         return (5, kind_of_end(call))
+    if is_picked(call):
+        return (7, show_window_call(call))
     if call.aggregate is not None and not _counts_up_to_peers(call):
-        return (3, show_frame(call.frame))
+        return (3 if is_by_parts(call) else 8, show_frame(call.frame))
     return (0 if call.function == "row_number" else 2, call.function)
 
 
@@ -105,6 +119,14 @@ def _one_by_one(lowering: PlanLowering, plan: Window, kinds: Sequence[tuple[int,
         below = replace(plan, input=below, calls=tuple(plan.calls[i] for i in own))
     positions = [*range(width), *(places[i] for i in range(len(plan.calls)))]
     return Project(below, tuple((field.name, reference(below.schema, i)) for field, i in zip(plan.schema, positions, strict=True)))
+
+
+def _once_each(plan: Window) -> Plan:
+    """Equal calls are one."""
+    calls = list(dict.fromkeys(call for _, call in plan.calls))
+    below, width = replace(plan, calls=tuple((f"w{i}", call) for i, call in enumerate(calls))), len(plan.input.schema)
+    columns = [*range(width), *(width + calls.index(call) for _, call in plan.calls)]
+    return Project(below, tuple((field.name, reference(below.schema, i)) for field, i in zip(plan.schema, columns, strict=True)))
 
 
 def _percent_rank(parts: Sequence[Expr], _: WindowCall) -> Expr:

@@ -75,8 +75,8 @@ class WindowCall:
     arguments: the value of lag, lead, first_value, last_value and nth_value; for lag and lead the default after it, which is that of the
     current row; of session_start the start and the end of the row's own session, where rows are ordered by the start: its value is the
     start of the first in the chain of those that overlap or touch. number: the buckets of ntile, the rows that lag goes back or lead
-    forward, the n of nth_value. ignore_nulls: rows with a NULL value are passed over. frame: of frame functions. aggregate: the call of an
-    aggregate, over the frame.
+    forward, the n of nth_value. ignore_nulls: rows with a NULL value are passed over; with a second argument of first_value or last_value
+    those in which this is NULL. frame: of frame functions. aggregate: the call of an aggregate, over the frame.
     """
 
     function: WindowFunction

@@ -126,7 +126,8 @@ def _value(call: WindowCall, partition: _Partition, arguments: Sequence[Sequence
         case "lag" | "lead":
             return _offset(call, arguments, position)
         case "first_value" | "last_value" | "nth_value":
-            return _picked(call, [arguments[0][i] for i in partition.frame(call.frame, position)])
+            frame = partition.frame(call.frame, position)
+            return _picked(call, [arguments[0][i] for i in frame if not (call.ignore_nulls and arguments[-1][i] is None)])
         case "session_start":
             starts, ends = arguments
             return _session_start(starts, ends, position)
@@ -169,7 +170,5 @@ def _offset(call: WindowCall, arguments: Sequence[Sequence[Value]], position: in
 
 
 def _picked(call: WindowCall, values: Sequence[Value]) -> Value:
-    if call.ignore_nulls:
-        values = [value for value in values if value is not None]
     position = {"first_value": 0, "last_value": len(values) - 1}.get(call.function, call.number - 1)
     return values[position] if 0 <= position < len(values) else None

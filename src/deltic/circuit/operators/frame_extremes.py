@@ -20,12 +20,11 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from deltic.circuit.framed import among, dense_ranks, exact_ranks, frame_leasts, least_of_each
-from deltic.circuit.key_frames import EdgeKind, FrameLayout, KeyFrames, long_keys
+from deltic.circuit.key_frames import EdgeKind, FrameLayout, KeyFrames, followed, long_keys
 from deltic.circuit.operator import Context, Delta, as_batch
 from deltic.circuit.operators.extreme_levels import ExtremeList
 from deltic.circuit.scopes import distinct_rows
 from deltic.circuit.skip_list import LEAST, RATIO, differs, is_after, scan
-from deltic.circuit.terms import MARKER
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
 from deltic.trace.probe import first, first_of_each, lookup
@@ -39,15 +38,15 @@ MANY: Final = 64
 
 
 class Firsts(NamedTuple):
-    """For each of n frames whether it has rows, as 0 or 1, and the words of the first one; those of NULL if there are none."""
+    """For each of n frames whether it has rows, as 0 or 1, and the words of the first one."""
 
     present: np.ndarray
     words: Words
 
     @staticmethod
-    def of(n: int, numbers: np.ndarray, words: Sequence[np.ndarray]) -> Firsts:
-        """Those of the frames with these numbers."""
-        present, result = np.zeros(n, np.int64), tuple(np.full(n, MARKER) for _ in words)
+    def of(n: int, numbers: np.ndarray, words: Sequence[np.ndarray], absent: Sequence[int]) -> Firsts:
+        """Those of the frames with these numbers. absent: the words of no row."""
+        present, result = np.zeros(n, np.int64), tuple(np.full(n, word) for word in absent)
         present[numbers] = 1
         for target, word in zip(result, words, strict=True):
             target[numbers] = word
@@ -87,12 +86,12 @@ class Passed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FrameExtremes:
-    """(partition, key, first row of the key's frame).
+    """(partition, key, first row of the key's frame); or, for all frames, the last `picked` words of it, NULL if it has no rows.
 
     levels: the arrangement of a skip list of first rows. frames: the arrangement of frames, of `frame_weights` weights. memory: the
     arrangement of frames with their first rows; frames that reach to the end of the partition have inverted words there, so that they are
     sorted backwards. key: the words of a partition; order: those of a key; width: those of a row. texts, row_texts: (position of a string
-    id, whether it sorts descending) in keys and in rows. Inputs: the changes of levels and frames.
+    id, whether it sorts descending) in keys and in rows. absent: the words of no row. Inputs: the changes of levels and frames.
     """
 
     levels: str
@@ -106,6 +105,8 @@ class FrameExtremes:
     end: EdgeKind
     texts: tuple[tuple[int, bool], ...]
     row_texts: tuple[tuple[int, bool], ...]
+    absent: tuple[int, ...]
+    picked: int | None = None
 
     @property
     def name(self) -> str:
@@ -130,9 +131,8 @@ class FrameExtremes:
 
     def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
         delta, changed = map(as_batch, inputs)
-        shown = self.key + self.order + self.width
         if not len(delta) and not len(changed):
-            return Rows.empty(shown, 1)
+            return Rows.empty(self.key + self.order + (self.width if self.picked is None else self.picked), 1)
         spine = context.old(self.levels, self.key + 1 + self.order + self.width, 1).with_batch(delta)
         levels = ExtremeList(spine, spine, self.key, self.order)
         frames = context.old(self.frames, self.layout.width, self.frame_weights)
@@ -166,7 +166,7 @@ class FrameExtremes:
         (of,) = dense_ranks([(*partitions, *self._places(keys))])
         least = least_of_each(of, words, dict(self.row_texts), context.strings)
         partitions, keys, words = (tuple(word[least] for word in each) for each in (partitions, keys, words))
-        return FirstChanges(partitions, self._places(keys), words, _followed(partitions))
+        return FirstChanges(partitions, self._places(keys), words, followed(partitions))
 
     def _places(self, keys: Words) -> Words:
         """Keys as frames are passed, and back."""
@@ -175,7 +175,7 @@ class FrameExtremes:
     def _outside(self, changes: FirstChanges, whole: Words) -> FirstChanges:
         kept = np.flatnonzero(~among(changes.partitions, whole))
         partitions, places, words = (tuple(word[kept] for word in each) for each in changes[:3])
-        return FirstChanges(partitions, places, words, _followed(partitions))
+        return FirstChanges(partitions, places, words, followed(partitions))
 
     def _whole(self, changes: FirstChanges, changed: Batch, many: bool, context: Context) -> Words:
         """The partitions to compute whole."""
@@ -239,7 +239,7 @@ class FrameExtremes:
         row = np.zeros(int(ranks.max(initial=-1)) + 1, np.int64)
         row[ranks] = np.arange(len(ranks))
         numbers = np.flatnonzero(least >= 0)
-        return Firsts.of(len(least), numbers, [word[row[least[numbers]]] for word in words])
+        return Firsts.of(len(least), numbers, [word[row[least[numbers]]] for word in words], self.absent)
 
     def _firsts(self, frames: KeyFrames, levels: ExtremeList, context: Context) -> Firsts:
         """The first rows of single frames, by nodes of the skip list."""
@@ -252,7 +252,7 @@ class FrameExtremes:
         columns = Rows.concat(parts).columns
         number, words = columns[0], columns[1:]
         least = least_of_each(number, words, dict(self.row_texts), context.strings)
-        return Firsts.of(n, number[least], [word[least] for word in words])
+        return Firsts.of(n, number[least], [word[least] for word in words], self.absent)
 
     def _moved(self, changes: FirstChanges, passed: Passed, firsts: Firsts, now: Spine, context: Context) -> list[Rows]:
         """The changes of the frames that were read and still are."""
@@ -377,23 +377,17 @@ class FrameExtremes:
         return self._leasts(places, words, lows, highs, context)
 
     def _shown(self, change: Batch) -> Rows:
-        """(partition, key, first row) of the frames that have one."""
-        frames, rows = self.layout.width, np.flatnonzero(change.columns[self.layout.width] > 0)
+        """(partition, key, first row) of the frames that have one; or what is picked of it, of all."""
+        frames, rows = self.layout.width, np.arange(len(change))
+        if self.picked is None:
+            rows = np.flatnonzero(change.columns[frames] > 0)
         columns = tuple(word[rows] for word in change.columns)
         if self.is_backward:
             keys = tuple(~word for word in columns[frames - self.order : frames])
         else:
             keys = self.layout.frames(columns[:frames]).keys
-        return Rows((*columns[: self.key], *keys, *columns[frames + 1 :]), (change.weights[0][rows],))
-
-
-def _followed(partitions: Words) -> np.ndarray:
-    """For sorted rows whether the next one is in the same partition."""
-    follows = np.zeros(len(partitions[0]), bool)
-    follows[:-1] = True
-    for word in partitions:
-        follows[:-1] &= word[1:] == word[:-1]
-    return follows
+        words = columns[len(columns) - (self.width if self.picked is None else self.picked) :]
+        return Rows((*columns[: self.key], *keys, *words), (change.weights[0][rows],))
 
 
 def _before_first(stops: np.ndarray, run: np.ndarray) -> np.ndarray:

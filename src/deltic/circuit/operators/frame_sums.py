@@ -16,10 +16,10 @@ from typing import Final
 import numpy as np
 
 from deltic.circuit.framed import among, dense_ranks, exact_ranks, frame_sums
-from deltic.circuit.key_frames import EdgeKind, FrameLayout, KeyFrames, long_keys
+from deltic.circuit.key_frames import EdgeKind, FrameLayout, KeyFrames, followed, long_keys
 from deltic.circuit.operator import Context, Delta, as_batch
 from deltic.circuit.scopes import distinct_rows
-from deltic.circuit.skip_list import LEAST, SkipList, is_after, scan
+from deltic.circuit.skip_list import SkipList
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
 from deltic.trace.probe import lookup, probe
@@ -148,45 +148,13 @@ class FrameSums:
         """The change of the frames that were there before and still are: what changes within them."""
         if not len(delta):
             return Rows.empty(self._width + self.more, self.weights)
-        rows = self._reaching(delta, now, context)
+        changes = distinct_rows([Rows(delta.columns[: self._width], delta.weights)], self._width)
+        chosen = self._effective(delta, followed(changes[: self.key]))
+        rows = self._layout.reaching(now, changes, chosen, context.counters)
         still = np.flatnonzero(lookup(frames, rows, context.counters)[0] > 0)
         own = self._layout.frames(tuple(word[still] for word in rows))
         places, low, high = dense_ranks([delta.columns[: self._width], *own.edges()])
         return self._of_frames(frame_sums(places, delta.columns[self._width :], delta.weights, low, high), own, present=False)
-
-    def _reaching(self, delta: Batch, now: Spine, context: Context) -> Words:
-        """The frames that contain a changed key, as rows of `frames`.
-
-        They are sorted by their ends. Those that a change is in begin with the first that ends at it or after it, and end where one starts
-        after it, or where those of the next change begin.
-        """
-        changes = distinct_rows([Rows(delta.columns[: self._width], delta.weights)], self._width)
-        partitions, keys = changes[: self.key], changes[self.key :]
-        n = len(keys[0])
-        follows = np.zeros(n, bool)
-        follows[:-1] = True
-        for word in partitions:
-            follows[:-1] &= word[1:] == word[:-1]
-        starts: Words = keys
-        chosen = self._effective(delta, follows)
-        if self.end == "unbounded":  # of each partition those that start at its last change or before it
-            starts, chosen = tuple(np.full(n, LEAST) for _ in keys), np.flatnonzero(~follows)
-
-        def stops(run: np.ndarray, rows: Words) -> np.ndarray:
-            run = chosen[run]
-            own = self._layout.frames((*(word[run] for word in partitions), *rows))
-            stopped = np.zeros(len(run), bool)
-            if own.lows is not None:
-                stopped |= is_after(own.lows, [word[run] for word in keys])
-            if own.highs is not None:
-                following = np.minimum(run + 1, n - 1)
-                stopped |= follows[run] & ~is_after([word[following] for word in keys], own.highs)
-            return stopped
-
-        of, starts = (tuple(word[chosen] for word in words) for words in (partitions, starts))
-        run, rows, stopped = scan(now, of, starts, stops, context.counters)
-        run, rows = chosen[run[~stopped]], tuple(word[~stopped] for word in rows)
-        return distinct_rows([Rows((*(word[run] for word in partitions), *rows), (np.ones(len(run), np.int64),))], self._layout.width)
 
     def _effective(self, delta: Batch, follows: np.ndarray) -> np.ndarray:
         """The changes after which sums differ: frames from the start of a partition have all changes up to their ends."""

@@ -13,10 +13,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
+from typing import Literal as OneOf
 
 import numpy as np
 
-from deltic.circuit.framed import among, dense_ranks, exact_ranks, frame_leasts, frame_sums
+from deltic.circuit.framed import among, dense_ranks, exact_ranks, frame_entries, frame_leasts, frame_sums
 from deltic.circuit.operator import Context, Delta, as_batch
 from deltic.circuit.scopes import distinct_rows
 from deltic.circuit.terms import exact_order
@@ -28,6 +29,7 @@ from deltic.trace.spine import Spine
 from deltic.trace.strings import PREFIX_BYTES
 
 Words = tuple[np.ndarray, ...]
+FrameKind = OneOf["sums", "firsts", "entries"]
 ALL: Final = int(np.iinfo(np.int64).max)
 MANY: Final = 1
 """How many rows are read at once for the price of one near a change."""
@@ -58,8 +60,8 @@ class RowFrameSums:
 
     entries: the arrangement (row, more) → weights, of `weights` weights. rows: the arrangement of all rows, (partition, order) → 1 and
     more weights; reverse: the same rows with the words of the order inverted. key: the words of a partition; width: those of a row; more:
-    those of entries with sums of their own. counted: weight 0 of each row is 1. firsts: if these words are sorted rows, of which each frame
-    has the first one, the string ids among them; else None. texts: (position of a string id, whether it sorts descending), in order.
+    those of entries with sums of their own. counted: weight 0 of each row is 1. kind: whether a frame has sums, the first of its entries,
+    or all of them. entry_texts, texts: (position of a string id, whether it sorts descending) in entries that are compared, and in rows.
     Inputs: the changes of entries, rows and reverse.
     """
 
@@ -74,7 +76,8 @@ class RowFrameSums:
     start: int
     end: int
     counted: bool
-    firsts: tuple[tuple[int, bool], ...] | None
+    kind: FrameKind
+    entry_texts: tuple[tuple[int, bool], ...]
     texts: tuple[tuple[int, bool], ...] = ()
 
     @property
@@ -182,11 +185,10 @@ class RowFrameSums:
         places = self._once(run)
         lows, highs = np.maximum(places + self.start, low[places]), np.minimum(places + self.end, high[places])
         row, more, weights = probe(version.entries, run.rows, range(self.width, self.width + self.more), context.counters)
-        held = (
-            frame_sums(row, more, weights, lows, highs)
-            if self.firsts is None
-            else self._least(Rows((row, *more), weights), lows, highs, context)
-        )
+        if self.kind == "firsts":
+            held = self._least(Rows((row, *more), weights), lows, highs, context)
+        else:
+            held = (frame_sums if self.kind == "sums" else frame_entries)(row, more, weights, lows, highs)
         frame, *kinds = held.columns
         columns = (*(word[places[frame]] for word in run.rows), *kinds)
         if not self.counted:
@@ -198,7 +200,7 @@ class RowFrameSums:
     def _least(self, entries: Rows, lows: np.ndarray, highs: np.ndarray, context: Context) -> Rows:
         """The first row of each frame that has one. entries: (place, row) → copies."""
         row, *words = consolidate(entries).columns
-        (ranks,) = exact_ranks([tuple(words)], dict(self.firsts or ()), context.strings)
+        (ranks,) = exact_ranks([tuple(words)], dict(self.entry_texts), context.strings)
         least = frame_leasts(row, ranks, lows, highs)
         places = np.zeros(int(ranks.max(initial=-1)) + 1, np.int64)
         places[ranks] = np.arange(len(ranks))

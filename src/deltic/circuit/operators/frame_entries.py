@@ -1,0 +1,141 @@
+"""frame_entries: for each frame, a range of keys in their order, the entries of its keys, under changes, for aggregates that read them all.
+
+A change is added to the frames that contain it, and the entries of a frame that comes or goes are read. So a change costs O(frames that
+contain it), and a frame O(its entries + log n).
+
+The words of strings of 24 bytes and more do not sort them: partitions in which such a key changes are read whole, as are all where many
+keys are new.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from deltic.circuit.framed import among, dense_ranks, exact_ranks, frame_entries
+from deltic.circuit.key_frames import EdgeKind, FrameLayout, KeyFrames, long_keys
+from deltic.circuit.operator import Context, Delta, as_batch
+from deltic.circuit.operators import frame_sums
+from deltic.circuit.scopes import distinct_rows
+from deltic.circuit.skip_list import LEAST, is_after, scan
+from deltic.trace.batch import Batch
+from deltic.trace.consolidate import consolidate
+from deltic.trace.probe import lookup, probe
+from deltic.trace.rows import Rows
+from deltic.trace.spine import Spine
+
+Words = tuple[np.ndarray, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FrameEntries:
+    """(partition, key, entry) → copies, for the entries of the frame of the key.
+
+    entries: the arrangement (partition, key, entry) → copies. frames: the arrangement of frames, of `frame_weights` weights. key: the words
+    of a partition; order: those of a key; more: those of an entry. texts: (position of a string id in a key, whether it sorts descending).
+    Inputs: the changes of entries and frames.
+    """
+
+    entries: str
+    frames: str
+    key: int
+    order: int
+    more: int
+    frame_weights: int
+    start: EdgeKind
+    end: EdgeKind
+    texts: tuple[tuple[int, bool], ...]
+
+    @property
+    def name(self) -> str:
+        return "frame_entries"
+
+    @property
+    def eager(self) -> bool:
+        return False
+
+    @property
+    def layout(self) -> FrameLayout:
+        return FrameLayout(self.key, self.order, self.start, self.end)
+
+    @property
+    def width(self) -> int:
+        """The number of words of a row."""
+        return self.key + self.order + self.more
+
+    def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
+        delta, changed = map(as_batch, inputs)
+        if not len(delta) and not len(changed):
+            return Rows.empty(self.width, 1)
+        old = context.old(self.entries, self.width, 1)
+        new = old.with_batch(delta)
+        frames = context.old(self.frames, self.layout.width, self.frame_weights)
+        now = frames.with_batch(changed)
+        existed, exists = (lookup(spine, changed.columns, context.counters)[0] > 0 for spine in (frames, now))
+        whole = self._whole(delta, changed, int((existed != exists).sum()) * frame_sums.MANY >= now.rows, context)
+        parts = [Rows.empty(self.width, 1)]
+        if len(whole[0]):
+            parts += [self._all(whole, new, now, context), _negated(self._all(whole, old, frames, context))]
+            rest = ~among(changed.columns[: self.key], whole)
+            changed, existed, exists = consolidate(changed.take(np.flatnonzero(rest))), existed[rest], exists[rest]
+            delta = consolidate(delta.take(np.flatnonzero(~among(delta.columns[: self.key], whole))))
+        own = self.layout.frames(changed.columns)
+        parts.append(self._within(own.take(np.flatnonzero(exists & ~existed)), new, context))
+        parts.append(_negated(self._within(own.take(np.flatnonzero(existed & ~exists)), old, context)))
+        parts.append(self._moved(delta, frames, now, context))
+        return consolidate(Rows.concat(parts))
+
+    def _whole(self, delta: Batch, changed: Batch, many: bool, context: Context) -> Words:
+        """The partitions to read whole."""
+        long = long_keys(delta.columns[self.key :], self.texts, context.strings) | many
+        new = long_keys(self.layout.frames(changed.columns).keys, self.texts, context.strings) | many
+        return distinct_rows([rows.take(np.flatnonzero(chosen)) for rows, chosen in ((delta, long), (changed, new))], self.key)
+
+    def _all(self, partitions: Words, entries: Spine, frames: Spine, context: Context) -> Rows:
+        """The entries of all frames of partitions."""
+        numbers, own = self.layout.present(frames, partitions, context.counters)
+        source, words, weights = probe(entries, partitions, range(self.key, self.width), context.counters)
+        rows = consolidate(Rows((source, *words), weights))
+        source, keys = rows.columns[0], rows.columns[1 : 1 + self.order]
+        ranked = own._replace(partitions=(numbers,))
+        if long_keys(own.keys, self.texts, context.strings).any():
+            texts = {1 + text: descending for text, descending in self.texts}
+            place, of_frames = exact_ranks([(source, *keys), (numbers, *own.keys)], texts, context.strings)
+            keys, ranked = (place,), ranked.ranked(of_frames)
+        places, low, high = dense_ranks([(source, *keys), *ranked.edges()])
+        return self._of_frames(frame_entries(places, rows.columns[1 + self.order :], rows.weights, low, high), own)
+
+    def _within(self, frames: KeyFrames, entries: Spine, context: Context) -> Rows:
+        """The entries of single frames."""
+        n, highs = len(frames.keys[0]), frames.highs
+        lows = frames.lows or tuple(np.full(n, LEAST) for _ in range(self.order))
+
+        def stops(run: np.ndarray, rows: Words) -> np.ndarray:
+            return np.zeros(len(run), bool) if highs is None else is_after(rows[: self.order], [word[run] for word in highs])
+
+        run, rows, stopped = scan(entries, frames.partitions, lows, stops, context.counters)
+        run, rows = run[~stopped], tuple(word[~stopped] for word in rows)
+        copies = lookup(entries, (*(word[run] for word in frames.partitions), *rows), context.counters)
+        return self._of_frames(Rows((run, *rows[self.order :]), copies), frames)
+
+    def _moved(self, delta: Batch, frames: Spine, now: Spine, context: Context) -> Rows:
+        """The changes of the frames that were there before and still are."""
+        if not len(delta):
+            return Rows.empty(self.width, 1)
+        changes = distinct_rows([delta], self.key + self.order)
+        rows = self.layout.reaching(now, changes, None, context.counters)
+        still = np.flatnonzero(lookup(frames, rows, context.counters)[0] > 0)
+        own = self.layout.frames(tuple(word[still] for word in rows))
+        places, low, high = dense_ranks([delta.columns[: self.key + self.order], *own.edges()])
+        return self._of_frames(frame_entries(places, delta.columns[self.key + self.order :], delta.weights, low, high), own)
+
+    def _of_frames(self, entries: Rows, frames: KeyFrames) -> Rows:
+        """The entries, whose first word is the number of a frame, by the keys of their frames."""
+        number, *more = entries.columns
+        return Rows((*(word[number] for word in (*frames.partitions, *frames.keys)), *more), entries.weights)
+
+
+def _negated(rows: Rows) -> Rows:
+    return Rows(rows.columns, [-weight for weight in rows.weights])
