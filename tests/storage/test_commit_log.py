@@ -235,7 +235,7 @@ def test_every_retained_epoch_can_be_read_after_a_fold(opened: Callable[..., tup
     _log(state, log, *range(10))
     _fold(state, log)
     assert (state.manifest.oldest, state.epoch, keys_of(state)) == (7, 10, [*range(10)])
-    assert len(state.folder.names("manifests")) == 5  # the first, and those of epochs 7 to 10
+    assert len(state.folder.names("manifests")) == 6  # those of the opening, of epoch 1, and of epochs 7 to 10
     for epoch in range(7, 11):
         with StateReader.open(state.root, epoch) as reader:
             assert reader.manifest.notes["last"] == epoch - 1
@@ -254,7 +254,7 @@ def test_a_reader_keeps_the_epochs_after_its_own(opened: Callable[..., tuple[Sta
     lease.release()
     _log(state, log, 4, 5, 6)
     _fold(state, log)
-    assert state.folder.names("manifests")[-2:] == ["000000000003.json", "000000000006.json"]
+    assert state.folder.names("manifests")[-2:] == ["000000000004.json", "000000000006.json"]
     assert keys_of(state) == [*range(1, 7)]
 
 
@@ -262,24 +262,25 @@ def test_the_changes_of_an_epoch_into_which_others_are_folded_are_its_own(opened
     notes = {"arrangements": {"v": ArrangementDescription(1, 1, view="v").json()}}
     state, log = opened(retain=0)
     state.commit(manifest.Change(notes=notes))
-    for key in (1, 2):
+    for key in (1, 2, 3):
         batch = batch_of((key, 1))
         epoch = LoggedEpoch(state.epoch + key, 0, {}, (LoggedShard(0, (AppendedBatch("v", (), batch, batch),), Dictionary.empty()),))
         log.append(epoch, epoch.encoded())
     _fold(state, log)
     (view,) = state.manifest.views
     file = OpenFiles(state.root)[state.manifest.files[view.file]]
-    assert (as_rows(file.change("v")), as_rows(file.batch("v"))) == ([(2, 1)], [(1, 1), (2, 1)])
+    assert (as_rows(file.change("v")), as_rows(file.batch("v"))) == ([(3, 1)], [(2, 1), (3, 1)])
 
 
 def test_rows_that_cancel_within_a_fold_leave_nothing(opened: Callable[..., tuple[State, CommitLog]]) -> None:
     state, log = opened(retain=0)
+    _log(state, log, 9)
     for weight in (1, -1):
         shard = LoggedShard(0, (AppendedBatch("a", (), batch_of((1, weight)), None),), Dictionary.empty())
         epoch = LoggedEpoch(state.epoch + 1 + len(log.epochs), 0, {}, (shard,))
         log.append(epoch, epoch.encoded())
     _fold(state, log)
-    assert (keys_of(state), state.epoch) == ([], 2)
+    assert (keys_of(state), state.epoch) == ([9], 3)
 
 
 def test_weights_too_large_to_be_added_stay_apart(opened: Callable[..., tuple[State, CommitLog]]) -> None:
@@ -338,6 +339,19 @@ def test_a_writer_that_was_taken_over_commits_nothing(
     assert keys_of(new) == [1]
     new.close()
     assert keys_of(State.open(old.root)) == [1]
+
+
+def test_a_writer_that_was_taken_over_folds_nothing(opened: Callable[..., tuple[State, CommitLog]]) -> None:
+    old, log = opened(retain=0)
+    _log(old, log, 1, 2, 3, 4)
+    old.folder.delete([f"log/{name}" for name in old.folder.names("log")])  # as if the newer one had opened the folder before
+    old.folder.unlock()
+    new = State.open(old.root)
+    before = new.folder.names("manifests")
+    with pytest.raises(StateTakenOver):
+        _fold(old, log)
+    assert new.folder.names("manifests") == before
+    new.close()
 
 
 def test_a_full_disk_loses_nothing(opened: Callable[..., tuple[State, CommitLog]]) -> None:

@@ -52,17 +52,18 @@ def fold(writer: EpochWriter, logged: Sequence[LoggedEpoch], files: OpenFiles, a
     if not epochs:
         return
     floor = writer.floor_at(epochs[-1].epoch, _kept(epochs, writer.manifest.notes))
-    skipped = [each for each in epochs if each.epoch <= floor]
-    rest = epochs[len(skipped) :]
+    first, later = epochs[0], epochs[1:]  # the first is never skipped: its name is what a newer writer would have taken
+    skipped = [each for each in later if each.epoch <= floor]
+    rest = later[len(skipped) :]
     try:
         together = [_together(skipped)] if skipped else []
     except WeightOverflow:  # the sum of some rows is beyond 64 bits: they stay apart
         together = skipped
-    folded = [*together, *rest]
+    folded = [first, *together, *rest]
 
     def change_of(epoch: LoggedEpoch, manifest: Manifest) -> Change:
         change = _change(writer, manifest, epoch, files)
-        return adopt(change) if adopt is not None and epoch is folded[0] else change
+        return adopt(change) if adopt is not None and epoch is first else change
 
     writer.commit_in_order((each.epoch, each.at_us, partial(change_of, each)) for each in folded)
 

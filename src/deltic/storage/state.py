@@ -303,10 +303,12 @@ class State:
                 self.folder.delete(map(manifest_name, after))
 
     def _continues(self, epochs: list[int], base: int) -> bool:
-        """Whether manifests lead from that of `base` to the last. The first of a fold may skip epochs that are not readable any more."""
-        first = stored_manifest(self.folder, epochs[0])
-        follows = first.epoch == base + 1 or (first.whole is not None and first.oldest == first.epoch)
-        return follows and len(epochs) == epochs[-1] - epochs[0] + 1
+        """Whether manifests lead to the last one: from that of `base`, or from a whole one before which no epoch is readable."""
+        start = epochs[-1]
+        while start - 1 in epochs:
+            start -= 1
+        first = stored_manifest(self.folder, start)
+        return start == base + 1 or (first.whole is not None and first.oldest == start)
 
     def _logs(self) -> list[str]:
         """The names of all logs."""
