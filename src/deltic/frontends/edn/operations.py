@@ -118,12 +118,12 @@ def _plain_operations(data: Sequence[Any], schema: EdnSchema) -> list[FactOperat
         name, entity, key, value = one
         if type(name) is not str or (kind := _PLAIN.get(name)) is None or type(key) is not str or type(entity) is not int:
             return None
-        if (known := attributes.get(key)) is None:
+        if (declared := attributes.get(key)) is None:
             attribute = schema.attributes.get(key[1:])
             if attribute is None or key[:1] != ":" or attribute.column is not None:
                 return None
-            known = attributes[key] = attribute, int if attribute.is_ref else _PLAIN_TYPES.get(attribute.kind.name)
-        attribute, expected = known
+            declared = attributes[key] = attribute, int if attribute.is_ref else _PLAIN_TYPES.get(attribute.kind.name)
+        attribute, expected = declared
         if type(value) is not expected or not 0 <= entity <= GREATEST_LONG:
             return None
         if type(value) is int and not (0 if attribute.is_ref else LEAST_LONG) <= value <= GREATEST_LONG:
