@@ -43,6 +43,7 @@ from deltic.schema import (
     decimal,
     interval,
 )
+from deltic.types import array_type
 
 MONTHS = interval("MONTH", "MONTH")
 DAY = datetime.date(2020, 1, 31)
@@ -265,6 +266,8 @@ VALUES = [
     (resolve("-", [of(NOON, TIMESTAMP), of(2, MONTHS)]), datetime.datetime(2019, 11, 30, 12, tzinfo=datetime.UTC)),
     (resolve("locate", [text("a"), of(None, STRING), of(None, INT)]), 0), (resolve("unix_timestamp", [of(NOON, TIMESTAMP)]), 1580472000),
     (resolve("greatest", [integer(1), of(None, INT), of(2, BIGINT)]), 2), (resolve("normalize", [of(-0.0, DOUBLE)]), 0.0),
+    (resolve("zero_signs", [of((0.0, 2.0, -0.0, None), array_type(DOUBLE))]), "10"),
+    (resolve("zero_signs", [of((0.0, 2.0), array_type(DOUBLE))]), ""),
     (resolve("widened", [text("a")]), "a"), (resolve("widened", [of(None, INT)]), None),
 ]  # fmt: skip
 

@@ -75,6 +75,24 @@ def test_rows_are_found_by_any_columns(tmp_path: Path, shards: int) -> None:
                         check(handle.view(name))
 
 
+def test_zeros_are_sought_with_both_signs(tmp_path: Path) -> None:
+    with deltic.Session(state=tmp_path, shards=2) as session:
+        session.sql("CREATE TABLE t (id BIGINT, a ARRAY<DOUBLE>, p STRUCT<x: FLOAT, m: MAP<STRING, DOUBLE>>, x DOUBLE)")
+        session.sql("CREATE MATERIALIZED VIEW v AS SELECT a, p, x, id FROM t")
+        session.sql("CREATE MATERIALIZED VIEW grouped AS SELECT a, count(*) AS n FROM t GROUP BY a")
+        pairs = [(0.0, 0.0), (-0.0, 0.0), (0.0, -0.0), (1.0, 0.0)]
+        with session.transaction() as tx:
+            tx.insert("t", [{"id": i, "a": [a, b], "p": {"x": a, "m": {"k": b}}, "x": a} for i, (a, b) in enumerate(pairs)])
+        with deltic.open(tmp_path) as handle:
+            for view in (session.view("v"), handle.view("v")):
+                for key in ({"a": [0.0, -0.0]}, {"p": {"x": -0.0, "m": {"k": 0.0}}}, {"x": 0}, {"x": -0.0, "a": (0, 0)}):
+                    assert sorted(row["id"] for row in view.lookup(key, by=list(key))) == [0, 1, 2]
+            for grouped in (session.view("grouped"), handle.view("grouped")):
+                assert grouped.lookup(([-0.0, 0.0],)) == [{"a": [0.0, 0.0], "n": 3}]
+        with pytest.raises(DataError, match=r"a key of view v has 11 zeros, .*\nexpected: at most 10 zeros"):
+            session.view("v").lookup(([0.0] * 11,), by=["a"])
+
+
 def test_a_lookup_costs_the_logarithm_of_the_view_and_the_rows_that_are_new() -> None:
     n = 20_000
     with deltic.Session() as session:

@@ -49,7 +49,7 @@ def kind_of_end(call: WindowCall) -> str:
 
 
 def _backwards(plan: Window) -> tuple[Order, ...]:
-    """The order from the last row to the first, which whole rows decide as well; -0.0 comes before 0.0 there."""
+    """The order from the last row to the first, which whole rows decide as well, with the signs of their zeros."""
     terms = [replace(term, descending=not term.descending, nulls_first=not term.nulls_first) for term in plan.order]
     schema = plan.input.schema
     for i, field in enumerate(schema):
@@ -57,4 +57,6 @@ def _backwards(plan: Window) -> tuple[Order, ...]:
         terms.append(Order(column, True, False))
         if field.type.is_float:
             terms.append(Order(resolve("<=>", [cast(column, STRING), Literal("-0.0", STRING)]), False, True))
+        elif field.type.has_zeros:
+            terms.append(Order(resolve("zero_signs", [column]), True, False))
     return tuple(terms)

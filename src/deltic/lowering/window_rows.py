@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from deltic.circuit.nodes import Shape
 from deltic.circuit.operators.order import Sort
@@ -14,7 +14,7 @@ from deltic.lowering.protocol import PlanLowering
 from deltic.lowering.streams import Arranged, normalized
 from deltic.plan.columns import reference
 from deltic.plan.window_nodes import Window
-from deltic.schema import BIGINT, Field, Schema
+from deltic.schema import BIGINT, BINARY, Field, Schema
 
 
 def by_partition(lowering: PlanLowering, stream: int, keyed: bool, fields: int, words: int | None = None) -> Arranged:
@@ -74,7 +74,7 @@ def sorted_rows(lowering: PlanLowering, plan: Window, *, whole: bool, values: Se
         if whole and field.type.has_bytes:
             term = Term(place.start, field)
             parts.append(term)
-            fields += term.order_fields
+            fields += (*term.order_fields[:-1], _identified(term.order_fields[-1]))
             texts.append((len(fields) - 1, False))
             row.append((len(fields) - 1,))
         else:
@@ -93,6 +93,11 @@ def sorted_rows(lowering: PlanLowering, plan: Window, *, whole: bool, values: Se
     types = tuple(field.type for field in fields)
     stream = streams.builder.add(Sort(tuple(parts), not plan.keys, types), (mapped,), shape, kept)
     return SortedRows(stream, key, sorted_by, tuple(row), tuple(texts), tuple(places_of))
+
+
+def _identified(field: Field) -> Field:
+    """The id of a value as the field of a key that keeps the signs of its zeros, as words do: that of its bytes."""
+    return replace(field, type=BINARY) if field.type.has_zeros else field
 
 
 def words_in(fields: Sequence[Field]) -> int:

@@ -25,6 +25,8 @@ from deltic.trace.strings import StringTable
 
 LEAST: Final = -(2**63)
 GREATEST: Final = 2**63 - 1
+MOST_ZEROS: Final = 10
+"""In a key: there are 2^zeros rows that equal it."""
 _OF_ONE_LIST: Final = "a key of one column is a tuple of its list: ([…],)"
 
 
@@ -45,16 +47,31 @@ class Sought:
 
     @property
     def keys(self) -> list[tuple[Any, ...]]:
-        """The values as rows may have them: zero, which is equal to its negative, is both."""
+        """The values as rows may have them: a zero, which equals its negative, is both. Raises DataError for values that do not fit."""
         keys = [self.values, *self.others]
-        has_zeros = any(self.stored[i].type.is_float for i in self.fields)
-        return [signed for key in keys for signed in _signed(key)] if has_zeros else keys
+        if not any(self.stored[i].type.has_zeros for i in self.fields):
+            return keys
+        columns = [_fitted(values, self.stored[i], self._where) for values, i in zip(zip(*keys, strict=True), self.fields, strict=True)]
+        return list({repr(signed): signed for key in zip(*columns, strict=True) for signed in self._signed(key)}.values())
+
+    def _signed(self, key: tuple[Any, ...]) -> Iterable[tuple[Any, ...]]:
+        zeros = sum(_zeros(value) for value in key)
+        if zeros > MOST_ZEROS:
+            raise DataError(
+                f"{self._where} has {zeros} zeros, and rows may have each of them as 0.0 and as -0.0",
+                expected=f"at most {MOST_ZEROS} zeros",
+                remedy="look the rows up by other columns",
+            )
+        return product(*map(_forms, key))
+
+    @property
+    def _where(self) -> str:
+        return f"a key of view {self.view}"
 
     def words(self, strings: StringTable) -> list[np.ndarray]:
         """The words of the keys. Raises DataError for values that do not fit."""
-        where = f"a key of view {self.view}"
         columns = zip(zip(*self.keys, strict=True), self.fields, strict=True)
-        return [word for values, i in columns for word in _words(values, self.stored[i], where, strings)]
+        return [word for values, i in columns for word in _words(values, self.stored[i], self._where, strings)]
 
     @property
     def has_strings(self) -> bool:
@@ -80,8 +97,28 @@ def _words(values: Sequence[Any], field: Field, where: str, strings: StringTable
     return encode(fit(list(values), field, where), field, strings)
 
 
-def _signed(values: tuple[Any, ...]) -> Iterable[tuple[Any, ...]]:
-    return product(*((0.0, -0.0) if isinstance(value, float) and value == 0 else (value,) for value in values))
+def _fitted(values: Sequence[Any], field: Field, where: str) -> Sequence[Any]:
+    """The values as Arrow has them, if there may be zeros in them."""
+    if not field.type.has_zeros:
+        return values
+    fitted: list[Any] = fit(list(values), field, where).to_pylist()
+    return fitted
+
+
+def _zeros(value: Any) -> int:
+    """The number of zeros in a value from Arrow."""
+    if isinstance(value, dict | list | tuple):
+        return sum(map(_zeros, value.values() if isinstance(value, dict) else value))
+    return int(isinstance(value, float) and value == 0.0)
+
+
+def _forms(value: Any) -> Iterable[Any]:
+    """The value with each sign of each zero in it."""
+    if isinstance(value, dict):
+        return (dict(zip(value, parts, strict=True)) for parts in product(*map(_forms, value.values())))
+    if isinstance(value, list | tuple):
+        return map(type(value), product(*map(_forms, value)))
+    return (0.0, -0.0) if isinstance(value, float) and value == 0.0 else (value,)
 
 
 def sought_by_key(view: str, stored: Schema, leading: Sequence[Field], key: Any) -> Sought:

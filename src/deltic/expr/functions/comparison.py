@@ -11,12 +11,13 @@ import pyarrow.compute as pc
 
 from deltic.errors import Span, TypeMismatch
 from deltic.expr.arrays import compare as arrays
+from deltic.expr.arrays.distinct import per_distinct
 from deltic.expr.collating import as_is, comparing
 from deltic.expr.functions.operators import exact_operand
 from deltic.expr.functions.signature import ANY, TypeRule, any_nullable, check_count, first, takes
 from deltic.expr.nodes import WIDENED, Call, Column, Expr, Literal, OuterColumn, Value
 from deltic.expr.registry import Function, Nulls, Rewrite, Typed, resolve
-from deltic.expr.rows.ordering import equal, normalized, order
+from deltic.expr.rows.ordering import equal, normalized, order, zero_signs
 from deltic.expr.typing import cast, common_type, common_type_without_strings
 from deltic.schema import BOOLEAN, DOUBLE, FLOAT, INT, NULL, STRING, Type
 
@@ -222,6 +223,14 @@ FUNCTIONS: Final = (
         ignores_sign_of_zero=True,
         rows=lambda call, value: normalized(value),
         arrays=arrays.normalize,
+    ),
+    Function(
+        name="zero_signs",
+        named=False,
+        signature=takes([ANY], STRING),
+        can_fail=False,
+        rows=lambda call, value: zero_signs(value),
+        arrays=per_distinct,
     ),
     Function(
         name=WIDENED,

@@ -71,6 +71,16 @@ def total_key(value: Value) -> tuple[object, ...]:
     return (*order_key(value), sign if value == 0.0 else 0.0)
 
 
+def zero_signs(value: Value) -> str:
+    """A text for each zero, in order, in which -0.0 is less; empty if there is no -0.0: equal nested values sort by it in `total_key`.
+
+    >>> zero_signs((0.0, (2.0, -0.0))), zero_signs((0.0, 0.0))
+    ('10', '')
+    """
+    signs = _signs(value)
+    return "".join("0" if sign < 0 else "1" for sign in signs) if -1.0 in signs else ""
+
+
 def _signs(value: Value) -> tuple[float, ...]:
     """The signs of the zeros in a nested value, in order: of equal values the one without -0.0 is first, as their bytes have it."""
     if isinstance(value, tuple):
