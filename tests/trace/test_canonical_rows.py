@@ -12,6 +12,9 @@ import pytest
 
 from deltic import canonical, canonical_rows
 from deltic.trace import nested
+from deltic.trace.entries import Located
+from deltic.trace.identity import Identity
+from deltic.trace.strings import StringTable
 from deltic.types import INTEGER_BITS, PLAIN, Field, Type, array_type, decimal, map_type, struct
 
 SCALARS = ("INT", "BIGINT", "TINYINT", "SMALLINT", "BOOLEAN", "STRING", "BINARY")
@@ -74,6 +77,12 @@ def nested_of(rng: Random, scalars: tuple[str, ...]) -> Type:
     return struct((Field("a", type_of(rng, 2, scalars)), Field("b", type_of(rng, 1, scalars)), Field("c", type_of(rng, 0, scalars))))
 
 
+def located(array: pa.Array) -> Located:
+    """The bytes among the strings of a table."""
+    strings = StringTable(Identity.drawn())
+    return strings.located(strings.intern(array))
+
+
 def shown(array: pa.Array) -> str:
     """In Arrow NaN equals no NaN, and 0.0 equals -0.0."""
     return repr(array.to_pylist())
@@ -97,7 +106,7 @@ def test_the_kernel_writes_the_bytes_and_reads_the_values(seed: int) -> None:
     for array in (values, values[3:31], values[:0]):
         written = nested.to_bytes(array, type).cast(pa.binary())
         assert written.equals(canonical.to_bytes(array, type))
-        again = nested.from_bytes(written, type)
+        again = nested.from_bytes(located(written), type)
         again.validate(full=True)
         assert again.type == type.arrow
         assert shown(again) == shown(array)
@@ -116,7 +125,7 @@ def test_a_field_is_read_without_those_after_it(seed: int) -> None:
         expected = values
         for position in path:
             expected = expected.flatten()[position]
-        assert shown(nested.field_from_bytes(written, type, path)) == shown(expected)
+        assert shown(nested.field_from_bytes(located(written), type, path)) == shown(expected)
 
 
 def test_many_bytes_are_read_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,7 +133,7 @@ def test_many_bytes_are_read_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     values = pa.array([[str(i)] * (i % 5) for i in range(500)], type.arrow)
     written = nested.to_bytes(values, type).cast(pa.binary())
     monkeypatch.setattr(nested, "CHUNK", 100)
-    assert nested.from_bytes(written, type).equals(values)
+    assert nested.from_bytes(located(written), type).equals(values)
 
 
 @pytest.mark.parametrize("seed", range(50))
@@ -142,10 +151,10 @@ def test_normalized_values_have_no_other_zero_and_one_nan(seed: int) -> None:
 def test_damaged_bytes_are_refused(data: bytes) -> None:
     for count in (1, 40):
         with pytest.raises(nested.Damaged):
-            nested.from_bytes(pa.array([data] * count, pa.binary()), array_type(PLAIN["INT"]))
+            nested.from_bytes(located(pa.array([data] * count, pa.binary())), array_type(PLAIN["INT"]))
 
 
 @pytest.mark.parametrize("data", [b"\x02\xff\x00", b"\x02ab", b"\x02a\x00\xff"])
 def test_damaged_texts_are_refused(data: bytes) -> None:
     with pytest.raises(nested.Damaged):
-        nested.from_bytes(pa.array([data], pa.binary()), struct((Field("a", PLAIN["STRING"]),)))
+        nested.from_bytes(located(pa.array([data], pa.binary())), struct((Field("a", PLAIN["STRING"]),)))

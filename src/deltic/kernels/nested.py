@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from deltic.kernels.compiler import kernel, part
-from deltic.kernels.memory import Words, address_of, copy_bytes, load, load_byte, load_int32, load_unaligned, store
+from deltic.kernels.memory import Words, address_of, copy_bytes, load, load_byte, load_int32, load_unaligned, prefetch, store
 
 KIND, WIDTH, END, VALIDITY, BIT, OFFSETS, DATA, SLOTS, NULLS, SIZE, NODE = range(11)
 """Of a node: its kind, the bytes of a value, the node after its last part; then of its column.
@@ -26,6 +26,8 @@ FRAME = 4
 """Words of a value that is being written or read: its node, its position in the column, the next part, and the end of the parts."""
 NULL, VALUE, ENDED, ESCAPE = 1, 2, 0, 0xFF
 DAMAGED, TWICE = -1, -2
+AHEAD = 8
+"""How many values ahead memory is requested."""
 _SIGN = -(1 << 63)
 _INFINITE, _NAN, _INFINITE4, _NAN4 = 0x7FF0 << 48, 0x7FF8 << 48, 0x7F80 << 48, 0x7FC0 << 48
 """Bits of DOUBLE, and of FLOAT in the upper half of a word."""
@@ -126,6 +128,21 @@ def _scalar(nodes: int, i: int, out: int, signed: bool, scratch: int) -> int:
 
 
 @part
+def _write_numbers(node: int, i: int, out: int, signed: bool, scratch: int) -> int:
+    """Writes the elements of value i of a LIST of numbers, and the byte after them; returns where it ends."""
+    child, offsets = node + 8 * NODE, load(node, OFFSETS) + 4 * i
+    validity, bit = load(child, VALIDITY), load(child, BIT)
+    for k in range(load_int32(offsets), load_int32(offsets + 4)):
+        valid = validity == 0 or _bit(validity, bit + k)
+        _copy_word(out, VALUE if valid else NULL, 1, scratch)
+        out += 1
+        if valid:
+            out = _scalar(child, k, out, signed, scratch)
+    _copy_word(out, ENDED, 1, scratch)
+    return out + 1
+
+
+@part
 def _written(nodes: int, i: int, out: int, signed: bool, stack: int, scratch: int) -> int:
     """Writes value i of the first node; returns where it ends. scratch: two words, the second for the number of -0.0."""
     node, frame = nodes, stack
@@ -137,6 +154,8 @@ def _written(nodes: int, i: int, out: int, signed: bool, stack: int, scratch: in
             store(frame, 2, node + 8 * NODE)
             store(frame, 3, nodes + 8 * NODE * load(node, END))
             frame += 8 * FRAME
+        elif kind == LIST and load(node + 8 * NODE, KIND) <= BITS:
+            out = _write_numbers(node, i, out, signed, scratch)
         elif kind == LIST:
             offsets = load(node, OFFSETS) + 4 * i
             store(frame, 0, node)
@@ -276,6 +295,33 @@ def _read_scalar(node: int, slot: int, source: int, end: int, offsets: int, out:
 
 
 @part
+def _read_numbers(node: int, slot: int, source: int, end: int, offsets: int, out: int, scratch: int) -> int:
+    """Reads the elements of value `slot` of a LIST of numbers, and the byte after them; returns where it ends, or DAMAGED."""
+    child = node + 8 * NODE
+    width, validity, elements = load(child, WIDTH), out + load(child, VALIDITY), load(child, SLOTS)
+    while source < end:
+        tag = load_byte(source)
+        source += 1
+        if tag == VALUE:
+            if source + width > end:
+                return DAMAGED
+            _set_bit(validity, elements, scratch)
+            _number(child, elements, source, out, scratch)
+            source += width
+            elements += 1
+        elif tag == ENDED:
+            store(child, SLOTS, elements)
+            _copy_word(offsets + 4 * (load(node, OFFSETS) + slot + 1), elements, 4, scratch)
+            return source
+        elif tag == NULL:
+            store(child, NULLS, load(child, NULLS) + 1)
+            elements += 1
+        else:
+            return DAMAGED
+    return DAMAGED
+
+
+@part
 def _read(nodes: int, source: int, end: int, stack: int, offsets: int, out: int, scratch: int) -> int:
     """Reads a value of the first node; returns where it ends, or DAMAGED."""
     node, frame = nodes, stack
@@ -283,7 +329,11 @@ def _read(nodes: int, source: int, end: int, stack: int, offsets: int, out: int,
         slot, kind = load(node, SLOTS), load(node, KIND)
         store(node, SLOTS, slot + 1)
         _set_bit(out + load(node, VALIDITY), slot, scratch)
-        if kind in (STRUCT, LIST):
+        if kind == LIST and load(node + 8 * NODE, KIND) <= BITS:
+            source = _read_numbers(node, slot, source, end, offsets, out, scratch)
+            if source == DAMAGED:
+                return DAMAGED
+        elif kind in (STRUCT, LIST):
             store(frame, 0, node)
             store(frame, 1, slot)
             store(frame, 2, node + 8 * NODE)
@@ -319,30 +369,36 @@ def _read(nodes: int, source: int, end: int, stack: int, offsets: int, out: int,
             _skip(nodes, child, offsets, scratch)
 
 
-@kernel("int64(int64[::1], int64, int64, int64, int64, int64, int64[::1], int64[::1], int32[::1], uint8[::1])")
+@kernel(
+    "int64(int64[::1], int64[::1], int64[::1], uint8[::1], int64, int64, int64[::1], int64[::1], int32[::1], uint8[::1])",
+)
 def read_values(
-    nodes: Words, data: int, starts: int, validity: int, bit: int, partly: int, begins: Words, stack: Words, offsets: Any, out: Any
+    nodes: Words, places: Words, starts: Words, data: Any, partly: int, again: int, begins: Words, stack: Words, offsets: Any, out: Any
 ) -> int:
-    """Reads values from bytes: value i from data + begins[i] to data + the int32 i + 1 at `starts`; it is NULL as in `hash_strings`.
+    """Reads values from the bytes of entries: value i from data[starts[places[i]]:starts[places[i] + 1]]; it is NULL if places[i] < 0.
 
     offsets, out: zeros, with room for the columns. partly: whether more fields follow those of the nodes, which are not read. Returns 0;
-    DAMAGED; or TWICE if values are written twice: then what is read is of no use, and `begins` has the second writings.
+    DAMAGED; or TWICE if values are written twice: then what is read is of no use, and `begins` has the second writings, to be read `again`.
     """
     scratch = np.zeros(1, np.int64)
-    table, frames, memory = address_of(nodes), address_of(stack), address_of(scratch)
-    positions, columns = address_of(offsets), address_of(out)
+    table, frames, memory, first = address_of(nodes), address_of(stack), address_of(scratch), address_of(data)
+    positions, columns, entries, bounds = address_of(offsets), address_of(out), address_of(places), address_of(starts)
     result = 0
-    for i in range(len(begins)):
-        if validity != 0 and not _bit(validity, bit + i):
+    for i in range(len(places)):
+        if i + AHEAD < len(places) and load(entries, i + AHEAD) >= 0:
+            prefetch(first + load(bounds, load(entries, i + AHEAD)), 0)
+        entry = load(entries, i)
+        if entry < 0:
             _skip(table, table, positions, memory)
             continue
-        end = data + load_int32(starts + 4 * i + 4)
-        last = _read(table, data + begins[i], end, frames, positions, columns, memory)
+        begin, end = begins[i] if again else load(bounds, entry), first + load(bounds, entry + 1)
+        begins[i] = begin
+        last = _read(table, first + begin, end, frames, positions, columns, memory)
         if last == DAMAGED:
             return DAMAGED
         if last < end and partly == 0:
             if load_byte(last) != ENDED:
                 return DAMAGED
-            begins[i] = last + 1 - data
+            begins[i] = last + 1 - first
             result = TWICE
     return result

@@ -108,6 +108,21 @@ def _find(slots: int, mask: int, ids: int, id_: int) -> int:
         position = (position + 1) & mask
 
 
+@part
+def _request(i: int, n: int, wanted: int, slots: int, mask: int, ids: int, starts: int, arena: int) -> None:
+    """Requests memory for the strings after string i of n: the slot of one, the entry of a nearer one, the bytes of a still nearer one."""
+    if i + 3 * AHEAD < n:
+        prefetch(slots, _home(mask, load(wanted, i + 3 * AHEAD)))
+    if i + 2 * AHEAD < n:
+        entry = load(slots, _home(mask, load(wanted, i + 2 * AHEAD)))
+        prefetch(ids, entry - 1)
+        prefetch(starts, entry - 1)
+    if i + AHEAD < n:
+        entry = load(slots, _home(mask, load(wanted, i + AHEAD)))
+        if entry > 0:
+            prefetch(arena + load(starts, entry - 1), 0)
+
+
 @kernel("int64(int64, int64, int64, int64, int64, int64, int64, int64, int64, int64[::1])")
 def hash_strings(data: int, offsets: int, wide: int, n: int, validity: int, bit: int, key0: int, key1: int, bits: int, out: Words) -> int:
     """out[i] = the last `bits` bits of the hash of string i, 0 instead of the NULL marker; the marker where it is NULL.
@@ -147,10 +162,10 @@ def insert(
     """
     mask = len(slots) - 1
     slot_table, id_table, bytes_at = address_of(slots), address_of(ids), address_of(arena)
+    wanted_at, start_table = address_of(wanted), address_of(starts)
     for i in range(begin, len(wanted)):
         id_ = wanted[i]
-        if i + AHEAD < len(wanted):
-            prefetch(slot_table, _home(mask, wanted[i + AHEAD]))
+        _request(i, len(wanted), wanted_at, slot_table, mask, id_table, start_table, bytes_at)
         if id_ == WORD_MIN:
             continue
         start = _offset(offsets, wide, i)
@@ -182,24 +197,19 @@ def rehash(slots: Words, ids: Words, entries: int) -> None:
         slots[_find(slot_table, mask, id_table, ids[entry])] = entry + 1
 
 
-@kernel("int64(int64, int64[::1], int64[::1], int64[::1], int64[::1], int64[::1])")
-def locate(wanted: int, slots: Words, ids: Words, starts: Words, entries: Words, offsets: Words) -> int:
+@kernel("int64(int64, int64[::1], int64[::1], int64[::1], uint8[::1], int64[::1], int64[::1])")
+def locate(wanted: int, slots: Words, ids: Words, starts: Words, arena: Any, entries: Words, offsets: Words) -> int:
     """Writes the entry of each wanted id to `entries`, -1 for NULL, -2 if it is absent; returns how many are absent.
 
     offsets (one more than entries): those of the entries' bytes, concatenated.
     """
     mask = len(slots) - 1
-    slot_table, id_table, start_table = address_of(slots), address_of(ids), address_of(starts)
+    slot_table, id_table, start_table, bytes_at = address_of(slots), address_of(ids), address_of(starts), address_of(arena)
     missing = 0
     offsets[0] = offset = 0
     for i in range(len(entries)):
         id_ = load(wanted, i)
-        if i + 2 * AHEAD < len(entries):
-            prefetch(slot_table, _home(mask, load(wanted, i + 2 * AHEAD)))
-        if i + AHEAD < len(entries):
-            entry = load(slot_table, _home(mask, load(wanted, i + AHEAD)))
-            prefetch(id_table, entry)
-            prefetch(start_table, entry)
+        _request(i, len(entries), wanted, slot_table, mask, id_table, start_table, bytes_at)
         entry = np.int64(-1)
         if id_ != WORD_MIN:
             entry = slots[_find(slot_table, mask, id_table, id_)] - 1

@@ -244,7 +244,7 @@ def decode(words: Sequence[npt.NDArray[np.int64]], field: Field, strings: String
 def decode_field(ids: npt.NDArray[np.int64], type_: Type, path: tuple[int, ...], strings: StringTable) -> pa.Array:
     """A field of STRUCTs, of which only it is decoded. ids: their words. path: the position of the field, or of one in it, and so on."""
     try:
-        return nested.field_from_bytes(strings.bytes_of(ids), type_, path)
+        return nested.field_from_bytes(strings.located(ids), type_, path)
     except nested.Damaged as error:
         raise _damaged(error) from None
 
@@ -259,7 +259,7 @@ def _from_bytes(ids: npt.NDArray[np.int64], type_: Type, strings: StringTable) -
     if not type_.held.is_nested:
         return strings.bytes_of(ids)
     try:
-        return nested.from_bytes(strings.bytes_of(ids), type_)
+        return nested.from_bytes(strings.located(ids), type_)
     except nested.Damaged as error:
         raise _damaged(error) from None
 

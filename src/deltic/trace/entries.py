@@ -58,3 +58,13 @@ class Located(NamedTuple):
         text.gather(self.places, self.entries.starts, self.entries.arena, self.offsets, data, validity)
         buffers = [pa.py_buffer(part) for part in (validity, self.offsets if wide else self.offsets.astype(np.int32), data)]
         return pa.Array.from_buffers(kind, n, buffers)
+
+    def halves(self) -> tuple[Located, Located]:
+        """The first half of the ids, and the second."""
+        half = len(self.places) // 2
+        first, second = self.places[:half], self.places[half:]
+        missing = int((first < -1).sum())
+        return (
+            Located(self.entries, first, self.offsets[: half + 1], missing),
+            Located(self.entries, second, self.offsets[half:], self.missing - missing),
+        )

@@ -17,6 +17,7 @@ from deltic.kernels import nested
 from deltic.kernels.nested import BIT, DATA, END, KIND, NODE, NULLS, OFFSETS, SIZE, SLOTS, VALIDITY, WIDTH
 from deltic.kernels.table import buffer_address
 from deltic.schema import Type
+from deltic.trace.entries import Located
 from deltic.types import struct
 
 Words = npt.NDArray[np.int64]
@@ -152,22 +153,27 @@ class _Columns(NamedTuple):
         return int(offsets[array.offset + start]), int(offsets[array.offset + end])
 
 
-def from_bytes(values: pa.BinaryArray, type: Type) -> pa.Array:
-    """As `canonical.from_bytes`. Raises Damaged. O(bytes)."""
+def from_bytes(values: Located, type: Type) -> pa.Array:
+    """As `canonical.from_bytes`, of the bytes of entries. Raises Damaged. O(bytes)."""
     return _decoded(values, _program(type), 0)
 
 
-def field_from_bytes(values: pa.BinaryArray, type: Type, path: tuple[int, ...]) -> pa.Array:
+def field_from_bytes(values: Located, type: Type, path: tuple[int, ...]) -> pa.Array:
     """A field of a STRUCT, of a field of it, and so on; NULL where one of them is NULL. Fields after it are not read. Raises Damaged."""
+    return _decoded(values, *_field_program(type, path))
+
+
+@cache
+def _field_program(type: Type, path: tuple[int, ...]) -> tuple[_Program, int]:
+    """By which the field is read, and its node."""
     program, node = _program(type) if type.has_zeros else _first_fields(type, path), 0
     for position in path:
         node += 1
         for _ in range(position):
             node = int(program.nodes[node, END])
-    return _decoded(values, program, node)
+    return program, node
 
 
-@cache
 def _first_fields(type: Type, path: tuple[int, ...]) -> _Program:
     return replace(_program(_up_to(type, path)), partly=True)
 
@@ -180,22 +186,17 @@ def _up_to(type: Type, path: tuple[int, ...]) -> Type:
     return struct((*type.parts[: path[0]], replace(last, type=_up_to(last.type, path[1:]))))
 
 
-def _decoded(values: pa.BinaryArray, program: _Program, node: int) -> pa.Array:
+def _decoded(values: Located, program: _Program, node: int) -> pa.Array:
     """The column of a node."""
-    n = len(values)
-    validity, buffer, data = values.buffers()
-    begins = np.frombuffer(buffer, np.int32, n + 1, 4 * values.offset).astype(np.int64) if n else np.zeros(1, np.int64)
-    size = int(begins[-1] - begins[0])
+    n, size = len(values.places), int(values.offsets[-1] - values.offsets[0])
     if size > CHUNK and n > 1:
-        return pa.concat_arrays([_decoded(values[: n // 2], program, node), _decoded(values[n // 2 :], program, node)])
-    bits = buffer_address(validity, values) if values.null_count else 0
-    starts = buffer_address(buffer, values) + 4 * values.offset if n else 0
-    place = (buffer_address(data, values) if data is not None else 0, starts, bits, values.offset)
+        return pa.concat_arrays([_decoded(part, program, node) for part in values.halves()])
+    begins = np.empty(n, np.int64)
     results = _Results.of(program, n, size)
-    result = results.read(program, place, begins[:-1])
+    result = results.read(program, values, begins, 0)
     if result == nested.TWICE:
         results = _Results.of(program, n, size)
-        result = results.read(program, place, begins[:-1])
+        result = results.read(program, values, begins, 1)
     if result:
         raise Damaged(f"its bytes are not those of a {program.types[0].sql}")
     try:
@@ -232,10 +233,12 @@ class _Results(NamedTuple):
                 row[OFFSETS], offsets = offsets, offsets + slots + 1
         return _Results(nodes, np.zeros(offsets, np.int32), np.zeros(used, np.uint8))
 
-    def read(self, program: _Program, place: tuple[int, int, int, int], begins: Words) -> int:
-        """Reads bytes. place: as the kernel takes it."""
-        nodes, partly = self.nodes.reshape(-1), int(program.partly)
-        result: int = nested.read_values(nodes, *place, partly, begins, program.stack(), self.offsets, self.out)
+    def read(self, program: _Program, values: Located, begins: Words, again: int) -> int:
+        """Reads bytes. begins, again: as the kernel takes them."""
+        nodes, entries, partly = self.nodes.reshape(-1), values.entries, int(program.partly)
+        result: int = nested.read_values(
+            nodes, values.places, entries.starts, entries.arena, partly, again, begins, program.stack(), self.offsets, self.out
+        )
         return result
 
     def array(self, program: _Program, node: int) -> pa.Array:

@@ -210,11 +210,11 @@ class StringTable:
     def _look_up(self, ids: Words) -> Located:
         entries = self._entries
         places, offsets = np.empty(len(ids), np.int64), np.empty(len(ids) + 1, np.int64)
-        missing = text.locate(address(ids), entries.slots, entries.ids, entries.starts, places, offsets)
+        missing = text.locate(address(ids), *entries[:4], places, offsets)
         return Located(entries, places, offsets, missing)
 
-    def _locate(self, ids: Words) -> Located:
-        """The positions of ids; copies strings that only the parent has."""
+    def located(self, ids: Words) -> Located:
+        """The entries of ids; copies strings that only the parent has. Raises UnknownString for an absent id."""
         ids = np.ascontiguousarray(ids)
         located = self._look_up(ids)
         if located.missing and self.parent is not None:
@@ -251,7 +251,7 @@ class StringTable:
 
         Raises CorruptState for bytes that are not UTF-8, which only a dictionary can have that Deltic did not write.
         """
-        texts = self._locate(ids).texts(pa.string())
+        texts = self.located(ids).texts(pa.string())
         try:
             texts.validate(full=True)
         except pa.ArrowInvalid:
@@ -260,21 +260,21 @@ class StringTable:
 
     def bytes_of(self, ids: Words) -> pa.BinaryArray:
         """As `decode`, but the bytes, unchecked."""
-        return self._locate(ids).texts(pa.binary())
+        return self.located(ids).texts(pa.binary())
 
     def order_words(self, ids: Words) -> tuple[Words, Words, Words]:
         """Three signed words that sort like the bytes: the first 23, zero-padded, then a byte for the length (24 for all longer strings).
 
         NULL has the marker in each, and so sorts before every string.
         """
-        entries, places, _, _ = self._locate(ids)
+        entries, places, _, _ = self.located(ids)
         first, second, third = (np.empty(len(places), np.int64) for _ in range(3))
         text.prefixes(places, entries.starts, entries.arena, first, second, third)
         return first, second, third
 
     def exceeds(self, ids: Words, length: int) -> npt.NDArray[np.bool_]:
         """Whether a string has `length` bytes or more (length ≥ 1); False for NULL."""
-        sizes = np.diff(self._locate(ids).offsets)
+        sizes = np.diff(self.located(ids).offsets)
         long: npt.NDArray[np.bool_] = sizes >= length
         return long
 
@@ -282,7 +282,7 @@ class StringTable:
         """The distinct ids without NULL, ascending, and their bytes: columns id, bytes."""
         distinct = np.unique(ids)
         distinct = distinct[distinct != MARKER]
-        return pa.record_batch([pa.array(distinct), self._locate(distinct).texts(pa.binary())], ["id", "bytes"])
+        return pa.record_batch([pa.array(distinct), self.located(distinct).texts(pa.binary())], ["id", "bytes"])
 
     def absorb(self, exported: pa.RecordBatch) -> None:
         """Adds strings that another table of the same identity exported. Raises CollidingStrings."""

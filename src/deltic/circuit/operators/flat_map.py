@@ -65,14 +65,13 @@ class FlatMapOperator:
         counts[applicable], elements = elements_of(self.function, values, self.returned[-1].type, len(applicable))
         copies = np.maximum(counts, 1) if self.outer else counts
         source = np.repeat(np.arange(rows.length), copies)
-        within = places_within(copies)
+        within = places_within(copies) if self.outer or self.position else None
+        missing = None
         if self.outer:
             missing = (counts == 0)[source]
             numbers = np.repeat(np.cumsum(counts) - counts, copies) + within
             elements = elements.take(pa.array(numbers, mask=missing))
-            positions = pa.array(within.astype(np.int32), mask=missing)
-        else:
-            positions = pa.array(within.astype(np.int32))
+        positions = pa.array(within.astype(np.int32), mask=missing) if within is not None else None
         return self._laid_out(rows.take(source), positions, elements, context)
 
     def _arguments(self, rows: SelectionVector, context: Context) -> tuple[np.ndarray, list[pa.Array]]:
@@ -95,7 +94,7 @@ class FlatMapOperator:
         weights = tuple(multiply(weight, times[kept]) for weight in rows.all_weights())
         return rows.with_fields(self.target, [rows.fields[i] for i in self.carried], (weights, rows.here()))
 
-    def _laid_out(self, rows: SelectionVector, positions: pa.Array, elements: pa.Array, context: Context) -> SelectionVector:
+    def _laid_out(self, rows: SelectionVector, positions: pa.Array | None, elements: pa.Array, context: Context) -> SelectionVector:
         here = rows.here()
         fields = [rows.fields[i] for i in self.carried]
         if self.position:

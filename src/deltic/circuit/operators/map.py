@@ -22,7 +22,7 @@ from deltic.expr.failing import can_fail
 from deltic.expr.nodes import Column, Expr, Literal
 from deltic.schema import BIGINT, Field, Schema
 from deltic.trace.consolidate import consolidate
-from deltic.trace.encoding import Layout, encode, words_of
+from deltic.trace.encoding import MARKER, Layout, encode, words_of
 from deltic.trace.rows import Rows
 
 Place = tuple[int | None, int]
@@ -149,9 +149,11 @@ class Map:
         return (weight, *measured), rows.here()
 
     def _measured(self, expr: Expr, rows: SelectionVector, context: Context) -> pa.Array | np.ndarray:
-        """The values of a measure's argument; the words themselves for BIGINT NOT NULL."""
-        if isinstance(expr, Column) and self.source[expr.index].type is BIGINT and not self.source[expr.index].nullable:
-            return rows.words(expr.index)[0]
+        """The values of a measure's argument; the words themselves for integers if none is NULL."""
+        if isinstance(expr, Column) and (field := self.source[expr.index]).type.is_integer:
+            words = rows.words(expr.index)
+            if not field.nullable or not (words[0] == (0 if field.type is BIGINT else MARKER)).any():
+                return words[-1]
         return rows.array(expr, context.strings)
 
 

@@ -42,6 +42,9 @@ def _array(arguments: Sequence[pa.Array], length: int) -> Elements:
 def _elements(value: pa.Array, type: Type) -> Elements:
     """Of an ARRAY; the entries of a MAP."""
     lists = value.cast(pa.list_(type.arrow)) if pa.types.is_map(value.type) else value
+    if len(lists) and not lists.null_count:
+        offsets = np.frombuffer(lists.buffers()[1], np.int32, len(lists) + 1, 4 * lists.offset)
+        return np.subtract(offsets[1:], offsets[:-1], dtype=np.int64), lists.values[int(offsets[0]) : int(offsets[-1])]
     return pc.list_value_length(lists).to_numpy(zero_copy_only=False).astype(np.int64), lists.flatten()
 
 
