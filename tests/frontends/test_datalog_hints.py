@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import deltic
-from deltic.errors import EvaluationError, Unsupported
+from deltic.errors import Divergence, Unsupported
 
 EDGES = """
 input relation Edge(x: s64, y: s64)
@@ -55,8 +55,24 @@ def test_a_hint_that_cannot_be_followed_is_an_error() -> None:
 def test_a_hint_limits_iterations() -> None:
     rules = "output relation R(x: s64)\nR(x) :- Edge(x, _).\n#[iterations = 3] R(x + 1) :- R(x), Edge(_, y), x < {}."
     assert len(explained(rules.format(3))[1]) == 3
-    with pytest.raises(EvaluationError, match="3 iterations"):
+    with pytest.raises(Divergence, match=r"<datalog>:6:31: the recursive relation R has not converged after 3 iterations") as caught:
         explained(rules.format(30))
+    assert caught.value.span is not None and caught.value.span.written == "R"
+
+
+def test_a_relation_that_diverges_has_a_place_in_its_own_rule() -> None:
+    """The first reference is in a rule of P, which does not diverge by itself."""
+    rules = """
+        relation P(x: s64)
+        output relation R(x: s64)
+        P(x) :- Edge(x, _).
+        P(x) :- R(x), x < 5.
+        #[iterations = 20]
+        R(x + 1) :- P(x).
+        R(x + 1) :- R(x), x > 1.
+    """
+    with pytest.raises(Divergence, match=r"<datalog>:11:21: the recursive relation R has not converged"):
+        explained(rules)
 
 
 def test_hints_hold_where_transformers_are_applied() -> None:

@@ -115,8 +115,10 @@ def test_a_limit_passed_is_an_error_that_tells_how_it_grew() -> None:
     with pytest.raises(Divergence) as caught:
         evaluate(plan, {})
     assert str(caught.value) == (
-        "[DELTIC-3007] the recursive relation c has not converged after 4 iterations: "
+        "[DELTIC-3007] test:1:99: the recursive relation c has not converged after 4 iterations: "
         "the last ones changed 1, 1, 1 rows, such as (5, NULL)\n"
+        "  WITH RECURSIVE c (n, s) MAX RECURSION LEVEL 4 AS (SELECT 1, 'x' UNION ALL SELECT n + 1, NULL FROM c) SELECT n FROM c\n"
+        f"  {' ' * 98}^\n"
         "help: add a condition to end a count, or raise the limit; on cycles, UNION, not UNION ALL, or distinct() in a circuit ends"
     )
 

@@ -42,6 +42,7 @@ from deltic.circuit.operators.top_k import TopKOperator
 from deltic.circuit.operators.watermark import WatermarkOperator
 from deltic.circuit.operators.weighted import WeightedOperator
 from deltic.circuit.spreading import spread
+from deltic.errors import Span
 from deltic.schema import BIGINT, Field, Schema
 
 NOWHERE = -1
@@ -92,10 +93,10 @@ class ScopeBuilder(CircuitBuilder):
         assert isinstance(operator, Import)
         return self._imports[operator.position]
 
-    def feedback(self, shape: Shape, relation: str = "") -> int:
-        """A stream that repeats, one iteration later, the stream given to `connect`."""
+    def feedback(self, shape: Shape, relation: str = "", span: Span | None = None) -> int:
+        """A stream that repeats, one iteration later, the stream given to `connect`. span: a reference to the relation, for errors."""
         number = sum(node.kind is NodeKind.FEEDBACK for node in self.nodes)
-        return super().add(Feedback(NOWHERE - number, relation), (), shape, (), kind=NodeKind.FEEDBACK)
+        return super().add(Feedback(NOWHERE - number, relation, span), (), shape, (), kind=NodeKind.FEEDBACK)
 
     def connect(self, feedback: int, source: int) -> None:
         """Sets the stream that a feedback delays."""

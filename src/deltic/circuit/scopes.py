@@ -116,4 +116,5 @@ def divergence(feedback: Node, limit: int, growth: Sequence[int], change: Rows, 
     columns = [frozen_list(decode(words[part], f, nest.strings)) for f, part in fields]
     rows = list(zip(*columns, strict=True)) if columns else [()]
     assert isinstance(feedback.operator, Feedback)
-    return diverged(feedback.operator.relation or feedback.name, limit, growth[-GROWTH:], rows)
+    operator = feedback.operator
+    return diverged(operator.relation or feedback.name, limit, growth[-GROWTH:], rows, operator.span)

@@ -64,6 +64,7 @@ from deltic.plan.nodes import (
     inputs,
     references,
 )
+from deltic.plan.recursion import place_of
 from deltic.plan.relation import Relation, Row, key_of, normal, normal_row
 from deltic.plan.streams import is_stream
 from deltic.plan.window_values import in_order, windowed
@@ -226,7 +227,9 @@ def _fixed_point(plan: Recursion, world: _World) -> Relation:
         for name, relation in iterations[-1].items():
             growth[name].append(len(relation - iterations[-2][name]))
     name = next(name for name in iterations[-1] if iterations[-1][name] != iterations[-2][name])
-    raise diverged(name, plan.limit, growth[name][-GROWTH:], list(iterations[-1][name] - iterations[-2][name])[:SAMPLES])
+    raise diverged(
+        name, plan.limit, growth[name][-GROWTH:], list(iterations[-1][name] - iterations[-2][name])[:SAMPLES], place_of(plan, name)
+    )
 
 
 def _fed_back(plan: TickRecursion, world: _World) -> Relations:

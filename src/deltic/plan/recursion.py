@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from deltic.errors import Span
 from deltic.plan.nodes import Aggregate, Join, MultiwayJoin, Plan, Recursion, Reference, SetOperation, Table, Values, inputs, references
-from deltic.plan.walk import map_inputs
+from deltic.plan.walk import map_inputs, nodes
 from deltic.stacks import unbounded
 
 
@@ -138,3 +139,10 @@ def bound_to(plan: Plan, meanings: Mapping[str, Plan]) -> Plan:
         return map_inputs(node, bound) if _read(node) & meanings.keys() else node
 
     return bound(plan)
+
+
+def place_of(plan: Recursion, name: str) -> Span | None:
+    """A reference in the program to a relation of the recursion, for errors: in its own body, if that has one."""
+    bodies = sorted(plan.relations, key=lambda pair: pair[0] != name)
+    reading = (node for _, body in bodies for node in nodes(body) if isinstance(node, Reference) and node.name == name)
+    return next((node.span for node in reading if node.span is not None), None)

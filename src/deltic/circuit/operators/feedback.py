@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from deltic.circuit.operator import Context, Delta
+from deltic.errors import Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +35,12 @@ class Import:
 class Feedback:
     """z⁻¹ in the innermost scope: the value of node `source` (a local id, possibly a later one) in the previous iteration.
 
-    relation: its name in errors.
+    relation: its name in errors. span: the place of a reference to it in the program, for errors.
     """
 
     source: int
     relation: str = field(default="", compare=False)
+    span: Span | None = field(default=None, compare=False, repr=False)
 
     @property
     def name(self) -> str:
