@@ -44,6 +44,7 @@ def outside(type: Type, column: pa.Array | pa.ChunkedArray[Any]) -> Outside | No
 
 
 @cache
+@cache
 def is_restricted(type: Type) -> bool:
     """Whether a column may hold values that the type does not have, by `outside` or `with_bad_keys`."""
     return _may_have(type) or _has(type, "MAP")

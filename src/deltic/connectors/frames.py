@@ -72,8 +72,8 @@ class Changes:
 
 def rows_frame(frame: Any, table: TableSchema) -> pa.Table:
     """All columns of `table`. Raises FrameError, ConstraintViolation. Cost: microseconds if the frame has the right schema."""
-    if isinstance(frame, pa.Table) and fit_of(frame.schema, table).verdict == "rows":
-        return _checked(shaped(frame, table), table)
+    if isinstance(frame, pa.Table) and (fits := fit_of(frame.schema, table)).verdict == "rows":
+        return _checked(shaped(frame, table) if fits.others else frame, table)
     return _fitted(columns_of(frame, table.schema, _where(table)), table)
 
 
@@ -125,12 +125,15 @@ def _where(table: TableSchema) -> str:
 
 def _checked(rows: Fitted, table: TableSchema) -> Fitted:
     for i, field in enumerate(table.schema.fields):
+        restricted, limited = is_restricted(field.type), field.type.is_limited
+        if field.nullable and not (restricted or limited):
+            continue
         column = rows.column(i)
         if not field.nullable and column.null_count:
             check_nulls(column, field, _where(table))
-        if is_restricted(field.type):
+        if restricted:
             check_domain(column, field, _where(table))
-        if field.type.is_limited:
+        if limited:
             rows = rows.set_column(i, rows.schema.field(i), check_lengths(column, field, _where(table)))
     return rows
 

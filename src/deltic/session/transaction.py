@@ -41,7 +41,7 @@ class PendingChanges:
             return
         words = self._key_words(table, rows) if op is Op.DELETE_KEY else encode_changes(rows, table, self._strings)
         ordinals = np.arange(self._next, self._next + n)
-        rows_of_op = PendingRows.of(tuple(words), np.full(n, op, np.int64), ordinals, np.ones(n, np.int64))
+        rows_of_op = PendingRows.of(tuple(words), np.full(n, int(op)), ordinals, np.ones(n, np.int64))
         self._append(table, rows_of_op, weighed=False)
         self._next += n
 

@@ -37,13 +37,15 @@ class Damaged(ValueError):
 class _Program:
     """A type as its nodes, in preorder. nodes: int64[k, NODE], with kinds, widths and ends. types, arrow: of each node.
 
-    elements: whether a node is within a LIST. partly: whether a value has more fields, after those of the nodes.
+    elements: whether a node is within a LIST. zeros: whether values are written twice if they have a -0.0. partly: whether a value has
+    more fields, after those of the nodes.
     """
 
     nodes: Words
     types: tuple[Type, ...]
     elements: tuple[bool, ...]
     arrow: tuple[pa.DataType, ...]
+    zeros: bool
     partly: bool = False
 
     def stack(self) -> Words:
@@ -54,7 +56,7 @@ class _Program:
 def _program(type: Type) -> _Program:
     rows = _nodes(type, 0, False)
     nodes, types, elements = zip(*rows, strict=True)
-    return _Program(np.array(nodes, np.int64), types, elements, tuple(type.arrow for type in types))
+    return _Program(np.array(nodes, np.int64), types, elements, tuple(type.arrow for type in types), type.has_zeros)
 
 
 def _nodes(type: Type, first: int, is_element: bool) -> list[tuple[list[int], Type, bool]]:
@@ -83,11 +85,11 @@ def to_bytes(array: pa.Array, type: Type) -> pa.LargeBinaryArray:
     program = _program(type)
     if array.type != program.arrow[0]:
         array = array.cast(program.arrow[0])
-    columns = _Columns(program, program.nodes.copy(), array, [])
+    columns = _Columns(program, program.nodes.tolist(), array, [])
     room = columns.enter(0, array, 0, len(array))
-    room = 2 * room + len(array) if type.has_zeros else room
+    room = 2 * room + len(array) if program.zeros else room
     offsets, out = np.empty(len(array) + 1, np.int64), np.empty(room, np.uint8)
-    nested.write_values(columns.nodes.reshape(-1), program.stack(), offsets, out)
+    nested.write_values(np.array(columns.nodes, np.int64).reshape(-1), program.stack(), offsets, out)
     validity = None
     if array.null_count:
         validity = pa.py_buffer(np.packbits(array.is_valid().to_numpy(zero_copy_only=False), bitorder="little"))
@@ -98,7 +100,7 @@ class _Columns(NamedTuple):
     """The columns of the nodes of an array. owner: of their memory. kept: the arrays of entries that are made for MAPs."""
 
     program: _Program
-    nodes: Words
+    nodes: list[list[int]]
     owner: pa.Array
     kept: list[pa.Array]
 
@@ -106,31 +108,32 @@ class _Columns(NamedTuple):
         """Enters the column of a node and those of its parts; returns the bytes that its rows from `start` to `end` take at most."""
         row, n = self.nodes[node], end - start
         if array.null_count:
-            row[VALIDITY], row[BIT] = self._address(array, 0), array.offset
-        match int(row[KIND]):
+            row[VALIDITY], row[BIT] = self._address(array.buffers()[0]), array.offset
+        match row[KIND]:
             case nested.STRUCT:
                 return self._enter_fields(node, array, start, end)
             case nested.LIST:
                 return n + self._enter_elements(node, array, start, end)
             case nested.TEXT:
-                first, last = self._enter_offsets(row, array, start, end)
+                _, offsets, data = array.buffers()
+                first, last = self._enter_offsets(row, array, offsets, start, end)
                 if last > first:
-                    row[DATA] = self._address(array, 2)
+                    row[DATA] = self._address(data)
                 return n + 2 * (last - first)
             case nested.BITS if n:
-                row[DATA], row[BIT] = self._address(array, 1), array.offset
+                row[DATA], row[BIT] = self._address(array.buffers()[1]), array.offset
             case kind if kind != nested.VOID and n:
-                row[DATA] = self._address(array, 1) + int(row[WIDTH]) * array.offset
-        return n * int(row[WIDTH])
+                row[DATA] = self._address(array.buffers()[1]) + row[WIDTH] * array.offset
+        return n * row[WIDTH]
 
-    def _address(self, array: pa.Array, buffer: int) -> int:
-        return buffer_address(array.buffers()[buffer], self.owner)
+    def _address(self, buffer: pa.Buffer) -> int:
+        return buffer_address(buffer, self.owner)
 
     def _enter_fields(self, node: int, array: pa.Array, start: int, end: int) -> int:
         room, part = 0, node + 1
         for i in range(array.type.num_fields):
             room += end - start + self.enter(part, array.field(i), start, end)
-            part = int(self.nodes[part, END])
+            part = self.nodes[part][END]
         return room
 
     def _enter_elements(self, node: int, array: pa.Array, start: int, end: int) -> int:
@@ -140,15 +143,14 @@ class _Columns(NamedTuple):
             array = array.cast(type.entries.arrow)
             self.kept.append(array)
             columns = self._replace(owner=array)
-        first, last = columns._enter_offsets(self.nodes[node], array, start, end)
+        first, last = columns._enter_offsets(self.nodes[node], array, array.buffers()[1], start, end)
         return last - first + columns.enter(node + 1, array.values, first, last)
 
-    def _enter_offsets(self, row: Words, array: pa.Array, start: int, end: int) -> tuple[int, int]:
+    def _enter_offsets(self, row: list[int], array: pa.Array, buffer: pa.Buffer | None, start: int, end: int) -> tuple[int, int]:
         """Enters the offsets of texts or lists; returns the first of them and the last."""
-        buffer = array.buffers()[1]
         if start == end or buffer is None:
             return 0, 0
-        row[OFFSETS] = self._address(array, 1) + 4 * array.offset
+        row[OFFSETS] = self._address(buffer) + 4 * array.offset
         offsets = np.frombuffer(buffer, np.int32)
         return int(offsets[array.offset + start]), int(offsets[array.offset + end])
 
@@ -215,23 +217,23 @@ class _Results(NamedTuple):
     @staticmethod
     def of(program: _Program, n: int, size: int) -> _Results:
         """Room for n values of `size` bytes, each of whose elements takes one at least."""
-        nodes = program.nodes.copy()
+        nodes = program.nodes.tolist()
         offsets = used = 0
         for row, is_element in zip(nodes, program.elements, strict=True):
             slots = size if is_element else n
             bits = (slots + 7) >> 3
             row[VALIDITY], used = used, used + bits + -bits % _ALIGNED
-            match int(row[KIND]):
+            match row[KIND]:
                 case nested.TEXT:
                     length = size
                 case nested.BITS:
                     length = bits
                 case _:
-                    length = slots * int(row[WIDTH])
+                    length = slots * row[WIDTH]
             row[DATA], used = used, used + length + -length % _ALIGNED
             if row[KIND] in (nested.TEXT, nested.LIST):
                 row[OFFSETS], offsets = offsets, offsets + slots + 1
-        return _Results(nodes, np.zeros(offsets, np.int32), np.zeros(used, np.uint8))
+        return _Results(np.array(nodes, np.int64), np.zeros(offsets, np.int32), np.zeros(used, np.uint8))
 
     def read(self, program: _Program, values: Located, begins: Words, again: int) -> int:
         """Reads bytes. begins, again: as the kernel takes them."""

@@ -18,11 +18,12 @@ from deltic.aggregates.definition import Measure
 from deltic.circuit.measures import measure_weights
 from deltic.circuit.operator import Context, Delta
 from deltic.circuit.operators.selection_vector import Part, SelectionVector
+from deltic.circuit.operators.word_comparison import present, rows_where
 from deltic.expr.failing import can_fail
 from deltic.expr.nodes import Column, Expr, Literal
 from deltic.schema import BIGINT, Field, Schema
 from deltic.trace.consolidate import consolidate
-from deltic.trace.encoding import MARKER, Layout, encode, words_of
+from deltic.trace.encoding import Layout, encode, words_of
 from deltic.trace.rows import Rows
 
 Place = tuple[int | None, int]
@@ -152,7 +153,7 @@ class Map:
         """The values of a measure's argument; the words themselves for integers if none is NULL."""
         if isinstance(expr, Column) and (field := self.source[expr.index]).type.is_integer:
             words = rows.words(expr.index)
-            if not field.nullable or not (words[0] == (0 if field.type is BIGINT else MARKER)).any():
+            if not field.nullable or present(words, field).all():
                 return words[-1]
         return rows.array(expr, context.strings)
 
@@ -170,6 +171,9 @@ def _placed(rows: Delta, places: Sequence[Place]) -> Rows:
 
 
 def _filtered(rows: SelectionVector, predicate: Expr, context: Context) -> SelectionVector:
+    positions = rows_where(predicate, rows)
+    if positions is not None:
+        return rows if len(positions) == rows.length else rows.filtered(positions)
     verdict = rows.array(predicate, context.strings)
     if verdict.null_count:
         verdict = verdict.fill_null(False)
