@@ -71,7 +71,7 @@ def test_errors(folder: Path, capsys: pytest.CaptureFixture[str], line: str, err
 def test_records_of_souffle_resume(tmp_path: Path) -> None:
     (tmp_path / "p.dl").write_text(RECORDS)
     command = ["run", str(tmp_path / "p.dl"), "--dialect", "souffle", "--engine", "embedded", "--state", str(tmp_path / "state")]
-    for facts in ("(1, 2)\n", "(1, 2)\n(3, 4)\n", "(3, 4)\n"):
+    for facts in ("[1, 2]\n", "[1, 2]\n[3, 4]\n", "[3, 4]\n"):
         (tmp_path / "in.facts").write_text(facts)
         assert main(command) == Exit.OK
         assert (tmp_path / "out.csv").read_text() == "".join(f"{line}\t{line[1]}\n" for line in facts.splitlines())

@@ -154,6 +154,53 @@ def test_files_are_those_that_the_program_names(tmp_path: Path, capsys: pytest.C
     assert "semi.txt: 'utf-8' codec" in capsys.readouterr().err
 
 
+VALUES = """
+.type Pair = [a: number, t: symbol]
+.type Nested = [p: Pair, x: float, n: unsigned]
+.type Shape = Circle {r: float, t: symbol} | Point {p: Pair} | Empty {}
+.type Box = Box {t: symbol, n: number}
+.decl given(p: Pair, n: Nested, s: Shape, b: Box)
+.input given
+.decl same(p: Pair, n: Nested, s: Shape, b: Box)
+.output same
+.decl first(a: number, t: symbol)
+.output first
+same(p, n, s, b) :- given(p, n, s, b).
+first(a, u) :- given([a, _], [[_, u], _, _], _, _).
+"""
+
+
+def test_records_and_adts_are_in_files_as_souffle_has_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "p.dl").write_text(VALUES)
+    facts = tmp_path / "given.facts"
+    lines = [
+        "[-1, one]\t[[2, two words], 2.5, 3]\t$Circle(0.5, a])\t$Box([b, -4)",
+        '[5, ]\t[[6, "a, \\"b\\" \\\\"], 1.0, 0]\t$Point([7, )])\t$Box(" x)", 0)',
+        "[8, nil]\t[[9, $E], 0.0, 1]\t$Empty\t$Box(b, 1)",
+    ]
+    facts.write_text("".join(f"{line}\n" for line in lines))
+    command = ["datalog", str(tmp_path / "p.dl"), "--dialect", "souffle", "--facts", str(tmp_path), "--output", str(tmp_path)]
+    assert main(command) == Exit.OK
+    assert (tmp_path / "same.csv").read_text().splitlines() == lines
+    assert (tmp_path / "first.csv").read_text() == '-1\ttwo words\n5\ta, "b" \\\n8\t$E\n'
+    facts.write_text(' [ 8 ,"x" ]\t[[9, a ], 0.0, 1]\t$ Empty\t$Box(b, 1) \n')
+    assert main(command) == Exit.OK
+    assert (tmp_path / "same.csv").read_text() == "[8, x]\t[[9, a ], 0.0, 1]\t$Empty\t$Box(b, 1)\n"
+    for value, message in (
+        ("(1, a)", "given.facts, line 1: column p:1:1: unexpected '('"),
+        ("[1 2, a]", "column p:1:2: invalid value '1 2'"),
+        ("[1, a", "column p:1:6: unexpected the end of the value"),
+        ("[1, a] x", "column p:1:8: unexpected 'x'"),
+        ("nil", "column p:1:1: unexpected 'n'"),
+    ):
+        facts.write_text(f"{value}\t[[9, a], 0.0, 1]\t$Empty\t$Box(b, 1)\n")
+        assert main(command) == Exit.INPUT
+        assert message in capsys.readouterr().err
+    facts.write_text("[1, a]\t[[9, a], 0.0, 1]\t$Square(1)\t$Box(b, 1)\n")
+    assert main(command) == Exit.INPUT
+    assert "column s:1:2: Shape has no branch Square" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("rule", "error", "text"),
     [

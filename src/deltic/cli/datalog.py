@@ -68,14 +68,14 @@ def datalog(
     """
     with opened(program, dialect, engine, state, shards, emit, functions) as (session, binder, is_new):
         if facts is not None and is_new:
-            load(session, binder, facts)
+            load(session, binder, facts, dialect)
         runner = CommandRunner(session, binder, emit)
         if script is not None:
             runner.run(runner.parse(_text(script), str(script)))
         elif facts is None and output is None:
             _converse(runner)
         if facts is not None or output is not None:
-            write(session, binder, output, emit)
+            write(session, binder, output, dialect, emit)
     return Exit.OK
 
 

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from deltic.errors import SourceError
-from deltic.frontends.datalog import DatalogBinder
+from deltic.frontends.datalog import DatalogBinder, Dialect
 from deltic.frontends.datalog.declarations import DatalogRelation
 from deltic.frontends.datalog.fact_files import FactFile
 from deltic.frontends.datalog.fact_terms import value_of_term
 from deltic.frontends.datalog.facts import text_of, value_of
 from deltic.frontends.datalog.kinds import Kind, MapKind, TupleKind, UnionKind, VectorKind
 from deltic.frontends.datalog.shown_values import Row, order_of, sorted_rows
+from deltic.frontends.datalog.souffle_values import souffle_text, souffle_value
 from deltic.session import Session
 
 FACTS: Final = {".facts": "\t", ".tsv": "\t", ".csv": ","}
@@ -24,22 +25,22 @@ ReadValue: TypeAlias = Callable[[str, Kind, str], Any]
 """The value of a text of a kind; the last argument is its place in errors."""
 
 
-def load(session: Session, binder: DatalogBinder, folder: Path) -> None:
+def load(session: Session, binder: DatalogBinder, folder: Path, dialect: Dialect) -> None:
     """The facts of all input relations, in one transaction. Of a set, repeated rows count once. Raises SourceError."""
     with session.transaction() as tx:
         for relation in _with_role(binder, "input"):
-            if (rows := _rows(relation, folder, _reader(session, binder))) is not None:
+            if (rows := _rows(relation, folder, _reader(session, binder, dialect))) is not None:
                 (tx.insert if relation.is_multiset else tx.upsert)(relation.name, rows)
 
 
-def reload(session: Session, binder: DatalogBinder, folder: Path) -> None:
+def reload(session: Session, binder: DatalogBinder, folder: Path, dialect: Dialect) -> None:
     """What the files of sets have more or less than the session, in one transaction. Raises SourceError."""
     relations = list(_with_role(binder, "input"))
     for relation in relations:
         session.sql(f"CREATE MATERIALIZED VIEW `input {relation.name}` AS SELECT * FROM `{relation.name}`")
     with session.transaction() as tx:
         for relation in relations:
-            new = {_key(row): row for row in _rows(relation, folder, _reader(session, binder)) or ()}
+            new = {_key(row): row for row in _rows(relation, folder, _reader(session, binder, dialect)) or ()}
             old = {_key(row): row for row in session.view(f"input {relation.name}").rows()}
             tx.delete(relation.name, [row for key, row in old.items() if key not in new])
             tx.insert(relation.name, [row for key, row in new.items() if key not in old])
@@ -49,17 +50,20 @@ def _key(row: Row) -> tuple[Any, ...]:
     return tuple(map(order_of, row.values()))
 
 
-def write(session: Session, binder: DatalogBinder, folder: Path | None, emit: Callable[[str], None]) -> None:
+def write(session: Session, binder: DatalogBinder, folder: Path | None, dialect: Dialect, emit: Callable[[str], None]) -> None:
     """The output relations: to the folder, if there is one, and what goes to standard output by `emit`. Raises SourceError."""
+    text = souffle_text if dialect == "souffle" else text_of
     for relation in _with_role(binder, "output"):
         assert relation.declaration is not None
         default = FactFile("output", f"{relation.name}.csv", "\t", False, False, relation.declaration.span)
         rows = sorted_rows(relation, session.view(relation.name).rows())
         for file in relation.declaration.files or (default,):
+            names = [[name for name, _ in relation.columns]] if file.headers else []
+            head, body = _joined(names, file), _joined([[text(kind, row[name]) for name, kind in relation.columns] for row in rows], file)
             if file.path is None:
-                emit("\n".join(["-" * 15, relation.name, *_lines(relation, rows, file, "=" * 15), "=" * 15]))
+                emit("\n".join(["-" * 15, relation.name, *head, "=" * 15, *body, "=" * 15]))
             elif folder is not None:
-                _save(folder / file.path, "".join(f"{line}\n" for line in _lines(relation, rows, file)))
+                _save(folder / file.path, "".join(f"{line}\n" for line in (*head, *body)))
 
 
 def _with_role(binder: DatalogBinder, role: str) -> Iterator[DatalogRelation]:
@@ -68,8 +72,10 @@ def _with_role(binder: DatalogBinder, role: str) -> Iterator[DatalogRelation]:
             yield relation
 
 
-def _reader(session: Session, binder: DatalogBinder) -> ReadValue:
+def _reader(session: Session, binder: DatalogBinder, dialect: Dialect) -> ReadValue:
     def read(text: str, kind: Kind, place: str) -> Any:
+        if dialect == "souffle" and isinstance(kind, UnionKind | TupleKind):
+            return souffle_value(kind, text, place)
         if isinstance(kind, UnionKind | TupleKind | VectorKind | MapKind):
             return value_of_term(text, place, kind, binder.declarations, session._relations)
         value = value_of(kind, text)
@@ -112,14 +118,6 @@ def _row(relation: DatalogRelation, line: list[str], place: str, read: ReadValue
         raise SourceError(f"{place}: {len(line)} columns", expected=expected)
     columns = zip(relation.columns, line, strict=True)
     return {name: read(text, kind, f"{place}: column {name}") for (name, kind), text in columns}
-
-
-def _lines(relation: DatalogRelation, rows: list[Row], file: FactFile, rule: str | None = None) -> list[str]:
-    """The lines of a file. rule: a line after the header."""
-    names = [[name for name, _ in relation.columns]] if file.headers else []
-    texts = [[text_of(kind, row[name]) for name, kind in relation.columns] for row in rows]
-    head, body = (_joined(lines, file) for lines in (names, texts))
-    return [*head, *([] if rule is None else [rule]), *body]
 
 
 def _joined(lines: list[list[str]], file: FactFile) -> list[str]:

@@ -132,8 +132,8 @@ def run_souffle(script: Path, engine: Literal["spark", "embedded"], state: str |
     """Reads the files of a program in Soufflé's dialect, and writes those of its outputs, in the program's folder."""
     folder = script.absolute().parent
     with opened(script, "souffle", engine, state, shards, to_stderr) as (session, binder, is_new):
-        (load if is_new else reload)(session, binder, folder)
-        write(session, binder, folder, emit)
+        (load if is_new else reload)(session, binder, folder, "souffle")
+        write(session, binder, folder, "souffle", emit)
     return Exit.OK
 
 

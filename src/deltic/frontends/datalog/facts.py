@@ -1,4 +1,5 @@
-"""Values as text in files of facts: a string is as it is, other values are constants of the language, and terms (`fact_terms.py`)."""
+"""Values as text in files of facts: a string is as it is, other values are constants of the language, and terms
+(`fact_terms.py`); those of Soufflé: `souffle_values.py`."""
 
 from __future__ import annotations
 
