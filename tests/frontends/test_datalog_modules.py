@@ -100,6 +100,14 @@ def test_transformers_are_applied_several_times() -> None:
         ("apply Closure(A, B) -> (P)", TypeMismatch, "Closure has 1 input relations, found 2"),
         ("apply Closure(C) -> (P)", UnknownName, "there is no relation C"),
         ("relation C(x: s64)\napply Closure(C) -> (P)", TypeMismatch, "relation C has 1 columns"),
+        ("relation C(x: s64, t: string)\napply Closure(C) -> (P)",
+         TypeMismatch, "^.DELTIC-1004. test:14:15: the column t of C is string, and y of E of the transformer is s64"),
+        ("relation C(x: s64, y: u8)\napply Closure(A) -> (C)", TypeMismatch, "test:14:22: the column y of C is u8, and y of T of"),
+        ("relation C(x: s64, y: s64, z: s64)\napply Closure(A) -> (C)", TypeMismatch, "test:14:22: relation C has 3 columns"),
+        ("input stream C(x: s64, y: s64)\napply Closure(C) -> (P)", TypeMismatch, "test:14:15: C is a stream, and E of the transf"),
+        ("transformer T(E: relation(x: 'A, y: 'A)) -> (F: relation(x: 'A)) { F(x) :- E(x, x). }\n"
+         "relation C(x: s64, y: u8)\nrelation D(x: s64)\napply T(C) -> (D)",
+         TypeMismatch, "test:16:9: the column y of C is u8, and y of E of the transformer is s64"),
         ("apply Closure(A) -> (B)", Unsupported, "the input relation B is the head of a rule"),
         ("transformer T(E: relation(x: s64)) -> (F: relation(x: s64)) { input relation G(x: s64) }\nrelation C(x: s64)\napply T(C) -> (C)",
          Unsupported, "a transformer has relations and rules"),
@@ -109,6 +117,27 @@ def test_errors_of_transformers(text: str, error: type[DelticError], message: st
     with pytest.raises(error, match=message) as caught:
         bind_datalog(f"{CLOSURE}\n{text}", "test")
     assert caught.value.span is not None
+
+
+def test_types_of_transformers() -> None:
+    """Type variables, and structs in place of columns."""
+    program = """
+        typedef Pair = Pair{x: s64, y: string}
+        input relation A(name: string, n: u8)
+        input relation B[Pair]
+        output relation C(n: u8)
+        output relation D[Pair]
+        output relation E(y: string)
+        transformer Second(E: relation(x: 'A, y: 'B)) -> (F: relation(y: 'B)) { F(y) :- E(_, y). }
+        transformer Same(E: relation[Pair]) -> (F: relation[Pair]) { F(x, y) :- E(x, y). }
+        apply Second(A) -> (C)
+        apply Same(B) -> (D)
+        apply Second(D) -> (E)
+    """
+    with deltic.Session() as session:
+        session.datalog(program)
+        session.apply({"A": [{"name": "a", "n": 7, "_weight": 1}], "B": [{"x": 1, "y": "b", "_weight": 1}]})
+        assert [session.view(name).rows() for name in "CDE"] == [[{"n": 7}], [{"x": 1, "y": "b"}], [{"y": "b"}]]
 
 
 def test_a_module_is_a_namespace() -> None:

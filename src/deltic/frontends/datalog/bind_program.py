@@ -8,6 +8,7 @@ from dataclasses import replace
 from deltic.errors import CatalogError, Span, TypeMismatch, UnknownName, Unsupported, did_you_mean
 from deltic.expr.functions.signature import constant
 from deltic.expr.nodes import Column, Expr, Value
+from deltic.frontends.datalog.applications import check_application
 from deltic.frontends.datalog.bind_body import UNIT, BodyBinder
 from deltic.frontends.datalog.declarations import BoundTerm, DatalogRelation, Declarations, check_comparable
 from deltic.frontends.datalog.function_checks import check_functions
@@ -44,6 +45,8 @@ class DatalogBinder:
 
     def __init__(self, items: Sequence[Item]) -> None:
         self.declarations = Declarations(items)
+        for applied in self.declarations.applied:
+            check_application(applied, self.declarations)
         self.dependencies = dependencies(self.declarations.rules)
         self._rules: dict[str, list[tuple[DatalogRule, AtomTerm]]] = {name: [] for name in self.declarations.relations}
         for rule in self.declarations.rules:

@@ -25,6 +25,7 @@ from deltic.frontends.datalog.kinds import (
     option,
 )
 from deltic.frontends.datalog.tree import (
+    AppliedRelation,
     Attribute,
     ConstructorDeclaration,
     DatalogColumn,
@@ -106,6 +107,7 @@ class Declarations:
         self.indexes: dict[str, IndexDeclaration] = {}
         self.rules: list[DatalogRule] = []
         self.attributes = _of(items, Attribute)
+        self.applied = _of(items, AppliedRelation)
         self.constructors: dict[str, TypeDeclaration] = {}
         for declared in _of(items, TypeDeclaration):
             _check_new(declared.name, "type", self.types, declared.span)
@@ -143,7 +145,7 @@ class Declarations:
             raise CatalogError(f"relation {declared.name} is declared twice{other}", span=declared.span, remedy="give it another name")
         if declared.record is not None:
             row = self.kind(declared.record)
-            columns = _columns_of(row)
+            columns = record_columns(row)
         else:
             columns = tuple((one.name, self.kind(one.type)) for one in declared.columns)
             row = UnionKind(declared.name, (), (Constructor(declared.name, columns),))
@@ -310,7 +312,7 @@ def _integer(term: NamedTypeTerm, *, signed: bool) -> Kind:
             raise TypeMismatch(f"{term.name} takes a number of bits", span=term.span, expected=f"{term.name}<32>")
 
 
-def _columns_of(row: Kind) -> tuple[tuple[str, Kind], ...]:
+def record_columns(row: Kind) -> tuple[tuple[str, Kind], ...]:
     """The columns of `relation R[T]`: the fields of a struct, or one column."""
     if isinstance(row, UnionKind) and not row.is_tagged:
         return row.constructors[0].fields

@@ -13,12 +13,12 @@ from typing import Any, Final, TypeAlias
 from deltic.errors import Span, TypeMismatch, UnknownName, Unsupported, did_you_mean
 from deltic.frontends.datalog.rewriting import mapped
 from deltic.frontends.datalog.tree import (
+    AppliedRelation,
     AtomTerm,
     CallTerm,
     ConstructorDeclaration,
     ConstructorTerm,
     DatalogRule,
-    FormalRelation,
     FunctionDeclaration,
     IndexDeclaration,
     Item,
@@ -124,11 +124,14 @@ def _application(
     if declared is None:
         raise UnknownName(f"there is no transformer {apply.name}", span=apply.span, remedy=did_you_mean(apply.name, transformers))
     names: dict[str, str] = {}
+    given: list[Item] = []
     for formals, actuals, what in ((declared.inputs, apply.inputs, "input"), (declared.outputs, apply.outputs, "output")):
         if len(formals) != len(actuals):
             raise TypeMismatch(f"{apply.name} has {len(formals)} {what} relations, found {len(actuals)}", span=apply.span)
         for formal, (actual, span) in zip(formals, actuals, strict=True):
-            _check_columns(formal, relations.get(actual), actual, span)
+            if actual not in relations:
+                raise UnknownName(f"there is no relation {actual}", span=span, remedy=f"declare it: relation {actual}(…)")
+            given.append(AppliedRelation(actual, formal, span))
             names[formal.name] = actual
     for inner in declared.items:
         if not isinstance(inner, RelationDeclaration | DatalogRule) or (
@@ -139,12 +142,4 @@ def _application(
             )
         if isinstance(inner, RelationDeclaration):
             names[inner.name] = f"{apply.name}_{number}_{inner.name}"
-    return [_with_names(inner, lambda name: names.get(name, name)) for inner in declared.items]
-
-
-def _check_columns(formal: FormalRelation, actual: RelationDeclaration | None, name: str, span: Span) -> None:
-    if actual is None:
-        raise UnknownName(f"there is no relation {name}", span=span, remedy=f"declare it: relation {name}(…)")
-    if formal.record is None and actual.record is None and len(formal.columns) != len(actual.columns):
-        expected = ", ".join(one.name for one in formal.columns)
-        raise TypeMismatch(f"relation {name} has {len(actual.columns)} columns", span=span, expected=f"{len(formal.columns)}: {expected}")
+    return [*given, *(_with_names(inner, lambda name: names.get(name, name)) for inner in declared.items)]

@@ -408,6 +408,15 @@ class TransformerApplication:
     span: Span
 
 
+@dataclass(frozen=True, slots=True)
+class AppliedRelation:
+    """A relation that is given to a transformer. formal: what the transformer declares. span: its place in the application."""
+
+    name: str
+    formal: FormalRelation
+    span: Span
+
+
 Item: TypeAlias = (
     TypeDeclaration
     | FunctionDeclaration
@@ -418,6 +427,7 @@ Item: TypeAlias = (
     | Attribute
     | TransformerDeclaration
     | TransformerApplication
+    | AppliedRelation
 )
 
 
