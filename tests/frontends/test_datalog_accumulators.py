@@ -235,6 +235,62 @@ def test_one_set_of_all_rows_every_second_transaction() -> None:
         assert expected == [(1, 3), (2, 3), (3, 3)]
 
 
+FUNCTIONS = """
+    typedef Total = Total{sum: u64, values: Set<u32>}
+    input stream S(k: s64, v: u32)
+    output relation R(k: s64, sum: u64, n: usize)
+    output relation Last(k: s64, v: u32)
+    function add(t: Total, v: u32, w: s64): Option<Total> = {
+        var sum = t.sum + (v as u64) * (w as u64);
+        if (v == 0) None else Some{Total{sum, t.values.insert_imm(v)}}
+    }
+    function later(last: u32, v: u32, _w: s64): u32 = max(last, v)
+    extern function doubled(a: s64, v: s64, w: s64): s64
+    output relation D(k: s64, d: s64)
+    output relation Near(k: s64, v: u32)
+    function distance(p: (s64, u32)): s64 = if (p.1 > 5) 1 else 0
+    R(k, t.sum, t.values.len()) :- S(k, v), var t = v.stream_aggregate(k, add, Total{0, []}).
+    Last(k, last) :- S(k, v), var last = v.stream_aggregate(k, later, 0).
+    D(k, d) :- S(k, v), var d = v.stream_aggregate(k, doubled, 1).
+    Near(k, p.1) :- S'(k, v), var p = (k, v).group_by(k).arg_min(distance).
+"""
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_the_step_is_a_function_of_the_program_or_of_python(shards: int) -> None:
+    with deltic.Session(shards=shards) as session:
+        session.register("doubled", lambda a, v, w: 2 * a + v * w, "BIGINT")
+        session.datalog(FUNCTIONS)
+        assert any(isinstance(one, AccumulateElements) for one in nodes(session._relations.relation("R")))  # type: ignore[arg-type]
+        contents = []
+        for values in ((7, 3, 7), (3,), (0,), (9,)):
+            session.apply({"S": [{"k": 1, "v": value, "_weight": 1} for value in values]})
+            contents.append([[tuple(row.values())[1:] for row in session.view(name).rows()] for name in ("R", "Last", "D", "Near")])
+        assert contents == [
+            [[(17, 2)], [(7,)], [((2 + 3) * 2 + 14,)], [(3,)]],
+            [[(20, 2)], [(7,)], [(51,)], [(3,)]],
+            [[], [(7,)], [(102,)], [(0,)]],
+            [[(9, 1)], [(9,)], [(213,)], [(9,)]],
+        ]
+
+
+@pytest.mark.parametrize(
+    ("step", "message"),
+    [
+        ("ad, 0", "4:51: there is no function ad\n"),
+        ("two, 0", "4:51: two takes 2 arguments (a, v), found 3"),
+        ('add, "x"', "4:56: the value is string, not s64"),
+        ("7, 0", "4:51: the step is not a closure of the accumulator"),
+    ],
+)
+def test_errors_of_functions_as_steps(step: str, message: str) -> None:
+    functions = "function add(a: s64, v: s64, _w: s64): s64 = a + v function two(a: s64, v: s64): s64 = a + v"
+    rule = f"R(k, a) :- S(k, v), var a = v.stream_aggregate(k, {step})."
+    with deltic.Session() as session, pytest.raises(QueryError) as caught:
+        session.datalog(f"{STREAM}{functions}\noutput relation R(k: s64, a: s64)\n{rule}")
+    assert message in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("term", "message"),
     [

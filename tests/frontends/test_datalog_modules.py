@@ -119,6 +119,26 @@ def test_errors_of_transformers(text: str, error: type[DelticError], message: st
     assert caught.value.span is not None
 
 
+def test_functions_of_modules_are_steps() -> None:
+    module = """
+        function add(a: s64, v: s64, _w: s64): s64 = a + v
+        input stream S(v: s64)
+        relation Sum(v: s64)
+        Sum(a) :- S(v), var a = v.stream_aggregate((), add, 0).
+    """
+    program = """
+        import m
+        output relation R(v: s64)
+        output relation T(v: s64)
+        R(b) :- m::Sum(b).
+        T(a) :- m::S(v), var a = v.stream_aggregate((), m::add, 1).
+    """
+    with deltic.Session() as session:
+        session.datalog(deltic.Datalog(program, modules=(("m", module, "m.dl"),)))
+        session.apply({"m::S": [{"v": 2, "_weight": 1}, {"v": 3, "_weight": 1}]})
+        assert [session.view(name).rows() for name in "RT"] == [[{"v": 5}], [{"v": 6}]]
+
+
 def test_types_of_transformers() -> None:
     """Type variables, and structs in place of columns."""
     program = """

@@ -2,7 +2,8 @@
 
 `var s = e.stream_aggregate((x, y), |acc, v, w| step, init)`: for each value v of e in a transaction, with its weight w, the accumulator
 of the key becomes the step's value. Values of a transaction are folded in their order. A step of Option<T>, where T is the type of init,
-drops the key by None. With one more argument n, the values of n transactions are folded at once.
+drops the key by None. The name of a function f stands for |acc, v, w| f(acc, v, w). With one more argument n,
+the values of n transactions are folded at once.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from deltic.frontends.datalog.bind_term import GROUPINGS, STREAM_AGGREGATE, Term
 from deltic.frontends.datalog.declarations import BoundTerm
 from deltic.frontends.datalog.element_folds import ElementFold
 from deltic.frontends.datalog.element_steps import AccumulatorLayout, LambdaReads, StepReader
+from deltic.frontends.datalog.functions import is_generic
 from deltic.frontends.datalog.kinds import S64, USIZE, Kind, MapKind, TupleKind, UnionKind, VectorKind, option, stored
 from deltic.frontends.datalog.sets import SET
 from deltic.frontends.datalog.tree import (
@@ -32,6 +34,8 @@ from deltic.frontends.datalog.tree import (
     MatchTerm,
     NamedTypeTerm,
     Term,
+    TypeTerm,
+    VariableTerm,
 )
 from deltic.plan.accumulators import AccumulateElements
 from deltic.plan.columns import reference
@@ -140,9 +144,11 @@ def bound_fold(plan: Plan, keys: Mapping[str, BoundTerm], value: BoundTerm, call
     """A call of stream_aggregate over the rows of a plan. binder: of terms without variables. Raises TypeMismatch."""
     closure, init = call.arguments[2:4]
     if not isinstance(closure, ClosureTerm) or len(closure.parameters) != 3:
-        raise TypeMismatch("the step is a closure of the accumulator, a value and its weight", span=closure.span, expected="|acc, v, w| …")
-    types = closure.types or (None, None, None)
-    first = binder.bind(init, None if types[0] is None else binder.declarations.kind(types[0]))
+        raise TypeMismatch(
+            "the step is not a closure of the accumulator, a value and its weight", span=closure.span, expected="|acc, v, w| …"
+        )
+    type = _accumulator_type(closure, binder)
+    first = binder.bind(init, None if type is None else binder.declarations.kind(type))
     literal = constant(first.expr)
     if literal is None:
         raise TypeMismatch("the first accumulator is not a constant", span=init.span, expected=GROUPINGS[STREAM_AGGREGATE])
@@ -159,6 +165,18 @@ def bound_fold(plan: Plan, keys: Mapping[str, BoundTerm], value: BoundTerm, call
     if len(call.arguments) > 4:
         below = OverTicks(below, "batched", size=_ticks(call.arguments[4], binder))
     return BoundFold(below, columns, first.kind, step.expr, literal.value, drops, digest)
+
+
+def _accumulator_type(closure: ClosureTerm, binder: TermBinder) -> TypeTerm | None:
+    """The type in the text of the closure's first parameter: its own, or that of the function that is the step; None without either."""
+    if closure.types and closure.types[0] is not None:
+        return closure.types[0]
+    called = binder.declarations.functions.get(closure.body.name) if isinstance(closure.body, CallTerm) else None
+    if called is None or not isinstance(closure.body, CallTerm) or len(called.parameters) != len(closure.body.arguments):
+        return None
+    first, type = closure.body.arguments[0], called.parameters[0].type
+    is_accumulator = isinstance(first, VariableTerm) and first.name == closure.parameters[0]
+    return type if is_accumulator and not is_generic(type) else None
 
 
 def _ticks(term: Term, binder: TermBinder) -> int:

@@ -45,7 +45,7 @@ def group_call(name: str, value: BoundTerm, arguments: Sequence[Term], bind_clos
     """The aggregate `name` of AGGREGATES over a group of values. Raises TypeMismatch."""
     if name in ("arg_min", "arg_max"):
         if len(arguments) != 1 or not isinstance(arguments[0], ClosureTerm):
-            raise TypeMismatch(f"{name} takes a closure", span=span, expected=f"{name}(|x| …)")
+            raise TypeMismatch(f"{name} takes a closure, or the name of a function", span=span, expected=f"{name}(|x| …)")
         key = bind_closure(arguments[0], value)
         check_comparable(key.kind, f"the value of the closure of {name}", span)
         return _call(EXTREMES[name], (value, key), value.kind, span)

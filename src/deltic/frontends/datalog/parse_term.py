@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final, NoReturn
 
 from lark import Token
@@ -41,7 +42,25 @@ from deltic.frontends.datalog.tree import (
 )
 
 _PIECE: Final = re.compile(r"\\([\s\S])|\$\{([^}]*)\}")
+_CLOSURES: Final = {
+    **dict.fromkeys(("arg_min", "arg_max", "group_arg_min", "group_arg_max"), (1, ("x",))),
+    "stream_aggregate": (2, ("acc", "v", "w")),
+}
+"""The calls that take a closure: its position among the arguments, and the names of its parameters."""
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "0": "\0"}
+
+
+def with_closure(call: CallTerm) -> CallTerm:
+    """The call with a closure in place of the name of a function: f stands for |x| f(x)."""
+    position, parameters = _CLOSURES.get(call.name, (0, ()))
+    if not parameters or len(call.arguments) <= position:
+        return call
+    name = call.arguments[position]
+    if not isinstance(name, VariableTerm) or name.new:
+        return call
+    body = CallTerm(name.name, tuple(VariableTerm(one, name.span) for one in parameters), name.span)
+    closure = ClosureTerm(parameters, body, name.span)
+    return replace(call, arguments=(*call.arguments[:position], closure, *call.arguments[position + 1 :]))
 
 
 class TermConverter:
@@ -140,10 +159,10 @@ class TermConverter:
         return FieldTerm(self.term(value), str(name)[1:], self.span(node))
 
     def _method(self, node: Any, value: Any, name: Token, *arguments: Any) -> Term:
-        return CallTerm(str(name)[1:], (self.term(value), *self._positional(arguments)), self.span(node))
+        return with_closure(CallTerm(str(name)[1:], (self.term(value), *self._positional(arguments)), self.span(node)))
 
     def _call(self, node: Any, name: Token, *arguments: Any) -> Term:
-        return CallTerm(str(name), self._positional(arguments), self.span(node))
+        return with_closure(CallTerm(str(name), self._positional(arguments), self.span(node)))
 
     def _positional(self, arguments: Sequence[Any]) -> tuple[Term, ...]:
         given = [one for one in arguments if one is not None]

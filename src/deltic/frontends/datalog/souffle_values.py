@@ -28,7 +28,8 @@ def souffle_text(kind: Kind, value: Any, end: str = "") -> str:
             fields = ", ".join(souffle_text(inner, value[name], ")") for name, inner in own.fields)
             return f"${own.name}({fields})" if own.fields else f"${own.name}"
         case _ if kind == STRING_KIND and end and not _is_bare(value, end):
-            return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+            escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+            return f'"{escaped}"'
         case _:
             return text_of(kind, value)
 
