@@ -7,10 +7,12 @@ from decimal import Decimal
 from random import Random
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from deltic import canonical, canonical_rows
+from deltic.errors import DataError
 from deltic.trace import nested
 from deltic.trace.entries import Located
 from deltic.trace.identity import Identity
@@ -158,3 +160,11 @@ def test_damaged_bytes_are_refused(data: bytes) -> None:
 def test_damaged_texts_are_refused(data: bytes) -> None:
     with pytest.raises(nested.Damaged):
         nested.from_bytes(located(pa.array([data], pa.binary())), struct((Field("a", PLAIN["STRING"]),)))
+
+
+def test_more_bytes_than_a_column_holds_are_refused() -> None:
+    type = array_type(PLAIN["INT"])
+    values = located(nested.to_bytes(pa.array([[1]], type.arrow), type))._replace(offsets=np.array([0, 1 << 31]))
+    for read in (lambda: nested.from_bytes(values, type), lambda: values.texts(pa.binary())):
+        with pytest.raises(DataError, match="2147483648 bytes of strings in one column"):
+            read()

@@ -52,12 +52,18 @@ class Located(NamedTuple):
     def texts(self, kind: pa.DataType) -> pa.Array:
         """The bytes as an array of `kind` (string, binary or large_binary), NULL for NULL and absent ids."""
         n, size, wide = len(self.places), self.offsets[-1], pa.types.is_large_binary(kind)
-        if size > INT32_MAX and not wide:
-            raise DataError(f"{size} bytes of strings in one column", expected="at most 2 GiB", remedy="read it in parts")
+        if not wide:
+            self.check_size()
         data, validity = np.empty(size, np.uint8), np.zeros((n + 7) >> 3, np.uint8)
         text.gather(self.places, self.entries.starts, self.entries.arena, self.offsets, data, validity)
         buffers = [pa.py_buffer(part) for part in (validity, self.offsets if wide else self.offsets.astype(np.int32), data)]
         return pa.Array.from_buffers(kind, n, buffers)
+
+    def check_size(self) -> None:
+        """Raises DataError for more bytes than a column has of which Arrow's offsets are int32."""
+        size = int(self.offsets[-1])
+        if size > INT32_MAX:
+            raise DataError(f"{size} bytes of strings in one column", expected="at most 2 GiB", remedy="read it in parts")
 
     def halves(self) -> tuple[Located, Located]:
         """The first half of the ids, and the second."""

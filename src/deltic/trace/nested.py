@@ -156,12 +156,17 @@ class _Columns(NamedTuple):
 
 
 def from_bytes(values: Located, type: Type) -> pa.Array:
-    """As `canonical.from_bytes`, of the bytes of entries. Raises Damaged. O(bytes)."""
+    """As `canonical.from_bytes`, of the bytes of entries. Raises Damaged, and DataError for more than 2 GiB. O(bytes)."""
+    values.check_size()
     return _decoded(values, _program(type), 0)
 
 
 def field_from_bytes(values: Located, type: Type, path: tuple[int, ...]) -> pa.Array:
-    """A field of a STRUCT, of a field of it, and so on; NULL where one of them is NULL. Fields after it are not read. Raises Damaged."""
+    """A field of a STRUCT, of a field of it, and so on; NULL where one of them is NULL. Fields after it are not read.
+
+    Raises as `from_bytes`.
+    """
+    values.check_size()
     return _decoded(values, *_field_program(type, path))
 
 
