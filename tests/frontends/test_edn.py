@@ -353,6 +353,67 @@ def test_sql_and_edn_read_each_other(session: deltic.Session, store: EdnStore) -
     assert "MultiwayJoin" not in str(session.explain("ages"))
 
 
+def test_sql_reads_all_facts_of_a_store(tmp_path: Path) -> None:
+    numbers = "CREATE MATERIALIZED VIEW numbers AS SELECT a, count(*) AS n FROM facts GROUP BY a"
+    ages = "CREATE MATERIALIZED VIEW ages AS SELECT CAST(v AS BIGINT) AS age FROM facts WHERE a = ':age'"
+    for part in range(2):
+        with deltic.Session(state=tmp_path / "state") as session:
+            store = session.edn_store("facts", schema=SCHEMA)
+            session.sql(numbers + (";" + ages if part == 0 else ""))
+            if part == 0:
+                store.transact('[{:name "Ann" :age 7 :friend [{:name "Bob"} {:name "Cat"}]}]')
+                names = [{"e": e, "v": f'"{name}"'} for e, name in ((1, "Ann"), (2, "Bob"), (3, "Cat"))]
+                assert session.query("SELECT e, v FROM facts WHERE a = ':name' ORDER BY e").rows() == names
+                plan = str(session.explain("ages")).split("circuit")[0]
+                assert plan.count("facts/") == 1 and "facts" not in session.views
+                assert session.view("ages").rows() == [{"age": 7}]
+                height = "{:height {:db/valueType :db.type/double}}"
+                session.edn_store("Facts", schema=height).transact("[{:db/id 1 :height 1.5}]")
+                assert session.query("SELECT v FROM facts WHERE a = ':height'").rows() == [{"v": "1.5"}]
+            rows = {row["a"]: row["n"] for row in session.view("numbers").rows()}
+            assert rows == {":name": 3, ":age": 1, ":friend": 2, ":height": 1}
+
+
+def test_the_relation_of_all_facts_has_the_name_of_the_store_alone(session: deltic.Session) -> None:
+    session.sql("CREATE TABLE other (id BIGINT PRIMARY KEY, n STRING)")
+    with pytest.raises(CatalogError, match="other exists, and is not the view of the store's facts"):
+        session.edn_store("other", schema="{:n {}}")
+    assert "other/n" not in session.tables
+    session.edn_store("mine", tables={"row": "other"})
+    session.apply({"other": [{"id": 3, "n": "a", "_op": "insert"}]})
+    facts = [{"e": 3, "a": ":row/id", "v": "3"}, {"e": 3, "a": ":row/n", "v": '"a"'}]
+    assert session.query("SELECT * FROM mine ORDER BY a").rows() == facts
+    session.sql("DROP VIEW mine; CREATE VIEW mine AS SELECT 1 AS one")
+    with pytest.raises(CatalogError, match="mine exists, and is not"):
+        session.edn_store("mine", schema="{:n {}}")
+
+
+def test_the_same_query_without_a_name_is_the_same_view(tmp_path: Path) -> None:
+    query, rules = "[:find ?n . :in $ % ?a :where [?e :name ?n] (aged ?e ?a)]", "[[(aged ?e ?a) [?e :age ?a]]]"
+    names = []
+    for _ in range(2):
+        with deltic.Session(state=tmp_path / "state") as session:
+            store = session.edn_store("facts", schema=SCHEMA)
+            store.transact('[{:db/id 1 :name "Ann" :age 3} {:db/id 2 :name "Bob" :age 4}]')
+            views = [session.edn(query, rules=rules, inputs=[age]) for age in (3, 4, 3)]
+            assert [view.result() for view in views] == ["Ann", "Bob", "Ann"] and len(session.views) == 2
+            pulled = session.edn("[:find (pull ?e [:name]) . :where [?e :age 3]]")
+            assert session.edn("[:find (pull ?e  [:name]) .  :where [?e :age 3]]").name == pulled.name
+            names.append(session.views)
+    assert len(names[0]) == 4 and names[0] == names[1]
+
+
+def test_a_query_without_a_name_is_another_view_where_it_means_another(session: deltic.Session, store: EdnStore) -> None:
+    query = "[:find [?a ...] :where [1 ?a _]]"
+    store.transact('[{:db/id 1 :name "Ann"}]')
+    before = session.edn(query)
+    session.edn_store("facts", schema="{:height {}}").transact("[{:db/id 1 :height 7}]")
+    assert [str(one) for one in before.result()] == [":name"]
+    assert [str(one) for one in session.edn(query).result()] == [":height", ":name"]
+    before.drop()
+    assert session.edn(query).name != before.name and len(session.views) == 1
+
+
 def test_a_cycle_of_patterns_is_one_multiway_join(session: deltic.Session, store: EdnStore) -> None:
     session.edn("[:find ?a ?b ?c :where [?a :friend ?b] [?b :friend ?c] [?a :friend ?c]]", name="triangles")
     assert "MultiwayJoin" in str(session.explain("triangles"))

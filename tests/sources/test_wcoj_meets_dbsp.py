@@ -168,6 +168,8 @@ def in_edn(edges: dict[tuple[int, int], int]) -> list[list[object]]:
 GRAPH = "{:g/to {:db/valueType :db.type/ref :db/cardinality :db.cardinality/many}}"
 QUERIES = {
     "triangles": TRIANGLES,
+    "edges": "{:find [?a ?b] :where [[?a :g/to ?b]]}",
+    "first_level": "{:find [?a] :where [[?a :g/to ?b] [?a :g/to ?c]]}",
     "pairs": "{:find [?a ?c] :where [[?a :g/to ?b] [?b :g/to ?c]]}",
     "loops": "{:find [?a] :where [[?a :g/to ?a]]}",
     "from_one": "{:find [?b ?c] :where [[1 :g/to ?b] [?b :g/to ?c]]}",
@@ -218,3 +220,60 @@ def test_one_edge_of_a_live_view_can_change_as_many_triangles_as_there_are_commo
         store.transact(in_edn({(end, c): 1 for end in (100, 101) for c in range(2, n)}))
         store.transact(in_edn({(100, 101): 1}))
         assert live(session, "triangles") == Counter({(100, 101, c): 1 for c in range(2, n)})
+
+
+def test_the_query_of_three_relations_as_a_live_view() -> None:
+    """Q(A, B, C) = R(A, B) ⋈ S(B, C) ⋈ T(C, A) over three attributes, beside the join of three relations in plain Python."""
+    query, rng = atoms("R(a,b) S(b,c) T(c,a)"), random.Random(5)
+    reference = "{:db/valueType :db.type/ref :db/cardinality :db.cardinality/many}"
+    with deltic.Session() as session:
+        store = session.edn_store("facts", schema=f"{{:R {reference} :S {reference} :T {reference}}}")
+        view = session.edn("[:find ?a ?b ?c :where [?a :R ?b] [?b :S ?c] [?c :T ?a]]")
+        assert "MultiwayJoin" in str(session.explain(view.name))
+        join, rows = IncrementalGenericJoin(query), set[tuple[str, int, int]]()
+        for step in range(12):
+            drawn = {(rng.choice("RST"), rng.randrange(1, 4), rng.randrange(1, 4)) for _ in range(10 if step == 0 else 2)}
+            weights = {row: -1 if row in rows else 1 for row in drawn}
+            rows ^= drawn
+            store.transact([[":db/add" if weight > 0 else ":db/retract", a, f":{name}", b] for (name, a, b), weight in weights.items()])
+            deltas = {name: [((a, b), weight) for (of, a, b), weight in weights.items() if of == name] for name in "RST"}
+            assert live(session, view.name) == Counter({row: weight for (row,), weight in join.join(deltas).rows()})
+
+
+GEOGRAPHY = """
+{:country {:db/unique :db.unique/identity}
+ :city     {:db/valueType :db.type/string}
+ :district {:db/valueType :db.type/string}
+ :cities   {:db/valueType :db.type/ref :db/cardinality :db.cardinality/many :db/isComponent true}
+ :parts    {:db/valueType :db.type/ref :db/cardinality :db.cardinality/many :db/isComponent true}}
+"""
+
+
+def test_the_listing_as_live_views() -> None:
+    """The flat listing is a query, the trie a pulled tree, and a level, seen as a set of keys, a query with fewer variables."""
+    listing = "[?g :country ?country] [?g :cities ?c] [?c :city ?city] [?c :parts ?d] [?d :district ?district]"
+    with deltic.Session() as session:
+        store = session.edn_store("geo", schema=GEOGRAPHY)
+        flat = session.edn(f"[:find ?country ?city ?district :where {listing}]")
+        tree = session.edn("[:find [(pull ?g [{:cities [:city {:parts [:district]}]}]) ...] :where [?g :country]]")
+        countries = session.edn(f"[:find [?country ...] :where {listing}]")
+        cities = session.edn(f'[:find [?city ...] :where {listing} [?g :country "Germany"]]')
+        letters = session.edn("[:find ?city ?letter :where [?c :city ?city] [(subs ?city 0 1) ?letter]]")
+        store.transact(
+            """[{:country "Germany" :cities [{:city "Berlin" :parts [{:district "Mitte"} {:district "Kreuzberg"}]}
+                                             {:city "Munich" :parts {:district "Schwabing"}}]}
+                {:country "USA" :cities {:city "NYC" :parts {:district "Brooklyn"}}}]"""
+        )
+        assert set(flat.result()) == set(DISTRICTS)
+        assert countries.result() == [*trie(DISTRICTS.items()).as_zset_view()] == ["Germany", "USA"]
+        assert cities.result() == ["Berlin", "Munich"]
+        assert letters.result() == [("Berlin", "B"), ("Munich", "M"), ("NYC", "N")]
+        berlin = {":city": "Berlin", ":parts": [{":district": "Mitte"}, {":district": "Kreuzberg"}]}
+        munich = {":city": "Munich", ":parts": [{":district": "Schwabing"}]}
+        assert tree.result()[0] == {":cities": [berlin, munich]}
+        store.transact('[[:db/add [:country "USA"] :cities "la"] {:db/id "la" :city "LA" :parts {:district "Venice"}}]')
+        assert flat.result_changes() == [(("USA", "LA", "Venice"), 1)] and countries.result_changes() == []
+        (part,) = (one.e for one in store.datoms() if one.v == "Mitte")
+        store.transact([[":db/retractEntity", part]])
+        assert flat.result_changes() == [(("Germany", "Berlin", "Mitte"), -1)] and countries.result_changes() == []
+        assert [weight for _, weight in tree.result_changes()] == [-1, 1]

@@ -9,13 +9,14 @@ from typing import Any, Final, Protocol
 import pyarrow.compute as pc
 
 from deltic.errors import CatalogError, Span
+from deltic.frontends.edn.bind_query import bind_facts
 from deltic.frontends.edn.kinds import decoded
 from deltic.frontends.edn.read import read
 from deltic.frontends.edn.schema import EdnAttribute, EdnSchema
 from deltic.frontends.edn.transact import transact
 from deltic.frontends.edn.transaction_facts import StoredDatom
 from deltic.frontends.edn.values import Keyword, LocatedForm, form_of
-from deltic.frontends.statements import CreateTable, Namespace, Statement
+from deltic.frontends.statements import CreateTable, CreateView, Namespace, Rebind, Statement
 from deltic.schema import Op, TableSchema
 from deltic.session.contents import Contents
 from deltic.session.draft import Draft
@@ -68,8 +69,11 @@ def edn_form(data: Any, name: str, *, names: bool = False) -> LocatedForm:
     return read(data, name) if isinstance(data, str) else form_of(data, names=names)
 
 
-def store_statements(schema: EdnSchema, namespace: Namespace) -> Iterator[Statement]:
-    """A table for each attribute that the namespace lacks, and that is not a column. Raises CatalogError."""
+def store_statements(schema: EdnSchema, namespace: Namespace, before: EdnSchema | None = None) -> Iterator[Statement]:
+    """A table for each attribute that the namespace lacks, and that is not a column, and the plain view of all facts.
+
+    namespace: has what was yielded so far. before: the store's schema, if the session has it. Raises CatalogError.
+    """
     for attribute in schema.stored:
         table, relation = schema.table(attribute), namespace.relation(schema.table_name(attribute))
         span = attribute.span or Span(f":{attribute.name}", 0, len(attribute.name) + 1, "<schema>")
@@ -78,6 +82,22 @@ def store_statements(schema: EdnSchema, namespace: Namespace) -> Iterator[Statem
         elif relation != table:
             remedy = "give the store another name"
             raise CatalogError(f"{table.name} exists, and is not the table of :{attribute.name}", span=span, remedy=remedy)
+    yield from _facts_view(schema, namespace, before)
+
+
+def _facts_view(schema: EdnSchema, namespace: Namespace, before: EdnSchema | None) -> Iterator[Statement]:
+    """The view that has the store's name, where it is not the one that there is. Raises CatalogError."""
+    present = namespace.relation(schema.store)
+    if present is not None and (before is None or present != bind_facts(before, namespace).plan):
+        raise CatalogError(f"{schema.store} exists, and is not the view of the store's facts", remedy="give the store another name")
+    facts = bind_facts(schema, namespace)
+    if present != facts.plan:
+        span = Span(schema.store, 0, len(schema.store), "<schema>")
+        yield CreateView(schema.store, facts.plan, False, present is not None, False, _facts_plan(schema), span, facts.reads)
+
+
+def _facts_plan(schema: EdnSchema) -> Rebind:
+    return lambda namespace: bind_facts(schema, namespace).plan
 
 
 class EdnStore:

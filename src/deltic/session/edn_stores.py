@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -9,7 +10,7 @@ from deltic.errors import UnknownName
 from deltic.frontends.edn.read import read
 from deltic.frontends.edn.schema import EdnSchema, schema_of
 from deltic.frontends.edn.table_attributes import with_tables
-from deltic.frontends.edn.values import form_of
+from deltic.frontends.edn.values import LocatedForm, form_of, write
 from deltic.frontends.statements import Statement
 from deltic.schema import folded
 from deltic.session.contents import Contents
@@ -25,6 +26,16 @@ SCHEMA_NOTE: Final = "edn schema "
 def stored_schemas(notes: Mapping[str, Any]) -> dict[str, str]:
     """The names of the stores in a state, and their schemas as texts."""
     return {name.removeprefix(SCHEMA_NOTE): text for name, text in notes.items() if name.startswith(SCHEMA_NOTE)}
+
+
+def _name_of(
+    query: LocatedForm, rules: LocatedForm | None, schema: EdnSchema, kinds: Mapping[str, str], values: Sequence[LocatedForm]
+) -> str:
+    """A name that the same query over the same attributes has in every session. kinds, values: of inputs."""
+    attributes = sorted((one.name, write(one.options), one.column.table if one.column else "") for one in schema.attributes.values())
+    texts = [write(one) for one in (query, *(() if rules is None else (rules,)))]
+    meaning = (schema.store.lower(), attributes, texts, sorted(kinds.items()), [write(one) for one in values])
+    return f"query {hashlib.sha256(repr(meaning).encode()).hexdigest()[:16]}"
 
 
 class EdnStores:
@@ -53,11 +64,12 @@ class EdnStores:
         def statements(draft: Draft) -> Iterator[Statement]:
             nonlocal declared
             declared = with_tables(declared, tables, draft)
-            if key in self._stores:
-                declared = self._stores[key].schema.extended(declared)
+            before = self._stores[key].schema if key in self._stores else None
+            if before is not None:
+                declared = before.extended(declared)
             elif stored is not None:
                 declared = EdnSchema(stored.store, {**stored.attributes, **declared.attributes}, declared.other_columns)
-            return store_statements(declared, draft)
+            return store_statements(declared, draft, before)
 
         self._define(statements, lambda: {f"{SCHEMA_NOTE}{declared.store}": declared.text})
         store = self._stores.setdefault(key, EdnStore(declared, self._contents, self._notes, self._commit))
@@ -82,16 +94,17 @@ class EdnStores:
         return store
 
     def query(
-        self, query: Any, name: str, store: str | None, rules: Any, inputs: Sequence[Any], input_kinds: Mapping[str, str] | None
+        self, query: Any, name: str | None, store: str | None, rules: Any, inputs: Sequence[Any], input_kinds: Mapping[str, str] | None
     ) -> EdnView:
         """See `Session.edn`."""
-        folded(name, "view")
-        given = None if rules is None else edn_form(rules, "<rules>")
-        values = list(map(form_of, inputs))
-        definition = EdnDefinition.of(name, edn_form(query, "<query>"), given, self.store(store).schema, input_kinds or {}, values)
-        self._define(lambda draft: definition.statements(lambda: draft))
+        form, given = edn_form(query, "<query>"), None if rules is None else edn_form(rules, "<rules>")
+        schema, values, declared = self.store(store).schema, list(map(form_of, inputs)), input_kinds or {}
+        view = _name_of(form, given, schema, declared, values) if name is None else name
+        folded(view, "view")
+        definition = EdnDefinition.of(view, form, given, schema, declared, values)
+        self._define(lambda draft: () if name is None and draft.relation(view) is not None else definition.statements(lambda: draft))
         kinds = definition.bound(self._contents.definitions.catalog).kinds
-        view = EdnView(self._view(name), definition, kinds, self._commit, self._define)
+        answer = EdnView(self._view(view), definition, kinds, self._commit, self._define)
         if values:
-            view.set_inputs(*values)
-        return view
+            answer.set_inputs(*values)
+        return answer

@@ -205,7 +205,7 @@ class Session:
         self,
         query: Any,
         *,
-        name: str,
+        name: str | None = None,
         store: str | None = None,
         rules: Any = None,
         inputs: Sequence[Any] = (),
@@ -213,6 +213,8 @@ class Session:
     ) -> EdnView:
         """A query in EDN as a materialized view `name` over a store, by default the only one.
 
+        Without a name, the view has one that follows from the other arguments and the schema: the same query is the same view, also after
+        a restart.
         query: a map or vector, as a text or as forms. rules: those that % in :in stands for. Each other part of :in is a table. inputs:
         their first values, as of `EdnView.set_inputs`. input_kinds: of those that no data pattern has, such as {"?least": "long"}; by
         default that of the value in `inputs`. Raises QueryError with the place in the text.

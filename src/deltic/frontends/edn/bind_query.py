@@ -186,6 +186,14 @@ def bind_pull(pull: QueryPull, schema: EdnSchema, namespace: Namespace, view: st
     return BoundQuery(as_view(plan, f"query {view}"), (), tuple(sorted(reads)))
 
 
+def bind_facts(schema: EdnSchema, namespace: Namespace) -> BoundQuery:
+    """The plan of all facts of a store: e, a and v, of which a and v are texts in EDN."""
+    reads: set[str] = set()
+    e, a, v = (QueryVariable(name) for name in "eav")
+    facts = StorePatterns(schema, _reader(namespace, reads)).bindings(DataPattern(e, a, v, None))
+    return BoundQuery(facts.plan, tuple(facts.kinds.values()), tuple(sorted(reads)))
+
+
 def bind_query(query: EdnQuery, inputs: Sequence[QueryInput], schema: EdnSchema, namespace: Namespace, view: str) -> BoundQuery:
     """The plan of a query over a store. Raises subclasses of QueryError, with the place."""
     reads: set[str] = set()
