@@ -141,7 +141,7 @@ def test_facts_and_relations_are_files(tmp_path: Path, capsys: pytest.CaptureFix
         ("start; insert Likes(1, -2);", "p.dat:1:24: -2 is not a value of u32"),
         ("start; insert Likes(1, x);", "p.dat:1:24: the variable x is not bound"),
         ("start; delete_key Likes 1;", "p.dat:1:25: Likes has no primary key"),
-        ("start; modify Person 7 <- Person{.name = \"x\"};", "p.dat:1:8: Person has no row with the key (7,)"),
+        ("start; modify Person 7 <- Person{.name = \"x\"};", "p.dat:1:8: Person has no row with the key (7)"),
         ("start; delete Visit(9); # of none\ncommit;", "p.dat:2:1: table Visit"),
         ("query_index ByC(1);", "p.dat:1:13: there is no index ByC"),
         ("dump Likes;", "p.dat:1:6: Likes is not an output relation"),

@@ -136,6 +136,9 @@ def test_streams_in_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert main(["datalog", str(tmp_path / "p.dl"), "--script", str(tmp_path / "p.dat")]) == Exit.INPUT
     shown = capsys.readouterr().err
     assert "Event is an input stream, whose rows are gone after the transaction" in shown and "dump an output stream" in shown
+    (tmp_path / "p.dat").write_text("start; insert Event(1, 7); clear Event; commit;")
+    assert main(["datalog", str(tmp_path / "p.dl"), "--script", str(tmp_path / "p.dat")]) == Exit.INPUT
+    assert "p.dat:1:28: the rows of the stream Event cannot be deleted" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

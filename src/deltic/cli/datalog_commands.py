@@ -126,7 +126,8 @@ class CommandRunner:
         assert command.key is not None and command.row is not None
         row = self._row(command.relation, command.key)
         if row is None:
-            raise DataError(f"{command.relation.name} has no row with the key {command.key}", span=command.span)
+            key = ", ".join(map(str, command.key))
+            raise DataError(f"{command.relation.name} has no row with the key ({key})", span=command.span, remedy="insert the row first")
         return UpdateCommand("insert_or_update", command.relation, None, {**row, **command.row}, command.span)
 
     def _row(self, relation: DatalogRelation, key: tuple[Any, ...]) -> Row | None:
@@ -149,6 +150,9 @@ class CommandRunner:
         pending = self._changes(command.span)
         assert command.argument is not None
         relation = self.binder.declarations.relations[command.argument]
+        if relation.is_stream:
+            remedy = "rollback; drops the rows of an open transaction"
+            raise DataError(f"the rows of the stream {relation.name} cannot be deleted", span=command.span, remedy=remedy)
         rows = self.session.view(self._reader(relation)).rows()
         for one in pending:
             if one.relation is relation:

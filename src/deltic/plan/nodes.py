@@ -77,6 +77,8 @@ __all__ = [
 SetKind = OneOf["except", "except_all", "intersect", "intersect_all"]
 MOST_BATCHED: Final = 1_000_000_000
 """The greatest number of ticks whose rows are batched."""
+MOST_DELAY: Final = 1_000
+"""The greatest delay in the text of a program: a node for each tick."""
 TickFunction = OneOf["delay", "integrate", "delta0", "stamp", "current", "batched"]
 
 

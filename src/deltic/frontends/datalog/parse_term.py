@@ -40,6 +40,7 @@ from deltic.frontends.datalog.tree import (
     VectorTerm,
     WildcardTerm,
 )
+from deltic.plan.nodes import MOST_DELAY
 
 _PIECE: Final = re.compile(r"\\([\s\S])|\$\{([^}]*)\}")
 _CLOSURES: Final = {
@@ -100,8 +101,16 @@ class TermConverter:
         name, delay, prime, *arguments = node.children
         record = self.term(arguments[0]) if node.data == "record_atom" else None
         given = () if record is not None else self.arguments(arguments)
-        steps = 0 if delay is None else int(delay[1:])
+        steps = 0 if delay is None else self._delay(delay)
         return AtomTerm(str(name), given, self.span(node), self.span(name), record, steps, prime is not None)
+
+    def _delay(self, token: Token) -> int:
+        digits = token[1:].lstrip("0")
+        if not digits or len(digits) > len(str(MOST_DELAY)) or int(digits) > MOST_DELAY:
+            raise SyntaxFailure(
+                f"invalid delay {token}", span=self.span(token), expected=f"a number of transactions from 1 to {MOST_DELAY}"
+            )
+        return int(digits)
 
     def arguments(self, nodes: Sequence[Any]) -> Arguments:
         """Positional and named ones."""

@@ -8,10 +8,9 @@ from typing import Final, cast
 from deltic.errors import Unsupported
 from deltic.expr.functions.signature import check_count
 from deltic.frontends.sql import tree
-from deltic.plan.nodes import MOST_BATCHED, OverTicks, Plan, TickFunction
+from deltic.plan.nodes import MOST_BATCHED, MOST_DELAY, OverTicks, Plan, TickFunction
 
 OVER_TICKS: Final = ("delay", "integrate", "current", "batched")
-MOST_DELAY: Final = 1_000
 
 
 def bind_over_ticks(call: tree.FunctionCall, lookup: Callable[[tree.TableName], Plan]) -> Plan:
