@@ -13,6 +13,7 @@ from decimal import Decimal
 from random import Random
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from test_sql_spark import _multiset, spark  # noqa: F401  the fixture
 
@@ -127,10 +128,24 @@ def give(spark: Any, session: deltic.Session) -> None:  # noqa: F811
         spark.createDataFrame(whole, schema).createOrReplaceTempView(name)
 
 
+def as_in_spark(value: Any, type: pa.DataType) -> Any:
+    """A value of Arrow as PySpark collects it: a struct is a tuple, and a map a dict."""
+    if value is None:
+        return None
+    if pa.types.is_struct(type):
+        return tuple(as_in_spark(value[field.name], field.type) for field in type)
+    if pa.types.is_map(type):
+        return {as_in_spark(key, type.key_type): as_in_spark(each, type.item_type) for key, each in value}
+    if pa.types.is_list(type):
+        return [as_in_spark(each, type.value_type) for each in value]
+    return value
+
+
 def compare(spark: Any, session: deltic.Session, view: str, query: str) -> int:  # noqa: F811
     """The view holds what Spark answers; how many rows."""
     actual = session.view(view).to_arrow()
-    rows = zip(*(column.to_pylist() for column in actual.columns), strict=True) if actual.num_columns else [()] * actual.num_rows
+    columns = [[as_in_spark(value, column.type) for value in column.to_pylist()] for column in actual.columns]
+    rows = zip(*columns, strict=True) if columns else [()] * actual.num_rows
     expected = _multiset((unsigned(row), 1) for row in spark.sql(query).collect())
     assert _multiset((unsigned(row), 1) for row in rows) == expected, query
     return actual.num_rows

@@ -40,11 +40,13 @@ def spark(spark: Any) -> Any:
 
 
 def _canonical(value: Any) -> Any:
-    """NaN equal to itself, -0.0 different from 0.0, Spark's local time as UTC, and its arrays as tuples."""
+    """NaN equal to itself, -0.0 different from 0.0, Spark's local time as UTC, its arrays as tuples, and its maps as sorted entries."""
     if isinstance(value, float):
         return repr(value)
     if isinstance(value, datetime.datetime):
         return value.astimezone(datetime.UTC).isoformat()
+    if isinstance(value, dict):
+        return tuple(sorted(((_canonical(key), _canonical(each)) for key, each in value.items()), key=repr))
     return tuple(map(_canonical, value)) if isinstance(value, list | tuple) else value
 
 
