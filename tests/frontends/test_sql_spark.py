@@ -101,6 +101,8 @@ def _outcome(run: Callable[[], Iterable[tuple[Iterable[Any], int]]]) -> Counter[
 
 ANY_OF_SEVERAL = re.compile(r"\b((MIN|MAX)_BY|LIMIT|OFFSET)\b", re.IGNORECASE)
 """What takes, in Spark, any of the rows that tie."""
+NOT_COLLECTED = re.compile(r"\bINTERVAL (YEAR|MONTH)")
+"""The type whose values PySpark does not collect."""
 
 
 @pytest.mark.parametrize(("pool", "expected"), [("all", 400), ("those that make rows", 200)])
@@ -120,7 +122,7 @@ def test_mutated_queries_mean_the_same_or_are_refused(spark: Any, pool: str, exp
         assert [_plain(f.type.sql) for f in plan.schema] == [_sql(f.dataType) for f in frame.schema], query
         tables = {name: weighted(rows) for name, rows in ROWS.items()}
         ours = _outcome(lambda plan=plan, tables=tables: evaluate(plan, tables).pairs())
-        if not ANY_OF_SEVERAL.search(query):
+        if not ANY_OF_SEVERAL.search(query) and not any(NOT_COLLECTED.search(_sql(f.dataType)) for f in frame.schema):
             assert ours == _outcome(lambda frame=frame: ((row, 1) for row in frame.collect())), query
         if accepted == expected:
             break
