@@ -19,7 +19,8 @@ def session_over(rows: object) -> deltic.Session:
 def test_ticks_give_what_the_peer_computes_again() -> None:
     rng = np.random.default_rng(3)
     rows = rows_of(np.arange(200), rng)
-    assert measured(session_over(rows), Peer(rows), 200, 4, 20, rng)["correct"]
+    changes = [rows_of(rng.choice(200, 20, replace=False), rng) for _ in range(4)]
+    assert measured(session_over(rows), Peer(rows), changes)["correct"]
 
 
 def test_a_peer_with_another_row_is_noticed() -> None:
@@ -27,4 +28,4 @@ def test_a_peer_with_another_row_is_noticed() -> None:
     rows = rows_of(np.arange(50), rng)
     peer = Peer(rows)
     peer.database.execute("INSERT INTO t VALUES (1000, {'a': 1, 'b': 'x'}, [5000])")
-    assert not measured(session_over(rows), peer, 50, 1, 1, rng)["correct"]
+    assert not measured(session_over(rows), peer, [rows_of(np.array([7]), rng)])["correct"]

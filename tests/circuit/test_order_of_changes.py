@@ -53,3 +53,24 @@ def test_an_insert_and_a_delete_of_a_row_need_an_order(runtime: Embedded, ordina
     with pytest.raises(DataError, match="has two changes of customer=1, id=1, amount=1 in one tick"):
         runtime.tick({"orders": changes(ORDERS, rows, ops, [ordinal] * 2, runtime)})
     runtime.tick({"orders": changes(ORDERS, rows, ops, [5, 6], runtime)})
+
+
+def test_weights_beside_operations_become_operations(runtime: Embedded) -> None:
+    """As on Spark, where streams of both forms may feed one table: a row of a weight is as many rows as the weight counts."""
+    words = tuple(np.array([value] * 4, np.int64) for value in (1, 1, 1))
+    ops = np.array([Op.WEIGHT, Op.WEIGHT, Op.INSERT, Op.WEIGHT], np.int64)
+    mixed = PendingRows.of(words, ops, np.arange(4), np.array([2, 0, 1, -2]))
+    rows = mixed.as_operations()
+    assert rows.ops.tolist() == [Op.INSERT, Op.INSERT, Op.INSERT, Op.DELETE_ROW, Op.DELETE_ROW]
+    assert (rows.ordinals.tolist(), set(rows.weights.tolist())) == ([0, 0, 2, 3, 3], {1})
+    assert rows.as_operations() is rows
+    runtime.tick({"orders": rows})
+    (spine,) = runtime.snapshot(runtime.committed.circuit.tables["orders"])
+    assert sum(int(batch.weights[0].sum()) for batch in spine.batches) == 1
+
+
+def test_a_row_of_a_key_with_weights_beside_operations_is_checked(runtime: Embedded) -> None:
+    row = changes(CUSTOMERS, [(1, "a")], [Op.WEIGHT], [UNORDERED], runtime)
+    runtime.tick({"customers": row.as_operations()})
+    with pytest.raises(DataError, match="already has a row with primary key id=1"):
+        runtime.tick({"customers": row.as_operations()})

@@ -101,6 +101,6 @@ def test_tasks_check_a_folder_that_is_declared_as_shared(spark: SparkSession, tm
 class Elsewhere(LocalFolder):
     """A folder that the tasks see under another path."""
 
-    @property
-    def root(self) -> str:
-        return "/nowhere"
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.root = "/nowhere"

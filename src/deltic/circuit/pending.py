@@ -67,6 +67,16 @@ class PendingRows:
     def added(self) -> npt.NDArray[np.bool_]:
         return added(self.ops, self.weights)
 
+    def as_operations(self) -> PendingRows:
+        """The same changes, with INSERT and DELETE_ROW in place of weights, once for each copy: for rows that meet operations."""
+        weighted = self.ops == WEIGHT
+        if not weighted.any():
+            return self
+        copies = np.repeat(np.arange(len(self)), np.where(weighted, np.abs(self.weights), 1))
+        ops = np.where(weighted, np.where(self.weights > 0, INSERT, DELETE_ROW), self.ops)[copies]
+        words = tuple(word[copies] for word in self.words)
+        return PendingRows.of(words, ops, self.ordinals[copies], np.ones(len(copies), np.int64))
+
     @staticmethod
     def concat(parts: Sequence[PendingRows]) -> PendingRows:
         """All rows of one or more parts of the same table."""

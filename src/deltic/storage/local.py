@@ -50,7 +50,7 @@ class LocalFolder:
 
     def __init__(self, path: Path) -> None:
         self._path = path.expanduser().absolute()
-        self.root: Final = str(self._path)
+        self.root = str(self._path)
         self._subject = f"the state folder {self._path}"
         self._lock: int | None = None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -119,7 +120,11 @@ class TaggedChanges(Messages):
         return self.frame, self.parts, True
 
     def messages(self, spark: SparkSession, ports: Mapping[str, InputPort], shards: int, identity: Identity) -> DataFrame:
-        encoders = [Encoder(ports[part.table.name], shards, identity, part.sequence, part.inserts) for part in self.parts]
+        feeds = Counter(part.table.name for part in self.parts)
+        encoders = [
+            Encoder(ports[part.table.name], shards, identity, part.sequence, part.inserts, feeds[part.table.name] > 1)
+            for part in self.parts
+        ]
         return self.frame.mapInArrow(EncodeTask(tuple(encoders), True).__call__, FRAME)
 
 
@@ -196,13 +201,14 @@ def inserted(frame: pa.Table, table: TableSchema) -> Changes:
 
 @dataclass(frozen=True, slots=True)
 class Encoder:
-    """Turns frames into messages for the table's port, by shard."""
+    """Turns frames into messages for the table's port, by shard. operations: weights become operations, which frames of others may have."""
 
     target: InputPort
     shards: int
     identity: Identity
     sequence: str | None = None
     inserts: bool = False
+    operations: bool = False
 
     def messages(self, frame: pa.Table) -> Sequence[Message]:
         """Raises FrameError, ConstraintViolation, CollidingStrings."""
@@ -211,6 +217,7 @@ class Encoder:
         changes = inserted(frame, table) if self.inserts else change_frame(frame, table, self.sequence)
         words = encode_changes(changes.rows, table, strings)
         pending = PendingRows.of(words, changes.ops, self._ordinals(frame, changes), changes.weights)
+        pending = pending.as_operations() if self.operations else pending
         positions = Layout.of(table.schema).strings
         return [
             Message(shard, self.target.level, Kind.ROWS, payload)
