@@ -1,4 +1,4 @@
-"""Joins are ordered by the sizes that tables have when a view is defined, and planned anew by REPLAN only."""
+"""Joins are ordered by the sizes that tables have when a view is defined, and planned again by REPLAN only."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_view_is_planned_for_the_rows_of_its_tables(loaded: Session) -> None:
         assert same(session.view("v").rows(), loaded.view("v").rows())
 
 
-def test_a_plan_stays_while_tables_grow_until_it_is_planned_anew() -> None:
+def test_a_plan_stays_while_tables_grow_until_it_is_replanned() -> None:
     with Session() as session:
         session.sql(TABLES + VIEW)
         before = arrangement(session)

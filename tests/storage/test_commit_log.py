@@ -1,4 +1,4 @@
-"""The commit log: what is durable in it is found again, what is not is not, and damage is told from a torn end."""
+"""The commit log: what is durable in it is found again, what is not is not, and damage is distinguished from a torn end."""
 
 from __future__ import annotations
 

@@ -207,21 +207,30 @@ def interrupt(seed: int, ticks: int, folder: str | None) -> int:
 
 
 def starve(seed: int, times: int) -> int:
-    """Runs ticks until a memory limit has interrupted this number of them."""
+    """Runs ticks until a memory limit has interrupted this number of them.
+
+    The first has no limit: it loads kernels, and LLVM ends the process where it finds no memory.
+    """
     rng = random.Random(seed)
     with deltic.Session() as session:
         session.sql(WIDE)
-        at, broken, size = 0, 0, 64 << 20
+        session.apply({"t": numbered(0)})
+        at, broken, size = ROWS, 0, 64 << 20
         while broken < times:
-            rows = pa.table({"id": pa.array(range(at, at + ROWS)), "amount": pa.array([at] * ROWS)})
+            rows = numbered(at)
             breaking = by_limit(rng.randrange(size))
-            if breaking(lambda rows=rows: session.apply({"t": rows.append_column("_op", pa.array(["insert"] * ROWS))})):
+            if breaking(lambda rows=rows: session.apply({"t": rows})):
                 broken += 1
                 assert counted(session) == {at}
-                session.apply({"t": rows.append_column("_op", pa.array(["insert"] * ROWS))})
+                session.apply({"t": rows})
             at += ROWS
             assert counted(session) == {at}
         return broken
+
+
+def numbered(first: int) -> pa.Table:
+    """Inserts of ROWS rows."""
+    return pa.table({"id": range(first, first + ROWS), "amount": [first] * ROWS, "_op": ["insert"] * ROWS})
 
 
 ROWS = 20_000

@@ -1,19 +1,23 @@
-"""Frames that are ranges of keys: how they are laid out as rows of an arrangement, sorted by their ends."""
+"""Frames that are ranges of keys: how they are laid out as rows of an arrangement, sorted by their ends, and how their contents change."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 from typing import Literal as OneOf
 
 import numpy as np
 
+from deltic.circuit.framed import among
+from deltic.circuit.operator import Context
+from deltic.circuit.operators.linear import negated
 from deltic.circuit.scopes import distinct_rows
 from deltic.circuit.skip_list import LEAST, is_after, scan
+from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
 from deltic.trace.counters import Counters
-from deltic.trace.probe import probe
+from deltic.trace.probe import lookup, probe
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
 from deltic.trace.strings import PREFIX_BYTES, StringTable
@@ -23,6 +27,10 @@ EdgeKind = OneOf["unbounded", "own", "limit"]
 """Where a frame starts or ends: with its partition, at its own key, or at a key of its own."""
 
 GREATEST: Final = int(np.iinfo(np.int64).max)
+MANY: Final = 64
+"""All partitions that change are read whole if one key in so many is new or gone."""
+Version = TypeVar("Version")
+Read_contra = TypeVar("Read_contra", contravariant=True)
 
 
 class KeyFrames(NamedTuple):
@@ -112,6 +120,51 @@ class FrameLayout:
         run, rows, stopped = scan(frames, of, starts, stops, counters)
         run, rows = chosen[run[~stopped]], tuple(word[~stopped] for word in rows)
         return distinct_rows([Rows((*(word[run] for word in partitions), *rows), (np.ones(len(run), np.int64),))], self.width)
+
+
+class Contents(Protocol[Read_contra]):
+    """What an operator makes of the entries in frames. Read_contra: how it reads entries as of one moment."""
+
+    def whole(self, delta: Batch, changed: Batch, many: bool, context: Context) -> Words:
+        """The partitions to read whole. many: many keys are new or gone."""
+
+    def all(self, partitions: Words, entries: Read_contra, frames: Spine, context: Context) -> Rows:
+        """Of all frames of partitions."""
+
+    def within(self, frames: KeyFrames, entries: Read_contra, context: Context) -> Rows:
+        """Of single frames."""
+
+    def moved(self, delta: Batch, frames: Spine, now: Spine, context: Context) -> Rows:
+        """The changes in the frames that were there before and still are."""
+
+
+@dataclass(frozen=True, slots=True)
+class FrameChange(Generic[Version]):
+    """A change of entries and one of frames, with the entries before and after, and the frames before."""
+
+    delta: Batch
+    frames: Batch
+    old: Version
+    new: Version
+    before: Spine
+
+    def of(self, contents: Contents[Version], layout: FrameLayout, context: Context) -> Batch:
+        """The change of what the frames contain: read for those that come and go, moved by `delta` for the others."""
+        delta, changed, key = self.delta, self.frames, layout.key
+        now = self.before.with_batch(changed)
+        existed, exists = (lookup(spine, changed.columns, context.counters)[0] > 0 for spine in (self.before, now))
+        whole = contents.whole(delta, changed, int((existed != exists).sum()) * MANY >= now.rows, context)
+        parts = []
+        if len(whole[0]):
+            parts += [contents.all(whole, self.new, now, context), negated(contents.all(whole, self.old, self.before, context))]
+            rest = ~among(changed.columns[:key], whole)
+            changed, existed, exists = consolidate(changed.take(np.flatnonzero(rest))), existed[rest], exists[rest]
+            delta = consolidate(delta.take(np.flatnonzero(~among(delta.columns[:key], whole))))
+        own = layout.frames(changed.columns)
+        parts.append(contents.within(own.take(np.flatnonzero(exists & ~existed)), self.new, context))
+        parts.append(negated(contents.within(own.take(np.flatnonzero(existed & ~exists)), self.old, context)))
+        parts.append(contents.moved(delta, self.before, now, context))
+        return consolidate(Rows.concat(parts))
 
 
 def followed(partitions: Words) -> np.ndarray:

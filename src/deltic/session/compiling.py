@@ -106,14 +106,14 @@ class Compiler:
         """The materialized views, each after those that it reads."""
         done: dict[str, _Optimized] = {}
         self.optimized_plans = {}
-        anew = {plan for name, plan in plans.items() if _defined(name) in sizes.replanned}
+        replanned = {plan for name, plan in plans.items() if _defined(name) in sizes.replanned}
 
         @unbounded
         def optimized(name: str) -> _Optimized:
             if name not in done:
                 read = {plans[one]: optimized(one).plan for one in _kept(catalog, plans, name)}
                 definition = catalog.views[_defined(name)]
-                size = sizes.of(_defined(name), plans[name], anew=plans[name] in anew)
+                size = sizes.of(_defined(name), plans[name], replanned=plans[name] in replanned)
                 done[name] = self._view(self._optimized.get(name), name, definition, plans[name], read, size)
             return done[name]
 

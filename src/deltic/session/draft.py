@@ -15,7 +15,7 @@ class Draft:
     """The catalog as it grows while a script is read.
 
     undeclared: tables of the state that the catalog lacks. dropped: the tables, in lower case, whose rows the script drops. replanned: the
-    views, in lower case, that it plans anew, and the place of each.
+    views, in lower case, that it plans again, and the place of each.
     """
 
     def __init__(self, catalog: Catalog, undeclared: frozenset[str] = frozenset()) -> None:

@@ -1,7 +1,7 @@
 """The sizes of tables by which joins were ordered. They are part of the state, so a plan stays while its tables grow, and over restarts.
 
-They belong to a query, by its fingerprint. A query that is new gets those of the moment, and so does one that is planned anew. The views of
-a state that names no sizes were planned without.
+They belong to a query, by its fingerprint. A new query gets the sizes of today's tables, and so does one that is replanned. The views of a
+state that names no sizes were planned without.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FEWEST_JOINS: Final = 2
 class PlanSizes:
     """The sizes of a runtime's tables as of its last commit, and those that the state names.
 
-    sampled: whether rows are at hand, so that values are counted. replanned: the views, in lower case, that get sizes of the moment.
+    sampled: whether rows are at hand, so that values are counted. replanned: the views, in lower case, that get the sizes of today.
     stated: the sizes that another state names.
     """
 
@@ -46,12 +46,13 @@ class PlanSizes:
         self._stated = runtime.committed.program.plans if stated is None else stated
         self._views = {view.lower() for view in runtime.committed.program.views}
         self._now: dict[str, TableSize | None] = {}
+        self._statistics: Mapping[str, tuple[int, int]] | None = None
 
-    def of(self, view: str, query: Plan, *, anew: bool) -> Sizes:
-        """Those for a view, by its name in lower case. anew: its query is planned anew."""
+    def of(self, view: str, query: Plan, *, replanned: bool) -> Sizes:
+        """Those for a view, by its name in lower case. replanned: whether its query is planned again, by today's sizes."""
         if not _has_joins(query):
             return UNKNOWN
-        if not anew:
+        if not replanned:
             if self._stated is None and view in self._views:
                 return UNKNOWN
             if (stated := (self._stated or {}).get(fingerprint(query))) is not None:
@@ -70,7 +71,9 @@ class PlanSizes:
     def _measured(self, node: Table) -> TableSize | None:
         name = node.table.name
         described = self._runtime.committed.program.tables.get(name)
-        rows = 0 if described is None else self._runtime.statistics().get(described.arrangement, (0, 0))[0]
+        if self._statistics is None:
+            self._statistics = self._runtime.statistics()
+        rows = 0 if described is None else self._statistics.get(described.arrangement, (0, 0))[0]
         if not rows:
             return None
         if not self._sampled or name not in self._circuit.tables:

@@ -14,10 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deltic.circuit.framed import among, dense_ranks, exact_ranks, frame_entries
-from deltic.circuit.key_frames import EdgeKind, FrameLayout, KeyFrames, long_keys
+from deltic.circuit.framed import dense_ranks, exact_ranks, frame_entries
+from deltic.circuit.key_frames import EdgeKind, FrameChange, FrameLayout, KeyFrames, long_keys
 from deltic.circuit.operator import Context, Delta, as_batch
-from deltic.circuit.operators import frame_sums
 from deltic.circuit.scopes import distinct_rows
 from deltic.circuit.skip_list import LEAST, is_after, scan
 from deltic.trace.batch import Batch
@@ -70,30 +69,17 @@ class FrameEntries:
         if not len(delta) and not len(changed):
             return Rows.empty(self.width, 1)
         old = context.old(self.entries, self.width, 1)
-        new = old.with_batch(delta)
         frames = context.old(self.frames, self.layout.width, self.frame_weights)
-        now = frames.with_batch(changed)
-        existed, exists = (lookup(spine, changed.columns, context.counters)[0] > 0 for spine in (frames, now))
-        whole = self._whole(delta, changed, int((existed != exists).sum()) * frame_sums.MANY >= now.rows, context)
-        parts = [Rows.empty(self.width, 1)]
-        if len(whole[0]):
-            parts += [self._all(whole, new, now, context), _negated(self._all(whole, old, frames, context))]
-            rest = ~among(changed.columns[: self.key], whole)
-            changed, existed, exists = consolidate(changed.take(np.flatnonzero(rest))), existed[rest], exists[rest]
-            delta = consolidate(delta.take(np.flatnonzero(~among(delta.columns[: self.key], whole))))
-        own = self.layout.frames(changed.columns)
-        parts.append(self._within(own.take(np.flatnonzero(exists & ~existed)), new, context))
-        parts.append(_negated(self._within(own.take(np.flatnonzero(existed & ~exists)), old, context)))
-        parts.append(self._moved(delta, frames, now, context))
-        return consolidate(Rows.concat(parts))
+        change = FrameChange(delta, changed, old, old.with_batch(delta), frames)
+        return change.of(self, self.layout, context)
 
-    def _whole(self, delta: Batch, changed: Batch, many: bool, context: Context) -> Words:
+    def whole(self, delta: Batch, changed: Batch, many: bool, context: Context) -> Words:
         """The partitions to read whole."""
         long = long_keys(delta.columns[self.key :], self.texts, context.strings) | many
         new = long_keys(self.layout.frames(changed.columns).keys, self.texts, context.strings) | many
         return distinct_rows([rows.take(np.flatnonzero(chosen)) for rows, chosen in ((delta, long), (changed, new))], self.key)
 
-    def _all(self, partitions: Words, entries: Spine, frames: Spine, context: Context) -> Rows:
+    def all(self, partitions: Words, entries: Spine, frames: Spine, context: Context) -> Rows:
         """The entries of all frames of partitions."""
         numbers, own = self.layout.present(frames, partitions, context.counters)
         source, words, weights = probe(entries, partitions, range(self.key, self.width), context.counters)
@@ -107,7 +93,7 @@ class FrameEntries:
         places, low, high = dense_ranks([(source, *keys), *ranked.edges()])
         return self._of_frames(frame_entries(places, rows.columns[1 + self.order :], rows.weights, low, high), own)
 
-    def _within(self, frames: KeyFrames, entries: Spine, context: Context) -> Rows:
+    def within(self, frames: KeyFrames, entries: Spine, context: Context) -> Rows:
         """The entries of single frames."""
         n, highs = len(frames.keys[0]), frames.highs
         lows = frames.lows or tuple(np.full(n, LEAST) for _ in range(self.order))
@@ -120,7 +106,7 @@ class FrameEntries:
         copies = lookup(entries, (*(word[run] for word in frames.partitions), *rows), context.counters)
         return self._of_frames(Rows((run, *rows[self.order :]), copies), frames)
 
-    def _moved(self, delta: Batch, frames: Spine, now: Spine, context: Context) -> Rows:
+    def moved(self, delta: Batch, frames: Spine, now: Spine, context: Context) -> Rows:
         """The changes of the frames that were there before and still are."""
         if not len(delta):
             return Rows.empty(self.width, 1)
@@ -135,7 +121,3 @@ class FrameEntries:
         """The entries, whose first word is the number of a frame, by the keys of their frames."""
         number, *more = entries.columns
         return Rows((*(word[number] for word in (*frames.partitions, *frames.keys)), *more), entries.weights)
-
-
-def _negated(rows: Rows) -> Rows:
-    return Rows(rows.columns, [-weight for weight in rows.weights])

@@ -11,12 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 
-from deltic.circuit.framed import among, dense_ranks, exact_ranks, frame_sums
-from deltic.circuit.key_frames import EdgeKind, FrameLayout, KeyFrames, followed, long_keys
+from deltic.circuit.framed import dense_ranks, exact_ranks, frame_sums
+from deltic.circuit.key_frames import EdgeKind, FrameChange, FrameLayout, KeyFrames, followed, long_keys
 from deltic.circuit.operator import Context, Delta, as_batch
 from deltic.circuit.scopes import distinct_rows
 from deltic.circuit.skip_list import SkipList
@@ -27,8 +26,6 @@ from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
 
 Words = tuple[np.ndarray, ...]
-MANY: Final = 64
-"""All partitions that change are added up whole if one key in so many is new or gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,26 +73,13 @@ class FrameSums:
         old = SkipList(entries, levels, self.key, self.order)
         new = SkipList(entries.with_batch(delta), levels.with_batch(heads), self.key, self.order)
         frames = context.old(self.frames, self._layout.width, self.frame_weights)
-        now = frames.with_batch(changed)
-        existed, exists = (lookup(spine, changed.columns, context.counters)[0] > 0 for spine in (frames, now))
-        whole = self._whole(delta, changed, int((existed != exists).sum()) * MANY >= now.rows, context)
-        parts = []
-        if len(whole[0]):
-            parts += [self._all(whole, new, now, context), _negated(self._all(whole, old, frames, context))]
-            rest = ~among(changed.columns[: self.key], whole)
-            changed, existed, exists = consolidate(changed.take(np.flatnonzero(rest))), existed[rest], exists[rest]
-            delta = consolidate(delta.take(np.flatnonzero(~among(delta.columns[: self.key], whole))))
-        own = self._layout.frames(changed.columns)
-        parts.append(self._summed(own.take(np.flatnonzero(exists & ~existed)), new, context))
-        parts.append(_negated(self._summed(own.take(np.flatnonzero(existed & ~exists)), old, context)))
-        parts.append(self._moved(delta, frames, now, context))
-        return self._shown(consolidate(Rows.concat(parts)))
+        return self._shown(FrameChange(delta, changed, old, new, frames).of(self, self._layout, context))
 
     @property
     def _layout(self) -> FrameLayout:
         return FrameLayout(self.key, self.order, self.start, self.end)
 
-    def _whole(self, delta: Batch, changed: Batch, many: bool, context: Context) -> Words:
+    def whole(self, delta: Batch, changed: Batch, many: bool, context: Context) -> Words:
         """The partitions to add up whole."""
         rows = [Rows(batch.columns[: self.key], batch.weights[:1]) for batch in (delta, changed)]
         if many:
@@ -103,7 +87,7 @@ class FrameSums:
         long = long_keys(delta.columns[self.key :], self.texts, context.strings)
         return distinct_rows([rows[0].take(np.flatnonzero(long))], self.key)
 
-    def _all(self, partitions: Words, version: SkipList, spine: Spine, context: Context) -> Rows:
+    def all(self, partitions: Words, version: SkipList, spine: Spine, context: Context) -> Rows:
         """The sums of all frames of partitions."""
         numbers, frames = self._layout.present(spine, partitions, context.counters)
         source, words, weights = probe(version.entries, partitions, range(self.key, self._width + self.more), context.counters)
@@ -134,7 +118,7 @@ class FrameSums:
         own = Rows((*frames.partitions, *frames.keys), [np.ones(n, np.int64), *[np.zeros(n, np.int64)] * (self.weights - 1)])
         return Rows.concat([rows, own])
 
-    def _summed(self, frames: KeyFrames, version: SkipList, context: Context) -> Rows:
+    def within(self, frames: KeyFrames, version: SkipList, context: Context) -> Rows:
         """The sums of single frames, by nodes of the skip list."""
         parts = [Rows.empty(1 + self.more, self.weights)]
         if len(frames.keys[0]):
@@ -144,7 +128,7 @@ class FrameSums:
                 parts.append(Rows((nodes.range[node], *more), weights))
         return self._of_frames(consolidate(Rows.concat(parts)), frames, present=True)
 
-    def _moved(self, delta: Batch, frames: Spine, now: Spine, context: Context) -> Rows:
+    def moved(self, delta: Batch, frames: Spine, now: Spine, context: Context) -> Rows:
         """The change of the frames that were there before and still are: what changes within them."""
         if not len(delta):
             return Rows.empty(self._width + self.more, self.weights)
@@ -173,7 +157,3 @@ class FrameSums:
             return rows
         kept = np.flatnonzero(rows.columns[self._width] >= 0) if len(rows) else np.zeros(0, np.int64)
         return Rows([word[kept] for word in rows.columns], [word[kept] for word in rows.weights[1:]])
-
-
-def _negated(rows: Rows) -> Rows:
-    return Rows(rows.columns, [-weight for weight in rows.weights])

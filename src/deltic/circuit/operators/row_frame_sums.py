@@ -19,6 +19,7 @@ import numpy as np
 
 from deltic.circuit.framed import among, dense_ranks, exact_ranks, frame_entries, frame_leasts, frame_sums
 from deltic.circuit.operator import Context, Delta, as_batch
+from deltic.circuit.operators.linear import negated
 from deltic.circuit.scopes import distinct_rows
 from deltic.circuit.terms import exact_order
 from deltic.trace.batch import Batch
@@ -119,7 +120,7 @@ class RowFrameSums:
 
     def _changed(self, new: Version, after: RowRun, old: Version, before: RowRun, context: Context) -> Batch:
         added, removed = self._summed(after, new, context), self._summed(before, old, context)
-        return consolidate(Rows.concat([added, Rows(removed.columns, [-weight for weight in removed.weights])]))
+        return consolidate(Rows.concat([added, negated(removed)]))
 
     def _near(self, delta: Batch, version: Version, context: Context) -> RowRun:
         """For each change the rows whose frames it alters, and those that these reach."""

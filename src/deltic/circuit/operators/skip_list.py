@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 
 from deltic.circuit.operator import Context, Delta, as_batch
+from deltic.circuit.operators.linear import negated
 from deltic.circuit.preceding import preceding
 from deltic.circuit.scopes import distinct_rows
 from deltic.circuit.skip_list import LEAST, SkipList, differs, level_of
@@ -138,7 +139,7 @@ class SkipListOperator:
         counters = context.counters
         partitions, keys = heads[: self.key], heads[self.key :]
         node, more, weights = old.values(level, partitions, keys, counters)
-        parts = [Rows((*(word[node] for word in heads), *more), [-weight for weight in weights])]
+        parts = [negated(Rows((*(word[node] for word in heads), *more), weights))]
         present = lookup(new.entries, heads, counters)[0] > 0
         partitions, keys = (tuple(word[present] for word in words) for words in (partitions, keys))
         run, children, stopped = new.scan(
