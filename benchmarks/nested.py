@@ -12,9 +12,7 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
-from collections.abc import Callable
-from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -25,7 +23,6 @@ from benchmarks import harness
 from deltic import kernels
 
 ROWS, TICKS, CHANGES = 1_000_000, 21, 1_000
-T = TypeVar("T")
 SCRIPT = """
     CREATE TABLE t (id BIGINT, s STRUCT<a: INT, b: STRING>, xs ARRAY<INT>, PRIMARY KEY (id));
     CREATE MATERIALIZED VIEW v AS
@@ -61,37 +58,19 @@ class Peer:
         return self.database.sql(QUERY).to_arrow_table()
 
 
-class Times:
-    """How long a piece of work takes, each time it is done: seconds that pass, and seconds of all processors."""
-
-    def __init__(self) -> None:
-        self.wall: list[float] = []
-        self.cpu: list[float] = []
-
-    def measured(self, work: Callable[[], T]) -> T:
-        start, cpu = time.perf_counter(), time.process_time()
-        result = work()
-        self.cpu.append(time.process_time() - cpu)
-        self.wall.append(time.perf_counter() - start)
-        return result
-
-    def medians_ms(self) -> tuple[float, float]:
-        return 1e3 * statistics.median(self.wall), 1e3 * statistics.median(self.cpu)
-
-
 def measured(session: deltic.Session, peer: Peer, changes: list[pa.Table]) -> dict[str, Any]:
     """Ticks of upserts; the answer after each is compared with the peer's."""
-    own, theirs = Times(), Times()
+    own, theirs = harness.Stopwatch(), harness.Stopwatch()
     answers = []
     for changed in changes:
-        own.measured(partial(_upsert, session, changed))
+        own.run(_upsert, session, changed)
         answers.append({tuple(row.values()) for row in session.view("v").rows()})
     right = True
     for changed, answer in zip(changes, answers, strict=True):
         peer.apply(changed)
-        table = theirs.measured(peer.answer)
+        table = theirs.run(peer.answer)
         right = right and answer == set(zip(*(column.to_pylist() for column in table.columns), strict=True))
-    (tick, cpu), (recompute, peer_cpu) = own.medians_ms(), theirs.medians_ms()
+    tick, cpu, recompute, peer_cpu = map(statistics.median, (own.wall_ms, own.cpu_ms, theirs.wall_ms, theirs.cpu_ms))
     figures = {
         "tick_ms": round(tick, 3),
         "recompute_ms": round(recompute, 3),

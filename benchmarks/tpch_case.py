@@ -11,8 +11,7 @@ import json
 import re
 import resource
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -127,25 +126,6 @@ class Spark:
             self._spark.read.parquet(str(path)).createOrReplaceTempView(name)
 
 
-class Clock:
-    """Wall and CPU of pieces of work, in milliseconds. The CPU is that of this process and of those that it started and that have ended."""
-
-    def __init__(self) -> None:
-        self.wall: list[float] = []
-        self.cpu: list[float] = []
-
-    def run(self, work: Callable[[], Any]) -> Any:
-        wall, cpu = time.perf_counter(), time.process_time()
-        result = work()
-        self.cpu.append((time.process_time() - cpu) * 1e3)
-        self.wall.append((time.perf_counter() - wall) * 1e3)
-        return result
-
-    def figures(self) -> dict[str, dict[str, float]]:
-        """Without the first piece, which is the load."""
-        return {"tick_ms": harness.summary(self.wall[1:]), "cpu_ms": harness.summary(self.cpu[1:])}
-
-
 def measure(folder: Path, name: str, engine: str, ticks: int, peers: bool) -> harness.Figures:
     queries = texts("tpch") if name == "all" else {name: texts("tpch")[name]}
     data = Data(folder, queries, ticks)
@@ -153,23 +133,28 @@ def measure(folder: Path, name: str, engine: str, ticks: int, peers: bool) -> ha
         session = _session(engine, Path(made))
         with session:
             peer = _peer(session, engine, data, Path(made)) if peers else None
-            own, other = Clock(), Clock()
-            own.run(lambda: _load(session, queries, data.content))
+            own, other = harness.Stopwatch(), harness.Stopwatch()
+            own.run(_load, session, queries, data.content)
             correct = _compare(session, queries, peer, other)
             for change in data.changes():
-                own.run(lambda change=change: _tick(session, queries, change))  # type: ignore[misc]
+                own.run(_tick, session, queries, change)
                 if peer is not None:
                     peer.change(change, data.content)
                 correct = _compare(session, queries, peer, other) and correct
             state = sum(size for _, size in session._runtime.statistics().values())
-    result: harness.Figures = {"load_s": round(own.wall[0] / 1e3, 3), "load_cpu_s": round(own.cpu[0] / 1e3, 3), **own.figures()}
+    result: harness.Figures = {"load_s": round(own.wall_ms[0] / 1e3, 3), "load_cpu_s": round(own.cpu_ms[0] / 1e3, 3), **_ticks(own)}
     result |= {"state_mb": round(state / 1e6, 1), "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, "correct": correct}
     if peer is not None:
-        figures = other.figures()
-        result["peers"] = {type(peer).__name__.lower(): {**figures, "load_ms": round(other.wall[0], 1), "correct": True}}
+        figures = _ticks(other)
+        result["peers"] = {type(peer).__name__.lower(): {**figures, "load_ms": round(other.wall_ms[0], 1), "correct": True}}
         kinds = (("wall", "tick_ms"), ("cpu", "cpu_ms"))
         result["faster"] = {kind: round(figures[key]["median"] / result[key]["median"], 1) for kind, key in kinds}
     return result
+
+
+def _ticks(clock: harness.Stopwatch) -> harness.Figures:
+    """All but the first piece of work, which is the load."""
+    return {"tick_ms": harness.summary(clock.wall_ms[1:]), "cpu_ms": harness.summary(clock.cpu_ms[1:])}
 
 
 def _session(engine: str, folder: Path) -> deltic.Session:
@@ -202,7 +187,7 @@ def _tick(session: deltic.Session, queries: Mapping[str, str], change: Change) -
         session.view(name).changes()
 
 
-def _compare(session: deltic.Session, queries: Mapping[str, str], peer: Peer | None, clock: Clock) -> bool:
+def _compare(session: deltic.Session, queries: Mapping[str, str], peer: Peer | None, clock: harness.Stopwatch) -> bool:
     """Whether the peer gives the same answers."""
     if peer is None:
         return True
