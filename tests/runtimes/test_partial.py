@@ -62,8 +62,11 @@ def sought(operator: Any) -> int:
 
 
 def test_arrangements_are_partitioned_by_the_words_that_are_looked_up() -> None:
-    """A lookup key determines the shard of its rows; other arrangements are filled again, and they are not all."""
-    actual, again = 0, 0
+    """A lookup key determines the shard of its rows; other arrangements are filled again, and they are not all.
+
+    Range joins without keys read one side that is on every shard, and one of which they leave out the rows of other shards.
+    """
+    actual, again, spread = 0, 0, 0
     for seed in range(100):
         circuit = circuit_of(seed)
         partials = partial(circuit)
@@ -72,6 +75,13 @@ def test_arrangements_are_partitioned_by_the_words_that_are_looked_up() -> None:
         for node in circuit.nodes:
             if isinstance(node.operator, TableInput):
                 assert node.partition == tuple(range(node.operator.key or len(node.operator.order)))
+            if isinstance(node.operator, RangeJoin) and node.operator.spread is not None:
+                side, words = node.operator.spread
+                sides = [circuit.arrangements[name] for name in (node.operator.left, node.operator.right)]
+                assert sides[side].partition == words and not sides[side].replicated
+                assert sides[1 - side].partition is None and sides[1 - side].replicated
+                spread += 1
+                continue
             for name in {*node.reads} - partials:
                 partition = circuit.arrangements[name].partition
                 assert partition is not None
@@ -80,6 +90,7 @@ def test_arrangements_are_partitioned_by_the_words_that_are_looked_up() -> None:
                 actual += 1
     assert actual > 400
     assert again > 50
+    assert spread
 
 
 def test_a_circuit_without_partial_results_has_none() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -12,11 +13,14 @@ import pyarrow as pa
 import pytest
 
 import deltic
+from deltic.circuit.operators.range_join import RangeJoin
 from deltic.session.plan_warnings import PlanWarning
+from deltic.trace.counters import Counters
 from tests.support.parts import slow
 from tests.support.range_queries import QUERIES, Change, changes, tables
 
 INTERVALS = ("between", "inside", "flipped", "full", "overlap")
+KEYLESS = ("less", "inside", "flipped", "right", "anti", "overlap", "counted", "threshold", "moving")
 TYPES = ("BIGINT", "INT", "DATE", "TIMESTAMP_NTZ", "DOUBLE", "DECIMAL(38,2)")
 
 BOUND = 3_000
@@ -52,6 +56,7 @@ def define(session: deltic.Session, other: duckdb.DuckDBPyConnection, type: str,
     ("type", "shards", "names", "seed"),
     [
         ("BIGINT", 1, ["flipped", "between", "overlap", "threshold"], 1),
+        ("BIGINT", 3, [*KEYLESS], 1),
         *slow(*((type, shards, [*QUERIES], seed) for type in TYPES for shards in (1, 3) for seed in (2, 3))),
     ],
 )
@@ -62,19 +67,68 @@ def test_joins_are_those_of_duckdb(type: str, shards: int, names: list[str], see
             compare(session, other, tick, names)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("shards", "again"), [(1, 1), (3, 3), (1, 3), (3, 2)])
-def test_joins_resume_after_a_restart(shards: int, again: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("shards", "again", "names"), [(3, 2, KEYLESS), *slow(*((*each, [*QUERIES]) for each in [(1, 1), (3, 3), (1, 3), (3, 2), (2, 6)]))]
+)
+def test_joins_resume_after_a_restart(shards: int, again: int, names: list[str], tmp_path: Path) -> None:
+    """With another number of shards, a shard may hold batches with rows of others."""
     ticks = list(changes(Random(shards + again), "BIGINT", 8))
     with duckdb.connect() as other:
         with deltic.Session(state=tmp_path / "state", shards=shards) as session:
-            define(session, other, "BIGINT", [*QUERIES])
+            define(session, other, "BIGINT", names)
             for tick in ticks[:4]:
-                compare(session, other, tick, [*QUERIES])
+                compare(session, other, tick, names)
         with deltic.Session(state=tmp_path / "state", shards=again) as session:
-            session.sql("; ".join([*tables("BIGINT"), *(f"CREATE MATERIALIZED VIEW v_{name} AS {QUERIES[name]}" for name in QUERIES)]))
+            session.sql("; ".join([*tables("BIGINT"), *(f"CREATE MATERIALIZED VIEW v_{name} AS {QUERIES[name]}" for name in names)]))
             for tick in ticks[4:]:
-                compare(session, other, tick, [*QUERIES])
+                compare(session, other, tick, names)
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_joins_on_spark_are_those_of_duckdb(spark: Any, tmp_path: Path) -> None:
+    with duckdb.connect() as other, deltic.Session(spark=spark, state=tmp_path / "state", shards=3) as session:
+        define(session, other, "BIGINT", [*KEYLESS])
+        for tick in changes(Random(1), "BIGINT", 4):
+            compare(session, other, tick, [*KEYLESS])
+
+
+def sizes(session: deltic.Session, view: str) -> list[tuple[list[int], list[int]]]:
+    """For each range join of a view the rows of its left and of its right side, shard by shard."""
+    circuit = session._definitions.circuit
+    needed = circuit.upstream(frozenset((circuit.views[view],)))
+    joins = [node.operator for node in circuit.nodes if node.id in needed and isinstance(node.operator, RangeJoin)]
+    held = [[[len(spine.scan(Counters())) for spine in session._runtime.snapshot(name)] for name in (j.left, j.right)] for j in joins]
+    return [(left, right) for left, right in held]
+
+
+def test_without_keys_one_side_is_spread_and_every_shard_has_the_other() -> None:
+    """The intervals, or the right side; the side of one row; and a relation beside a stream."""
+    with deltic.Session(shards=3) as session:
+        session.sql("; ".join([*tables("BIGINT"), "CREATE STREAM s (at BIGINT, v BIGINT)"]))
+        queries = {name: QUERIES[name] for name in ("inside", "flipped", "right", "threshold", "between")}
+        queries["one"] = "SELECT id FROM a WHERE (SELECT max(y) FROM b) BETWEEN a.x AND a.w"
+        queries["passing"] = "SELECT a.id, s.v FROM s JOIN a ON s.at < a.x"
+        queries["both"] = "SELECT 1 AS c FROM (SELECT max(y) AS y FROM b) AS p JOIN (SELECT min(x) AS x FROM a) AS q ON p.y > q.x"
+        session.sql("; ".join(f"CREATE MATERIALIZED VIEW {name} AS {query}" for name, query in queries.items()))
+        with session.transaction() as tx:
+            tx.insert("a", [{"id": i, "k": i % 3, "x": i, "w": 1000} for i in range(300)])
+            tx.insert("b", [{"id": i, "k": 1, "y": i, "z": i + 2} for i in range(90)])
+        for name, copied, spread in (
+            ("inside", 180, 300),
+            ("flipped", 180, 300),
+            ("right", 90, 300),
+            ("threshold", 1, 300),
+            ("one", 1, 600),
+        ):
+            ((left, right),) = sizes(session, name)
+            everywhere, divided = (left, right) if left == [copied] * 3 else (right, left)
+            assert everywhere == [copied] * 3, name
+            assert sum(divided) == spread and min(divided) > spread // 6, name
+        assert [sorted(side) for side in sizes(session, "both")[0]] == [[0, 0, 1], [0, 0, 1]]
+        assert sizes(session, "passing") == [([0, 0, 0], [300, 300, 300])]
+        assert all(sum(left) == 300 and sum(right) == 180 for left, right in sizes(session, "between"))
+        assert len(session.view("inside").rows()) == 90 and len(session.view("right").rows()) == sum(range(2, 92))
 
 
 def test_a_bound_that_overflows_fails_only_where_it_is_compared() -> None:
@@ -108,11 +162,16 @@ def touched(session: deltic.Session) -> int:
 
 
 @pytest.mark.parametrize(
-    ("n", "names"),
-    [(10_000, ["inside"]), *slow((10_000, [*INTERVALS]), (1_000_000, [*INTERVALS]))],
+    ("n", "names", "shards"),
+    [
+        (10_000, ["inside"], 1),
+        (10_000, ["inside"], 3),
+        *slow((10_000, [*INTERVALS], 1), (1_000_000, [*INTERVALS], 1), (1_000_000, ["inside", "overlap"], 3)),
+    ],
 )
-def test_a_changed_row_costs_the_logarithm_and_its_matches(n: int, names: list[str]) -> None:
-    with deltic.Session() as session:
+def test_a_changed_row_costs_the_logarithm_and_its_matches(n: int, names: list[str], shards: int) -> None:
+    """On several shards a changed row of the side that all of them have is looked up on each."""
+    with deltic.Session(shards=shards) as session:
         session.sql("; ".join([*tables("BIGINT"), *(f"CREATE MATERIALIZED VIEW v_{name} AS {QUERIES[name]}" for name in names)]))
         ids, weights = np.arange(n), np.ones(n, np.int64)
         session.apply(
@@ -129,7 +188,7 @@ def test_a_changed_row_costs_the_logarithm_and_its_matches(n: int, names: list[s
             f"UPDATE a SET x = x + 7 WHERE id = {n // 3}",
         ):
             session.sql(statement)
-            assert touched(session) < BOUND * len(names), statement
+            assert touched(session) < BOUND * len(names) * shards, statement
 
 
 @pytest.mark.parametrize("n", [10_000, *slow(1_000_000)])

@@ -3,12 +3,16 @@
 A side with points is arranged by its keys and the point, one with intervals by its keys and their cells. Rows with a NULL among these
 match nothing and are not stored. A value whose computation fails is stored as unbounded: it matches, and the condition, which is then
 evaluated on the match, raises the error.
+
+Rows are on the shard of their keys. Without keys the rows of one side stay spread over the shards, each of which has all rows of the
+other side: so each match is found once, where the row of the spread side is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Literal as OneOf
 
 from deltic.circuit.nodes import Shape
 from deltic.circuit.operators.interval_rows import LEAST, MOST, IntervalRows, RangeRows, Value
@@ -16,10 +20,11 @@ from deltic.circuit.operators.range_join import Containment, RangeJoin, Threshol
 from deltic.expr.failing import can_fail
 from deltic.expr.functions.attempts import attempt
 from deltic.expr.nodes import Call, Expr, columns_of
+from deltic.lowering.keys import unique_key
 from deltic.lowering.protocol import PlanLowering
-from deltic.lowering.streams import ZERO, Arranged, is_not_null, normalized
+from deltic.lowering.streams import ZERO, Arranged, Streams, is_not_null, normalized
 from deltic.plan.columns import columns_of_all, conjunction, reference, remap
-from deltic.plan.nodes import Join, Plan, Project
+from deltic.plan.nodes import Join, Plan, Project, Values
 from deltic.plan.ranges import Range, RangeBound, overlap_of, range_of
 from deltic.schema import BIGINT, BOOLEAN, Field, Schema
 from deltic.trace.encoding import words_of
@@ -31,6 +36,10 @@ class _Side:
 
     arranged: Arranged
     payload: dict[int, tuple[tuple[int, ...], bool]]
+
+
+Placing = OneOf["by key", "home", "spread", "everywhere"]
+"""The shards of a side's rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +78,11 @@ def _joined(lowering: PlanLowering, plan: Join, by: Range, read: Sequence[int]) 
     """The matches of the keys and the range: the columns that are read."""
     streams, width = lowering.streams, len(plan.left.schema)
     keys = plan.keys or ((ZERO, ZERO),)
+    placings = _placings(lowering, plan, by)
     sides = []
-    for side, below in enumerate((plan.left, plan.right)):
+    for side, (below, placing) in enumerate(zip((plan.left, plan.right), placings, strict=True)):
         own = [i - side * width for i in read if (i >= width) == bool(side)]
-        sides.append(_side(lowering, below, [key[side] for key in keys], by, side, own))
+        sides.append(_side(lowering, below, [key[side] for key in keys], by, side, own, placing))
     left, right = sides
     fields, output = [], []
     for i in read:
@@ -82,8 +92,12 @@ def _joined(lowering: PlanLowering, plan: Join, by: Range, read: Sequence[int]) 
         output += [(side, word) for word in words]
     form: Containment | Thresholds = Containment(by.side) if by.is_interval else _thresholds(by)
     a, b = left.arranged, right.arranged
-    operator = RangeJoin(a.id, b.id, a.key, (a.width, b.width), form, tuple(output))
-    partition = _partition(a.key, output) if plan.keys else ()
+    spread = placings.index("spread") if "spread" in placings else None
+    hashed = sides[spread or 0].arranged.partition
+    assert hashed is not None
+    divided = None if spread is None or streams.single else (spread, hashed)
+    operator = RangeJoin(a.id, b.id, a.key, (a.width, b.width), form, tuple(output), divided)
+    partition = _partition(hashed, spread, output)
     node = streams.builder.add(operator, (a.node, b.node), Shape(Schema(tuple(fields))), partition, reads=(a.id, b.id))
     return streams.conform(node, Schema(tuple(plan.schema[i] for i in read)))
 
@@ -95,13 +109,28 @@ def _thresholds(by: Range) -> Thresholds:
     return Thresholds(lesser, bound.strict, words_of(by.point.type, False))
 
 
-def _partition(key: int, output: Sequence[tuple[int, int]]) -> tuple[int, ...] | None:
-    """The places of the words of the key in the result; None if one is not there."""
-    places = {word: place for place, (_, word) in reversed(list(enumerate(output)))}
-    return tuple(places[word] for word in range(key)) if all(word in places for word in range(key)) else None
+def _partition(partition: tuple[int, ...], side: int | None, output: Sequence[tuple[int, int]]) -> tuple[int, ...] | None:
+    """The places in the result of the words by which a side is partitioned; None if one is not there. side: None if they are the key's."""
+    places = {word: place for place, (of, word) in reversed(list(enumerate(output))) if side in (None, of)}
+    return tuple(places[word] for word in partition) if all(word in places for word in partition) else None
 
 
-def _side(lowering: PlanLowering, plan: Plan, keys: Sequence[Expr], by: Range, side: int, read: Sequence[int]) -> _Side:
+def _placings(lowering: PlanLowering, plan: Join, by: Range) -> tuple[Placing, Placing]:
+    """The placing of each side. Without keys, every shard has the side of at most one row; else that of a relation, if the other is a
+    stream; else the intervals, or the right side. This follows from the plan alone, so that a state does not depend on its rows.
+    """
+    if plan.keys:
+        return "by key", "by key"
+    sides = plan.left, plan.right
+    few = [unique_key(side) == () or (isinstance(side, Values) and len(side.rows) < 2) for side in sides]
+    if all(few):
+        return "home", "home"
+    kept = [not lowering.streams.builder.nodes[lowering.relation(side)].stream for side in sides]
+    right = few[1] if any(few) else kept[1] if kept[0] != kept[1] else by.side == 0 or not by.is_interval
+    return ("spread", "everywhere") if right else ("everywhere", "spread")
+
+
+def _side(lowering: PlanLowering, plan: Plan, keys: Sequence[Expr], by: Range, side: int, read: Sequence[int], placing: Placing) -> _Side:
     streams = lowering.streams
     low, high = by.low, by.high
     if side == by.side:
@@ -110,11 +139,23 @@ def _side(lowering: PlanLowering, plan: Plan, keys: Sequence[Expr], by: Range, s
         values = [(bound, extreme) for bound, extreme in ((low, LEAST), (high, MOST)) if bound is not None]
     rows = _rows(lowering, plan, keys, values, read)
     stream, fields = _laid_out(lowering, rows, (low, high) if len(values) > 1 else None)
-    slices = streams.shape(stream).layout.slices
-    key = slices[rows.keys - 1].stop
-    arranged = streams.arrange(streams.exchange(stream, () if list(keys) == [ZERO] else tuple(range(key))), rows.keys)
+    key = streams.shape(stream).layout.slices[rows.keys - 1].stop
+    arranged = streams.arrange(_placed(streams, stream, key, placing), rows.keys)
     schema = streams.schema(stream)
     return _Side(arranged, {i: (arranged.fields[fields[place]], schema[fields[place]].nullable) for i, place in rows.payload.items()})
+
+
+def _placed(streams: Streams, stream: int, key: int, placing: Placing) -> int:
+    """key: the number of words of the key."""
+    match placing:
+        case "by key":
+            return streams.exchange(stream, tuple(range(key)))
+        case "home":
+            return streams.exchange(stream, ())
+        case "everywhere":
+            return streams.broadcast(stream)
+        case "spread":
+            return stream if streams.partition(stream) else streams.exchange(stream, tuple(range(streams.shape(stream).layout.width)))
 
 
 def _rows(lowering: PlanLowering, plan: Plan, keys: Sequence[Expr], values: Sequence[tuple[RangeBound, int]], read: Sequence[int]) -> _Rows:
@@ -169,19 +210,25 @@ def _laid_out(
     keys, values, payload = schema.fields[: rows.keys], schema.fields[rows.keys : count], schema.fields[count:]
     key = slices[rows.keys - 1].stop
     more = tuple(word for place in slices[count:] for word in range(place.start, place.stop))
-    partition = streams.partition(rows.stream)
-    kept = partition if partition is not None and all(word < key for word in partition) else None
     ends = [replace(value, nullable=False) for value in values]
     if bounds is not None:
         low, high = bounds
         assert low is not None and high is not None
         cell = Field("cell", BIGINT, False), Field("end", BIGINT, False)
         shape = Shape(Schema((*keys, *cell, *ends, *payload)))
+        kept = _kept(streams.partition(rows.stream), (*range(key), -1, -1, -1, -1, *more))
         operator = IntervalRows(key, rows.values[0], rows.values[1], (low.strict, high.strict), more)
         stream = streams.builder.add(operator, (rows.stream,), shape, kept)
         return stream, (*range(rows.keys), -1, -1, *range(count + 2, len(shape.schema)))
     if all(value.unbounded is None for value in rows.values):
         return rows.stream, tuple(range(len(schema)))
     shape = Shape(Schema((*keys, *ends, *payload)))
+    words = (-1 for value in rows.values for _ in range(value.words))
+    kept = _kept(streams.partition(rows.stream), (*range(key), *words, *more))
     stream = streams.builder.add(RangeRows((*range(key), *rows.values, *more)), (rows.stream,), shape, kept)
     return stream, (*range(rows.keys), -1, *range(count, len(schema)))
+
+
+def _kept(partition: tuple[int, ...] | None, laid: Sequence[int]) -> tuple[int, ...] | None:
+    """The partition of rows after they are laid out. laid: for each word the one that it was before, or -1."""
+    return tuple(map(laid.index, partition)) if partition is not None and all(word in laid for word in partition) else None

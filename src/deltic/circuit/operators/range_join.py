@@ -11,7 +11,7 @@ in all that the result has of them are first added up, and only where their weig
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -22,6 +22,7 @@ from deltic.circuit.operators.interval_rows import LOW, cells_of
 from deltic.trace.consolidate import overflow
 from deltic.trace.ranges import AFTER, BEFORE, Cuts, probe_range
 from deltic.trace.rows import Rows
+from deltic.trace.share import Share
 from deltic.trace.spine import Spine
 from deltic.trace.weights import multiply
 
@@ -52,6 +53,8 @@ class RangeJoin:
     """The rows of two arrangements whose first `key` words are equal and whose values are in range.
 
     widths: the number of words of a row of each. output: (side, word) for each word of a result; side 0 is left.
+    spread: (side, words) if rows of that side are spread over the shards by these words, and all shards have all rows of the other side;
+    it follows from the arrangements, so it is no part of ids.
     """
 
     left: str
@@ -60,6 +63,7 @@ class RangeJoin:
     widths: tuple[int, int]
     by: Thresholds | Containment
     output: tuple[tuple[int, int], ...]
+    spread: tuple[int, tuple[int, ...]] | None = field(default=None, compare=False)
 
     @property
     def name(self) -> str:
@@ -92,8 +96,7 @@ class RangeJoin:
                 yield self._stabbed(change.take(np.arange(begin, min(begin + CHUNK, len(change)))), side, other, context)
             return
         keys, rows, starts, ends, weights = self._between(change, side)
-        shown = [word for of, word in self.output if of != side]
-        source, columns, (weight,) = probe_range(other, keys, starts, ends, shown, context.counters)
+        source, columns, weight = self._found(1 - side, other, keys, starts, ends, context)
         yield self._result(rows, side, source, columns, multiply(weights[source], weight))
 
     def _between(self, change: Rows, side: int) -> tuple[Words, Words, Cuts, Cuts, np.ndarray]:
@@ -118,11 +121,25 @@ class RangeJoin:
         """The results of changed points with the intervals that contain them."""
         source, cells, ends, starts, stops = cells_of(change.columns[self.key])
         keys = (*(word[source] for word in change.columns[: self.key]), cells, ends)
-        shown = [word for of, word in self.output if of != side]
-        probes, columns, (weight,) = probe_range(intervals, keys, starts, stops, shown, context.counters)
+        probes, columns, weight = self._found(1 - side, intervals, keys, starts, stops, context)
         rows = tuple(change.columns[word] for of, word in self.output if of == side)
         matched = source[probes]
         return self._result(rows, side, matched, columns, multiply(change.weights[0][matched], weight))
+
+    def _found(
+        self, side: int, spine: Spine, keys: Words, starts: Cuts, ends: Cuts, context: Context
+    ) -> tuple[np.ndarray, Words, np.ndarray]:
+        """(the number of the lookup, output words, weight) of each row of a side that is between its cuts.
+
+        A shard of a spread side may hold batches with rows of other shards, as after resharding; these find them themselves.
+        """
+        shown = [word for of, word in self.output if of == side]
+        hashed = self.spread[1] if self.spread is not None and self.spread[0] == side and context.shards > 1 else ()
+        source, columns, (weight,) = probe_range(spine, keys, starts, ends, [*shown, *hashed], context.counters)
+        if hashed and len(source):
+            own = Share(context.shard, context.shards, hashed).places(columns[len(shown) :])
+            source, columns, weight = source[own], tuple(word[own] for word in columns), weight[own]
+        return source, columns[: len(shown)], weight
 
     def _result(self, rows: Words, side: int, source: np.ndarray, columns: Words, weights: np.ndarray) -> Rows:
         own, others = iter(rows), iter(columns)

@@ -7,7 +7,8 @@ changed, since the batches that contain a row are then listed in its new shard t
 - distinct and the set operations look up whole rows, spread by some of their words;
 - aggregate: sums, limbs, extremes and the last results are looked up by the group, and spread by its words;
 - a table looks up its key or whole rows, and is spread by them;
-- replicated arrangements (those that the steps of a spread recursion join) may be looked up on any shard;
+- replicated arrangements (those that the steps of a spread recursion join, and one side of a range join without keys) may be looked up
+  on any shard; of the other side, which every shard looks up, a range join leaves out rows of other shards (`RangeJoin.spread`);
 - everything on the home shard stays there.
 
 But the first k rows of each shard, and each shard's own MIN or MAX, are looked up wherever the rows happen to be. With another number of
