@@ -24,15 +24,17 @@ BATCH = 2
 """The order of a batch; that of `sortedness`."""
 
 END, BEGIN, FINISH, STEP, APPEND, JUMP, JUMP_UNLESS = range(7)
-SELECT, WEIGH, SORT, INDEXED, CHECK_LIGHT, CONCATENATE, NEGATE, TOUCH, FILTER, COMPUTE = range(7, 17)
+SELECT, WEIGH, SORT, INDEXED, CHECK_LIGHT, CONCATENATE, NEGATE, TOUCH, FILTER, COMPUTE, FIELDS, UNNEST = range(7, 19)
 FIRST_OF_SPINES = 32
 CHECK_PRESENT, CHECK_KEYS, MATCH, KEEP_PRESENT, FLIP, REWEIGH, AGGREGATE, RESOLVE = range(FIRST_OF_SPINES, FIRST_OF_SPINES + 8)
 """The opcodes; those from FIRST_OF_SPINES on read spines."""
 
-PC, NODE, ARENA, WORDS, LOW, HIGH, NEEDED, APPENDED, KEPT, SKIP, STARTED, STATE = range(12)
+PC, NODE, ARENA, WORDS, LOW, HIGH, NEEDED, APPENDED, KEPT, SKIP, STARTED, STRINGS = range(12)
+STATE = STRINGS + 5
 """Words of the runner's state: where the current node begins; its number; the address of the arena, its words, those used at its low end,
 and those left before its high end is used; the words needed if it is full; how many registers are to be kept, and the words of their rows
-and indexes; the end of the node's instructions; the cycle at which it began. And how many words that are; the ids of texts follow."""
+and indexes; the end of the node's instructions; the cycle at which it began; the strings of the state (`find_strings` of the runner). And
+how many words that are; the ids of texts follow."""
 
 RAN, ROWS_IN, ROWS_OUT, ROWS_TOUCHED, BATCHES, CYCLES, COUNTERS = range(7)
 """Words of a node's counters. And how many words that are."""
@@ -48,10 +50,9 @@ many words that are."""
 DONE, FULL, DECLINED, STEPPED = range(4)
 """Why the runner returns: the program has ended; the arena is full; an instruction has declined; it is the turn of a node's `step`."""
 
-ENTRY_SORTEDNESS, ENTRY_CONSOLIDATE, ENTRY_BUILD_INDEX, ENTRY_LOOKUP, ENTRY_SEEK, ENTRY_EXPAND, ENTRY_EVALUATE, ENTRY_RESOLVE, ENTRIES = (
-    range(9)
-)
-"""The addresses of the kernels that instructions call. And how many they are."""
+ENTRY_SORTEDNESS, ENTRY_CONSOLIDATE, ENTRY_BUILD_INDEX, ENTRY_LOOKUP, ENTRY_SEEK, ENTRY_EXPAND, ENTRY_EVALUATE, ENTRY_RESOLVE = range(8)
+ENTRY_READ_FIELDS, ENTRY_COUNT_ELEMENTS, ENTRY_READ_ELEMENTS = range(8, 11)
+"""The addresses of the kernels that instructions call."""
 
 WORD, CONSTANT = range(2)
 """Operands of SELECT: (WORD, position in the input), (CONSTANT, value)."""

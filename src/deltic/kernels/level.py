@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from deltic.kernels import index as index_kernels
-from deltic.kernels import read, scalars, sort
+from deltic.kernels import nested_words, read, scalars, sort
 from deltic.kernels import resolve as operations
 from deltic.kernels.compiler import kernel, part
 from deltic.kernels.index import BUCKETS, index_words
@@ -30,6 +30,7 @@ from deltic.kernels.instructions import (
     CYCLES,
     DONE,
     END,
+    FIELDS,
     FILTER,
     FINISH,
     FIRST_OF_SPINES,
@@ -58,6 +59,7 @@ from deltic.kernels.instructions import (
     STEP,
     STEPPED,
     TOUCH,
+    UNNEST,
     WEIGH,
     WIDTH,
     WORDS,
@@ -66,6 +68,7 @@ from deltic.kernels.instructions import (
 )
 from deltic.kernels.level_groups import aggregate, reweigh
 from deltic.kernels.level_joins import flip, keep_present, match
+from deltic.kernels.level_nested import fields, unnest
 from deltic.kernels.level_rows import (
     append,
     check_keys,
@@ -127,6 +130,10 @@ def rows_instruction(opcode: int, code: Words, at: int, registers: Words, state:
         return filter_rows(code, at, registers, state, entries)
     if opcode == COMPUTE:
         return compute_columns(code, at, registers, state, entries)
+    if opcode == FIELDS:
+        return fields(code, at, registers, state, entries)
+    if opcode == UNNEST:
+        return unnest(code, at, registers, state, entries)
     return index(code[at], code[at + 1], registers, state, entries)
 
 
@@ -229,5 +236,8 @@ CALLED: Final = (
     read.expand,
     scalars.evaluate,
     operations.resolve,
+    nested_words.read_fields,
+    nested_words.count_elements,
+    nested_words.read_elements,
 )
 """In the order of the ENTRY constants."""

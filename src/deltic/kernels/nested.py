@@ -45,7 +45,7 @@ def _put(out: Any, target: int, byte: int) -> None:
 
 
 @part
-def _reversed(word: int) -> int:
+def reversed_bytes(word: int) -> int:
     """The word with its bytes in the other order."""
     w = np.uint64(word)
     w = (w & np.uint64(0x00FF00FF00FF00FF)) << np.uint64(8) | (w >> np.uint64(8)) & np.uint64(0x00FF00FF00FF00FF)
@@ -54,7 +54,7 @@ def _reversed(word: int) -> int:
 
 
 @part
-def _leading(source: int, width: int) -> int:
+def leading(source: int, width: int) -> int:
     """A number of up to 8 bytes in Arrow's order, at the upper end of a word."""
     if width == 4:
         return load_int32(source) << 32
@@ -119,11 +119,11 @@ def _scalar(nodes: int, i: int, out: int, signed: bool, scratch: int) -> int:
     if kind == BITS:
         _copy_word(out, 1 if _bit(data, load(nodes, BIT) + i) else 0, 1, scratch)
     elif width == 16:
-        _copy_word(out, _reversed(load_unaligned(data + 16 * i + 8) ^ _SIGN), 8, scratch)
-        _copy_word(out + 8, _reversed(load_unaligned(data + 16 * i)), 8, scratch)
+        _copy_word(out, reversed_bytes(load_unaligned(data + 16 * i + 8) ^ _SIGN), 8, scratch)
+        _copy_word(out + 8, reversed_bytes(load_unaligned(data + 16 * i)), 8, scratch)
     else:
-        word = _ordered(_leading(data + width * i, width), width, kind, signed, scratch + 8)
-        _copy_word(out, _reversed(word), width, scratch)
+        word = _ordered(leading(data + width * i, width), width, kind, signed, scratch + 8)
+        _copy_word(out, reversed_bytes(word), width, scratch)
     return out + width
 
 
@@ -241,16 +241,16 @@ def _number(node: int, slot: int, source: int, out: int, scratch: int) -> None:
         if load_byte(source) != 0:
             _set_bit(out + load(node, DATA), slot, scratch)
     elif width == 16:
-        _copy_word(target, _reversed(load_unaligned(source + 8)), 8, scratch)
-        _copy_word(target + 8, _reversed(load_unaligned(source)) ^ _SIGN, 8, scratch)
+        _copy_word(target, reversed_bytes(load_unaligned(source + 8)), 8, scratch)
+        _copy_word(target + 8, reversed_bytes(load_unaligned(source)) ^ _SIGN, 8, scratch)
     else:
-        word = _reversed(_leading(source, width))
+        word = reversed_bytes(leading(source, width))
         flipped = ~word if load(node, KIND) == FLOAT and load_byte(source) < 0x80 else word ^ 1 << (8 * width - 1)
         _copy_word(target, flipped, width, scratch)
 
 
 @part
-def _text_end(source: int, end: int) -> int:
+def text_end(source: int, end: int) -> int:
     """Where the 00 after a text is; `end` if there is none before."""
     while source < end:
         if load_byte(source) == 0:
@@ -280,7 +280,7 @@ def _unescaped(source: int, end: int, target: int) -> int:
 def _read_scalar(node: int, slot: int, source: int, end: int, offsets: int, out: int, scratch: int) -> int:
     """Reads a value that is no STRUCT or LIST; returns where it ends, or DAMAGED."""
     if load(node, KIND) == TEXT:
-        last = _text_end(source, end)
+        last = text_end(source, end)
         if last == end:
             return DAMAGED
         data = out + load(node, DATA)

@@ -98,7 +98,7 @@ def _home(mask: int, id_: int) -> int:
 
 
 @part
-def _find(slots: int, mask: int, ids: int, id_: int) -> int:
+def find(slots: int, mask: int, ids: int, id_: int) -> int:
     """The position of the slot of `id_`, or of the free one for it."""
     position = _home(mask, id_)
     while True:
@@ -109,7 +109,7 @@ def _find(slots: int, mask: int, ids: int, id_: int) -> int:
 
 
 @part
-def _request(i: int, n: int, wanted: int, slots: int, mask: int, ids: int, starts: int, arena: int) -> None:
+def request(i: int, n: int, wanted: int, slots: int, mask: int, ids: int, starts: int, arena: int) -> None:
     """Requests memory for the strings after string i of n: the slot of one, the entry of a nearer one, the bytes of a still nearer one."""
     if i + 3 * AHEAD < n:
         prefetch(slots, _home(mask, load(wanted, i + 3 * AHEAD)))
@@ -165,12 +165,12 @@ def insert(
     wanted_at, start_table = address_of(wanted), address_of(starts)
     for i in range(begin, len(wanted)):
         id_ = wanted[i]
-        _request(i, len(wanted), wanted_at, slot_table, mask, id_table, start_table, bytes_at)
+        request(i, len(wanted), wanted_at, slot_table, mask, id_table, start_table, bytes_at)
         if id_ == WORD_MIN:
             continue
         start = _offset(offsets, wide, i)
         length = _offset(offsets, wide, i + 1) - start
-        position = _find(slot_table, mask, id_table, id_)
+        position = find(slot_table, mask, id_table, id_)
         entry = slots[position] - 1
         if entry >= 0:
             if starts[entry + 1] - starts[entry] != length or not _equal(bytes_at + starts[entry], data + start, length):
@@ -194,7 +194,7 @@ def rehash(slots: Words, ids: Words, entries: int) -> None:
     mask = len(slots) - 1
     slot_table, id_table = address_of(slots), address_of(ids)
     for entry in range(entries):
-        slots[_find(slot_table, mask, id_table, ids[entry])] = entry + 1
+        slots[find(slot_table, mask, id_table, ids[entry])] = entry + 1
 
 
 @kernel("int64(int64, int64[::1], int64[::1], int64[::1], uint8[::1], int64[::1], int64[::1])")
@@ -209,10 +209,10 @@ def locate(wanted: int, slots: Words, ids: Words, starts: Words, arena: Any, ent
     offsets[0] = offset = 0
     for i in range(len(entries)):
         id_ = load(wanted, i)
-        _request(i, len(entries), wanted, slot_table, mask, id_table, start_table, bytes_at)
+        request(i, len(entries), wanted, slot_table, mask, id_table, start_table, bytes_at)
         entry = np.int64(-1)
         if id_ != WORD_MIN:
-            entry = slots[_find(slot_table, mask, id_table, id_)] - 1
+            entry = slots[find(slot_table, mask, id_table, id_)] - 1
             if entry >= 0:
                 offset += starts[entry + 1] - starts[entry]
             else:

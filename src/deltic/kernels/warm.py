@@ -18,6 +18,7 @@ USUAL = (
     "vector",
     "text",
     "nested",
+    "nested_words",
     "floats",
     "decimals",
     "scalars",

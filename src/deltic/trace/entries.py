@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from deltic.errors import DataError
 from deltic.kernels import text
+from deltic.kernels.table import address, buffer_address
 
 Words = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
@@ -39,6 +40,12 @@ class Entries(NamedTuple):
             np.empty(size, np.uint8),
             np.zeros(4, np.int64),
         )
+
+    @property
+    def located(self) -> tuple[int, int, int, int, int]:
+        """The addresses of slots, ids, starts and arena, after the first the number of slots less one."""
+        slots, ids, starts, arena, _ = self
+        return address(slots), len(slots) - 1, address(ids), address(starts), buffer_address(pa.py_buffer(arena), arena)
 
 
 class Located(NamedTuple):

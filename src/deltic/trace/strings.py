@@ -84,6 +84,11 @@ class StringTable:
         return int(self._entries.used[text.ENTRIES])
 
     @property
+    def entries(self) -> Entries:
+        """The strings that are here, for kernels that read while others add."""
+        return self._entries
+
+    @property
     def used_bytes(self) -> int:
         """Bytes of memory that the strings take, without spare room."""
         return int(self._entries.starts[len(self)]) + ENTRY_BYTES * len(self)

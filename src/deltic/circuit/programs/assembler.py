@@ -28,6 +28,8 @@ NAMES: Final = {
     op.TOUCH: "touch",
     op.FILTER: "filter",
     op.COMPUTE: "compute",
+    op.FIELDS: "fields",
+    op.UNNEST: "unnest",
     op.CHECK_PRESENT: "check_present",
     op.CHECK_KEYS: "check_keys",
     op.MATCH: "match",
@@ -92,6 +94,8 @@ class Assembler:
         """The arrangements that instructions append to, by the slot of the instruction."""
         self.texts: dict[str, int] = {}
         """The texts that values are compared with, by number."""
+        self.strings = False
+        """Whether an instruction may read bytes of strings."""
         self.node = NO_REGISTER
 
     def register(self, columns: int, weights: int) -> Register:

@@ -12,6 +12,7 @@ from typing import Any, Final
 from deltic.circuit.operators.aggregate import AggregateOperator
 from deltic.circuit.operators.arrange import Arrange
 from deltic.circuit.operators.chain import Chain
+from deltic.circuit.operators.flat_map import FlatMapOperator
 from deltic.circuit.operators.join import JoinOperator
 from deltic.circuit.operators.linear import Constant, Exchange, Negate, Place, Plus
 from deltic.circuit.operators.map import Map
@@ -23,7 +24,7 @@ from deltic.circuit.operators.semijoin import SemiJoin
 from deltic.circuit.operators.table import TableInput
 from deltic.circuit.pending import WEIGHT
 from deltic.circuit.programs.assembler import NO_REGISTER, Assembler, Register
-from deltic.circuit.programs.linear import chain_instructions, chained, map_instructions, touch
+from deltic.circuit.programs.linear import chain_instructions, chained, flat_map_instructions, map_instructions, touch
 from deltic.circuit.programs.words import not_null, order
 from deltic.circuit.results import Result
 from deltic.kernels import instructions as op
@@ -216,6 +217,7 @@ EMITTERS: Final[dict[type, Emitter]] = {
     Arrange: _arrange,
     Map: map_instructions,
     Chain: chain_instructions,
+    FlatMapOperator: flat_map_instructions,
     JoinOperator: _join,
     SemiJoin: _semijoin,
     Reweigh: _reweigh,

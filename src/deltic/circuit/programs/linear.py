@@ -7,14 +7,17 @@ from typing import Final
 
 from deltic.aggregates.definition import Measure
 from deltic.circuit.operators.chain import Chain
+from deltic.circuit.operators.flat_map import FlatMapOperator
 from deltic.circuit.operators.map import Map, Place
 from deltic.circuit.programs.assembler import Assembler, Register
 from deltic.circuit.programs.listing import show
+from deltic.circuit.programs.nested import Fields, unnested
 from deltic.circuit.programs.scalars import NoOperations, Operations
 from deltic.expr.nodes import Column, Expr, columns_of
 from deltic.kernels import instructions as op
 from deltic.kernels import scalars
 from deltic.schema import BIGINT, Field
+from deltic.trace.encoding import Layout
 from deltic.trace.sums import NARROW
 from deltic.types import INTEGER_BITS
 
@@ -32,6 +35,11 @@ def map_instructions(operator: Map, inputs: Sequence[Register], out: Register, t
     return _instructed(operator, source, out, to)
 
 
+def flat_map_instructions(operator: FlatMapOperator, inputs: Sequence[Register], out: Register, to: Assembler) -> bool:
+    touch(inputs[0], to)
+    return unnested(operator, inputs[0], out, to)
+
+
 def chain_instructions(operator: Chain, inputs: Sequence[Register], out: Register, to: Assembler) -> bool:
     touch(inputs[0], to)
     return chained(operator, to.sorted(inputs[0]) if operator.fallible else inputs[0], out, to)
@@ -42,11 +50,13 @@ def chained(chain: Chain, source: Register, out: Register, to: Assembler) -> boo
     if chain.last is not None:
         return False
     for number, step in enumerate(chain.steps, 1):
-        if not isinstance(step, Map):
-            return False
-        weights = step.weights if step.measures else source.weights
-        target = out if number == len(chain.steps) else to.register(step.target_layout.width, weights)
-        if not _instructed(step, source, target, to):
+        weights = step.weights if isinstance(step, Map) and step.measures else source.weights
+        target = out if number == len(chain.steps) else to.register(Layout.of(step.target).width, weights)
+        if isinstance(step, Map):
+            instructed = _instructed(step, source, target, to)
+        else:
+            instructed = isinstance(step, FlatMapOperator) and unnested(step, source, target, to)
+        if not instructed:
             return False
         source = target
     return True
@@ -65,16 +75,16 @@ def _instructed(step: Map, source: Register, out: Register, to: Assembler) -> bo
 
 def _assemble(step: Map, source: Register, out: Register, to: Assembler) -> None:
     bare = step.identity and not step.measures
+    fields = Fields(step.source)
     if step.predicate is not None:
-        kept = out if bare else to.register(source.columns, source.weights)
-        _filter(step, source, kept, to)
-        source = kept
+        source = _filtered(step, step.predicate, fields, source, out if bare else None, to)
     if bare:
         return
+    source = fields.extended(_computed(step), source, to)
     if not step.measures:
-        _Columns(step, source, to).emit(out)
+        _Columns(step, source, fields, to).emit(out)
         return
-    computed = _Columns(step, source, to)
+    computed = _Columns(step, source, fields, to)
     measures = [word for measure in step.measures for word in computed.measured(measure)]
     wide = to.register(computed.width, source.weights)
     computed.emit(wide)
@@ -86,39 +96,52 @@ def _assemble(step: Map, source: Register, out: Register, to: Assembler) -> None
     to.select(out, weighed, [(word, 0) for word in range(out.columns)])
 
 
-def _filter(step: Map, source: Register, out: Register, to: Assembler) -> None:
-    assert step.predicate is not None
-    operations = Operations(step.source, to)
-    operations.write(scalars.KEEP, operations.value(step.predicate))
-    needed = _read(step)
-    shown = f"{out} ← rows of {source} where {show(step.predicate)}"
-    to.emit(op.FILTER, out, source, source.columns, source.weights, len(needed), *needed, *operations.operands, shown=shown)
+def _filtered(step: Map, predicate: Expr, fields: Fields, source: Register, out: Register | None, to: Assembler) -> Register:
+    """The rows on which the predicate is TRUE, with the words that are read later. out: where they are wanted as they are."""
+    width = source.columns
+    source = fields.extended([predicate], source, to)
+    kept = out if out is not None and source.columns == width else to.register(source.columns, source.weights)
+    operations = Operations(step.source, to, fields)
+    operations.write(scalars.KEEP, operations.value(predicate))
+    needed = [*_read(step), *(fields.within(_computed(step)) if out is None else ())]
+    shown = f"{kept} ← rows of {source} where {show(predicate)}"
+    to.emit(op.FILTER, kept, source, source.columns, source.weights, len(needed), *needed, *operations.operands, shown=shown)
+    if out is not None and kept is not out:
+        to.select(out, kept, [(word, 0) for word in range(width)])
+    return kept
+
+
+def _computed(step: Map) -> list[Expr]:
+    """The expressions of the columns and measures of a step, which are computed after its filter."""
+    return [*(() if step.identity else step.columns), *(measure.argument for measure in step.measures)]
 
 
 def _read(step: Map) -> list[int]:
     """The words of the input that the columns and measures of a step read."""
     if step.identity:
         return list(range(step.layout.width))
-    fields = set[int]().union(*(columns_of(expr) for expr in (*step.columns, *(measure.argument for measure in step.measures))))
+    fields = set[int]().union(*map(columns_of, _computed(step)))
     return [word for i in sorted(fields) for word in range(step.layout.slices[i].start, step.layout.slices[i].stop)]
 
 
 class _Columns:
     """The columns of a Map, then the words of its measures: those that are moved, and those that are computed."""
 
-    def __init__(self, step: Map, source: Register, to: Assembler) -> None:
-        self._step, self._source, self._to = step, source, to
-        self._operations = Operations(step.source, to)
+    def __init__(self, step: Map, source: Register, fields: Fields, to: Assembler) -> None:
+        self._step, self._source, self._fields, self._to = step, source, fields, to
+        self._operations = Operations(step.source, to, fields)
         self._moved: list[tuple[int, Place]] = []
         self._computed: list[int] = []
         self._shown: list[str] = []
         self.width = 0
         if step.identity:
-            self._move([(word, 0) for word in range(source.columns)])
+            self._move([(word, 0) for word in range(step.layout.width)])
             return
         for i, (expr, field) in enumerate(zip(step.columns, step.target, strict=True)):
             if (origin := step.origin(i)) is not None:
                 self._move(origin)
+            elif (read := fields.of(expr)) is not None and (read.value.type, read.value.nullable) == (field.type, field.nullable):
+                self._move([(word, 0) for word in range(read.start, read.end)])
             else:
                 self._put(expr, field)
 

@@ -25,8 +25,8 @@ class LevelProgram:
 
     code: the instructions. words: those of its registers. arrives: the register of each port. inputs: of each node, by its number. outputs:
     of each node, by its id. names: of the nodes. shared: the ids of those that several read. spots: the arrangements that it reads.
-    texts: those that values are compared with. appends: what it may append: (arrangement, register). lines: the listing. native: how many
-    nodes have instructions.
+    texts: those that values are compared with. strings: whether it reads bytes of strings. appends: what it may append: (arrangement,
+    register). lines: the listing. native: how many nodes have instructions.
     """
 
     code: Words
@@ -39,6 +39,7 @@ class LevelProgram:
     shared: frozenset[int]
     spots: tuple[str, ...]
     texts: TextIds
+    strings: bool
     appends: tuple[tuple[str, Register], ...]
     lines: tuple[ProgramLine, ...]
     native: int
@@ -95,6 +96,7 @@ def assembled(level: Level) -> LevelProgram:
         level.shared,
         tuple(to.spots),
         TextIds(tuple(to.texts)),
+        to.strings,
         tuple(to.appends),
         tuple(to.lines),
         native,

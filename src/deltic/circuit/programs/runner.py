@@ -47,7 +47,7 @@ class ProgramRun:
         self._appended = np.empty(3 * len(program.appends) + 1, np.int64)
         self._spines = self._located()
         self._state = np.zeros(op.STATE + len(program.texts), np.int64)
-        self._find_texts()
+        self._find_strings()
         self._held: dict[int, Delta] = {}
         """By the start of a register: its rows, if they are an object of Python's."""
         self._arenas: list[Words] = []
@@ -68,10 +68,13 @@ class ProgramRun:
         state = self._state
         state[op.ARENA], state[op.WORDS], state[op.LOW], state[op.HIGH] = address(arena), len(arena), 0, len(arena)
 
-    def _find_texts(self) -> None:
-        """Sets the ids of the texts; a `step` may have added some of them to the strings."""
+    def _find_strings(self) -> None:
+        """Sets the ids of the texts, and where the strings are; a `step` may have added some."""
         if self._program.texts:
             self._state[op.STATE :] = self._program.texts.of(self._context.strings)
+        if self._program.strings:
+            self._entries = entries = self._context.strings.entries
+            self._state[op.STRINGS : op.STATE] = entries.located
 
     def run(self, arrived: Mapping[str, Delta], step: Step) -> None:
         """Computes all registers. arrived: port → rows; absent ports are empty."""
@@ -105,7 +108,7 @@ class ProgramRun:
         output = step(number, inputs)
         self.counters.stepped[node.name] = context.counters
         self._set(program.outputs[node.id], output)
-        self._find_texts()
+        self._find_strings()
 
     def _set(self, register: Register, rows: Delta) -> None:
         start, words = register.start, self._registers

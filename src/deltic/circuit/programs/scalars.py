@@ -12,6 +12,7 @@ from typing import Final
 import pyarrow as pa
 
 from deltic.circuit.programs.assembler import Assembler
+from deltic.circuit.programs.nested import Fields
 from deltic.expr.nodes import Call, Case, Cast, Column, Constants, Expr, Literal, Value, unwidened
 from deltic.kernels import instructions, scalars
 from deltic.schema import BIGINT, BOOLEAN, DATE, STRING, Field, Schema, Type
@@ -33,10 +34,14 @@ class NoOperations(Exception):
 
 
 class Operations:
-    """The operations so far, over rows of a schema. Each value is in a lane of its own; equal expressions share one."""
+    """The operations so far, over rows of a schema. Each value is in a lane of its own; equal expressions share one.
 
-    def __init__(self, source: Schema, to: Assembler) -> None:
+    fields: of STRUCTs, that are words of the rows.
+    """
+
+    def __init__(self, source: Schema, to: Assembler, fields: Fields | None = None) -> None:
         self._source, self._layout, self._to = source, Layout.of(source), to
+        self._fields = fields or Fields(source)
         self.code: list[int] = []
         self.lanes = 0
         self._of: dict[Expr, int] = {}
@@ -69,6 +74,8 @@ class Operations:
         self.code += [operation, *operands, *([0] * (scalars.OPERATION - 1 - len(operands)))]
 
     def _computed(self, expr: Expr) -> int:
+        if (read := self._fields.of(expr)) is not None:
+            return self._words(read.value, read.start)
         match expr:
             case Column():
                 return self._column(expr)
@@ -83,16 +90,20 @@ class Operations:
         raise NoOperations
 
     def _column(self, column: Column) -> int:
-        field, words = self._source[column.index], self._layout.slices[column.index]
+        field = self._source[column.index]
         if field.type != column.type:
             raise NoOperations
+        return self._words(field, self._layout.slices[column.index].start)
+
+    def _words(self, field: Field, start: int) -> int:
+        """The lane of words of the input."""
         if field.type.is_decimal and field.type.precision > NARROW:
             kind = scalars.WIDE_MARKED if field.nullable else scalars.WIDE
         elif field.type == BIGINT:
             kind = scalars.FLAGGED if field.nullable else scalars.PLAIN
         else:
             kind = scalars.MARKED if field.nullable else scalars.PLAIN
-        return self.emit(kind, words.start)
+        return self.emit(kind, start)
 
     def _literal(self, value: Value, type: Type) -> int:
         if value is None:
