@@ -121,9 +121,9 @@ class Schema:
     @property
     def arrow(self) -> pa.Schema:
         """With the name of a type beside it where Arrow's type does not say it: an INTERVAL's, a TIME's, and one with a collation."""
-        named = [f.type.is_interval or f.type.is_time or f.type.is_collated for f in self.fields]
-        parts = zip(self.fields, named, strict=True)
-        return pa.schema([pa.field(f.name, f.type.arrow, f.nullable, {TYPE: f.type.sql} if name else None) for f, name in parts])
+        return pa.schema(
+            [pa.field(f.name, f.type.arrow, f.nullable, {TYPE: f.type.sql} if f.type.has_more_than_arrow else None) for f in self.fields]
+        )
 
 
 _EPOCH: Final = datetime(1970, 1, 1)

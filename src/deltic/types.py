@@ -219,6 +219,11 @@ class Type:
         return self.name == "VARIANT" or any(part.type.has_variant for part in self.parts)
 
     @property
+    def has_more_than_arrow(self) -> bool:
+        """Whether Arrow's type does not say it: an INTERVAL, a TIME, a text with a collation, or a type with one of these in it."""
+        return self.is_interval or self.is_time or self.is_collated or any(part.type.has_more_than_arrow for part in self.parts)
+
+    @property
     def has_map(self) -> bool:
         """Whether it is a MAP, or has one in it."""
         return self.name == "MAP" or any(part.type.has_map for part in self.parts)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from deltic.connectors.files import csv
 from deltic.connectors.files.writing import encoded
 from deltic.schema import STRING, Field, Schema, TableSchema
-from file_data import EVERY, OWN, random_rows, read, rows, same
+from file_data import EVERY, OWN, random_rows, random_type, read, rows, same
 
 SEEDS = range(6)
 STRICT = TableSchema("strict", Schema(tuple(Field(f.name, f.type, nullable=i % 2 == 0) for i, f in enumerate(EVERY.schema))))
@@ -35,6 +35,16 @@ def test_written_files_are_read_back_exactly(tmp_path: Path, format: str, seed: 
     header = format == "csv" and seed % 2 == 0
     (tmp_path / "a").write_bytes(b"".join(encoded(table, format, header=header, sep="\t" if seed % 3 == 0 else ",")))
     check_back(tmp_path, table, format, OWN, header=header, sep="\t" if seed % 3 == 0 else ",")
+
+
+@pytest.mark.parametrize("format", ["parquet", "json"])
+@pytest.mark.parametrize("seed", range(12))
+def test_nested_values_of_every_type_are_read_back_exactly(tmp_path: Path, format: str, seed: int) -> None:
+    chance = random.Random(seed)
+    nested = TableSchema("nested", Schema(tuple(Field(f"c{i}", random_type(chance, 3)) for i in range(6))))
+    table = random_rows(chance, nested, 60)
+    (tmp_path / "a").write_bytes(b"".join(encoded(table, format)))
+    check_back(tmp_path, table, format, nested)
 
 
 @pytest.mark.parametrize("format", ["parquet", "csv", "json"])

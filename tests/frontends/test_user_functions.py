@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -312,6 +312,95 @@ def test_functions_of_pandas_udf_take_nested_values_as_there() -> None:
         ]
         with pytest.raises(DelticError, match="a Series, where a STRUCT requires a pandas DataFrame"), session.transaction() as tx:
             tx.insert("t", [{**row, "id": 6}])
+
+
+def test_functions_of_iterators_get_a_change_as_one_batch() -> None:
+    functions = pytest.importorskip("pyspark.sql.functions")
+    types = pytest.importorskip("pyspark.sql.types")
+    pandas = pytest.importorskip("pandas")
+
+    def next_one(batches):  # type: ignore[no-untyped-def]  # PySpark reads the annotations
+        for x in batches:
+            yield x[:1] + 1  # in two parts
+            yield x[1:] + 1
+
+    def total(batches):  # type: ignore[no-untyped-def]
+        return (x + y for x, y in batches)
+
+    def negative(batches):  # type: ignore[no-untyped-def]
+        return (pc.negate(x) for x in batches)
+
+    def fewer(batches):  # type: ignore[no-untyped-def]
+        return (x[:1] for x in batches)
+
+    series, arrays = Iterator[pandas.Series], Iterator[pa.Array]
+    next_one.__annotations__ = {"batches": series, "return": series}
+    total.__annotations__ = {"batches": Iterator[tuple[pandas.Series, ...]], "return": series}
+    negative.__annotations__ = fewer.__annotations__ = {"batches": arrays, "return": arrays}
+    with deltic.Session() as session:
+        for name, function in (("next_one", next_one), ("total", total)):
+            session.register(name, functions.pandas_udf(function, types.LongType()))
+        for name, function in (("minus", negative), ("fewer", fewer)):
+            session.register(name, functions.arrow_udf(function, types.LongType()))
+        session.sql("""
+            CREATE TABLE t (id INT, x BIGINT);
+            CREATE MATERIALIZED VIEW v AS SELECT id, next_one(x) AS a, total(x, id) AS b, minus(x) AS c FROM t;
+            INSERT INTO t VALUES (1, 5), (2, NULL), (3, 7)
+        """)
+        assert sorted(session.view("v").rows(), key=lambda row: row["id"]) == [
+            {"id": 1, "a": 6, "b": 6, "c": -5},
+            {"id": 2, "a": None, "b": None, "c": None},
+            {"id": 3, "a": 8, "b": 10, "c": -7},
+        ]
+        with pytest.raises(DelticError, match="returned 1 values") as caught:
+            session.sql("CREATE MATERIALIZED VIEW w AS SELECT fewer(x) AS x FROM t")
+        assert caught.value.expected == "an Arrow array of 3 values"
+
+
+def test_missing_values_in_nested_results_of_pandas_udf_are_null_as_there() -> None:
+    functions = pytest.importorskip("pyspark.sql.functions")
+    types = pytest.importorskip("pyspark.sql.types")
+    integers, doubles = types.ArrayType(types.IntegerType()), types.ArrayType(types.DoubleType())
+    with deltic.Session() as session:
+        for name, type_ in (("ints", integers), ("doubles", doubles), ("variants", types.VariantType())):
+            session.register(name, functions.pandas_udf(lambda x: x, type_))
+        session.register("shown", functions.pandas_udf(lambda x: x.map(str), types.StringType()))
+        session.sql("""
+            CREATE TABLE t (xs ARRAY<INT>, ds ARRAY<DOUBLE>, v VARIANT);
+            CREATE MATERIALIZED VIEW v AS SELECT ints(xs) AS xs, shown(xs) AS text, doubles(ds) AS ds, variants(v) AS v FROM t;
+            INSERT INTO t VALUES (array(1, NULL, 3), array(1D, double('NaN'), NULL), parse_json('[1]')), (NULL, NULL, NULL)
+        """)
+        first, second = sorted(session.view("v").rows(), key=lambda row: row["xs"] is None)
+        assert first == {"xs": [1, None, 3], "text": "[1 None 3]", "ds": [1.0, None, None], "v": deltic.Variant.of([1])}
+        assert second == {"xs": None, "text": "None", "ds": None, "v": None}
+
+
+@pytest.mark.parametrize(
+    ("type", "result", "value"),
+    [
+        ("MAP<STRING, INT>", (("k", 1),), [("k", 1)]),
+        ("ARRAY<INT>", (7,), [7]),
+        ("ARRAY<ARRAY<INT>>", ((7,),), [[7]]),
+        ("STRUCT<a: INT>", (7,), {"a": 7}),
+        ("ARRAY<INT>", ([7],), [7]),
+        (pa.list_(pa.int32()), [7], [7]),
+        (pa.int16(), 7, 7),
+    ],
+)
+def test_a_nested_result_of_one_part_is_no_tuple_of_one_result(type: Any, result: Any, value: Any) -> None:
+    with deltic.Session() as session:
+        session.register("f", lambda x: result, returns=type)
+        session.sql("CREATE TABLE t (x INT); CREATE MATERIALIZED VIEW v AS SELECT f(x) AS y FROM t; INSERT INTO t VALUES (1)")
+        assert session.view("v").rows() == [{"y": value}]
+
+
+def test_types_of_pyspark_say_what_a_function_returns() -> None:
+    types = pytest.importorskip("pyspark.sql.types")
+    pair = types.StructType([types.StructField("a", types.IntegerType()), types.StructField("b", types.DecimalType(5, 2))])
+    assert deltic.UDF("f", lambda x: x, pair).type.sql == "STRUCT<a: INT, b: DECIMAL(5,2)>"
+    for wrong in (types.IntegerType, pa.uint32(), types.NullType()):
+        with pytest.raises(CircuitError, match="invalid type .* of the result"):
+            deltic.UDF("f", lambda x: x, wrong)
 
 
 def test_functions_of_pyspark_take_nested_values_as_there() -> None:

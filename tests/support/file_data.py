@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from deltic.connectors.files import FileReader, Portion
 from deltic.connectors.source import DeadLetter
+from deltic.expr.rows.ordering import order_key
 from deltic.intervals import UNITS, interval_of
 from deltic.schema import (
     BIGINT,
@@ -32,6 +33,7 @@ from deltic.schema import (
     TIMESTAMP,
     TIMESTAMP_NTZ,
     TINYINT,
+    VARIANT,
     Field,
     Schema,
     TableSchema,
@@ -39,7 +41,8 @@ from deltic.schema import (
     decimal,
     time_type,
 )
-from deltic.types import INTERVALS, PLAIN
+from deltic.types import INTERVALS, PLAIN, array_type, frozen, map_type, struct
+from deltic.variants import Variant
 
 TYPES = (BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, STRING, DATE, TIMESTAMP, decimal(5, 2), decimal(18, 0), decimal(38, 10))
 OWN_TYPES = (*TYPES, BINARY, TIMESTAMP_NTZ, TIME, time_type(0), *(PLAIN[name] for name in INTERVALS))
@@ -55,6 +58,8 @@ _ENOUGH_DIGITS = Context(prec=60)
 
 def random_value(chance: random.Random, type_: Type, *, plain: bool = False) -> Any:
     """plain: nothing of which readers differ, such as empty strings, NaN, and years before 1938 or after 2096."""
+    if type_.held.is_nested:
+        return _random_nested(chance, type_)
     if type_.is_integer:
         bound = 2 ** (INTEGER_BITS[type_.name] - 1)
         return chance.choice([0, 1, -1, -bound, bound - 1, chance.randrange(-bound, bound)])
@@ -89,6 +94,38 @@ def random_value(chance: random.Random, type_: Type, *, plain: bool = False) -> 
     return random_timestamp(chance, plain=plain)
 
 
+def random_type(chance: random.Random, depth: int, *, key: bool = False) -> Type:
+    """Any type that a file can hold, nested to the depth. key: one that a key of a MAP can have."""
+    kind = chance.choice(["ARRAY", "STRUCT", "STRUCT", "ARRAY" if key else "MAP"]) if depth and chance.random() < 0.7 else ""
+    if kind == "ARRAY":
+        return array_type(random_type(chance, depth - 1, key=key))
+    if kind == "MAP":
+        return map_type(random_type(chance, depth - 1, key=True), random_type(chance, depth - 1))
+    if kind == "STRUCT":
+        names = chance.sample(["a", "b", "value", "with space", "ß"], chance.randint(1, 3))
+        return struct(tuple(Field(name, random_type(chance, depth - 1, key=key)) for name in names))
+    return chance.choice(OWN_TYPES if key else (*OWN_TYPES, VARIANT))
+
+
+def _random_nested(chance: random.Random, type_: Type) -> Any:
+    """With NULLs in it, and VARIANTs that JSON holds: the null of JSON is a VARIANT and not NULL."""
+
+    def part(of: Type) -> Any:
+        return None if of != VARIANT and chance.random() < 1 / 6 else random_value(chance, of)
+
+    kinds = [field.type for field in type_.parts]
+    if type_.name == "ARRAY":
+        return [part(kinds[0]) for _ in range(chance.randrange(4))]
+    if type_.name == "MAP":
+        given = [random_value(chance, kinds[0]) for _ in range(chance.randrange(4))]
+        keys = {order_key(frozen(key)): key for key in given}
+        return [(key, part(kinds[1])) for key in keys.values()]
+    if type_.name == "STRUCT":
+        return {field.name: part(field.type) for field in type_.parts}
+    value, metadata = Variant.of(chance.choice([None, 1, "x", [1, None], {"a": {"b": []}}]))
+    return {"value": value, "metadata": metadata}
+
+
 def random_timestamp(chance: random.Random, *, plain: bool) -> dt.datetime:
     if plain:
         return EPOCH + dt.timedelta(microseconds=chance.randrange(-(10**15), 4 * 10**15))
@@ -100,7 +137,9 @@ def random_rows(chance: random.Random, table: TableSchema, count: int, *, plain:
     """A sixth of nullable values is NULL."""
 
     def value(field: Field) -> Any:
-        return None if field.nullable and chance.random() < 1 / 6 else random_value(chance, field.type, plain=plain)
+        return (
+            None if field.nullable and field.type != VARIANT and chance.random() < 1 / 6 else random_value(chance, field.type, plain=plain)
+        )
 
     columns = [pa.array([value(field) for _ in range(count)], field.type.arrow) for field in table.schema]
     return pa.Table.from_arrays(columns, schema=table.schema.arrow)

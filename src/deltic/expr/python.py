@@ -196,7 +196,8 @@ def element_of(expr: PythonFunction, result: Any) -> Any:
     if isinstance(result, pa.RecordBatch):
         result = tuple(result.columns)
     if not width:
-        return result[0] if isinstance(result, tuple) and len(result) == 1 else result
+        alone = isinstance(result, tuple) and len(result) == 1
+        return result[0] if alone and not (expr.type.is_nested and value_in(expr.type, result) is not None) else result
     if not isinstance(result, tuple) or len(result) != width:
         raise EvaluationError(
             f"the function {expr.function.name} returned {shown(result)}",

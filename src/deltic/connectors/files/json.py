@@ -281,7 +281,7 @@ def _nested(value: object, target: Type) -> object:
     if not isinstance(value, _Object):
         return _mistyped(value, target)
     if target.name == "MAP":
-        keys, items = _whole([parse(key, types[0]) for key, _ in value]), _whole([_value(item, types[1]) for _, item in value])
+        keys, items = _whole([_key(key, types[0]) for key, _ in value]), _whole([_value(item, types[1]) for _, item in value])
         if isinstance(keys, Fault) or isinstance(items, Fault):
             return keys if isinstance(keys, Fault) else items
         twice = len(set(keys)) < len(keys)
@@ -294,6 +294,14 @@ def _nested(value: object, target: Type) -> object:
             return Fault(f"the field {quoted(name)} is unknown, or comes twice", f"the fields {', '.join(p.name for p in target.parts)}")
         row[place] = _value(part, types[place])
     return _whole(row)
+
+
+def _key(text: str, target: Type) -> object:
+    """The key of a MAP, which is text: a nested one in JSON."""
+    if not target.is_nested:
+        return _value(text, target) if target.name == "STRING" else parse(text, target)
+    value = _decoded(text.encode(errors="surrogatepass"))
+    return value if isinstance(value, Fault) else _value(value, target)
 
 
 def _whole(values: list[object]) -> tuple[object, ...] | Fault:

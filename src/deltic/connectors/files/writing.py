@@ -3,7 +3,7 @@
 The same rows in the same order give the same bytes. Every value is exact, and file sources read the same value back: a timestamp is
 in UTC with six decimal places, and so is a time; NaN and the infinities are NaN, Infinity and -Infinity, in JSON as strings; in CSV every
 string is quoted, which distinguishes an empty one from NULL; in JSON a NULL is null; BINARY is text in base 64; an INTERVAL is the text
-to which SQL casts it, but within a nested value a year-month one is its number of months.
+to which SQL casts it. The key of a MAP is a string in JSON: a nested one its text in JSON.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ def _parquet(rows: pa.Table) -> pa.Buffer:
 def _csv(rows: pa.Table, header: bool, sep: str) -> pa.Buffer:
     sink = pa.BufferOutputStream()
     for i, column in enumerate(rows.columns):
-        if (text := _interval_text(rows.field(i), column)) is not None:
+        if (type_ := _type_of(rows.field(i))) is not None and type_.is_interval:
+            text = _rendered(column, type_)
             rows, column = rows.set_column(i, rows.field(i).name, text), text
         if pa.types.is_binary(column.type):
             rows = rows.set_column(i, rows.field(i).name, _base64(column))
@@ -66,17 +67,18 @@ def _csv(rows: pa.Table, header: bool, sep: str) -> pa.Buffer:
 def _json_lines(rows: pa.Table) -> pa.Buffer:
     pieces: list[Any] = []
     for i, (field, column) in enumerate(zip(rows.schema, rows.columns, strict=True)):
-        text = _interval_text(field, column)
-        value = _json_text(column) if text is None else _within(text, '"')
-        pieces += [("," if i else "{") + json.dumps(field.name, ensure_ascii=False) + ":", value]
+        pieces += [("," if i else "{") + json.dumps(field.name, ensure_ascii=False) + ":", _json_text(column, _type_of(field))]
     lines = pc.binary_join_element_wise(*pieces, "}\n", "", null_handling="replace", null_replacement="null")
     return pa.py_buffer(b"".join(lines.cast(pa.binary()).to_pylist()))
 
 
-def _json_text(column: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
+def _json_text(column: pa.ChunkedArray[Any], type_: Type | None) -> pa.ChunkedArray[Any]:
+    """type_: where Arrow's type does not say it."""
     t, kind = pa.types, column.type
     if t.is_nested(kind):
-        return pa.chunked_array([_json_nested(chunk) for chunk in column.chunks], pa.string())
+        return pa.chunked_array([_json_nested(chunk, type_) for chunk in column.chunks], pa.string())
+    if type_ is not None and type_.is_interval:
+        return _within(_rendered(column, type_), '"')
     if t.is_floating(kind):
         return _float_text(column, '"')
     if t.is_string(kind):
@@ -92,13 +94,10 @@ def _json_text(column: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
     return column.cast(pa.string())
 
 
-def _interval_text(field: pa.Field, column: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any] | None:
-    """The column as text if the field is an INTERVAL."""
+def _type_of(field: pa.Field) -> Type | None:
+    """The type of a column where Arrow's type does not say it."""
     name = (field.metadata or {}).get(TYPE.encode())
-    if name is None and not pa.types.is_duration(column.type):
-        return None
-    type_ = Type.parse(name.decode()) if name else DAY_TO_SECOND
-    return _rendered(column, type_) if type_.is_interval else None
+    return Type.parse(name.decode()) if name else DAY_TO_SECOND if pa.types.is_duration(field.type) else None
 
 
 def _rendered(column: pa.ChunkedArray[Any], type_: Type) -> pa.ChunkedArray[Any]:
@@ -106,27 +105,27 @@ def _rendered(column: pa.ChunkedArray[Any], type_: Type) -> pa.ChunkedArray[Any]
     return pa.chunked_array([pa.array(texts, pa.string())])
 
 
-def _json_nested(array: pa.Array) -> pa.Array:
+def _json_nested(array: pa.Array, type_: Type | None) -> pa.Array:
     """Arrays and objects; the keys of a MAP are strings, NULL is null."""
     t, kind = pa.types, array.type
+    types = [None] * kind.num_fields if type_ is None else [part.type for part in type_.parts]
     if is_variant(kind):
         values = array.to_pylist()
         texts = [None if value is None else text_of(VariantPlace(value["value"], value["metadata"])) for value in values]
         return pa.array(texts, pa.string())
     if t.is_struct(kind):
         pieces: list[Any] = []
-        for i, (field, part) in enumerate(zip(kind, array.flatten(), strict=True)):
-            pieces += [("," if i else "{") + json.dumps(field.name, ensure_ascii=False) + ":", _json_part(part)]
+        for i, (field, part, of_part) in enumerate(zip(kind, array.flatten(), types, strict=True)):
+            pieces += [("," if i else "{") + json.dumps(field.name, ensure_ascii=False) + ":", _json_part(part, of_part)]
         text = pc.binary_join_element_wise(*pieces, "}", "") if pieces else pa.repeat("{}", len(array))
         return pc.if_else(array.is_valid(), text, pa.scalar(None, pa.string())) if array.null_count else text
     if t.is_map(kind):
         lists = array.cast(pa.list_(pa.struct([kind.key_field, kind.item_field])))
         keys, values = lists.flatten().flatten()
-        quoted = _json_part(keys)
-        quoted = quoted if t.is_string(kind.key_type) else pc.binary_join_element_wise('"', pc.replace_substring(quoted, '"', ""), '"', "")
-        parts = pc.binary_join_element_wise(quoted, _json_part(values), ":")
+        of_key, of_value = types if len(types) == 2 else (None, None)
+        parts = pc.binary_join_element_wise(_json_key(keys, of_key), _json_part(values, of_value), ":")
     else:
-        lists, parts = array, _json_part(array.flatten())
+        lists, parts = array, _json_part(array.flatten(), types[0])
     counts = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
     offsets = pa.array([0, *counts.cumsum().tolist()], pa.int32())
     joined = pc.binary_join(pa.ListArray.from_arrays(offsets, parts), ",")
@@ -134,9 +133,21 @@ def _json_nested(array: pa.Array) -> pa.Array:
     return pc.if_else(array.is_valid(), text, pa.scalar(None, pa.string())) if array.null_count else text
 
 
-def _json_part(array: pa.Array) -> pa.Array:
-    text = _json_text(pa.chunked_array([array]))
-    return pc.fill_null(text.combine_chunks() if isinstance(text, pa.ChunkedArray) else text, "null")
+def _json_key(array: pa.Array, type_: Type | None) -> pa.Array:
+    """Keys of MAPs, as strings."""
+    text = _json_part(array, type_)
+    if pa.types.is_nested(array.type):
+        return _combined(_json_strings(pa.chunked_array([text])))
+    return text if pa.types.is_string(array.type) else pc.binary_join_element_wise('"', pc.replace_substring(text, '"', ""), '"', "")
+
+
+def _json_part(array: pa.Array, type_: Type | None) -> pa.Array:
+    text = _json_text(pa.chunked_array([array]), type_)
+    return pc.fill_null(_combined(text), "null")
+
+
+def _combined(text: pa.Array | pa.ChunkedArray[Any]) -> pa.Array:
+    return text.combine_chunks() if isinstance(text, pa.ChunkedArray) else text
 
 
 def _base64(column: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:

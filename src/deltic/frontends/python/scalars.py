@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from inspect import Parameter, isclass, signature
+from inspect import Parameter, Signature, isclass, signature
 from types import UnionType
 from typing import Any, Final, Union, get_args, get_origin
 
@@ -24,6 +24,7 @@ from deltic.types import frozen_list, struct
 
 _BY_ROW: Final = (100, 101)
 _PANDAS, _ARROW = 200, 250
+_ITERATED_PANDAS, _ITERATED_ARROW = 204, 251
 _GROUPED_PANDAS, _GROUPED_ARROW = 202, 252
 """PySpark's evaluation types of scalar functions: PythonEvalType in pyspark.util."""
 _POSITIONAL: Final = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
@@ -33,8 +34,9 @@ class UDF:
     """A function in Python that SQL calls by `name`; part of a Program, or given to `Session.register`.
 
     function: of as many values as the call has arguments, None for NULL; it must be pure. A function that PySpark's udf, pandas_udf or
-    arrow_udf returned is taken with its return type. returns: a Python type or a type's SQL name, such as "DECIMAL(10,2)"; the result may
-    be None. on_batches: the function takes Arrow arrays and returns one of the same length, and is called once for each change.
+    arrow_udf returned is taken with its return type; one of iterators gets all rows of a change as one batch. returns: a Python type, one
+    of PySpark or Arrow, or a type's SQL name, such as "DECIMAL(10,2)"; the result may be None. on_batches: the function takes Arrow arrays
+    and returns one of the same length, and is called once for each change.
     aggregate: the function takes the rows of a group, an Arrow array for each argument, sorted by all of them, with NULLs, and returns the
     value of the group; what pandas_udf and arrow_udf returned for such a function is one without this. A class with `step`, which gets the
     values of one row, and `finish`, which returns the value, is an aggregate too; one with `retract`, which takes a row back, and `state`,
@@ -69,7 +71,7 @@ class UDF:
             expected = "a class with eval(…) for a table function, or with step(…) and finish() for an aggregate"
             raise CircuitError(f"{name}: the class {name_of(function)} has no eval", expected=expected)
         if type is None:
-            expected = 'bool, int, float, str, a class of datetime, or a type\'s SQL name, such as "DECIMAL(10,2)"'
+            expected = 'bool, int, float, str, a class of datetime, a type of PySpark or Arrow, or its SQL name, such as "DECIMAL(10,2)"'
             raise CircuitError(f"{name}: invalid type {returns!r} of the result", expected=expected)
         if isclass(function) and aggregate and not accumulates:
             expected = "a class with step(…) and finish(), or a function of arrays"
@@ -138,12 +140,12 @@ def _counts(name: str, function: Callable[..., Any]) -> tuple[int, int | None]:
     return least, None if any(one.kind is Parameter.VAR_POSITIONAL for one in parameters) else len(places)
 
 
-def _of_spark(function: Any, returns: Any) -> tuple[Callable[..., Any], str, bool]:
-    """(the user's function, its return type's name, whether it is on batches) of what PySpark's udf and its relatives return."""
+def _of_spark(function: Any, returns: Any) -> tuple[Callable[..., Any], Any, bool]:
+    """(the user's function, its return type, whether it is on batches) of what PySpark's udf and its relatives return."""
     if not getattr(function, "deterministic", True):
         remedy = "a pure function: pass time and randomness as columns"
         raise CircuitError(f"the function {name_of(function.func)} is declared nondeterministic", expected=remedy)
-    type = function.returnType.simpleString() if returns is None else returns
+    type = function.returnType if returns is None else returns
     kind, called = function.evalType, function.func
     if kind in _BY_ROW:
         return called, type, False
@@ -151,11 +153,13 @@ def _of_spark(function: Any, returns: Any) -> tuple[Callable[..., Any], str, boo
         return called, type, True
     if kind == _PANDAS:
         return _on_series(called, type_of(type)), type, True
+    if kind in (_ITERATED_PANDAS, _ITERATED_ARROW):
+        return _on_iterators(called, type_of(type) if kind == _ITERATED_PANDAS else None), type, True
     if kind == _GROUPED_ARROW:
         return called, type, False
     if kind == _GROUPED_PANDAS:
         return _of_series(called), type, False
-    expected = "udf, udtf, or pandas_udf and arrow_udf of series or arrays"
+    expected = "udf, udtf, or pandas_udf and arrow_udf of series or arrays, or of iterators of them"
     raise CircuitError(f"the function {name_of(called)} is not supported (PySpark's evalType {kind})", expected=expected)
 
 
@@ -221,4 +225,21 @@ def _on_series(function: Callable[..., Any], type: Type | None) -> Callable[...,
         result = function(*map(series_of, arrays))
         return pa.Array.from_pandas(result) if type is None else array_of(result, type)
 
+    return on_arrays
+
+
+def _on_iterators(function: Callable[..., Any], series: Type | None) -> Callable[..., Any]:
+    """The function of an iterator over batches, each a column or a tuple of columns, as one on Arrow arrays: all rows are one batch.
+
+    series: the type of the result of a function of pandas series; None for one of Arrow arrays.
+    """
+
+    @wrapper_of("iterators", function)
+    def on_arrays(first: pa.Array, *others: pa.Array) -> pa.Array:
+        columns = (first, *others) if series is None else tuple(map(series_of, (first, *others)))
+        batches = function(iter([columns if others else columns[0]]))
+        parts = [batch if series is None else array_of(batch, series) for batch in batches]
+        return pa.concat_arrays([chunk for part in parts for chunk in (part.chunks if isinstance(part, pa.ChunkedArray) else [part])])
+
+    vars(on_arrays)["__signature__"] = Signature([Parameter("first", _POSITIONAL[0]), Parameter("others", Parameter.VAR_POSITIONAL)])
     return on_arrays

@@ -7,9 +7,12 @@ import types
 from collections.abc import Hashable, Mapping
 from typing import Any, Final, Union, get_args, get_origin
 
+import pyarrow as pa
+
 from deltic.errors import CircuitError, QueryError
 from deltic.frontends.sql.bind_schema import type_in
 from deltic.schema import BIGINT, BOOLEAN, DATE, DAY_TO_SECOND, DOUBLE, STRING, TIME, TIMESTAMP, Field, Schema, Type
+from deltic.types import type_of as type_of_arrow
 
 PYTHON: Final[dict[object, Type]] = {
     bool: BOOLEAN,
@@ -56,9 +59,16 @@ def field_of(name: str, notation: Any) -> Field:
 
 
 def type_of(notation: Any) -> Type | None:
-    """The type that a Python type or a type's SQL name stands for; None for anything else."""
+    """The type that a Python type, a type of PySpark or Arrow, or a type's SQL name stands for; None for anything else."""
     if isinstance(notation, Type):
         return notation
+    if isinstance(notation, pa.DataType):
+        try:
+            return type_of_arrow(notation)
+        except StopIteration:
+            return None
+    if not isinstance(notation, type) and callable(named := getattr(notation, "simpleString", None)):
+        notation = named()  # a type of PySpark
     if not isinstance(notation, str):
         return PYTHON.get(notation) if isinstance(notation, Hashable) else None
     try:
