@@ -185,6 +185,16 @@ class Explanation:
             lines += ["", f"program of level {number}", *(f"  {line}" for line in program.splitlines())]
         return "\n".join(lines)
 
+    def work(self) -> str:
+        """What the operators did in the last tick: a table with a line for each that had rows."""
+        busy = [o for o in self.operators if o.rows_in or o.rows_out or o.rows_touched]
+        names = [f"{o.id:>3} {o.operator}" for o in busy]
+        width = max(map(len, ("last tick", *names)))
+        lines = [f"{'last tick':{width}} {'rows in':>10} {'rows out':>10} {'touched':>10} {'ms':>9}"]
+        for name, o in zip(names, busy, strict=True):
+            lines.append(f"{name:{width}} {o.rows_in:>10,} {o.rows_out:>10,} {o.rows_touched:>10,} {1000 * o.seconds:>9.3f}")
+        return "\n".join(lines)
+
     def mermaid(self) -> str:
         """The circuit as a Mermaid flowchart; scopes are subgraphs."""
         return mermaid([operator.vertex() for operator in self.operators])

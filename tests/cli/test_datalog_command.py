@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
 
 import pytest
@@ -107,6 +108,48 @@ def test_commands_come_from_standard_input(folder: Path, capsys: pytest.CaptureF
     monkeypatch.setattr("sys.stdin", io.StringIO("dump Visits;\nstart;\ninsert\n  Visit(1);\ncommit dump_changes;\n"))
     assert main(["datalog", str(folder / "p.dl"), "--state", str(folder / "state")]) == Exit.OK
     assert capsys.readouterr().out == "Visits{.n = 1}\nVisits:\nVisits{.n = 1}: -1\nVisits{.n = 2}: +1\n"
+
+
+PROFILE = """\
+view Reach
+  Project x#0
+    Join inner on y#1 = y#0
+      Table Edge (x, y)
+      Table Goal (y)
+
+circuit: 6 operators in 1 levels, 0 exchanges, 1 shards
+  level 0
+      0 source             [x, y] source; key (x, y); by hash (x, y); state table-ID: 4 rows, 224 bytes
+      1 source             [y] source; key (y); by hash (y); state table-ID: 1 rows, 72 bytes
+      2 map                [k0, p0] linear; from 0; by hash (p0, k0)
+      3 trace_append       [k0, p0] integral; key (k0); from 2; by hash (k0); state trace-ID: 4 rows, 216 bytes
+      4 join_trace → map   [x] bilinear; key (k0); from 3, 1; any shard; reads trace-ID; reads table-ID
+      5 trace_append       [x] integral; key (x); from 4; any shard; state view-ID: 3 rows, 168 bytes
+rows of Edge are held in 2 arrangements
+  table-ID (x, y): 4 rows, 224 bytes, read by 0
+  trace-ID (y, x): 4 rows, 216 bytes, read by 1
+
+last tick               rows in   rows out    touched        ms
+  0 source                    1          1          2 MS
+  2 map                       1          1          1 MS
+  3 trace_append              1          1          1 MS
+  4 join_trace → map          1          1          3 MS
+  5 trace_append              1          1          1 MS
+"""
+
+
+def test_profile_prints_plans_the_circuit_and_the_work_of_the_last_transaction(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "p.dl").write_text(
+        "input relation Edge(x: s64, y: s64)\ninput relation Goal(y: s64)\n"
+        "output multiset Reach(x: s64)\nReach(x) :- Edge(x, y), Goal(y).\n"
+    )
+    (tmp_path / "p.dat").write_text(
+        "start; insert Goal(7); insert Edge(1, 7), insert Edge(2, 7), insert Edge(3, 8); commit;\n"
+        "start; insert Edge(4, 7); commit; start; insert Edge(5, 7); rollback; profile;"
+    )
+    assert main(["datalog", str(tmp_path / "p.dl"), "--script", str(tmp_path / "p.dat")]) == Exit.OK
+    printed = re.sub(r"-[0-9a-f]{8}\b", "-ID", capsys.readouterr().out)
+    assert re.sub(r" +\d+\.\d{3}$", " MS", printed, flags=re.MULTILINE) == PROFILE
 
 
 def test_facts_and_relations_are_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

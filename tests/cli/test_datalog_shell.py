@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from prompt_toolkit.completion import CompleteEvent
+from prompt_toolkit.data_structures import Size
 from prompt_toolkit.document import Document
 from prompt_toolkit.history import InMemoryHistory
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
+from prompt_toolkit.output.vt100 import Vt100_Output
 
 import deltic
 from deltic.cli import datalog_shell, terminal
@@ -68,6 +71,22 @@ def test_an_error_ends_nothing(runner: tuple[CommandRunner, list[str]], monkeypa
     assert any("there is no relation Like" in text for text in texts)
     assert ("ansicyan", "help: did you mean 'Likes'?\n") in printed
     assert printed[0][0] == "ansired bold"
+
+
+def test_an_error_in_a_terminal_is_red_and_its_remedy_cyan(runner: tuple[CommandRunner, list[str]]) -> None:
+    """What a terminal gets, between the prompts."""
+    screen = io.StringIO()
+    output = Vt100_Output(screen, lambda: Size(24, 100), term="xterm-256color", enable_cpr=False)
+    with create_pipe_input() as pipe:
+        pipe.send_text("start; insert Like(1, 2);\r\x04")
+        converse(runner[0], history=InMemoryHistory(), input=pipe, output=output)
+    shown = [
+        "\x1b[0;31;1mdeltic: [DELTIC-1002] <terminal>:1:15: there is no relation Like\r\n",
+        "\x1b[0m  start; insert Like(1, 2);\r\n                ^^^^\r\n",
+        "\x1b[0;36mhelp: did you mean 'Likes'?\r\n\x1b[0m",
+    ]
+    assert "".join(shown) in screen.getvalue()
+    assert screen.getvalue().count("\x1b[0;31;1m") == 1
 
 
 def test_help_lists_the_commands(runner: tuple[CommandRunner, list[str]]) -> None:

@@ -74,7 +74,8 @@ class CommandRunner:
             case "echo":
                 self.emit(command.argument or "")
             case "profile":
-                self.emit(str(self.session.explain()))
+                explained = self.session.explain()
+                self.emit(f"{explained}\n\n{explained.work()}")
             case "exit":
                 return EXIT
         return None

@@ -30,7 +30,7 @@ COMMANDS: Final = {
     "query_index": "I(key): the rows that an index has under a key",
     "timestamp": "the number of the last commit",
     "echo": "prints a text",
-    "profile": "plans, circuit and counters",
+    "profile": "plans, circuit, and the work of each operator in the last transaction",
     "help": "this list",
     "exit": "ends the shell, as Ctrl-D does",
 }
