@@ -296,6 +296,36 @@ def test_collections() -> None:
     assert relation(program, A=[(1, ["b", "a"])]) == [(1, ["a", "a", "b", "b"], ["a", "b"], 4)]
 
 
+def test_a_group_has_collections_beside_aggregates_and_functions() -> None:
+    program = """
+    input relation A(k: s64, x: s64)
+    output relation R(k: s64, v: Vec<s64>, s: Set<s64>, n: usize, least: s64, last: s64)
+    output relation Whole(v: Vec<s64>, n: usize)
+    function last(v: Vec<s64>): s64 = v.nth(v.len() - 1).unwrap_or(0)
+    R(k, g.to_vec(), s, g.count(), m, l) :-
+        A(k, x), var y = x / 2, var g = y.group_by(k), var s = g.to_set(), var m = g.min(), m > 0, var l = g.last().
+    Whole(g.to_vec(), g.count()) :- A(_, x), var g = x.group_by(()).
+    """
+    with deltic.Session() as session:
+        session.datalog(program)
+        assert rows(session, "Whole") == []
+        with session.transaction() as tx:
+            tx.insert("A", dicts(session, "A", [(1, 4), (1, 5), (1, 9), (2, 1), (3, 6)]))
+        assert rows(session, "R") == [(1, [2, 2, 4], [2, 4], 3, 2, 4), (3, [3], [3], 1, 3, 3)]
+        with session.transaction() as tx:
+            tx.delete("A", dicts(session, "A", [(1, 4), (2, 1), (3, 6)]))
+        assert rows(session, "R") == [(1, [2, 4], [2, 4], 2, 2, 4)]
+        assert rows(session, "Whole") == [([5, 9], 2)]
+
+
+def test_a_list_is_a_set_where_one_is_expected() -> None:
+    program = """
+    output relation R(s: Set<s64>, v: Vec<s64>, o: Option<Set<string>>)
+    R([3, 1, 3], [3, 1, 3], Some{["b", "a", "b"]}).
+    """
+    assert relation(program) == [([1, 3], [3, 1, 3], {"tag": "Some", "x": ["a", "b"]})]
+
+
 def test_multisets_keep_derivations() -> None:
     program = """
     input multiset A(x: s64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from deltic.errors import ClosedError, DataError, DelticError, Span
+from deltic.errors import AbsentRow, ClosedError, DataError, DelticError, DuplicateKey, Span
 from deltic.frontends.datalog import DatalogBinder
 from deltic.frontends.datalog.commands import (
     Command,
@@ -93,6 +93,10 @@ class CommandRunner:
                 for one in pending:
                     self._change(tx, one)
         except DelticError as error:
+            if error.span is None and isinstance(error, DataError) and 0 <= error.ordinal < len(pending):
+                command = pending[error.ordinal]
+                if command.relation.name == error.table:
+                    error.remedy, span = _remedy(error, command) or error.remedy, command.span
             if error.span is None:
                 error.move(span)
             raise
@@ -205,3 +209,16 @@ class CommandRunner:
                 self.emit(f"{relation.name}:")
             for row in sorted_rows(relation, changes):
                 self.emit(f"{shown_row(relation, row)}: {row['_weight']:+}")
+
+
+def _remedy(error: DataError, command: UpdateCommand) -> str | None:
+    """What to do in commands, where the session's remedy names methods of Python."""
+    name = command.relation.name
+    match error:
+        case DuplicateKey():
+            return f"insert_or_update {name}(…) replaces the row with the same primary key"
+        case AbsentRow() if command.relation.declaration is not None and command.relation.declaration.key is not None:
+            return f"delete_key {name} … deletes the row with the primary key, whatever its other columns are"
+        case AbsentRow():
+            return "delete a row that the relation has"
+    return None

@@ -6,7 +6,7 @@ the variables, each as often as the rows that it was derived from.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
@@ -16,7 +16,7 @@ from deltic.frontends.datalog.accumulators import bound_fold
 from deltic.frontends.datalog.bind_term import GROUP_BY, GROUPINGS, STREAM_AGGREGATE, TermBinder
 from deltic.frontends.datalog.declarations import BoundTerm, DatalogRelation, Declarations, check_comparable
 from deltic.frontends.datalog.fold_uses import FLAT_MAP, FoldUses, folded_rows
-from deltic.frontends.datalog.groups import AGGREGATES, COLLECTIONS, aggregate_name, collection, group_call
+from deltic.frontends.datalog.groups import COLLECTIONS, aggregate_name, collection, group_call, is_collected
 from deltic.frontends.datalog.inspections import inspected_value
 from deltic.frontends.datalog.kinds import Kind, UnionKind, VectorKind, stored
 from deltic.frontends.datalog.maps import elements
@@ -109,7 +109,7 @@ class BodyBinder:
         while rest:
             term = rest.pop(0)
             if isinstance(term, AssignmentTerm) and parts_of_kind(term.value, CallTerm, lambda call: call.name == GROUP_BY):
-                rest = self._group(term, rest)
+                rest, heads = self._group(term, rest, heads)
             elif isinstance(term, AssignmentTerm) and isinstance(term.value, CallTerm) and term.value.name == STREAM_AGGREGATE:
                 rest, heads = self._accumulate(term, term.value, rest, heads)
             else:
@@ -249,23 +249,27 @@ class BodyBinder:
 
     # groups
 
-    def _group(self, term: AssignmentTerm, rest: list[Term]) -> list[Term]:
-        """var x = e.group_by(k).f(…), or var g = e.group_by(k) and calls of functions of g in the rest, which is returned without them."""
+    def _group(self, term: AssignmentTerm, rest: list[Term], heads: Sequence[AtomTerm]) -> tuple[list[Term], Sequence[AtomTerm]]:
+        """var x = e.group_by(k).f(…), or var g = e.group_by(k) and calls of functions of g in the rest and in the heads.
+
+        Returns these without the calls.
+        """
         name = self._group_name(term)
         call = term.value
         if isinstance(call, CallTerm) and call.name == GROUP_BY:
-            calls = _calls_of(name, rest)
+            calls = _calls_of(name, [*rest, *heads])
             if not calls:
                 raise Unsupported(f"the group {name} is not aggregated", span=term.span, expected=f"var s = {name}.sum(), …")
             names = {one: f"{name}.{i}" for i, one in enumerate(calls)}
             self._aggregate(call, {names[one]: one for one in calls}, term.span)
-            return [replaced(part, {one: VariableTerm(names[one], one.span) for one in calls}) for part in rest]
+            by = {one: VariableTerm(names[one], one.span) for one in calls}
+            return [replaced(part, by) for part in rest], [replaced(head, by) for head in heads]
         inner = call.arguments[0] if isinstance(call, CallTerm) and call.arguments else None
         if not isinstance(call, CallTerm) or not isinstance(inner, CallTerm) or inner.name != GROUP_BY:
             remedy = "assign the aggregate first: var s = e.group_by(k).sum(), var t = s + 1"
             raise Unsupported("group_by is part of a larger term", span=term.value.span, remedy=remedy)
         self._aggregate(inner, {name: call}, term.span)
-        return rest
+        return rest, heads
 
     def _group_name(self, term: AssignmentTerm) -> str:
         """The new variable to which a group is assigned."""
@@ -280,10 +284,28 @@ class BodyBinder:
         if len(group.arguments) != 2:
             raise TypeMismatch("group_by takes the variables of the key", span=group.span, expected="e.group_by((x, y))")
         keys = _key_names(group.arguments[1], self.kinds)
-        value = self.binder.bind(group.arguments[0])
-        if any(aggregate_name(one.name) not in AGGREGATES or aggregate_name(one.name) in COLLECTIONS for one in results.values()):
-            self._collect(keys, value, results, span)
-            return
+        rows, kinds = self.plan, self.kinds
+        for i, part in enumerate(_parted(results)):
+            before, self.plan, self.kinds = (self.plan, self.kinds), rows, kinds
+            value = self.binder.bind(group.arguments[0])
+            if any(is_collected(one.name) for one in part.values()):
+                self._collect(keys, value, part, span)
+            else:
+                self._add_up(keys, value, part)
+            if i:
+                self._join_groups(before, keys)
+
+    def _join_groups(self, other: tuple[Plan, dict[str, Kind]], keys: Sequence[str]) -> None:
+        """Adds to the plan the columns of other groups of the same rows by the same keys. The keys come first in both."""
+        (plan, kinds), width = other, len(other[0].schema)
+        pairs = tuple((reference(plan.schema, i), reference(self.plan.schema, i)) for i in range(len(keys)))
+        joined = Join(plan, self.plan, "inner", pairs)
+        kept = [*range(width), *range(width + len(keys), len(joined.schema))]
+        self.kinds = {**kinds, **self.kinds}
+        self.plan = Project(joined, tuple((name, reference(joined.schema, i)) for name, i in zip(self.kinds, kept, strict=True)))
+
+    def _add_up(self, keys: Sequence[str], value: BoundTerm, results: dict[str, CallTerm]) -> None:
+        """Groups with aggregates that are not collected."""
         values = self.binder.values
         calls = {
             name: group_call(aggregate_name(one.name), value, one.arguments[1:], self._closure, one.span) for name, one in results.items()
@@ -297,11 +319,8 @@ class BodyBinder:
         self.kinds = {**{name: self.kinds[name] for name in keys}, **{name: one.kind for name, one in finished.items()}}
 
     def _collect(self, keys: Sequence[str], value: BoundTerm, results: dict[str, CallTerm], span: Span) -> None:
-        """A group as a vector, and functions of vectors on it."""
+        """A group as one value, and functions on it."""
         names = {aggregate_name(one.name) for one in results.values()}
-        if names & (set(AGGREGATES) - set(COLLECTIONS)) or len(names & set(COLLECTIONS)) > 1:
-            remedy = "group_by in two rules, and join their heads"
-            raise Unsupported("a group that is collected has no other aggregate", span=span, remedy=remedy)
         column = "value"
         function, kind = collection(next(iter(names & set(COLLECTIONS)), "to_vec"), value.kind, column, span)
         values = self.binder.values
@@ -384,6 +403,22 @@ def _calls_of(group: str, rest: Sequence[Term]) -> list[CallTerm]:
         if call.arguments and isinstance(call.arguments[0], VariableTerm) and call.arguments[0].name == group
     ]
     return list(dict.fromkeys(calls))
+
+
+def _parted(results: dict[str, CallTerm]) -> Iterator[dict[str, CallTerm]]:
+    """The results of a group that are computed together: aggregates that are not collected, each way to collect it, and functions.
+
+    Functions are of the one value that the group is collected as, or of a Vec.
+    """
+    ways = {aggregate_name(one.name) for one in results.values()} & set(COLLECTIONS)
+    own = next(iter(ways)) if len(ways) == 1 else "to_vec"
+
+    def way(call: CallTerm) -> str:
+        name = aggregate_name(call.name)
+        return name if name in COLLECTIONS else own if is_collected(name) else ""
+
+    for each in dict.fromkeys(map(way, results.values())):
+        yield {name: call for name, call in results.items() if way(call) == each}
 
 
 def _key_names(term: Term, kinds: dict[str, Kind]) -> list[str]:

@@ -16,7 +16,7 @@ from deltic.frontends.datalog.functions import call_declared, call_python
 from deltic.frontends.datalog.kinds import BOOL, STRING_KIND, Kind, MapKind, TupleKind, UnionKind, VectorKind, stored
 from deltic.frontends.datalog.maps import MAP_EMPTY
 from deltic.frontends.datalog.patterns import by_field, constructor_of, local_name, take_apart, unmatched
-from deltic.frontends.datalog.sets import SET, SET_EMPTY
+from deltic.frontends.datalog.sets import SET, SET_EMPTY, set_of
 from deltic.frontends.datalog.tree import (
     AssignmentTerm,
     AtomTerm,
@@ -229,9 +229,11 @@ class TermBinder:
             values.append(self.bind(one, item))
             item = values[0].kind
         assert item is not None
-        if not values and isinstance(expected, VectorKind) and expected.name == SET:
+        is_set = isinstance(expected, VectorKind) and expected.name == SET
+        if not values and is_set and expected is not None:
             return BoundTerm(Literal((), stored(expected), term.span), expected)
-        return vector_of(values, item, term.span)
+        vector = vector_of(values, item, term.span)
+        return set_of(vector, item, term.span) if is_set else vector
 
     def _map(self, term: MapTerm, expected: Kind | None) -> BoundTerm:
         key, value = (expected.key, expected.value) if isinstance(expected, MapKind) else (None, None)

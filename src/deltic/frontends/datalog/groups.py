@@ -30,6 +30,12 @@ def aggregate_name(name: str) -> str:
     return {"sum_u": "sum", "sum_i": "sum"}.get(bare, bare)
 
 
+def is_collected(name: str) -> bool:
+    """Whether a function of a group takes it as one value: a collection, or a function of the program."""
+    bare = aggregate_name(name)
+    return bare in COLLECTIONS or bare not in AGGREGATES
+
+
 @dataclass(frozen=True, slots=True)
 class GroupCall:
     """An aggregate, and what makes its result a value of Datalog."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from deltic.errors import TypeMismatch
+from deltic.errors import Span, TypeMismatch
 from deltic.expr import resolve
 from deltic.expr.functions.signature import check_count
 from deltic.expr.nodes import Call, Expr, Literal
@@ -34,6 +34,12 @@ def of_sets(binder: TermBinder, term: CallTerm, count: int, expected: Kind | Non
 
 def _is_set(kind: Kind | None) -> bool:
     return isinstance(kind, VectorKind) and kind.name == SET
+
+
+def set_of(vector: BoundTerm, item: Kind, span: Span) -> BoundTerm:
+    """The Set of the elements of a Vec."""
+    check_comparable(item, "the type of the elements of a Set", span)
+    return BoundTerm(resolve("sort_array", [resolve("array_distinct", [vector.expr], span)], span), VectorKind(item, SET))
 
 
 def with_element(array: Expr, element: Expr) -> Expr:
