@@ -138,6 +138,21 @@ last tick               rows in   rows out    touched        ms
 """
 
 
+def test_modify_may_change_the_key(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "p.dl").write_text(
+        "input relation P(id: s64, n: string) primary key (p) p.id\noutput relation O(id: s64, n: string)\nO(i, n) :- P(i, n).\n"
+    )
+    (tmp_path / "p.dat").write_text(
+        'start; insert P(1, "a"), insert P(2, "b"); commit;\n'
+        'start; modify P 1 <- P{.id = 3}; modify P 3 <- P{.n = "c"}; commit dump_changes;\n'
+        "start; modify P 2 <- P{.id = 3}; commit;"
+    )
+    assert main(["datalog", str(tmp_path / "p.dl"), "--script", str(tmp_path / "p.dat")]) == Exit.INPUT
+    shown = capsys.readouterr()
+    assert shown.out == 'O:\nO{.id = 1, .n = "a"}: -1\nO{.id = 3, .n = "c"}: +1\n'
+    assert "p.dat:3:8: table P already has a row with primary key id=3" in shown.err
+
+
 def test_profile_prints_plans_the_circuit_and_the_work_of_the_last_transaction(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "p.dl").write_text(
         "input relation Edge(x: s64, y: s64)\ninput relation Goal(y: s64)\n"

@@ -318,6 +318,33 @@ def test_a_group_has_collections_beside_aggregates_and_functions() -> None:
         assert rows(session, "Whole") == [([5, 9], 2)]
 
 
+def test_a_range_has_the_type_of_its_ends() -> None:
+    program = """
+    input relation A(x: s32, y: u8)
+    output relation R(x: s32, y: u8, z: s64)
+    R(x, y, z) :-
+        A(n, m), var x = FlatMap(range_vec(0, n, 1)), var y = FlatMap(range_vec(m - 1, m, 1)), var z = FlatMap(range_vec(0, 1, 1)).
+    output relation Below(y: u8)
+    Below(y) :- A(_, m), var y = FlatMap(range_vec(0, m, 1)).
+    output relation Wide(y: s32)
+    Wide(y) :- A(n, m), var y = FlatMap(range_vec(m, n, 1)).
+    """
+    with deltic.Session() as session:
+        session.datalog(program)
+        with session.transaction() as tx:
+            tx.insert("A", dicts(session, "A", [(3, 2)]))
+        assert rows(session, "R") == [(x, 1, 0) for x in range(3)]
+        assert rows(session, "Below") == [(0,), (1,)]
+        assert rows(session, "Wide") == [(2,)]
+        with session.transaction() as tx:
+            tx.delete("A", dicts(session, "A", [(3, 2)]))
+            tx.insert("A", dicts(session, "A", [(2, 255)]))
+        assert len(rows(session, "Below")) == 255
+        assert rows(session, "Wide") == []
+    below = "input relation A(m: u8) output relation R(y: u8) R(y) :- A(m), var y = FlatMap(range_vec(0, m, 1))."
+    assert relation(below, A=[(0,)]) == []
+
+
 def test_a_list_is_a_set_where_one_is_expected() -> None:
     program = """
     output relation R(s: Set<s64>, v: Vec<s64>, o: Option<Set<string>>)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any, Final
 
 from deltic.errors import AbsentRow, ClosedError, DataError, DelticError, DuplicateKey, Span
@@ -43,7 +44,7 @@ class CommandRunner:
     def _one(self, command: Command) -> str | None:
         match command:
             case UpdateCommand():
-                self._changes(command.span).append(self._resolved(command))
+                self._changes(command.span).extend(self._resolved(command))
             case QueryCommand():
                 view = self.session.view(command.index)
                 rows = view.lookup(command.key) if command.key else view.rows()
@@ -124,16 +125,19 @@ class CommandRunner:
 
     # reading inputs
 
-    def _resolved(self, command: UpdateCommand) -> UpdateCommand:
-        """`modify` as the insertion of a whole row."""
+    def _resolved(self, command: UpdateCommand) -> list[UpdateCommand]:
+        """`modify` as the insertion of a whole row; under another key, after the deletion of the old one."""
         if command.name != "modify":
-            return command
+            return [command]
         assert command.key is not None and command.row is not None
         row = self._row(command.relation, command.key)
         if row is None:
             key = ", ".join(map(str, command.key))
             raise DataError(f"{command.relation.name} has no row with the key ({key})", span=command.span, remedy="insert the row first")
-        return UpdateCommand("insert_or_update", command.relation, None, {**row, **command.row}, command.span)
+        whole = UpdateCommand("insert_or_update", command.relation, None, {**row, **command.row}, command.span)
+        if self._key_of(whole) == command.key:
+            return [whole]
+        return [UpdateCommand("delete_key", command.relation, command.key, None, command.span), replace(whole, name="insert")]
 
     def _row(self, relation: DatalogRelation, key: tuple[Any, ...]) -> Row | None:
         """The row with the key, after the changes of the open transaction."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
 from deltic.errors import Span, TypeMismatch, UnsafeRule, Unsupported
+from deltic.expr import resolve
 from deltic.expr.nodes import Expr, Literal, columns_of
 from deltic.frontends.datalog.accumulators import bound_fold
 from deltic.frontends.datalog.bind_term import GROUP_BY, GROUPINGS, STREAM_AGGREGATE, TermBinder
@@ -27,6 +28,7 @@ from deltic.frontends.datalog.tree import (
     AtomTerm,
     CallTerm,
     ClosureTerm,
+    ConstantTerm,
     InspectTerm,
     OperationTerm,
     RecordTerm,
@@ -239,13 +241,16 @@ class BodyBinder:
         """range_vec(start, end, step), without the end."""
         if not isinstance(argument, CallTerm) or argument.name != "range_vec" or len(argument.arguments) != 3:
             return None
-        binder = self.binder
-        start = binder.bind(argument.arguments[0])
-        step = binder.bind(argument.arguments[2], start.kind)
-        if not isinstance(step.expr, Literal) or step.expr.value != 1 or not start.expr.type.is_integer:
+        binder, (first, end, step) = self.binder, argument.arguments
+        typed = next((one for one in (first, end) if not isinstance(one, ConstantTerm)), first)
+        kind = binder.bind(typed).kind
+        ends = [binder.bind(one, kind if isinstance(one, ConstantTerm) else None) for one in (first, end)]
+        start, stop = common(ends[0], ends[1], "range_vec", argument.span)
+        by = binder.bind(step, start.kind)
+        if not isinstance(by.expr, Literal) or by.expr.value != 1 or not start.expr.type.is_integer:
             raise Unsupported("range_vec takes integers and the step 1", span=argument.span, remedy="multiply the elements")
-        last = binder.bind(OperationTerm("-", (argument.arguments[1], argument.arguments[2]), argument.span), start.kind)
-        return ElementCall("generate_series", (start.expr, last.expr), start.kind)
+        last = resolve("-", [stop.expr, Literal(1, stop.expr.type)], argument.span)  # may be -1, of an unsigned range without elements
+        return ElementCall("generate_series", (start.expr, last), start.kind)
 
     # groups
 
