@@ -57,7 +57,7 @@ def test_what_is_written_can_be_read(folder: Path) -> None:
     [
         ('1\tCircle{.r = "x"}\t(1, "a")\t[]', 'In.facts, line 1: column s:1:13: the value is string, not double\n  Circle{.r = "x"}\n'),
         ("1\tSquare{}\t(1, \"a\")\t[]", "In.facts, line 1: column s:1:1: there is no constructor Square"),
-        ('1\tPoint\t(1, "a"\t[]', "In.facts, line 1: column t:1:8: unexpected the end of the program"),
+        ('1\tPoint\t(1, "a"\t[]', "In.facts, line 1: column t:1:8: unexpected end of the text"),
         ("1\tPoint\t(1, y)\t[]", "In.facts, line 1: column t:1:5: the variable y is not bound"),
         ('1\tPoint\t(1, "a")\t[Some{256}]', "In.facts, line 1: column v:1:7: 256 is not a value of u8"),
     ],

@@ -189,7 +189,7 @@ def test_records_and_adts_are_in_files_as_souffle_has_them(tmp_path: Path, capsy
     for value, message in (
         ("(1, a)", "given.facts, line 1: column p:1:1: unexpected '('"),
         ("[1 2, a]", "column p:1:2: invalid value '1 2'"),
-        ("[1, a", "column p:1:6: unexpected the end of the value"),
+        ("[1, a", "column p:1:6: unexpected end of the value"),
         ("[1, a] x", "column p:1:8: unexpected 'x'"),
         ("nil", "column p:1:1: unexpected 'n'"),
     ):
@@ -211,7 +211,7 @@ def test_records_and_adts_are_in_files_as_souffle_has_them(tmp_path: Path, capsy
         ("b(n) :- n = count : { b(_) }.", Unsupported, "depends on itself through"),
         ("b(x) :- a(x), x = ord(\"a\").", Unsupported, "test:3:19: the functor ord is not supported"),
         ("b(x ^ 2) :- a(x).", Unsupported, "^ is not supported"),
-        ("b(x) :- a(x)", SyntaxFailure, "unexpected the end of the program"),
+        ("b(x) :- a(x)", SyntaxFailure, "unexpected end of the text"),
         (".comp C { }", Unsupported, ".comp is not supported"),
         (".printsize b", Unsupported, ".printsize is not supported"),
         (".input a(filenam=\"x\")", DelticError, "test:3:10: there is no option filenam here"),

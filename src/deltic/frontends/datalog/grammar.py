@@ -49,7 +49,7 @@ def _failure(error: UnexpectedInput, parser: Lark, text: str, name: str) -> Synt
     width = 1 if not isinstance(token, Token) or ended else max(1, len(token))
     names = getattr(error, "accepts", None) or getattr(error, "allowed", None) or getattr(error, "expected", None) or ()
     words = sorted({_word(one, parser) for one in names if one != "$END"})
-    unexpected = "the end of the program" if ended else repr(text[offset : offset + width])
+    unexpected = "end of the text" if ended else repr(text[offset : offset + width])
     remedy = None
     if any(word in words for word in ("'.'",)) and len(words) > 1:
         remedy = "a rule ends with '.'; the parts of its body are separated by ','"

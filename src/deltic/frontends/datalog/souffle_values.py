@@ -63,7 +63,7 @@ class FactReader:
     def unexpected(self, expected: str) -> SyntaxFailure:
         """The error for what stands at the position."""
         span = Span(self.text, self.position, self.position + 1, self.place)
-        what = repr(self.text[self.position]) if self.position < len(self.text) else "the end of the value"
+        what = repr(self.text[self.position]) if self.position < len(self.text) else "end of the value"
         return SyntaxFailure(f"unexpected {what}", span=span, expected=expected)
 
     def read(self, kind: Kind, end: str) -> Any:
