@@ -24,7 +24,7 @@ from deltic import kernels
 
 ROWS, PARTITIONS, TICKS, CHANGES, ASKED = 1_000_000, 100_000, 50, 1_000, 3
 RECENT: Final = 2_000
-"""How many of the last readings are corrected or deleted."""
+"""How many of the last readings that are there can be corrected or deleted."""
 EPOCH_US: Final = 1_700_000_000_000_000
 DAY_US: Final = 86_400_000_000
 FUNCTIONS: Final = {
@@ -60,7 +60,7 @@ class Feed:
     def tick(self, changes: int) -> tuple[pa.Table, list[int]]:
         """(rows to upsert, ids to delete): of three changes one is a new reading, one a correction, one a deletion."""
         kinds = self._rng.integers(0, 3, changes)
-        recent = np.setdiff1d(np.arange(self.next - RECENT, self.next), list(self.gone))
+        recent = np.setdiff1d(np.arange(max(0, self.next - RECENT - len(self.gone)), self.next), list(self.gone))[-RECENT:]
         chosen = self._rng.choice(recent, int((kinds > 0).sum()), replace=False)
         new = np.arange(self.next, self.next + int((kinds == 0).sum()))
         corrected, deleted = chosen[: int((kinds == 1).sum())], chosen[int((kinds == 1).sum()) :]

@@ -165,6 +165,7 @@ def test_windows_equal_the_oracle_after_every_tick() -> None:
 def test_windows_of_few_changes(seeds: range, monkeypatch: pytest.MonkeyPatch) -> None:
     """As in large partitions: no partition is added up whole, and skip lists have levels."""
     monkeypatch.setattr("deltic.circuit.key_frames.MANY", 0)
+    monkeypatch.setattr("deltic.circuit.operators.frame_sums.FEW", 2)
     monkeypatch.setattr("deltic.circuit.operators.row_frame_sums.MANY", 0)
     monkeypatch.setattr("deltic.circuit.operators.frame_extremes.MANY", 0)
     monkeypatch.setattr("deltic.circuit.operators.frame_extremes.RATIO", 2)

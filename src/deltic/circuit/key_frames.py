@@ -25,6 +25,8 @@ from deltic.trace.strings import PREFIX_BYTES, StringTable
 Words = tuple[np.ndarray, ...]
 EdgeKind = OneOf["unbounded", "own", "limit"]
 """Where a frame starts or ends: with its partition, at its own key, or at a key of its own."""
+AHEAD: Final = 64
+"""How many frames are read at first to find those that contain a change: more calls cost more than the rows."""
 
 GREATEST: Final = int(np.iinfo(np.int64).max)
 MANY: Final = 64
@@ -117,9 +119,10 @@ class FrameLayout:
             return stopped
 
         of, starts = (tuple(word[chosen] for word in words) for words in (partitions, starts))
-        run, rows, stopped = scan(frames, of, starts, stops, counters)
+        run, rows, stopped = scan(frames, of, starts, stops, counters, limit=AHEAD)
         run, rows = chosen[run[~stopped]], tuple(word[~stopped] for word in rows)
-        return distinct_rows([Rows((*(word[run] for word in partitions), *rows), (np.ones(len(run), np.int64),))], self.width)
+        columns = (*(word[run] for word in partitions), *rows)
+        return columns if len(chosen) == 1 else distinct_rows([Rows(columns, (np.ones(len(run), np.int64),))], self.width)
 
 
 class Contents(Protocol[Read_contra]):

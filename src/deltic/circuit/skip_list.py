@@ -69,12 +69,13 @@ def scan(
     starts: Sequence[np.ndarray],
     stops: Callable[[np.ndarray, Words], np.ndarray],
     counters: Counters,
+    limit: int = RATIO,
 ) -> tuple[np.ndarray, Words, np.ndarray]:
     """The rows under prefix i from start i on, up to the first that `stops`, with it: (i, ascending; columns after the prefix; stopped).
 
-    stops: maps rows, as (i, columns after the prefix), to bool. O(n · log state + rows); up to RATIO rows, or eight times the rows, more.
+    stops: maps rows, as (i, columns after the prefix), to bool. O(n · log state + rows); up to `limit` rows, or eight times the rows, more.
     """
-    runs, limit, width = np.arange(len(starts[0])), RATIO, spine.columns - len(prefixes)
+    runs, width = np.arange(len(starts[0])), spine.columns - len(prefixes)
     cursors = [np.array(word) for word in starts]
     cursors += [np.full(len(runs), LEAST) for _ in range(width - len(cursors))]
     parts: list[tuple[np.ndarray, Words, np.ndarray]] = []

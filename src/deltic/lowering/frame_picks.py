@@ -26,9 +26,9 @@ def is_picked(call: WindowCall) -> bool:
 
 def lower_picks(lowering: PlanLowering, plan: Window) -> int:
     """The rows with the value, for each of the calls, which are equal."""
-    _, call = plan.calls[0]
-    of_rows, columns = is_by_rows(call.frame), len(plan.input.schema)
+    of_rows, columns = is_by_rows(plan.calls[0][1].frame), len(plan.input.schema)
     plan = Window(without_equal_rows(lowering, plan.input), plan.keys, plan.order, plan.calls) if of_rows else with_terms_of_limits(plan)
+    _, call = plan.calls[0]
     rows = sorted_rows(lowering, plan, whole=of_rows)
     frames = (None if of_rows else frames_of(lowering, plan, call.frame)) or keys_of(lowering, plan, rows)
     value = Field("value", call.type)

@@ -23,7 +23,7 @@ from deltic.circuit.operators.row_frame_sums import FrameKind, RowFrameSums
 from deltic.circuit.operators.skip_list import SkipListOperator
 from deltic.circuit.terms import Term
 from deltic.expr import Expr, Literal, cast
-from deltic.expr.nodes import TRUE
+from deltic.expr.nodes import TRUE, Case
 from deltic.lowering.aggregates import Grouping
 from deltic.lowering.joins import joined
 from deltic.lowering.keys import unique_key
@@ -130,15 +130,25 @@ def _of_keys(lowering: PlanLowering, plan: Window, grouped: Grouped) -> int:
 
 
 def with_terms_of_limits(plan: Window) -> Window:
-    """The window, ordered by its term in the type of the limits of its frame."""
+    """The window, ordered by its term in the type of the limits of its frame, all of which can be NULL if one can."""
     frame = plan.calls[0][1].frame
     limits = [edge.limit for edge in (frame.start, frame.end) if edge.limit is not None]
     if not limits:
         return plan
     (term,) = plan.order
-    own = replace(term, expr=cast(term.expr, limits[0].type))
-    assert all(limit.type == limits[0].type and limit.nullable == own.expr.nullable for limit in limits)
-    return replace(plan, order=(own,))
+    own = cast(term.expr, limits[0].type)
+    assert all(limit.type == own.type for limit in limits)
+    if len({own.nullable, *(limit.nullable for limit in limits)}) == 1:
+        return replace(plan, order=(replace(term, expr=own),))
+    edges = (edge if edge.limit is None else replace(edge, limit=_nullable(edge.limit)) for edge in (frame.start, frame.end))
+    same = WindowFrame(*edges)
+    calls = tuple((name, replace(call, frame=same)) for name, call in plan.calls)
+    return replace(plan, order=(replace(term, expr=_nullable(own)),), calls=calls)
+
+
+def _nullable(expr: Expr) -> Expr:
+    """The value as one that can be NULL."""
+    return expr if expr.nullable else Case(((TRUE, expr),), Literal(None, expr.type), expr.type, True)
 
 
 def _over_row(value: Expr, width: int) -> Expr:

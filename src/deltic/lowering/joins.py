@@ -2,7 +2,7 @@
 
 An outer join is the inner join plus the rows of the preserved side without a match, padded with NULLs. A residual condition is tested on
 the joined rows, or looks them up by its comparisons (ranges.py); for semi and anti joins it yields the left rows that match, which are then
-compared as whole rows.
+compared as whole rows. Where it is one comparison, the extreme of the right side decides (plan/extremes.py).
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from deltic.lowering.protocol import PlanLowering
 from deltic.lowering.ranges import lower_range_join
 from deltic.lowering.streams import ZERO, Arranged, Nulls, Streams, is_any_null, is_not_null, normalized
 from deltic.plan.columns import map_columns, reference
+from deltic.plan.extremes import by_extreme
 from deltic.plan.nodes import Filter, Join, Plan, Project, Union, Weighted, references
 from deltic.plan.signs import may_be_negative
 from deltic.plan.time_joins import is_pairing
@@ -227,6 +228,9 @@ def _semi(lowering: PlanLowering, plan: Join) -> int:
     left = lowering.relation(plan.left)
     fields = [reference(plan.left.schema, i) for i in range(len(plan.left.schema))]
     anti = plan.kind == "anti"
+    if not lowering.scoped and (extremes := by_extreme(plan)) is not None:
+        found = lowering.relation(extremes)
+        return lowering.streams.plus([left, lowering.streams.negate(found)]) if anti else found
     if plan.residual is not None:
         matches = _matches(plan)
         if not fields:
@@ -258,7 +262,7 @@ def _share_matches(lowering: PlanLowering, plan: Join) -> None:
     inner = Join(plan.left, plan.right, "inner", plan.keys, plan.residual)
     for side, start in (("left", 0), ("right", len(plan.left.schema))):
         each = _unmatched(plan, side)
-        if each is None or may_be_negative(each.left):
+        if each is None or may_be_negative(each.left) or by_extreme(each) is not None:
             continue
         columns = [reference(inner.schema, start + i) for i in range(len(each.left.schema))]
         matches = _matches(each)

@@ -17,7 +17,7 @@ from deltic.expr import Call, Expr, Literal, can_fail, resolve
 from deltic.expr.nodes import OuterColumn, outer_columns
 from deltic.plan.aggregates import aggregate_value
 from deltic.plan.columns import conjunction, conjuncts, map_children, reference, remap
-from deltic.plan.equalities import EQUAL, null_safe
+from deltic.plan.equalities import EQUAL, null_safe, split
 from deltic.plan.node import once_per_node
 from deltic.plan.nodes import (
     Aggregate,
@@ -249,6 +249,9 @@ def _joined(plan: Join, domain: Domain) -> Pushed:
     keys = [(domain.in_place(a, schemas[0], widths[0]), domain.in_place(b, schemas[1], widths[1])) for a, b in pairs]
     own = keys[: len(plan.keys)]
     residual = None if plan.residual is None else domain.in_place(plan.residual, both, start, places)
+    if residual is not None:
+        more, residual = split(residual, len(schemas[0]))
+        own += more
     if sides[0] is not None and sides[1] is not None:
         own += same_values(sides[0], sides[1], domain)
     joined = replace(plan, left=rows[0], right=rows[1], keys=tuple(own), residual=residual, value=keys[-1] if values else None)

@@ -16,7 +16,7 @@ from typing import Final
 
 from deltic.expr import Call, Column, Expr, can_fail, case, columns_of, resolve
 from deltic.expr.functions.comparison import check_ordered
-from deltic.expr.nodes import TRUE, OuterColumn
+from deltic.expr.nodes import TRUE, OuterColumn, outer_columns
 from deltic.plan.columns import conjunction, conjuncts, map_children, map_columns, reference, remap, shift, substitute
 from deltic.plan.equalities import null_safe, split
 from deltic.plan.nodes import Aggregate, AggregateCall, Distinct, Filter, Join, Plan, Project
@@ -25,6 +25,8 @@ from deltic.plan.subquery_nodes import DependentJoin, outer_number
 from deltic.schema import BOOLEAN, Schema
 
 _TESTS: Final = ("semi", "anti", "not_in", "mark")
+_OF_LEFT_ROWS: Final = (*_TESTS, "left")
+"""The kinds of joins of which a query further out has all left rows for each of its values."""
 """The kinds that test which rows there are, not how many."""
 
 
@@ -120,16 +122,19 @@ def _parted(join: DependentJoin, outer: _Outer) -> _Rows:
             case Distinct() if join.kind in _TESTS:
                 pass
             case _:
-                return _with_own_filter(_Rows(plan, parts, columns), outer)
+                return _with_own_filter(_Rows(plan, parts, columns), outer, join.kind)
         plan = plan.input
 
 
-def _with_own_filter(rows: _Rows, outer: _Outer) -> _Rows:
-    """With the conditions that do not read the left side as a filter; one that can fail stays after those that it follows."""
+def _with_own_filter(rows: _Rows, outer: _Outer, kind: str) -> _Rows:
+    """With the conditions that do not read the left side as a filter; one that can fail stays after those that it follows.
+
+    Those that read a query further out stay where all left rows are there for each of its values: they are tested on matches.
+    """
     own: list[Expr] = []
     rest: list[Expr] = []
     for part in rows.parts:
-        free = outer.into(part) is part
+        free = outer.into(part) is part and not (kind in _OF_LEFT_ROWS and outer_columns(part))
         (own if free and not (rest and can_fail(part)) else rest).append(part)
     return replace(rows, plan=Filter(rows.plan, conjunction(own)), parts=tuple(rest)) if own else rows
 

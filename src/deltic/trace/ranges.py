@@ -14,7 +14,10 @@ from deltic.kernels.table import addresses, block
 from deltic.trace.counters import Counters
 from deltic.trace.spine import Spine
 
-__all__ = ["AFTER", "BEFORE", "Cuts", "probe_range"]
+__all__ = ["AFTER", "BEFORE", "Cuts", "probe_few", "probe_range"]
+
+Found = tuple[Words, tuple[Words, ...], tuple[Words, ...]]
+"""The number of the key of each row, the columns, all weights."""
 
 
 class Cuts(NamedTuple):
@@ -55,12 +58,28 @@ def probe_range(
     columns: Sequence[int],
     counters: Counters,
     places: tuple[int, int] | None = None,
-) -> tuple[Words, tuple[Words, ...], tuple[Words, ...]]:
+) -> Found:
     """Every stored row that begins with key i and lies between start i and end i: as `probe` (trace/probe.py), in no order.
 
     places: the columns of the values that starts and ends cut, by both of which the rows of a key ascend; None: the value follows the key.
     O(n · log state + rows returned).
     """
+    found = probe_few(spine, keys, starts, ends, columns, counters, None, places)
+    assert found is not None
+    return found
+
+
+def probe_few(
+    spine: Spine,
+    keys: Sequence[Words],
+    starts: Cuts,
+    ends: Cuts,
+    columns: Sequence[int],
+    counters: Counters,
+    most: int | None,
+    places: tuple[int, int] | None = None,
+) -> Found | None:
+    """As `probe_range`, if there are at most so many rows; otherwise None, in O(n · log state)."""
     n = len(starts.kinds)
     spine.expect(keys)
     batches, directory = spine.view
@@ -72,12 +91,16 @@ def probe_range(
     words, cut = len(starts.words), np.array(places or (len(keys), len(keys)), np.int64)
     shape = len(batches), spine.columns, spine.weights
     count = ranges.seek_range(directory, *shape, sought, len(keys), words, cut, first, last, n, hits, report)
+    matches = int(report[read.MATCHES])
+    if most is not None and matches > most:
+        counters.touched += int(report[read.TOUCHED]) - matches
+        return None
     needed = np.array([*columns, *range(spine.columns, width)], np.int64)
-    matches, target = block(1 + len(needed), int(report[read.MATCHES]))
+    found, target = block(1 + len(needed), matches)
     read.expand(directory, 2 + width, hits, count, needed, len(needed), target)
     counters.touched += int(report[read.TOUCHED])
     counters.batches += len(batches)
     spine.sought[0] += n
     del hit_words
-    out = tuple(matches)
+    out = tuple(found)
     return out[0], out[1 : 1 + len(columns)], out[1 + len(columns) :]

@@ -38,7 +38,11 @@ class Sample:
             np.concatenate([batch.columns[place][rows] for batch, rows in self._parts] or [np.empty(0, np.int64)])
             for place in range(words.start, words.stop)
         ]
-        _, counts = np.unique(np.stack(columns, axis=1), axis=0, return_counts=True)
+        order = np.lexsort(columns)
+        ordered = [column[order] for column in columns]
+        is_first = np.ones(len(order) + 1, bool)  # of equal ones, which are next to each other, or past the last
+        is_first[1:-1] = np.logical_or.reduce([column[1:] != column[:-1] for column in ordered])
+        counts = np.diff(np.flatnonzero(is_first)) if len(order) else np.empty(0, np.int64)
         sampled, distinct, single = int(counts.sum()), len(counts), int((counts == 1).sum())
         if sampled == self.rows:
             return max(1, distinct)

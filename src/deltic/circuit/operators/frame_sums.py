@@ -1,7 +1,8 @@
 """frame_sums: for each key of a partition the sums over its frame, a range of keys in their order, under changes.
 
 A change is added to the frames that contain it: those around its key, until a frame does not reach it. The frame of a new key is added up
-from O(log n) nodes of a skip list, and so is that of a key that goes. So a change costs O(frames that contain it), and O(log n) for a key.
+from O(log n) nodes of a skip list, or from its entries if they are few, and so is that of a key that goes. So a change costs O(frames that
+contain it), and O(log n) for a key.
 
 The words of strings of 24 bytes and more do not sort them: partitions in which such a key changes are added up whole, as are all where
 many keys are new.
@@ -9,8 +10,9 @@ many keys are new.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -22,10 +24,13 @@ from deltic.circuit.skip_list import SkipList
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
 from deltic.trace.probe import lookup, probe
+from deltic.trace.ranges import Cuts, probe_few
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
 
 Words = tuple[np.ndarray, ...]
+FEW: Final = 1_024
+"""New frames with at most so many entries are added up from these: faster than the few nodes of a skip list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,14 +124,24 @@ class FrameSums:
         return Rows.concat([rows, own])
 
     def within(self, frames: KeyFrames, version: SkipList, context: Context) -> Rows:
-        """The sums of single frames, by nodes of the skip list."""
+        """The sums of single frames, from their entries if these are few, else by nodes of the skip list."""
         parts = [Rows.empty(1 + self.more, self.weights)]
-        if len(frames.keys[0]):
-            for nodes in version.cover(frames.partitions, frames.lows, frames.highs, context.counters):
-                of = tuple(word[nodes.range] for word in frames.partitions)
-                node, more, weights = version.values(nodes.level, of, nodes.keys, context.counters)
-                parts.append(Rows((nodes.range[node], *more), weights))
+        if n := len(frames.keys[0]):
+            lows = Cuts.first(self.order, n) if frames.lows is None else Cuts.before(frames.lows)
+            highs = Cuts.last(self.order, n) if frames.highs is None else Cuts.after(frames.highs)
+            more = range(self._width, self._width + self.more)
+            few = probe_few(version.entries, frames.partitions, lows, highs, more, context.counters, FEW)
+            if few is not None:
+                parts.append(Rows((few[0], *few[1]), few[2]))
+            else:
+                parts += self._by_nodes(frames, version, context)
         return self._of_frames(consolidate(Rows.concat(parts)), frames, present=True)
+
+    def _by_nodes(self, frames: KeyFrames, version: SkipList, context: Context) -> Iterator[Rows]:
+        for nodes in version.cover(frames.partitions, frames.lows, frames.highs, context.counters):
+            of = tuple(word[nodes.range] for word in frames.partitions)
+            node, more, weights = version.values(nodes.level, of, nodes.keys, context.counters)
+            yield Rows((nodes.range[node], *more), weights)
 
     def moved(self, delta: Batch, frames: Spine, now: Spine, context: Context) -> Rows:
         """The change of the frames that were there before and still are: what changes within them."""

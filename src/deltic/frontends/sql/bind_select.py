@@ -297,8 +297,7 @@ def _aggregated(select: _Select, plan: Plan, having: list[Conjunct], qualify: Ex
         tuple((name, over("SELECT", expr)) for name, expr in select.outputs),
         tuple(replace(term, expr=over("ORDER BY", term.expr)) for term in order),
     )
-    tested = None if qualify is None else over("QUALIFY", qualify)
-    return with_windows(block, select, tested, over)
+    return with_windows(block, select, qualify, over)
 
 
 def _over(plan: Plan, key: Expr) -> Expr:
@@ -340,13 +339,13 @@ def with_windows(
     def placed(column: Column) -> Expr:
         return replace(reference(plan.schema, places[column.index]), span=column.span) if column.index in places else column
 
-    def inner(expr: Expr) -> Expr:
-        return map_columns(over("a subquery", expr), placed)
+    def inner(expr: Expr, clause: str = "a subquery") -> Expr:
+        return map_columns(over(clause, expr), placed)
 
     outputs = tuple((name, map_columns(expr, placed)) for name, expr in block.outputs)
     order = tuple(replace(term, expr=map_columns(term.expr, placed)) for term in block.order)
     if qualify is not None:
-        plan = apply(plan, [map_columns(qualify, placed)], select.subqueries, inner)
+        plan = apply(plan, [qualify], select.subqueries, lambda expr: inner(expr, "QUALIFY"))
     return _with_subqueries(SelectBlock(plan, outputs, order), select.subqueries, inner)
 
 
