@@ -23,6 +23,8 @@ def test_the_bytes_decide(ticks: list[list[tuple[int, str, int]]]) -> None:
             CREATE MATERIALIZED VIEW beside AS SELECT min_by(s, b) AS s, max_by(b, s) AS b, min_by(id, s) AS id FROM t;
             CREATE MATERIALIZED VIEW first AS SELECT s, b, id FROM t ORDER BY s, b, id LIMIT {LIMIT};
             CREATE MATERIALIZED VIEW last AS SELECT s, b, id FROM t ORDER BY s DESC, b, id LIMIT {LIMIT};
+            CREATE MATERIALIZED VIEW of_groups AS
+                SELECT s, b, id FROM t QUALIFY row_number() OVER (PARTITION BY b ORDER BY s, id) <= {LIMIT};
         """)
         content: dict[int, tuple[str, int, int]] = {}
         for tick in ticks:
@@ -41,6 +43,8 @@ def test_the_bytes_decide(ticks: list[list[tuple[int, str, int]]]) -> None:
             by_b, by_s = sorted((b, text) for text, b, _ in ascending), sorted((text, b, key) for text, b, key in ascending)
             beside = (by_b[0][1], by_s[-1][1], min((text, key) for text, _, key in ascending)[1]) if ascending else (None, None, None)
             assert [tuple(row.values()) for row in session.view("beside").rows()] == [beside]
+            of_groups = [row for b in range(3) for row in [row for row in ascending if row[1] == b][:LIMIT]]
+            assert sorted(tuple(row.values()) for row in session.view("of_groups").rows()) == sorted(of_groups)
             for view, expected in (("first", ascending), ("last", descending)):
                 assert sorted(tuple(row.values()) for row in session.view(view).rows()) == sorted(expected[:LIMIT])
 

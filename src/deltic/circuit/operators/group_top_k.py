@@ -45,16 +45,29 @@ class GroupTopK(TopKOperator):
         rows = Rows(tuple(columns), (np.clip(room, 0, weights[0]),))
         if not self.texts or not len(rows):
             return rows
-        uncertain = self._uncertain(rows, heads, context)
-        resolved = [self._by_bytes(now, rows.take(np.arange(heads[g], heads[g + 1])), context) for g in uncertain]
+        uncertain = self._tied(now, rows, heads, self._uncertain(rows, heads, context), context)
+        resolved = [self._by_bytes(now, rows.take(np.arange(heads[g], heads[g + 1])), context) for g in uncertain.tolist()]
         return Rows.concat([rows.take(np.flatnonzero(~np.isin(source, uncertain))), *resolved])
 
-    def _uncertain(self, rows: Rows, heads: np.ndarray, context: Context) -> list[int]:
-        """The groups whose last row has a long string, and may tie with rows after it."""
+    def _uncertain(self, rows: Rows, heads: np.ndarray, context: Context) -> np.ndarray:
+        """The groups with `limit` rows whose last one has a long string, and may tie with rows after it."""
         nonempty = np.flatnonzero(heads[1:] > heads[:-1])
         last = heads[nonempty + 1] - 1
         long = np.zeros(len(last), bool)
         for position, _ in self.texts:
             long |= context.strings.exceeds(rows.columns[position][last], PREFIX_BYTES)
-        uncertain: list[int] = nonempty[long].tolist()
-        return uncertain
+        return nonempty[long & (np.add.reduceat(rows.weights[0], heads[nonempty]) >= self.limit)]
+
+    def _tied(self, now: Spine, rows: Rows, heads: np.ndarray, groups: np.ndarray, context: Context) -> np.ndarray:
+        """Of these groups those with other rows that equal the last one up to its first long string."""
+        last, several = heads[groups + 1] - 1, np.zeros(len(groups), bool)
+        cuts = np.full(len(groups), self.width)
+        for position, _ in reversed(self.texts):
+            cuts[context.strings.exceeds(rows.columns[position][last], PREFIX_BYTES)] = position
+        for cut in np.unique(cuts).tolist():
+            chosen = np.flatnonzero(cuts == cut)
+            prefix = [word[last[chosen]] for word in rows.columns[:cut]]
+            source, columns, weights = probe(now, prefix, range(cut, self.width), context.counters)
+            equal = consolidate(Rows((source, *columns), (weights[0],)))
+            several[chosen] = np.bincount(equal.columns[0][equal.weights[0] > 0], minlength=len(chosen)) > 1
+        return groups[several]

@@ -6,15 +6,19 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+import numpy as np
+import pyarrow as pa
+
 from deltic.errors import Span, TypeMismatch
 from deltic.expr.arrays import dates as arrays
+from deltic.expr.arrays.datum import Datum, python_value
 from deltic.expr.arrays.distinct import per_distinct
 from deltic.expr.functions.signature import INSTANT, LONG, TEXT, Parameter, accept, check_count, constant
 from deltic.expr.nodes import Call, Expr, Literal
 from deltic.expr.registry import Builder, Function, Rewrite, Typed
 from deltic.expr.rows import dates as rows
 from deltic.expr.rows.datetime_patterns import fault
-from deltic.expr.rows.datetime_text import format_timestamp, parse_by
+from deltic.expr.rows.datetime_text import finest_unit, format_timestamp, parse_by
 from deltic.expr.typing import cast
 from deltic.schema import BIGINT, DATE, NULL, STRING, TIMESTAMP, TIMESTAMP_NTZ, Type
 
@@ -98,13 +102,26 @@ def _seconds(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
     return Typed((moment,), BIGINT, moment.nullable)
 
 
+def _formatted_columns(call: Call, length: int, moments: Datum, pattern: Datum) -> pa.Array:
+    """Once per day, hour, minute or second, if the pattern shows nothing finer."""
+    shown = None if isinstance(pattern, pa.Array) else python_value(pattern)
+    unit = finest_unit(shown) if isinstance(shown, str) else None
+    if unit is None or not isinstance(moments, pa.Array):
+        return per_distinct(call, length, moments, pattern)
+    micros = moments.view(pa.int64())
+    values = np.asarray(micros.fill_null(0) if micros.null_count else micros)
+    nulls = np.asarray(micros.is_null()) if micros.null_count else None
+    floored = pa.array(values - values % unit, mask=nulls).view(moments.type)
+    return per_distinct(call, length, floored, pattern)
+
+
 FUNCTIONS: Final[tuple[Function | Rewrite, ...]] = (
     Function(
         name="date_format",
         signature=_formatted,
         can_fail=_pattern_can_fail,
         rows=lambda call, moment, pattern: format_timestamp(moment, pattern, call.span),
-        arrays=per_distinct,
+        arrays=_formatted_columns,
     ),
     Function(
         name="parse_timestamp",

@@ -48,6 +48,10 @@ _OFFSETS: Final = {
 }
 _FORMS: Final = ("HHmm", "HHMM", "HH:MM", "HHMMss", "HH:MM:ss")
 _NONE: Final = {"x": ("+00", "+0000", "+00:00", "+0000", "+00:00"), "Z": ("+0000", "+0000", "+0000", "", "Z")}
+_QUOTED: Final = re.compile("'[^']*'")
+_HOURS: Final = frozenset("HhKka")
+_SECONDS: Final = frozenset("GyMLdDEFqQVzOXxZms") | _HOURS
+"""The letters that show nothing finer than a second; zones are UTC."""
 _ZONE: Final = re.compile(r"[A-Za-z0-9/._~+:-]+")
 
 
@@ -66,6 +70,19 @@ def format_timestamp(value: datetime.datetime, pattern: str, span: Span | None =
     "Sat 29 Feb '20, 12:34 PM"
     """
     return "".join(_text(part, value) for part in parts_of(pattern, False, span))
+
+
+def finest_unit(pattern: str) -> int | None:
+    """Microseconds of a unit whose starts have the same text as all times in it: a day, hour, minute or second. None if it is not known.
+
+    >>> finest_unit("yyyy-MM-dd 'at' H") == 3_600_000_000, finest_unit("ss.SSS")
+    (True, None)
+    """
+    letters = {letter for letter in _QUOTED.sub("", pattern) if letter.isalpha()}
+    if not letters <= _SECONDS:
+        return None
+    seconds = 1 if "s" in letters else 60 if "m" in letters else 3_600 if letters & _HOURS else 86_400
+    return seconds * 1_000_000
 
 
 def _text(part: Part, value: datetime.datetime) -> str:
