@@ -176,15 +176,20 @@ class PositionsOperator:
         return Rows((*columns, position), (np.ones(len(position), np.int64),))
 
     def _exact_order(self, source: np.ndarray, columns: Words, context: Context) -> np.ndarray:
-        """The order of the rows of each stretch by the bytes of their strings."""
-        long = np.zeros(len(source), bool)
-        for text, _ in self.texts:
-            long |= context.strings.exceeds(columns[text], PREFIX_BYTES)
+        """The order of the rows of each stretch by the bytes of their strings, which decide where all words before their ids are equal."""
+        same, differs = source[1:] == source[:-1], np.zeros(len(source), bool)
+        texts = dict(self.texts)
+        for word, column in enumerate(columns):
+            equal = column[1:] == column[:-1]
+            if word in texts:
+                long = context.strings.exceeds(column, PREFIX_BYTES)
+                differs[1:] |= same & ~equal & (long[1:] | long[:-1])
+            same &= equal
         order = np.arange(len(source))
-        for stretch in np.unique(source[long]):
+        for stretch in np.unique(source[differs]):
             begin, end = np.searchsorted(source, [stretch, stretch + 1])
             rows = tuple(column[begin:end] for column in columns)
-            order[begin:end] = begin + exact_order(rows, dict(self.texts), context.strings)
+            order[begin:end] = begin + exact_order(rows, texts, context.strings)
         return order
 
 

@@ -20,7 +20,7 @@ from deltic.circuit.framed import dense_ranks
 from deltic.circuit.operator import Context, Delta, as_batch
 from deltic.circuit.operators.interval_rows import LOW, cells_of
 from deltic.trace.consolidate import overflow
-from deltic.trace.ranges import AFTER, BEFORE, Cuts, probe_range
+from deltic.trace.ranges import AFTER, BEFORE, Cuts, probe_few, probe_range
 from deltic.trace.rows import Rows
 from deltic.trace.share import Share
 from deltic.trace.spine import Spine
@@ -29,6 +29,8 @@ from deltic.trace.weights import multiply
 Words = tuple[np.ndarray, ...]
 CHUNK: Final = 1 << 11
 """How many points are looked up among intervals at once: each in 64 cells."""
+FEW: Final = 8
+"""Entries for each point that are read at once: two for each interval of its key."""
 _SAFE: Final = float(1 << 62)
 
 
@@ -118,7 +120,9 @@ class RangeJoin:
         return keys, rows, starts, ends, weights
 
     def _stabbed(self, change: Rows, side: int, intervals: Spine, context: Context) -> Rows:
-        """The results of changed points with the intervals that contain them."""
+        """The results of changed points with the intervals that contain them: by all intervals of their keys if these are few."""
+        if (few := self._of_few(change, side, intervals, context)) is not None:
+            return few
         source, cells, ends, starts, stops = cells_of(change.columns[self.key])
         keys = (*(word[source] for word in change.columns[: self.key]), cells, ends)
         probes, columns, weight = self._found(1 - side, intervals, keys, starts, stops, context)
@@ -140,6 +144,23 @@ class RangeJoin:
             own = Share(context.shard, context.shards, hashed).places(columns[len(shown) :])
             source, columns, weight = source[own], tuple(word[own] for word in columns), weight[own]
         return source, columns[: len(shown)], weight
+
+    def _of_few(self, change: Rows, side: int, intervals: Spine, context: Context) -> Rows | None:
+        """None if the keys have many intervals."""
+        n, key = len(change), self.key
+        shown = [word for of, word in self.output if of != side]
+        wanted = (key + 1, key + 2, key + 3, *shown)
+        whole = Cuts.first(1, n), Cuts.last(1, n)
+        found = probe_few(intervals, change.columns[:key], *whole, wanted, context.counters, FEW * n)
+        if found is None:
+            return None
+        source, (end, low, high, *columns), (weight,) = found
+        point = change.columns[key][source]
+        inside = np.flatnonzero((end == LOW) & (low <= point) & (point <= high))
+        rows, matched = tuple(change.columns[word] for of, word in self.output if of == side), source[inside]
+        return self._result(
+            rows, side, matched, tuple(word[inside] for word in columns), multiply(change.weights[0][matched], weight[inside])
+        )
 
     def _result(self, rows: Words, side: int, source: np.ndarray, columns: Words, weights: np.ndarray) -> Rows:
         own, others = iter(rows), iter(columns)
