@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, time, timedelta
 from enum import IntEnum
-from typing import Final
+from typing import Final, TypeAlias
 
 import pyarrow as pa
 
@@ -63,6 +63,8 @@ __all__ = [
     "VARIANT",
     "YEAR_TO_MONTH",
     "Field",
+    "Form",
+    "Forms",
     "Lateness",
     "Op",
     "Schema",
@@ -181,6 +183,18 @@ class StreamSchema(TableSchema):
 
     def __post_init__(self) -> None:
         assert not self.key
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """The columns that a table has or had. numbers: of each its number, which it keeps while other columns come and go."""
+
+    table: TableSchema
+    numbers: tuple[int, ...]
+
+
+Forms: TypeAlias = tuple[Form, ...]
+"""Those of a table that was altered, from the first to its own."""
 
 
 class Op(IntEnum):

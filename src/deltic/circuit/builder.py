@@ -68,30 +68,37 @@ class CircuitBuilder:
         reads: Iterable[str] = (),
         relation: str | None = None,
         content: str | None = None,
+        stands_for: str | None = None,
     ) -> int:
         """The id of the node: a new one, or that of an equal node added before.
 
         relation: its fingerprint and content, if these must not depend on how its inputs are spread over the shards. content: its content
-        alone, if the operator has details that do not belong to it, such as which of two arrangements it reads.
+        alone, if the operator has details that do not belong to it, such as which of two arrangements it reads. It has precedence.
+        stands_for: the fingerprint of a node whose rows these are, if what reads them has the state of its readers.
         """
         text = canonical(operator)
         identity = owns or relation or self.digest(text, *(self.nodes[i].fingerprint for i in inputs))
         if identity in self._ids:
             return self._ids[identity]
-        content = relation or content or self._content(operator, text, inputs, owns)
+        content = content or relation or self._content(operator, text, inputs, owns)
         path = (len(self.nodes),)
         inner: tuple[str, ...] = ()
         if isinstance(operator, Child):
             operator, inner = operator.within(path), operator.owned
+        fingerprint = stands_for or identity
         level = max((self.nodes[i].level for i in inputs), default=0) + isinstance(operator, Exchange)
         streams = _streams(operator, any(self.nodes[i].stream for i in inputs))
         self.nodes.append(
-            Node(path, kind, operator, inputs, shape, partition, level, identity, content, owns, tuple(reads), inner, *streams)
+            Node(path, kind, operator, inputs, shape, partition, level, fingerprint, content, owns, tuple(reads), inner, *streams)
         )
         self._ids[identity] = path[0]
         if owns is not None:
             self.depths[owns], self.contents[owns] = self.depth, content
         return path[0]
+
+    def content_of_source(self, operator: TableInput) -> str:
+        """The content of the node that `operator` would be."""
+        return self._content(operator, canonical(operator), (), operator.arrangement)
 
     def _content(self, operator: Operator, text: str, inputs: tuple[int, ...], owns: str | None) -> str:
         """The identity of the relation whose change a node's stream carries, regardless of shards and of the names of columns."""

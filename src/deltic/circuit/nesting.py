@@ -73,11 +73,12 @@ class ScopeBuilder(CircuitBuilder):
         reads: Iterable[str] = (),
         relation: str | None = None,
         content: str | None = None,
+        stands_for: str | None = None,
     ) -> int:
         """As CircuitBuilder.add, with the operator in its flat form. All nodes are on the home shard until `close` spreads the scope."""
         inner_form = nested(operator, self.depth, self.depths)
         owned = None if isinstance(inner_form, NestedReduce) else owns
-        return super().add(inner_form, inputs, shape, (), kind=kind, owns=owned, relation=relation, content=content)
+        return super().add(inner_form, inputs, shape, (), kind=kind, owns=owned, relation=relation, content=content, stands_for=stands_for)
 
     def attach(self, stream: int, arrangement: str | None = None) -> int:
         """The parent's stream in this scope. arrangement: the one whose change the stream is; None: that of its node, if any."""

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 from deltic.errors import Span
-from deltic.expr.nodes import UserFunction
+from deltic.expr.nodes import Literal, UserFunction
 from deltic.options import Options
 from deltic.plan.nodes import Plan
-from deltic.schema import Schema, TableSchema, Type
+from deltic.schema import Field, Schema, TableSchema, Type
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +239,30 @@ class Replan:
     span: Span
 
 
+@dataclass(frozen=True, slots=True)
+class NewColumn:
+    """A column that a table gets, and its value in the rows that the table has."""
+
+    field: Field
+    value: Literal
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class AlterTable:
+    """ALTER TABLE: columns that are added, those that are dropped, or one that is renamed. span: the place of the table's name.
+
+    dropped: names with their places. renamed: (old name, its place, new name, its place). if_exists: columns to drop may be absent.
+    """
+
+    name: str
+    added: tuple[NewColumn, ...]
+    dropped: tuple[tuple[str, Span], ...]
+    renamed: tuple[str, Span, str, Span] | None
+    if_exists: bool
+    span: Span
+
+
 Statement = (
     CreateTable
     | CreateView
@@ -250,5 +274,6 @@ Statement = (
     | DropStream
     | DropSink
     | DropFunction
+    | AlterTable
     | Replan
 )

@@ -6,7 +6,7 @@ Equal plans become one node, whichever views they occur in; so do equal arrangem
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import replace
 from typing import assert_never
 
@@ -32,7 +32,7 @@ from deltic.lowering.passing import spread_by
 from deltic.lowering.ranges import lower_range_join
 from deltic.lowering.reduce import lower_accumulate, lower_reduce
 from deltic.lowering.scopes import ScopeStreams
-from deltic.lowering.streams import Arranged, Streams, normalized
+from deltic.lowering.streams import NO_FORMS, Arranged, Origins, Streams, normalized
 from deltic.lowering.temporal import lower_temporal_filter
 from deltic.lowering.windows import lower_window
 from deltic.plan.columns import columns_of_all, reference, remap
@@ -71,7 +71,7 @@ from deltic.plan.nodes import (
 from deltic.plan.recursion import place_of
 from deltic.plan.streams import stored_integrals
 from deltic.plan.walk import nodes
-from deltic.schema import BIGINT, Field, Schema, TableSchema
+from deltic.schema import BIGINT, Field, Forms, Schema, TableSchema
 from deltic.stacks import unbounded
 
 
@@ -93,16 +93,22 @@ class GrowingProgram:
     def __init__(self, shards: int | None = None) -> None:
         self._shards = shards
         self._lowering: Lowering | None = None
+        self._forms: Mapping[str, Forms] = NO_FORMS
         self._views: dict[str, Plan] = {}
         self._tables: dict[str, TableSchema] = {}
         self.nodes = 0
         self.fusion = Fusion()
 
-    def circuit(self, views: Mapping[str, Plan], tables: Mapping[str, TableSchema]) -> Dataflow:
-        """See `lower`. Costs O(new nodes) to lower, and O(all nodes) to build the dataflow."""
+    def circuit(self, views: Mapping[str, Plan], tables: Mapping[str, TableSchema], forms: Mapping[str, Forms] = NO_FORMS) -> Dataflow:
+        """See `lower`. Costs O(new nodes) to lower, and O(all nodes) to build the dataflow.
+
+        forms: by table in lower case, of those that were altered. A plan may read such a table in any of them.
+        """
         lowering, self._lowering = self._lowering, None  # after an error the next program is lowered as a whole
-        if lowering is None or not self._is_extended(views, tables):
-            lowering, self._views, self._tables = Lowering(shards=self._shards), {}, {}
+        if lowering is None or forms != self._forms or not self._is_extended(views, tables):
+            streams = Streams(single=self._shards == 1, forms=forms)
+            lowering, self._views, self._tables = Lowering(streams, shards=self._shards), {}, {}
+        self._forms = forms
         builder = lowering.streams.builder
         before = len(builder.nodes)
         for table in list(tables.values())[len(self._tables) :]:
@@ -120,6 +126,29 @@ class GrowingProgram:
         first = [*zip(views.items(), self._views.items(), strict=False)]
         same = all(name == old and plan is lowered for (name, plan), (old, lowered) in first)
         return same and len(first) == len(self._views) and [*tables.items()][: len(self._tables)] == [*self._tables.items()]
+
+
+def lower_prepared(
+    views: Mapping[str, Plan],
+    tables: Mapping[str, TableSchema],
+    forms: Mapping[str, Forms],
+    alterations: Iterable[tuple[TableSchema, TableSchema, Origins]],
+    shards: int,
+) -> tuple[Dataflow, list[str]]:
+    """A program as of `GrowingProgram.circuit`, and the arrangements that tables will have when they are altered, with their names.
+
+    alterations: of each such table what it is, what it becomes, and for each column of that its position before, or its value. Tables that
+    the program lacks are added as they are.
+    """
+    lowering = Lowering(Streams(single=shards == 1, forms=forms), shards=shards)
+    streams = lowering.streams
+    for table in tables.values():
+        streams.table(table)
+    lowering.stored.update(*(stored_integrals(plan) for plan in views.values()))
+    for name, plan in views.items():
+        lowering.view(name, plan)
+    names = [streams.prepare(before, after, origins) for before, after, origins in alterations]
+    return streams.builder.finish(Fusion().fused(streams.builder.nodes)), names
 
 
 class Lowering:

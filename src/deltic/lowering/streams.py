@@ -5,13 +5,16 @@ A stream is the id of the node that produces it. `Streams` owns the dataflow whi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+import pyarrow as pa
 
 from deltic.aggregates.definition import Measure
 from deltic.circuit.builder import CircuitBuilder
 from deltic.circuit.cube import Cube, Placement, Replicate
-from deltic.circuit.nodes import ArrangementSpec, NodeKind, Shape
+from deltic.circuit.nodes import ArrangementSpec, Node, NodeKind, Shape
 from deltic.circuit.operators.arrange import Arrange
 from deltic.circuit.operators.flat_map import FlatMapOperator
 from deltic.circuit.operators.generate import GenerateOperator
@@ -24,11 +27,15 @@ from deltic.expr.failing import can_fail
 from deltic.expr.nodes import TRUE, Call, Case, Column, Expr, Literal, children
 from deltic.plan.columns import conjunction, reference, substitute
 from deltic.plan.nodes import FlatMap, Generate, Inspect
-from deltic.schema import BIGINT, BOOLEAN, Field, Schema, StreamSchema, TableSchema
+from deltic.schema import BIGINT, BOOLEAN, Field, Forms, Schema, StreamSchema, TableSchema
 from deltic.trace.encoding import MARKER, Layout, words_of
 
 FALLIBLE = ("sequence", "generate_series")
 """Table functions that can fail on some arguments."""
+
+Origins = Sequence[int | Literal]
+"""For each column of an altered table its position in the table before, or its value in the rows that the table has."""
+NO_FORMS: Mapping[str, Forms] = MappingProxyType({})
 
 ZERO = Literal(0, BIGINT)
 """The key of rows without a key: they form one group, on the home shard."""
@@ -61,9 +68,12 @@ class Arranged:
 class Streams:
     """Adds operators to a dataflow; takes and returns stream ids. single: whether there is only one shard."""
 
-    def __init__(self, builder: CircuitBuilder | None = None, *, single: bool = False) -> None:
+    def __init__(self, builder: CircuitBuilder | None = None, *, single: bool = False, forms: Mapping[str, Forms] = NO_FORMS) -> None:
+        """forms: by table in lower case, of those that were altered."""
         self.builder = CircuitBuilder(several=not single) if builder is None else builder
-        self.single = single
+        self.single, self._forms = single, forms
+        self._shown: set[int] = set()
+        """The nodes that show a table in an earlier form."""
 
     @property
     def keeps_nulls(self) -> bool:
@@ -84,19 +94,68 @@ class Streams:
         return self.builder.nodes[stream].partition
 
     def table(self, table: TableSchema) -> int:
-        """The source of a base table, in the user's column order."""
-        layout = Layout.of(table.schema)
-        fields = (*table.key, *(i for i in range(len(table.schema)) if i not in table.key))
-        order = tuple(w for i in fields for w in range(layout.slices[i].start, layout.slices[i].stop))
-        key = sum(layout.slices[i].stop - layout.slices[i].start for i in table.key)
+        """The source of a base table, or of a form that it had, in the user's column order."""
+        forms = self._forms.get(table.name.lower(), ())
+        fields = stored_fields(table)
         stored = Schema(tuple(table.schema.read[i] for i in fields))
-        name = self.builder.name("table", table)
-        route = tuple(range(key or layout.width))
-        kind = StreamInput if isinstance(table, StreamSchema) else TableInput
-        source = self.builder.add(kind(table, name, order, key), (), Shape(stored), route, kind=NodeKind.SOURCE, owns=name)
+        source = self._source(table, forms) if not forms or table == forms[-1].table else self._in_form(table, forms)
+        return self.map(source, [reference(stored, fields.index(i)) for i in range(len(fields))], table.schema.read)
+
+    def _source(self, table: TableSchema, forms: Forms) -> int:
+        """The rows of a table as they are stored."""
+        operator = self._input(table, forms)
+        name, fields = operator.arrangement, stored_fields(table)
+        stored = Schema(tuple(table.schema.read[i] for i in fields))
+        route = tuple(range(operator.key or len(operator.order)))
+        source = self.builder.add(operator, (), Shape(stored), route, kind=NodeKind.SOURCE, owns=name)
         self.builder.specify(ArrangementSpec(name, Shape(stored), 0, len(table.key) or len(stored), table=table.name, order=fields))
         self.builder.tables[table.name] = name
-        return self.map(source, [reference(stored, fields.index(i)) for i in range(len(fields))], table.schema.read)
+        return source
+
+    def _input(self, table: TableSchema, forms: Forms = ()) -> TableInput:
+        layout = Layout.of(table.schema)
+        order = tuple(w for i in stored_fields(table) for w in range(layout.slices[i].start, layout.slices[i].stop))
+        key = sum(layout.slices[i].stop - layout.slices[i].start for i in table.key)
+        kind = StreamInput if isinstance(table, StreamSchema) else TableInput
+        return kind(table, self.builder.name("table", table), order, key, forms)
+
+    def _in_form(self, table: TableSchema, forms: Forms) -> int:
+        """The rows of a table as they were stored in an earlier form. What reads them has the state that it had then.
+
+        The columns that are gone have any values: nothing reads them.
+        """
+        own, form = forms[-1], next(one for one in reversed(forms) if one.table == table)
+        source, operator = self._source(own.table, forms), self._input(table)
+        stored, places = self.schema(source), {own.numbers[i]: place for place, i in enumerate(stored_fields(own.table))}
+        fields = stored_fields(table)
+        target = Schema(tuple(table.schema.read[i] for i in fields))
+        columns = [
+            reference(stored, places[form.numbers[i]]) if form.numbers[i] in places else any_value(table.schema.read[i]) for i in fields
+        ]
+        shown = Map(stored, target, tuple(columns))
+        partition, content = _kept_partition(self.partition(source), shown), self.builder.content_of_source(operator)
+        node = self.builder.add(shown, (source,), Shape(target), partition, content=content, stands_for=operator.arrangement)
+        self._shown.add(node)
+        return node
+
+    def prepare(self, before: TableSchema, after: TableSchema, origins: Origins) -> str:
+        """The arrangement that `after` has as a table, filled from the table `before`; its name."""
+        source, operator = self._source(before, self._forms.get(before.name.lower(), ())), self._input(after)
+        stored, places = self.schema(source), {i: place for place, i in enumerate(stored_fields(before))}
+        fields = stored_fields(after)
+        target = Schema(tuple(after.schema.read[i] for i in fields))
+        columns: list[Expr] = []
+        for i in fields:
+            origin = origins[i]
+            columns.append(reference(stored, places[origin]) if isinstance(origin, int) else origin)
+        rows = self.map(source, columns, target)
+        rows = rows if self.single else self.exchange(rows, tuple(range(operator.key or len(operator.order))))
+        name = operator.arrangement
+        route = tuple(range(operator.key or len(operator.order)))
+        self.builder.add(Arrange(name), (rows,), Shape(target), route, owns=name)
+        level = max(node.level for node in self.builder.nodes if node.owns == name)
+        self.builder.specify(ArrangementSpec(name, Shape(target), level, len(after.key) or len(target), order=fields))
+        return name
 
     def map(
         self,
@@ -113,6 +172,7 @@ class Streams:
         inner = node.operator
         if (
             isinstance(inner, Map)
+            and stream not in self._shown
             and not inner.measures
             and _fusible(inner, [*columns, *([predicate] if predicate else []), *(m.argument for m in measures)])
         ):
@@ -262,12 +322,33 @@ class Streams:
         if not isinstance(operator, Map) or operator.predicate is not None or operator.measures:
             return None
         below = self.builder.nodes[node.inputs[0]]
-        if not isinstance(below.operator, TableInput) or operator.target != Schema(
+        if operator.target != Schema(
             tuple(Field(f.name, e.type, e.nullable) for f, e in zip(operator.target, operator.columns, strict=True))
         ):
             return None
         columns = [e.index for e in operator.columns if isinstance(e, Column)]
-        return (below.id, tuple(columns)) if len(columns) == len(operator.columns) else None
+        if len(columns) != len(operator.columns):
+            return None
+        if below.id in self._shown:
+            return self._as_altered(below, columns)
+        return (below.id, tuple(columns)) if isinstance(below.operator, TableInput) else None
+
+    def _as_altered(self, shown: Node, columns: Sequence[int]) -> tuple[int, tuple[int, ...]] | None:
+        """The same of a projection of a table in an earlier form."""
+        assert isinstance(shown.operator, Map)
+        read = [shown.operator.columns[i] for i in columns]
+        fields = tuple(e.index for e in read if isinstance(e, Column))
+        return (shown.inputs[0], fields) if len(fields) == len(read) else None
+
+
+def stored_fields(table: TableSchema) -> tuple[int, ...]:
+    """The columns of a table in stored order: the primary key first."""
+    return (*table.key, *(i for i in range(len(table.schema)) if i not in table.key))
+
+
+def any_value(field: Field) -> Expr:
+    """Some value of the column's type, for a column that nothing reads."""
+    return Literal(None if field.nullable else pa.array([field.type.kind.zero], field.type.arrow)[0].as_py(), field.type)
 
 
 def normalized(expr: Expr) -> Expr:

@@ -22,6 +22,7 @@ from deltic.runtimes.program import check_tables
 from deltic.runtimes.view_errors import is_errors
 from deltic.schema import Schema, TableSchema
 from deltic.session import Program, Session
+from deltic.session.alterations import Alteration, forms_in_state
 from deltic.session.catalog import SinkDefinition
 from deltic.session.earlier_ticks import check_earlier_ticks
 from deltic.session.options import OnViewError
@@ -36,7 +37,7 @@ Notes = Mapping[str, Json]
 class BoundProgram:
     """base: the folder that relative paths count from. tables: by name. sources, sinks: by name in lower case.
 
-    views: by name the id of what each is kept as, and its columns. described: the program as a state notes it.
+    views: by name the id of what each is kept as, and its columns. described: the program as a state notes it. altered: as of Catalog.
     """
 
     base: Path
@@ -46,6 +47,7 @@ class BoundProgram:
     views: Mapping[str, tuple[str, Schema]]
     described: ProgramDescription
     circuit: Dataflow
+    altered: Mapping[str, tuple[Alteration, ...]]
 
     @classmethod
     def bind(
@@ -53,7 +55,8 @@ class BoundProgram:
     ) -> Self:
         """The program over empty tables, planned as in a state with these notes. Raises QueryError and CircuitError."""
         with Session(clock="wall", on_view_error=on_view_error) as session:
-            session._commits.plans = ProgramDescription.of(notes).plans
+            described = ProgramDescription.of(notes)
+            session._commits.plans, session._commits.tables = described.plans, described.tables
             session.program(program)
             return cls.of(session, base)
 
@@ -69,6 +72,7 @@ class BoundProgram:
             {view.name: (view._arrangement, view.schema) for view in views},
             ProgramDescription.of(session.notes),
             session._definitions.circuit,
+            session._catalog.altered,
         )
 
     @property
@@ -133,7 +137,8 @@ class BoundProgram:
     def check(self, notes: Notes) -> None:
         """Raises StateError or SinkError if a state with these notes would refuse the program, or a sink the state."""
         state = ProgramDescription.of(notes)
-        check_tables(state.tables, self.described.tables)
+        altered = {one.before.name for one in forms_in_state(self.tables.values(), self.altered, state.tables)[1]}
+        check_tables({name: table for name, table in state.tables.items() if name not in altered}, self.described.tables)
         check_earlier_ticks(state, self.circuit, self.described.queries or {}, replace=True)
         self._check_columns(notes)
         offsets = self.sink_offsets(notes)

@@ -116,6 +116,13 @@ class Runtime(Protocol):
         """
         ...
 
+    def prepare(self, circuit: Dataflow, arrangements: Collection[str]) -> None:
+        """Fills arrangements in one tick, for the next `install`, which keeps those that it uses.
+
+        circuit: the installed one, or that of an empty program, with these arrangements. All other state stays, and so do the definitions.
+        """
+        ...
+
     def declare(self, definitions: object) -> None:
         """Replaces `committed.definitions` alone: the program and its state stay as they are."""
         ...

@@ -14,7 +14,7 @@ from deltic.circuit.operator import BEGINNING, Tick
 from deltic.circuit.operators.table import TableInput
 from deltic.errors import DataError, StateError
 from deltic.purity import shown
-from deltic.schema import Field, StreamSchema, TableSchema
+from deltic.schema import Field, Forms, StreamSchema, TableSchema
 from deltic.storage.program import (
     CLOCK,
     LATENESS,
@@ -80,7 +80,7 @@ def described(circuit: Dataflow, description: ProgramDescription, dropped: Colle
     """
     excluded = {name.lower() for name in dropped}
     before = {name: table for name, table in description.tables.items() if name.lower() not in excluded}
-    tables = {name: _described_table(table, circuit.tables[name]) for name, table in declared(circuit).items()}
+    tables = {one.table.name: _described_table(one.table, circuit.tables[one.table.name], one.forms) for one in _sources(circuit)}
     check_tables(before, tables)
     own = {name.lower() for name in tables}
     kept = {name: table for name, table in before.items() if name.lower() not in own}
@@ -97,6 +97,12 @@ def described(circuit: Dataflow, description: ProgramDescription, dropped: Colle
     )
 
 
+def with_prepared(circuit: Dataflow, description: ProgramDescription) -> ProgramDescription:
+    """The description of a state with arrangements of the circuit that it lacks, and all that it has."""
+    new = {name: _described_arrangement(spec, ()) for name, spec in circuit.arrangements.items() if name not in description.arrangements}
+    return replace(description, arrangements={**description.arrangements, **new})
+
+
 def check_tables(before: Mapping[str, TableDescription], tables: Mapping[str, TableDescription]) -> None:
     """Raises StateError, naming the first difference, if one of `tables` differs from the one before. Both by name."""
     by_name = {name.lower(): (name, table) for name, table in before.items()}
@@ -107,8 +113,16 @@ def check_tables(before: Mapping[str, TableDescription], tables: Mapping[str, Ta
 
 def declared(circuit: Dataflow) -> dict[str, TableSchema]:
     """The tables of the circuit, by name."""
-    tables = (node.operator.table for node in circuit.nodes if isinstance(node.operator, TableInput))
-    return {table.name: table for table in tables}
+    return {source.table.name: source.table for source in _sources(circuit)}
+
+
+def forms_of(circuit: Dataflow) -> dict[str, Forms]:
+    """By table in lower case, of those that were altered."""
+    return {source.table.name.lower(): source.forms for source in _sources(circuit) if source.forms}
+
+
+def _sources(circuit: Dataflow) -> list[TableInput]:
+    return [node.operator for node in circuit.nodes if isinstance(node.operator, TableInput)]
 
 
 def applied(notes: Notes, changed: Notes) -> dict[str, Json]:
@@ -122,9 +136,9 @@ def _described_arrangement(spec: ArrangementSpec, holds: tuple[str, ...]) -> Arr
     )
 
 
-def _described_table(table: TableSchema, arrangement: str) -> TableDescription:
+def _described_table(table: TableSchema, arrangement: str, forms: Forms) -> TableDescription:
     key = tuple(table.schema[i].name for i in table.key)
-    return TableDescription(arrangement, table.schema.fields, key, isinstance(table, StreamSchema))
+    return TableDescription(arrangement, table.schema.fields, key, isinstance(table, StreamSchema), forms)
 
 
 def _described_view(name: str, spec: ArrangementSpec) -> ViewDescription:
@@ -137,7 +151,8 @@ def _check_same(old_name: str, old: TableDescription, name: str, new: TableDescr
     raise StateError(
         f"table {name} differs from the table in the state: {_difference(old_name, old, name, new)}",
         expected="the columns, types, NOT NULL constraints and primary key that the table was created with",
-        remedy=f"declare the table as it was, or rename it; or drop {old_name} first, in a separate step, and load it again",
+        remedy=f"declare the table as it was, and ALTER TABLE to add, drop or rename columns; or rename the table; "
+        f"or drop {old_name} first, in a separate step, and load it again",
     )
 
 

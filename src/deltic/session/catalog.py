@@ -13,6 +13,7 @@ from deltic.connectors.registry import sink_spec, source_spec
 from deltic.errors import CatalogError, CircuitError, QueryError, Span, UnknownName, did_you_mean
 from deltic.expr.nodes import UserFunction
 from deltic.frontends.statements import (
+    AlterTable,
     CreateFunction,
     CreateSink,
     CreateTable,
@@ -37,6 +38,7 @@ from deltic.plan.recursion import bound_to
 from deltic.plan.stream_checks import check_streams
 from deltic.runtimes.view_errors import is_errors
 from deltic.schema import Schema, StreamSchema, TableSchema
+from deltic.session.alterations import Alteration, altered, changed_positions, readers
 from deltic.session.locations import Use, check_locations, sink_uses, source_uses
 from deltic.session.recursive import check_complete, meanings
 
@@ -84,6 +86,7 @@ class Catalog:
 
     sources: by table; tables without a source are not in it. declared: the views that are declared recursive; queries that read one have a
     Reference to it, so it may be created or replaced later. timed: by table, the column that is its watermark.
+    altered: by table, what ALTER TABLE has made of it.
     """
 
     tables: Mapping[str, TableSchema] = field(default_factory=lambda: MappingProxyType({}))
@@ -93,6 +96,7 @@ class Catalog:
     declared: Mapping[str, DeclareView] = field(default_factory=lambda: MappingProxyType({}))
     timed: Mapping[str, Timed] = field(default_factory=lambda: MappingProxyType({}))
     scalars: Mapping[str, DefinedFunction] = field(default_factory=lambda: MappingProxyType({}))
+    altered: Mapping[str, tuple[Alteration, ...]] = field(default_factory=lambda: MappingProxyType({}))
 
     def functions(self) -> Mapping[str, DefinedFunction]:
         """The functions of users."""
@@ -152,6 +156,8 @@ class Catalog:
                 return self._drop(statement.name, "view", statement.if_exists, statement.span)
             case DropSink():
                 return self._drop(statement.name, "sink", statement.if_exists, statement.span)
+            case AlterTable():
+                return self._alter_table(statement)
             case Replan():
                 return self._replanned(statement)
 
@@ -167,6 +173,51 @@ class Catalog:
             return replace(self, tables=tables, timed=timed)
         check_locations(source_uses(table.name, source), self._uses())
         return replace(self, tables=tables, timed=timed, sources={**self.sources, key: source})
+
+    def _alter_table(self, statement: AlterTable) -> Catalog:
+        """The catalog with the table altered, and every view that reads it bound again. No view reads what goes or gets another name."""
+        key = statement.name.lower()
+        if (kind := self._kind(key)) not in ("table", "stream"):
+            remedy = did_you_mean(statement.name, [table.name for table in self.tables.values()])
+            message = f"{statement.name} is a {kind}, not a table" if kind else f"there is no table {statement.name!r}"
+            raise UnknownName(message, span=statement.span, remedy=None if kind else remedy)
+        table = self.tables[key]
+        alteration = altered(table, statement, self.timed.get(key))
+        if alteration.after == table:
+            return self
+        gone = changed_positions(alteration)
+        named = [table.schema[i].name for i in sorted(gone)]
+        reading = readers({view.name: view.plan for view in self.views.values()}, table, gone) if gone else []
+        after = replace(
+            self, tables={**self.tables, key: alteration.after}, altered={**self.altered, key: (*self.altered.get(key, ()), alteration)}
+        )
+        views = after._views_of_altered(table, alteration, reading, statement.span)
+        if reading:
+            columns, names = f"column{'s' * (len(named) > 1)} {', '.join(named)}", ", ".join(dict.fromkeys(reading))
+            plural = "s" * (len(set(reading)) > 1)
+            message = f"{columns} of table {table.name} {'is' if len(named) == 1 else 'are'} read by view{plural} {names}"
+            raise CatalogError(message, span=statement.span, remedy=f"drop {names} first, or replace {'them' if plural else 'it'}")
+        return replace(after, views=views)
+
+    def _views_of_altered(self, table: TableSchema, alteration: Alteration, reading: list[str], span: Span) -> Mapping[str, ViewDefinition]:
+        """The views, those that read the table bound again. reading: gets the names of those that need a column that it lacks now."""
+        views, stale = dict(self.views), {table.name.lower()}
+        removes = bool(changed_positions(alteration))
+        for name, view in self.views.items():
+            if not (stale - self.declared.keys()) & {one.lower() for one in view.depends_on}:
+                continue
+            stale.add(name)
+            try:
+                views[name] = replace(view, plan=view.rebind(replace(self, views=views)))
+            except (QueryError, CircuitError) as error:
+                if not removes:
+                    message = f"view {view.name} reads {table.name} and would no longer be valid: {error.message}"
+                    raise CatalogError(message, span=span, remedy=f"drop {view.name} first, or give the column another name") from error
+                reading.append(view.name)
+                continue
+            if removes and views[name].plan.schema != view.plan.schema and view.name not in reading:
+                reading.append(view.name)
+        return views
 
     def _declare(self, statement: DeclareView) -> Catalog:
         _check_names(statement.schema, "view", statement.name, statement.span)
@@ -339,6 +390,7 @@ class Catalog:
             _without(self.declared, key),
             _without(self.timed, key),
             self.scalars,
+            _without(self.altered, key),
         )
 
     def _replanned(self, statement: Replan) -> Catalog:

@@ -10,11 +10,15 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from datetime import datetime
 from threading import RLock
+from types import MappingProxyType
 from typing import Any
 
 from deltic.circuit.pending import PendingRows
 from deltic.errors import DelticError
+from deltic.optimizer.row_estimates import Sizes
 from deltic.runtimes import Runtime
+from deltic.schema import Forms
+from deltic.session.alterations import Transition, forms_in_state
 from deltic.session.catalog import Catalog
 from deltic.session.clock import SessionClock, notes_at
 from deltic.session.collector import FEW, collector_paused
@@ -26,9 +30,10 @@ from deltic.session.functions import check_functions
 from deltic.session.lateness import late_tables, watermarks_after, watermarks_after_definitions, watermarks_of
 from deltic.session.plan_sizes import PlanSizes, sizes_note
 from deltic.session.plan_warnings import warn_of_plans
-from deltic.storage.program import PLANS, QUERIES, PlannedSizes
+from deltic.storage.program import PLANS, QUERIES, PlannedSizes, TableDescription
 
 Notes = Mapping[str, Any]
+NO_SIZES: Mapping[str, Sizes] = MappingProxyType({})
 
 
 class Commits:
@@ -41,6 +46,8 @@ class Commits:
         self._sampled = sampled
         self.plans: Mapping[str, PlannedSizes] | None = None
         """The sizes by which another state planned its views, if definitions are to be planned as there."""
+        self.tables: Mapping[str, TableDescription] | None = None
+        """The tables of another state, if definitions are to be compiled as there."""
         self._settled = NOTHING
         """The definitions for which all that follows their commit has been done."""
         self._stated: Mapping[str, Collection[str]] | None = runtime.committed.program.functions
@@ -90,7 +97,8 @@ class Commits:
     ) -> None:
         """Makes a catalog the session's, in a turn. dropped: tables whose rows go. replace: whether views by other functions may go.
         replanned: views, in lower case, whose joins are ordered by the sizes that tables have now."""
-        circuit = self.compiler.circuit(catalog, self._sizes(replanned))
+        forms, transitions = self._altered(catalog, dropped)
+        circuit = self.compiler.circuit(catalog, self._sizes(replanned, self.compiler.sizes_of_views if transitions else NO_SIZES), forms)
         warn_of_plans(self.compiler.optimized_plans)
         queries = queries_of(self.compiler.denotations)
         if self._stated is not None:
@@ -102,7 +110,10 @@ class Commits:
         timed = {**timed, **watermarks_of(late_tables(catalog.tables.values()), self._runtime.notes, dropped)}
         definitions = Definitions.of(catalog, self.compiler.plans, circuit, marks, self._definitions, self.compiler.places)
         described = {QUERIES: queries, PLANS: sizes_note(self.compiler.sizes)}
-        self._runtime.install(circuit, dropped=dropped, notes={**(notes or {}), **timed, **described}, definitions=definitions)
+        if transitions:
+            self._runtime.prepare(*self.compiler.prepared(self._definitions, transitions))
+        gone = {*dropped, *(one.after.name for one in transitions)}
+        self._runtime.install(circuit, dropped=gone, notes={**(notes or {}), **timed, **described}, definitions=definitions)
         self._stated = None
         self._settle()
 
@@ -111,13 +122,23 @@ class Commits:
         if self._stated is None or catalog.views:
             self.install(catalog, (), replace=True)
         else:
-            circuit = self.compiler.circuit(catalog, self._sizes())
+            circuit = self.compiler.circuit(catalog, self._sizes(), self._altered(catalog, ())[0])
             marks = self._clock.marks(catalog)
             self._runtime.declare(Definitions.of(catalog, self.compiler.plans, circuit, marks, self._definitions, self.compiler.places))
             self._settle()
 
-    def _sizes(self, replanned: Collection[str] = ()) -> PlanSizes:
-        return PlanSizes(self._runtime, self._definitions.circuit, sampled=self._sampled, replanned=replanned, stated=self.plans)
+    def _altered(self, catalog: Catalog, dropped: Collection[str]) -> tuple[dict[str, Forms], list[Transition]]:
+        """See `forms_in_state`."""
+        gone = {name.lower() for name in dropped}
+        stored = self._runtime.committed.program.tables if self.tables is None else self.tables
+        state = {name: table for name, table in stored.items() if name.lower() not in gone}
+        forms, transitions = forms_in_state(catalog.tables.values(), catalog.altered, state)
+        return forms, transitions if self.tables is None else []
+
+    def _sizes(self, replanned: Collection[str] = (), kept: Mapping[str, Sizes] = NO_SIZES) -> PlanSizes:
+        """kept: by view in lower case, the sizes that it has if it is not planned anew."""
+        circuit = self._definitions.circuit
+        return PlanSizes(self._runtime, circuit, sampled=self._sampled, replanned=replanned, stated=self.plans, kept=kept)
 
     def _settle(self) -> None:
         """Does what follows the last commit, unless it has been done."""

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from deltic.circuit.nodes import Dataflow
 from deltic.errors import Span
-from deltic.lowering import GrowingProgram
+from deltic.lowering import GrowingProgram, lower_prepared
 from deltic.optimizer import optimize
 from deltic.optimizer.row_estimates import Sizes
 from deltic.plan.isolate import isolated
 from deltic.plan.nodes import Plan
 from deltic.plan.streams import keeps_ticks
+from deltic.plan.table_forms import in_earliest_forms
 from deltic.plan.walk import nodes
+from deltic.runtimes.program import forms_of
 from deltic.runtimes.view_errors import SUFFIX, errors_of
+from deltic.schema import Forms
+from deltic.session.alterations import Transition
 from deltic.session.catalog import Catalog, ViewDefinition
 from deltic.session.collector import collector_paused
+from deltic.session.definitions import Definitions
 from deltic.session.plan_sizes import PlanSizes
 from deltic.session.recursive import limited
 from deltic.stacks import unbounded
@@ -44,7 +49,10 @@ class Compiler:
         self._limit, self._isolates = iteration_limit, isolates
         self.places: Mapping[str, Mapping[str, Span]] = {}
         """Of the last program's views with errors, the places of the expressions that can fail, by their text."""
-        self._growing = GrowingProgram(shards)
+        self._shards, self._growing = shards, GrowingProgram(shards)
+        self.plans: Mapping[str, Plan] = MappingProxyType({})
+        self._in_forms: dict[str, tuple[Plan, Mapping[str, Forms], Plan]] = {}
+        """By view its optimized plan, the forms of tables, and the plan over them."""
         self._optimized: Mapping[str, _Optimized] = {}
         self.optimized_plans: dict[str, Plan] = {}
         """The plans of the views that were optimized for the last program."""
@@ -65,13 +73,14 @@ class Compiler:
         return self._growing.fusion.made
 
     @property
-    def plans(self) -> Mapping[str, Plan]:
-        return MappingProxyType({name: view.plan for name, view in self._optimized.items()})
-
-    @property
     def sizes(self) -> Mapping[Plan, Sizes]:
         """By the denotation of a view of the last program, the sizes by which its joins were ordered."""
         return {view.denotation: view.sizes for view in self._optimized.values()}
+
+    @property
+    def sizes_of_views(self) -> Mapping[str, Sizes]:
+        """The same by the name of the view, in lower case."""
+        return {_defined(name): view.sizes for name, view in self._optimized.items()}
 
     @property
     def denotations(self) -> Mapping[str, Plan]:
@@ -79,17 +88,31 @@ class Compiler:
         return {name: view.denotation for name, view in self._optimized.items()}
 
     @collector_paused()
-    def circuit(self, catalog: Catalog, sizes: PlanSizes) -> Dataflow:
-        """The dataflow of a catalog. sizes: for views that are optimized.
+    def circuit(self, catalog: Catalog, sizes: PlanSizes, forms: Mapping[str, Forms]) -> Dataflow:
+        """The dataflow of a catalog. sizes: for views that are optimized. forms: by table in lower case, of those that were altered.
 
         Raises as `Catalog.plans` and `optimize`; the plans of the last program are then kept.
         """
         plans, places = self._meanings(catalog)
         optimized = self._views(catalog, plans, sizes)
         tables = {table.name: table for table in catalog.tables.values()}
-        circuit = self._growing.circuit({name: view.plan for name, view in optimized.items()}, tables)
-        self._optimized, self.places = optimized, places
+        lowered = {name: self._in_form(name, view.plan, forms) for name, view in optimized.items()}
+        circuit = self._growing.circuit(lowered, tables, forms)
+        self._optimized, self.places, self.plans = optimized, places, MappingProxyType(lowered)
         return circuit
+
+    def prepared(self, definitions: Definitions, transitions: Iterable[Transition]) -> tuple[Dataflow, list[str]]:
+        """The dataflow of these definitions, with the arrangements that tables will have when they are altered, and their names."""
+        tables = {table.name: table for table in definitions.catalog.tables.values()}
+        alterations = [(one.before, one.after, one.origins) for one in transitions]
+        return lower_prepared(definitions.plans, tables, forms_of(definitions.circuit), alterations, self._shards)
+
+    def _in_form(self, view: str, plan: Plan, forms: Mapping[str, Forms]) -> Plan:
+        """The plan over the forms of tables: the same object as for the last program, if nothing has changed."""
+        known = self._in_forms.get(view)
+        if known is None or known[0] is not plan or known[1] != forms:
+            known = self._in_forms[view] = plan, forms, in_earliest_forms(plan, forms)
+        return known[2]
 
     def _meanings(self, catalog: Catalog) -> tuple[dict[str, Plan], dict[str, Mapping[str, Span]]]:
         """The plans of the materialized views, and of their errors, and the places of errors."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from deltic.errors import CatalogError, Span
-from deltic.frontends.statements import CreateTable, DefinedFunction, DropStream, DropTable, Replan, Statement
+from deltic.frontends.statements import AlterTable, CreateTable, DefinedFunction, DropStream, DropTable, Replan, Statement
 from deltic.plan.nodes import Plan
 from deltic.schema import TableSchema
 from deltic.session.catalog import Catalog
@@ -22,6 +22,7 @@ class Draft:
         self.catalog = catalog
         self.dropped: set[str] = set()
         self.replanned: dict[str, Span] = {}
+        self._dropped_columns: set[tuple[str, str]] = set()
         self._stored = frozenset(catalog.tables) | undeclared
 
     def apply(self, statement: Statement) -> None:
@@ -33,6 +34,8 @@ class Draft:
                 span=statement.span,
                 remedy="drop it in a script of its own first",
             )
+        if isinstance(statement, AlterTable):
+            self._check_columns(statement)
         if isinstance(statement, Replan):
             self.replanned[statement.name.lower()] = statement.span
         dropped = isinstance(statement, DropTable | DropStream) and name.lower() in self._stored
@@ -40,6 +43,18 @@ class Draft:
             self.catalog = self.catalog.apply(statement)
         if dropped:
             self.dropped.add(name.lower())
+
+    def _check_columns(self, statement: AlterTable) -> None:
+        """A column that is dropped and added again would have the old values, for the table would be as before."""
+        table = statement.name.lower()
+        for column in statement.added:
+            if (table, column.field.name.lower()) in self._dropped_columns:
+                raise CatalogError(
+                    f"column {column.field.name} of table {statement.name} is dropped and added again in one script",
+                    span=column.span,
+                    remedy="drop it in a script of its own first",
+                )
+        self._dropped_columns |= {(table, name.lower()) for name, _ in statement.dropped}
 
     def relation(self, name: str) -> TableSchema | Plan | None:
         return self.catalog.relation(name)

@@ -30,7 +30,7 @@ class PlanSizes:
     """The sizes of a runtime's tables as of its last commit, and those that the state names.
 
     sampled: whether rows are at hand, so that values are counted. replanned: the views, in lower case, that get the sizes of today.
-    stated: the sizes that another state names.
+    stated: the sizes that another state names. kept: by view in lower case, those that it has unless it is replanned.
     """
 
     def __init__(
@@ -41,9 +41,11 @@ class PlanSizes:
         sampled: bool,
         replanned: Collection[str] = (),
         stated: Mapping[str, PlannedSizes] | None = None,
+        kept: Mapping[str, Sizes],
     ) -> None:
         self._runtime, self._circuit, self._sampled, self.replanned = runtime, circuit, sampled, replanned
         self._stated = runtime.committed.program.plans if stated is None else stated
+        self._kept = kept
         self._views = {view.lower() for view in runtime.committed.program.views}
         self._now: dict[str, TableSize | None] = {}
         self._statistics: Mapping[str, tuple[int, int]] | None = None
@@ -53,6 +55,8 @@ class PlanSizes:
         if not _has_joins(query):
             return UNKNOWN
         if not replanned:
+            if view in self._kept:
+                return self._kept[view]
             if self._stated is None and view in self._views:
                 return UNKNOWN
             if (stated := (self._stated or {}).get(fingerprint(query))) is not None:

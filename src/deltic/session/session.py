@@ -436,7 +436,8 @@ class Session:
             for name, table in tables.items():
                 if self.table(name) is not table:
                     raise CatalogError(
-                        f"table {name} was dropped and created again while changes were gathered", remedy="gather them again"
+                        f"table {name} was altered, or dropped and created again, while changes were gathered",
+                        remedy="gather them again",
                     )
             self._commits.tick(changes, notes or {})
 

@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from typing import Any, Final
 
 from deltic.errors import DelticError, UnknownName
-from deltic.schema import Field, Schema, Type, folded
+from deltic.schema import Field, Form, Forms, Schema, TableSchema, Type, folded
 from deltic.storage.parsing import Json, Malformed, count, counts, items, mapping, member, reading, string, truth
 from deltic.trace.encoding import Layout
 from deltic.trace.identity import Identity
@@ -95,16 +95,21 @@ class ArrangementDescription:
 
 @dataclass(frozen=True, slots=True)
 class TableDescription:
-    """A table: its arrangement, its columns in the user's order, and the names of its key columns. stream: it is one."""
+    """A table: its arrangement, its columns in the user's order, and the names of its key columns. stream: it is one.
+
+    forms: of a table that was altered; () of others.
+    """
 
     arrangement: str
     fields: tuple[Field, ...]
     key: tuple[str, ...] = ()
     stream: bool = False
+    forms: Forms = ()
 
     def json(self) -> Json:
         described = {"arrangement": self.arrangement, "fields": [_described(f) for f in self.fields], "key": list(self.key)}
-        return {**described, **({"stream": True} if self.stream else {})}
+        forms = {"forms": [_described_form(form) for form in self.forms]} if self.forms else {}
+        return {**described, **({"stream": True} if self.stream else {}), **forms}
 
     @staticmethod
     def parse(entry: Json) -> TableDescription:
@@ -114,7 +119,8 @@ class TableDescription:
         if not set(key) <= {f.name for f in fields}:
             raise Malformed(f"key: {', '.join(key)}: expected columns of the table")
         stream = truth(entry.get("stream", False), "stream")
-        return TableDescription(string(member(entry, "arrangement"), "arrangement"), fields, key, stream)
+        forms = _forms(entry, fields, key)
+        return TableDescription(string(member(entry, "arrangement"), "arrangement"), fields, key, stream, forms)
 
     @property
     def columns(self) -> tuple[Field, ...]:
@@ -250,6 +256,34 @@ def _field(entry: Json) -> Field:
             except (DelticError, ValueError, AssertionError) as error:
                 raise Malformed(f"column {name}: {error}") from None
     raise Malformed("fields: expected a name, a type, and whether it may be NULL")
+
+
+def _described_form(form: Form) -> Json:
+    table = form.table
+    fields = [_described(field) for field in table.schema]
+    return {"name": table.name, "fields": fields, "key": list(table.key), "numbers": list(form.numbers)}
+
+
+def _forms(entry: Json, fields: tuple[Field, ...], key: tuple[str, ...]) -> Forms:
+    forms = tuple(_form(form) for form in items(entry.get("forms", []), "forms"))
+    own = [(form.table.schema.fields, tuple(form.table.schema.names[i] for i in form.table.key)) for form in forms[-1:]]
+    if own not in ([], [(fields, key)]):
+        raise Malformed("forms: the last one is not the table")
+    types: dict[int, tuple[Type, bool]] = {}
+    for form in forms:
+        for number, column in zip(form.numbers, form.table.schema, strict=True):
+            if types.setdefault(number, (column.type, column.nullable)) != (column.type, column.nullable):
+                raise Malformed(f"forms: column {column.name} has two types")
+    return forms
+
+
+def _form(entry: Json) -> Form:
+    fields = _fields(entry)
+    key = counts(member(entry, "key"), "the key of a form", len(fields) - 1)
+    numbers = counts(member(entry, "numbers"), "the numbers of columns")
+    if len(numbers) != len(fields) or len(set(numbers)) != len(numbers):
+        raise Malformed(f"numbers: {list(numbers)}: expected one for each of {len(fields)} columns")
+    return Form(TableSchema(string(member(entry, "name"), "name"), Schema(fields), key), numbers)
 
 
 def _optional(entry: Json, name: str) -> str | None:

@@ -7,7 +7,7 @@ are already present.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from deltic.circuit.operator import Context, Delta
 from deltic.circuit.operators.arrange import check_sums
 from deltic.circuit.pending import DELETE_ROW, INSERT, UNORDERED, WEIGHT, PendingRows
 from deltic.errors import AbsentRow, DataError, DuplicateKey
-from deltic.schema import TableSchema
+from deltic.schema import Forms, TableSchema
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
 from deltic.trace.encoding import Layout, decode
@@ -32,13 +32,14 @@ class TableInput:
     """The source node of a table.
 
     order: the word columns of the user's schema in stored order, primary key first. key: the number of words of the key (0: a multiset,
-    whose rows are their own key).
+    whose rows are their own key). forms: of a table that was altered; () of others.
     """
 
     table: TableSchema
     arrangement: str
     order: tuple[int, ...]
     key: int
+    forms: Forms = field(default=(), compare=False, repr=False)
 
     @property
     def name(self) -> str:
@@ -136,11 +137,11 @@ class TableInput:
         layout = Layout.of(self.table.schema)
         by_word = {word: words[i] for i, word in enumerate(self.order[: len(words)])}
         shown = []
-        for i, field in enumerate(self.table.schema):
+        for i, column in enumerate(self.table.schema):
             cells = [by_word.get(w) for w in range(layout.slices[i].start, layout.slices[i].stop)]
             if all(cell is not None for cell in cells):
-                value = decode([c for c in cells if c is not None], field, context.strings)[0].as_py()
-                shown.append(f"{field.name}={'NULL' if value is None else repr(value) if isinstance(value, str) else value}")
+                value = decode([c for c in cells if c is not None], column, context.strings)[0].as_py()
+                shown.append(f"{column.name}={'NULL' if value is None else repr(value) if isinstance(value, str) else value}")
         return ", ".join(shown)
 
     def _find(self, words: Words, pending: PendingRows, *, removed: bool) -> int:

@@ -134,16 +134,17 @@ def _stored(plan: Plan, kept: Sequence[int], values: Sequence[Expr | None], tabl
     """The columns `kept` of a plan, then a value for each column of the table; None is NULL."""
     columns: list[tuple[str, Expr]] = [(plan.schema[i].name, reference(plan.schema, i)) for i in kept]
     for field, value in zip(table.schema, values, strict=True):
-        columns.append((field.name, _as_stored(Literal(None, NULL, span) if value is None else value, field, table, span)))
+        columns.append((field.name, as_stored(Literal(None, NULL, span) if value is None else value, field, table.name, span)))
     return Project(plan, tuple(columns))
 
 
-def _as_stored(value: Expr, field: Field, table: TableSchema, span: Span) -> Expr:
+def as_stored(value: Expr, field: Field, table: str, span: Span) -> Expr:
+    """The value as a column of a table keeps it. Raises TypeMismatch, by Spark's rules of store assignment."""
     if isinstance(value, Literal) and value.value is None and not field.nullable:
-        raise TypeMismatch(f"column {field.name} of table {table.name} is NOT NULL and gets no value", span=span, remedy="give it a value")
+        raise TypeMismatch(f"column {field.name} of table {table} is NOT NULL and gets no value", span=span, remedy="give it a value")
     type = field.type.read
     if not _may_store(value.type, type):
-        message = f"column {field.name} of table {table.name} is {type.sql}"
+        message = f"column {field.name} of table {table} is {type.sql}"
         raise TypeMismatch(message, span=value.span or span, expected=f"{type.sql}, found {value.type.sql}", remedy="CAST the value")
     return cast(value, type, value.span or span)
 

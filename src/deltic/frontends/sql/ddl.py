@@ -11,6 +11,7 @@ from deltic.expr.functions.comparison import incomparable
 from deltic.expr.nodes import Literal
 from deltic.frontends import lateness
 from deltic.frontends.sql import interval_literals, tree
+from deltic.frontends.sql.bind_alteration import alter_table
 from deltic.frontends.sql.bind_query import bind_tree, renamed
 from deltic.frontends.sql.bind_recursive import declared_body
 from deltic.frontends.sql.bind_select import is_grouped
@@ -63,6 +64,8 @@ def bind_statement(parsed: Parsed, env: Environment) -> Statement:
             return create_function(parsed, env.catalog)
         case tree.InsertRows() | tree.UpdateRows() | tree.DeleteRows() | tree.MergeRows() | tree.TransactionMark():
             raise Unsupported("a change of rows is not a definition", span=parsed.span, remedy="session.sql() runs it")
+        case tree.TableAlteration():
+            return alter_table(parsed)
         case CreateSink() | DropSink() | DropTable() | DropStream() | DropView() | DropFunction() | Replan():
             return parsed
         case _:

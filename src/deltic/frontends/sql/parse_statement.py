@@ -16,6 +16,7 @@ from deltic.frontends.sql.clauses import ClauseParser
 from deltic.frontends.sql.lexer import NUMBER, SIGN, WORD, Token, tokenize
 from deltic.frontends.sql.nesting import shallow
 from deltic.frontends.sql.options import WATERMARK, timed_of
+from deltic.frontends.sql.parse_alteration import AlterationParser
 from deltic.frontends.sql.parse_change import CHANGES, ChangeParser
 from deltic.frontends.sql.parse_function import FunctionParser
 from deltic.frontends.sql.parse_query import EMIT
@@ -25,7 +26,7 @@ from deltic.options import Options
 
 UNDERSTOOD: Final = (
     "CREATE TABLE or STREAM, CREATE [OR REPLACE] [MATERIALIZED | TEMPORARY] VIEW, CREATE SINK, CREATE [OR REPLACE] FUNCTION, "
-    "DECLARE RECURSIVE VIEW, DROP TABLE, STREAM, VIEW, SINK or FUNCTION, INSERT, UPDATE, DELETE, MERGE, TRUNCATE, SELECT"
+    "DECLARE RECURSIVE VIEW, ALTER TABLE, DROP TABLE, STREAM, VIEW, SINK or FUNCTION, INSERT, UPDATE, DELETE, MERGE, TRUNCATE, SELECT"
 )
 TABLE_FORM: Final = (
     "CREATE TABLE [IF NOT EXISTS] name "
@@ -62,6 +63,7 @@ Parsed = (
     | tree.NamedQuery
     | tree.ViewDeclaration
     | tree.FunctionDefinition
+    | tree.TableAlteration
     | QueryStatement
     | tree.RowChange
     | tree.TransactionMark
@@ -144,7 +146,7 @@ def _check_parentheses(tokens: Sequence[Token], text: str, name: str) -> None:
         raise SyntaxFailure("unmatched opening parenthesis", span=Span(text, opened[-1].start, opened[-1].end, name))
 
 
-class StatementParser(ChangeParser, FunctionParser, ClauseParser):
+class StatementParser(ChangeParser, FunctionParser, AlterationParser, ClauseParser):
     """The rules for statements."""
 
     def parsed(self) -> Parsed:
@@ -164,7 +166,7 @@ class StatementParser(ChangeParser, FunctionParser, ClauseParser):
             case "DROP":
                 return self._drop()
             case "ALTER":
-                return self._alter()
+                return self.alteration()
             case "DECLARE":
                 return self._declare()
             case "SELECT" | "VALUES" | "WITH" | "(" | "FROM" | "TABLE":
@@ -332,16 +334,6 @@ class StatementParser(ChangeParser, FunctionParser, ClauseParser):
             raise Unsupported("a sink reads a view, not a query", span=self.span, remedy=remedy)
         view = self.simple_name("view")
         return CreateSink(name.text, view.text, self.clauses(), if_not_exists, name.span, view.span)
-
-    def _alter(self) -> Replan:
-        self.expect("ALTER")
-        self.passes("MATERIALIZED")
-        self.expect("VIEW")
-        name = self.simple_name("view")
-        if self.word != "REPLAN":
-            raise Unsupported(f"ALTER VIEW … {self.word} is not supported", span=self.span, expected="REPLAN", remedy="CREATE OR REPLACE")
-        self.take()
-        return Replan(name.text, name.span)
 
     def _drop(self) -> Parsed:
         self.expect("DROP")

@@ -98,10 +98,7 @@ CLAUSES: Final[Refusals] = by_first(
 STATEMENTS: Final[Refusals] = by_first(
     {
         **{word: (f"{word} is not supported in a script", _TRANSACTION) for word in ("COPY", "LOAD")},
-        **{
-            f"ALTER {kind}": (f"ALTER {kind} is not supported", "DROP and CREATE it again")
-            for kind in ("TABLE", "STREAM", "SINK", "FUNCTION")
-        },
+        **{f"ALTER {kind}": (f"ALTER {kind} is not supported", "DROP and CREATE it again") for kind in ("STREAM", "SINK", "FUNCTION")},
         "CREATE OR REPLACE SINK": ("CREATE OR REPLACE SINK is not supported", "DROP SINK, then CREATE SINK"),
     }
 )
@@ -126,6 +123,15 @@ COLUMN: Final[Refusals] = by_first(
     }
 )
 """In the columns of CREATE TABLE."""
+
+ALTERED_COLUMN: Final[Refusals] = by_first(
+    {
+        **dict.fromkeys(("FIRST", "AFTER"), ("the place of a new column is not supported", "leave it out: it comes after the others")),
+        "PRIMARY KEY": ("a primary key cannot be added", "make a new table with it"),
+        "LATENESS": ("LATENESS cannot be added", "make a new table with it"),
+    }
+)
+"""In the columns of ALTER TABLE … ADD COLUMN."""
 
 AFTER_TABLE: Final[Refusals] = by_first(
     {

@@ -25,7 +25,7 @@ from deltic.runtimes.durable.outcome import Performed, change_of
 from deltic.runtimes.durable.partial import partial, with_scopes
 from deltic.runtimes.durable.strings import HASH_VERSION, check_version, identity_of
 from deltic.runtimes.durable.version import DurableVersion
-from deltic.runtimes.program import Notes, backfill, described, next_tick
+from deltic.runtimes.program import Notes, backfill, described, next_tick, with_prepared
 from deltic.storage.dictionary import Dictionary, named
 from deltic.storage.files import DataFile, FileRef, Origin
 from deltic.storage.history import stored_manifest
@@ -129,6 +129,15 @@ class Durable(ABC):
         else:
             self._version = replace(version, last=result)
         return result
+
+    def prepare(self, circuit: Dataflow, arrangements: Collection[str]) -> None:
+        """See Runtime. One commit."""
+        before = self.committed
+        manifest = before.manifest
+        notes = {"arrangements": with_prepared(circuit, manifest.program).notes()["arrangements"]}
+        dropped = tuple(segment for segment in manifest.segments() if segment.arrangement in arrangements)
+        tick = backfill(manifest.epoch, manifest.notes, {}, frozenset(arrangements))
+        self._run(before.after(circuit, manifest, self._files), {}, tick, Change(dropped=dropped, notes=notes), arrangements, installs=True)
 
     def declare(self, definitions: object) -> None:
         """See Runtime."""

@@ -62,6 +62,12 @@ class LoggedEmbedded(DurableEmbedded):
             self.fold()
             return super().install(circuit, dropped=dropped, notes=notes, definitions=definitions)
 
+    def prepare(self, circuit: Dataflow, arrangements: Collection[str]) -> None:
+        """See Runtime."""
+        with self._turn:
+            self.fold()
+            super().prepare(circuit, arrangements)
+
     def declare(self, definitions: object) -> None:
         """See Runtime."""
         with self._turn:

@@ -19,7 +19,7 @@ from deltic.circuit.pending import PendingRows
 from deltic.errors import StateError
 from deltic.runtimes import TickResult
 from deltic.runtimes.embedded.levels import routed, run_levels, view_changes
-from deltic.runtimes.program import Notes, applied, backfill, described, next_tick
+from deltic.runtimes.program import Notes, applied, backfill, described, next_tick, with_prepared
 from deltic.storage.program import EMPTY, ArrangementDescription, ProgramDescription
 from deltic.trace.batch import Batch
 from deltic.trace.counters import summed
@@ -97,6 +97,16 @@ class Embedded:
         result = TickResult(circuit, before.epoch, {}, {}, 0.0, installs=True)
         self._version = replace(installed, notes=applied(before.notes, notes), program=program, last=result)
         return result
+
+    def prepare(self, circuit: Dataflow, arrangements: Collection[str]) -> None:
+        """See Runtime. O(content)."""
+        before = self._version
+        program = with_prepared(circuit, before.program)
+        empty = {name: Spine(program.arrangements[name].columns, program.arrangements[name].weights) for name in arrangements}
+        version = replace(before, circuit=circuit, state=tuple({**shard, **empty} for shard in before.state))
+        notes = {"arrangements": program.notes()["arrangements"]}
+        tick = backfill(before.epoch, before.notes, {}, frozenset(arrangements))
+        self._run(version, tick, [{} for _ in range(self.shards)], notes, program, installs=True)
 
     def declare(self, definitions: object) -> None:
         """See Runtime."""

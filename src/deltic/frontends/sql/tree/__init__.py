@@ -102,12 +102,14 @@ from deltic.frontends.sql.tree.queries import (
     WholeQuery,
 )
 from deltic.frontends.sql.tree.statements import (
+    AddedColumn,
     ColumnDefinition,
     FunctionDefinition,
     FunctionParameter,
     KeyDefinition,
     LatenessDefinition,
     NamedQuery,
+    TableAlteration,
     TableDefinition,
     TableResult,
     ViewDeclaration,
@@ -116,6 +118,7 @@ from deltic.frontends.sql.tree.walk import is_node, parts, walk, without_places
 
 __all__ = [
     "QUERIES",
+    "AddedColumn",
     "ArgumentRows",
     "Assignments",
     "BetweenTest",
@@ -199,6 +202,7 @@ __all__ = [
     "StringText",
     "Subscript",
     "TableAlias",
+    "TableAlteration",
     "TableCall",
     "TableDefinition",
     "TableName",

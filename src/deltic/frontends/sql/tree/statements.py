@@ -47,6 +47,26 @@ class TableDefinition:
 
 
 @dataclass(frozen=True, slots=True)
+class AddedColumn:
+    """A column of ALTER TABLE … ADD COLUMN. default: its value in the rows that the table has; None is NULL."""
+
+    definition: ColumnDefinition
+    default: Expression | None
+
+
+@dataclass(frozen=True, slots=True)
+class TableAlteration:
+    """ALTER TABLE: one of `added`, `dropped` and `renamed` (the old name, the new one) is given. span: the statement's."""
+
+    table: Name
+    added: tuple[AddedColumn, ...]
+    dropped: tuple[Name, ...]
+    renamed: tuple[Name, Name] | None
+    if_exists: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class FunctionParameter:
     """A parameter of a function. default: its value if a call omits it."""
 
