@@ -39,5 +39,10 @@ COLLATED: Final[Mapping[str, list[str]]] = {
         *(f"replace(s, 'a', 'İ') COLLATE UTF8_LCASE LIKE '{p}'" for p in ("%i%", "%", "%%", "İ%C", "i\\u0307%c", "%_C", "i_c", "%i\\u0307", "i\\u0307bc", "_BC", "\\u0131%", "%\\\\%%"))],
     "collated text": [*(f"{f}(s COLLATE UTF8_LCASE)" for f in ("upper", "lower", "length", "ascii", "reverse", "hash", "xxhash64", "crc32", "soundex", "octet_length")), "typeof(concat(s COLLATE UTF8_LCASE, 'x'))",
         "substring(s COLLATE UTF8_LCASE, 2) = 'BC'", "concat_ws('A', s COLLATE UTF8_LCASE, 'x') = 'abcax'", "lpad(s COLLATE UTF8_LCASE, 5, 'X')", "coalesce(s COLLATE UTF8_LCASE, a) = 'ABC'", "if(b, s COLLATE UTF8_LCASE, a) = 'ABC'",
-        "typeof(CAST(i AS STRING COLLATE UTF8_LCASE))", "CAST(u COLLATE UTF8_LCASE AS INT)", "elt(1, s COLLATE UTF8_LCASE, a) = 'ABC'", "levenshtein(s COLLATE UTF8_LCASE, a)", "named_struct('v', s COLLATE UTF8_LCASE).v = 'ABC'"],
+        "typeof(CAST(i AS STRING COLLATE UTF8_LCASE))", "CAST(u COLLATE UTF8_LCASE AS INT)", "elt(1, s COLLATE UTF8_LCASE, a) = 'ABC'", "levenshtein(s COLLATE UTF8_LCASE, a)", "named_struct('v', s COLLATE UTF8_LCASE).v = 'ABC'",
+        "mask(s COLLATE UTF8_LCASE) = 'XXX'", "quote(s COLLATE UTF8_LCASE)", "to_json(named_struct('v', s COLLATE UTF8_LCASE))", "to_csv(named_struct('v', s COLLATE UTF8_LCASE))", "get_json_object('{\"a\": 1, \"A\": 2}' COLLATE UTF8_LCASE, '$.A')",
+        "array_join(array(s COLLATE UTF8_LCASE, a), '-') = upper(concat(s, '-', a))", "date_format(d, 'yyyy' COLLATE UTF8_LCASE)"],
+    "collated arrays": ["array(s COLLATE UTF8_LCASE, a)[0] = 'ABC'", "try_element_at(array(s COLLATE UTF8_LCASE, a), 1) = 'ABC'", "get(array(s COLLATE UTF8_LCASE), 0) = 'ABC'", "transform(array(s COLLATE UTF8_LCASE, a), x -> x = 'ABC')",
+        "filter(array(s COLLATE UTF8_LCASE, a), x -> x > 'ABC')", "exists(array(s COLLATE UTF8_LCASE, a), x -> x IN ('B', 'ABC'))", "forall(array(s COLLATE UTF8_LCASE, a), x -> x >= upper(x))", "slice(array(s COLLATE UTF8_LCASE, a), 1, 1) = array('ABC')",
+        "flatten(array(array(s COLLATE UTF8_LCASE))) = array('ABC')", "array_compact(array(s COLLATE UTF8_LCASE, a))", "reverse(array(s COLLATE UTF8_LCASE, a))"],
 }  # fmt: skip

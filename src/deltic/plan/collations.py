@@ -116,6 +116,6 @@ def _call(call: AggregateCall) -> AggregateCall:
             return replace(call, arguments=(arguments[0], key_of(arguments[1]), *arguments[2:]))
         if name in ("count", "approx_count_distinct"):
             return replace(call, arguments=tuple(map(key_of, arguments)))
-        if name in ("any_value", "collect_list") and not call.distinct:
+        if name in ("any_value", "first", "last", "collect_list") and not call.distinct:
             return call
     raise Unsupported(f"{name.upper()} is not supported for a text with a collation", span=call.span, remedy=_REMEDY)

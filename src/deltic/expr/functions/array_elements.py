@@ -8,7 +8,7 @@ from typing import Any, Final
 from deltic.errors import Span, TypeMismatch
 from deltic.expr.arrays import collections as arrays
 from deltic.expr.arrays.distinct import per_distinct
-from deltic.expr.collating import as_is, comparing
+from deltic.expr.collating import as_is, comparing, passing
 from deltic.expr.functions.comparison import check_ordered
 from deltic.expr.functions.signature import INTEGER, PLAIN_TEXT, Parameter, TypeRule, accept, any_nullable, check_count, constant
 from deltic.expr.nodes import Expr, Literal
@@ -130,7 +130,7 @@ FUNCTIONS: Final = (
     ),
     _plain("array_position", _searching(BIGINT, null_typed=True), rows.position, ignores_sign_of_zero=True, collated=comparing),
     _plain("array_remove", _searching(None, null_typed=True), rows.remove),
-    _plain("array_compact", of_array(lambda t: t), rows.compact),
+    _plain("array_compact", of_array(lambda t: t), rows.compact, collated=as_is),
     _plain("array_distinct", of_array(lambda t: t, ordered=True), rows.distinct),
     _plain("array_union", _set_of_two(None), rows.union),
     _plain("array_intersect", _set_of_two(None), rows.intersect),
@@ -140,7 +140,7 @@ FUNCTIONS: Final = (
     _plain("array_max", of_array(lambda t: t.parts[0].type, ordered=True, nullable=True), rows.best(lambda sign: sign > 0)),
     _plain("array_size", of_array(lambda t: INT), lambda call, elements: len(elements), arrays=arrays.size, collated=as_is),
     _plain("sort_array", _sorted, rows.sort),
-    _plain("array_join", _joined, rows.joined),
-    _plain("get", _got, lambda call, elements, i: elements[i] if 0 <= i < len(elements) else None, arrays=arrays.get),
-    _plain("reverse_array", of_array(lambda t: t), lambda call, elements: elements[::-1], named=False),
+    _plain("array_join", _joined, rows.joined, collated=passing),
+    _plain("get", _got, lambda call, elements, i: elements[i] if 0 <= i < len(elements) else None, arrays=arrays.get, collated=as_is),
+    _plain("reverse_array", of_array(lambda t: t), lambda call, elements: elements[::-1], named=False, collated=as_is),
 )

@@ -8,6 +8,7 @@ from typing import Final
 from deltic.errors import Span, TypeMismatch
 from deltic.expr.arrays import collections as arrays
 from deltic.expr.arrays.distinct import per_distinct, per_distinct_with_nulls
+from deltic.expr.collating import as_is
 from deltic.expr.functions import intervals
 from deltic.expr.functions.array_elements import ARRAY, ARRAY_OR_NULL, element_type, with_value
 from deltic.expr.functions.comparison import common_arguments
@@ -126,8 +127,8 @@ FUNCTIONS: Final = (
     _making("array_prepend", _grown, rows.prepend, can_fail=False),
     _making("array_insert", _inserted, rows.insert, can_fail=True),
     _making("array_repeat", _repeated, rows.repeat, can_fail=True),
-    Function(name="flatten", signature=_flattened, can_fail=False, rows=rows.flatten, arrays=arrays.flatten),
-    Function(name="slice", signature=_sliced, can_fail=True, rows=rows.slice_of, arrays=per_distinct),
+    Function(name="flatten", collated=as_is, signature=_flattened, can_fail=False, rows=rows.flatten, arrays=arrays.flatten),
+    Function(name="slice", collated=as_is, signature=_sliced, can_fail=True, rows=rows.slice_of, arrays=per_distinct),
     Function(
         name="concat_arrays", named=False, signature=_concatenated, can_fail=False, rows=rows.concatenated, arrays=arrays.concatenated
     ),

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from deltic.errors import Span, TypeMismatch, Unsupported
 from deltic.expr.arrays.distinct import per_distinct
+from deltic.expr.collating import ignoring
 from deltic.expr.functions.json_values import CORRUPT, as_literal, options_in, options_of, schema_type
 from deltic.expr.functions.signature import PLAIN_TEXT, accept, check_count, constant
 from deltic.expr.nodes import Call, Expr, Literal, Value
@@ -82,6 +83,6 @@ def _schema(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
 
 FUNCTIONS: Final[tuple[Function | Rewrite, ...]] = (
     Function(name="from_csv", signature=_from_csv, can_fail=False, rows=_read, arrays=per_distinct),
-    Function(name="to_csv", signature=_to_csv, can_fail=False, rows=_write, arrays=per_distinct),
+    Function(name="to_csv", collated=ignoring, signature=_to_csv, can_fail=False, rows=_write, arrays=per_distinct),
     Rewrite(name="schema_of_csv", build=_schema),
 )

@@ -13,6 +13,7 @@ from deltic.errors import Span, TypeMismatch
 from deltic.expr.arrays import dates as arrays
 from deltic.expr.arrays.datum import Datum, python_value
 from deltic.expr.arrays.distinct import per_distinct
+from deltic.expr.collating import ignoring
 from deltic.expr.functions.signature import INSTANT, LONG, TEXT, Parameter, accept, check_count, constant
 from deltic.expr.nodes import Call, Expr, Literal
 from deltic.expr.registry import Builder, Function, Rewrite, Typed
@@ -118,6 +119,7 @@ def _formatted_columns(call: Call, length: int, moments: Datum, pattern: Datum) 
 FUNCTIONS: Final[tuple[Function | Rewrite, ...]] = (
     Function(
         name="date_format",
+        collated=ignoring,
         signature=_formatted,
         can_fail=_pattern_can_fail,
         rows=lambda call, moment, pattern: format_timestamp(moment, pattern, call.span),

@@ -14,6 +14,7 @@ from deltic.schema import INT, STRING
 FUNCTIONS: Final = (
     Function(
         name="get_json_object",
+        collated=ignoring,
         signature=takes([TEXT_ALONE, TEXT_ALONE], STRING, nullable="always"),
         can_fail=False,
         rows=lambda call, text, path: rows.value_at(text, path),

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from deltic.errors import Span, TypeMismatch, Unsupported
 from deltic.expr.arrays.distinct import per_distinct
+from deltic.expr.collating import ignoring
 from deltic.expr.failures import invalid
 from deltic.expr.functions.signature import PLAIN_TEXT, accept, check_count, constant, takes
 from deltic.expr.nodes import Call, Expr, Literal, Value
@@ -174,7 +175,7 @@ def _schema(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
 
 FUNCTIONS: Final[tuple[Function | Rewrite, ...]] = (
     Function(name="from_json", signature=_from_json, can_fail=_read_can_fail, rows=_read, arrays=per_distinct),
-    Function(name="to_json", signature=_to_json, can_fail=False, rows=_write, arrays=per_distinct),
+    Function(name="to_json", collated=ignoring, signature=_to_json, can_fail=False, rows=_write, arrays=per_distinct),
     Rewrite(name="schema_of_json", build=_schema),
     Function(
         name="json_object_keys",

@@ -7,6 +7,7 @@ from functools import cmp_to_key
 from typing import Any, Final
 
 from deltic.errors import Span, TypeMismatch
+from deltic.expr.collating import as_is
 from deltic.expr.failures import invalid
 from deltic.expr.functions import lambdas_on_columns as arrays
 from deltic.expr.functions.array_elements import ARRAY, element_type
@@ -271,8 +272,8 @@ def _truth(value: Expr, function: Lambda) -> Type:
 
 
 FUNCTIONS: Final = (
-    _function("transform", _of(ARRAY, _elements_of), _over_elements(1, 2), _over(_transform), arrays.transform),
-    _function("filter", _of(ARRAY, _same, condition=True), _over_elements(1, 2), _over(_filter), arrays.select),
+    _function("transform", _of(ARRAY, _elements_of), _over_elements(1, 2), _over(_transform), arrays.transform, collated=as_is),
+    _function("filter", _of(ARRAY, _same, condition=True), _over_elements(1, 2), _over(_filter), arrays.select, collated=as_is),
     *(
         _function(
             name,
@@ -280,6 +281,7 @@ FUNCTIONS: Final = (
             _over_elements(1, 1),
             _over(_search(stops_at)),
             arrays.search(stops_at),
+            collated=as_is,
         )
         for name, stops_at in (("exists", True), ("forall", False))
     ),

@@ -184,6 +184,7 @@ def _place(name: str, place: Callable[[Call, int, int], int | None], *, named: b
         can_fail=_is_array,
         rows=run,
         arrays=arrays.element(place),
+        collated=as_is,
     )
 
 

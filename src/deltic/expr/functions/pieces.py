@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from deltic.errors import Span, TypeMismatch
 from deltic.expr.arrays.distinct import per_distinct
 from deltic.expr.arrays.text import of_text
-from deltic.expr.collating import ignoring
+from deltic.expr.collating import ignoring, passing
 from deltic.expr.failures import invalid
 from deltic.expr.functions.collated import found_in_set, searching
 from deltic.expr.functions.signature import INTEGER, LONG, TEXT, TEXT_OR_BYTES, Parameter, accept, check_count, constant, takes
@@ -148,9 +148,17 @@ FUNCTIONS: Final[tuple[Function | Rewrite, ...]] = (
         rows=lambda call, text: rows.luhn_check(text),
         arrays=per_distinct,
     ),
-    Function(name="mask", signature=_mask, can_fail=False, rows=lambda call, text, masks: rows.mask(text, masks), arrays=per_distinct),
+    Function(
+        name="mask",
+        collated=passing,
+        signature=_mask,
+        can_fail=False,
+        rows=lambda call, text, masks: rows.mask(text, masks),
+        arrays=per_distinct,
+    ),
     Function(
         name="quote",
+        collated=passing,
         signature=takes([TEXT], STRING),
         can_fail=False,
         rows=lambda call, text: "'" + text.replace("'", "\\'") + "'",
