@@ -19,6 +19,7 @@ from deltic.circuit.operators.feedback import Feedback, Import
 from deltic.circuit.operators.join import JoinOperator
 from deltic.circuit.operators.linear import Exchange
 from deltic.circuit.operators.nested_join import NestedJoin
+from deltic.circuit.operators.nested_range_join import NestedRangeJoin
 from deltic.circuit.operators.range_join import RangeJoin
 from deltic.circuit.operators.semijoin import SemiJoin
 from deltic.circuit.operators.table import StreamInput, TableInput
@@ -346,7 +347,7 @@ def _inputs(node: Node, peers: Sequence[Node], around: Sequence[str]) -> tuple[s
 
 
 def _key(node: Node, peers: Sequence[Node], circuit: Dataflow) -> str:
-    operator = node.operator.flat if isinstance(node.operator, NestedJoin) else node.operator
+    operator = node.operator.flat if isinstance(node.operator, NestedJoin | NestedRangeJoin) else node.operator
     if isinstance(operator, JoinOperator | SemiJoin | RangeJoin):
         return ", ".join(dict.fromkeys(word_names(peers[node.inputs[0]].shape)[: operator.key]))
     if isinstance(operator, Exchange) and operator.key is not None:

@@ -20,7 +20,7 @@ from tests.support.parts import slow
 from tests.support.range_queries import QUERIES, Change, changes, tables
 
 INTERVALS = ("between", "inside", "flipped", "full", "overlap")
-KEYLESS = ("less", "inside", "flipped", "right", "anti", "overlap", "counted", "threshold", "moving")
+KEYLESS = ("less", "inside", "flipped", "right", "anti", "overlap", "counted", "threshold", "held", "moving")
 TYPES = ("BIGINT", "INT", "DATE", "TIMESTAMP_NTZ", "DOUBLE", "DECIMAL(38,2)")
 
 BOUND = 3_000

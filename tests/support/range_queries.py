@@ -23,6 +23,7 @@ QUERIES: Final = {
     "counted": "SELECT b.k, count(*) AS n FROM a JOIN b ON a.x < b.y GROUP BY b.k",
     "threshold": "SELECT id, x FROM a WHERE x > (SELECT max(y) FROM b WHERE k = 1)",
     "thresholds": "SELECT id, x FROM a WHERE x >= (SELECT min(y) FROM b WHERE b.k = a.k)",
+    "held": "SELECT id, y, z FROM b WHERE (SELECT max(x) FROM a WHERE k = 1) BETWEEN y AND z",
     "moving": "SELECT id, x FROM a WHERE x BETWEEN (SELECT min(y) FROM b) AND (SELECT max(z) FROM b WHERE k = 0)",
 }
 

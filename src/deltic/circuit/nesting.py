@@ -29,6 +29,7 @@ from deltic.circuit.operators.nested_arrange import NestedArrange
 from deltic.circuit.operators.nested_join import NestedJoin
 from deltic.circuit.operators.nested_multiset import NestedMultiset
 from deltic.circuit.operators.nested_multiway import NestedMultiwayJoin
+from deltic.circuit.operators.nested_range_join import NestedRangeJoin
 from deltic.circuit.operators.nested_reduce import NestedReduce
 from deltic.circuit.operators.nested_reweigh import NestedReweigh
 from deltic.circuit.operators.over_ticks import OverTicksOperator
@@ -176,6 +177,8 @@ def nested(operator: Operator, depth: int, depths: Mapping[str, int]) -> Operato
             return NestedArrange(operator, depth)
         case JoinOperator():
             return NestedJoin(operator, (depths[operator.left], depths[operator.right]))
+        case RangeJoin():
+            return NestedRangeJoin(operator, (depths[operator.left], depths[operator.right]))
         case MultiwayJoinOperator():
             return NestedMultiwayJoin(operator, tuple(depths[name] for name in operator.sources))
         case Reweigh():
@@ -189,7 +192,6 @@ def nested(operator: Operator, depth: int, depths: Mapping[str, int]) -> Operato
             return _nested_aggregate(operator, depth)
         case (
             SemiJoin()
-            | RangeJoin()
             | Exchange()
             | TableInput()
             | OverTicksOperator()

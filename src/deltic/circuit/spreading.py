@@ -12,10 +12,12 @@ from dataclasses import replace
 
 from deltic.circuit.nodes import Node
 from deltic.circuit.operators.feedback import Feedback, Import
+from deltic.circuit.operators.interval_rows import IntervalRows, RangeRows
 from deltic.circuit.operators.linear import Plus
 from deltic.circuit.operators.map import Map
 from deltic.circuit.operators.nested_arrange import NestedArrange
 from deltic.circuit.operators.nested_join import NestedJoin
+from deltic.circuit.operators.nested_range_join import NestedRangeJoin
 from deltic.circuit.operators.nested_reweigh import NestedReweigh
 from deltic.trace.encoding import Layout
 
@@ -48,7 +50,9 @@ def _places(node: Node, placed: Sequence[Places | None], start: Places) -> Place
             return None
         case Map():
             return _moved(node.operator, inputs[0])
-        case NestedJoin():
+        case RangeRows() | IntervalRows():
+            return tuple(frozenset(to for to, word in enumerate(node.operator.moves) if word in of) for of in _known(inputs[0]))
+        case NestedJoin() | NestedRangeJoin():
             return _joined(node.operator, inputs)
         case Plus():
             return tuple(frozenset.intersection(*of) for of in zip(*(_known(places) for places in inputs), strict=True))
@@ -68,7 +72,7 @@ def _moved(operator: Map, inputs: Places | None) -> Places:
     return tuple(frozenset(to for word in of for to in places.get(word, ())) for of in _known(inputs))
 
 
-def _joined(operator: NestedJoin, inputs: Sequence[Places | None]) -> Places:
+def _joined(operator: NestedJoin | NestedRangeJoin, inputs: Sequence[Places | None]) -> Places:
     """The places after a join: one side is spread, the other is on every shard."""
     (side,) = (i for i, places in enumerate(inputs) if places is not None)
     output = operator.flat.output

@@ -56,9 +56,12 @@ class _Rows:
 
 
 def lower_range_join(lowering: PlanLowering, plan: Join, project: Project | None = None) -> int | None:
-    """The join, or a projection of it; None if it has no range, or is in a recursion."""
-    by = range_of(plan) if plan.kind == "inner" and not lowering.scoped else None
-    if by is None:
+    """The join, or a projection of it; None if it has no range.
+
+    In a recursion None also if it has keys, or a side of at most one row: there are few pairs, and kernels compare them.
+    """
+    by = range_of(plan) if plan.kind == "inner" else None
+    if by is None or (lowering.scoped and (plan.keys or _has_one_row(plan.left) or _has_one_row(plan.right))):
         return None
     parts = overlap_of(plan)
     if parts is not None:
@@ -93,7 +96,7 @@ def _joined(lowering: PlanLowering, plan: Join, by: Range, read: Sequence[int]) 
     form: Containment | Thresholds = Containment(by.side) if by.is_interval else _thresholds(by)
     a, b = left.arranged, right.arranged
     spread = placings.index("spread") if "spread" in placings else None
-    hashed = sides[spread or 0].arranged.partition
+    hashed = () if lowering.scoped else sides[spread or 0].arranged.partition
     assert hashed is not None
     divided = None if spread is None or streams.single else (spread, hashed)
     operator = RangeJoin(a.id, b.id, a.key, (a.width, b.width), form, tuple(output), divided)
@@ -121,13 +124,20 @@ def _placings(lowering: PlanLowering, plan: Join, by: Range) -> tuple[Placing, P
     """
     if plan.keys:
         return "by key", "by key"
+    if lowering.scoped:
+        return "home", "home"  # where the scope is, or on every shard if it is spread
     sides = plan.left, plan.right
-    few = [unique_key(side) == () or (isinstance(side, Values) and len(side.rows) < 2) for side in sides]
+    few = [_has_one_row(side) for side in sides]
     if all(few):
         return "home", "home"
     kept = [not lowering.streams.builder.nodes[lowering.relation(side)].stream for side in sides]
     right = few[1] if any(few) else kept[1] if kept[0] != kept[1] else by.side == 0 or not by.is_interval
     return ("spread", "everywhere") if right else ("everywhere", "spread")
+
+
+def _has_one_row(plan: Plan) -> bool:
+    """Whether it has at most one row, whatever the tables have."""
+    return unique_key(plan) == () or (isinstance(plan, Values) and len(plan.rows) < 2)
 
 
 def _side(lowering: PlanLowering, plan: Plan, keys: Sequence[Expr], by: Range, side: int, read: Sequence[int], placing: Placing) -> _Side:
@@ -216,19 +226,11 @@ def _laid_out(
         assert low is not None and high is not None
         cell = Field("cell", BIGINT, False), Field("end", BIGINT, False)
         shape = Shape(Schema((*keys, *cell, *ends, *payload)))
-        kept = _kept(streams.partition(rows.stream), (*range(key), -1, -1, -1, -1, *more))
         operator = IntervalRows(key, rows.values[0], rows.values[1], (low.strict, high.strict), more)
-        stream = streams.builder.add(operator, (rows.stream,), shape, kept)
+        stream = streams.laid_out(rows.stream, operator, shape)
         return stream, (*range(rows.keys), -1, -1, *range(count + 2, len(shape.schema)))
     if all(value.unbounded is None for value in rows.values):
         return rows.stream, tuple(range(len(schema)))
     shape = Shape(Schema((*keys, *ends, *payload)))
-    words = (-1 for value in rows.values for _ in range(value.words))
-    kept = _kept(streams.partition(rows.stream), (*range(key), *words, *more))
-    stream = streams.builder.add(RangeRows((*range(key), *rows.values, *more)), (rows.stream,), shape, kept)
+    stream = streams.laid_out(rows.stream, RangeRows((*range(key), *rows.values, *more)), shape)
     return stream, (*range(rows.keys), -1, *range(count, len(schema)))
-
-
-def _kept(partition: tuple[int, ...] | None, laid: Sequence[int]) -> tuple[int, ...] | None:
-    """The partition of rows after they are laid out. laid: for each word the one that it was before, or -1."""
-    return tuple(map(laid.index, partition)) if partition is not None and all(word in laid for word in partition) else None

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from deltic.aggregates.definition import Measure
 from deltic.circuit.nesting import ScopeBuilder
-from deltic.circuit.nodes import NodeKind
+from deltic.circuit.nodes import NodeKind, Shape
 from deltic.circuit.operators.arrange import Arrange
+from deltic.circuit.operators.interval_rows import IntervalRows, RangeRows
 from deltic.expr.nodes import Expr
 from deltic.lowering.streams import Arranged, Streams
 from deltic.schema import Schema
@@ -49,6 +50,10 @@ class ScopeStreams(Streams):
         if outside is None:
             return super().map(stream, columns, target, predicate, measures)
         return self.attach(self.outer.map(outside, columns, target, predicate, measures))
+
+    def laid_out(self, stream: int, operator: RangeRows | IntervalRows, shape: Shape) -> int:
+        outside = self.outside(stream)
+        return super().laid_out(stream, operator, shape) if outside is None else self.attach(self.outer.laid_out(outside, operator, shape))
 
     def exchange(self, stream: int, key: tuple[int, ...]) -> int:
         return stream

@@ -19,6 +19,7 @@ from deltic.circuit.operators.arrange import Arrange
 from deltic.circuit.operators.flat_map import FlatMapOperator
 from deltic.circuit.operators.generate import GenerateOperator
 from deltic.circuit.operators.inspect import InspectOperator
+from deltic.circuit.operators.interval_rows import IntervalRows, RangeRows
 from deltic.circuit.operators.linear import Exchange, Negate, Plus
 from deltic.circuit.operators.map import Map, is_identity
 from deltic.circuit.operators.not_null import NotNull
@@ -185,6 +186,13 @@ class Streams:
         operator = Map(node.shape.schema, target, tuple(columns), predicate, measures)
         weights = operator.weights if measures else node.shape.weights
         return self.builder.add(operator, (stream,), Shape(target, weights), _kept_partition(node.partition, operator))
+
+    def laid_out(self, stream: int, operator: RangeRows | IntervalRows, shape: Shape) -> int:
+        """The rows as a range join stores them."""
+        partition = self.partition(stream)
+        if partition is not None:
+            partition = tuple(map(operator.moves.index, partition)) if set(partition).issubset(operator.moves) else None
+        return self.builder.add(operator, (stream,), shape, partition)
 
     def filter(self, stream: int, predicate: Expr) -> int:
         schema = self.schema(stream)

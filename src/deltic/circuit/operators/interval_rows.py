@@ -58,6 +58,11 @@ class RangeRows:
         return "range_rows"
 
     @property
+    def moves(self) -> tuple[int, ...]:
+        """For each word of the result the word that it was; -1 if it is one of a value."""
+        return tuple(word for part in self.parts for word in ((part,) if isinstance(part, int) else (-1,) * part.words))
+
+    @property
     def eager(self) -> bool:
         return False
 
@@ -86,6 +91,11 @@ class IntervalRows:
     @property
     def name(self) -> str:
         return "interval_rows"
+
+    @property
+    def moves(self) -> tuple[int, ...]:
+        """For each word of the result the word that it was; -1 for the cell and the ends."""
+        return (*range(self.key), -1, -1, -1, -1, *self.payload)
 
     @property
     def eager(self) -> bool:

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from functools import partial
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from deltic.circuit.framed import dense_ranks
 from deltic.circuit.operator import Context, Delta, as_batch
 from deltic.circuit.operators.interval_rows import LOW, cells_of
 from deltic.trace.consolidate import overflow
+from deltic.trace.counters import Counters
 from deltic.trace.ranges import AFTER, BEFORE, Cuts, probe_few, probe_range
 from deltic.trace.rows import Rows
 from deltic.trace.share import Share
@@ -32,6 +34,15 @@ CHUNK: Final = 1 << 11
 FEW: Final = 8
 """Entries for each point that are read at once: two for each interval of its key."""
 _SAFE: Final = float(1 << 62)
+
+
+class _Found(NamedTuple):
+    """Rows of a side: for each the number of the lookup or point, its output words, other words that are asked for, and its weight."""
+
+    source: np.ndarray
+    shown: Words
+    more: Words
+    weights: np.ndarray
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,16 +101,40 @@ class RangeJoin:
         return context.old((self.left, self.right)[side], self.widths[side], 1)
 
     def _matched(self, change: Rows, side: int, other: Spine, context: Context) -> Iterator[Rows]:
-        """The results of a side's change with the rows of the other side."""
+        """The results of a side's change with the rows of the other side.
+
+        A shard of a spread side may hold batches with rows of other shards, as after resharding; these find them themselves.
+        """
+        divided = self.spread is not None and self.spread[0] != side and context.shards > 1
+        share = Share(context.shard, context.shards, self.spread[1]) if self.spread is not None and divided else None
+        for rows, _ in self.matches(change, side, other, context.counters, share):
+            yield rows
+
+    def matches(
+        self, change: Rows, side: int, other: Spine, counters: Counters, share: Share | None = None, more: Sequence[int] = ()
+    ) -> Iterator[tuple[Rows, Words]]:
+        """The results of a side's change with the rows of the other side, and for each of them the words `more` of the latter.
+
+        share: which rows of the other side count; None: all.
+        """
         if not other.batches:
             return
-        if isinstance(self.by, Containment) and side == self.by.point:
-            for begin in range(0, len(change), CHUNK):
-                yield self._stabbed(change.take(np.arange(begin, min(begin + CHUNK, len(change)))), side, other, context)
+        seek = partial(self._found, 1 - side, other, counters=counters, share=share, more=more)
+        if not isinstance(self.by, Containment) or side != self.by.point:
+            keys, rows, starts, ends, weights = self._between(change, side)
+            between = seek(keys, starts, ends)
+            yield self._result(rows, side, between.source, between.shown, multiply(weights[between.source], between.weights)), between.more
             return
-        keys, rows, starts, ends, weights = self._between(change, side)
-        source, columns, weight = self._found(1 - side, other, keys, starts, ends, context)
-        yield self._result(rows, side, source, columns, multiply(weights[source], weight))
+        for begin in range(0, len(change), CHUNK):
+            points = change.take(np.arange(begin, min(begin + CHUNK, len(change))))
+            found = self._few(1 - side, other, points, counters, share, more)
+            if found is None:
+                source, cells, halves, starts, ends = cells_of(points.columns[self.key])
+                in_cells = seek((*(word[source] for word in points.columns[: self.key]), cells, halves), starts, ends)
+                found = in_cells._replace(source=source[in_cells.source])
+            rows = tuple(points.columns[word] for of, word in self.output if of == side)
+            weights = multiply(points.weights[0][found.source], found.weights)
+            yield self._result(rows, side, found.source, found.shown, weights), found.more
 
     def _between(self, change: Rows, side: int) -> tuple[Words, Words, Cuts, Cuts, np.ndarray]:
         """(keys, output words of the side, cuts, weights) of the change, without what cancels."""
@@ -119,48 +154,36 @@ class RangeJoin:
             keys, rows = tuple(word[chosen] for word in keys), tuple(word[chosen] for word in rows)
         return keys, rows, starts, ends, weights
 
-    def _stabbed(self, change: Rows, side: int, intervals: Spine, context: Context) -> Rows:
-        """The results of changed points with the intervals that contain them: by all intervals of their keys if these are few."""
-        if (few := self._of_few(change, side, intervals, context)) is not None:
-            return few
-        source, cells, ends, starts, stops = cells_of(change.columns[self.key])
-        keys = (*(word[source] for word in change.columns[: self.key]), cells, ends)
-        probes, columns, weight = self._found(1 - side, intervals, keys, starts, stops, context)
-        rows = tuple(change.columns[word] for of, word in self.output if of == side)
-        matched = source[probes]
-        return self._result(rows, side, matched, columns, multiply(change.weights[0][matched], weight))
-
     def _found(
-        self, side: int, spine: Spine, keys: Words, starts: Cuts, ends: Cuts, context: Context
-    ) -> tuple[np.ndarray, Words, np.ndarray]:
-        """(the number of the lookup, output words, weight) of each row of a side that is between its cuts.
+        self, side: int, spine: Spine, keys: Words, starts: Cuts, ends: Cuts, counters: Counters, share: Share | None, more: Sequence[int]
+    ) -> _Found:
+        """The rows of a side that are between the cuts."""
+        source, columns, (weights,) = probe_range(spine, keys, starts, ends, self._read(side, share, more), counters)
+        return self._owned(side, source, columns, weights, share, len(more))
 
-        A shard of a spread side may hold batches with rows of other shards, as after resharding; these find them themselves.
-        """
-        shown = [word for of, word in self.output if of == side]
-        hashed = self.spread[1] if self.spread is not None and self.spread[0] == side and context.shards > 1 else ()
-        source, columns, (weight,) = probe_range(spine, keys, starts, ends, [*shown, *hashed], context.counters)
-        if hashed and len(source):
-            own = Share(context.shard, context.shards, hashed).places(columns[len(shown) :])
-            source, columns, weight = source[own], tuple(word[own] for word in columns), weight[own]
-        return source, columns[: len(shown)], weight
-
-    def _of_few(self, change: Rows, side: int, intervals: Spine, context: Context) -> Rows | None:
-        """None if the keys have many intervals."""
-        n, key = len(change), self.key
-        shown = [word for of, word in self.output if of != side]
-        wanted = (key + 1, key + 2, key + 3, *shown)
-        whole = Cuts.first(1, n), Cuts.last(1, n)
-        found = probe_few(intervals, change.columns[:key], *whole, wanted, context.counters, FEW * n)
+    def _few(self, side: int, spine: Spine, points: Rows, counters: Counters, share: Share | None, more: Sequence[int]) -> _Found | None:
+        """The intervals of a side that contain points, from all intervals of their keys; None if these are many."""
+        n, key = len(points), self.key
+        wanted = (key + 1, key + 2, key + 3, *self._read(side, share, more))
+        found = probe_few(spine, points.columns[:key], Cuts.first(1, n), Cuts.last(1, n), wanted, counters, FEW * n)
         if found is None:
             return None
-        source, (end, low, high, *columns), (weight,) = found
-        point = change.columns[key][source]
+        source, (end, low, high, *columns), (weights,) = found
+        point = points.columns[key][source]
         inside = np.flatnonzero((end == LOW) & (low <= point) & (point <= high))
-        rows, matched = tuple(change.columns[word] for of, word in self.output if of == side), source[inside]
-        return self._result(
-            rows, side, matched, tuple(word[inside] for word in columns), multiply(change.weights[0][matched], weight[inside])
-        )
+        return self._owned(side, source[inside], tuple(word[inside] for word in columns), weights[inside], share, len(more))
+
+    def _read(self, side: int, share: Share | None, more: Sequence[int]) -> Sequence[int]:
+        """The words that are read of a side: those of the output, others, and those by which it is spread."""
+        return (*(word for of, word in self.output if of == side), *more, *(() if share is None else share.key))
+
+    def _owned(self, side: int, source: np.ndarray, columns: Words, weights: np.ndarray, share: Share | None, more: int) -> _Found:
+        """The rows of the share. columns: the words `_read`."""
+        shown = sum(of == side for of, _ in self.output)
+        if share is not None and len(source):
+            own = share.places(columns[shown + more :])
+            source, columns, weights = source[own], tuple(word[own] for word in columns), weights[own]
+        return _Found(source, columns[:shown], columns[shown : shown + more], weights)
 
     def _result(self, rows: Words, side: int, source: np.ndarray, columns: Words, weights: np.ndarray) -> Rows:
         own, others = iter(rows), iter(columns)
