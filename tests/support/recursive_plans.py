@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from deltic.expr.functions import resolve
 from deltic.expr.nodes import Column, Expr, Literal
-from deltic.plan.columns import reference
+from deltic.plan.columns import reference, shift
 from deltic.plan.nodes import (
     Aggregate,
     AggregateCall,
@@ -45,6 +45,20 @@ def join(left: Plan, right: Plan, ours: int, theirs: int, kind: JoinKind = "inne
 def path(left: Plan, right: Plan) -> Plan:
     """(a, c) where left has (a, b) and right has (b, c)."""
     return columns(join(left, right, 1, 0), 0, 3)
+
+
+def within(left: Plan, right: Plan) -> Plan:
+    """(a, d) where left has an interval (a, b) and right has (c, d) with c in it: a join by ranges alone."""
+    low, high = reference(left.schema, 0), reference(left.schema, 1)
+    point = shift(reference(right.schema, 0), len(left.schema))
+    inside = resolve("and", [resolve("<=", [low, point], None), resolve("<=", [point, high], None)], None)
+    return columns(Join(left, right, "inner", (), inside), 0, 3)
+
+
+def above(left: Plan, right: Plan) -> Plan:
+    """(a, d) where left has (a, b) and right has (c, d) with b < c."""
+    less = resolve("<", [reference(left.schema, 1), shift(reference(right.schema, 0), len(left.schema))], None)
+    return columns(Join(left, right, "inner", (), less), 0, 3)
 
 
 def union(*parts: Plan) -> Plan:
@@ -89,6 +103,10 @@ def plans() -> Mapping[str, Plan]:
         "semi_and_anti": Recursion((("x", union(base, join(path(x, base), x, 0, 1, "semi"))),), "x"),
         "reachable_from_all": Recursion((("x", union(base, join(path(x, base), _reachable(x), 1, 0, "semi"))),), "x"),
         "nested_closure": Recursion((("x", union(base, Recursion((("y", union(x, path(y, x))),), "y"))),), "x"),
+        "intervals": Recursion((("x", union(base, within(x, base), above(base, x))),), "x"),
+        "intervals_of_both": Recursion((("x", union(within(y, x), base)), ("y", union(columns(base, 1, 0), above(x, y)))), "x"),
+        "nested_intervals": Recursion((("x", union(base, Recursion((("y", union(columns(x, 1, 0), within(y, x))),), "y"))),), "x"),
+        "nested_thresholds": Recursion((("x", union(base, Recursion((("y", union(x, within(x, y), above(base, y))),), "y"))),), "x"),
         "alternating": Recursion((("x", union(base, Recursion((("y", union(columns(x, 1, 0), path(y, path(x, y)))),), "y"))),), "x"),
         "thrice": Recursion(
             (("x", union(base, Recursion((("y", union(x, Recursion((("z", union(y, path(z, base), columns(x, 0, 0))),), "z"))),), "y"))),),
