@@ -132,6 +132,23 @@ def test_without_keys_one_side_is_spread_and_every_shard_has_the_other() -> None
         assert len(session.view("inside").rows()) == 90 and len(session.view("right").rows()) == sum(range(2, 92))
 
 
+@pytest.mark.parametrize("n", [3, 60])
+def test_a_point_finds_each_interval_once_after_resharding(n: int, tmp_path: Path) -> None:
+    """Few intervals, and many: they are read in two ways."""
+    script = "; ".join([*tables("BIGINT"), f"CREATE MATERIALIZED VIEW v AS {QUERIES['held']}"])
+    for shards, x in ((3, 50), (2, 60)):
+        with deltic.Session(state=tmp_path / "state", shards=shards) as session:
+            session.sql(script)
+            with session.transaction() as tx:
+                if shards == 3:
+                    tx.insert("b", [{"id": i, "k": 1, "y": i - n, "z": 100 + i} for i in range(n)])
+                tx.upsert("a", [{"id": 1, "k": 1, "x": x, "w": None}])
+            assert len(session.view("v").rows()) == n
+            session.sql(f"UPDATE a SET x = {200 + x}")
+            assert session.view("v").rows() == []
+            session.sql(f"UPDATE a SET x = {x}")
+
+
 def test_a_bound_that_overflows_fails_only_where_it_is_compared() -> None:
     with deltic.Session() as session:
         session.sql("; ".join(tables("BIGINT")))
