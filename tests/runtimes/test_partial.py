@@ -14,6 +14,7 @@ from deltic.circuit.operators.extreme_levels import ExtremeLevels
 from deltic.circuit.operators.frame_entries import FrameEntries
 from deltic.circuit.operators.frame_extremes import FrameExtremes
 from deltic.circuit.operators.frame_sums import FrameSums
+from deltic.circuit.operators.group_top_k import GroupTopK
 from deltic.circuit.operators.join import JoinOperator
 from deltic.circuit.operators.neighbours import NeighboursOperator
 from deltic.circuit.operators.number_copies import NumberCopies
@@ -22,6 +23,7 @@ from deltic.circuit.operators.range_join import RangeJoin
 from deltic.circuit.operators.reweigh import Reweigh
 from deltic.circuit.operators.row_frame_sums import RowFrameSums
 from deltic.circuit.operators.semijoin import SemiJoin
+from deltic.circuit.operators.sessions import SessionsOperator
 from deltic.circuit.operators.skip_list import SkipListOperator
 from deltic.circuit.operators.table import TableInput
 from deltic.circuit.operators.top_k import TopKOperator
@@ -52,6 +54,8 @@ def sought(operator: Any) -> int:
             | ExtremeLevels()
             | FrameEntries()
             | FrameExtremes()
+            | SessionsOperator()
+            | GroupTopK()
         ):
             return operator.key
         case Reweigh() | NumberCopies():
