@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from connect_server import connect_server
+from benchmarks.connect import connect_server
 from deltic.runtimes.durable.strings import HASH_VERSION
 from deltic.storage.layout import FORMAT_VERSION
 from deltic.storage.manifest import LOGGED_VERSION

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from test_projects_on_spark import check, rows_of
 
-from connect_server import connect_server
+from benchmarks.connect import connect_server
 from deltic.cli import main
 from pipelines_projects import SPEC, guide, written
 

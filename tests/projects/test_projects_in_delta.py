@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from test_projects_on_spark import check, rows_of, write
 
-from connect_server import DELTA, connect_server
+from benchmarks.connect import DELTA, connect_server
 from deltic.cli import main
 from pipelines_projects import SPEC, written
 

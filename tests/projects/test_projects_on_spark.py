@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from connect_server import connect_server
+from benchmarks.connect import connect_server
 from deltic.cli import main
 from pipelines_projects import shop
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from connect_server import connect_server
+from benchmarks.connect import connect_server
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 CLIENT = Path(__file__).with_name("connect_client.py")

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-WAIT_S = 90.0
+WAIT_S = 300.0
 CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 SETTINGS = {
     "spark.connect.grpc.binding.address": "127.0.0.1",
