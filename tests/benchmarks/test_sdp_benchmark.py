@@ -12,11 +12,22 @@ from benchmarks.sdp import COMPARED, project, result
 
 
 def test_each_has_a_project_of_its_own(tmp_path: Path) -> None:
-    spec = project(tmp_path / "one", "shop_one", cdc=True)
+    spec = project(tmp_path / "one", "shop_one", for_spark=False)
     assert "database: shop_one" in spec.read_text()
     assert f"storage: file://{tmp_path / 'one'}" in spec.read_text()
     texts = "".join(path.read_text() for path in (spec.parent / "transformations").iterdir())
     assert "/tmp/shop_pipeline" not in texts
+    assert "delta" in texts
+    assert all(f"{name}(" in texts or f"VIEW {name} " in texts or f'"{name}"' in texts for name in COMPARED)
+
+
+def test_spark_writes_parquet_and_has_no_auto_cdc(tmp_path: Path) -> None:
+    project(tmp_path, "shop_two", for_spark=True)
+    texts = "".join(path.read_text() for path in (tmp_path / "transformations").iterdir())
+    assert "USING delta" not in texts
+    assert 'format="delta"' not in texts
+    assert "create_auto_cdc_flow" not in texts
+    assert "visits_by_segment" not in texts
     assert all(f"{name}(" in texts or f"VIEW {name} " in texts or f'"{name}"' in texts for name in COMPARED)
 
 
