@@ -63,12 +63,12 @@ __all__ = [
     "VARIANT",
     "YEAR_TO_MONTH",
     "Field",
-    "Form",
     "Forms",
     "Lateness",
     "Op",
     "Schema",
     "StreamSchema",
+    "TableForm",
     "TableSchema",
     "Type",
     "decimal",
@@ -186,14 +186,14 @@ class StreamSchema(TableSchema):
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class TableForm:
     """The columns that a table has or had. numbers: of each its number, which it keeps while other columns come and go."""
 
     table: TableSchema
     numbers: tuple[int, ...]
 
 
-Forms: TypeAlias = tuple[Form, ...]
+Forms: TypeAlias = tuple[TableForm, ...]
 """Those of a table that was altered, from the first to its own."""
 
 

@@ -133,7 +133,8 @@ def test_a_table_that_changed_is_refused_and_nothing_happens(state: str, kind: s
         assert str(caught.value) == (
             f"[DELTIC-5000] table {table} differs from the table in the state: {difference}\n"
             "expected: the columns, types, NOT NULL constraints and primary key that the table was created with\n"
-            f"help: declare the table as it was, or rename it; or drop {table.lower()} first, in a separate step, and load it again"
+            "help: declare the table as it was, and ALTER TABLE to add, drop or rename columns; or rename the table; "
+            f"or drop {table.lower()} first, in a separate step, and load it again"
         )
         assert (session.epoch, session.tables) == (epoch, ())
         session.sql(SCRIPT)

@@ -125,7 +125,7 @@ class FrameLayout:
         return columns if len(chosen) == 1 else distinct_rows([Rows(columns, (np.ones(len(run), np.int64),))], self.width)
 
 
-class Contents(Protocol[Read_contra]):
+class FrameContents(Protocol[Read_contra]):
     """What an operator makes of the entries in frames. Read_contra: how it reads entries as of one moment."""
 
     def whole(self, delta: Batch, changed: Batch, many: bool, context: Context) -> Words:
@@ -151,7 +151,7 @@ class FrameChange(Generic[Version]):
     new: Version
     before: Spine
 
-    def of(self, contents: Contents[Version], layout: FrameLayout, context: Context) -> Batch:
+    def of(self, contents: FrameContents[Version], layout: FrameLayout, context: Context) -> Batch:
         """The change of what the frames contain: read for those that come and go, moved by `delta` for the others."""
         delta, changed, key = self.delta, self.frames, layout.key
         now = self.before.with_batch(changed)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from deltic.plan.columns import columns_of_all, reference, remap
 from deltic.plan.nodes import Aggregate, Filter, Plan, Project, Table, TemporalFilter, inputs
 from deltic.plan.walk import expressions, map_expressions, map_inputs, nodes
-from deltic.schema import Form, Forms, Schema
+from deltic.schema import Forms, Schema, TableForm
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def _in_form(node: Plan, forms: Mapping[str, Forms]) -> Plan:
     return node if form is None else _over(node, selection, form, {i: form.numbers.index(own.numbers[i]) for i in read})
 
 
-def _over(node: Plan, selection: _Selection, form: Form, places: Mapping[int, int]) -> Plan:
+def _over(node: Plan, selection: _Selection, form: TableForm, places: Mapping[int, int]) -> Plan:
     schema = form.table.schema.read
     below: Plan = replace(selection.table, table=form.table)
     for one in reversed(selection.filters):

@@ -11,7 +11,7 @@ from deltic.frontends.statements import AlterTable, Timed
 from deltic.optimizer.prune_columns import prune_columns
 from deltic.plan.nodes import Plan
 from deltic.plan.table_forms import columns_read
-from deltic.schema import Form, Forms, Schema, StreamSchema, TableSchema
+from deltic.schema import Forms, Schema, StreamSchema, TableForm, TableSchema
 from deltic.storage.program import TableDescription
 
 Origins = tuple[int | Literal, ...]
@@ -138,9 +138,9 @@ def forms_in_state(
         first = next((i for i in reversed(range(len(taken))) if _same(taken[i].before, stored)), None)
         if first is None or entry.stream:
             continue
-        before = entry.forms or (Form(stored, tuple(range(len(stored.schema)))),)
+        before = entry.forms or (TableForm(stored, tuple(range(len(stored.schema)))),)
         origins = _composed([step.origins for step in taken[first:]])
-        forms[key] = (*before, Form(table, _numbers(before, origins)))
+        forms[key] = (*before, TableForm(table, _numbers(before, origins)))
         transitions.append(Transition(stored, entry.forms, table, origins))
     return forms, transitions
 

@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from typing import Any, Final
 
 from deltic.errors import DelticError, UnknownName
-from deltic.schema import Field, Form, Forms, Schema, TableSchema, Type, folded
+from deltic.schema import Field, Forms, Schema, TableForm, TableSchema, Type, folded
 from deltic.storage.parsing import Json, Malformed, count, counts, items, mapping, member, reading, string, truth
 from deltic.trace.encoding import Layout
 from deltic.trace.identity import Identity
@@ -258,7 +258,7 @@ def _field(entry: Json) -> Field:
     raise Malformed("fields: expected a name, a type, and whether it may be NULL")
 
 
-def _described_form(form: Form) -> Json:
+def _described_form(form: TableForm) -> Json:
     table = form.table
     fields = [_described(field) for field in table.schema]
     return {"name": table.name, "fields": fields, "key": list(table.key), "numbers": list(form.numbers)}
@@ -277,13 +277,13 @@ def _forms(entry: Json, fields: tuple[Field, ...], key: tuple[str, ...]) -> Form
     return forms
 
 
-def _form(entry: Json) -> Form:
+def _form(entry: Json) -> TableForm:
     fields = _fields(entry)
     key = counts(member(entry, "key"), "the key of a form", len(fields) - 1)
     numbers = counts(member(entry, "numbers"), "the numbers of columns")
     if len(numbers) != len(fields) or len(set(numbers)) != len(numbers):
         raise Malformed(f"numbers: {list(numbers)}: expected one for each of {len(fields)} columns")
-    return Form(TableSchema(string(member(entry, "name"), "name"), Schema(fields), key), numbers)
+    return TableForm(TableSchema(string(member(entry, "name"), "name"), Schema(fields), key), numbers)
 
 
 def _optional(entry: Json, name: str) -> str | None:
