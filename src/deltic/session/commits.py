@@ -136,7 +136,7 @@ class Commits:
         return forms, transitions if self.tables is None else []
 
     def _sizes(self, replanned: Collection[str] = (), kept: Mapping[str, Sizes] = NO_SIZES) -> PlanSizes:
-        """kept: by view in lower case, the sizes that it has if it is not planned anew."""
+        """kept: by view in lower case, the sizes that it has unless it is replanned."""
         circuit = self._definitions.circuit
         return PlanSizes(self._runtime, circuit, sampled=self._sampled, replanned=replanned, stated=self.plans, kept=kept)
 
