@@ -33,10 +33,14 @@ from deltic.lowering.show_rules import JoinPicture, short, word_names
 from deltic.lowering.show_rules import pictures as joins
 from deltic.optimizer.form_multiway_joins import binary_cycles
 from deltic.plan.nodes import Plan
-from deltic.plan.show import show
+from deltic.plan.show import show, show_terms
+from deltic.plan.walk import nodes
+from deltic.plan.window_nodes import Window
 from deltic.runtimes import TickResult
 
 LINEAR = "linear"
+CONSTANT = 1
+"""The number of words of the key of rows without a key, a constant; the order of a window follows it as more words."""
 CLASSES = {
     "map": LINEAR,
     "filter": LINEAR,
@@ -258,7 +262,7 @@ def explain(
         shards,
         levels,
         exchanges,
-        (*_notes(shown), *_cycles(plans)),
+        (*_notes(shown), *(_undivided(plans) if shards > 1 else ()), *_cycles(plans)),
         {table: sources[table.lower()] for table in tables if table.lower() in sources},
         {name: (view, sink) for name, (view, sink) in sinks.items() if view in plans},
         tuple(state_bounds(circuit.nodes, shown)) if any(isinstance(n.operator, StreamInput | WatermarkOperator) for n in shown) else (),
@@ -378,17 +382,27 @@ def _partition(node: Node, replicated: bool) -> str:
     return f"by hash ({', '.join(dict.fromkeys(words[w] for w in node.partition))})"
 
 
-def _notes(nodes: list[Node]) -> list[str]:
+def _notes(shown: Sequence[Node]) -> list[str]:
     """The operators whose work is not bounded by the change, and why."""
     notes = []
-    for node in nodes:
-        if isinstance(node.operator, JoinOperator | SemiJoin) and node.partition == ():
-            notes.append(
-                f"operator {node.name} has no equality key: each change is joined with every row of the other side, all on the home shard"
-            )
+    for node in shown:
+        if isinstance(node.operator, JoinOperator | SemiJoin) and node.partition == () and node.operator.key == CONSTANT:
+            cost = "each change is joined with every row of the other side"
+            if isinstance(node.operator, SemiJoin):
+                cost = "the first and the last row of the right side change the result for every row of the left"
+            notes.append(f"operator {node.name} has no equality key: {cost}, all on the home shard")
         if isinstance(node.operator, TopKOperator):
             notes.append(f"operator {node.name}: a change within the first {node.operator.limit} rows reads up to that many rows")
     return notes
+
+
+def _undivided(plans: Mapping[str, Plan]) -> Iterator[str]:
+    """The windows whose rows are all on one of several shards, since they are one partition."""
+    for view, plan in plans.items():
+        for window in nodes(plan):
+            if isinstance(window, Window) and not window.keys:
+                order = f" by {show_terms(window.order)}" if window.order else ""
+                yield f"view {view}: a window{order} has no PARTITION BY, so the home shard keeps all its rows"
 
 
 def _cycles(plans: Mapping[str, Plan]) -> Iterator[str]:

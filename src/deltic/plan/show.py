@@ -182,10 +182,10 @@ def show_node(plan: Plan) -> str:
             groups = f" of each {', '.join(map(show_expr, plan.keys))}" if plan.keys else ""
             after = f" after {plan.offset}" if plan.offset else ""
             limit = "all" if plan.limit is None else plan.limit
-            return f"TopK {limit}{after}{groups} by {_terms(plan.order) or 'the row'}"
+            return f"TopK {limit}{after}{groups} by {show_terms(plan.order) or 'the row'}"
         case Window():
             groups = f" of each {', '.join(map(show_expr, plan.keys))}" if plan.keys else ""
-            by = f" by {_terms(plan.order)}" if plan.order else ""
+            by = f" by {show_terms(plan.order)}" if plan.order else ""
             return f"Window{groups}{by}: {', '.join(f'{name} := {show_window_call(call)}' for name, call in plan.calls)}"
         case AccumulateElements():
             by, names = f" by {_columns(plan.keys)}" if plan.keys else "", [*plan.returned.names, *(part.name for part in plan.parts)]
@@ -228,7 +228,7 @@ def show_node(plan: Plan) -> str:
             assert_never(plan)
 
 
-def _terms(order: tuple[Order, ...]) -> str:
+def show_terms(order: tuple[Order, ...]) -> str:
     return ", ".join(_order(show_expr(t.expr), t.descending, t.nulls_first) for t in order)
 
 
