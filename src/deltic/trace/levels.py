@@ -3,11 +3,13 @@
 Small batches (below BASE rows) are kept separately, up to a number of them; then half of them or more become one, so that most appends
 merge nothing. Each small batch costs every key that is sought, so fewer are allowed if readers seek many keys between appends. When
 together they reach BASE rows they become one run of level 1. Level i holds at most one run, of at most BASE · RATIO^i rows, or one running
-merge into it. A run that reaches a level with another run starts a merge of both, into the first level that has room. Each append continues
-the running merges, smallest first, in proportion to its rows; a merge's inputs are read until it is done.
+merge into it. A run that reaches a level with another run starts a merge of both, into the first level that has room. Each append allows
+the running merges, smallest first, to go on in proportion to its rows; a merge's inputs are read until it is done. The merge of small
+batches (that of level 0) is done at the next append.
 
 Levels are a value: `appended` returns others and does not change these, even if it raises. Only the progress of a running merge is shared
-between versions. It depends on the merge's inputs alone, so the work of an abandoned version is not lost.
+between versions. It depends on the merge's inputs alone, so the work of an abandoned version is not lost, and a thread of its own
+(`background.py`) may do it: which batches there are depends on the appends alone.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from deltic.trace.batch import Batch
-from deltic.trace.merge import EVERYTHING, Merge, merge
+from deltic.trace.merge import EVERYTHING, SORTED_ROWS, Merge, merge
 
 BASE = 1 << 14
 RATIO = 4
@@ -37,7 +39,7 @@ NONE: Final[Mapping[int, Any]] = MappingProxyType({})
 
 
 class Levels(NamedTuple):
-    """small: the newest batches, oldest first. small_rows: of all of these. runs, merges: by level."""
+    """small: the newest batches, oldest first, but for those that level 0 merges. small_rows: of all of these. runs, merges: by level."""
 
     small: tuple[Batch, ...] = ()
     small_rows: int = 0
@@ -54,7 +56,7 @@ class Levels(NamedTuple):
 
     def only_adds(self, batch: Batch, sought: int) -> bool:
         """Whether appending the batch merges nothing, as most appends of small batches do. sought: keys, since the last append."""
-        if self.merges or not batch.length or len(self.small) >= _allowed(sought):
+        if self.merges or not batch.length or len(self.small) + 1 >= _allowed(sought):
             return False
         return batch.length + self.small_rows < BASE
 
@@ -63,7 +65,7 @@ class Levels(NamedTuple):
         return Levels((*self.small, batch), self.small_rows + batch.length, self.runs, self.merges)
 
     def appended(self, batch: Batch, sought: int) -> Levels:
-        """With one more batch; continues the running merges in proportion to its rows. Raises WeightOverflow if a merge does."""
+        """With one more batch; the running merges go on in proportion to its rows. Raises WeightOverflow if a merge does."""
         working = _Working(self)
         if working.merges:
             working.work(max(batch.length, LEAST_FUEL) * FUEL * (1 + max(working.merges)))
@@ -86,18 +88,35 @@ class _Working:
             return
         self.small.append(batch)
         if _rows(self.small) >= BASE:
-            run, self.small = merge(self.small), []
-            if run.length:
-                self._arrive([run], 1)
-        elif len(self.small) > allowed:
-            self.small = _fewer(self.small, allowed)
+            self._gather(0)
+        elif len(self.small) >= allowed:
+            self._gather(_first_gathered(self.small, allowed))
 
     def work(self, fuel: int) -> None:
+        if 0 in self.merges:
+            self.merges[0].work(EVERYTHING)
+            self._settle(0)
         for level in sorted(self.merges):
-            fuel = self.merges[level].work(fuel)
+            fuel = self.merges[level].allow(fuel)
             if fuel == 0:
                 return
             self._settle(level)
+
+    def _gather(self, first: int) -> None:
+        """Merges the small batches from `first` on: at once if they have few rows."""
+        gathered, self.small = self.small[first:], self.small[:first]
+        if _rows(gathered) < SORTED_ROWS:
+            self._gathered(gathered, merge(gathered))
+        else:
+            self.merges[0] = Merge(gathered)
+
+    def _gathered(self, inputs: Sequence[Batch], result: Batch) -> None:
+        if not result.length:
+            return
+        if _rows(inputs) < BASE:
+            self.small.append(result)
+        else:
+            self._arrive([result], 1)
 
     def _arrive(self, runs: list[Batch], level: int) -> None:
         """Adds runs to a level: merges them with the run there, at the first level that has room for the result."""
@@ -116,8 +135,10 @@ class _Working:
             self.merges[level] = Merge(runs)
 
     def _settle(self, level: int) -> None:
-        result = self.merges.pop(level).result()
-        if result.length:
+        done = self.merges.pop(level)
+        if level == 0:
+            self._gathered(done.inputs, done.result())
+        elif (result := done.result()).length:
             self.runs[level] = result
 
 
@@ -130,15 +151,15 @@ def _allowed(sought: int) -> int:
     return SMALL_BATCHES if sought >= SOUGHT_KEYS else SMALL_BATCHES_UNSOUGHT
 
 
-def _fewer(small: Sequence[Batch], allowed: int) -> list[Batch]:
-    """The newest small batches merged: half of those allowed, and more until each of the others has no fewer rows than all after it."""
-    keep = len(small) - allowed // 2
-    rows = _rows(small[keep:])
-    while keep > 0 and small[keep - 1].length < rows:
-        keep -= 1
-        rows += small[keep].length
-    merged = merge(small[keep:])
-    return [*small[:keep], merged] if merged.length else [*small[:keep]]
+def _first_gathered(small: Sequence[Batch], allowed: int) -> int:
+    """Which small batches become one, so that they are fewer: half of those allowed, and more until each of the others has no fewer rows
+    than all after it."""
+    first = len(small) - allowed // 2
+    rows = _rows(small[first:])
+    while first > 0 and small[first - 1].length < rows:
+        first -= 1
+        rows += small[first].length
+    return first
 
 
 def _level(rows: int) -> int:

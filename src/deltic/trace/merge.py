@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from heapq import heapify, heappop, heappush
+from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +20,8 @@ from deltic.trace.rows import Rows
 EVERYTHING = 2**62
 SORTED_ROWS = 1 << 11
 """Below so many rows, three batches or more are sorted together: the calls of a merge two at a time cost more than the sort."""
+LAG = 1 << 16
+"""Rows by which a thread that works on a merge may be late before a tick reads them itself."""
 
 
 def _entries(left: Batch, right: Batch) -> Words:
@@ -75,45 +79,92 @@ class _Step(NamedTuple):
     inputs: tuple[Batch, Batch]
     """Kept for the pair."""
     waiting: tuple[Batch, ...]
+    before: int
+    """Rows read in earlier steps."""
 
     @staticmethod
-    def of(batches: Sequence[Batch], gradual: bool) -> _Step:
+    def of(batches: Sequence[Batch], gradual: bool, before: int = 0) -> _Step:
         left, right, *waiting = sorted(batches, key=len)
-        return _Step(Pair(left, right, not waiting, gradual), (left, right), tuple(waiting))
+        return _Step(Pair(left, right, not waiting, gradual), (left, right), tuple(waiting), before)
 
 
 class Merge:
     """A running merge of two or more batches of one shape, two at a time, the smallest first. All inputs stay valid throughout.
 
     Its progress is one reference, and that of a pair is kept by the kernel: after any exception in `work`, at any line, it can be called
-    again.
+    again. Threads may share it: one at a time works.
     """
 
-    __slots__ = ("_gradual", "_step", "inputs")
+    __slots__ = ("__weakref__", "_allowed", "_gradual", "_lock", "_step", "cost", "done", "inputs", "shared")
+
+    cost: int
+    """Rows that it reads at most."""
+    done: bool
+    """Whether all rows have been read."""
+    shared: bool
+    """Whether another thread works on it, too."""
 
     def __init__(self, inputs: Sequence[Batch], gradual: bool = True) -> None:
         self.inputs = tuple(batch.verified() for batch in inputs)
-        self._gradual = gradual
+        self.cost, self.shared = _reads(self.inputs), False
+        self._gradual, self._allowed, self.done = gradual, 0, False
+        self._lock = Lock()
         self._step = _Step.of(self.inputs, gradual)
+
+    @property
+    def read(self) -> int:
+        """Rows read so far."""
+        step = self._step
+        return step.before + step.pair.read
 
     def work(self, fuel: int) -> int:
         """Reads about `fuel` more rows, or all that remain; returns the unused fuel, at least 1 if and only if the merge is done.
 
         Raises WeightOverflow, and then again at every call.
         """
-        while True:
-            pair, _, waiting = self._step
-            before = pair.read
-            if not pair.work(fuel):
-                return 0
-            fuel -= pair.read - before
-            if not waiting:
-                return max(fuel, 1)
-            self._step = _Step.of((*waiting, pair.result()), self._gradual)
+        with self._lock:
+            while not self.done:
+                pair, _, waiting, before = self._step
+                read = pair.read
+                if not pair.work(fuel):
+                    return 0
+                fuel -= pair.read - read
+                if waiting:
+                    self._step = _Step.of((*waiting, pair.result()), self._gradual, before + pair.read)
+                else:
+                    self.done = True
+            return max(fuel, 1)
+
+    def allow(self, fuel: int) -> int:
+        """Allows `fuel` more rows to be read; returns what the merge does not need, at least 1 if and only if it is done.
+
+        That it is done depends on what was allowed, not on who has read it. They are read here, unless another thread works on the merge:
+        then only what that thread should have read before, and more than LAG rows of it.
+        """
+        due = self._allowed - LAG if self.shared else self._allowed + fuel
+        self._allowed += fuel
+        if self._allowed >= self.cost:
+            self.work(EVERYTHING)
+            return 1 + self._allowed - self.cost
+        if due > self.read:
+            self.work(due - self.read)
+        return 0
 
     def result(self) -> Batch:
-        """The merged batch with its index, once `work` has returned more than 0."""
+        """The merged batch with its index, once the merge is done."""
         return self._step.pair.result()
+
+
+def _reads(batches: Sequence[Batch]) -> int:
+    """How many rows a merge two at a time reads, the smallest first, if no rows cancel."""
+    sizes = [batch.length for batch in batches]
+    heapify(sizes)
+    reads = 0
+    while len(sizes) > 1:
+        size = heappop(sizes) + heappop(sizes)
+        heappush(sizes, size)
+        reads += size
+    return reads
 
 
 def merge(batches: Sequence[Batch]) -> Batch:

@@ -6,7 +6,7 @@ then replaces a reference; readers on other threads keep the version that they h
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from deltic.trace.batch import Batch
 from deltic.trace.counters import Counters
 from deltic.trace.guard import Guard
 from deltic.trace.levels import Levels
-from deltic.trace.merge import merge
+from deltic.trace.merge import Merge, merge
 from deltic.trace.share import Share
 
 View = tuple[tuple[Batch, ...], Words]
@@ -87,6 +87,11 @@ class Spine:
     def nbytes(self) -> int:
         """Bytes of all batches, indexes included."""
         return sum(batch.nbytes for batch in self.batches)
+
+    @property
+    def merges(self) -> Collection[Merge]:
+        """The running merges."""
+        return () if self._levels is None else self._levels.merges.values()
 
     @property
     def unverified(self) -> int:

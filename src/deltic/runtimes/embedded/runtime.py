@@ -21,6 +21,7 @@ from deltic.runtimes import TickResult
 from deltic.runtimes.embedded.levels import routed, run_levels, view_changes
 from deltic.runtimes.program import Notes, applied, backfill, described, next_tick, with_prepared
 from deltic.storage.program import EMPTY, ArrangementDescription, ProgramDescription
+from deltic.trace.background import background
 from deltic.trace.batch import Batch
 from deltic.trace.counters import summed
 from deltic.trace.entries import Words
@@ -137,6 +138,10 @@ class Embedded:
         state = tuple(_grown(shard, batches, ephemeral) for shard, batches in zip(version.state, appended, strict=True))
         result = TickResult(version.circuit, tick.epoch, changes, summed(counters), time.perf_counter() - start, installs)
         self._version = version.after(result, state, notes, program)
+        for shard, batches in zip(state, appended, strict=True):
+            for name in batches:
+                if name not in ephemeral and (merges := shard[name].merges):
+                    background.offer(merges)
         return result
 
     def changes_at(self, view: str, epoch: int) -> Batch | None:

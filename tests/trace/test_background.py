@@ -1,0 +1,143 @@
+"""Merges on a thread of their own: batches are those of a spine without it, step by step, and errors are the tick's."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from weakref import ref
+
+import numpy as np
+import pytest
+
+from deltic.errors import WeightOverflow
+from deltic.trace import levels
+from deltic.trace.background import Background
+from deltic.trace.batch import Batch
+from deltic.trace.consolidate import consolidate
+from deltic.trace.counters import Counters
+from deltic.trace.merge import EVERYTHING, LAG, Merge
+from deltic.trace.rows import Rows
+from deltic.trace.spine import Spine
+
+HIGH = 2**63 - 1
+PATIENCE_S = 20.0
+
+
+@pytest.fixture
+def background() -> Background:
+    made = Background()
+    made.enabled = True
+    return made
+
+
+def appends(sizes: list[int], columns: int = 2) -> Iterator[Batch]:
+    rng = np.random.default_rng(len(sizes))
+    for size in sizes:
+        words = [rng.integers(0, 40_000, size) for _ in range(columns)]
+        yield consolidate(Rows(words, [rng.choice([-1, 1, 2], size)]))
+
+
+def wait(merge: Merge, read: int = EVERYTHING) -> None:
+    """Until the thread has read so many rows of the merge, or is done with it."""
+    end = time.monotonic() + PATIENCE_S
+    while merge.read < read and not merge.done and time.monotonic() < end:
+        time.sleep(0.001)
+
+
+@pytest.mark.parametrize("sizes", [[3000] * 80, [20_000] * 30, [700, 9000, 40, 30_000] * 12, [100_000, *[1200] * 120]])
+def test_batches_are_those_without_the_thread(sizes: list[int], background: Background) -> None:
+    alone = helped = Spine(2, 1)
+    most = 0
+    for number, batch in enumerate(appends(sizes)):
+        alone, helped = alone.appended(batch), helped.appended(batch)
+        background.offer(helped.merges)
+        most = max(most, sum(merge.shared for merge in helped.merges))
+        if number % 7 == 0:
+            for merge in helped.merges:
+                if merge.shared:
+                    wait(merge)
+        assert [batch.length for batch in helped.batches] == [batch.length for batch in alone.batches]
+    assert most
+    left, right = helped.scan(Counters()), alone.scan(Counters())
+    assert [column.tolist() for column in (*left.columns, *left.weights)] == [
+        column.tolist() for column in (*right.columns, *right.weights)
+    ]
+
+
+def test_the_thread_reads_ahead_of_what_is_allowed(background: Background) -> None:
+    first, second = appends([60_000, 50_000])
+    merge = Merge((first, second))
+    background.offer([merge])
+    wait(merge)
+    assert merge.read == merge.cost == first.length + second.length
+    assert merge.allow(merge.cost - 1) == 0  # it is done when as much was allowed, whoever has read it
+    assert merge.allow(5) == 5
+
+
+def test_a_tick_reads_what_the_thread_lags_behind() -> None:
+    merge = Merge(tuple(appends([200_000, 200_000])))
+    merge.shared = True  # with a thread that never comes
+    assert merge.allow(LAG) == merge.allow(LAG) == 0
+    assert merge.read == 0
+    assert merge.allow(1) == 0
+    assert LAG <= merge.read <= LAG + levels.BASE
+    assert merge.allow(EVERYTHING) >= 1
+    assert merge.result().length
+
+
+def test_small_merges_and_merges_without_a_second_processor_are_left_to_ticks(background: Background) -> None:
+    small, large = Merge(tuple(appends([900, 900]))), Merge(tuple(appends([9000, 9000])))
+    background.offer([small])
+    background.enabled = False
+    background.offer([large])
+    assert not small.shared and not large.shared
+
+
+def test_an_overflow_is_raised_in_the_tick(background: Background) -> None:
+    rows = [np.arange(5000)]
+    merge = Merge([Batch.trusted(rows, [np.full(5000, HIGH)]) for _ in range(2)])
+    background.offer([merge])
+    (other,) = [Merge(tuple(appends([9000, 9000])))]
+    background.offer([other])
+    wait(other)
+    assert other.read == other.cost  # the thread has gone on
+    for _ in range(2):
+        with pytest.raises(WeightOverflow, match="merging batches"):
+            merge.allow(EVERYTHING)
+
+
+def test_merges_of_a_session_that_ends_are_dropped(background: Background) -> None:
+    merge, last = Merge(tuple(appends([300_000, 300_000]))), Merge(tuple(appends([9000, 9000])))
+    gone = ref(merge)
+    background.offer([merge, last])
+    del merge
+    wait(last)
+    end = time.monotonic() + PATIENCE_S
+    while gone() is not None and time.monotonic() < end:
+        time.sleep(0.001)
+    assert gone() is None
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_child_goes_on_with_whole_chunks(background: Background) -> None:
+    batches = list(appends([400_000, 400_000], columns=3))
+    expected = Merge(batches)
+    expected.work(EVERYTHING)
+    for _ in range(3):
+        merge = Merge(batches)
+        background.offer([merge])
+        wait(merge, 1)
+        child = os.fork()
+        if not child:
+            code = 1
+            try:
+                merge.allow(EVERYTHING)
+                after = Merge(batches[:1] * 2)
+                background.offer([after])
+                wait(after)
+                same = all((one == other).all() for one, other in zip(merge.result().columns, expected.result().columns, strict=True))
+                code = 0 if same and after.read == after.cost else 2
+            finally:
+                os._exit(code)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
