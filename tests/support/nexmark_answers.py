@@ -55,13 +55,13 @@ OTHERS: Final = {
 """Those with windows of event time, which DuckDB lacks."""
 
 
-def compared(name: str, seed: int = 0, **options: Any) -> list[int]:
+def compared(name: str, seed: int = 0, session: deltic.Session | None = None) -> list[int]:
     """The number of rows of each answer. Raises AssertionError where they differ."""
     text, rng = texts("nexmark")[name], np.random.default_rng(seed)
     source = Events(seed, STEP_US)
     reference = duckdb.connect(config={"threads": 1})
     counts = []
-    with deltic.Session(**options) as session:
+    with session or deltic.Session() as session:
         session.sql(tables("nexmark") + f"CREATE MATERIALIZED VIEW answer AS {text}")
         content = {"side_input": source.side_input(1100)}
         with session.transaction() as tx:

@@ -127,7 +127,7 @@ def _made(seed: int, rng: Random) -> Case | None:
     tables = {source.table.name: source.table for source in sources}
     if fails and not isinstance(outcome(views, empty(tables)), dict):
         return None  # it would fail before there is any data: over the one row of a global aggregate, say
-    ticks = _failing_ticks(rng, sources, views) if fails else _ticks(rng, sources, size)
+    ticks = _failing_ticks(rng, sources, views) if fails else ticks_of(rng, sources, size)
     if not fails and explodes(list(views.values()), applied(empty(tables), ticks[0])):
         return None
     return Case(seed, tables, views, ticks, fails)
@@ -142,7 +142,7 @@ def applied(tables: Mapping[str, Relation], tick: Tick) -> Tables:
     return {name: relation + Relation(tick.get(name, ())) for name, relation in tables.items()}
 
 
-def _ticks(rng: Random, sources: Sequence[Source], size: int) -> list[Tick]:
+def ticks_of(rng: Random, sources: Sequence[Source], size: int) -> list[Tick]:
     contents = [Content(source) for source in sources]
     return [_load(rng, contents, size), *(_tick(rng, contents) for _ in range(rng.randint(3, 6)))]
 

@@ -230,7 +230,7 @@ def _semi(lowering: PlanLowering, plan: Join) -> int:
     anti = plan.kind == "anti"
     if not lowering.scoped and (extremes := by_extreme(plan)) is not None:
         found = lowering.relation(extremes)
-        return lowering.streams.plus([left, lowering.streams.negate(found)]) if anti else found
+        return lowering.streams.minus(left, found) if anti else found
     if plan.residual is not None:
         matches = _matches(plan)
         if not fields:

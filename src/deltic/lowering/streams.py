@@ -249,6 +249,14 @@ class Streams:
         """Every weight times -1."""
         return self.builder.add(Negate(), (stream,), self.shape(stream), self.partition(stream))
 
+    def minus(self, stream: int, rows: int) -> int:
+        """The stream without some of its rows, each removed on its own shard: no shard has a row of negative weight."""
+        key = self.partition(stream)
+        if key is None and not self.single:
+            key = tuple(range(self.shape(stream).layout.width))
+            stream = self.exchange(stream, key)
+        return self.plus([stream, self.negate(rows if key is None else self.exchange(rows, key))])
+
     def exchange(self, stream: int, key: tuple[int, ...]) -> int:
         """The stream with each row on the shard of its `key` words; the same stream if it already is."""
         if self.partition(stream) == key:
