@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 
 import pytest
 
-from correlated_queries import Catalog, random_query, random_rows
+from correlated_queries import Catalog, random_grouped_query, random_query, random_rows
 from deltic.frontends.sql import bind_query
 from deltic.frontends.sql.bind_query import bind_tree
 from deltic.frontends.sql.environment import Environment
@@ -24,9 +25,9 @@ def nested(sql: str) -> Plan:
     return bind_tree(one.query, Environment(Catalog(), unnest=lambda join: join))
 
 
-def _check(seed: int) -> None:
+def _check(seed: int, draw: Callable[[Random], str] = random_query) -> None:
     rng = Random(seed)
-    sql = random_query(rng)
+    sql = draw(rng)
     as_written, plan = nested(sql), bind_query(sql, "test", Catalog())
     assert agrees(plan), sql
     assert not any(isinstance(node, DependentJoin) for node in nodes(plan)), sql
@@ -38,6 +39,11 @@ def _check(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(12))
 def test_unnested_as_row_by_row(seed: int) -> None:
     _check(seed)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_aggregates_of_the_outer_query_are_those_of_its_groups(seed: int) -> None:
+    _check(seed, random_grouped_query)
 
 
 WINDOWED = (
@@ -62,3 +68,4 @@ def test_windows_are_evaluated_for_each_outer_row(sql: str) -> None:
 def test_more_unnested_as_row_by_row(start: int) -> None:
     for seed in range(start, start + 200):
         _check(seed)
+        _check(seed, random_grouped_query)

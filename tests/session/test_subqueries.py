@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from random import Random
 
 import duckdb
 import pytest
 
 import deltic
-from correlated_queries import TABLES, Catalog, Row, random_query, random_rows
+from correlated_queries import TABLES, Catalog, Row, random_grouped_query, random_query, random_rows
 from deltic.errors import EvaluationError
 from deltic.frontends.sql import bind_query
 from deltic.plan.evaluate import evaluate
@@ -80,7 +81,7 @@ def test_in_is_true_or_false_as_a_value_and_null_aware_when_negated() -> None:
 def _check(seed: int, queries: int, ticks: int) -> None:
     """Views follow changes as the oracle says, to the end, when all tables are empty."""
     rng = Random(seed)
-    texts = [random_query(rng) for _ in range(queries)]
+    texts = [random_query(rng) for _ in range(queries)] + [random_grouped_query(rng)]
     session, plans = _session(*texts), [bind_query(text, "test", Catalog()) for text in texts]
     old: dict[str, dict[Row, int]] = {}
     for tick in range(ticks):
@@ -101,9 +102,9 @@ def test_more_random_queries_follow_changes(seed: int) -> None:
     _check(seed, 3, 5)
 
 
-def _check_against_duckdb(seed: int) -> None:
+def _check_against_duckdb(seed: int, draw: Callable[[Random], str] = random_query) -> None:
     rng = Random(seed)
-    text = random_query(rng)
+    text = draw(rng)
     plan, reference = bind_query(text, "test", Catalog()), duckdb.connect()
     for name in TABLES:
         reference.execute(f"CREATE TABLE {name} (a INT, b INT)")
@@ -117,6 +118,7 @@ def _check_against_duckdb(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_as_duckdb(seed: int) -> None:
     _check_against_duckdb(seed)
+    _check_against_duckdb(seed, random_grouped_query)
 
 
 WRONG_IN_DUCKDB = {1505}
@@ -128,6 +130,44 @@ WRONG_IN_DUCKDB = {1505}
 def test_more_as_duckdb(start: int) -> None:
     for seed in sorted({*range(start, start + 100)} - WRONG_IN_DUCKDB):
         _check_against_duckdb(seed)
+
+
+MAPPED = (
+    "SELECT k FROM m WHERE EXISTS (SELECT 1 FROM u WHERE u.b > m.m['x'])",
+    "SELECT k, (SELECT count(*) FROM u WHERE u.b > m.m['x']) AS n, EXISTS (SELECT 1 FROM u WHERE u.a < m.m['y']) AS e FROM m",
+    "SELECT k, q.* FROM m, LATERAL (SELECT m.m['y'] AS y, u.b FROM u WHERE u.b < m.m['x'] ORDER BY u.b LIMIT 1) AS q",
+    "SELECT k FROM m WHERE k NOT IN (SELECT u.a FROM u WHERE u.b <> m.m['y'])",
+)
+
+
+def test_subqueries_read_maps_as_they_read_columns() -> None:
+    session = _session()
+    session.sql("CREATE TABLE m (k INT, m MAP<STRING, INT>); CREATE TABLE p (k INT, x INT, y INT)")
+    for i, query in enumerate(MAPPED):
+        plain = query.replace("m.m['x']", "m.x").replace("m.m['y']", "m.y").replace("FROM m", "FROM p AS m")
+        session.sql(f"CREATE MATERIALIZED VIEW v{i} AS {query}; CREATE MATERIALIZED VIEW p{i} AS {plain}")
+    names = (
+        "CREATE MATERIALIZED VIEW names AS SELECT q.* FROM m, LATERAL (SELECT map_keys(m.m) AS n FROM u WHERE u.b > m.m['x'] LIMIT 1) AS q"
+    )
+    session.sql(names)
+    rng, old, entries = Random(5), dict[str, dict[Row, int]](), list[tuple[int, dict[str, int]]]()
+    for _ in range(5):
+        new = {"u": random_rows(rng)["u"]}
+        _change(session, old, new)
+        removed, entries = (
+            entries,
+            [(rng.randrange(3), dict(rng.sample([("x", rng.randrange(4)), ("y", rng.randrange(4))], 2))) for _ in range(3)],
+        )
+        with session.transaction() as tx:
+            for rows, change in ((removed, tx.delete), (entries, tx.insert)):
+                change("m", [{"k": k, "m": value} for k, value in rows])
+                change("p", [{"k": k, **value} for k, value in rows])
+        old = new
+        for i in range(len(MAPPED)):
+            assert _rows(session, f"v{i}") == _rows(session, f"p{i}"), MAPPED[i]
+        passing = [value for _, value in entries if any(b is not None and b > value["x"] for _, b in new["u"])]
+        assert sorted(row["n"] for row in session.view("names").rows()) == sorted(list(value) for value in passing)
+    session.close()
 
 
 def test_any_and_all_compare_values_of_one_type() -> None:

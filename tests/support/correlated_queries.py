@@ -43,13 +43,26 @@ def random_rows(rng: Random) -> dict[str, dict[Row, int]]:
 
 @dataclass
 class Draw:
-    """Draws queries. scopes: the aliases in FROM, the innermost query's last. used: the number of aliases so far."""
+    """Draws queries. scopes: the aliases in FROM, the innermost query's last. used: the number of aliases so far.
+
+    grouped: of the outermost query its subqueries read the key of its groups and aggregates.
+    """
 
     rng: Random
     used: int = 0
     scopes: list[list[str]] = field(default_factory=list)
     lateral: bool = True
     quantified: bool = True
+    grouped: bool = False
+
+    def grouped_query(self) -> str:
+        """A query of groups, whose subqueries read aggregates of it."""
+        self.grouped, alias = True, self._alias()
+        self.scopes.append([alias])
+        where = f" WHERE {alias}.b > 0" if self.rng.random() < 0.3 else ""
+        having = f" HAVING {self._condition(2)}" if self.rng.random() < 0.7 else ""
+        items = f"{alias}.a AS c1, {self._value(2)} AS c2, coalesce({self._condition(1)}, FALSE) AS c3"
+        return f"SELECT {items} FROM {self.rng.choice('tuv')} AS {alias}{where} GROUP BY {alias}.a{having}"
 
     def query(self) -> str:
         """A whole query."""
@@ -94,6 +107,8 @@ class Draw:
         """A column of the query, or of one around it; the columns of a LATERAL are called b."""
         outermost = len(self.scopes) == 1 or self.rng.random() < 0.6
         scope = self.scopes[-1] if outermost else self.rng.choice(self.scopes[:-1])
+        if self.grouped and scope is self.scopes[0]:
+            return self.rng.choice((f"{scope[0]}.a", f"max({scope[0]}.b)", f"sum({scope[0]}.b + 1)", f"count({scope[0]}.b)"))
         return f"{self.rng.choice(scope)}.b" if self.rng.random() < 0.5 else f"{scope[0]}.a"
 
     def _operand(self) -> str:
@@ -229,3 +244,8 @@ class Draw:
 def random_query(rng: Random, *, lateral: bool = True) -> str:
     """A query."""
     return Draw(rng, lateral=lateral).query()
+
+
+def random_grouped_query(rng: Random) -> str:
+    """A query of groups with subqueries that read aggregates of it."""
+    return Draw(rng).grouped_query()

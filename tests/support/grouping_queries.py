@@ -23,6 +23,7 @@ SELECT k, b, count(*) FROM t GROUP BY GROUPING SETS ((k), (k), (b))
 SELECT k, b, s, count(*) AS n, grouping_id() AS g, grouping(k) AS gk, grouping(s) AS gs FROM t GROUP BY k, ROLLUP(b, s)
 SELECT k, b, grouping_id(k, b) AS g, typeof(grouping_id()), typeof(grouping(k)) FROM t GROUP BY k, b WITH ROLLUP
 SELECT k, b, count(*) FROM t GROUP BY k, b WITH CUBE
+SELECT k, b, Grouping__ID, count(*) FROM t GROUP BY k, b WITH ROLLUP HAVING grouping__id < 3
 SELECT k, b, count(*) FROM t GROUP BY k, b GROUPING SETS ((k), (k, b))
 SELECT k, b, s, count(*), grouping_id() FROM t GROUP BY s, k, b GROUPING SETS ((k), (k, b))
 SELECT k, count(*) FROM t GROUP BY k GROUPING SETS ((k), (b))

@@ -75,4 +75,7 @@ SELECT k, v, rank() OVER (ORDER BY k), sum(k) OVER () FROM e
 SELECT id, (SELECT max(n) FROM (SELECT row_number() OVER (ORDER BY u.k) AS n FROM u WHERE u.k = t.k)) AS m FROM t
 SELECT id, rank() OVER (ORDER BY k) AS r, (SELECT count(*) FROM u WHERE u.k = t.k) AS n FROM t
 SELECT id, dense_rank() OVER (PARTITION BY k % 2 ORDER BY length(s)) AS r FROM t
+SELECT id, explode(array(k, id)) AS e, sum(id) OVER (PARTITION BY k) AS n FROM t
+SELECT id, posexplode(array(k, id)), count(*) OVER (ORDER BY k) AS n FROM t QUALIFY rank() OVER (ORDER BY k) < 5
+SELECT k, explode(array(min(id), max(id))) AS e, sum(sum(id)) OVER () AS n FROM t GROUP BY k
 """

@@ -10,7 +10,7 @@ The domain is not needed
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -22,7 +22,8 @@ from deltic.plan.equalities import null_safe, split
 from deltic.plan.nodes import Aggregate, AggregateCall, Distinct, Filter, Join, Plan, Project
 from deltic.plan.push_domain import Domain, depends, outer_of, over_nothing, pushed, surely_evaluates
 from deltic.plan.subquery_nodes import DependentJoin, outer_number
-from deltic.schema import BOOLEAN, Schema
+from deltic.plan.walk import map_expressions, map_inputs
+from deltic.schema import BOOLEAN, Field, Schema
 
 _TESTS: Final = ("semi", "anti", "not_in", "mark")
 _OF_LEFT_ROWS: Final = (*_TESTS, "left")
@@ -84,9 +85,36 @@ def unnest(join: DependentJoin) -> Plan:
         direct = _direct(join, rows, outer)
         if direct is not None:
             return direct
+    if any(_is_map(one) for one in outer_of(join.right) if one.number in read):
+        return unnest(_by_entries(join, read))
     if isinstance(rows.plan, Aggregate) and not rows.plan.keys:
         return _of_one_row(join, rows, rows.plan, outer)
     return _by_domain(join, outer)
+
+
+def _is_map(value: Expr | Field) -> bool:
+    return value.type.name == "MAP"
+
+
+def _by_entries(join: DependentJoin, read: Collection[int]) -> DependentJoin:
+    """The join with the outer MAPs as ARRAYs of their entries, which have an equality. read: the numbers of the outer columns."""
+    outer = dict(join.outer)
+    entries: dict[int, Expr] = {}
+    for one in sorted((one for one in outer_of(join.right) if _is_map(one) and one.number in read), key=lambda one: one.number):
+        outer[one.number] = value = resolve("map_entries", [outer[one.number]], one.span)
+        check_ordered(f"a subquery that reads {one.name}", value.type, one.span)
+        own = OuterColumn(one.number, value.type, value.nullable, one.name, one.span)
+        entries[one.number] = resolve("map_from_entries", [own], one.span)
+
+    def change(expr: Expr) -> Expr:
+        if isinstance(expr, OuterColumn):
+            return entries.get(expr.number, expr)
+        return map_children(expr, change)
+
+    def changed(plan: Plan) -> Plan:
+        return map_inputs(map_expressions(plan, change), changed) if depends(plan, entries) else plan
+
+    return replace(join, right=changed(join.right), outer=tuple(outer.items()))
 
 
 def _with_condition_inside(join: DependentJoin) -> DependentJoin:
@@ -163,7 +191,8 @@ def _direct(join: DependentJoin, rows: _Rows, outer: _Outer) -> Plan | None:
             value = substitute(join.value[1], rows.columns)
             return None if outer.into(value) is not value else Join(left, right, "not_in", keys, residual, (join.value[0], value))
         case "mark":
-            return _marked(left, right, keys, residual)
+            compared = () if residual is None else columns_of(residual)
+            return None if any(i < width and _is_map(left.schema[i]) for i in compared) else _marked(left, right, keys, residual)
         case "inner":
             return _selected(Join(left, right, "inner", keys, residual), left.schema, join.right.schema, columns)
         case "left":

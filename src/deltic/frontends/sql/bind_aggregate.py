@@ -16,7 +16,7 @@ from deltic.expr.nodes import CHAINS, columns_of, free_variables, is_fixed, oute
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_grouping import FUNCTIONS as GROUPING_FUNCTIONS
 from deltic.frontends.sql.bind_grouping import bind_grouping
-from deltic.frontends.sql.scope import AGGREGATED, SUBQUERY, WINDOWED
+from deltic.frontends.sql.scope import AGGREGATED, SUBQUERY, WINDOWED, Outer
 from deltic.frontends.statements import PythonAggregate
 from deltic.plan.columns import map_children
 from deltic.plan.nodes import AggregateCall
@@ -71,23 +71,39 @@ def bind_aggregate(binder: ExpressionBinder, node: tree.FunctionCall) -> Expr:
         return bind_grouping(binder, node)
     if node.function is None and not is_aggregate(name):
         raise Unsupported(f"the aggregate {name.upper()} is not supported", span=span, remedy=UNSUPPORTED[name])
-    if binder.collector is None:
-        raise Unsupported(f"an aggregate is not allowed in {binder.clause}", span=span, remedy=_elsewhere(binder.clause))
+    around = list(binder.scope.around())
+    if binder.collector is None and not around:
+        raise _not_allowed(node, binder.clause)
+    read = [dict(outer.columns) for outer in around]
     rows = replace(binder, clause=f"the argument of {name.upper()}", aliases={}, keys=None, collector=None, windows=None)
     call = aggregate_call(rows, node)
     condition = None if node.condition is None else replace(rows, clause="FILTER").condition(node.condition)
-    for part in (*call.arguments, *(() if condition is None else (condition,))):
+    parts = (*call.arguments, *(() if condition is None else (condition,)))
+    if any(map(outer_columns, parts)) and not any(map(columns_of, parts)):
+        for outer, before in zip(around, read, strict=True):
+            outer.columns = before  # the subquery reads the aggregate, not its arguments
+        return _of_enclosing(node, around[0])
+    if binder.collector is None:
+        raise _not_allowed(node, binder.clause)
+    for part in parts:
         if free_variables(part):
             raise TypeMismatch("an aggregate cannot read a parameter of a lambda", span=part.span, expected="columns")
-    _check_own(node, call.arguments)
     return binder.collector.add(replace(call, filter=condition))
 
 
-def _check_own(node: tree.FunctionCall, arguments: Sequence[Expr]) -> None:
-    """Raises Unsupported for an aggregate that reads columns of enclosing queries alone: it is an aggregate of those queries."""
-    if any(map(outer_columns, arguments)) and not any(map(columns_of, arguments)):
-        remedy = "aggregate in a subquery of FROM of the enclosing query"
-        raise Unsupported(f"{node.name.upper()} of columns of an enclosing query alone is not supported", span=node.span, remedy=remedy)
+def _of_enclosing(node: tree.FunctionCall, outer: Outer) -> Expr:
+    """An aggregate that reads columns of enclosing queries alone, as one of the nearest of these whose columns it reads."""
+    if outer.aggregate is None:
+        raise _not_allowed(node, "LATERAL")
+    bound = outer.aggregate(node)
+    return outer.column(bound) if isinstance(bound, Column) else bound
+
+
+def _not_allowed(node: tree.FunctionCall, clause: str) -> Unsupported:
+    if clause in ("SELECT", "ORDER BY"):  # those of a query with aggregates of its own are grouped
+        message = f"{node.name.upper()} of columns of an enclosing query that has no groups is not supported"
+        return Unsupported(message, span=node.span, remedy="aggregate in a subquery of FROM of the enclosing query")
+    return Unsupported(f"an aggregate is not allowed in {clause}", span=node.span, remedy=_elsewhere(clause))
 
 
 def aggregate_call(binder: ExpressionBinder, node: tree.FunctionCall) -> AggregateCall:

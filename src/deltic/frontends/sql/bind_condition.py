@@ -13,7 +13,7 @@ from typing import Literal as OneOf
 from deltic.expr import Expr, Literal, resolve
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_expression import ExpressionBinder
-from deltic.frontends.sql.bind_subquery import Subqueries, members
+from deltic.frontends.sql.bind_subquery import Subqueries, members, outer_of
 from deltic.frontends.sql.bind_time import Timely, conditions
 from deltic.frontends.sql.scope import Outer, reads_subqueries
 from deltic.plan.columns import conjunction, shift
@@ -67,7 +67,7 @@ def _is_subquery(node: tree.Expression) -> bool:
 
 
 def _membership(node: tree.ExistsTest | tree.InQuery, negated: bool, binder: ExpressionBinder, subqueries: Subqueries) -> Membership:
-    outer = Outer(binder.scope)
+    outer = outer_of(binder)
     rows = subqueries.bind_query(node.query, subqueries.env.within(outer))
     if isinstance(node, tree.ExistsTest):
         return Membership("anti" if negated else "semi", rows, outer)

@@ -16,6 +16,7 @@ from deltic.frontends.sql import interval_literals, literals, tree
 from deltic.frontends.sql.bind_aggregate import Collector, aggregate_of, bind_aggregate
 from deltic.frontends.sql.bind_call import CLOCK_WORDS, bind_call, bind_extract, bind_now
 from deltic.frontends.sql.bind_function import bind_defined
+from deltic.frontends.sql.bind_grouping import GROUPING_COLUMN, bind_grouping_column
 from deltic.frontends.sql.bind_lambda import HIGHER_ORDER
 from deltic.frontends.sql.bind_subquery import Subqueries, denied
 from deltic.frontends.sql.bind_time_window import TimeWindow, is_time_window, part_of, value_of
@@ -244,14 +245,14 @@ class ExpressionBinder:
         return f"write {' or '.join(dict.fromkeys(matches))}" if matches else "give the columns different names"
 
     def _outer(self, name: str, qualifier: str | None, span: Span) -> Expr:
-        around = self.scope.outer
-        while around is not None:
+        for around in self.scope.around():
             matches = around.scope.find(name, qualifier)
             if matches:
                 column = self._only([around.scope.column(one) for one in matches], name, span)
                 assert isinstance(column, Column)
                 return around.column(column)
-            around = around.scope.outer
+        if name.lower() == GROUPING_COLUMN and qualifier is None and self.collector is not None:
+            return bind_grouping_column(span)
         raise self._unknown(name, qualifier, span)
 
     def _unknown(self, name: str, qualifier: str | None, span: Span) -> UnknownName:

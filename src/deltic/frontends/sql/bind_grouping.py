@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 GROUPING: Final = "grouping"
 GROUPING_ID: Final = "grouping_id"
 FUNCTIONS: Final = (GROUPING, GROUPING_ID)
+GROUPING_COLUMN: Final = "grouping__id"
 MOST_BITS: Final = 62
 """Of the number of a set: one for each key, and those that distinguish equal sets."""
 _NUMBER: Final = "grouping_set"
@@ -42,6 +43,11 @@ def bind_grouping(binder: ExpressionBinder, node: tree.FunctionCall) -> Expr:
     check_count(node.name, node.arguments, least, most, node.span)
     arguments = tuple(replace(binder, collector=None).bind(part) for part in node.arguments)
     return Call(node.name, arguments, TINYINT if node.name == GROUPING else BIGINT, False, node.span)
+
+
+def bind_grouping_column(span: Span) -> Expr:
+    """The column grouping__id of a grouped query, as Hive calls GROUPING_ID()."""
+    return Call(GROUPING_ID, (), BIGINT, False, span)
 
 
 def reads_grouping(expr: Expr) -> bool:

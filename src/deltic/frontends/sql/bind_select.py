@@ -105,9 +105,17 @@ def bind_block(node: tree.SelectQuery, terms: tuple[tree.OrderTerm, ...], env: E
     qualify = None if node.qualify is None else select.binder("QUALIFY").condition(node.qualify)
     order = bind_order(terms, replace(select.binder("ORDER BY"), aliases_first=True), select.outputs)
     plan = _made(select, apply(relation.plan, where, subqueries))
-    if select.collector is None:
+    if not _is_grouped_itself(select, order):
         return with_windows(SelectBlock(plan, tuple(select.outputs), order), select, qualify)
     return _aggregated(select, plan, having, qualify, order)
+
+
+def _is_grouped_itself(select: _Select, order: tuple[Order, ...]) -> bool:
+    """Whether there are groups: not where all aggregates are those of enclosing queries."""
+    if select.collector is None or select.node.group is not None or select.node.having is not None:
+        return select.collector is not None
+    exprs = [*(expr for _, expr in select.outputs), *(term.expr for term in order)]
+    return bool(select.collector.calls) or any(map(reads_grouping, exprs))
 
 
 def _time_window(node: tree.SelectQuery, terms: tuple[tree.OrderTerm, ...], relation: ScopedRelation) -> TimeWindow | None:
@@ -326,9 +334,6 @@ def with_windows(
         if qualify is not None:
             raise TypeMismatch("QUALIFY without a window function", span=qualify.span, remedy="WHERE or HAVING tests other values")
         return _with_subqueries(block, select.subqueries, lambda expr: over("a subquery", expr))
-    if select.table_functions:
-        remedy = "LATERAL VIEW, or a subquery in FROM"
-        raise Unsupported("a window function is not supported beside a table function", span=calls[0][1].span, remedy=remedy)
     plan, places = block.plan, dict[int, int]()
     for key in dict.fromkeys(key for key, _ in calls):
         own = [(i, call) for i, (window, call) in enumerate(calls) if window == key]

@@ -9,7 +9,7 @@ from deltic.errors import TypeMismatch, UnknownName, Unsupported, did_you_mean
 from deltic.expr import Expr
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_expression import ExpressionBinder
-from deltic.frontends.sql.scope import Scope, ScopeColumn
+from deltic.frontends.sql.scope import Outer, Scope, ScopeColumn
 
 
 def outputs_of_star(star: tree.Star, binder: ExpressionBinder, scope: Scope) -> Iterator[tuple[str, Expr]]:
@@ -20,15 +20,27 @@ def outputs_of_star(star: tree.Star, binder: ExpressionBinder, scope: Scope) -> 
         return
     replaced = {name.text.lower(): expression for expression, name in star.replaced}
     renamed = {old.text.lower(): new.text for old, new in star.renamed}
-    for column in columns_of_star(star, scope):
+    outer = _enclosing(star, scope)
+    for column in columns_of_star(star, scope if outer is None else outer.scope):
         name = column.name.lower()
-        value = binder.bind(replaced[name]) if name in replaced else replace(scope.column(column), span=star.span)
-        yield renamed.get(name, column.name), value
+        own = scope.column(column) if outer is None else outer.column(outer.scope.column(column))
+        yield renamed.get(name, column.name), binder.bind(replaced[name]) if name in replaced else replace(own, span=star.span)
+
+
+def _enclosing(star: tree.Star, scope: Scope) -> Outer | None:
+    """The row of the nearest enclosing query that has the star's table, if the query itself has none of that name."""
+    if star.qualifier is None or scope.star(_qualifier(star)):
+        return None
+    return next((outer for outer in scope.around() if outer.scope.star(_qualifier(star))), None)
+
+
+def _qualifier(star: tree.Star) -> str | None:
+    return None if star.qualifier is None else ".".join(name.text for name in (star.qualifier, *star.path))
 
 
 def columns_of_star(star: tree.Star, scope: Scope) -> tuple[ScopeColumn, ...]:
     """The columns, in order. Raises UnknownName."""
-    qualifier = None if star.qualifier is None else ".".join(name.text for name in (star.qualifier, *star.path))
+    qualifier = _qualifier(star)
     columns = scope.star(qualifier)
     if not columns:
         qualifiers = [c.qualifier for c in scope.columns if c.qualifier]
@@ -54,7 +66,7 @@ def _check_columns(what: str, named: Sequence[tree.Name], columns: Sequence[str]
 
 def _fields(star: tree.Star, scope: Scope) -> list[tree.FieldOf] | None:
     """The fields of the struct that the star's qualifiers name; None if they name a table, or nothing."""
-    if star.qualifier is None or scope.star(".".join(name.text for name in (star.qualifier, *star.path))):
+    if star.qualifier is None or scope.star(_qualifier(star)):
         return None
     names = (star.qualifier, *star.path)
     named = tree.ColumnName(names, replace(star.qualifier.span, end=names[-1].span.end))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from deltic.errors import Span, TypeMismatch, Unsupported
@@ -20,6 +21,7 @@ from deltic.expr.functions.comparison import check_ordered
 from deltic.expr.functions.subqueries import ONLY_ROW
 from deltic.expr.nodes import CHAINS, OuterColumn
 from deltic.frontends.sql import tree
+from deltic.frontends.sql.bind_aggregate import bind_aggregate
 from deltic.frontends.sql.environment import BindQuery, Environment
 from deltic.frontends.sql.scope import KEYED, SUBQUERY, Outer, reads_subqueries
 from deltic.plan.columns import columns_of_all, conjunction, map_children, map_columns, reference
@@ -39,6 +41,11 @@ Subquery = tree.ScalarQuery | tree.ExistsTest | tree.InQuery | tree.QuantifiedTe
 def has_subquery(node: object) -> bool:
     """Whether there is a subquery in the expression."""
     return any(isinstance(part, SUBQUERIES) for part in tree.walk(node, lambda part: not isinstance(part, tree.QUERIES)))
+
+
+def outer_of(binder: ExpressionBinder) -> Outer:
+    """The row for which a subquery in the binder's clause is evaluated."""
+    return Outer(binder.scope, partial(bind_aggregate, binder))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +90,7 @@ class Subqueries:
         return value
 
     def _bound(self, binder: ExpressionBinder, node: Subquery) -> Expr:
-        outer = Outer(binder.scope)
+        outer = outer_of(binder)
         rows = self.bind_query(node.query, self.env.within(outer))
         match node:
             case tree.ScalarQuery():

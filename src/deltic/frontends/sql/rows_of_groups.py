@@ -14,12 +14,11 @@ from deltic.frontends.sql.scope import Scope
 def rows_of_groups(node: tree.SelectQuery, scope: Scope) -> tree.SelectQuery | None:
     """`SELECT explode(collect_list(a)) x, b … GROUP BY b` as `SELECT explode(g) x, b FROM (SELECT collect_list(a) g, b … GROUP BY b)`.
 
-    None if it has no table function, or windows, or groups by what a table function returns or tests it. scope: of FROM.
+    None if it has no table function, or QUALIFY, or groups by what a table function returns or tests it. scope: of FROM.
+    Windows are those of the groups.
     """
     made = [item for item in node.items if makes_rows(item.expression)]
     if not made or node.qualify is not None or any(isinstance(item.expression, tree.Star) for item in node.items):
-        return None
-    if any(isinstance(part, tree.OverCall) for item in node.items for part in tree.walk(item.expression)):
         return None
     returned = {name.text.lower() for item in made for name in item.names} or {"col", "pos", "key", "value"}
     tested = [] if node.having is None else tree.walk(node.having)

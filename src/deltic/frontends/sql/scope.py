@@ -7,11 +7,12 @@ the value of a subquery one with SUBQUERY + its number. None of them occurs in t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from deltic.expr.nodes import Column, Expr, OuterColumn, columns_of, outer_columns
+from deltic.frontends.sql import tree
 from deltic.plan.nodes import Plan, Table
 from deltic.plan.subquery_nodes import outer_number
 from deltic.schema import Schema
@@ -41,6 +42,13 @@ class Scope:
     columns: tuple[ScopeColumn, ...]
     schema: Schema
     outer: Outer | None = None
+
+    def around(self) -> Iterator[Outer]:
+        """The rows of the enclosing queries, from the nearest on."""
+        outer = self.outer
+        while outer is not None:
+            yield outer
+            outer = outer.scope.outer
 
     def find(self, name: str, qualifier: str | None) -> tuple[ScopeColumn, ...]:
         """The columns of this scope that match a name; enclosing scopes are not searched."""
@@ -73,9 +81,11 @@ class Outer:
     """The row of an enclosing query for which one of its subqueries is evaluated.
 
     columns: those that the subquery reads: each over the rows of `scope`, and what stands for it in the subquery.
+    aggregate: binds an aggregate in the clause of the enclosing query that has the subquery; None for LATERAL.
     """
 
     scope: Scope
+    aggregate: Callable[[tree.FunctionCall], Expr] | None = None
     columns: dict[int, tuple[Column, OuterColumn]] = field(default_factory=dict)
 
     def column(self, column: Column) -> OuterColumn:
