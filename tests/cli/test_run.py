@@ -109,7 +109,7 @@ def test_json_is_one_object_for_the_start_each_tick_and_the_end(shop: Shop, caps
     assert start == {"event": "start", "epoch": None, "views": views, "tables": tables}
     assert [tick["event"] for tick in ticks] == ["tick"] * 3
     assert ticks[0]["files"] == {"orders": ["a.csv"], "customers": ["a.parquet", "b.parquet", "c.parquet"]}
-    assert set(ticks[0]) == {"event", "epoch", "files", "rows_in", "rows_out", "letters", "seconds"}
+    assert set(ticks[0]) == {"event", "epoch", "files", "rows_in", "rows_out", "letters", "seconds", "sink_lag"}
     assert set(ticks[0]["seconds"]) == {"read", "tick", "sinks"}
     assert end["rows_in"] == {"orders": 10, "customers": 4} and end["letters"] == {"orders": 2} and not end["stopped"]
 

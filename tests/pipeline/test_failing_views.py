@@ -108,6 +108,7 @@ def test_the_command_reports_failing_views(shop: Shop, capsys: pytest.CaptureFix
     assert main([*run, "--json"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [json.loads(line).get("failing") for line in lines] == [None, {"spend": 1, "top": 1}, {"spend": 1, "top": 1}]
+    assert json.loads(lines[1])["sink_lag"] == {"spend_out": 1, "top_out": 1, "counted_out": 0}
     shop.orders("b.csv", "insert,2,1,5")
     assert main(run) == 0
     assert "; views with errors: spend 1, top 1" in capsys.readouterr().err

@@ -6,7 +6,8 @@ import importlib.util
 import json as encoder
 import signal
 import sys
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -15,15 +16,17 @@ from cyclopts import Group, Parameter, validators
 from deltic.cli.datalog import Dialect, opened
 from deltic.cli.exits import Exit
 from deltic.cli.fact_folder import load, reload, write
+from deltic.cli.metrics import address, served
 from deltic.cli.output import emit
 from deltic.cli.progress import Report
 from deltic.cli.script import opened_program
 from deltic.cli.signals import Signals
 from deltic.cli.spark import opened_spark
 from deltic.kernels import prepare
-from deltic.pipeline import Pipeline
+from deltic.pipeline import Pipeline, Progress
 from deltic.pipeline.dry_run import DryRun
 from deltic.pipeline.dry_run import dry_run as dry_run_of
+from deltic.pipeline.metrics import Metrics
 from deltic.session import Program
 from deltic.session.options import PIPELINE_RETAINS, OnViewError, RunOptions
 from deltic.session.printing import to_stderr
@@ -49,6 +52,7 @@ def run(
     on_view_error: OnViewError = "isolate",
     dry_run: Annotated[bool, Parameter(negative=())] = False,
     json: Annotated[bool, Parameter(negative=())] = False,
+    metrics: str | None = None,
     dialect: Dialect = "ddlog",
 ) -> int:
     """Run a pipeline: read the new files of its tables, keep its views exact, and write its sinks. It resumes where it left off.
@@ -90,13 +94,15 @@ def run(
         Change nothing: check the script, read the pending files, and report what would be done.
     json
         Print one JSON object for the start, for each tick and for the end.
+    metrics
+        A port of 127.0.0.1, or HOST:PORT, at which /metrics has the counts of the run in Prometheus's format.
     dialect
         The syntax of a Datalog program: DDlog's or Soufflé's. A program of Soufflé's reads the files that .input names, R.facts by
         default, writes those that .output names, R.csv by default, and ends. With --state, the next run applies what has changed in them.
     """
     if dialect == "souffle":
         given = {"--master": master, "--follow": follow, "--rows-per-tick": rows_per_tick, "--shared-state": shared_state}
-        given |= {"--dry-run": dry_run, "--json": json, "--retain": retain != PIPELINE_RETAINS}
+        given |= {"--metrics": metrics, "--dry-run": dry_run, "--json": json, "--retain": retain != PIPELINE_RETAINS}
         if refused := [name for name, value in given.items() if value]:
             print(f"deltic: {refused[0]} does not apply to --dialect souffle", file=sys.stderr)
             return Exit.USAGE
@@ -124,7 +130,8 @@ def run(
             return Exit.OK
         with Signals() as signals:
             spark = nullcontext() if engine == "embedded" else opened_spark(master, f"deltic run {script.name}", module.helpers)
-            _run(module.program, options, folder, spark, signals, Report(json=json), follow=follow)
+            listens = None if metrics is None else address(metrics)
+            _run(module.program, options, folder, spark, signals, Report(json=json), listens, follow=follow)
     return Exit.INTERRUPTED if signal.SIGINT in signals.caught else Exit.OK
 
 
@@ -144,6 +151,7 @@ def _run(
     spark: AbstractContextManager[Any],
     signals: Signals,
     report: Report,
+    listens: tuple[str, int] | None,
     *,
     follow: bool,
 ) -> None:
@@ -154,9 +162,28 @@ def _run(
         pipeline = stack.enter_context(Pipeline.of(program, options.on(engine), base=folder))
         signals.stop_by(pipeline.stop)
         report.started(str(options.folder), pipeline.start)
-        with report.ticks() as on_progress:
+        with report.ticks() as reported:
+            on_progress: Callable[[Progress], None] = reported
+            if listens is not None:
+                on_progress = stack.enter_context(_measured(pipeline, report, reported, *listens))
             summary = pipeline.follow(on_progress=on_progress) if follow else pipeline.run_once(on_progress)
         report.ended(summary)
+
+
+@contextmanager
+def _measured(
+    pipeline: Pipeline, report: Report, reported: Callable[[Progress], None], host: str, port: int
+) -> Iterator[Callable[[Progress], None]]:
+    """Serves metrics during the block; gives what to call after each tick."""
+    metrics = Metrics(pipeline.session.epoch)
+
+    def ticked(progress: Progress) -> None:
+        metrics.add(progress)
+        reported(progress)
+
+    with served(metrics, host, port) as url:
+        report.say(f"metrics at {url}")
+        yield ticked
 
 
 def _default_engine(needs_spark: bool) -> Literal["spark", "embedded"]:

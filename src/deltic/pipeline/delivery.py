@@ -72,6 +72,11 @@ class Delivery:
         kept = self._session.notes.get(KEEP)
         return self.unnoted or (kept is not None and kept != self.notes()[KEEP] and self._session.epoch - kept >= _KEPT_AT_MOST)
 
+    @property
+    def lag(self) -> dict[str, int]:
+        """By sink, how many committed epochs it has not received."""
+        return {name: max(0, self._session.epoch - max(offset.epoch, offset.first - 1)) for name, offset in self._offsets.items()}
+
     def deliver(self) -> None:
         """Brings every sink up to the session's epoch. Raises SinkError."""
         for outlet in self._outlets:

@@ -207,6 +207,7 @@ class Pipeline:
             {load.table.name: len(load.batch.dead_letters) for load in loads if load.batch.dead_letters},
             seconds,
             self.session.failing,
+            self._delivery.lag,
         )
 
     def _run(self, on_progress: Listener | None, poll_seconds: float | None) -> Summary:

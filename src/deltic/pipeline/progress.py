@@ -47,6 +47,7 @@ class Start:
 class Progress:
     """One tick. files: by table, read whole or in part. rows_in: rows of the sources by table, including dead letters. rows_out: rows of
     the changes by view. letters: dead letters by table. seconds: read, tick and sinks. failing: by view with errors, the rows that fail.
+    sink_lag: by sink, how many committed epochs it has not received.
     """
 
     epoch: int
@@ -56,6 +57,7 @@ class Progress:
     letters: Mapping[str, int]
     seconds: Mapping[str, float]
     failing: Mapping[str, int] = field(default_factory=dict)
+    sink_lag: Mapping[str, int] = field(default_factory=dict)
 
     def json(self) -> dict[str, Json]:
         return {
@@ -66,6 +68,7 @@ class Progress:
             "rows_out": dict(self.rows_out),
             "letters": dict(self.letters),
             "seconds": {stage: round(seconds, 6) for stage, seconds in self.seconds.items()},
+            "sink_lag": dict(self.sink_lag),
             **({"failing": dict(self.failing)} if self.failing else {}),
         }
 

@@ -148,4 +148,6 @@ def read_progress(root: str, name: str) -> list[Progress]:
 
 def _progress(entry: Any) -> Progress:
     files = {table: tuple(names) for table, names in entry["files"].items()}
-    return Progress(entry["epoch"], files, entry["rows_in"], entry["rows_out"], entry["letters"], entry["seconds"])
+    return Progress(
+        entry["epoch"], files, entry["rows_in"], entry["rows_out"], entry["letters"], entry["seconds"], sink_lag=entry["sink_lag"]
+    )

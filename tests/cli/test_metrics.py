@@ -1,0 +1,97 @@
+"""`deltic run --metrics`: the counts of a run, as Prometheus reads them."""
+
+from __future__ import annotations
+
+import re
+import threading
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from deltic.cli import main
+from deltic.cli.exits import Exit
+from deltic.cli.metrics import address, served
+from deltic.errors import SetupError
+from deltic.pipeline import Progress
+from deltic.pipeline.metrics import Metrics
+from shop import SCRIPT, Shop
+
+SAMPLE = re.compile(r'([a-z_]+)(?:\{([a-z]+)="((?:[^"\\\n]|\\[\\"n])*)"\})? (-?[0-9.e+-]+)')
+
+
+def samples(text: str) -> dict[tuple[str, str], float]:
+    """By name and label. Each metric has its HELP and TYPE, once and before its samples."""
+    found: dict[tuple[str, str], float] = {}
+    declared: list[str] = []
+    for line in text.splitlines():
+        if line.startswith("# TYPE "):
+            declared.append(line.split()[2])
+        elif not line.startswith("# HELP "):
+            match = SAMPLE.fullmatch(line)
+            assert match is not None, line
+            assert match[1] == declared[-1], "the samples of a metric are together, after its type"
+            found[match[1], match[3] or ""] = float(match[4])
+    assert len(declared) == len(set(declared))
+    return found
+
+
+def test_ticks_add_up() -> None:
+    metrics = Metrics(4, lambda: 1_700_000_000.5)
+    assert samples(metrics.text()) == {("deltic_epoch", ""): 4, ("deltic_ticks_total", ""): 0, ("deltic_files_total", ""): 0}
+    metrics.add(Progress(5, {"t": ("a.csv",)}, {"t": 3}, {'a"b': 2}, {}, {"read": 0.5, "tick": 0.25}, {"v": 7}, {"feed": 0}))
+    metrics.add(Progress(6, {"t": ("b.csv",)}, {"t": 4}, {'a"b': 1}, {"t": 1}, {"read": 0.5, "tick": 0.5}, {}, {"feed": 2}))
+    found = samples(metrics.text())
+    assert found["deltic_epoch", ""] == 6 and found["deltic_ticks_total", ""] == 2 and found["deltic_files_total", ""] == 2
+    assert found["deltic_rows_in_total", "t"] == 7 and found["deltic_rows_out_total", 'a\\"b'] == 3
+    assert found["deltic_dead_letters_total", "t"] == 1
+    assert found["deltic_stage_seconds_total", "tick"] == 0.75 and found["deltic_last_tick_seconds", "tick"] == 0.5
+    assert found["deltic_last_tick_timestamp_seconds", ""] == 1_700_000_000.5
+    assert found["deltic_sink_lag_epochs", "feed"] == 2
+    assert not any(name == "deltic_failing_rows" for name, _ in found), "no view fails any more"
+
+
+def test_they_are_served_at_one_path() -> None:
+    with served(Metrics(0), "127.0.0.1", 0) as url:
+        assert re.fullmatch(r"http://127\.0\.0\.1:\d+/metrics", url)
+        with urllib.request.urlopen(url) as answer:
+            assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+            assert samples(answer.read().decode())["deltic_epoch", ""] == 0
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            urllib.request.urlopen(url.replace("/metrics", "/"))
+        port = int(url.split(":")[2].split("/")[0])
+        with pytest.raises(SetupError, match="cannot listen"), served(Metrics(0), "127.0.0.1", port):
+            pass
+    assert not [thread for thread in threading.enumerate() if thread.name == "deltic-metrics"]
+
+
+@pytest.mark.parametrize("given", ["", "x", "70000", "a b:1", ":9100", "1:2:3"])
+def test_other_addresses_are_refused(given: str) -> None:
+    with pytest.raises(SetupError, match="invalid address"):
+        address(given)
+
+
+def test_the_command_serves_the_counts_of_its_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = Shop(tmp_path)
+    shop.fill()
+    (tmp_path / "shop.sql").write_text(SCRIPT)
+    read: list[dict[tuple[str, str], float]] = []
+
+    def seen(metrics: Metrics, progress: Progress) -> None:
+        added(metrics, progress)
+        url = next(line for line in capsys.readouterr().err.splitlines() if line.startswith("metrics at")).split()[2]
+        with urllib.request.urlopen(url) as answer:
+            read.append(samples(answer.read().decode()))
+
+    added = Metrics.add
+    monkeypatch.setattr(Metrics, "add", seen)
+    assert main(["run", str(tmp_path / "shop.sql"), "--engine", "embedded", "--metrics", "0"]) == Exit.OK
+    (found,) = read
+    assert (found["deltic_rows_in_total", "orders"], found["deltic_rows_in_total", "customers"]) == (10, 4)
+    assert found["deltic_dead_letters_total", "orders"] == 2 and found["deltic_ticks_total", ""] == 1
+    assert {label for name, label in found if name == "deltic_stage_seconds_total"} == {"read", "tick", "sinks"}
+    assert {found[key] for key in found if key[0] == "deltic_sink_lag_epochs"} == {0}
+    assert main(["run", str(tmp_path / "shop.sql"), "--engine", "embedded", "--metrics", "nowhere"]) == Exit.SETUP
