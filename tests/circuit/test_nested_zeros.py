@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from random import Random
+from typing import Final
 
 import pytest
 
@@ -14,10 +15,10 @@ from deltic.plan.aggregate_nodes import AggregateCall
 from deltic.plan.asof import Nearest, asof_join
 from deltic.plan.columns import shift
 from deltic.plan.evaluate import evaluate
-from deltic.plan.nodes import Aggregate, Distinct, Filter, Join, Order, Plan, SetOperation, Table, TopK
+from deltic.plan.nodes import Aggregate, Distinct, Filter, Join, JoinKind, Order, Plan, SetOperation, Table, TopK
 from deltic.plan.relation import Relation
 from deltic.plan.show import show
-from deltic.plan.window_nodes import UNBOUNDED, Edge, Window, WindowCall, WindowFrame
+from deltic.plan.window_nodes import UNBOUNDED, Edge, Window, WindowCall, WindowFrame, WindowFunction
 from deltic.schema import BIGINT, DOUBLE, INT, Field, Schema, TableSchema
 from deltic.types import array_type, struct
 from engines import embedded
@@ -45,7 +46,11 @@ EDGES = (
     *((UNBOUNDED, Edge("rows", -1)), (Edge("rows", 1), UNBOUNDED)),
 )
 FRAMES = tuple(WindowFrame(*edges) for edges in EDGES)
-POSITIONS = ("row_number", "rank", "dense_rank")
+POSITIONS: Final[tuple[WindowFunction, ...]] = ("row_number", "rank", "dense_rank")
+OFFSETS: Final[tuple[WindowFunction, ...]] = ("lag", "lead")
+PICKS: Final[tuple[WindowFunction, ...]] = ("first_value", "last_value", "nth_value")
+NEAREST: Final[tuple[JoinKind, ...]] = ("inner", "left", "right", "full")
+KINDS: Final[tuple[JoinKind, ...]] = (*NEAREST, "semi", "anti")
 
 
 def aggregate(rng: Random) -> AggregateCall:
@@ -78,11 +83,10 @@ def call(rng: Random) -> WindowCall:
         case 0:
             return WindowCall(rng.choice(POSITIONS), INT, False)
         case 1:
-            function = rng.choice(["lag", "lead"])
-            return WindowCall(function, value.type, True, (value,), rng.randint(0, 2), rng.random() < 0.5)  # type: ignore[arg-type]
+            return WindowCall(rng.choice(OFFSETS), value.type, True, (value,), rng.randint(0, 2), rng.random() < 0.5)
         case 2:
-            function = rng.choice(["first_value", "last_value", "nth_value"])
-            return WindowCall(function, value.type, True, (value,), rng.randint(1, 2), rng.random() < 0.5, rng.choice(FRAMES))  # type: ignore[arg-type]
+            function = rng.choice(PICKS)
+            return WindowCall(function, value.type, True, (value,), rng.randint(1, 2), rng.random() < 0.5, rng.choice(FRAMES))
         case _:
             own = aggregate(rng)
             return WindowCall("aggregate", own.type, own.nullable, frame=rng.choice(FRAMES), aggregate=own)
@@ -93,7 +97,7 @@ def window(rng: Random) -> Plan:
 
 
 def first_positions(rng: Random) -> Plan:
-    plan = Window(T, keys_of(rng), orders(rng), (("c", WindowCall(rng.choice(POSITIONS), INT, False)),))  # type: ignore[arg-type]
+    plan = Window(T, keys_of(rng), orders(rng), (("c", WindowCall(rng.choice(POSITIONS), INT, False)),))
     return Filter(plan, resolve("<=", [Column(WIDTH, INT, False, "c"), Literal(rng.randint(1, 3), INT)]))
 
 
@@ -103,18 +107,16 @@ def top(rng: Random) -> Plan:
 
 def joined(rng: Random) -> Plan:
     keys = tuple((key, key) for key in keys_of(rng))
-    kind = rng.choice(["inner", "left", "right", "full", "semi", "anti"])
+    kind = rng.choice(KINDS)
     conditions = [None, resolve("<=", [X, shift(X, WIDTH)]), resolve("<", [N, shift(N, WIDTH)]), resolve("<=", [A, shift(A, WIDTH)])]
     low, high = resolve(">=", [X, shift(X, WIDTH)]), resolve("<=", [X, resolve("+", [shift(X, WIDTH), Literal(1.0, DOUBLE)])])
-    return Join(T, U, kind, keys, rng.choice([*conditions, resolve("and", [low, high])]))  # type: ignore[arg-type]
+    return Join(T, U, kind, keys, rng.choice([*conditions, resolve("and", [low, high])]))
 
 
 def nearest(rng: Random) -> Plan:
-    keys, comparison = tuple((key, key) for key in rng.sample([A, P], rng.choice([1, 1, 2]))), rng.choice([">=", "<="])
-    time = rng.choice([X, N])
-    condition = resolve(comparison, [time, time])
-    kind = rng.choice(["inner", "left", "right", "full"])
-    return asof_join(T, U, kind, Nearest(time, condition.function, time, keys))  # type: ignore[attr-defined,arg-type]
+    keys = tuple((key, key) for key in rng.sample([A, P], rng.choice([1, 1, 2])))
+    comparison, time = rng.choice(["greater_equal", "less_equal"]), rng.choice([X, N])
+    return asof_join(T, U, rng.choice(NEAREST), Nearest(time, comparison, time, keys))
 
 
 def others(rng: Random) -> Plan:

@@ -74,8 +74,8 @@ def both(expr: Expr, row: tuple[Value, ...] = ()) -> Value:
 
 def test_times_within_a_unit_are_formatted_alike() -> None:
     """Once per unit, as each by itself: before 1970, at the ends of the calendar, and NULL."""
-    ends = [(1, 1, 1, 0, 0, 0), (1969, 12, 31, 23, 59, 59, 999_999), (1970, 1, 1), (2024, 2, 29, 12, 30, 1, 5), (9999, 12, 31, 23, 59, 59)]
-    times = [None if i % 7 == 6 else datetime.datetime(*ends[i % 5], tzinfo=datetime.UTC) for i in range(70)]  # type: ignore[arg-type]
+    ends = ["0001-01-01", "1969-12-31T23:59:59.999999", "1970-01-01", "2024-02-29T12:30:01.000005", "9999-12-31T23:59:59"]
+    times = [None if i % 7 == 6 else datetime.datetime.fromisoformat(ends[i % 5]).replace(tzinfo=datetime.UTC) for i in range(70)]
     times += [NOON + datetime.timedelta(seconds=31 * i, microseconds=i) for i in range(200)]
     moment = Column(0, TIMESTAMP, True)
     for pattern in ("yyyy-MM-dd", "E 'at' h a", "HH:mm", "D H:mm:ss X", "ss.SSS", "''s''", "'S'", "[yyyy]"):

@@ -286,7 +286,7 @@ def test_functions_of_pandas_udf_take_nested_values_as_there() -> None:
     def swapped(s):  # type: ignore[no-untyped-def]  # PySpark reads the annotations
         return pandas.DataFrame({"b": s["b"].str.upper(), "a": s["a"].fillna(0) * 2})
 
-    def hour(at):  # type: ignore[no-untyped-def]
+    def hour(at):  # type: ignore[no-untyped-def]  # as above
         assert str(at.dtype) == "datetime64[ns]"  # PySpark's
         return at.dt.hour
 
@@ -324,13 +324,13 @@ def test_functions_of_iterators_get_a_change_as_one_batch() -> None:
             yield x[:1] + 1  # in two parts
             yield x[1:] + 1
 
-    def total(batches):  # type: ignore[no-untyped-def]
+    def total(batches):  # type: ignore[no-untyped-def]  # as above
         return (x + y for x, y in batches)
 
-    def negative(batches):  # type: ignore[no-untyped-def]
+    def negative(batches):  # type: ignore[no-untyped-def]  # as above
         return (pc.negate(x) for x in batches)
 
-    def fewer(batches):  # type: ignore[no-untyped-def]
+    def fewer(batches):  # type: ignore[no-untyped-def]  # as above
         return (x[:1] for x in batches)
 
     series, arrays = Iterator[pandas.Series], Iterator[pa.Array]

@@ -4,8 +4,8 @@ A side with points is arranged by its keys and the point, one with intervals by 
 match nothing and are not stored. A value whose computation fails is stored as unbounded: it matches, and the condition, which is then
 evaluated on the match, raises the error.
 
-Rows are on the shard of their keys. Without keys the rows of one side stay spread over the shards, each of which has all rows of the
-other side: so each match is found once, where the row of the spread side is.
+Rows are on the shard of their keys. Without keys the rows of one side are divided among the shards, and every shard has all rows of the
+other side, so each match is found once: on the shard of the divided side's row.
 """
 
 from __future__ import annotations

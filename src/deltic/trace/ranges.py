@@ -50,34 +50,18 @@ class Cuts(NamedTuple):
         return Cuts(tuple(word[rows] for word in self.words), self.kinds[rows])
 
 
-def probe_range(
-    spine: Spine,
-    keys: Sequence[Words],
-    starts: Cuts,
-    ends: Cuts,
-    columns: Sequence[int],
-    counters: Counters,
-    places: tuple[int, int] | None = None,
-) -> Found:
+def probe_range(spine: Spine, keys: Sequence[Words], starts: Cuts, ends: Cuts, columns: Sequence[int], counters: Counters) -> Found:
     """Every stored row that begins with key i and lies between start i and end i: as `probe` (trace/probe.py), in no order.
 
-    places: the columns of the values that starts and ends cut, by both of which the rows of a key ascend; None: the value follows the key.
-    O(n · log state + rows returned).
+    The value that starts and ends cut follows the key. O(n · log state + rows returned).
     """
-    found = probe_few(spine, keys, starts, ends, columns, counters, None, places)
+    found = probe_few(spine, keys, starts, ends, columns, counters, None)
     assert found is not None
     return found
 
 
 def probe_few(
-    spine: Spine,
-    keys: Sequence[Words],
-    starts: Cuts,
-    ends: Cuts,
-    columns: Sequence[int],
-    counters: Counters,
-    most: int | None,
-    places: tuple[int, int] | None = None,
+    spine: Spine, keys: Sequence[Words], starts: Cuts, ends: Cuts, columns: Sequence[int], counters: Counters, most: int | None
 ) -> Found | None:
     """As `probe_range`, if there are at most so many rows; otherwise None, in O(n · log state)."""
     n = len(starts.kinds)
@@ -88,7 +72,7 @@ def probe_few(
     report = np.zeros(read.REPORT, np.int64)
     first, last = (addresses((*cuts.words, cuts.kinds), n) for cuts in (starts, ends))
     sought = addresses(keys, n)
-    words, cut = len(starts.words), np.array(places or (len(keys), len(keys)), np.int64)
+    words, cut = len(starts.words), np.full(2, len(keys), np.int64)
     shape = len(batches), spine.columns, spine.weights
     count = ranges.seek_range(directory, *shape, sought, len(keys), words, cut, first, last, n, hits, report)
     matches = int(report[read.MATCHES])

@@ -7,25 +7,18 @@ from dataclasses import dataclass
 
 from deltic.circuit.operator import Context, Delta
 from deltic.circuit.operators.arrange import Arrange
+from deltic.circuit.operators.nested import Nested
 from deltic.circuit.scopes import nest_of
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
 
 
 @dataclass(frozen=True, slots=True)
-class NestedArrange:
+class NestedArrange(Nested):
     """Sorts and consolidates its input and appends it to the arrangement with the `depth` current iterations. The output is the change."""
 
     flat: Arrange
     depth: int
-
-    @property
-    def name(self) -> str:
-        return self.flat.name
-
-    @property
-    def eager(self) -> bool:
-        return False
 
     def step(self, inputs: Sequence[Delta], context: Context) -> Batch:
         nest = nest_of(context)

@@ -1,71 +1,44 @@
-"""join_trace in nested scopes: every pair of changes is joined once, and its product is due at the join of their times.
-
-A change of one side is joined with all changes of the other side so far, later iterations of past epochs included. A product is due at the
-greater of both iterations, in each scope; products that are due later wait in a queue.
-"""
+"""join_trace in nested scopes: the lookups of `join.py`, at the times of `nested.py`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from deltic.circuit.due import split_by_time
-from deltic.circuit.operator import Context, Delta
+from deltic.circuit.operator import Delta
 from deltic.circuit.operators.join import JoinOperator
-from deltic.circuit.scopes import Nest, ScopedTrace, nest_of
+from deltic.circuit.operators.nested import NestedBilinear, Words
+from deltic.circuit.scopes import Nest, ScopedTrace
 from deltic.trace.counters import Counters
 from deltic.trace.probe import probe
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
 
-Words = tuple[np.ndarray, ...]
-
 
 @dataclass(frozen=True, slots=True)
-class NestedJoin:
-    """`flat` at times in scopes. depths: those of the scopes of the two arrangements: this scope or one around it."""
+class NestedJoin(NestedBilinear):
+    """`flat` at times in scopes."""
 
     flat: JoinOperator
     depths: tuple[int, int]
 
     @property
-    def name(self) -> str:
-        return self.flat.name
+    def width(self) -> tuple[int, int]:
+        return len(self.flat.output), len(self.flat.weights)
 
-    @property
-    def eager(self) -> bool:
-        return False
-
-    def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
-        nest = nest_of(context)
-        left, right = inputs
-        parts = nest.awaited()
-        if len(left):
-            parts.append(self._match(left, 0, self._trace(1, nest).now, nest))
-        if len(right):
-            trace = self._trace(0, nest)
-            parts.append(self._match(right, 1, trace.before if len(left) else trace.now, nest))
-        parts = [part for part in parts if len(part)]
-        return Rows.concat(parts) if parts else Rows.empty(len(self.flat.output), len(self.flat.weights))
-
-    def _trace(self, side: int, nest: Nest) -> ScopedTrace:
+    def trace(self, side: int, nest: Nest) -> ScopedTrace:
         flat, depth = self.flat, self.depths[side]
         columns, weights = flat.widths[side]
         return nest.trace((flat.left, flat.right)[side], columns + depth, weights, depth)
 
-    def _match(self, delta: Delta, side: int, spine: Spine, nest: Nest) -> Rows:
-        """The products of `delta`, the change of `side`, that are due now; the others are postponed. spine: the other side."""
+    def products(self, delta: Delta, side: int, spine: Spine, nest: Nest) -> Iterator[tuple[Rows, Words]]:
         flat, width, depth = self.flat, self.flat.widths[1 - side][0], self.depths[1 - side]
         other_words = [word for other, word in flat.output if other != side]
         words = (*other_words, *range(width, width + depth))
         source, matches, weights = _probed(spine, flat.sought(delta, side), words, nest.counters)
-        rows = flat.matched(delta, side, source, matches[: len(other_words)], weights)
-        now, later = split_by_time(matches[len(other_words) :], nest.time)
-        for time, positions in later:
-            nest.postpone(time, rows.take(positions))
-        return rows if now is None else rows.take(now)
+        yield flat.matched(delta, side, source, matches[: len(other_words)], weights), matches[len(other_words) :]
 
 
 def _probed(spine: Spine, keys: Sequence[np.ndarray], words: tuple[int, ...], counters: Counters) -> tuple[np.ndarray, Words, Words]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from deltic.circuit.operator import Context, Delta
 from deltic.circuit.operators.corners import look
 from deltic.circuit.operators.multiset import MultisetOperator
+from deltic.circuit.operators.nested import Nested
 from deltic.circuit.scopes import distinct_rows, nest_of
 from deltic.trace.consolidate import consolidate
 from deltic.trace.encoding import Layout
@@ -15,19 +16,11 @@ from deltic.trace.rows import Rows
 
 
 @dataclass(frozen=True, slots=True)
-class NestedMultiset:
+class NestedMultiset(Nested):
     """`flat` at times in `depth` scopes. A row is checked again at each later iteration at which it has changed before."""
 
     flat: MultisetOperator
     depth: int
-
-    @property
-    def name(self) -> str:
-        return self.flat.name
-
-    @property
-    def eager(self) -> bool:
-        return False
 
     def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
         nest, width = nest_of(context), Layout.of(self.flat.schema).width

@@ -1,4 +1,4 @@
-"""multiway_join in nested scopes: every combination of changes is values once, and is due at the join of all their times.
+"""multiway_join in nested scopes: every combination of changes is joined once, and is due at the join of all their times.
 
 Old and new refer to the rows appended so far: a rule reads relations before its own with the current change, and those after it without.
 A step that binds a word tests only whether rows with this prefix exist at any time, even where their weights cancel. Complete rows are then
@@ -15,6 +15,7 @@ import numpy as np
 from deltic.circuit.due import split_by_time
 from deltic.circuit.operator import Context, Delta
 from deltic.circuit.operators.multiway import MultiwayJoinOperator, Run
+from deltic.circuit.operators.nested import Nested
 from deltic.circuit.prefixes import Prefixes
 from deltic.circuit.rules import Extend, Fetch, PlannedStep, Rule, Step
 from deltic.circuit.scopes import Nest, nest_of
@@ -25,7 +26,7 @@ from deltic.trace.spine import Spine
 
 
 @dataclass(frozen=True, slots=True)
-class NestedMultiwayJoin:
+class NestedMultiwayJoin(Nested):
     """`flat` at times in scopes. depths: those of the scopes of the arrangements in `flat.sources`: this scope or one around it."""
 
     flat: MultiwayJoinOperator
@@ -34,14 +35,6 @@ class NestedMultiwayJoin:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "timed", replace(self.flat, rules=tuple(map(_timed, self.flat.rules))))
-
-    @property
-    def name(self) -> str:
-        return self.flat.name
-
-    @property
-    def eager(self) -> bool:
-        return False
 
     def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
         nest = nest_of(context)

@@ -14,6 +14,7 @@ import numpy as np
 from deltic.circuit.operator import HOME, Context, Delta, Tick
 from deltic.circuit.operators.aggregate import AggregateOperator
 from deltic.circuit.operators.corners import KeyHistory, corners, look
+from deltic.circuit.operators.nested import Nested
 from deltic.circuit.operators.top_k import TopKOperator
 from deltic.circuit.scopes import Nest, distinct_rows, nest_of
 from deltic.trace.batch import Batch
@@ -22,7 +23,7 @@ from deltic.trace.rows import Rows
 
 
 @dataclass(frozen=True, slots=True)
-class NestedReduce:
+class NestedReduce(Nested):
     """`flat` at times in scopes. key: the number of words of a group, the first of each arrangement.
 
     arrangements: those of its inputs, as (id, number of words without iterations, number of weights). output: the number of output words.
@@ -39,10 +40,6 @@ class NestedReduce:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "stacked", _stacked(self.flat) if isinstance(self.flat, AggregateOperator) and not self.always else None)
-
-    @property
-    def name(self) -> str:
-        return self.flat.name
 
     @property
     def eager(self) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 
 from deltic.circuit.operator import Context, Delta
 from deltic.circuit.operators.corners import KeyHistory, corners, look
+from deltic.circuit.operators.nested import Nested
 from deltic.circuit.operators.reweigh import Reweigh, weigh
 from deltic.circuit.scopes import Nest, distinct_rows, nest_of
 from deltic.trace.consolidate import consolidate
@@ -17,7 +18,7 @@ from deltic.trace.weights import sums
 
 
 @dataclass(frozen=True, slots=True)
-class NestedReweigh:
+class NestedReweigh(Nested):
     """`flat` at times in `depth` scopes."""
 
     flat: Reweigh
@@ -26,10 +27,6 @@ class NestedReweigh:
     @property
     def name(self) -> str:
         return {"distinct_incremental": "distinct_trace"}.get(self.flat.name, self.flat.name)
-
-    @property
-    def eager(self) -> bool:
-        return False
 
     def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
         nest, flat = nest_of(context), self.flat

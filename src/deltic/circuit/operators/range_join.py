@@ -66,8 +66,8 @@ class RangeJoin:
     """The rows of two arrangements whose first `key` words are equal and whose values are in range.
 
     widths: the number of words of a row of each. output: (side, word) for each word of a result; side 0 is left.
-    spread: (side, words) if rows of that side are spread over the shards by these words, and all shards have all rows of the other side;
-    it follows from the arrangements, so it is no part of ids.
+    spread: (side, words) if there is no key and the rows of that side are divided among the shards by these words, while every shard has
+    all rows of the other side. It follows from the arrangements, so it is no part of ids.
     """
 
     left: str
