@@ -60,6 +60,18 @@ def test_a_tick_interrupted_at_any_line_happens_as_a_whole_or_not(kind: type[Bas
         assert len(lines) > 4
 
 
+@pytest.mark.parametrize(("kind", "stride"), [(KeyboardInterrupt, 173), *slow((KeyboardInterrupt, 7), (MemoryError, 7))])
+def test_a_logged_tick_interrupted_at_any_line_is_real_or_not(tmp_path: Path, kind: type[BaseException], stride: int) -> None:
+    with deltic.Session(state=tmp_path, commit_log=True) as session:
+        broken = Broken(session, random.Random(stride))
+        for _ in range(3):
+            broken.tick(5, lambda action: bool(action()))
+        line, lines = stride, list[int]()
+        while broken.tick(5, at_line(kind, line, lines)):
+            line += stride
+        assert len(lines) > 4
+
+
 @pytest.mark.parametrize("stride", [2003, *slow(41)])
 def test_a_definition_interrupted_at_any_line_happens_as_a_whole_or_not(stride: int) -> None:
     with deltic.Session() as session:

@@ -83,6 +83,33 @@ def test_records_that_were_written_together_may_be_lost_in_any_order(tmp_path: P
     assert _read(tmp_path / "log") == [(1, b"one")]
 
 
+def test_a_group_is_durable_after_one_sync(opened: Callable[..., tuple[State, CommitLog]]) -> None:
+    state, log = opened()
+    _log(state, log, 0)
+    steps: list[str] = []
+    with watching(lambda step, path: steps.append(step)):
+        _log_group(state, log, 1, 2)
+    assert (steps.count("append:after"), steps.count("data-sync:after"), steps[-1]) == (2, 1, "data-sync:after")
+    state.folder.unlock()
+    assert keys_of(State.open(state.root, logs=True)) == [0, 1, 2]
+
+
+def test_of_a_group_that_fails_nothing_is_in_the_log(opened: Callable[..., tuple[State, CommitLog]]) -> None:
+    state, log = opened()
+    _log(state, log, 0)
+
+    def full(step: str, path: str) -> None:
+        if step == "data-sync:before":
+            raise OSError(28, "No space left on device")
+
+    with watching(full), pytest.raises(StateError, match="cannot be written"):
+        _log_group(state, log, 1, 2, 3)
+    assert [epoch.epoch for epoch in log.epochs] == [1]
+    _log(state, log, 4)
+    state.folder.unlock()
+    assert keys_of(State.open(state.root, logs=True)) == [0, 4]
+
+
 def test_a_new_round_hides_the_old_one(tmp_path: Path) -> None:
     writer = LogWriter(tmp_path / "log")
     for epoch in (1, 2, 3):
@@ -223,7 +250,12 @@ def opened(tmp_path: Path) -> Iterator[Callable[..., tuple[State, CommitLog]]]:
 def _log(state: State, log: CommitLog, *keys: int) -> None:
     for key in keys:
         epoch = logged_epoch(log.epochs[-1].epoch + 1 if log.epochs else state.epoch + 1, key, at_us=1_000_000 + key)
-        log.append(epoch, epoch.encoded())
+        log.append([(epoch, epoch.encoded())])
+
+
+def _log_group(state: State, log: CommitLog, *keys: int) -> None:
+    epochs = [logged_epoch(epoch, key) for epoch, key in enumerate(keys, log.epochs[-1].epoch + 1)]
+    log.append([(epoch, epoch.encoded()) for epoch in epochs])
 
 
 def _fold(state: State, log: CommitLog) -> None:
@@ -265,7 +297,7 @@ def test_the_changes_of_an_epoch_into_which_others_are_folded_are_its_own(opened
     for key in (1, 2, 3):
         batch = batch_of((key, 1))
         epoch = LoggedEpoch(state.epoch + key, 0, {}, (LoggedShard(0, (AppendedBatch("v", (), batch, batch),), Dictionary.empty()),))
-        log.append(epoch, epoch.encoded())
+        log.append([(epoch, epoch.encoded())])
     _fold(state, log)
     (view,) = state.manifest.views
     file = OpenFiles(state.root)[state.manifest.files[view.file]]
@@ -278,7 +310,7 @@ def test_rows_that_cancel_within_a_fold_leave_nothing(opened: Callable[..., tupl
     for weight in (1, -1):
         shard = LoggedShard(0, (AppendedBatch("a", (), batch_of((1, weight)), None),), Dictionary.empty())
         epoch = LoggedEpoch(state.epoch + 1 + len(log.epochs), 0, {}, (shard,))
-        log.append(epoch, epoch.encoded())
+        log.append([(epoch, epoch.encoded())])
     _fold(state, log)
     assert (keys_of(state), state.epoch) == ([9], 3)
 
@@ -288,7 +320,7 @@ def test_weights_too_large_to_be_added_stay_apart(opened: Callable[..., tuple[St
     for _ in range(14):
         shard = LoggedShard(0, (AppendedBatch("a", (), batch_of((1, 2**62)), None),), Dictionary.empty())
         epoch = LoggedEpoch(state.epoch + 1 + len(log.epochs), 0, {}, (shard,))
-        log.append(epoch, epoch.encoded())
+        log.append([(epoch, epoch.encoded())])
     _fold(state, log)
     assert (len(keys_of(state)), state.epoch) == (14, 14)
 

@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import astuple, dataclass, field, replace
 from hashlib import sha256
@@ -38,13 +38,13 @@ class PowerLoss(BaseException):
 
 @dataclass
 class CommitRecord:
-    """A writer. committed: keys whose commit returned. trying: the pending one. linked: whether its manifest has its name, or a log
-    its record. doubtful: one whose commit failed, although it may be durable until the next one is committed."""
+    """A writer. committed: keys whose commit returned. trying: the pending ones, in order. linked: whether the manifest of the first has
+    its name, or a log its record. doubtful: those whose commit failed, although they may be durable until the next one is committed."""
 
     committed: list[int] = field(default_factory=list)
-    trying: int | None = None
+    trying: tuple[int, ...] = ()
     linked: bool = False
-    doubtful: int | None = None
+    doubtful: tuple[int, ...] = ()
 
     def step(self, step: str, path: str) -> None:
         linked = step in ("link:after", "put:after") and Path(path).parent.name == "manifests"
@@ -52,9 +52,10 @@ class CommitRecord:
             self.linked = True
 
     def allows(self, keys: list[int]) -> bool:
-        if keys == sorted(self.committed) or (self.doubtful is not None and keys == sorted([*self.committed, self.doubtful])):
-            return True
-        return self.linked and self.trying is not None and keys == sorted([*self.committed, self.trying])
+        """Whether a state may have these keys: of a group, any of the first ones."""
+        pending = self.trying if self.linked else ()
+        prefixes = [group[:n] for group in (self.doubtful, pending) for n in range(len(group) + 1)]
+        return any(keys == sorted([*self.committed, *prefix]) for prefix in prefixes)
 
 
 def live(root: Path | str, record: CommitRecord) -> None:
@@ -72,7 +73,7 @@ def live(root: Path | str, record: CommitRecord) -> None:
 
 
 def live_with_a_log(root: Path | str, record: CommitRecord) -> None:
-    """As `live`, with epochs in a commit log: folded together, folded one by one, and left to the next writer. The log grows."""
+    """As `live`, with epochs in a commit log: alone and in groups; folded together, one by one, and by the next writer. The log grows."""
     with _logs_of(2 * SECTOR):
         _live_with_a_log(root, record)
 
@@ -92,14 +93,14 @@ def _live_with_a_log(root: Path | str, record: CommitRecord) -> None:
         try:
             log, files = CommitLog(state), OpenFiles(state.root)
             for key in keys:
-                _log(state, log, key, record)
+                _log(state, log, record, key)
             if keys[0] < 5:
                 record.linked = False
                 log.fold(files, lambda change: change)
                 _commit(state, keys[0] + 10, record)
-            _log(state, log, keys[0] + 20, record)
-            _refuse(log, state, record)
-            _log(state, log, keys[0] + 30, record)
+            _log(state, log, record, *range(keys[0] + 20, keys[-1] + 21))
+            _refuse(log, record, 77, 78)
+            _log(state, log, record, keys[0] + 30, keys[0] + 40)
             if keys[0] == 3:
                 log.fold(files, lambda change: change)
             log.close()
@@ -111,30 +112,33 @@ FACTS = {"arrangements": {"a": ArrangementDescription(1, 1).json()}, "tables": {
 """The notes of a state with one arrangement."""
 
 
-def _log(state: State, log: CommitLog, key: int, record: CommitRecord) -> None:
-    record.trying, record.linked = key, False
-    epoch = logged_epoch(log.epochs[-1].epoch + 1 if log.epochs else state.epoch + 1, key)
-    log.append(epoch, epoch.encoded())
-    record.committed.append(key)
-    record.trying = record.doubtful = None
+def _log(state: State, log: CommitLog, record: CommitRecord, *keys: int) -> None:
+    """An epoch for each key, as one group."""
+    record.trying, record.linked = keys, False
+    _append(log, log.epochs[-1].epoch if log.epochs else state.epoch, keys)
+    record.committed += keys
+    record.trying = record.doubtful = ()
 
 
-def _refuse(log: CommitLog, state: State, record: CommitRecord) -> None:
-    """An epoch whose commit fails after its record is durable: it may not reappear once the next one is committed."""
-    key = 77
-    record.trying, record.linked = key, False
+def _append(log: CommitLog, last: int, keys: Sequence[int]) -> None:
+    epochs = [logged_epoch(epoch, key) for epoch, key in enumerate(keys, last + 1)]
+    log.append([(epoch, epoch.encoded()) for epoch in epochs])
+
+
+def _refuse(log: CommitLog, record: CommitRecord, *keys: int) -> None:
+    """A group whose commit fails after its records are durable: none may reappear once the next one is committed."""
+    record.trying, record.linked = keys, False
     last = log.epochs[-1].epoch
-    epoch = logged_epoch(last + 1, key)
-    log.append(epoch, epoch.encoded())
+    _append(log, last, keys)
     log.forget_after(last)
-    record.trying, record.doubtful = None, key
+    record.trying, record.doubtful = (), keys
 
 
 def _commit(state: State, key: int, record: CommitRecord) -> None:
-    record.trying, record.linked = key, False
+    record.trying, record.linked = (key,), False
     append(state, key)
     record.committed.append(key)
-    record.trying = None
+    record.trying = ()
 
 
 def _merge(state: State) -> None:

@@ -18,7 +18,7 @@ _FILES: Final = {
     "streams": ("tests/frontends/test_stream", "tests/frontends/test_feedback", "tests/sources/"),
     "queries": ("tests/frontends/test_tpc", "tests/frontends/test_nexmark"),
     "sql": ("tests/frontends/", "tests/expr/"),
-    "crashes": ("tests/pipeline/", "tests/storage/", "tests/session/test_interrupted", "tests/disk/"),
+    "crashes": ("tests/pipeline/", "tests/storage/", "tests/session/test_interrupted", "tests/session/test_group_commit", "tests/disk/"),
 }
 PARTS: Final = (*_FILES, REST)
 

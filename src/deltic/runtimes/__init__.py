@@ -6,6 +6,7 @@ All runtimes run the same stage function (circuit/stage.py); they differ in the 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -19,7 +20,7 @@ from deltic.trace.counters import Counters
 from deltic.trace.spine import Spine
 from deltic.trace.strings import StringTable
 
-__all__ = ["RETAINED_EPOCHS", "Committed", "Runtime", "TickResult"]
+__all__ = ["RETAINED_EPOCHS", "Committed", "GroupingRuntime", "Runtime", "TickResult"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,4 +160,34 @@ class Runtime(Protocol):
 
     def close(self) -> None:
         """Releases all resources."""
+        ...
+
+
+class GroupingRuntime(Runtime, Protocol):
+    """A runtime whose ticks can be made durable several at a time, as a group."""
+
+    @property
+    def newest(self) -> Committed:
+        """What the next tick begins with: the last tick of the group, or the last commit, also if it is not shown yet."""
+        ...
+
+    @property
+    def pending(self) -> bool:
+        """Whether the group has ticks that are not durable."""
+        ...
+
+    def group(self) -> AbstractContextManager[None]:
+        """A block in which ticks `join` a group; those that `commit_group` has not made durable at its end have not happened."""
+        ...
+
+    def join(self, changes: Mapping[str, PendingRows], notes: Mapping[str, Any] | None = None, *, amends: bool = False) -> bool:
+        """Computes a tick on top of the last one of the group, as `tick` does; False if it must be in another group, after this one."""
+        ...
+
+    def commit_group(self) -> None:
+        """Makes the ticks of the group durable together, and shows the first. Raises StateError; then none has happened."""
+        ...
+
+    def show_next(self) -> bool:
+        """Makes the next tick of the last group the last commit; False if there is none."""
         ...

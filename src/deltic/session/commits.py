@@ -6,8 +6,10 @@ definitions to the current time) may be cut off by Ctrl-C, so each turn begins w
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from copy import copy
 from datetime import datetime
 from threading import RLock
 from types import MappingProxyType
@@ -16,7 +18,7 @@ from typing import Any
 from deltic.circuit.pending import PendingRows
 from deltic.errors import DelticError
 from deltic.optimizer.row_estimates import Sizes
-from deltic.runtimes import Runtime
+from deltic.runtimes import GroupingRuntime, Runtime
 from deltic.schema import Forms
 from deltic.session.alterations import Transition, forms_in_state
 from deltic.session.catalog import Catalog
@@ -27,6 +29,7 @@ from deltic.session.contents import Contents
 from deltic.session.definitions import NOTHING, Definitions
 from deltic.session.earlier_ticks import check_earlier_ticks, queries_of
 from deltic.session.functions import check_functions
+from deltic.session.group_commit import TickQueue, WaitingTick
 from deltic.session.lateness import late_tables, watermarks_after, watermarks_after_definitions, watermarks_of
 from deltic.session.plan_sizes import PlanSizes, sizes_note
 from deltic.session.plan_warnings import warn_of_plans
@@ -37,12 +40,21 @@ NO_SIZES: Mapping[str, Sizes] = MappingProxyType({})
 
 
 class Commits:
-    """lock: the session's, which orders commits; reads take none. sampled: see PlanSizes."""
+    """lock: the session's, which orders commits; reads take none. sampled: see PlanSizes. grouping: the runtime if it can commit groups."""
 
     def __init__(
-        self, runtime: Runtime, contents: Contents, clock: SessionClock, compiler: Compiler, lock: RLock, *, sampled: bool
+        self,
+        runtime: Runtime,
+        contents: Contents,
+        clock: SessionClock,
+        compiler: Compiler,
+        lock: RLock,
+        *,
+        sampled: bool,
+        grouping: GroupingRuntime | None,
     ) -> None:
         self._runtime, self._contents, self._clock, self.compiler, self._lock = runtime, contents, clock, compiler, lock
+        self._grouping, self._ticks = grouping, TickQueue(lock, self._commit_waiting)
         self._sampled = sampled
         self.plans: Mapping[str, PlannedSizes] | None = None
         """The sizes by which another state planned its views, if definitions are to be planned as there."""
@@ -68,19 +80,83 @@ class Commits:
 
     def tick(self, changes: Mapping[str, Any], notes: Notes, *, amends: bool = False) -> None:
         """Commits changes by table, in a turn. notes: override those of the clock. amends: see `circuit.operator.Tick`."""
-        known = self._runtime.notes
-        late = {} if amends else watermarks_after(self._definitions.late, known, changes)
-        timed = {**self._clock.notes_of_tick(self._definitions.marks, known, changes), **late}
-        rows = [len(change) for change in changes.values() if isinstance(change, PendingRows)]  # a frame of Spark's is not counted
-        few = len(rows) == len(changes) and sum(rows) <= FEW
+        noted = self._noted(self._runtime.notes, changes, notes, amends=amends)
         precedence = self._contents.precedence
         try:
             precedence.begin()
-            with collector_paused() if few else nullcontext():
-                self._runtime.tick(changes, {**timed, **notes}, amends=amends)
+            with _quietly(changes):
+                self._runtime.tick(changes, noted, amends=amends)
         finally:
             precedence.end()
+        self._queue()
+
+    def submit(self, changes: Mapping[str, Any], notes: Notes, check: Callable[[], None]) -> None:
+        """Commits changes by table as one tick, alone or together with those of other threads. check: raises what prevents it, in its turn.
+
+        Raises ClosedError, SubscriberError.
+        """
+        if self._grouping is None:
+            with self.turn():
+                check()
+                self.tick(changes, notes)
+            return
+        self._ticks.run(WaitingTick(changes, notes, check))
+        self._contents.subscribers.deliver()
+
+    def _noted(self, known: Notes, changes: Mapping[str, Any], notes: Notes, *, amends: bool = False) -> Notes:
+        """The notes of a tick. known: those of the commit before it."""
+        late = {} if amends else watermarks_after(self._definitions.late, known, changes)
+        return {**self._clock.notes_of_tick(self._definitions.marks, known, changes), **late, **notes}
+
+    def _commit_waiting(self, ticks: Sequence[WaitingTick]) -> None:
+        """See TickQueue."""
+        assert self._grouping is not None
+        left, precedence = deque(ticks), self._contents.precedence
+        while left:
+            try:
+                precedence.begin()
+                self._commit_group(left, self._grouping)
+            finally:
+                precedence.end()
+            self._queue()
+
+    def _commit_group(self, left: deque[WaitingTick], runtime: GroupingRuntime) -> None:
+        """Takes ticks that one sync makes durable. If that fails, so do they, and those whose errors may depend on them."""
+        taken: list[WaitingTick] = []
+        failure: Exception | None = None
+        with runtime.group():
+            try:
+                while left and self._joins(left[0], runtime):
+                    taken.append(left.popleft())
+                runtime.commit_group()
+            except Exception as error:  # any: the threads that wait raise it
+                failure = error
+            finally:
+                if failure is not None or not runtime.pending:  # else the thread is interrupted, and another one commits them
+                    for tick in taken:
+                        if failure is not None and runtime.pending:
+                            tick.error = _again(failure)
+                        tick.done = True
+
+    def _joins(self, tick: WaitingTick, runtime: GroupingRuntime) -> bool:
+        """Computes a tick; False if it cannot be in this group. Its error is its own."""
+        try:
+            self._contents.check_open()
+            if not runtime.pending:
+                self._settle()
+            tick.check()
+            noted = self._noted(runtime.newest.notes, tick.changes, tick.notes)
+            with _quietly(tick.changes):
+                return runtime.join(tick.changes, noted)
+        except Exception as error:  # any: its own thread raises it
+            tick.error = error
+            return True
+
+    def _queue(self) -> None:
+        """Queues the calls of subscribers for each commit since the last one that was queued."""
         self._contents.queue()
+        while self._grouping is not None and self._grouping.show_next():
+            self._contents.queue()
 
     def advance_to(self, moment: datetime) -> None:
         """A tick at `moment`, in a turn. Raises ClockError."""
@@ -142,7 +218,7 @@ class Commits:
 
     def _settle(self) -> None:
         """Does what follows the last commit, unless it has been done."""
-        self._contents.queue()
+        self._queue()
         definitions = self._definitions
         if self._settled is definitions:
             return
@@ -157,3 +233,18 @@ class Commits:
                 self._settled = definitions
                 raise
         self._settled = definitions
+
+
+def _quietly(changes: Mapping[str, Any]) -> AbstractContextManager[None]:
+    """Without the collector of cycles, if the changes are few."""
+    rows = [len(change) for change in changes.values() if isinstance(change, PendingRows)]  # a frame of Spark's is not counted
+    return collector_paused() if len(rows) == len(changes) and sum(rows) <= FEW else nullcontext()
+
+
+def _again(error: Exception) -> Exception:
+    """An error for one more thread."""
+    if not isinstance(error, DelticError):
+        return error
+    other = copy(error)
+    other.args, other.__cause__ = error.args, error
+    return other

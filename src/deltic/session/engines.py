@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from deltic.connectors.recognise import in_arrow
-from deltic.runtimes import Runtime
+from deltic.runtimes import GroupingRuntime, Runtime
 from deltic.runtimes.embedded import DurableEmbedded, Embedded, LoggedEmbedded
 from deltic.schema import TableSchema
 from deltic.session.options import RunOptions
@@ -29,3 +29,8 @@ def open_runtime(options: RunOptions) -> Runtime:
     from deltic.runtimes.spark import SparkRuntime  # noqa: PLC0415  pyspark is an optional extra
 
     return SparkRuntime(options.spark, folder, options.shards, retain=options.retain, shared_state=options.shared_state)
+
+
+def grouping(runtime: Runtime) -> GroupingRuntime | None:
+    """The runtime, if it can commit the ticks of several threads as a group."""
+    return runtime if isinstance(runtime, LoggedEmbedded) else None

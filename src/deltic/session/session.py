@@ -41,7 +41,7 @@ from deltic.session.draft import Draft
 from deltic.session.edn import EdnReport, EdnStore, Prepare
 from deltic.session.edn_stores import EdnStores
 from deltic.session.edn_view import EdnView
-from deltic.session.engines import open_runtime, spark_changes
+from deltic.session.engines import grouping, open_runtime, spark_changes
 from deltic.session.frame_tables import inserts, table_of_frame
 from deltic.session.frame_views import FrameView, frame_statements, frames_over
 from deltic.session.options import OnViewError, RunOptions
@@ -120,7 +120,8 @@ class Session:
         self._runtime = open_runtime(options)
         self._contents = Contents(self._runtime, self._lock)
         compiler = Compiler(self._runtime.shards, options.iteration_limit, isolates=options.on_view_error == "isolate")
-        self._commits = Commits(self._runtime, self._contents, self._clock, compiler, self._lock, sampled=options.spark is None)
+        sampled, groups = options.spark is None, grouping(self._runtime)
+        self._commits = Commits(self._runtime, self._contents, self._clock, compiler, self._lock, sampled=sampled, grouping=groups)
         self._printed = PrintedViews(self._contents)
         self._gathering: WeakSet[PendingChanges] = WeakSet()
         self._gathering_lock = Lock()
@@ -425,21 +426,26 @@ class Session:
 
     def _trim(self, committed: PendingChanges) -> None:
         """Frees memory, unless other changes are being gathered, whose strings are nowhere else."""
-        with self._lock, self._gathering_lock:
+        with self._gathering_lock:
             self._gathering.discard(committed)
+            if self._gathering:
+                return
+        with self._lock, self._gathering_lock:
             if not self._gathering:
                 self._runtime.trim()
 
     def _tick(self, changes: Mapping[str, Any], tables: Mapping[str, TableSchema], notes: Mapping[str, Any] | None = None) -> None:
         """tables: those that change, as they were when the changes were gathered."""
-        with self._commits.turn():
+
+        def check() -> None:
             for name, table in tables.items():
                 if self.table(name) is not table:
                     raise CatalogError(
                         f"table {name} was altered, or dropped and created again, while changes were gathered",
                         remedy="gather them again",
                     )
-            self._commits.tick(changes, notes or {})
+
+        self._commits.submit(changes, notes or {}, check)
 
     def view(self, name: str) -> View:
         """A materialized view by its name."""

@@ -5,12 +5,12 @@ They are kept in memory too, so that only the next writer ever reads the log.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from deltic.storage.fold import fold
 from deltic.storage.local import LocalFolder
-from deltic.storage.log_file import BEGIN, MOST_BYTES, LogWriter, Mark
+from deltic.storage.log_file import BEGIN, MOST_BYTES, LogWriter, Mark, has_room
 from deltic.storage.logged_epoch import LoggedEpoch
 from deltic.storage.manifest import Change
 from deltic.storage.reading import OpenFiles
@@ -39,19 +39,14 @@ class CommitLog:
         """Whether a record may be in the file that is not among the epochs."""
         self.epochs: list[LoggedEpoch] = []
 
-    @property
-    def full(self) -> bool:
-        """Whether it must be folded before anything is appended."""
-        return len(self.epochs) >= MOST_EPOCHS
+    def has_room(self, sizes: Sequence[int]) -> bool:
+        """Whether so many epochs of these sizes fit."""
+        return len(self.epochs) + len(sizes) <= MOST_EPOCHS and has_room(self._end, sizes)
 
-    def has_room(self, size: int) -> bool:
-        """Whether an epoch of this size fits."""
-        return not self.full and (self._writer is None or self._writer.has_room(size))
+    def append(self, logged: Sequence[tuple[LoggedEpoch, bytes]]) -> None:
+        """Makes the next epochs durable with one sync: each with what it encodes to. There must be room.
 
-    def append(self, epoch: LoggedEpoch, content: bytes) -> None:
-        """Makes the next epoch durable. content: what it encodes to. There must be room.
-
-        Raises StateError, and the epoch is not in the log; StateTakenOver if a newer writer has the folder, which may have found the epoch.
+        Raises StateError, and none is in the log; StateTakenOver if a newer writer has the folder, which may have found some of them.
         """
         self._state.check_owner()
         with self._folder.logging():
@@ -59,11 +54,15 @@ class CommitLog:
             if not self.epochs:
                 self._base = self._state.epoch
             self._torn = True
-            writer.write(epoch.epoch, self._base, content)
+            del self._marks[len(self.epochs) :]
+            marks = []
+            for epoch, content in logged:
+                marks.append(writer.end)
+                writer.write(epoch.epoch, self._base, content)
             writer.sync()
-        self._state.check_newest()  # a newer writer that opened the folder since may have read the log before the record was durable
-        self._marks.append(self._end)
-        self.epochs.append(epoch)
+        self._state.check_newest()  # a newer writer that opened the folder since may have read the log before the records were durable
+        self._marks += marks
+        self.epochs += [epoch for epoch, _ in logged]
         self._end, self._torn = writer.end, False
 
     def forget_after(self, epoch: int) -> None:

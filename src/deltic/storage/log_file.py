@@ -17,7 +17,7 @@ import re
 import secrets
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -76,10 +76,6 @@ class LogWriter:
         self.end: Mark = BEGIN
         """Where the next record begins."""
 
-    def has_room(self, size: int) -> bool:
-        """Whether a record with so many bytes of content fits before the log must be folded."""
-        return self.end[0] + _RECORD.size + size <= MOST_BYTES
-
     def write(self, epoch: int, base: int, content: bytes) -> None:
         """Writes a record, which `sync` makes durable. The log must have room."""
         start, previous = self.end
@@ -123,6 +119,11 @@ class LogWriter:
         disk.append(self._descriptor, self._path, [bytes(size - self._size)], self._size)
         disk.sync_data(self._descriptor, self._path)
         self._size = size
+
+
+def has_room(end: Mark, sizes: Iterable[int]) -> bool:
+    """Whether records with so many bytes of content each fit after a mark, before the log must be folded."""
+    return end[0] + sum(_aligned(_RECORD.size + size) for size in sizes) <= MOST_BYTES
 
 
 def log_name(generation: int) -> str:

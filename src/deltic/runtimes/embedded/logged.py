@@ -1,5 +1,7 @@
 """The embedded runtime with a commit log: a tick is durable after one record of the log, and becomes files and a manifest later.
 
+Ticks of several threads can share one sync: each is computed on top of the one before it, and none is shown before all are durable.
+
 Readers of the folder see the manifests. So a thread folds the log within about a second, or, if folding takes long, so seldom that it takes
 at most a twentieth of the time. Whatever commits a manifest (definitions, adopted merges, a tick of many rows) folds first.
 """
@@ -8,7 +10,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections import deque
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from threading import Event, RLock, Thread
 from typing import Final
 
@@ -21,6 +26,7 @@ from deltic.runtimes import RETAINED_EPOCHS, TickResult
 from deltic.runtimes.durable.interrupts import uninterrupted
 from deltic.runtimes.durable.logged import LoggedArrangements
 from deltic.runtimes.durable.merges import adopted
+from deltic.runtimes.durable.version import DurableVersion
 from deltic.runtimes.durable.writing import appended_to
 from deltic.runtimes.embedded.durable import DurableEmbedded
 from deltic.runtimes.embedded.levels import view_changes
@@ -32,6 +38,7 @@ from deltic.storage.manifest import Change
 from deltic.storage.program import STRINGS
 from deltic.trace.batch import Batch
 from deltic.trace.counters import summed
+from deltic.trace.identity import Identity
 from deltic.trace.merge import merge
 
 FOLD_AFTER_S: Final = 1.0
@@ -42,6 +49,16 @@ FOLDING_THREAD: Final = "deltic-fold"
 _logger = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class _Computed:
+    """A tick that is not durable yet: the version that it makes, and its record."""
+
+    version: DurableVersion
+    epoch: LoggedEpoch
+    content: bytes
+    identity: Identity
+
+
 class LoggedEmbedded(DurableEmbedded):
     """See DurableEmbedded. Only for a folder on a file system."""
 
@@ -50,6 +67,10 @@ class LoggedEmbedded(DurableEmbedded):
         self._log = CommitLog(self._state)
         self._turn = RLock()
         """Held while anything is committed or folded."""
+        self._computed: list[_Computed] = []
+        """The ticks of the group that is being computed."""
+        self._durable: deque[DurableVersion] = deque()
+        """The versions of a group that are durable and not shown yet."""
         self._due, self._closing = Event(), Event()
         self._fold_s = 0.0
         self._folding: Thread | None = None
@@ -75,28 +96,82 @@ class LoggedEmbedded(DurableEmbedded):
 
     def tick(self, changes: Mapping[str, PendingRows], notes: Notes | None = None, *, amends: bool = False) -> TickResult:
         """One tick; see Runtime."""
-        with self._turn:
-            start = time.perf_counter()
-            version = self.committed
-            self._log.forget_after(version.epoch)
-            tick = next_tick(version.epoch, version.notes, notes or {}, amends=amends)
-            appended, counters = self._ran(version, changes, tick)
-            epoch = self._logged(version.circuit, tick.epoch, notes or {}, appended)
-            content = epoch.encoded()
-            if len(content) > LARGEST_BYTES or not self._log.has_room(len(content)):
-                self.fold()
-                version = self.committed
-            if len(content) > LARGEST_BYTES:
-                performed = self._written(version, appended, counters, tick)
-                return self._commit_performed(version, performed, tick, Change(notes=notes or {}), start)
-            changed, counted = view_changes(version.circuit, appended), summed(counters)
-            logged = version.logged(epoch, appended, self._state.oldest_at)
-            with uninterrupted():
-                self._log.append(epoch, content)
-                result = TickResult(version.circuit, tick.epoch, changed, counted, time.perf_counter() - start)
-                self._identity, self._version = self.strings.identity, logged.with_result(result)
-            self._fold_soon()
+        with self.group():
+            self._show_all()
+            assert self.join(changes, notes, amends=amends)
+            self.commit_group()
+            result = self.committed.last
+            assert result is not None
             return result
+
+    @property
+    def newest(self) -> DurableVersion:
+        """See GroupingRuntime."""
+        if self._computed:
+            return self._computed[-1].version
+        return self._durable[-1] if self._durable else self.committed
+
+    @property
+    def pending(self) -> bool:
+        """See GroupingRuntime."""
+        return bool(self._computed)
+
+    @contextmanager
+    def group(self) -> Iterator[None]:
+        """See GroupingRuntime."""
+        with self._turn:
+            try:
+                yield
+            finally:
+                self._computed = []
+
+    def join(self, changes: Mapping[str, PendingRows], notes: Notes | None = None, *, amends: bool = False) -> bool:
+        """See GroupingRuntime."""
+        start, version = time.perf_counter(), self.newest
+        self._log.forget_after(version.epoch - len(self._computed))
+        tick = next_tick(version.epoch, version.notes, notes or {}, amends=amends)
+        appended, counters = self._ran(version, changes, tick)
+        identity = self.strings.identity
+        epoch = self._logged(version.circuit, tick.epoch, notes or {}, appended, identity)
+        content = epoch.encoded()
+        large = len(content) > LARGEST_BYTES
+        if large or not self._log.has_room([*(len(each.content) for each in self._computed), len(content)]):
+            if self._computed:
+                return False
+            self.fold()
+            version = self.committed
+        if large:
+            performed = self._written(version, appended, counters, tick)
+            self._commit_performed(version, performed, tick, Change(notes=notes or {}), start)
+            return True
+        changed, counted = view_changes(version.circuit, appended), summed(counters)
+        logged = version.logged(epoch, appended, self._state.oldest_at)
+        result = TickResult(version.circuit, tick.epoch, changed, counted, time.perf_counter() - start)
+        self._computed.append(_Computed(logged.with_result(result), epoch, content, identity))
+        return True
+
+    def commit_group(self) -> None:
+        """See GroupingRuntime."""
+        if not self._computed:
+            return
+        with uninterrupted():
+            self._log.append([(each.epoch, each.content) for each in self._computed])
+            first, *others = self._computed
+            self._identity, self._version, self._computed = self._computed[-1].identity, first.version, []
+            self._durable.extend(each.version for each in others)
+        self._fold_soon()
+
+    def show_next(self) -> bool:
+        """See GroupingRuntime."""
+        if not self._durable:
+            return False
+        self._version = self._durable[0]
+        self._durable.popleft()
+        return True
+
+    def _show_all(self) -> None:
+        while self.show_next():
+            pass
 
     def changes_at(self, view: str, epoch: int) -> Batch | None:
         """See Runtime."""
@@ -136,6 +211,8 @@ class LoggedEmbedded(DurableEmbedded):
     def fold(self) -> None:
         """Turns the epochs of the log into manifests, which readers of the folder see. Raises StateError."""
         with self._turn:
+            if self._durable:  # a thread was interrupted before it showed them; the next turn does
+                return
             version = self.committed
             self._log.forget_after(version.epoch)
             if not self._log.epochs:
@@ -156,6 +233,7 @@ class LoggedEmbedded(DurableEmbedded):
         if self._folding is not None:
             self._folding.join()
         with self._turn:
+            self._show_all()
             try:
                 self.fold()
             except StateError as error:
@@ -164,8 +242,10 @@ class LoggedEmbedded(DurableEmbedded):
                 self._log.close()
                 super().close()
 
-    def _logged(self, circuit: Dataflow, epoch: int, notes: Notes, appended: Sequence[Mapping[str, Batch]]) -> LoggedEpoch:
-        if (identity := self.strings.identity) is not self._identity:
+    def _logged(
+        self, circuit: Dataflow, epoch: int, notes: Notes, appended: Sequence[Mapping[str, Batch]], identity: Identity
+    ) -> LoggedEpoch:
+        if identity is not self._identity:
             notes = {**notes, STRINGS: identity.note()}
         shards = []
         for shard, batches in enumerate(appended):
