@@ -194,6 +194,8 @@ def rehash(slots: Words, ids: Words, entries: int) -> None:
     mask = len(slots) - 1
     slot_table, id_table = address_of(slots), address_of(ids)
     for entry in range(entries):
+        if entry + 3 * AHEAD < entries:
+            prefetch(slot_table, _home(mask, ids[entry + 3 * AHEAD]))
         slots[find(slot_table, mask, id_table, ids[entry])] = entry + 1
 
 

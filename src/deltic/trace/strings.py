@@ -154,7 +154,10 @@ class StringTable:
         new = Entries.with_room(entries, room)
         new.ids[:n], new.starts[: n + 1], new.arena[:size] = old.ids[:n], old.starts[: n + 1], old.arena[:size]
         new.used[:] = old.used
-        text.rehash(new.slots, new.ids, n)
+        if len(new.slots) == len(old.slots):
+            new.slots[:] = old.slots
+        else:
+            text.rehash(new.slots, new.ids, n)
         self._entries = new
 
     def _inherit(self, ids: Words) -> None:

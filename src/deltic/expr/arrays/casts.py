@@ -17,7 +17,7 @@ from deltic.errors import CastFailure, EvaluationError, Span
 from deltic.expr.arrays.arithmetic import rounded_units, saturated
 from deltic.expr.arrays.dates import DAY, FIRST_MICRO, LAST_MICRO, SECOND
 from deltic.expr.arrays.datum import Mask, array_of, fail_at, nulls_of, truths, values_of, without
-from deltic.expr.arrays.decimals import NARROW, decimals_of, misfits, rescale, scaled_up, truncated_quotient, units_of, wide
+from deltic.expr.arrays.decimals import NARROW, decimals_of, digits_of, misfits, rescale, scaled_up, truncated_quotient, units_of, wide
 from deltic.expr.arrays.distinct import apply_distinct
 from deltic.expr.nodes import Cast
 from deltic.expr.rows.casts import cast_value
@@ -219,7 +219,7 @@ def _decimal_from_doubles(array: pa.Array, values: np.ndarray, source: Type, tar
 
 
 def _decimal_from_units(units: np.ndarray, nulls: Mask | bool, source: Type, target: Type) -> Outcome:
-    scaled = rescale(units, source.scale, target.scale, source.precision)
+    scaled = rescale(units, source.scale, target.scale, digits_of(units, source.precision))
     bad = misfits(scaled, nulls, target.precision)
     return decimals_of(scaled, nulls | bad, target), bad
 

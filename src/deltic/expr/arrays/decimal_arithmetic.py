@@ -9,7 +9,7 @@ import numpy as np
 
 from deltic.expr.arrays import decimals
 from deltic.expr.arrays.datum import Datum, Kernel, array_of, fail_at, strict_nulls
-from deltic.expr.arrays.decimals import NARROW, decimals_of, misfits, rescale, scaled_up, truncated_quotient, units_of, wide
+from deltic.expr.arrays.decimals import NARROW, decimals_of, digits_of, misfits, rescale, scaled_up, truncated_quotient, units_of, wide
 from deltic.expr.nodes import Call, Literal
 from deltic.expr.registry import row_form
 from deltic.expr.rows.numbers import SIGN_DIGITS
@@ -36,9 +36,10 @@ def _aligned(call: Call, left: Datum, right: Datum) -> tuple[Any, Any, int]:
     """(units, units, scale): both at the larger scale, wide where one of them needs it."""
     a, b = _types(call)
     scale = max(a.scale, b.scale)
-    x = scaled_up(units_of(left, a), scale - a.scale, a.precision)
-    y = scaled_up(units_of(right, b), scale - b.scale, b.precision)
-    if max(a.precision + scale - a.scale, b.precision + scale - b.scale) > NARROW:
+    x, y = units_of(left, a), units_of(right, b)
+    first, second = digits_of(x, a.precision), digits_of(y, b.precision)
+    x, y = scaled_up(x, scale - a.scale, first), scaled_up(y, scale - b.scale, second)
+    if max(first + scale - a.scale, second + scale - b.scale) > NARROW:
         x, y = wide(x), wide(y)
     return x, y, scale
 
@@ -55,7 +56,7 @@ def _sum(operation: Callable[[Any, Any], Any]) -> Kernel:
 def multiply(call: Call, length: int, left: Datum, right: Datum) -> Datum:
     a, b = _types(call)
     x, y = units_of(left, a), units_of(right, b)
-    digits = a.precision + b.precision
+    digits = digits_of(x, a.precision) + digits_of(y, b.precision)
     if digits > NARROW:
         x, y = wide(x), wide(y)
     product = x * y

@@ -1,6 +1,7 @@
-"""DECIMAL columns as unscaled integers ("units"): int64 if the type's precision guarantees that they fit, else Python integers.
+"""DECIMAL columns as unscaled integers ("units"): int64 if they fit, by the type's precision or as they are, else Python integers.
 
-Units of precision p have at most p digits; 18 digits fit int64. Rounding is half up (away from zero). Units are 0 where NULL.
+Units of precision p have at most p digits; 18 digits fit int64, and so does the sum of two. Rounding is half up (away from zero). Units
+are 0 where NULL.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ _LOW: Final = (1 << 64) - 1
 
 
 def units_of(datum: Datum, type: Type) -> Any:
-    """int64[n] or object[n]; one integer for a constant."""
+    """int64[n], or object[n] for a type of more than 18 digits with a value beyond ±2^62; one integer for a constant."""
     if isinstance(datum, pa.Scalar):
         return int(datum.as_py().scaleb(type.scale)) if datum.is_valid and type.precision <= NARROW else _wide_constant(datum, type)
     length = len(datum)
     if not length:
         return np.empty(0, np.int64 if type.precision <= NARROW else object)
     words = np.frombuffer(datum.buffers()[1], np.int64, count=2 * (datum.offset + length)).reshape(-1, 2)[datum.offset :]
-    if type.precision <= NARROW:
+    if type.precision <= NARROW or not (words[:, 0] >> 62 != words[:, 1]).any():
         units: np.ndarray = words[:, 0]
     else:
         units = words[:, 1].astype(object) * (_LOW + 1) + np.ascontiguousarray(words[:, 0]).view(np.uint64).astype(object)
@@ -53,6 +54,15 @@ def decimals_of(units: np.ndarray, nulls: Mask | bool, type: Type) -> pa.Array:
 def wide(units: Any) -> Any:
     """The units as Python integers, which do not overflow."""
     return units.astype(object) if isinstance(units, np.ndarray) else int(units)
+
+
+def digits_of(units: Any, most: int) -> int:
+    """An upper bound of the units' digits. most: another one, by their type."""
+    if most <= NARROW or (isinstance(units, np.ndarray) and units.dtype == object):
+        return most
+    if not isinstance(units, np.ndarray):
+        return min(most, len(str(abs(units))))
+    return min(most, len(str(max(-int(units.min()), int(units.max()), 0)))) if len(units) else 0
 
 
 def scaled_up(units: Any, places: int, digits: int) -> Any:
@@ -98,6 +108,18 @@ def misfits(units: np.ndarray, nulls: Mask | bool, precision: int) -> Mask:
     return bad
 
 
+def cut_product(units: Any) -> Any:
+    """Products rounded to 39 significant digits, as by the Java multiplication that Spark uses."""
+    if not isinstance(units, np.ndarray):
+        return _cut_product(units)
+    long = np.flatnonzero(abs(units) >= 10**39) if units.dtype == object else ()
+    if not len(long):
+        return units
+    cut = units.copy()
+    cut[long] = [_cut_product(value) for value in units[long]]
+    return cut
+
+
 def _cut_product(units: int) -> int:
     surplus = len(str(abs(units))) - 39
     if surplus <= 0:
@@ -106,9 +128,6 @@ def _cut_product(units: int) -> int:
     size = (2 * abs(units) + by) // (2 * by) * by
     return -size if units < 0 else size
 
-
-cut_product = np.frompyfunc(_cut_product, 1, 1)
-"""A product rounded to 39 significant digits, as by the Java multiplication that Spark uses."""
 
 cut_sign: Final = np.frompyfunc(cut_units, 1, 1)
 """Units rounded to 34 significant digits."""
