@@ -10,6 +10,7 @@ import pytest
 from test_projects_on_spark import check, rows_of, write
 
 from benchmarks.connect import DELTA, connect_server
+from benchmarks.sdp_case import refreshed
 from deltic.cli import main
 from pipelines_projects import SPEC, written
 
@@ -93,4 +94,23 @@ def test_feeds_merges_and_keyed_tables(remote: str, tmp_path: Path, capsys: pyte
     assert check(spec, remote) == {"per_customer": 3, "large": 6}
     run("--full-refresh", "users,checked_users")
     users()
+    server.close()
+
+
+def test_new_rows_of_a_streaming_table_are_read_once(remote: str, tmp_path: Path) -> None:
+    flows = """
+        CREATE STREAMING TABLE copied USING delta AS SELECT * FROM STREAM clicks;
+        CREATE STREAMING TABLE unfed USING delta TBLPROPERTIES (delta.enableChangeDataFeed = false) AS SELECT * FROM STREAM clicks;
+        CREATE MATERIALIZED VIEW pages USING delta AS SELECT page, count(*) AS n FROM copied GROUP BY page;
+    """
+    spec = written(tmp_path, {"spark-pipeline.yml": SPEC, "transformations/a.sql": flows})
+    server = server_at(remote)
+    server.sql("CREATE TABLE clicks (page STRING) USING delta")
+    server.sql("INSERT INTO clicks SELECT concat('p', id % 3) FROM range(30)")
+    assert refreshed(spec, remote)["rows_read"] == 30
+    server.sql("INSERT INTO clicks VALUES ('p0'), ('p9')")
+    assert refreshed(spec, remote)["rows_read"] == 2
+    assert rows_of(server.table("pages")) == {("p0", 11): 1, ("p1", 10): 1, ("p2", 10): 1, ("p9", 1): 1}
+    properties = {name: server.sql(f"SHOW TBLPROPERTIES {name} ('delta.enableChangeDataFeed')")[0]["value"] for name in ("copied", "unfed")}
+    assert properties == {"copied": "true", "unfed": "false"}
     server.close()

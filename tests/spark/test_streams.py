@@ -6,6 +6,7 @@ import json
 import pickle
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Semaphore
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -275,6 +276,56 @@ def test_a_session_is_fed_by_streams_also_several_of_one_table(spark: SparkSessi
             with pytest.raises(SetupError, match="a pipeline over a session cannot run on a Spark Connect server"):
                 pickle.dumps(pipeline)
         assert sorted(row["n"] for row in session.view("sales").rows()) == [1, 2]
+
+
+@pytest.mark.parametrize("late", [pytest.param(False, id="plain"), pytest.param(True, id="rows that may be late, which are read twice")])
+def test_a_listener_gets_the_rows_of_each_table(spark: SparkSession, feed: Feed, tmp_path: Path, late: bool) -> None:
+    from pyspark.sql.streaming.listener import StreamingQueryListener  # noqa: PLC0415  needs the extra
+
+    from deltic.spark import StreamingPipeline  # noqa: PLC0415  needs the extra
+
+    class Listener(StreamingQueryListener):
+        def __init__(self) -> None:
+            self.counts: list[dict[str, int]] = []
+            self.ended = Semaphore(0)
+
+        def onQueryStarted(self, event: Any) -> None:
+            pass
+
+        def onQueryProgress(self, event: Any) -> None:
+            if (counted := event.progress.observedMetrics.get("deltic")) is not None:
+                self.counts.append(counted.asDict())
+
+        def onQueryIdle(self, event: Any) -> None:
+            pass
+
+        def onQueryTerminated(self, event: Any) -> None:
+            self.ended.release()
+
+    lateness = " LATENESS INTERVAL 1 DAY" if late else ""
+    script = f"""
+        CREATE TABLE orders (id BIGINT NOT NULL, at TIMESTAMP{lateness});
+        CREATE TABLE customers (id BIGINT NOT NULL, PRIMARY KEY (id));
+        CREATE MATERIALIZED VIEW days AS SELECT CAST(at AS DATE) AS day, count(*) AS n FROM orders GROUP BY CAST(at AS DATE);
+    """
+    feed.write("a", {"id": 1, "at": "2026-01-01T00:00:00Z"}, {"id": 2, "at": "2026-01-02T00:00:00Z"})
+    feed.write("b", {"id": 3, "at": "2026-01-02T00:00:00Z"})
+    feed.write("c", {"id": 1}, {"id": 2})
+    listener = Listener()
+    spark.streams.addListener(listener)
+    try:
+        with StreamingPipeline(script, spark, state=str(tmp_path / "state"), shards=2) as pipeline:
+            for name in ("a", "b"):
+                pipeline.stream("orders", feed.read(name, "id BIGINT, at TIMESTAMP"))
+            run(pipeline.stream("customers", feed.read("c", "id BIGINT")))
+            assert sum(row["n"] for row in pipeline.session.view("days").rows()) == 3
+            assert [tick.rows_in for tick in pipeline.recentProgress] == [{"orders": 3, "customers": 2}]
+            feed.write("c", {"id": 3})
+            run(pipeline)
+        assert listener.ended.acquire(timeout=30) and listener.ended.acquire(timeout=30)
+    finally:
+        spark.streams.removeListener(listener)
+    assert listener.counts == [{"orders": 3, "customers": 2}, {"orders": 0, "customers": 1}]
 
 
 def test_only_the_definition_is_sent_to_a_server(pipelines: Any) -> None:

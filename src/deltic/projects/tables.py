@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from urllib.parse import unquote, urlsplit
 
 from deltic.projects.definitions import LIVE_FORMAT, Dataset
-from deltic.projects.feeds import described
+from deltic.projects.feeds import FEED, described
 from deltic.projects.names import quoted
 from deltic.projects.net import DELETES, NetChange
 from deltic.projects.partitions import link_others
@@ -67,11 +67,16 @@ class CatalogTables:
             clauses.append(f"CLUSTER BY ({', '.join(quoted([name]) for name in dataset.clusters)})")
         if dataset.comment is not None:
             clauses.append(f"COMMENT {_text(dataset.comment)}")
-        if dataset.properties:
-            clauses.append(f"TBLPROPERTIES ({_pairs(dataset.properties)})")
+        if properties := self._properties(dataset):
+            clauses.append(f"TBLPROPERTIES ({_pairs(properties)})")
         with self._server.under(self._server.names, CREATING):
             self._server.sql(" ".join(clauses))
         return creation
+
+    def _properties(self, dataset: Dataset) -> Mapping[str, Any]:
+        """A streaming table in Delta has a change feed, by which views take what is new; it costs nothing where rows are only added."""
+        feeds = dataset.kind == "streaming table" and self.format(dataset) == "delta"
+        return {FEED: "true", **dataset.properties} if feeds else dataset.properties
 
     def _provider(self, dataset: Dataset) -> str:
         """The format of the table that the catalog has; "" for one that is live over another state, or a live one that should not be."""

@@ -22,6 +22,7 @@ from deltic.runtimes.spark.streams import (
     batch_changes,
     check_streaming,
     is_connect,
+    observed,
     query_id,
     start_query,
     tagged,
@@ -235,7 +236,8 @@ class StreamingPipeline:
         function = BatchFunction(self, f"{QUERY}{name}", tuple(fed for fed, _ in self._streams), title)
         if not is_connect(self.spark):
             self._here()
-        return start_query(tagged([frame for _, frame in self._streams]), function, title, checkpoint, trigger)
+        frame = observed(tagged([frame for _, frame in self._streams]), [fed.table for fed, _ in self._streams])
+        return start_query(frame, function, title, checkpoint, trigger)
 
     def _here(self) -> Opened:
         with self._lock:
@@ -306,7 +308,8 @@ class BatchFunction:
         try:
             with self._pipeline.opened(batch.sparkSession, keep=own) as opened:
                 stopping = journal.stopping if own else Event()
-                progress = opened.batch(self._name, batch_id, query, lambda session: self._changes(session, batch), stopping)
+                with self._kept(opened.session, batch):
+                    progress = opened.batch(self._name, batch_id, query, lambda session: self._changes(session, batch), stopping)
         except DelticError as error:
             if own and not isinstance(error, Stopped):
                 journal.fail(error)
@@ -315,6 +318,18 @@ class BatchFunction:
             journal.recent.append(progress)
             if own:
                 self._pipeline.report(self._name.removeprefix(QUERY))
+
+    @contextmanager
+    def _kept(self, session: Session, batch: pyspark.sql.DataFrame) -> Iterator[None]:
+        """Keeps the rows of a batch that a tick reads twice: for the greatest time in them, and to apply them. So they are counted once."""
+        timed = session.clock == "watermark" or any(session.table(fed.table).lateness is not None for fed in self._fed)
+        if timed:
+            batch.persist()
+        try:
+            yield
+        finally:
+            if timed:
+                batch.unpersist()
 
     def _changes(self, session: Session, batch: pyspark.sql.DataFrame) -> Mapping[str, Any]:
         parts = tuple(self._part(session.table(fed.table), fed, batch) for fed in self._fed)

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from deltic.errors import DelticError
 from deltic.runtimes.durable.merges import Group, Merged, partition_of
+from deltic.runtimes.spark.described import described
 from deltic.runtimes.spark.message import FRAME, LAST, Kind, Message, from_arrow, pack_json, to_arrow
 from deltic.storage.files import FileRef, Origin
 from deltic.storage.manifest import Manifest, SegmentRef
@@ -50,7 +51,8 @@ def merge_on_spark(spark: SparkSession, root: str, manifest: Manifest, groups: S
     rows = [Message(group[0].shard, 0, Kind.ASSIGNMENT, _request(i, group, manifest)) for i, group in enumerate(groups)]
     frame = spark.createDataFrame(pa.Table.from_batches([to_arrow([row]) for row in rows]), FRAME)
     task = MergeTask(root, origin.generation, origin.epoch, manifest.shards)
-    messages = from_arrow(frame.mapInArrow(task.__call__, FRAME).toArrow().to_batches())
+    with described(spark, f"deltic {root}: {len(groups)} background merges", "deltic-merges"):
+        messages = from_arrow(frame.mapInArrow(task.__call__, FRAME).toArrow().to_batches())
     for failed in (m for m in messages if m.kind is Kind.FAILURE):
         _log.warning("a background merge of state failed: %s", json.loads(failed.payload))
     return [_result(groups, json.loads(m.payload)) for m in messages if m.kind is Kind.OUTCOME]

@@ -29,6 +29,7 @@ from deltic.runtimes.durable.outcome import Performed
 from deltic.runtimes.durable.strings import CurrentStrings
 from deltic.runtimes.durable.version import DurableVersion
 from deltic.runtimes.spark.changes import InputPort, Messages
+from deltic.runtimes.spark.described import described, tick_description
 from deltic.runtimes.spark.failures import check_workers, run_job
 from deltic.runtimes.spark.merges import merge_on_spark
 from deltic.runtimes.spark.message import (
@@ -114,8 +115,11 @@ class SparkRuntime(Durable):
     def _performed(self, version: DurableVersion, changes: Tables, tick: Tick) -> Performed | frozenset[bytes]:
         """One run of the tick, or strings whose ids collide."""
         self._written = ()
-        frame = self._frame(version.circuit, self._program_of(version.circuit), changes, tick)
-        messages = from_arrow(run_job(frame.toArrow).to_batches())
+        circuit = version.circuit
+        frame = self._frame(circuit, self._program_of(circuit), changes, tick)
+        named = tick_description(self._state.root, tick.epoch, len(circuit.levels), [*changes], fills=tick.fresh is not None)
+        with described(self._spark, named, f"deltic-epoch-{tick.epoch}"):
+            messages = from_arrow(run_job(frame.toArrow).to_batches())
         if collisions := [unpack_collision(m.payload) for m in messages if m.kind is Kind.COLLISION]:
             return frozenset(string for strings in collisions for string in strings)
         failures = [unpack_failure(m.payload) for m in messages if m.kind is Kind.FAILURE]
@@ -174,7 +178,7 @@ class SparkRuntime(Durable):
         for level in circuit.levels:
             if level.index or exchanged:
                 frame = frame.repartitionById(self.shards, "shard")
-            frame = frame.mapInArrow(LevelTask(program, level.index).__call__, FRAME)
+            frame = frame.mapInArrow(LevelTask(program, level.index, len(circuit.levels)), FRAME)
         return frame
 
     def _messages(self, circuit: Dataflow, held: Mapping[str, PendingRows], ports: Mapping[str, Port], tick: Tick) -> list[list[Message]]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.functions import col, lit, struct
+from pyspark.sql.functions import col, count_if, lit, struct
 from pyspark.sql.streaming.query import StreamingQuery
 
 from deltic.connectors.frames import OP, WEIGHT
@@ -16,6 +16,8 @@ from deltic.errors import FrameError, SetupError
 from deltic.runtimes.spark.changes import TAG, SparkChanges, TaggedChanges, TaggedTable
 from deltic.schema import TableSchema
 
+OBSERVED = "deltic"
+"""The name under which a StreamingQueryListener gets the counts of a pipeline's own query."""
 QUERY_ID = "sql.streaming.queryId"
 """The local property that Spark sets on the thread that runs a batch."""
 
@@ -78,6 +80,13 @@ def tagged(frames: Sequence[DataFrame]) -> DataFrame:
         union = part if union is None else union.unionByName(part, allowMissingColumns=True)
     assert union is not None
     return union.select(TAG, *structs)
+
+
+def observed(frame: DataFrame, tables: Sequence[str]) -> DataFrame:
+    """A tagged frame whose rows Spark counts, by table, for listeners of its query. tables: of the tags."""
+    names = dict.fromkeys(tables)
+    counts = [count_if(col(TAG).isin([i for i, table in enumerate(tables) if table == name])).alias(name) for name in names]
+    return frame.observe(OBSERVED, *counts)
 
 
 def batch_changes(batch: DataFrame, parts: tuple[TaggedTable, ...], *, union: bool) -> TaggedChanges | SparkChanges:

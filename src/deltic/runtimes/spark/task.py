@@ -164,6 +164,12 @@ class LevelTask:
 
     program: PickledCircuit
     level: int
+    levels: int
+
+    @property
+    def __name__(self) -> str:
+        """What Spark's plans call it."""
+        return f"deltic_level_{self.level + 1}_of_{self.levels}"
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         messages = from_arrow(batches)
