@@ -2,22 +2,25 @@
 
 Spark's rules (CollationTypeCoercion): COLLATE is explicit and wins over the collation of a column, which wins over that of a constant. Two
 that differ and are equally strong are an error. What always holds: below a call that compares, searches or orders texts, all of them are of
-UTF8_BINARY, so that neither evaluators nor operators compare texts by anything but their bytes. A function without a treatment refuses
-collated texts.
+UTF8_BINARY, so that neither evaluators nor operators compare texts by anything but their bytes. Only what compares values and returns some
+of them (GREATEST, ARRAY_DISTINCT, the keys of a MAP) has their types, and compares their keys. A function without a treatment refuses
+collated texts, unless it casts them to other types.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from deltic.collations import BINARY_NAME
 from deltic.errors import Span, TypeMismatch
 from deltic.expr.nodes import Call, Case, Cast, Column, Expr, LambdaVariable, Literal, OuterColumn, children
-from deltic.expr.registry import Function
 from deltic.schema import NULL, Field, Type
 from deltic.types import text
+
+if TYPE_CHECKING:
+    from deltic.expr.registry import Builder, Function
 
 COLLATE: Final = "collate"
 """The function of an explicit COLLATE."""
@@ -116,8 +119,41 @@ def passing(record: Function, name: str, arguments: Sequence[Expr], span: Span |
 
 def ignoring(record: Function, name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
     """Of a function whose value does not depend on the collation, and whose result has none."""
-    parts, _ = agreed(name, arguments, span)
-    return record.built(name, [stripped(part) for part in parts], span)
+    texts = [argument for argument in arguments if argument.type.is_text]
+    if len(texts) > 1:
+        agreed(name, texts, span)
+    return record.built(name, [stripped(part) for part in arguments], span)
+
+
+def unless_text(record: Function, name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
+    """Of a function without a treatment: what is cast to another type has no collation. Raises TypeMismatch for a text that stays one."""
+    parts = [stripped(argument) for argument in arguments]
+    built = record.built(name, parts, span)
+    collated = next((a for a, part in zip(arguments, parts, strict=True) if a.type.is_collated and _reads(built, part)), None)
+    if collated is None:
+        return built
+    message, expected = f"{name} does not support collations", f"STRING, found {collated.type.sql}"
+    raise TypeMismatch(message, span=span, expected=expected, remedy="x COLLATE UTF8_BINARY")
+
+
+def _reads(built: Expr, text: Expr) -> bool:
+    """Whether the expression reads the text as it is. A cast to a type without texts ends the search."""
+    if built is text or built == text:
+        return True
+    if isinstance(built, Cast) and not has_text(built.type):
+        return False
+    return any(_reads(part, text) for part in children(built))
+
+
+def of_plain_texts(build: Builder) -> Builder:
+    """A rewrite whose value does not depend on collations, and has none."""
+    return lambda name, arguments, span: build(name, [stripped(argument) for argument in arguments], span)
+
+
+def choosing(record: Function, name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
+    """Of a function that compares values and returns some of them: its forms compare their keys."""
+    types = {argument.type for argument in arguments if has_text(argument.type)}
+    return record.built(name, arguments if len(types) == 1 else agreed(name, arguments, span)[0], span)
 
 
 def comparing(record: Function, name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
@@ -129,9 +165,9 @@ def comparing(record: Function, name: str, arguments: Sequence[Expr], span: Span
     return record.built(name, [key_of(part) for part in parts], span)
 
 
-def agreed_case(values: Sequence[Expr], span: Span | None) -> Sequence[Expr]:
-    """The values of a CASE in one collation."""
+def agreed_values(name: str, values: Sequence[Expr], span: Span | None) -> Sequence[Expr]:
+    """The values of a call, one of which it returns, in one collation."""
     texts = [value for value in values if value.type != NULL]
     if not any(value.type.is_collated for value in texts) or not all(has_text(value.type) for value in texts):
         return values
-    return agreed("CASE", values, span)[0] if len({value.type for value in texts}) > 1 else values
+    return agreed(name, values, span)[0] if len({value.type for value in texts}) > 1 else values

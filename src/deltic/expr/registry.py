@@ -14,7 +14,8 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from deltic.errors import Span, TypeMismatch, UnknownName
+from deltic.errors import Span, UnknownName
+from deltic.expr.collating import unless_text
 from deltic.expr.nodes import Call, Column, Expr
 from deltic.schema import Field, Type
 
@@ -76,7 +77,8 @@ class Function:
     ignores_sign_of_zero: the value is the same for arguments 0.0 and -0.0.
     catches: a failure of an argument is a value of the call, which never fails.
     lambdas: of a higher-order function, which is LAZY: which of its arguments are lambdas, and over what.
-    collated: how a call with collated texts is built (expr/collating.py has the ways); None refuses them.
+    collated: how a call with collated texts is built (expr/collating.py has the ways); None refuses them, unless they are
+    cast to other types.
 
     Raises TypeError with the function's name if a part is missing.
     """
@@ -101,13 +103,9 @@ class Function:
             raise TypeError(f"the function {self.name} lacks {' and '.join(missing)}")
 
     def build(self, name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
-        collated = next((argument for argument in arguments if argument.type.is_collated), None)
-        if collated is None:
+        if not any(argument.type.is_collated for argument in arguments):
             return self.built(name, arguments, span)
-        if self.collated is None:
-            expected = f"STRING, found {collated.type.sql}"
-            raise TypeMismatch(f"{name} does not support collations", span=span, expected=expected, remedy="x COLLATE UTF8_BINARY")
-        return self.collated(self, name, arguments, span)
+        return (self.collated or unless_text)(self, name, arguments, span)
 
     def built(self, name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
         """The call by the signature alone."""

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from deltic.errors import EvaluationError, Span, TypeMismatch
-from deltic.expr.collating import agreed_case, has_text, stripped
+from deltic.expr.collating import agreed_values, has_text, stripped
 from deltic.expr.interpreter import evaluate
 from deltic.expr.nodes import Call, Case, Cast, Constants, Expr, Literal, Value, lookup_key
 from deltic.kinds import DAY_TIME, YEAR_MONTH
@@ -324,7 +324,7 @@ def case(branches: Sequence[tuple[Expr, Expr]], otherwise: Expr | None, span: Sp
     for condition, _ in branches:
         if condition.type not in (BOOLEAN, NULL):
             raise TypeMismatch("a condition is not BOOLEAN", span=condition.span or span, expected=f"BOOLEAN, found {condition.type.sql}")
-    values = agreed_case([*(value for _, value in branches), last], span)
+    values = agreed_values("CASE", [*(value for _, value in branches), last], span)
     branches, last = [(condition, value) for (condition, _), value in zip(branches, values[:-1], strict=True)], values[-1]
     type = common_type([value.type for value in values])
     if type is None:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from deltic.expr.arrays.compare import normal
 from deltic.expr.arrays.datum import Datum, Kernel, array_of, dense, fail_at, nulls_of, strict_nulls, values_of
-from deltic.expr.arrays.distinct import encoded, per_distinct
+from deltic.expr.arrays.distinct import encoded, per_distinct, per_distinct_with_nulls
 from deltic.expr.nodes import Call
 from deltic.expr.registry import row_form
 from deltic.expr.rows.nested import place_or_null
@@ -31,6 +31,8 @@ def make_struct(call: Call, length: int, *values: Datum) -> pa.Array:
 
 def make_map(call: Call, length: int, *parts: Datum) -> pa.Array:
     """Raises EvaluationError for a NULL key, and for one that comes twice."""
+    if call.type.parts[0].type.is_collated:
+        return per_distinct_with_nulls(call, length, *parts)
     count = len(parts) // 2
     keys, items = _laid_out(parts[::2], length), _laid_out(parts[1::2], length)
     _, codes = encoded(normal(keys, call.type.parts[0].type) if call.type.parts[0].type.has_zeros else keys)  # 0.0 is -0.0

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from deltic.errors import EvaluationError, Span, TypeMismatch, Unsupported
 from deltic.expr.arrays.distinct import per_distinct
+from deltic.expr.collating import ignoring
 from deltic.expr.failures import invalid
 from deltic.expr.functions.signature import PLAIN_TEXT, Parameter, accept, any_nullable, check_count, constant
 from deltic.expr.nodes import Call, Expr, Literal
@@ -122,7 +123,7 @@ def _tried(call: Call, *arguments: bytes) -> bytes | None:
 
 
 FUNCTIONS: Final = (
-    Function(name="aes_encrypt", signature=_signature(True), can_fail=True, rows=_encrypted, arrays=per_distinct),
-    Function(name="aes_decrypt", signature=_signature(False), can_fail=True, rows=_decrypted, arrays=per_distinct),
-    Function(name="try_aes_decrypt", signature=_signature(False), can_fail=False, rows=_tried, arrays=per_distinct),
+    Function(name="aes_encrypt", collated=ignoring, signature=_signature(True), can_fail=True, rows=_encrypted, arrays=per_distinct),
+    Function(name="aes_decrypt", collated=ignoring, signature=_signature(False), can_fail=True, rows=_decrypted, arrays=per_distinct),
+    Function(name="try_aes_decrypt", collated=ignoring, signature=_signature(False), can_fail=False, rows=_tried, arrays=per_distinct),
 )

@@ -8,7 +8,7 @@ from typing import Any, Final
 from deltic.errors import Span, TypeMismatch
 from deltic.expr.arrays import collections as arrays
 from deltic.expr.arrays.distinct import per_distinct
-from deltic.expr.collating import as_is, comparing, passing
+from deltic.expr.collating import as_is, choosing, comparing, passing
 from deltic.expr.functions.comparison import check_ordered
 from deltic.expr.functions.signature import INTEGER, PLAIN_TEXT, Parameter, TypeRule, accept, any_nullable, check_count, constant
 from deltic.expr.nodes import Expr, Literal
@@ -87,6 +87,9 @@ def of_array(result: Callable[[Type], Type], *, ordered: bool = False, nullable:
     return rule
 
 
+_best: Final = of_array(lambda t: t.parts[0].type, ordered=True, nullable=True)
+
+
 def _sorted(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
     """(array[, whether ascending]): the latter is a constant."""
     check_count(name, arguments, 1, 2, span)
@@ -129,17 +132,17 @@ FUNCTIONS: Final = (
         collated=comparing,
     ),
     _plain("array_position", _searching(BIGINT, null_typed=True), rows.position, ignores_sign_of_zero=True, collated=comparing),
-    _plain("array_remove", _searching(None, null_typed=True), rows.remove),
+    _plain("array_remove", _searching(None, null_typed=True), rows.remove, collated=choosing),
     _plain("array_compact", of_array(lambda t: t), rows.compact, collated=as_is),
-    _plain("array_distinct", of_array(lambda t: t, ordered=True), rows.distinct),
-    _plain("array_union", _set_of_two(None), rows.union),
-    _plain("array_intersect", _set_of_two(None), rows.intersect),
-    _plain("array_except", _set_of_two(None), rows.without),
+    _plain("array_distinct", of_array(lambda t: t, ordered=True), rows.distinct, collated=choosing),
+    _plain("array_union", _set_of_two(None), rows.union, collated=choosing),
+    _plain("array_intersect", _set_of_two(None), rows.intersect, collated=choosing),
+    _plain("array_except", _set_of_two(None), rows.without, collated=choosing),
     _plain("arrays_overlap", _set_of_two(BOOLEAN), rows.overlap, ignores_sign_of_zero=True, collated=comparing),
-    _plain("array_min", of_array(lambda t: t.parts[0].type, ordered=True, nullable=True), rows.best(lambda sign: sign < 0)),
-    _plain("array_max", of_array(lambda t: t.parts[0].type, ordered=True, nullable=True), rows.best(lambda sign: sign > 0)),
+    _plain("array_min", _best, rows.best(lambda sign: sign < 0), collated=as_is),
+    _plain("array_max", _best, rows.best(lambda sign: sign > 0), collated=as_is),
     _plain("array_size", of_array(lambda t: INT), lambda call, elements: len(elements), arrays=arrays.size, collated=as_is),
-    _plain("sort_array", _sorted, rows.sort),
+    _plain("sort_array", _sorted, rows.sort, collated=as_is),
     _plain("array_join", _joined, rows.joined, collated=passing),
     _plain("get", _got, lambda call, elements, i: elements[i] if 0 <= i < len(elements) else None, arrays=arrays.get, collated=as_is),
     _plain("reverse_array", of_array(lambda t: t), lambda call, elements: elements[::-1], named=False, collated=as_is),

@@ -8,7 +8,7 @@ from typing import Final
 from deltic.errors import Span, TypeMismatch
 from deltic.expr.arrays import collections as arrays
 from deltic.expr.arrays.distinct import per_distinct, per_distinct_with_nulls
-from deltic.expr.collating import as_is
+from deltic.expr.collating import as_is, choosing
 from deltic.expr.functions import intervals
 from deltic.expr.functions.array_elements import ARRAY, ARRAY_OR_NULL, element_type, with_value
 from deltic.expr.functions.comparison import common_arguments
@@ -123,16 +123,16 @@ def _making(name: str, signature: TypeRule, of_row: object, **more: object) -> F
 
 
 FUNCTIONS: Final = (
-    _making("array_append", _grown, rows.append, can_fail=False),
-    _making("array_prepend", _grown, rows.prepend, can_fail=False),
-    _making("array_insert", _inserted, rows.insert, can_fail=True),
-    _making("array_repeat", _repeated, rows.repeat, can_fail=True),
+    _making("array_append", _grown, rows.append, can_fail=False, collated=choosing),
+    _making("array_prepend", _grown, rows.prepend, can_fail=False, collated=as_is),
+    _making("array_insert", _inserted, rows.insert, can_fail=True, collated=as_is),
+    _making("array_repeat", _repeated, rows.repeat, can_fail=True, collated=as_is),
     Function(name="flatten", collated=as_is, signature=_flattened, can_fail=False, rows=rows.flatten, arrays=arrays.flatten),
     Function(name="slice", collated=as_is, signature=_sliced, can_fail=True, rows=rows.slice_of, arrays=per_distinct),
     Function(
         name="concat_arrays", named=False, signature=_concatenated, can_fail=False, rows=rows.concatenated, arrays=arrays.concatenated
     ),
-    Function(name="arrays_zip", signature=_zipped, can_fail=False, rows=rows.zipped, arrays=per_distinct),
+    Function(name="arrays_zip", collated=as_is, signature=_zipped, can_fail=False, rows=rows.zipped, arrays=per_distinct),
     Function(name="sequence", signature=_stepped, can_fail=True, rows=sequence, arrays=per_distinct),
     Function(name="sequence_by", named=False, signature=_stepped_by, can_fail=True, rows=sequence_by, arrays=per_distinct),
 )

@@ -11,6 +11,7 @@ from typing import Final
 from deltic.errors import Span
 from deltic.expr.arrays import dates as arrays
 from deltic.expr.arrays.distinct import per_distinct
+from deltic.expr.collating import ignoring, of_plain_texts
 from deltic.expr.failures import invalid
 from deltic.expr.functions.signature import (
     CONDITION,
@@ -98,8 +99,8 @@ FUNCTIONS: Final = (
         rows=lambda call, d, n: rows.add_days(d, -n, call.span),
         arrays=arrays.subtract_days,
     ),
-    Rewrite(name="date_add", aliases=("dateadd",), build=calls("add_days", takes([DAY, DAYS], DATE))),
-    Rewrite(name="date_sub", build=calls("subtract_days", takes([DAY, DAYS], DATE))),
+    Rewrite(name="date_add", aliases=("dateadd",), build=of_plain_texts(calls("add_days", takes([DAY, DAYS], DATE)))),
+    Rewrite(name="date_sub", build=of_plain_texts(calls("subtract_days", takes([DAY, DAYS], DATE)))),
     Function(
         name="add_months",
         signature=takes([DAY, INTEGER], DATE),
@@ -133,6 +134,7 @@ FUNCTIONS: Final = (
     ),
     Function(
         name="trunc",
+        collated=ignoring,
         signature=_truncation(takes([DAY, TEXT], DATE), 1, DATE_UNITS),
         can_fail=False,
         rows=lambda call, d, unit: rows.trunc(d, unit),
@@ -140,6 +142,7 @@ FUNCTIONS: Final = (
     ),
     Function(
         name="date_trunc",
+        collated=ignoring,
         signature=_truncation(takes([TEXT, INSTANT], TIMESTAMP), 0, {**DATE_UNITS, **TIME_UNITS}),
         can_fail=False,
         rows=lambda call, unit, t: rows.date_trunc(unit, t),

@@ -7,6 +7,7 @@ from typing import Final
 
 from deltic.errors import Span
 from deltic.expr.arrays.distinct import per_distinct, per_distinct_with_nulls
+from deltic.expr.collating import ignoring
 from deltic.expr.failures import invalid
 from deltic.expr.functions.signature import ANY, CONDITION, TEXT, accept, check_count, takes
 from deltic.expr.nodes import Call, Expr, Literal
@@ -49,6 +50,22 @@ FUNCTIONS: Final = (
         rows=lambda call, value: checked_frequency(value, call.span),
         arrays=per_distinct,
     ),
-    Function(name="assert_true", signature=_asserted, nulls=Nulls.SEEN, can_fail=True, rows=_assert, arrays=per_distinct_with_nulls),
-    Function(name="raise_error", signature=_raised, nulls=Nulls.SEEN, can_fail=True, rows=_raise, arrays=per_distinct_with_nulls),
+    Function(
+        name="assert_true",
+        collated=ignoring,
+        signature=_asserted,
+        nulls=Nulls.SEEN,
+        can_fail=True,
+        rows=_assert,
+        arrays=per_distinct_with_nulls,
+    ),
+    Function(
+        name="raise_error",
+        collated=ignoring,
+        signature=_raised,
+        nulls=Nulls.SEEN,
+        can_fail=True,
+        rows=_raise,
+        arrays=per_distinct_with_nulls,
+    ),
 )

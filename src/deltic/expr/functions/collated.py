@@ -13,16 +13,18 @@ from deltic.collations import BINARY_NAME, COLLATIONS, Collation, collation_of, 
 from deltic.errors import Span, TypeMismatch, Unsupported
 from deltic.expr.arrays.datum import Datum
 from deltic.expr.arrays.distinct import per_distinct
-from deltic.expr.collating import COLLATE, KEY, RETYPED, agreed, as_is, retyped, stripped, with_collation
+from deltic.expr.collating import COLLATE, KEY, RETYPED, agreed, as_is, passing, retyped, stripped, with_collation
 from deltic.expr.functions.signature import ANY, check_count, constant, first, takes
 from deltic.expr.nodes import Call, Expr, Literal, is_fixed
 from deltic.expr.registry import Collated, Function, Rewrite, resolve
 from deltic.expr.rows import collated_text as rows
-from deltic.expr.typing import cast
+from deltic.expr.rows.maps import Entries, of_entries
+from deltic.expr.typing import case, cast
 from deltic.schema import BOOLEAN, INT, NULL, STRING, Type
-from deltic.types import text
+from deltic.types import map_type, text
 
 _PATTERN: Final = "pattern_key"
+_CASELESS: Final = "(?iu)"
 _FOLDED: Final = "folded_"
 """Before the name of a function, its form for UTF8_LCASE."""
 
@@ -147,6 +149,50 @@ def _simple(value: Expr, pattern: Literal, escape: Literal, span: Span | None) -
             return None
 
 
+def matching_pattern(record: Function, name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
+    """Of a regular expression, the second argument: the collation of the text decides whether case counts; none that trims is taken."""
+    text, pattern, *rest = arguments
+    collation = COLLATIONS[text.type.collation or BINARY_NAME]
+    _check_not_trimming(name, arguments[:2], span)
+    parts = [stripped(text), without_case(stripped(pattern)) if collation.folds else stripped(pattern), *map(stripped, rest)]
+    built = record.built(name, parts, span)
+    return retyped(built, with_collation(built.type, collation.name)) if text.type.is_collated else built
+
+
+def splitting_to_map(record: Function, name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
+    """STR_TO_MAP. Without case its delimiters are no regular expressions, as in Spark."""
+    _check_not_trimming(name, arguments, span)
+    same, collation_name = agreed(name, arguments, span)
+    built = record.built(name, [stripped(part) for part in same], span)
+    assert isinstance(built, Call)
+    built = replace(built, type=with_collation(built.type, collation_name))
+    return replace(built, function=_FOLDED + built.function) if COLLATIONS[collation_name].folds else built
+
+
+def _check_not_trimming(name: str, arguments: Sequence[Expr], span: Span | None) -> None:
+    trimming = next((a for a in arguments if a.type.is_text and COLLATIONS[a.type.collation or BINARY_NAME].trims), None)
+    if trimming is not None:
+        message = f"{name} does not support {trimming.type.collation}"
+        raise TypeMismatch(message, span=trimming.span or span, remedy="x COLLATE UTF8_BINARY, or UTF8_LCASE")
+
+
+def without_case(pattern: Expr) -> Expr:
+    """A regular expression with the flags i and u, which Spark puts before it for UTF8_LCASE. An empty one stays empty."""
+    if isinstance(pattern, Literal):
+        return replace(pattern, value=_CASELESS + pattern.value) if isinstance(pattern.value, str) and pattern.value else pattern
+    empty = Literal("", STRING)
+    with_flags = resolve("concat", [Literal(_CASELESS, STRING), pattern], pattern.span)
+    return case([(resolve("=", [pattern, empty]), empty)], with_flags, pattern.span)
+
+
+def without_folding(record: Function, name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
+    """INITCAP: for collations that ignore case Spark takes the words of ICU's BreakIterator, which no library has."""
+    folding = next((a.type.collation for a in arguments if COLLATIONS[a.type.collation or BINARY_NAME].folds), None)
+    if folding is not None:
+        raise TypeMismatch(f"{name} does not support {folding}", span=span, remedy=f"{name}(x COLLATE UTF8_BINARY)")
+    return passing(record, name, arguments, span)
+
+
 def found_in_set(record: Function, name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
     """FIND_IN_SET compares the parts by their keys."""
     same, collation_name = agreed(name, arguments, span)
@@ -159,6 +205,10 @@ def _found(call: Call, word: str, words: str, collation: str) -> int:
     key = COLLATIONS[collation].key
     keys = list(map(key, words.split(",")))
     return keys.index(key(word)) + 1 if "," not in word and key(word) in keys else 0
+
+
+def _entries(call: Call, value: str, between: str, after_key: str) -> Entries:
+    return of_entries(call, rows.entries(value, between, after_key))
 
 
 def _internal(
@@ -200,6 +250,8 @@ FUNCTIONS: Final = (
     _folding("endswith", 2, BOOLEAN, lambda call, s, suffix: rows.ends_with(s, suffix)),
     _folding("locate", 3, INT, lambda call, search, s, position: rows.locate(search, s, position)),
     _folding("replace", 3, STRING, lambda call, s, search, by: rows.replace(s, search, by, call.span), can_fail=True),
+    _folding("translate", 3, STRING, lambda call, s, search, by: rows.translate(s, search, by)),
+    _folding("str_to_map", 3, map_type(STRING, STRING), _entries, can_fail=True),
     _folding("split_part", 3, STRING, lambda call, s, by, n: rows.split_part(s, by, n, call.span), can_fail=True),
     _folding("substring_index", 3, STRING, lambda call, s, by, n: rows.substring_index(s, by, n)),
     _folding("find_in_set", 3, INT, _found),

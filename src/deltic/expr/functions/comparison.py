@@ -11,12 +11,14 @@ import pyarrow.compute as pc
 
 from deltic.errors import Span, TypeMismatch
 from deltic.expr.arrays import compare as arrays
-from deltic.expr.arrays.distinct import per_distinct
-from deltic.expr.collating import as_is, comparing
+from deltic.expr.arrays.datum import Datum
+from deltic.expr.arrays.distinct import per_distinct, per_distinct_with_nulls
+from deltic.expr.collating import as_is, choosing, comparing
 from deltic.expr.functions.operators import exact_operand
 from deltic.expr.functions.signature import ANY, TypeRule, any_nullable, check_count, first, takes
 from deltic.expr.nodes import WIDENED, Call, Column, Expr, Literal, OuterColumn, Value
 from deltic.expr.registry import Function, Nulls, Rewrite, Typed, resolve
+from deltic.expr.rows.collated_text import key_for
 from deltic.expr.rows.ordering import equal, normalized, order, zero_signs
 from deltic.expr.typing import cast, common_type, common_type_without_strings
 from deltic.schema import BOOLEAN, DOUBLE, FLOAT, INT, NULL, STRING, Type
@@ -108,12 +110,18 @@ def _best(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
 def _extreme(better: Callable[[int], bool]) -> Callable[..., Value]:
     def rows(call: Call, *values: Value) -> Value:
         best: Value = None
+        key = key_for(call.type)
         for value in values:
-            if value is not None and (best is None or better(order(value, best))):
+            if value is not None and (best is None or better(order(key(value), key(best)))):
                 best = value
         return best
 
     return rows
+
+
+def _extreme_of_columns(function: str) -> Callable[..., Datum]:
+    of_bytes = arrays.extreme(function)
+    return lambda call, length, *values: (per_distinct_with_nulls if call.type.is_collated else of_bytes)(call, length, *values)
 
 
 def _same(call: Call, left: Value, right: Value) -> bool:
@@ -247,7 +255,8 @@ FUNCTIONS: Final = (
         nulls=Nulls.SEEN,
         can_fail=False,
         rows=_extreme(lambda sign: sign > 0),
-        arrays=arrays.extreme("greater"),
+        arrays=_extreme_of_columns("greater"),
+        collated=choosing,
     ),
     Function(
         name="least",
@@ -255,6 +264,7 @@ FUNCTIONS: Final = (
         nulls=Nulls.SEEN,
         can_fail=False,
         rows=_extreme(lambda sign: sign < 0),
-        arrays=arrays.extreme("less"),
+        arrays=_extreme_of_columns("less"),
+        collated=choosing,
     ),
 )

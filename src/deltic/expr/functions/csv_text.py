@@ -82,7 +82,7 @@ def _schema(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
 
 
 FUNCTIONS: Final[tuple[Function | Rewrite, ...]] = (
-    Function(name="from_csv", signature=_from_csv, can_fail=False, rows=_read, arrays=per_distinct),
+    Function(name="from_csv", collated=ignoring, signature=_from_csv, can_fail=False, rows=_read, arrays=per_distinct),
     Function(name="to_csv", collated=ignoring, signature=_to_csv, can_fail=False, rows=_write, arrays=per_distinct),
     Rewrite(name="schema_of_csv", build=_schema),
 )

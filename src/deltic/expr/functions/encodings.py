@@ -102,6 +102,7 @@ FUNCTIONS: Final[tuple[Function | Rewrite, ...]] = (
     Rewrite(name="decode", build=_decode),
     Function(
         name="unhex",
+        collated=ignoring,
         signature=takes([TEXT], BINARY, nullable="always"),
         can_fail=False,
         rows=lambda call, text: _unhex(text),

@@ -13,7 +13,7 @@ from deltic.errors import Span, TypeMismatch
 from deltic.expr.arrays import dates as arrays
 from deltic.expr.arrays.datum import Datum, python_value
 from deltic.expr.arrays.distinct import per_distinct
-from deltic.expr.collating import ignoring
+from deltic.expr.collating import ignoring, of_plain_texts
 from deltic.expr.functions.signature import INSTANT, LONG, TEXT, Parameter, accept, check_count, constant
 from deltic.expr.nodes import Call, Expr, Literal
 from deltic.expr.registry import Builder, Function, Rewrite, Typed
@@ -141,14 +141,15 @@ FUNCTIONS: Final[tuple[Function | Rewrite, ...]] = (
         rows=lambda call, text, pattern: parse_by(text, pattern, call.span, lenient=True),
         arrays=per_distinct,
     ),
-    Rewrite(name="from_unixtime", build=_from_seconds),
-    Rewrite(name="to_date", build=_parsed("parse_timestamp", DATE)),
-    Rewrite(name="to_timestamp", aliases=("to_timestamp_ltz",), build=_parsed("parse_timestamp", TIMESTAMP)),
-    Rewrite(name="to_timestamp_ntz", build=_without_zone),
-    Rewrite(name="try_to_date", build=_parsed("try_parse_timestamp", DATE)),
-    Rewrite(name="try_to_timestamp", build=_parsed("try_parse_timestamp", TIMESTAMP)),
+    Rewrite(name="from_unixtime", build=of_plain_texts(_from_seconds)),
+    Rewrite(name="to_date", build=of_plain_texts(_parsed("parse_timestamp", DATE))),
+    Rewrite(name="to_timestamp", aliases=("to_timestamp_ltz",), build=of_plain_texts(_parsed("parse_timestamp", TIMESTAMP))),
+    Rewrite(name="to_timestamp_ntz", build=of_plain_texts(_without_zone)),
+    Rewrite(name="try_to_date", build=of_plain_texts(_parsed("try_parse_timestamp", DATE))),
+    Rewrite(name="try_to_timestamp", build=of_plain_texts(_parsed("try_parse_timestamp", TIMESTAMP))),
     Function(
         name="unix_timestamp",
+        collated=ignoring,
         aliases=("to_unix_timestamp",),
         signature=_seconds,
         can_fail=False,

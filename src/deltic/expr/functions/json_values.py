@@ -174,11 +174,12 @@ def _schema(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
 
 
 FUNCTIONS: Final[tuple[Function | Rewrite, ...]] = (
-    Function(name="from_json", signature=_from_json, can_fail=_read_can_fail, rows=_read, arrays=per_distinct),
+    Function(name="from_json", collated=ignoring, signature=_from_json, can_fail=_read_can_fail, rows=_read, arrays=per_distinct),
     Function(name="to_json", collated=ignoring, signature=_to_json, can_fail=False, rows=_write, arrays=per_distinct),
     Rewrite(name="schema_of_json", build=_schema),
     Function(
         name="json_object_keys",
+        collated=ignoring,
         signature=takes([PLAIN_TEXT], array_type(STRING), nullable="always"),
         can_fail=False,
         rows=lambda call, text: rows.keys(text),

@@ -17,8 +17,9 @@ from deltic.expr.functions.signature import Parameter, accept, any_nullable, che
 from deltic.expr.interpreter import Row, applied, evaluate
 from deltic.expr.nodes import Call, Expr, Lambda, Value
 from deltic.expr.registry import Function, LambdaForm, LambdaRule, Nulls, Typed
+from deltic.expr.rows.collated_text import key_for
+from deltic.expr.rows.collections import compact, in_order
 from deltic.expr.rows.maps import joined_entries, of_entries
-from deltic.expr.rows.ordering import order
 from deltic.expr.typing import cast, common_type_without_text
 from deltic.schema import BOOLEAN, INT, NULL, Field, Type
 from deltic.types import array_type, map_type
@@ -201,7 +202,7 @@ def _transform_values(call: Call, row: Row, value: tuple[tuple[Value, Value], ..
 def _sort(call: Call, row: Row, value: tuple[Value, ...], function: Lambda | None) -> Value:
     """By a comparator, or ascending with NULLs last."""
     if function is None:
-        present = sorted((one for one in value if one is not None), key=cmp_to_key(order))
+        present = in_order(compact(call, value), key_for(call.type.parts[0].type))
         return (*present, *(None,) * (len(value) - len(present)))
 
     def compare(left: Value, right: Value) -> int:
@@ -246,7 +247,8 @@ def _zip_with(call: Call, row: Row) -> Value:
 def _map_zip_with(call: Call, row: Row) -> Value:
     if (both := _two(call, row)) is None:
         return None
-    return tuple((key, applied(_body(call.arguments[2]), row, key, a, b)) for key, a, b in joined_entries(*both))
+    entries = joined_entries(*both, call.type.parts[0].type)
+    return tuple((key, applied(_body(call.arguments[2]), row, key, a, b)) for key, a, b in entries)
 
 
 Form = Callable[..., Any]
@@ -285,17 +287,20 @@ FUNCTIONS: Final = (
         )
         for name, stops_at in (("exists", True), ("forall", False))
     ),
-    _function("aggregate", _aggregated, _over_state, _aggregate, arrays.aggregate, aliases=("reduce",)),
-    _function("zip_with", _zipped, _over_two_arrays, _zip_with, arrays.zip_with),
-    _function("array_sort", _sorted, _over_pairs, _sort_rows, arrays.by_row, can_fail=lambda call: len(call.arguments) > 1),
-    _function("map_filter", _of(MAP, _same, condition=True), _over_entries, _over(_map_filter), arrays.select),
-    _function("transform_keys", _of(MAP, _with_keys), _over_entries, _over(_transform_keys), arrays.transform_keys, can_fail=True),
+    _function("aggregate", _aggregated, _over_state, _aggregate, arrays.aggregate, aliases=("reduce",), collated=as_is),
+    _function("zip_with", _zipped, _over_two_arrays, _zip_with, arrays.zip_with, collated=as_is),
+    _function("array_sort", _sorted, _over_pairs, _sort_rows, arrays.by_row, can_fail=lambda call: len(call.arguments) > 1, collated=as_is),
+    _function("map_filter", _of(MAP, _same, condition=True), _over_entries, _over(_map_filter), arrays.select, collated=as_is),
+    _function(
+        "transform_keys", _of(MAP, _with_keys), _over_entries, _over(_transform_keys), arrays.transform_keys, can_fail=True, collated=as_is
+    ),
     _function(
         "transform_values",
         _of(MAP, lambda value, function: map_type(value.type.parts[0].type, function.type)),
         _over_entries,
         _over(_transform_values),
         arrays.transform_values,
+        collated=as_is,
     ),
-    _function("map_zip_with", _zipped_maps, _over_two_maps, _map_zip_with, arrays.map_zip_with),
+    _function("map_zip_with", _zipped_maps, _over_two_maps, _map_zip_with, arrays.map_zip_with, collated=as_is),
 )

@@ -175,7 +175,7 @@ def map_zip_with(call: Call, frame: Frame) -> pa.Array:
         return pa.nulls(frame.length, call.type.arrow)
     nulls = np.broadcast_to(strict_nulls(left, right), frame.length)
     pairs = zip(frozen_list(dense(left, frame.length)), frozen_list(dense(right, frame.length)), nulls, strict=True)
-    joined = [[] if null else joined_entries(a, b) for a, b, null in pairs]
+    joined = [[] if null else joined_entries(a, b, call.type.parts[0].type) for a, b, null in pairs]
     flat = Flat(pa.nulls(sum(map(len, joined))), np.array([len(entries) for entries in joined], np.int64), nulls)
     function = _lambda(call, 2)
     parts = (call.type.parts[0].type, *(argument.type.parts[1].type for argument in call.arguments[:2]))

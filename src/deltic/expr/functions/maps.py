@@ -10,13 +10,13 @@ from deltic.expr.arrays.distinct import per_distinct
 from deltic.expr.arrays.nested import entries
 from deltic.expr.collating import as_is
 from deltic.expr.functions.array_elements import ARRAY, element_type
+from deltic.expr.functions.collated import splitting_to_map
 from deltic.expr.functions.comparison import check_ordered
 from deltic.expr.functions.nested import MAP, check_key
 from deltic.expr.functions.signature import ANY, PLAIN_TEXT, accept, any_nullable, check_count, first, takes
 from deltic.expr.nodes import Expr, Literal
 from deltic.expr.registry import Function, Typed, resolve
 from deltic.expr.rows import maps as rows
-from deltic.expr.rows.ordering import equal
 from deltic.expr.rows.splits import to_map
 from deltic.expr.typing import cast, common_type_without_text
 from deltic.schema import BOOLEAN, NULL, STRING
@@ -93,18 +93,19 @@ def _split(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
 
 
 FUNCTIONS: Final = (
-    Function(name="map_concat", signature=_concatenated, can_fail=True, rows=rows.concatenated, arrays=per_distinct),
+    Function(name="map_concat", signature=_concatenated, can_fail=True, rows=rows.concatenated, arrays=per_distinct, collated=as_is),
     Function(
         name="map_contains_key",
         signature=_contains,
         can_fail=False,
         ignores_sign_of_zero=True,
-        rows=lambda call, keys, key: any(equal(entry_key, key) for entry_key in keys),
+        rows=rows.has_key,
         arrays=per_distinct,
+        collated=as_is,
     ),
-    Function(name="map_from_arrays", signature=_from_arrays, can_fail=True, rows=rows.from_arrays, arrays=per_distinct),
-    Function(name="map_from_entries", signature=_from_entries, can_fail=True, rows=rows.from_entries, arrays=per_distinct),
-    Function(name="map_entries", signature=_entries, can_fail=False, rows=lambda call, value: value, arrays=entries),
+    Function(name="map_from_arrays", signature=_from_arrays, can_fail=True, rows=rows.from_arrays, arrays=per_distinct, collated=as_is),
+    Function(name="map_from_entries", signature=_from_entries, can_fail=True, rows=rows.from_entries, arrays=per_distinct, collated=as_is),
+    Function(name="map_entries", signature=_entries, can_fail=False, rows=lambda call, value: value, arrays=entries, collated=as_is),
     Function(
         name=SORTED,
         named=False,
@@ -115,5 +116,5 @@ FUNCTIONS: Final = (
         arrays=per_distinct,
         collated=as_is,
     ),
-    Function(name="str_to_map", signature=_split, can_fail=True, rows=to_map, arrays=per_distinct),
+    Function(name="str_to_map", signature=_split, can_fail=True, rows=to_map, arrays=per_distinct, collated=splitting_to_map),
 )

@@ -8,7 +8,7 @@ from typing import Any, Final
 from deltic.errors import Span, TypeMismatch
 from deltic.expr.arrays import nested as arrays
 from deltic.expr.arrays.distinct import per_distinct
-from deltic.expr.collating import agreeing, as_is
+from deltic.expr.collating import agreed_values, agreeing, as_is, retyped
 from deltic.expr.functions.comparison import common_arguments
 from deltic.expr.functions.signature import INTEGER, Parameter, accept, check_count, constant, takes
 from deltic.expr.nodes import Call, Column, Expr, LambdaVariable, Literal, OuterColumn, Value
@@ -42,6 +42,13 @@ def _map(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
     check_key(keys[0].type, keys[0].span or span)
     both = tuple(part for pair in zip(keys, values, strict=True) for part in pair)
     return Typed(both, map_type(keys[0].type, values[0].type), False)
+
+
+def _map_of_texts(record: Function, name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
+    """The keys are of one collation, and so are the values."""
+    keys, values = agreed_values(name, arguments[::2], span), agreed_values(name, arguments[1::2], span)
+    paired = [part for pair in zip(keys, values, strict=False) for part in pair]
+    return record.built(name, [*paired, *arguments[len(paired) :]], span)
 
 
 def check_key(type: Type, span: Span | None) -> None:
@@ -125,6 +132,8 @@ def _part(name: str, value: Expr, index: Expr, span: Span | None) -> Typed:
     if value.type.name == "ARRAY":
         return Typed((value, accept(name, 2, index, INTEGER, span)), value.type.parts[0].type, True)
     key = value.type.parts[0].type
+    if name == "[]" and isinstance(index, Literal) and index.type == STRING and key.is_text:
+        index = retyped(index, key)  # any other text must have the collation of the keys
     common = common_type([key, index.type]) if name == "[]" else common_type_without_text(key, index.type)
     if common is None or (common != key and name == "[]"):
         raise TypeMismatch(
@@ -148,7 +157,7 @@ def _lookup(place: Callable[[Call, int, int], int | None]) -> Callable[..., Valu
 
     def of_row(call: Call, value: tuple[Any, ...], index: Any) -> Value:
         if not _is_array(call):
-            return rows.value_under(value, index)
+            return rows.value_under(value, index, call.arguments[1].type)
         position = place(call, index, len(value))
         element: Value = None if position is None else value[position]
         return element
@@ -172,6 +181,7 @@ def _parts(name: str, part: int) -> Function:
         can_fail=False,
         rows=lambda call, value: tuple(entry[part] for entry in value),
         arrays=per_distinct,
+        collated=as_is,
     )
 
 
@@ -198,7 +208,15 @@ FUNCTIONS: Final = (
         rows=lambda call, *values: values,
         arrays=arrays.array,
     ),
-    Function(name="map", signature=_map, nulls=Nulls.SEEN, can_fail=True, rows=rows.make_map, arrays=arrays.make_map),
+    Function(
+        name="map",
+        collated=_map_of_texts,
+        signature=_map,
+        nulls=Nulls.SEEN,
+        can_fail=True,
+        rows=rows.make_map,
+        arrays=arrays.make_map,
+    ),
     Rewrite(name="struct", build=_struct),
     Rewrite(name="named_struct", build=_named_struct),
     Function(

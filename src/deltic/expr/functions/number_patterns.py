@@ -8,7 +8,7 @@ from typing import Final
 
 from deltic.errors import Span, TypeMismatch
 from deltic.expr.arrays.distinct import per_distinct
-from deltic.expr.collating import stripped
+from deltic.expr.collating import of_plain_texts, stripped
 from deltic.expr.failures import invalid
 from deltic.expr.functions.signature import PLAIN_TEXT, TEXT, Parameter, accept, check_count, constant, takes
 from deltic.expr.nodes import Call, Expr, Literal
@@ -139,7 +139,7 @@ def _formatted(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed
 
 
 FUNCTIONS: Final[tuple[Function | Rewrite, ...]] = (
-    Rewrite(name="to_char", aliases=("to_varchar",), build=_to_char),
+    Rewrite(name="to_char", aliases=("to_varchar",), build=of_plain_texts(_to_char)),
     Function(
         name="format_by",
         named=False,
@@ -148,8 +148,8 @@ FUNCTIONS: Final[tuple[Function | Rewrite, ...]] = (
         rows=lambda call, value, pattern: format_number_by(value, _pattern(call, pattern)),
         arrays=per_distinct,
     ),
-    Rewrite(name="to_number", build=_to_number("number_by")),
-    Rewrite(name="try_to_number", build=_to_number("try_number_by")),
+    Rewrite(name="to_number", build=of_plain_texts(_to_number("number_by"))),
+    Rewrite(name="try_to_number", build=of_plain_texts(_to_number("try_number_by"))),
     _hidden("number_by", TEXT_NUMBER, _read, can_fail=True),
     _hidden("try_number_by", TEXT_NUMBER, lambda call, text, pattern: parse_number(text, _pattern(call, pattern)), can_fail=False),
     Rewrite(name="to_binary", build=_to_binary("bytes_of")),

@@ -158,7 +158,7 @@ FUNCTIONS: Final[tuple[Function | Rewrite, ...]] = (
     ),
     Function(
         name="quote",
-        collated=passing,
+        collated=ignoring,
         signature=takes([TEXT], STRING),
         can_fail=False,
         rows=lambda call, text: "'" + text.replace("'", "\\'") + "'",
@@ -181,6 +181,7 @@ FUNCTIONS: Final[tuple[Function | Rewrite, ...]] = (
     ),
     Function(
         name="conv",
+        collated=passing,
         signature=takes([TEXT, INTEGER, INTEGER], STRING, nullable="always"),
         can_fail=True,
         rows=lambda call, text, source, target: convert(text, source, target, call.span),

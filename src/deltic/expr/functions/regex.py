@@ -8,6 +8,7 @@ from typing import Final
 from deltic.errors import Span, TypeMismatch
 from deltic.expr.arrays.distinct import per_distinct
 from deltic.expr.failing import is_negative
+from deltic.expr.functions.collated import matching_pattern
 from deltic.expr.functions.signature import INTEGER, TEXT, accept, any_nullable, check_count, constant, takes
 from deltic.expr.nodes import Call, Expr, Literal
 from deltic.expr.registry import Function, Rewrite, Signature, Typed, resolve
@@ -73,6 +74,7 @@ def _substring(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
 FUNCTIONS: Final[tuple[Function | Rewrite, ...]] = (
     Function(
         name="rlike",
+        collated=matching_pattern,
         aliases=("regexp", "regexp_like"),
         signature=_matching(BOOLEAN),
         can_fail=_pattern_can_fail,
@@ -81,6 +83,7 @@ FUNCTIONS: Final[tuple[Function | Rewrite, ...]] = (
     ),
     Function(
         name="regexp_count",
+        collated=matching_pattern,
         signature=_matching(INT),
         can_fail=_pattern_can_fail,
         rows=rows.count,
@@ -88,6 +91,7 @@ FUNCTIONS: Final[tuple[Function | Rewrite, ...]] = (
     ),
     Function(
         name="regexp_instr",
+        collated=matching_pattern,
         signature=_matching(INT, _ZERO),
         can_fail=_pattern_can_fail,
         rows=rows.position,
@@ -95,6 +99,7 @@ FUNCTIONS: Final[tuple[Function | Rewrite, ...]] = (
     ),
     Function(
         name="regexp_extract",
+        collated=matching_pattern,
         signature=_matching(STRING, _ONE),
         can_fail=_group_can_fail,
         rows=rows.extract,
@@ -102,6 +107,7 @@ FUNCTIONS: Final[tuple[Function | Rewrite, ...]] = (
     ),
     Function(
         name="regexp_extract_all",
+        collated=matching_pattern,
         signature=_matching(array_type(STRING), _ONE),
         can_fail=_group_can_fail,
         rows=splits.extract_all,
@@ -109,6 +115,7 @@ FUNCTIONS: Final[tuple[Function | Rewrite, ...]] = (
     ),
     Function(
         name="split",
+        collated=matching_pattern,
         signature=_matching(array_type(STRING), _EVERY),
         can_fail=_pattern_can_fail,
         rows=splits.split,
@@ -117,6 +124,7 @@ FUNCTIONS: Final[tuple[Function | Rewrite, ...]] = (
     Rewrite(name="regexp_substr", build=_substring),
     Function(
         name="regexp_replace",
+        collated=matching_pattern,
         signature=_replace,
         can_fail=True,
         rows=rows.replace,

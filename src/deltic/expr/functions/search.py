@@ -129,6 +129,7 @@ def _distance(call: Call, left: str, right: str, limit: int = 2**31 - 1) -> int:
 FUNCTIONS: Final = (
     Function(
         name="translate",
+        collated=searching(),
         signature=takes([TEXT, TEXT, TEXT], STRING),
         can_fail=False,
         rows=_translated,
@@ -153,7 +154,7 @@ FUNCTIONS: Final = (
     Function(
         name="locate",
         collated=searching(0),
-        aliases=("position", "charindex"),
+        aliases=("position",),
         signature=_locate,
         can_fail=False,
         rows=lambda call, search, s, position: rows.locate(search, s, position),

@@ -13,7 +13,7 @@ from deltic.expr.arrays import text as arrays
 from deltic.expr.arrays.distinct import per_distinct
 from deltic.expr.collating import ignoring, passing
 from deltic.expr.failing import is_at_most
-from deltic.expr.functions.collated import trimming
+from deltic.expr.functions.collated import trimming, without_folding
 from deltic.expr.functions.signature import (
     INTEGER,
     TEXT,
@@ -139,7 +139,7 @@ def _hex(call: Call, value: str | bytes | int) -> str:
 
 
 FUNCTIONS: Final = (
-    Function(name="hex", collated=ignoring, signature=takes([_HEXED], STRING), can_fail=False, rows=_hex, arrays=per_distinct),
+    Function(name="hex", collated=passing, signature=takes([_HEXED], STRING), can_fail=False, rows=_hex, arrays=per_distinct),
     Function(
         name="crc32",
         collated=ignoring,
@@ -169,6 +169,7 @@ FUNCTIONS: Final = (
     ),
     Function(
         name="initcap",
+        collated=without_folding,
         signature=takes([TEXT], STRING),
         can_fail=False,
         rows=lambda call, s: rows.initcap(s),

@@ -16,6 +16,7 @@ from deltic.expr.arrays import dates as date_arrays
 from deltic.expr.arrays import times as arrays
 from deltic.expr.arrays.datum import Datum, Kernel
 from deltic.expr.arrays.distinct import per_distinct
+from deltic.expr.collating import of_plain_texts
 from deltic.expr.functions.signature import (
     INTEGER,
     PLAIN_TEXT,
@@ -190,8 +191,8 @@ FUNCTIONS: Final[tuple[Function | Rewrite, ...]] = (
     Function(
         name="try_read_time", named=False, signature=_text_rule, can_fail=True, rows=partial(rows.parsed, lenient=True), arrays=per_distinct
     ),
-    Rewrite(name="to_time", build=_parsed("read_time")),
-    Rewrite(name="try_to_time", build=_parsed("try_read_time")),
+    Rewrite(name="to_time", build=of_plain_texts(_parsed("read_time"))),
+    Rewrite(name="try_to_time", build=of_plain_texts(_parsed("try_read_time"))),
     Function(
         name="time_trunc",
         signature=takes([TEXT, _TIME], lambda types: types[1]),

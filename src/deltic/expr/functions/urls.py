@@ -7,6 +7,7 @@ from typing import Final
 
 from deltic.errors import Span
 from deltic.expr.arrays.distinct import per_distinct
+from deltic.expr.collating import ignoring
 from deltic.expr.failures import invalid
 from deltic.expr.functions.signature import TEXT, TEXT_ALONE, accept, check_count, takes
 from deltic.expr.nodes import Call, Expr
@@ -50,19 +51,21 @@ def _part(lenient: bool) -> Callable[..., str | None]:
 FUNCTIONS: Final = (
     Function(
         name="url_encode",
+        collated=ignoring,
         signature=takes([TEXT], STRING),
         can_fail=False,
         rows=lambda call, text: rows.encode(text),
         arrays=per_distinct,
     ),
-    Function(name="url_decode", signature=takes([TEXT], STRING), can_fail=True, rows=_decoded, arrays=per_distinct),
+    Function(name="url_decode", collated=ignoring, signature=takes([TEXT], STRING), can_fail=True, rows=_decoded, arrays=per_distinct),
     Function(
         name="try_url_decode",
+        collated=ignoring,
         signature=takes([TEXT], STRING, nullable="always"),
         can_fail=False,
         rows=lambda call, text: rows.decode(text),
         arrays=per_distinct,
     ),
-    Function(name="parse_url", signature=_parts, can_fail=True, rows=_part(False), arrays=per_distinct),
-    Function(name="try_parse_url", signature=_parts, can_fail=True, rows=_part(True), arrays=per_distinct),
+    Function(name="parse_url", collated=ignoring, signature=_parts, can_fail=True, rows=_part(False), arrays=per_distinct),
+    Function(name="try_parse_url", collated=ignoring, signature=_parts, can_fail=True, rows=_part(True), arrays=per_distinct),
 )

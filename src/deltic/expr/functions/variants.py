@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from deltic.errors import EvaluationError, Span, TypeMismatch
 from deltic.expr.arrays.distinct import per_distinct, per_distinct_with_nulls
+from deltic.expr.collating import ignoring
 from deltic.expr.functions.json_values import schema_type
 from deltic.expr.functions.signature import PLAIN_TEXT, TEXT, Parameter, accept, any_nullable, check_count, constant, takes
 from deltic.expr.nodes import Call, Expr, Literal, Value
@@ -88,9 +89,10 @@ def _is_null(call: Call, value: Any) -> bool:
 
 
 FUNCTIONS: Final = (
-    Function(name="parse_json", signature=takes([PLAIN_TEXT], VARIANT), can_fail=True, rows=_parse, arrays=per_distinct),
+    Function(name="parse_json", collated=ignoring, signature=takes([PLAIN_TEXT], VARIANT), can_fail=True, rows=_parse, arrays=per_distinct),
     Function(
         name="try_parse_json",
+        collated=ignoring,
         signature=takes([PLAIN_TEXT], VARIANT, nullable="always"),
         can_fail=False,
         rows=_try_parse,
@@ -100,6 +102,7 @@ FUNCTIONS: Final = (
     Function(name="try_variant_get", signature=_get, can_fail=_try_can_fail, rows=_getting(lenient=True), arrays=per_distinct),
     Function(
         name="to_variant_object",
+        collated=ignoring,
         signature=_to_object,
         can_fail=False,
         rows=lambda call, value: rows.written(value, call.arguments[0].type),

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache, lru_cache
 from itertools import groupby
 from typing import Final, TypeVar
+
+from deltic.collations import matched_character
 
 TOP: Final = sys.maxunicode
 
@@ -61,6 +63,56 @@ def with_both_cases(ranges: CodePoints) -> CodePoints:
     """With the other case of each letter of ASCII."""
     low, high = intersection(ranges, ((97, 122),)), intersection(ranges, ((65, 90),))
     return points(*ranges, *((a - 32, b - 32) for a, b in low), *((a + 32, b + 32) for a, b in high))
+
+
+_CASED_END: Final = 0x20000
+"""Past the last character with two cases."""
+
+
+def simple_upper(character: str) -> str:
+    """Java's Character.toUpperCase: one character for one."""
+    upper = character.upper()
+    if len(upper) > 1:
+        upper = character.title()
+    return upper if len(upper) == 1 else character
+
+
+@cache
+def _folds() -> Mapping[str, str]:
+    """Of each character that differs from its lower or upper case, what a pattern that ignores case compares."""
+    cased = filter(lambda one: one.upper() != one or one.lower() != one, map(chr, range(_CASED_END)))
+    return {one: matched_character(one) for one in cased}
+
+
+@cache
+def _same_folds() -> Mapping[str, CodePoints]:
+    groups: dict[str, list[str]] = {}
+    for one, fold in _folds().items():
+        groups.setdefault(fold, []).append(one)
+    return {fold: characters(group) for fold, group in groups.items()}
+
+
+def is_cased(character: str) -> bool:
+    """Whether its upper and its lower case differ."""
+    return simple_upper(character) != _folds().get(character, character)
+
+
+def in_every_case(character: str) -> CodePoints:
+    """The characters that Java takes for this one with the flags i and u.
+
+    >>> in_every_case("k") == characters("kK\u212a"), in_every_case("1") == characters("1")
+    (True, True)
+    """
+    return _same_folds().get(_folds().get(character, character), characters(character))
+
+
+def in_any_case(ranges: CodePoints) -> CodePoints:
+    """A range with the characters whose upper case, or its lower case, is in it, as Java has it with the flags i and u."""
+
+    def holds(character: str) -> bool:
+        return any(low <= ord(character) <= high for low, high in ranges)
+
+    return union(ranges, characters(one for one, fold in _folds().items() if holds(fold) or holds(simple_upper(one))))
 
 
 def as_class(ranges: CodePoints) -> str:

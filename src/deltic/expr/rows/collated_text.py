@@ -5,7 +5,8 @@ A character is found whole or not at all: İ is i and a dot in lower case, and n
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,6 +15,7 @@ from deltic.errors import Span
 from deltic.expr.failures import invalid
 from deltic.expr.nodes import Value
 from deltic.expr.rows.text import checked_length
+from deltic.expr.rows.utf16 import in_units
 from deltic.schema import Type
 
 fold: Final = COLLATIONS["UTF8_LCASE"].fold
@@ -32,6 +34,15 @@ def key_of_value(value: Value, type: Type) -> Value:
         return tuple(key_of_value(item, part.type) for item, part in zip(value, type.parts, strict=True))
     element = type.entries.parts[0].type
     return tuple(key_of_value(item, element) for item in value)
+
+
+def key_for(type: Type) -> Callable[[Value], Value]:
+    """From a value of the type to what is compared in its place."""
+    return (lambda value: key_of_value(value, type)) if type.is_collated else _itself
+
+
+def _itself(value: Value) -> Value:
+    return value
 
 
 def pattern_key(text: str) -> str:
@@ -104,12 +115,12 @@ def locate(search: str, text: str, position: int) -> int:
     return Folded.of(text).find(fold(search), position - 1) + 1 if search else 1
 
 
-def _pieces(text: str, delimiter: str) -> list[str]:
+def _pieces(text: str, delimiter: str, most: float = math.inf) -> list[str]:
     if not delimiter:
         return [text]
     folded, pattern = Folded.of(text), fold(delimiter)
-    pieces, start = [], 0
-    while (end := folded.find(pattern, start)) >= 0:
+    pieces, start = list[str](), 0
+    while len(pieces) + 1 < most and (end := folded.find(pattern, start)) >= 0:
         pieces.append(text[start:end])
         start = folded.end_of(pattern, end)
     return [*pieces, text[start:]]
@@ -119,6 +130,57 @@ def replace(text: str, search: str, by: str, span: Span | None) -> str:
     pieces = _pieces(text, search) if text else [text]
     checked_length("replace", sum(map(len, pieces)) + (len(pieces) - 1) * len(by), span)
     return by.join(pieces)
+
+
+def translate(text: str, search: str, by: str) -> str:
+    """Replaces each character of `search` by the one at its position in `by`, or deletes it.
+
+    As in Spark, i with a dot is İ if İ is replaced, and then the last character of the text may stay.
+    """
+    table = _translation(search, by)
+    dotted = _SMALL + _DOT in table
+    pieces, kept, position = [], "", 0
+    while position < len(text):
+        if kept:
+            character, kept = kept, ""
+        else:
+            character, position = text[position], position + 1
+        if dotted and character == _SMALL and position < len(text):
+            following, position = text[position], position + 1
+            if following == _DOT:
+                character = _DOTTED
+            else:
+                kept = following
+        pieces.append(table.get(lower_character(character), character))
+    return "".join(pieces) + kept
+
+
+def _translation(search: str, by: str) -> dict[str, str]:
+    """By characters in lower case. Of characters that are equal without case the first one in Java's HashMap counts, as in Spark."""
+    first = {one: i for i, one in reversed(list(enumerate(search)))}
+    given = sorted(first.items(), key=lambda entry: entry[1])
+    size = 16
+    while len(given) > size * 3 // 4:
+        size *= 2
+    table: dict[str, str] = {}
+    for one, i in sorted(given, key=lambda entry: _java_hash(entry[0]) & (size - 1)):
+        table.setdefault(lower_character(one), by[i] if i < len(by) and by[i] != "\0" else "")
+    return table
+
+
+def entries(text: str, between: str, after_key: str) -> Iterator[tuple[str, str | None]]:
+    """Of STR_TO_MAP; a part without a second delimiter has the value NULL."""
+    for part in _pieces(text, between):
+        key, *rest = _pieces(part, after_key, 2)
+        yield key, rest[0] if rest else None
+
+
+def _java_hash(character: str) -> int:
+    """As HashMap has it of a String."""
+    code = 0
+    for unit in in_units(character):
+        code = 31 * code + ord(unit)
+    return code ^ code >> 16
 
 
 def split_part(text: str, delimiter: str, part: int, span: Span | None) -> str:

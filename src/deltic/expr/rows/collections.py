@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from deltic.expr.failures import invalid
 from deltic.expr.nodes import Call, Value, lookup_key
+from deltic.expr.rows.collated_text import key_for
 from deltic.expr.rows.elements import MOST_ELEMENTS
 from deltic.expr.rows.ordering import equal, normalized, order
 
@@ -28,7 +29,9 @@ def position(call: Call, elements: Elements, value: Value) -> int:
 
 
 def remove(call: Call, elements: Elements, value: Value) -> Elements:
-    return tuple(one for one in elements if one is None or not equal(one, value))
+    key = _key(call)
+    removed = key(value)
+    return tuple(one for one in elements if one is None or not equal(key(one), removed))
 
 
 def compact(call: Call, elements: Elements) -> Elements:
@@ -37,7 +40,7 @@ def compact(call: Call, elements: Elements) -> Elements:
 
 def distinct(call: Call, elements: Elements) -> Elements:
     """In the order of their first place, with 0.0 for -0.0; NULL is an element too."""
-    return tuple(_by_key(elements).values())
+    return tuple(_by_key(call, elements).values())
 
 
 def union(call: Call, left: Elements, right: Elements) -> Elements:
@@ -45,27 +48,33 @@ def union(call: Call, left: Elements, right: Elements) -> Elements:
 
 
 def intersect(call: Call, left: Elements, right: Elements) -> Elements:
-    there = _by_key(right)
-    return tuple(value for key, value in _by_key(left).items() if key in there)
+    there = _by_key(call, right)
+    return tuple(value for key, value in _by_key(call, left).items() if key in there)
 
 
 def without(call: Call, left: Elements, right: Elements) -> Elements:
-    there = _by_key(right)
-    return tuple(value for key, value in _by_key(left).items() if key not in there)
+    there = _by_key(call, right)
+    return tuple(value for key, value in _by_key(call, left).items() if key not in there)
 
 
 def overlap(call: Call, left: Elements, right: Elements) -> bool | None:
     """NULL if no element is in both, neither is empty, and an element is NULL."""
-    if (_by_key(left).keys() & _by_key(right).keys()) - {None}:
+    if (_by_key(call, left).keys() & _by_key(call, right).keys()) - {None}:
         return True
     return _UNKNOWN if left and right and None in (*left, *right) else False
 
 
-def _by_key(elements: Iterable[Value]) -> dict[Value, Value]:
+def _key(call: Call) -> Callable[[Value], Value]:
+    """What is compared in place of an element of the first argument."""
+    return key_for(call.arguments[0].type.parts[0].type)
+
+
+def _by_key(call: Call, elements: Iterable[Value]) -> dict[Value, Value]:
     distinct: dict[Value, Value] = {}
+    key = _key(call)
     for one in elements:
         value = normalized(one)
-        distinct.setdefault(lookup_key(value), value)
+        distinct.setdefault(lookup_key(key(value)), value)
     return distinct
 
 
@@ -74,8 +83,9 @@ def best(better: Callable[[int], bool]) -> Callable[[Call, Elements], Value]:
 
     def rows(call: Call, elements: Elements) -> Value:
         chosen: Value = None
+        key = _key(call)
         for one in elements:
-            if one is not None and (chosen is None or better(order(one, chosen))):
+            if one is not None and (chosen is None or better(order(key(one), key(chosen)))):
                 chosen = one
         return chosen
 
@@ -84,9 +94,15 @@ def best(better: Callable[[int], bool]) -> Callable[[Call, Elements], Value]:
 
 def sort(call: Call, elements: Elements, ascending: bool) -> Elements:
     """NULLs are the least: first if ascending, else last. Stable."""
-    present = sorted(compact(call, elements), key=cmp_to_key(order), reverse=not ascending)
+    present = in_order(compact(call, elements), _key(call), reverse=not ascending)
     nulls = (None,) * (len(elements) - len(present))
     return (*nulls, *present) if ascending else (*present, *nulls)
+
+
+def in_order(present: Elements, key: Callable[[Value], Value], *, reverse: bool = False) -> list[Value]:
+    """Elements that are not NULL, sorted by their keys; stable."""
+    sortable = cmp_to_key(order)
+    return sorted(present, key=lambda one: sortable(key(one)), reverse=reverse)
 
 
 def append(call: Call, elements: Elements | None, value: Value) -> Elements | None:

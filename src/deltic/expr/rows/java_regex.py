@@ -3,7 +3,7 @@
 Invariant: a pattern is translated exactly, or refused with RegexFault. Classes are computed as sets of code points, so nesting,
 `&&` and properties mean what they mean in Java; `.`, `^`, `$` and `\\b` are written out, since Python's know other line ends and words.
 
-Refused: the flags u, U and x, `\\X`, `\\G`, properties by script, block or a binary property, lookbehind of variable length, and
+Refused: the flags U and x, `\\X`, `\\G`, properties by script, block or a binary property, lookbehind of variable length, and
 references to groups that come later. `\\b` is that of Java 17: letters, digits and marks of any script are words; properties are of
 Python's version of Unicode. A match that begins within a character, at its second UTF-16 unit, has a translation of its own, in
 which that unit stands in the place of the character.
@@ -16,12 +16,14 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from deltic.expr.rows.codepoints import TOP, CodePoints, as_class, category, characters, complement, intersection, points, union
-from deltic.expr.rows.java_sets import LINE_ENDS, VERTICAL, RegexFault, SetReader
+from deltic.expr.rows.java_sets import CONTROL, LINE_ENDS, VERTICAL, RegexFault, SetReader
 
 _END: Final = r"(?=(?:\r\n|(?<!\r)\n|[\r\x85\u2028\u2029])?\Z)"
 _LINE_END: Final = r"(?=\Z|[\r\x85\u2028\u2029]|(?<!\r)\n)"
 _LINE_START: Final = r"(?!\Z)(?:\A|(?<=[\n\x85\u2028\u2029])|(?<=\r)(?!\n))"
-_FLAGS: Final = "idms"
+_FLAGS: Final = "idmsu"
+_NOT_LITERAL: Final = frozenset("$.^([|)*+?{")
+_ESCAPED_LITERAL: Final = frozenset("0xucN")
 _REPEAT: Final = re.compile(r"\{([0-9]{1,9})(?:(,)([0-9]{1,9})?)?\}")
 _NAME: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9]*")
 _TIMES: Final = re.compile(r"\{([0-9]+)(?:,\1)?\}")
@@ -113,11 +115,29 @@ class _Translator(SetReader):
             if self._flags_alone():
                 continue
             begun, first = self.position, self.slot == "first"
+            if begun >= self.row_end:
+                self.row_end = self._end_of_row()
             self.halved = self.halved and not first
             atom = self._atom()
             quantifier = self._quantifier()
             parts.append(self._repeated(atom, quantifier, begun) if first and self.halved else atom + quantifier)
         return "".join(parts)
+
+    def _end_of_row(self) -> int:
+        """Where the characters end that Java compares at once from here on: two or more, without the last if it is repeated."""
+        begun, ends = self.position, [self.position]
+        while (character := self._peek()) and character not in _NOT_LITERAL:
+            self.position += 1
+            if character == "\\":
+                letter = self._peek()
+                if not letter or (letter.isascii() and letter.isalnum() and letter not in CONTROL and letter not in _ESCAPED_LITERAL):
+                    break
+                self._escaped_character()
+            ends.append(self.position)
+        if self._peek() in ("*", "+", "?", "{") and len(ends) > 1 and self.position == ends[-1]:
+            ends.pop()
+        self.position = begun
+        return ends[-1] if len(ends) > 2 else begun
 
     def _repeated(self, atom: str, quantifier: str, begun: int) -> str:
         """A repetition at the beginning of a lookbehind by units, where only the first of the repeated may be half of a character."""
@@ -150,7 +170,7 @@ class _Translator(SetReader):
             case "*" | "+" | "?" | "{":
                 raise RegexFault(f"there is nothing before {character} to repeat")
             case _:
-                return self._one_of(self._cases(characters(character)))
+                return self._one_of(self._cases_of(character, in_row=self.position <= self.row_end))
 
     def _one_of(self, ranges: CodePoints) -> str:
         """A character of the set. Looking back to where a match began within a character, it is the whole character."""
@@ -314,4 +334,6 @@ class _Translator(SetReader):
     def _referring(self, number: int) -> str:
         if number not in self.closed:
             raise RegexFault("a reference to a group that does not end before it is not supported")
+        if {"i", "u"} <= self.flags:
+            raise RegexFault("a reference to a group is not supported with the flags i and u")
         return f"(?ai:(?:\\{number}))" if "i" in self.flags else f"(?:\\{number})"

@@ -13,7 +13,10 @@ from deltic.expr.rows.codepoints import (
     category,
     characters,
     complement,
+    in_any_case,
+    in_every_case,
     intersection,
+    is_cased,
     points,
     satisfying,
     union,
@@ -56,7 +59,9 @@ _CATEGORIES: Final = frozenset((
 ))  # fmt: skip
 _NAMED: Final = {"letter": "L", "digit": "Nd", "punctuation": "P", "control": "Cc", "titlecase": "Lt"}
 _CASED: Final = {"lowercase": str.islower, "uppercase": str.isupper, "javalowercase": str.islower, "javauppercase": str.isupper}
-_CONTROL: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "a": "\a", "e": "\x1b"}
+CONTROL: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "a": "\a", "e": "\x1b"}
+_FOLDED_IN_CLASSES: Final = frozenset("IiSsKk\xb5\xc5\xe5\xff")
+"""Those of Latin-1 that have another case outside it."""
 _TWO_UNITS: Final = points((0xD800, 0xDFFF), (0x10000, TOP))
 
 
@@ -65,12 +70,14 @@ class SetReader:
     """A pattern, read up to `position`. flags: those that hold there.
 
     wide: a set is written so that Java searches for the pattern by characters, not by UTF-16 units; `.` is not.
+    row_end: where the last row of characters that Java compares at once ends.
     """
 
     pattern: str
     position: int = 0
     flags: frozenset[str] = frozenset()
     wide: bool = False
+    row_end: int = 0
 
     def _peek(self, ahead: int = 0) -> str:
         place = self.position + ahead
@@ -89,7 +96,20 @@ class SetReader:
         return passed
 
     def _cases(self, ranges: CodePoints) -> CodePoints:
-        return with_both_cases(ranges) if "i" in self.flags else ranges
+        if "i" not in self.flags:
+            return ranges
+        return in_any_case(ranges) if "u" in self.flags else with_both_cases(ranges)
+
+    def _cases_of(self, character: str, *, in_row: bool = False, in_class: bool = False) -> CodePoints:
+        """A character in its cases. in_row: it is one of several that Java compares at once. Alone, one without cases is itself."""
+        if not {"i", "u"} <= self.flags:
+            return self._cases(characters(character))
+        if in_row:
+            return in_every_case(character)
+        if not is_cased(character):
+            return characters(character)
+        self.wide |= not in_class or character > "\xff" or character in _FOLDED_IN_CLASSES
+        return in_every_case(character)
 
     def _escaped_set(self) -> CodePoints:
         """The set that an escape denotes, from the character after the backslash on."""
@@ -102,9 +122,10 @@ class SetReader:
         if character in ("p", "P"):
             self.position += 1
             return self._property(character == "P")
+        in_row = self.position <= self.row_end
         character = self._escaped_character()
         self.wide |= bool(intersection(characters(character), _TWO_UNITS))
-        return self._cases(characters(character))
+        return self._cases_of(character, in_row=in_row)
 
     def _escaped_character(self) -> str:
         match character := self._take():
@@ -118,8 +139,8 @@ class SetReader:
                 return chr(ord(self._take()) ^ 64)
             case "N":
                 return self._by_name()
-            case _ if character in _CONTROL:
-                return _CONTROL[character]
+            case _ if character in CONTROL:
+                return CONTROL[character]
             case _ if character.isascii() and character.isalpha():
                 raise RegexFault(f"\\{character} is not supported")
         return character
@@ -226,7 +247,7 @@ class SetReader:
             first = self._escaped_character()
         if self._peek() != "-" or self._peek(1) in ("[", "]", ""):
             self.wide |= bool(intersection(characters(first), _TWO_UNITS))
-            return self._cases(characters(first))
+            return self._cases_of(first, in_class=True)
         self.position += 1
         last = self._take()
         if last == "\\":

@@ -7,7 +7,8 @@ from typing import Any
 
 from deltic.expr.failures import invalid
 from deltic.expr.nodes import Call, Value, lookup_key
-from deltic.expr.rows.ordering import normalized, order_key
+from deltic.expr.rows.collated_text import key_for
+from deltic.expr.rows.ordering import equal, normalized, order_key
 from deltic.types import Type
 
 Entries = tuple[tuple[Any, Any], ...]
@@ -17,13 +18,20 @@ def of_entries(call: Call, entries: Iterable[tuple[Any, Any]]) -> Entries:
     """Raises EvaluationError for a NULL key, and for a key that comes twice."""
     seen: set[Value] = set()
     pairs = tuple(entries)
+    compared = key_for(call.type.parts[0].type)
     for key, _ in pairs:
         if key is None:
             raise invalid("the key of a MAP is NULL", call.span)
-        if (identity := lookup_key(normalized(key))) in seen:
+        if (identity := lookup_key(normalized(compared(key)))) in seen:
             raise invalid(f"the key {key!r} comes twice in a MAP", call.span)
         seen.add(identity)
     return pairs
+
+
+def has_key(call: Call, keys: tuple[Value, ...], key: Value) -> bool:
+    compared = key_for(call.arguments[1].type)
+    sought = compared(key)
+    return any(equal(compared(one), sought) for one in keys)
 
 
 def concatenated(call: Call, *maps: Entries) -> Entries:
@@ -60,9 +68,13 @@ def sorted_maps(value: Any, type: Type) -> Any:
     return tuple(sorted(entries, key=lambda entry: order_key(entry[0])))
 
 
-def joined_entries(left: Sequence[tuple[Any, Any]], right: Sequence[tuple[Any, Any]]) -> list[tuple[Any, Any, Any]]:
-    """(key, value in the left MAP, value in the right MAP), NULL where it is not there: the keys of the left one, then the others."""
-    merged = {lookup_key(normalized(key)): [_put(key), item, None] for key, item in left}
+def joined_entries(left: Sequence[tuple[Any, Any]], right: Sequence[tuple[Any, Any]], keys: Type) -> list[tuple[Any, Any, Any]]:
+    """(key, value in the left MAP, value in the right MAP), NULL where it is not there: the keys of the left one, then the others.
+
+    keys: their type.
+    """
+    compared = key_for(keys)
+    merged = {lookup_key(normalized(compared(key))): [_put(key), item, None] for key, item in left}
     for key, item in right:
-        merged.setdefault(lookup_key(normalized(key)), [_put(key), None, None])[2] = item
+        merged.setdefault(lookup_key(normalized(compared(key))), [_put(key), None, None])[2] = item
     return [(key, a, b) for key, a, b in merged.values()]

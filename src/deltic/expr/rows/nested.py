@@ -6,7 +6,9 @@ from typing import Any
 
 from deltic.expr.failures import invalid
 from deltic.expr.nodes import Call, Value
+from deltic.expr.rows.collated_text import key_for
 from deltic.expr.rows.ordering import equal
+from deltic.types import Type
 
 
 def make_map(call: Call, *parts: Value) -> tuple[tuple[Value, Value], ...]:
@@ -14,15 +16,18 @@ def make_map(call: Call, *parts: Value) -> tuple[tuple[Value, Value], ...]:
     keys = parts[::2]
     if None in keys:
         raise invalid("the key of a MAP is NULL", call.span)
-    for i, key in enumerate(keys):
-        if any(equal(key, other) for other in keys[:i]):
-            raise invalid(f"the key {key!r} comes twice in a MAP", call.span)
+    compared = [*map(key_for(call.type.parts[0].type), keys)]
+    for i, key in enumerate(compared):
+        if any(equal(key, other) for other in compared[:i]):
+            raise invalid(f"the key {keys[i]!r} comes twice in a MAP", call.span)
     return tuple(zip(parts[::2], parts[1::2], strict=True))
 
 
-def value_under(value: tuple[tuple[Value, Value], ...], key: Value) -> Value:
-    """The value of a MAP; NULL if the key is not there."""
-    return next((item for entry_key, item in value if equal(entry_key, key)), None)
+def value_under(value: tuple[tuple[Value, Value], ...], key: Value, type: Type) -> Value:
+    """The value of a MAP; NULL if the key is not there. type: of the keys."""
+    compared = key_for(type)
+    sought = compared(key)
+    return next((item for entry_key, item in value if equal(compared(entry_key), sought)), None)
 
 
 def field(call: Call, value: tuple[Any, ...], index: int) -> Value:

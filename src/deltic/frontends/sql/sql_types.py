@@ -80,8 +80,6 @@ def _nested(node: tree.TypeName, name: str) -> Type:
     if name == "ARRAY" and len(types) == 1:
         return array_type(*types)
     if name == "MAP" and len(types) == 2:
-        if types[0].is_collated:
-            raise Unsupported("a key of a MAP with a collation is not supported", span=parts[0].span, remedy="STRING")
         if not types[0].is_ordered:
             raise TypeMismatch(
                 f"the key of a MAP cannot be {types[0].sql}", span=parts[0].span, expected="a type without a MAP or a VARIANT"
