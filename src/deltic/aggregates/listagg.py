@@ -16,8 +16,8 @@ from deltic.schema import BINARY, NULL, STRING, Type
 
 
 def _rule(name: str, types: Sequence[Type], span: Span | None) -> Signature:
-    result = BINARY if types[0] == BINARY else STRING
-    if types[0].is_nested or types[0].is_collated:
+    result = BINARY if types[0] == BINARY else types[0] if types[0].collation else STRING
+    if types[0].is_nested:
         raise refused(name, types[0], "STRING or BINARY", span)
     if len(types) > 1 and types[1] not in (result, NULL):
         raise refused_argument(name, 2, types[1], result.sql, span)

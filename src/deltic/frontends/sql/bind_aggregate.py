@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from deltic.aggregates import AggregateFunction, aggregate_function, is_aggregate
+from deltic.aggregates import AggregateFunction, Signature, aggregate_function, is_aggregate
 from deltic.errors import Span, TypeMismatch, UnknownName, Unsupported
 from deltic.expr import Call, Cast, Column, Expr, Literal, Value, cast, children
+from deltic.expr.collating import has_text
 from deltic.expr.functions.comparison import check_ordered
 from deltic.expr.functions.signature import check_count
 from deltic.expr.interpreter import evaluate
@@ -20,7 +21,7 @@ from deltic.frontends.sql.scope import AGGREGATED, SUBQUERY, WINDOWED, Outer
 from deltic.frontends.statements import PythonAggregate
 from deltic.plan.columns import map_children
 from deltic.plan.nodes import AggregateCall
-from deltic.schema import NULL, TIMESTAMP
+from deltic.schema import NULL, TIMESTAMP, Type
 
 if TYPE_CHECKING:
     from deltic.frontends.sql.bind_expression import ExpressionBinder
@@ -163,7 +164,7 @@ def _aggregate(node: tree.FunctionCall, arguments: tuple[Expr, ...], order: tupl
         arguments, order = (*order, *arguments), ()
     function = registered.of(len(arguments))
     _check_count(registered, name, len(arguments), bool(node.within), span)
-    signature = function.rule(name, [argument.type for argument in arguments], span)
+    signature = _signature(function, name, [argument.type for argument in arguments], span)
     cast_to = [cast(argument, type, span) for argument, type in zip(arguments, signature.arguments, strict=True)]
     for argument, type in zip(arguments, signature.arguments, strict=True):
         if argument.type.is_collated and type == argument.type.plain:
@@ -183,6 +184,15 @@ def _aggregate(node: tree.FunctionCall, arguments: tuple[Expr, ...], order: tupl
     return AggregateCall(
         registered.name, (*cast_to, *order), signature.result, signature.nullable, distinct, span=span, directions=directions
     )
+
+
+def _signature(function: AggregateFunction, name: str, types: Sequence[Type], span: Span) -> Signature:
+    """A text that the function casts to another type has no collation."""
+    if any(type.is_collated for type in types):
+        plain = function.rule(name, [type.plain for type in types], span)
+        if not any(type.is_collated and has_text(taken) for type, taken in zip(types, plain.arguments, strict=True)):
+            return plain
+    return function.rule(name, types, span)
 
 
 def _of_user(node: tree.FunctionCall, function: PythonAggregate, arguments: tuple[Expr, ...]) -> AggregateCall:
