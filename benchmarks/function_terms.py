@@ -408,7 +408,7 @@ _NESTED: Final = {
     "comparison": ["array(i, j) = array(j, i)", "array(x) < array(y)", "array(x, 1) <= array(y, 1)", "named_struct('v', s, 'n', i) > named_struct('v', a, 'n', j)", "named_struct('v', x) = named_struct('v', y)",
         "array(i, NULL) <=> array(i, NULL)", "array(i) IN (array(j), array(1))", "greatest(array(i), array(j))", "named_struct('v', i) BETWEEN named_struct('v', 1) AND named_struct('v', j)",
         "array(f) = array(x)", "coalesce(array(i), array(j))", "array(i, l) <> array(j, m)"],
-    "types of parts": ["typeof(array(i))", "typeof(named_struct('aB', i, 'c', array(p)))", "typeof(map(s, struct(d)))", "typeof(CAST(s AS BINARY))"],
+    "types of parts": ["typeof(CAST(named_struct('v', s) AS STRUCT<v: CHAR(3)>))", "CAST(array(s) AS ARRAY<VARCHAR(2)>)", "CAST(map(1, s) AS MAP<INT, CHAR(2)>)[1]", "typeof(array(i))", "typeof(named_struct('aB', i, 'c', array(p)))", "typeof(map(s, struct(d)))", "typeof(CAST(s AS BINARY))"],
     "hashes of parts": ["hash(array(i, j))", "hash(struct(s, x))", "xxhash64(array(s, NULL), i)", "hash(array(struct(i, d)))", "hash(CAST(s AS BINARY))"],
 }  # fmt: skip
 

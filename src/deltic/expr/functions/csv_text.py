@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from deltic.errors import Span, TypeMismatch, Unsupported
@@ -13,11 +13,11 @@ from deltic.expr.functions.signature import PLAIN_TEXT, accept, check_count, con
 from deltic.expr.nodes import Call, Expr, Literal, Value
 from deltic.expr.registry import Function, Rewrite, Typed
 from deltic.expr.rows import csv_text as rows
-from deltic.expr.rows.json_writing import TIMESTAMPS
+from deltic.expr.rows.csv_text import Patterns
 from deltic.schema import STRING, Field, Type
 from deltic.types import struct
 
-_OPTIONS: Final = ("sep", "delimiter", "dateFormat", "timestampFormat")
+_OPTIONS: Final = ("sep", "delimiter", "dateFormat", "timestampFormat", "timeFormat")
 
 
 def _options(name: str, argument: Expr | None, span: Span | None) -> dict[str, str]:
@@ -49,9 +49,13 @@ def _from_csv(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
     return Typed((line, as_literal(options)), type, line.nullable)
 
 
+def _patterns(given: Mapping[str, str]) -> Patterns:
+    return Patterns(given.get("dateformat"), given.get("timestampformat"), given.get("timeformat"))
+
+
 def _read(call: Call, line: str, options: str) -> Value:
     given = options_in(options)
-    return rows.row_of(line, call.type, given["sep"], given.get("dateformat"), given.get("timestampformat"))
+    return rows.row_of(line, call.type, given["sep"], _patterns(given))
 
 
 def _to_csv(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
@@ -66,8 +70,7 @@ def _to_csv(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
 def _write(call: Call, value: tuple[Any, ...], options: str) -> str | None:
     """NULL for an empty line, that of a STRUCT whose only field is NULL."""
     given = options_in(options)
-    timestamps = given.get("timestampformat", TIMESTAMPS)
-    return rows.line_of(value, call.arguments[0].type, given["sep"], given.get("dateformat"), timestamps) or None
+    return rows.line_of(value, call.arguments[0].type, given["sep"], _patterns(given)) or None
 
 
 def _schema(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:

@@ -16,7 +16,7 @@ from deltic.expr.functions.signature import PLAIN_TEXT, accept, check_count, con
 from deltic.expr.nodes import Call, Expr, Literal, Value
 from deltic.expr.registry import Function, Rewrite, Typed
 from deltic.expr.rows import json_values as rows
-from deltic.expr.rows.datetime_patterns import fault
+from deltic.expr.rows.datetime_patterns import fault, is_clock
 from deltic.expr.rows.json_schema import inferred
 from deltic.expr.rows.json_writing import TIMESTAMPS, JsonForm, is_key, json_of
 from deltic.schema import STRING, Type
@@ -25,8 +25,8 @@ from deltic.types import array_type, map_type
 MODES: Final = ("PERMISSIVE", "FAILFAST")
 CORRUPT: Final = "_corrupt_record"
 _OPTIONS: Final = map_type(STRING, STRING)
-_READING: Final = ("mode", "dateFormat", "timestampFormat")
-_WRITING: Final = ("ignoreNullFields", "dateFormat", "timestampFormat")
+_READING: Final = ("mode", "dateFormat", "timestampFormat", "timeFormat")
+_WRITING: Final = ("ignoreNullFields", "dateFormat", "timestampFormat", "timeFormat")
 
 
 def options_of(name: str, argument: Expr | None, supported: Collection[str], span: Span | None) -> dict[str, str]:
@@ -47,6 +47,9 @@ def options_of(name: str, argument: Expr | None, supported: Collection[str], spa
     for word in ("dateformat", "timestampformat"):
         if word in given and (words := fault(given[word], supported is _READING)):
             raise TypeMismatch(words, span=place, expected="a pattern of Spark's, such as 'yyyy-MM-dd'")
+    if "timeformat" in given and not is_clock(given["timeformat"]):
+        message = f"the pattern {given['timeformat']!r} is invalid for a TIME"
+        raise TypeMismatch(message, span=place, expected="hours, minutes, seconds and their fraction, such as 'HH:mm:ss.SSS'")
     return given
 
 
@@ -97,7 +100,7 @@ def _check_readable(name: str, type: Type, place: Span | None, *, nested: bool) 
 def _read(call: Call, text: str, schema: str, options: str) -> Value:
     settings = options_in(options)
     strict = settings.get("mode", MODES[0]).upper() == "FAILFAST"
-    convert = rows.reader(call.type, settings.get("dateformat"), settings.get("timestampformat"), strict=strict)
+    convert = rows.reader(call.type, settings.get("dateformat"), settings.get("timestampformat"), settings.get("timeformat"), strict=strict)
     try:
         value = rows.value_of_type(text, call.type, convert)
     except rows.MalformedJson:
@@ -154,6 +157,7 @@ def _write(call: Call, value: Any, options: str) -> str:
         settings.get("ignorenullfields", "true").lower() == "false",
         settings.get("dateformat"),
         settings.get("timestampformat", TIMESTAMPS),
+        settings.get("timeformat"),
     )
     return json_of(value, call.arguments[0].type, form)
 

@@ -8,12 +8,12 @@ import re
 from collections.abc import Callable
 from decimal import Decimal
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from deltic import intervals, times
+from deltic import intervals
 from deltic.expr.nodes import Value
-from deltic.expr.rows.datetime_text import parse_by
-from deltic.expr.rows.json_writing import moment_text
+from deltic.expr.rows.datetime_text import parse_by, time_by, time_text
+from deltic.expr.rows.json_writing import TIMESTAMPS, moment_text
 from deltic.expr.rows.numbers import fit, in_range
 from deltic.expr.rows.parsing import parse_date, parse_decimal, parse_double, parse_single, parse_timestamp
 from deltic.expr.rows.rendering import render
@@ -43,6 +43,14 @@ _CLOCK: Final = re.compile(r"\s*(\d{1,2}:|T\d{1,2}(:|$))")
 _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 _INFINITE: Final = ("NaN", "Infinity", "+Infinity", "-Infinity")
 _BLANKS: Final = "".join(map(chr, range(33)))
+
+
+class Patterns(NamedTuple):
+    """Of DATEs, TIMESTAMPs and TIMEs; None for Spark's own."""
+
+    dates: str | None
+    timestamps: str | None
+    times: str | None
 
 
 def is_readable(type: Type) -> bool:
@@ -93,15 +101,15 @@ def _quoted(line: str, start: int, separator: str) -> tuple[str, int]:
     return text, len(line)
 
 
-def row_of(line: str, type: Type, separator: str, dates: str | None, timestamps: str | None) -> tuple[Value, ...]:
+def row_of(line: str, type: Type, separator: str, patterns: Patterns) -> tuple[Value, ...]:
     """The fields as the parts of a STRUCT; NULL for one that is empty, not there, or not of its type."""
     texts = fields(line, separator)
     texts += [""] * (len(type.parts) - len(texts))
-    return tuple(_reader(part.type, dates, timestamps)(text) if text else None for text, part in zip(texts, type.parts, strict=False))
+    return tuple(_reader(part.type, patterns)(text) if text else None for text, part in zip(texts, type.parts, strict=False))
 
 
 @cache
-def _reader(type: Type, dates: str | None, timestamps: str | None) -> Callable[[str], Value]:
+def _reader(type: Type, patterns: Patterns) -> Callable[[str], Value]:
     """NULL for text that is not of the type."""
     if type == STRING:
         return lambda text: text
@@ -114,11 +122,12 @@ def _reader(type: Type, dates: str | None, timestamps: str | None) -> Callable[[
     if type.is_decimal:
         return lambda text: _fitted(text, type) if _DECIMAL.fullmatch(text) else None
     if type.is_time:
-        return times.parse
+        return lambda text: time_by(text, patterns.times)
     if type.is_interval:
         return lambda text: intervals.parse(text, type)
     if type == DATE:
-        return lambda text: _day(text, dates)
+        return lambda text: _day(text, patterns.dates)
+    timestamps = patterns.timestamps
     return lambda text: parse_timestamp(text) if timestamps is None else parse_by(text, timestamps, lenient=True)
 
 
@@ -144,19 +153,21 @@ def _day(text: str, pattern: str | None) -> datetime.date | None:
     return None if moment is None else moment.date()
 
 
-def line_of(values: tuple[Any, ...], type: Type, separator: str, dates: str | None, timestamps: str) -> str:
+def line_of(values: tuple[Any, ...], type: Type, separator: str, patterns: Patterns) -> str:
     """The parts of a STRUCT as a line; NULL is empty, and empty text is ""."""
-    texts = (_text(value, part.type, dates, timestamps) for value, part in zip(values, type.parts, strict=True))
+    texts = (_text(value, part.type, patterns) for value, part in zip(values, type.parts, strict=True))
     return separator.join("" if text is None else _written(text, separator, first=not i) for i, text in enumerate(texts))
 
 
-def _text(value: Any, type: Type, dates: str | None, timestamps: str) -> str | None:
+def _text(value: Any, type: Type, patterns: Patterns) -> str | None:
     if value is None:
         return None
     if isinstance(value, bytes):
         return f"[{value.hex(' ').upper()}]"
     if isinstance(value, datetime.date):
-        return moment_text(value, type, dates, timestamps)
+        return moment_text(value, type, patterns.dates, patterns.timestamps or TIMESTAMPS)
+    if isinstance(value, datetime.time) and patterns.times is not None:
+        return time_text(value, patterns.times)
     return str(value) if isinstance(value, Decimal) else render(value, type)
 
 

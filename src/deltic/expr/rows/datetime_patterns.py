@@ -84,6 +84,8 @@ _WEEK_BASED: Final = frozenset("YWwuec")
 _UNSUPPORTED: Final = frozenset("ABnNpgvlrtijoCIJRTUPbf")
 _FORMAT_ONLY: Final = frozenset("EFqQ")
 _NOT_PARSED: Final = frozenset("GOz")
+_CLOCK: Final = frozenset("HhKkmsSa")
+_QUOTED: Final = re.compile("'[^']*'")
 _MOST: Final = {
     **dict.fromkeys("GMLEQqzO", 4),
     **dict.fromkeys("dhHkKms", 2),
@@ -126,6 +128,13 @@ def fault(pattern: str, parsing: bool) -> str | None:
     except PatternFault as error:
         return f"the pattern {pattern!r} is invalid: {error}"
     return None
+
+
+def is_clock(pattern: str) -> bool:
+    """Whether it is a valid pattern of a time of day alone, down to microseconds."""
+    plain = _QUOTED.sub("", pattern)
+    letters = {letter for letter in plain if letter.isalpha()}
+    return letters <= _CLOCK and plain.count("S") <= 6 and fault(pattern, True) is None and fault(pattern, False) is None
 
 
 def _tokens(pattern: str) -> list[str]:

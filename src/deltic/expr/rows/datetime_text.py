@@ -8,7 +8,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Final, assert_never
 
-from deltic.errors import Span
+from deltic import times
+from deltic.errors import CastFailure, Span
 from deltic.expr.failures import invalid, malformed_by, out_of_calendar
 from deltic.expr.rows.datetime_patterns import (
     FractionPart,
@@ -175,6 +176,21 @@ def parse_clock(text: str, pattern: str, span: Span | None = None) -> tuple[date
         raise malformed_by(text, pattern, span, "try_to_time")
     micros, nanos = divmod(reading.fields.get("S", 0), 1000)
     return datetime.time(*clock, micros), nanos
+
+
+def time_by(text: str, pattern: str | None) -> datetime.time | None:
+    """A time of day by a pattern, or as a cast reads it; None for other text, and for what is finer than microseconds."""
+    if pattern is None:
+        return times.parse(text)
+    try:
+        time, finer = parse_clock(text, pattern)
+    except CastFailure:
+        return None
+    return None if finer else time
+
+
+def time_text(value: datetime.time, pattern: str) -> str:
+    return format_timestamp(datetime.datetime.combine(datetime.date(1970, 1, 1), value, datetime.UTC), pattern)
 
 
 _BEYOND: Final = datetime.datetime.max.replace(tzinfo=datetime.timezone(datetime.timedelta(hours=1)))

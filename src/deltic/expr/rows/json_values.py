@@ -19,10 +19,10 @@ from decimal import Decimal
 from functools import cache
 from typing import Any, Final
 
-from deltic import intervals, times
+from deltic import intervals
 from deltic.expr.nodes import Value
 from deltic.expr.rows.casts import EPOCH
-from deltic.expr.rows.datetime_text import parse_by
+from deltic.expr.rows.datetime_text import parse_by, time_by
 from deltic.expr.rows.json_text import JsonNumber, JsonObject, bounded, double_quoted, written
 from deltic.expr.rows.numbers import fit, in_range, single
 from deltic.expr.rows.parsing import parse_date, parse_decimal, parse_timestamp
@@ -102,11 +102,11 @@ Reader = Callable[[Any], Value]
 
 
 @cache
-def reader(type: Type, date_format: str | None, timestamp_format: str | None, *, strict: bool = False) -> Reader:
+def reader(type: Type, date_format: str | None, timestamp_format: str | None, time_format: str | None, *, strict: bool = False) -> Reader:
     """The conversion to a type. strict: a field that is unfit makes its STRUCT unfit."""
 
     def part(inner: Type) -> Callable[[Any], Value]:
-        convert = reader(inner, date_format, timestamp_format, strict=strict)
+        convert = reader(inner, date_format, timestamp_format, time_format, strict=strict)
         if inner == VARIANT:
             return convert  # which holds null
         return lambda value: None if value is None else convert(value)
@@ -126,7 +126,7 @@ def reader(type: Type, date_format: str | None, timestamp_format: str | None, *,
     if type == TIMESTAMP:
         return lambda value: _timestamp(value, timestamp_format)
     if type.is_time:
-        return lambda value: _moment(value, None, times.parse)
+        return lambda value: _moment(value, None, lambda text: time_by(text, time_format))
     if type.is_interval:
         return lambda value: _moment(value, None, lambda text: intervals.parse(text, type))
     if type.is_decimal:

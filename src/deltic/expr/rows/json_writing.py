@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from deltic.expr.rows.casts import EPOCH, MICROSECOND
-from deltic.expr.rows.datetime_text import format_timestamp
+from deltic.expr.rows.datetime_text import format_timestamp, time_text
 from deltic.expr.rows.rendering import render
 from deltic.intervals import units_of
 from deltic.times import NANOSECONDS, micros_of
@@ -23,11 +23,12 @@ LOCAL_TIMESTAMPS: Final = "yyyy-MM-dd'T'HH:mm:ss[.SSS]"
 
 @dataclass(frozen=True, slots=True)
 class JsonForm:
-    """How values are written: whether fields that are NULL are, and dates and timestamps by which patterns."""
+    """How values are written: whether fields that are NULL are, and dates, timestamps and times by which patterns."""
 
     null_fields: bool = False
     dates: str | None = None
     timestamps: str = TIMESTAMPS
+    times: str | None = None
 
 
 def json_of(value: Any, type: Type, form: JsonForm) -> str:
@@ -61,7 +62,7 @@ def _scalar(value: Any, type: Type, form: JsonForm) -> str:
         case float():
             return render(value, type) if math.isfinite(value) else f'"{render(value, type)}"'
         case datetime.time():
-            return quoted(render(value, type))
+            return quoted(render(value, type) if form.times is None else time_text(value, form.times))
         case datetime.date():
             return quoted(moment_text(value, type, form.dates, form.timestamps))
         case _:

@@ -23,7 +23,7 @@ from deltic.frontends.sql.bind_time_window import TimeWindow, is_time_window, pa
 from deltic.frontends.sql.bind_window import WINDOW_FUNCTIONS, WindowCollector, bind_window, without_over
 from deltic.frontends.sql.cursor import DEFAULT_SCHEMA
 from deltic.frontends.sql.scope import Scope
-from deltic.frontends.sql.sql_types import sql_type
+from deltic.frontends.sql.sql_types import read_type, sql_type
 from deltic.schema import BOOLEAN, DATE, NULL, STRING, TIME, TIMESTAMP, TIMESTAMP_NTZ
 
 _CONSTANTS: Final = {"TRUE": (True, BOOLEAN), "FALSE": (False, BOOLEAN), "NULL": (None, NULL)}
@@ -124,7 +124,7 @@ class ExpressionBinder:
             case tree.TypedText():
                 return self._typed(node)
             case tree.CastCall():
-                bound = cast(self._placed(node.operand), sql_type(node.type).read, node.span, lenient=node.lenient)
+                bound = cast(self._placed(node.operand), read_type(node.type), node.span, lenient=node.lenient)
                 return replace(bound, derived=True) if isinstance(bound, Literal) else bound  # also where the type was that already
             case tree.SearchedCase():
                 return self._case(node)

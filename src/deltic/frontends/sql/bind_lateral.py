@@ -12,7 +12,7 @@ from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_expression import ExpressionBinder
 from deltic.frontends.sql.environment import BindQuery, Environment
 from deltic.frontends.sql.scope import Scope, ScopeColumn, ScopedRelation
-from deltic.frontends.sql.sql_types import sql_type
+from deltic.frontends.sql.sql_types import read_type
 from deltic.plan.columns import reference
 from deltic.plan.nodes import Distinct, Join, Plan, Project
 from deltic.schema import STRING
@@ -57,7 +57,7 @@ def _columns(node: tree.DefinedLateral, inner: Plan, own: int) -> list[tuple[str
     values: list[Expr] = [reference(inner.schema, i) for i in range(own)]
     names = [field.name for field in inner.schema][:own]
     if node.columns:
-        values = [cast(value, sql_type(type).read, node.span) for value, (_, type) in zip(values, node.columns, strict=True)]
+        values = [cast(value, read_type(type), node.span) for value, (_, type) in zip(values, node.columns, strict=True)]
         names = [name.text for name, _ in node.columns]
     if node.alias is not None and node.alias.columns:
         names = [name.text for name in node.alias.columns]

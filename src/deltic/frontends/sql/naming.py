@@ -12,7 +12,7 @@ from deltic.expr.interpreter import evaluate
 from deltic.frontends.sql import interval_literals, literals, tree
 from deltic.frontends.sql.function_naming import WORDED, call_name
 from deltic.frontends.sql.scope import Scope
-from deltic.frontends.sql.sql_types import sql_type
+from deltic.frontends.sql.sql_types import read_type
 from deltic.frontends.sql.window_naming import window_name
 from deltic.schema import DATE, STRING, TIME, TIMESTAMP, TIMESTAMP_NTZ
 from deltic.types import quoted
@@ -205,7 +205,7 @@ def _mapped(node: Any, change: Callable[[Any], Any]) -> Any:
 
 def _type_name(node: tree.TypeName) -> str | None:
     try:
-        return sql_type(node).sql
+        return read_type(node).sql
     except QueryError:  # reported where the expression is bound
         return None
 

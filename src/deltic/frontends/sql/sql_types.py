@@ -24,15 +24,24 @@ EXPECTED: Final = (
 _FORMS: Final = {"ARRAY": "ARRAY<element>", "MAP": "MAP<key, value>", "STRUCT": "STRUCT<name: type, …>"}
 
 
+def read_type(node: tree.TypeName) -> Type:
+    """The type of an expression: as in Spark, CHAR and VARCHAR are STRING wherever they stand in it, and limit nothing."""
+    return _type(node, stored=False).read
+
+
 def sql_type(node: tree.TypeName) -> Type:
     """The type. Raises Unsupported for types that Deltic does not have."""
+    return _type(node, stored=True)
+
+
+def _type(node: tree.TypeName, *, stored: bool) -> Type:
     kind = KIND_WORDS.get(node.word)
     if node.collation is not None:
         if kind is None or kind.name != "STRING" or node.parameters or node.parts is not None:
             raise Unsupported(f"the type {node.word} with a collation is not supported", span=node.span, expected="STRING COLLATE …")
         return text(known_collation(node.collation.text, node.collation.span).name)
     if kind is not None and kind.name in NESTED and not node.parameters:
-        return _nested(node, kind.name)
+        return _nested(node, kind.name, stored=stored)
     if kind is not None and kind.name in ("CHAR", "VARCHAR") and node.parts is None:
         return _limited(node, kind.name)
     if kind is not None and kind.name == "TIME" and node.parts is None:
@@ -61,13 +70,13 @@ def _time(node: tree.TypeName) -> Type:
         raise TypeMismatch("invalid TIME", span=node.span, expected=f"TIME(p), 0 ≤ p ≤ {MOST_PLACES}") from None
 
 
-def _nested(node: tree.TypeName, name: str) -> Type:
+def _nested(node: tree.TypeName, name: str, *, stored: bool) -> Type:
     parts = node.parts or ()
     for part in parts:
         if part.required:
             message = "NOT NULL is not supported within a type: a part of a nested value may be NULL"
             raise Unsupported(message, span=part.span, remedy="leave it out, and filter the rows")
-    types = [sql_type(part.type) for part in parts]
+    types = [sql_type(part.type) if stored else read_type(part.type) for part in parts]
     for part, type in zip(parts, types, strict=True):
         if type.is_limited:
             raise Unsupported(f"{type.sql} within a type is not supported", span=part.span, remedy="STRING")
