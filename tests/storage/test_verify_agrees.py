@@ -5,20 +5,27 @@ from __future__ import annotations
 import random
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from crashes import FACTS
 from deltic.errors import CorruptState, StateError
+from deltic.storage import log_file
+from deltic.storage.appending import AppendedBatch
+from deltic.storage.commit_log import CommitLog
 from deltic.storage.dictionary import Dictionary
 from deltic.storage.files import Content, DataFile, write_file
 from deltic.storage.folder import open_folder
 from deltic.storage.generations import generation_name, marked_epoch
+from deltic.storage.log_file import SECTOR
+from deltic.storage.logged_epoch import LoggedShard
 from deltic.storage.manifest import Change, SegmentRef, manifest_name
 from deltic.storage.reader import StateReader
 from deltic.storage.state import State
 from deltic.storage.verify import StateDefect, VerifyProgress, verify
-from stored import append, batch_of
+from stored import append, batch_of, logged_epoch
 
 Damage = Callable[[Path], None]
 
@@ -101,6 +108,72 @@ def test_verify_fails_where_opening_or_reading_does(tmp_path: Path, monkeypatch:
             met.add((path.parent.name, expected is None))
             shutil.rmtree(spoilt)
     assert {("manifests", False), ("data", False), ("generations", True), ("sound", True)} <= met
+
+
+def left_with_a_log(folder: Path) -> Path:
+    """A state of one epoch whose writer was killed with six more in its log, of which the last two were one group. Returns the log."""
+    state = State.open(folder, logs=True, facts=FACTS)
+    append(state, 1)
+    log = CommitLog(state)
+    for keys in ((2,), (3,), (4,), (5,), (6, 7)):
+        epochs = [logged_epoch(key, key) for key in keys]
+        log.append([(epoch, epoch.encoded()) for epoch in epochs])
+    state.folder.unlock()
+    (path,) = (folder / "log").iterdir()
+    return path
+
+
+def test_verify_fails_where_a_writer_cannot_open_the_log(tmp_path: Path) -> None:
+    path = left_with_a_log(tmp_path / "state")
+    sound, checked = path.read_bytes(), VerifyProgress()
+    whole = log_file.records(sound, path.name, 1)
+    assert list(verify(tmp_path / "state", checked)) == [] and checked.bytes > len(sound)
+    found = set[int]()
+    for number, record in enumerate(whole):
+        for position in (record.offset, record.offset + 5, record.offset + 20, record.offset + 70, record.end - SECTOR + 90):
+            _flip(path, 8 * position)
+            verdict, expected = findings(tmp_path / "state"), _opening(tmp_path / "state")
+            assert bool(verdict) == (expected is not None), (number, position, expected)
+            for finding in verdict:
+                found.add(number)
+                assert finding.file == "log/00000001.log" and finding.lost.startswith("the epochs after 1 ")
+                assert (
+                    expected == f"{finding.file}: {finding.problem}" == f"log/00000001.log: the record at byte {record.offset} is damaged"
+                )
+            path.write_bytes(sound)
+    assert found == {0, 1, 2, 3}  # the end may be torn: no later record says that it was durable
+
+
+def _opening(folder: Path) -> str | None:
+    """What a writer says that opens a copy of the folder."""
+    opened = Path(shutil.copytree(folder, folder.with_name("opened")))
+    try:
+        State.open(opened).close()
+    except CorruptState as error:
+        return error.message
+    finally:
+        shutil.rmtree(opened)
+    return None
+
+
+def test_a_record_that_contradicts_the_manifest_is_found(tmp_path: Path) -> None:
+    state = State.open(tmp_path / "state", logs=True, facts=FACTS)
+    log = CommitLog(state)
+    other = replace(logged_epoch(1, 1), shards=(LoggedShard(0, (AppendedBatch("b", (), batch_of((1, 1)), None),), Dictionary.empty()),))
+    log.append([(other, other.encoded())])
+    state.folder.unlock()
+    (finding,) = findings(tmp_path / "state")
+    assert finding.file == "log/00000001.log"
+    assert finding.problem.startswith("the record of epoch 1 at byte 512") and "expected the arrangements of the state" in finding.problem
+
+
+def test_what_is_folded_needs_no_log(tmp_path: Path) -> None:
+    path = left_with_a_log(tmp_path / "state")
+    content = path.read_bytes()
+    State.open(tmp_path / "state").close()
+    path.write_bytes(content)  # as after a power failure
+    _flip(path, 8 * 600)
+    assert findings(tmp_path / "state") == [] and _opening(tmp_path / "state") is None
 
 
 def test_the_only_whole_manifest_is_lost(tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ def _words(batch: Batch) -> list[Words]:
 
 def decoded(record: LogRecord, arrangements: Mapping[str, ArrangementDescription], shards: int, name: str) -> LoggedEpoch:
     """The epoch of a record of a state with these arrangements. Raises CorruptState unless all of it is valid."""
-    with reading(f"{name}: the record of epoch {record.epoch}"):
+    with reading(f"{name}: the record of epoch {record.epoch} at byte {record.offset}"):
         if len(record.content) < _LENGTH.size:
             raise Malformed("expected a length")
         size = count(_LENGTH.unpack_from(record.content)[0], "its length", len(record.content) - _LENGTH.size)

@@ -1,4 +1,4 @@
-"""Verifying a state folder: every byte of every manifest, and of every file that a retained epoch names.
+"""Verifying a state folder: every byte of every manifest, of every file that a retained epoch names, and every record of a commit log.
 
 Each defect says what is wrong and what it makes unreadable. Nothing is repaired: a checksum detects damage, but cannot undo it.
 """
@@ -18,13 +18,16 @@ from deltic.storage.history import epochs_in, stored_manifest
 from deltic.storage.layout import Role
 from deltic.storage.leases import LEASE_S, Lease, oldest_leased
 from deltic.storage.links import Gap, link_name, links_of, states_of
+from deltic.storage.log_file import owner_of, records
+from deltic.storage.logged_epoch import logged_epochs
 from deltic.storage.manifest import Manifest, SegmentRef
+from deltic.storage.names import LOG
 from deltic.storage.reader import no_state
 
 
 @dataclass(frozen=True, slots=True)
 class StateDefect:
-    """file: a manifest or a data file. problem: what is wrong with it. lost: what is unreadable because of it."""
+    """file: a manifest, a data file or a commit log. problem: what is wrong with it. lost: what is unreadable because of it."""
 
     file: str
     problem: str
@@ -64,6 +67,7 @@ def verify(
     """
     folder = open_folder(root)
     with ExitStack() as stack:
+        logs = _logs(folder)  # before the manifests are listed, since a writer may fold them meanwhile
         epochs, newest, floor = _extent(folder)
         if lease_s is not None:
             stack.callback(Lease(folder, floor, lease_s).release)
@@ -78,6 +82,28 @@ def verify(
             yield from _file(folder, need, needs)
             checked.files, checked.bytes = checked.files + 1, checked.bytes + need.ref.size_bytes
             on_file(checked)
+        for name, content in logs.items():
+            yield from _log(name, content, newest, states[-1] if states and states[-1].epoch == newest else None)
+            checked.files, checked.bytes = checked.files + 1, checked.bytes + len(content)
+            on_file(checked)
+
+
+def _logs(folder: StateFolder) -> dict[str, bytes]:
+    """The content of each commit log."""
+    names = [f"{LOG}/{name}" for name in folder.names(LOG) if owner_of(name) is not None] if folder.local else []
+    contents = {name: folder.read(name) for name in names}
+    return {name: content for name, content in contents.items() if content is not None}
+
+
+def _log(name: str, content: bytes, newest: int, manifest: Manifest | None) -> Iterator[StateDefect]:
+    """newest: the last epoch that has a manifest. manifest: of that epoch, if it can be read: what the records must agree with."""
+    try:
+        if manifest is None:
+            records(content, name, newest)
+        else:
+            logged_epochs(content, name, manifest)
+    except CorruptState as error:
+        yield _defect(name, error.message, f"the epochs after {newest} that are in the log; no writer can open the state")
 
 
 def _extent(folder: StateFolder) -> tuple[list[int], int, int]:
