@@ -61,7 +61,8 @@ class Data:
                 if name in self.content:
                     gone = pc.is_in(self.content[name][key], pa.array(removed))
                     new = self._reserved[name].filter(pc.is_in(self._reserved[name][key], pa.array(added)))
-                    change[name] = self.content[name].filter(gone), new
+                    # A refresh is one batch, not the thousands of chunks that filters of large tables leave.
+                    change[name] = self.content[name].filter(gone).combine_chunks(), new.combine_chunks()
                     self.content[name] = pa.concat_tables([self.content[name].filter(pc.invert(gone)), new])
             yield change
 

@@ -1,7 +1,10 @@
-"""Changes of tables of integers: what the fast intake takes is what the general one makes of it, and it leaves the rest to that."""
+"""Changes that users give: what the fast intake takes is what the general one makes of it, and it leaves the rest to that."""
 
 from __future__ import annotations
 
+import datetime
+from decimal import Context, Decimal
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -9,15 +12,21 @@ import pyarrow as pa
 import pytest
 
 import deltic
-from deltic.errors import ConstraintViolation, FrameError
+from benchmarks import nested
+from benchmarks.queries import tables
+from deltic.connectors.frames import WEIGHT
+from deltic.errors import ConstraintViolation, DelticError, FrameError
 from deltic.kernels.build import CHECKED
-from deltic.schema import TableSchema
-from deltic.session import transaction
-from deltic.session.transaction import PendingChanges, plain_changes
+from deltic.schema import Field, Op, Schema, TableSchema, Type
+from deltic.session.transaction import PendingChanges, plain_changes, plain_rows
+from deltic.trace import intake
+from deltic.trace.identity import Identity
+from deltic.trace.intake import FrameColumns, encode_changes, intake_of
+from deltic.trace.strings import StringTable
 
 DEFINITION = "CREATE TABLE t (a BIGINT NOT NULL, b BIGINT, c INT NOT NULL, d SMALLINT, e TINYINT, PRIMARY KEY (a))"
-TYPES = {"a": pa.int64(), "b": pa.int64(), "c": pa.int32(), "d": pa.int16(), "e": pa.int8(), "_weight": pa.int64()}
-VALUES = {"a": 2**62, "b": -5, "c": -(2**31), "d": -(2**15), "e": -(2**7), "_weight": -3}
+IDENTITY = Identity(b"k" * 16)
+NAN = float("nan")
 
 
 @pytest.fixture
@@ -27,54 +36,251 @@ def session() -> deltic.Session:
     return session
 
 
+def moments(first: str, last: str) -> list[Any]:
+    return [np.datetime64(moment, "us").item() for moment in (first, last, "1969-12-31T23:59:59.999999", "1970-01-01T00:00:00")]
+
+
+def ends(type_: str) -> list[Any]:
+    number = Type.parse(type_)
+    most = Decimal(10**number.precision - 1).scaleb(-number.scale, Context(prec=60))
+    return [most, most.copy_negate(), Decimal(0), Decimal(1).scaleb(-number.scale), Decimal(-1).scaleb(-number.scale)]
+
+
+DECIMALS = ("DECIMAL(5,2)", "DECIMAL(18,0)", "DECIMAL(18,18)", "DECIMAL(19,3)", "DECIMAL(38,0)", "DECIMAL(38,10)")
+FLOATS = [0.0, -0.0, NAN, float("inf"), float("-inf"), 1.5, -1.5]
+PLAIN: dict[str, list[Any]] = {
+    "BOOLEAN": [True, False],
+    "TINYINT": [-128, 127, 0, -1],
+    "SMALLINT": [-(2**15), 2**15 - 1, 0, -1, 255, 256],
+    "INT": [-(2**31), 2**31 - 1, 0, -1],
+    "BIGINT": [-(2**63), 2**63 - 1, 0, -1],
+    "FLOAT": [*FLOATS, 1e-45, -1e-45, 1.17549435e-38, 1e-40, 3.4028234663852886e38],
+    "DOUBLE": [*FLOATS, 5e-324, -5e-324, 1.7976931348623157e308],
+    **{name: ends(name) for name in DECIMALS},
+    "DATE": [datetime.date.min, datetime.date.max, datetime.date(1969, 12, 31)],
+    "TIMESTAMP": [moment.replace(tzinfo=datetime.UTC) for moment in moments("0001-01-01", "9999-12-31T23:59:59.999999")],
+    "TIMESTAMP_NTZ": moments("0001-01-01", "9999-12-31T23:59:59.999999"),
+    "TIME(6)": [datetime.time.min, datetime.time.max, datetime.time(12)],
+    "STRING": ["", "a", "ä\0", "x" * 30],
+    "STRING COLLATE UTF8_LCASE": ["", "a", "A"],
+    "BINARY": [b"", b"\0\xff", b"a" * 9],
+    "ARRAY<INT>": [[], [1, None], [3]],
+    "STRUCT<a: DOUBLE, b: STRING>": [{"a": -0.0, "b": "x"}, {"a": 0.0, "b": None}, {"a": NAN, "b": ""}],
+}
+"""Values of each type whose columns need no other check than the kernel's."""
+OTHERS: dict[str, list[Any]] = {
+    "VARCHAR(3)": ["a", "abc"],
+    "CHAR(2)": ["ab", "cd"],
+    "INTERVAL DAY TO SECOND": [datetime.timedelta(days=-1), datetime.timedelta(microseconds=3)],
+    "INTERVAL YEAR": [12, -24],
+    "ARRAY<DATE>": [[datetime.date.max], []],
+    "MAP<STRING, INT>": [[("a", 1)], []],
+}
+
+
+def column(rng: np.random.Generator, field: Field, n: int) -> pa.ChunkedArray[Any]:
+    """Random values in random chunks, each a slice of a longer array."""
+    sql = field.type.sql
+    pool = ends(sql) if field.type.is_decimal else {**PLAIN, **OTHERS}[sql]
+    cuts = sorted({0, n, *rng.integers(0, n + 1, int(rng.integers(0, 3))).tolist()})
+    missing = rng.choice([0.0, 0.3, 1.0]) if field.nullable else 0.0
+    chunks = []
+    for first, last in pairwise(cuts):
+        before, after = rng.integers(0, 12, 2).tolist()
+        length = before + last - first + after
+        values = [None if rng.random() < missing else pool[rng.integers(len(pool))] for _ in range(length)]
+        array = pa.array(values, field.type.arrow)
+        if not field.type.has_bytes and rng.random() < 0.5:  # whatever is under NULL counts for nothing
+            full = pa.array([pool[rng.integers(len(pool))] for _ in range(length)], field.type.arrow)
+            array = pa.Array.from_buffers(field.type.arrow, length, [array.buffers()[0], full.buffers()[1]])
+        chunks.append(array.slice(before, last - first))
+    return pa.chunked_array(chunks, field.type.arrow)
+
+
+def table_of(rng: np.random.Generator, names: list[str]) -> TableSchema:
+    """A table with columns of random ones of these types, and a key or none."""
+    chosen = [names[i] for i in rng.integers(0, len(names), int(rng.integers(1, 9)))]
+    fields = [Field(f"c{i}", Type.parse(name), bool(rng.random() < 0.6)) for i, name in enumerate(chosen)]
+    keyed = tuple(i for i, field in enumerate(fields) if field.type.is_ordered and rng.random() < 0.4)
+    fields = [Field(f.name, f.type, f.nullable and i not in keyed) for i, f in enumerate(fields)]
+    return TableSchema("t", Schema(tuple(fields)), keyed)
+
+
+def rows_of(rng: np.random.Generator, table: TableSchema, n: int) -> pa.Table:
+    return pa.table([column(rng, field, n) for field in table.schema], list(table.schema.names))
+
+
+def listed(words: Any) -> list[list[int]]:
+    return [word.tolist() for word in words]
+
+
+@pytest.mark.skipif(CHECKED, reason="the checked build has the general path alone")
+@pytest.mark.parametrize("seed", range(60))
+def test_columns_of_all_types_have_the_words_of_the_general_path(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(seed)
+    monkeypatch.setattr(intake, "SMALL", 0 if seed % 2 else intake.SMALL)
+    table = table_of(rng, [*PLAIN, *OTHERS])
+    rows = rows_of(rng, table, int(rng.integers(1, 40)))
+    strings, others = StringTable(IDENTITY), StringTable(IDENTITY)
+    columns = intake_of(table).frames
+    assert columns is not None
+    words = columns.words_of(rows, strings)
+    assert words is not None
+    assert listed(words) == listed(intake._encoded(rows, table, others))
+    assert listed(encode_changes(rows, table, strings)) == listed(words)
+    assert len(strings) == len(others)
+
+
+def pending(table: TableSchema, rows: pa.Table, monkeypatch: pytest.MonkeyPatch, *, plain: bool) -> list[list[int]]:
+    """The pending rows of a tick with all ways to give a frame, by weights or by operations."""
+    result = []
+    with monkeypatch.context() as patched:
+        if not plain:
+            patched.setattr(FrameColumns, "rows", lambda *_: None)
+            patched.setattr(FrameColumns, "words_of", lambda *_: None)
+        weights = pa.array([i - 5 or 1 for i in range(rows.num_rows)], pa.int64())
+        strings = StringTable(IDENTITY)
+        weighted, marked = PendingChanges(strings), PendingChanges(strings)
+        for _ in range(2):
+            weighted.add_frame(table, rows.append_column(WEIGHT, weights), None)
+        marked.add_rows(table, Op.INSERT, rows)
+        marked.add_deletes(table, rows)
+        if table.key:
+            marked.add_rows(table, Op.UPSERT, rows)
+            marked.add_rows(table, Op.UPDATE, rows.combine_chunks().to_batches()[0])
+            marked.add_deletes(table, rows.select([table.schema[i].name for i in table.key]))
+        marked.add_frame(table, rows.append_column("_op", pa.array(["insert"] * rows.num_rows)), None)
+        for changes in (weighted, marked):
+            given = changes.rows()["t"].rows
+            result += listed((*given.columns, *given.weights))
+    return result
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_frames_have_the_pending_rows_of_the_general_path(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(1000 + seed)
+    table = table_of(rng, list(PLAIN))
+    rows = rows_of(rng, table, int(rng.integers(1, 40)))
+    strings = StringTable(IDENTITY)
+    assert CHECKED or all(plain_rows(rows, table, op, 0, strings) is not None for op in (Op.INSERT, Op.DELETE_ROW))
+    assert pending(table, rows, monkeypatch, plain=True) == pending(table, rows, monkeypatch, plain=False)
+
+
+def test_columns_of_other_types_are_shaped_first(session: deltic.Session) -> None:
+    table, strings = session.table("t"), session._runtime.strings
+    rows = pa.table({"a": [1, 2], "b": [None, 3], "c": [3, 4], "d": [5, None], "e": [1, 2]})
+    taken = plain_rows(rows, table, Op.INSERT, 0, strings)
+    assert CHECKED or (taken is not None and listed(taken.words)[:3] == [[1, 2], [0, 1], [0, 3]])
+    with pytest.raises(ConstraintViolation, match="table t, row 1, column c: 2147483648 does not fit"), session.transaction() as tx:
+        tx.insert("t", rows.set_column(2, "c", pa.array([0, 2**31])))
+
+
+@pytest.mark.parametrize("suite", ["tpch", "tpcds", "nexmark", "nested"])
+def test_tables_of_benchmarks_are_taken_at_once(suite: str) -> None:
+    script = nested.SCRIPT.partition(";")[0] if suite == "nested" else tables(suite)
+    session, rng = deltic.Session(), np.random.default_rng(5)
+    session.sql(script)
+    for name in session.tables:
+        table = session.table(name)
+        rows = nested.rows_of(np.arange(20), rng) if suite == "nested" else rows_of(rng, table, 20)
+        assert CHECKED or plain_rows(rows, table, Op.INSERT, 0, session._runtime.strings) is not None, name
+
+
+REFUSED: list[tuple[str, pa.Array[Any]]] = [
+    ("DATE", pa.array([0, 2932897], pa.int32()).view(pa.date32())),
+    ("DATE", pa.array([0, -719163], pa.int32()).view(pa.date32())),
+    ("TIMESTAMP", pa.array([0, 253402300800000000], pa.int64()).view(pa.timestamp("us", "UTC"))),
+    ("TIMESTAMP_NTZ", pa.array([0, -(2**63)], pa.int64()).view(pa.timestamp("us"))),
+    ("TIME(6)", pa.array([0, 86400000000], pa.int64()).view(pa.time64("us"))),
+    ("TIME(6)", pa.array([0, -1], pa.int64()).view(pa.time64("us"))),
+    ("DECIMAL(5,2)", pa.array([Decimal("0.00"), Decimal("1000.00")], pa.decimal128(6, 2)).view(pa.decimal128(5, 2))),
+    ("DECIMAL(5,2)", pa.array([Decimal("0.00"), Decimal(2**64) / 4], pa.decimal128(30, 2)).view(pa.decimal128(5, 2))),
+    ("DECIMAL(38,0)", pa.Array.from_buffers(pa.decimal128(38, 0), 2, [None, pa.py_buffer(bytes(31) + b"\x7f")])),
+    ("DECIMAL(38,0)", pa.Array.from_buffers(pa.decimal128(38, 0), 2, [None, pa.py_buffer(bytes(31) + b"\x80")])),
+]
+
+
+@pytest.mark.parametrize("first", ["0", "1"], ids=["", "after a string"])
+@pytest.mark.parametrize("case", [*range(len(REFUSED)), *PLAIN])
+def test_refused_values_have_the_errors_of_the_general_path(case: int | str, first: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if isinstance(case, int):
+        name, array = REFUSED[case]
+    else:
+        name, array = case, pa.array([PLAIN[case][0], None], Type.parse(case).arrow)
+    fields = [Field("s", Type.parse("STRING"))] * int(first) + [Field("x", Type.parse(name), nullable=isinstance(case, int))]
+    table = TableSchema("t", Schema(tuple(fields)))
+    rows = pa.table([*[pa.array(["a", None])] * int(first), array], list(table.schema.names))
+    errors = []
+    for plain in (True, False):
+        with monkeypatch.context() as patched:
+            if not plain:
+                patched.setattr(FrameColumns, "rows", lambda *_: None)
+                patched.setattr(FrameColumns, "words_of", lambda *_: None)
+            for give in ("add_rows", "add_deletes", "add_frame"):
+                weighted = rows.append_column(WEIGHT, pa.array([1, 1], pa.int64()))
+                arguments = {"add_rows": (Op.INSERT, rows), "add_deletes": (rows,), "add_frame": (weighted, None)}[give]
+                with pytest.raises(DelticError, match=r"row 1, column x|column x, row 1") as caught:
+                    getattr(PendingChanges(StringTable(IDENTITY)), give)(table, *arguments)
+                errors.append((type(caught.value), str(caught.value)))
+    assert errors[:3] == errors[3:]
+
+
 def frame(rows: int, **changed: Any) -> pa.Table:
-    columns = {name: [value if i % 2 else i + 1 for i in range(rows)] for name, value in VALUES.items()}
-    return pa.table({name: pa.array(values, TYPES[name]) for name, values in {**columns, **changed}.items()})
+    types = {"a": pa.int64(), "b": pa.int64(), "c": pa.int32(), "d": pa.int16(), "e": pa.int8(), "_weight": pa.int64()}
+    values = {"a": 2**62, "b": -5, "c": -(2**31), "d": -(2**15), "e": -(2**7), "_weight": -3}
+    columns = {name: [value if i % 2 else i + 1 for i in range(rows)] for name, value in values.items()}
+    return pa.table({name: pa.array(values, types[name]) for name, values in {**columns, **changed}.items()})
 
 
 def words(session: deltic.Session, changes: Any, monkeypatch: pytest.MonkeyPatch, *, plain: bool) -> list[list[int]]:
     """The pending rows of the changes given twice in one tick."""
-    pending, table = PendingChanges(session._runtime.strings), session.table("t")
+    changes_of_tick, table = PendingChanges(session._runtime.strings), session.table("t")
     with monkeypatch.context() as patched:
         if not plain:
-            patched.setattr(transaction, "plain_changes", lambda *_: None)
-        pending.add_frame(table, changes, None)
-        pending.add_frame(table, changes, None)
-    rows = pending.rows()["t"].rows
-    return [column.tolist() for column in (*rows.columns, *rows.weights)]
+            patched.setattr("deltic.session.transaction.plain_changes", lambda *_: None)
+        changes_of_tick.add_frame(table, changes, None)
+        changes_of_tick.add_frame(table, changes, None)
+    rows = changes_of_tick.rows()["t"].rows
+    return listed((*rows.columns, *rows.weights))
 
 
 def is_taken(changes: Any, table: TableSchema) -> bool:
-    return plain_changes(changes, table, 0) is not None
+    return plain_changes(changes, table, 0, StringTable(IDENTITY)) is not None
 
 
 ROW = {"a": 1, "b": None, "c": 3, "d": None, "e": 5}
 TAKEN = [
     frame(1),
     frame(7).slice(2, 4),
+    frame(2, b=[None, 1]),
+    pa.concat_tables([frame(3), frame(2, d=[None, None])]),
+    frame(2).to_batches()[0],
     [{**ROW, "_weight": 1}, {**ROW, "a": -(2**63), "b": 7, "_weight": -2}],
     [{**ROW, "_op": "upsert"}, {**ROW, "a": 2, "b": 1, "d": 2, "_op": "d"}, {**ROW, "_op": "u"}, {**ROW, "_op": "insert"}],
 ]
 
 
-@pytest.mark.parametrize("changes", TAKEN, ids=["a row", "a slice", "weights", "operations"])
+@pytest.mark.parametrize("changes", TAKEN, ids=["a row", "a slice", "a NULL", "chunks", "a batch", "weights", "operations"])
 def test_both_intakes_make_the_same_rows(changes: Any, session: deltic.Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert is_taken(changes, session.table("t")) or (CHECKED and isinstance(changes, pa.Table))
+    assert is_taken(changes, session.table("t")) or (CHECKED and not isinstance(changes, list))
     assert words(session, changes, monkeypatch, plain=True) == words(session, changes, monkeypatch, plain=False)
 
 
 LEFT = [
-    frame(2, b=[None, 1]),
+    frame(0),
     frame(2, _weight=[0, 1]),
+    frame(2, _weight=[None, 1]),
+    frame(2, a=[None, 1]),
     [{**ROW, "_op": "delete"}],
     [{"a": 1, "_op": "delete"}],
     [{**ROW, "A": 1, "_weight": 1}],
     [{**ROW, "_weight": np.int64(2)}],
     [{**ROW, "_weight": 1}] * 100,
 ]
+LEFT_NAMES = ["no rows", "weight 0", "no weight", "NULL key", "delete by NULLs", "delete by key", "other case", "NumPy", "many"]
 
 
-@pytest.mark.parametrize("changes", LEFT, ids=["a NULL", "no weight", "delete by NULLs", "delete by key", "other case", "NumPy", "many"])
+@pytest.mark.parametrize("changes", LEFT, ids=LEFT_NAMES)
 def test_the_rest_is_left_to_the_general_intake(changes: Any, session: deltic.Session) -> None:
     assert not is_taken(changes, session.table("t"))
 

@@ -113,12 +113,6 @@ def change_frame(frame: Any, table: TableSchema, sequence: str | None = None) ->
     return _changes(_complete_deletes(frame, table, sequence), table, sequence)
 
 
-def is_weighted(frame: pa.Table, table: TableSchema) -> bool:
-    """Whether the columns are exactly the table's, followed by `_weight`, of the table's types."""
-    fits = fit_of(frame.schema, table)
-    return fits.verdict == "weighted" and not fits.others
-
-
 def _where(table: TableSchema) -> str:
     return f"table {table.name}"
 

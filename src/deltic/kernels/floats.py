@@ -25,17 +25,23 @@ NAN_BITS = INFINITY_BITS | 1 << 51
 FRACTION = (1 << 52) - 1
 
 
+@part
+def ordered(word: int) -> int:
+    """The bits of a double as a word that sorts like it: of a negative one all bits but the sign are flipped, and there is one NaN."""
+    if word & ~WORD_MIN > INFINITY_BITS:
+        word = NAN_BITS
+    return word ^ ~WORD_MIN if word < 0 else word
+
+
 @kernel("void(int64, int64, int64, int64[::1])")
 def order_bits(source: int, n: int, back: int, out: Words) -> None:
-    """The bits of n doubles as words that sort like them: for negative ones all bits but the sign are flipped, and there is one NaN.
-
-    back: 1 to turn such words into bits.
-    """
+    """The bits of n doubles as words that sort like them. back: 1 to turn such words into bits."""
     for i in range(n):
         word = load(source, i)
-        if not back and word & ~WORD_MIN > INFINITY_BITS:
-            word = NAN_BITS
-        out[i] = word ^ ~WORD_MIN if word < 0 else word
+        if back:
+            out[i] = word ^ ~WORD_MIN if word < 0 else word
+        else:
+            out[i] = ordered(word)
 
 
 @part

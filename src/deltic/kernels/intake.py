@@ -1,13 +1,26 @@
-"""The kernel that copies a frame of integers from Arrow's C data interface into words, all columns in one call."""
+"""The kernel that copies frames from Arrow's C data interface into words, all columns of fixed width in one call.
+
+A column is COLUMN words of a plan: its KIND, the bytes of an integer, the position of its first word in a row, what NULL is, the least and
+the greatest value (of WIDE, pairs of words; of others, one), and whether -0.0 is written as 0.0. Words are those of `trace/encoding.py`.
+"""
 
 from __future__ import annotations
 
 from deltic.kernels.compiler import kernel, part
-from deltic.kernels.memory import Words, load, load_byte, load_int32, load_unaligned, store
+from deltic.kernels.floats import ordered
+from deltic.kernels.memory import WORD_MIN, Words, load, load_byte, load_int32, load_unaligned, store
 
 LENGTH, NULLS, OFFSET, BUFFERS_COUNT, CHILDREN_COUNT, BUFFERS, CHILDREN, DICTIONARY, RELEASE, PRIVATE, ARROW_ARRAY = range(11)
 """Words of an ArrowArray. And how many they are."""
+KIND, WIDTH, PLACE, NULL, LEAST, LEAST_LOW, MOST, MOST_LOW, ZERO, COLUMN = range(10)
+"""Words of a column. And how many they are."""
+BYTES, INTEGER, BITS, FLOAT, DOUBLE, NARROW, WIDE = range(7)
+"""Kinds: BYTES are not copied; a decimal is one word or two."""
+REFUSED, MARKED, FLAGGED = range(3)
+"""What NULL is: refused, the marker in the first word, or 0 in a flag before the value."""
 NOT_PLAIN = -1
+UNMARKED = -1
+"""In place of an op: nothing is written but the columns."""
 
 
 @part
@@ -24,42 +37,183 @@ def integer(data: int, position: int, width: int) -> int:
 
 
 @part
-def integers(array: int, start: int, width: int, n: int, target: int) -> bool:
-    """Copies a column; False if it has NULLs, or may have some."""
-    buffers = load(array, BUFFERS)
-    if load(array, NULLS) != 0 and load(buffers, 0) != 0:
-        return False
-    data, start = load(buffers, 1), start + load(array, OFFSET)
+def bit(bits: int, position: int) -> int:
+    return (load_byte(bits + (position >> 3)) >> (position & 7)) & 1
+
+
+@part
+def widened(word: int) -> int:
+    """The bits of a FLOAT as those of the DOUBLE of the same value."""
+    exponent, fraction = (word >> 23) & 0xFF, word & 0x7FFFFF
+    sign = WORD_MIN if word < 0 else 0
+    if exponent == 0xFF:
+        return sign | 0x7FF << 52 | fraction << 29
+    if exponent == 0:
+        if fraction == 0:
+            return sign
+        exponent = 1
+        while fraction & 0x800000 == 0:
+            fraction <<= 1
+            exponent -= 1
+        fraction &= 0x7FFFFF
+    return sign | (exponent + 896) << 52 | fraction << 29
+
+
+@part
+def has_nulls(validity: int, first: int, n: int) -> bool:
+    missing = 0
+    for i in range(first, first + n):
+        missing |= ~bit(validity, i)
+    return missing & 1 != 0
+
+
+@part
+def longs(data: int, n: int, target: int, least: int, most: int) -> bool:
+    """Copies integers of 8 bytes; False if one is out of bounds."""
+    fits = True
     for i in range(n):
-        store(target, i, integer(data, start + i, width))
+        word = load_unaligned(data + 8 * i)
+        fits &= (word >= least) & (word <= most)
+        store(target, i, word)
+    return fits
+
+
+@part
+def ints(data: int, n: int, target: int, least: int, most: int) -> bool:
+    """Copies integers of 4 bytes; False if one is out of bounds."""
+    fits = True
+    for i in range(n):
+        word = load_int32(data + 4 * i)
+        fits &= (word >= least) & (word <= most)
+        store(target, i, word)
+    return fits
+
+
+@part
+def decimals(data: int, n: int, target: int, least: int, most: int) -> bool:
+    """Copies decimals of one word; False if one is out of bounds."""
+    fits = True
+    for i in range(n):
+        word = load_unaligned(data + 16 * i)
+        fits &= (load_unaligned(data + 16 * i + 8) == word >> 63) & (word >= least) & (word <= most)
+        store(target, i, word)
+    return fits
+
+
+@part
+def value(plan: Words, c: int, data: int, position: int) -> tuple[bool, int, int]:
+    """(whether a value is within its bounds, its first word, its second)"""
+    kind, word, low = plan[c + KIND], 0, 0
+    if kind == WIDE:
+        word, low = load_unaligned(data + 16 * position + 8), load_unaligned(data + 16 * position) ^ WORD_MIN
+        above = word > plan[c + LEAST] or (word == plan[c + LEAST] and low >= plan[c + LEAST_LOW])
+        below = word < plan[c + MOST] or (word == plan[c + MOST] and low <= plan[c + MOST_LOW])
+        return above and below, word, low
+    if kind == INTEGER:
+        word = integer(data, position, plan[c + WIDTH])
+    elif kind == BITS:
+        word = bit(data, position)
+    elif kind == NARROW:
+        word = load_unaligned(data + 16 * position)
+        if load_unaligned(data + 16 * position + 8) != word >> 63:
+            return False, word, low
+    else:
+        word = load_unaligned(data + 8 * position) if kind == DOUBLE else widened(load_int32(data + 4 * position))
+        word = ordered(word)
+        if plan[c + ZERO] and word == -1:
+            word = 0
+    return plan[c + LEAST] <= word <= plan[c + MOST], word, low
+
+
+@part
+def values(plan: Words, c: int, data: int, first: int, validity: int, bits: int, n: int, target: int, following: int) -> bool:
+    """Copies values one by one. first, bits: the positions of the first in its buffers. following: how far it is to the next word."""
+    flagged, wide = plan[c + NULL] == FLAGGED, plan[c + KIND] == WIDE
+    for i in range(n):
+        if validity and not bit(validity, bits + i):
+            store(target, i, 0 if flagged else WORD_MIN)
+            if flagged or wide:
+                store(target + following, i, 0)
+            continue
+        fits, word, low = value(plan, c, data, first + i)
+        if not fits:
+            return False
+        if flagged:
+            store(target, i, 1)
+            store(target + following, i, word)
+            continue
+        store(target, i, word)
+        if wide:
+            store(target + following, i, low)
     return True
 
 
-@kernel("int64(int64, int64[::1], int64[::1], int64, int64, int64)")
-def copy_frame(frame: int, widths: Words, flags: Words, target: int, op: int, ordinal: int) -> int:
-    """Writes pending rows: the words of each column, the op, ordinals from `ordinal` on, and the last column as weights, one after another.
+@part
+def column(array: int, start: int, n: int, plan: Words, c: int, target: int, following: int) -> bool:
+    """Copies a column from row `start` on; False if it has a value that the table refuses."""
+    kind, buffers, first = plan[c + KIND], load(array, BUFFERS), start + load(array, OFFSET)
+    validity = load(buffers, 0) if load(array, NULLS) != 0 else 0
+    if validity and not has_nulls(validity, first, n):
+        validity = 0
+    if validity and plan[c + NULL] == REFUSED:
+        return False
+    if kind == BYTES:
+        return True
+    data, least, most = load(buffers, 1), plan[c + LEAST], plan[c + MOST]
+    if data == 0 or load(array, DICTIONARY) != 0:
+        return False
+    if validity or kind in (BITS, FLOAT, DOUBLE, WIDE) or (kind == INTEGER and plan[c + WIDTH] < 4):
+        return values(plan, c, data, first, validity, first, n, target, following)
+    if plan[c + NULL] == FLAGGED:
+        for i in range(n):
+            store(target, i, 1)
+        target += following
+    if kind == NARROW:
+        return decimals(data + 16 * first, n, target, least, most)
+    if plan[c + WIDTH] == 4:
+        return ints(data + 4 * first, n, target, least, most)
+    return longs(data + 8 * first, n, target, least, most)
 
-    frame: the address of the ArrowArray of a struct with the columns and the weights. widths: bytes of an integer of each column. flags: 1
-    for a column whose value has a flag before it. Returns NOT_PLAIN if there are NULLs, or weights of 0.
+
+@part
+def weights(array: int, start: int, n: int, target: int) -> bool:
+    """Copies the weights; False if one is 0 or NULL."""
+    buffers, first = load(array, BUFFERS), start + load(array, OFFSET)
+    if load(array, NULLS) != 0 and load(buffers, 0) != 0 and has_nulls(load(buffers, 0), first, n):
+        return False
+    data, full = load(buffers, 1) + 8 * first, True
+    for i in range(n):
+        weight = load_unaligned(data + 8 * i)
+        full &= weight != 0
+        store(target, i, weight)
+    return full
+
+
+@kernel("int64(int64, int64[::1], int64, int64, int64, int64, int64, int64, int64)")
+def copy_frame(frame: int, plan: Words, words: int, target: int, total: int, row: int, op: int, weighted: int, ordinal: int) -> int:
+    """Writes rows `row` to `row` + n of `total` pending rows: their columns, the op, ordinals from `ordinal` on, and weights.
+
+    frame: the address of the ArrowArray of a struct, with the columns of the plan first; if `weighted`, the weights follow them, which else
+    are 1. words: of a row. target: the address of the pending rows, word after word. Returns n; or NOT_PLAIN if the frame has values that
+    the table refuses, or weights of 0.
     """
-    n, start, columns, children = load(frame, LENGTH), load(frame, OFFSET), len(widths), load(frame, CHILDREN)
-    if load(frame, NULLS) > 0 or load(frame, CHILDREN_COUNT) != columns + 1:
+    n, start, children, columns = load(frame, LENGTH), load(frame, OFFSET), load(frame, CHILDREN), len(plan) // COLUMN
+    if load(frame, NULLS) != 0 or load(frame, CHILDREN_COUNT) < columns + weighted:
         return NOT_PLAIN
-    for c in range(columns):
-        if flags[c]:
-            for i in range(n):
-                store(target, i, 1)
-            target += 8 * n
-        if not integers(load(children, c), start, widths[c], n, target):
+    target, following = target + 8 * row, 8 * total
+    for i in range(columns):
+        c = i * COLUMN
+        if not column(load(children, i), start, n, plan, c, target + following * plan[c + PLACE], following):
             return NOT_PLAIN
-        target += 8 * n
+    if op == UNMARKED:
+        return n
+    target += following * words
     for i in range(n):
         store(target, i, op)
-        store(target, n + i, ordinal + i)
-    target += 16 * n
-    if not integers(load(children, columns), start, 8, n, target):
-        return NOT_PLAIN
+        store(target + following, i, ordinal + i)
+    target += 2 * following
+    if weighted:
+        return n if weights(load(children, columns), start, n, target) else NOT_PLAIN
     for i in range(n):
-        if load(target, i) == 0:
-            return NOT_PLAIN
+        store(target, i, 1)
     return n

@@ -19,7 +19,7 @@ from deltic.schema import TableSchema
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
 from deltic.trace.counters import Counters
-from deltic.trace.encoding import encode_changes
+from deltic.trace.intake import encode_changes
 from deltic.trace.merge import merge
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine

@@ -23,7 +23,7 @@ from deltic.session.definitions import Definitions, definitions_of
 from deltic.session.query import QueryRelations, rows_of
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
-from deltic.trace.encoding import encode_changes
+from deltic.trace.intake import encode_changes
 from deltic.trace.reading import WEIGHT
 from deltic.trace.rows import Rows
 from deltic.trace.strings import StringTable

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from deltic.circuit.pending import PendingRows
+from deltic.connectors.fits import fit_of, shaped
 from deltic.connectors.fitting import fit
-from deltic.connectors.frames import WEIGHT, Changes, change_frame, is_weighted, keys_or_rows, rows_frame
+from deltic.connectors.frames import WEIGHT, Changes, change_frame, keys_or_rows, rows_frame
 from deltic.errors import ClosedError, DataError, UnknownName
-from deltic.schema import Op, Schema, StreamSchema, TableSchema
-from deltic.trace.encoding import Layout, encode_changes, owned
+from deltic.schema import Op, StreamSchema, TableSchema
+from deltic.trace.encoding import Layout
 from deltic.trace.entries import MARKER
-from deltic.trace.intake import IntegerColumns
+from deltic.trace.intake import encode_changes, intake_of, owned
 from deltic.trace.strings import StringTable
 
 if TYPE_CHECKING:
@@ -45,13 +46,36 @@ class PendingChanges:
         self._append(table, rows_of_op, weighed=False)
         self._next += n
 
+    def add_rows(self, table: TableSchema, op: Op, frame: Any) -> None:
+        """All rows of a frame of the table's columns under one operation. Raises FrameError, ConstraintViolation."""
+        plain = plain_rows(frame, table, op, self._next, self._strings)
+        if plain is None:
+            self.add(table, op, rows_frame(frame, table))
+        else:
+            self._append_plain(table, op, plain)
+
+    def add_deletes(self, table: TableSchema, keys_or_whole_rows: Any) -> None:
+        """Rows to delete, as `Transaction.delete` takes them."""
+        if len(table.key) < len(table.schema):
+            plain = plain_rows(keys_or_whole_rows, table, Op.DELETE_ROW, self._next, self._strings)
+            if plain is not None:
+                self._append_plain(table, Op.DELETE_ROW, plain)
+                return
+        kind, rows = keys_or_rows(keys_or_whole_rows, table)
+        self.add(table, Op.DELETE_KEY if kind == "keys" else Op.DELETE_ROW, rows)
+
+    def _append_plain(self, table: TableSchema, op: Op, plain: PendingRows) -> None:
+        _check_key(table, (op,))
+        self._append(table, plain, weighed=False)
+        self._next += len(plain)
+
     def add_frame(self, table: TableSchema, frame: Any, sequence: str | None) -> None:
         """A change frame as users give it. Raises FrameError, ConstraintViolation."""
-        plain = plain_changes(frame, table, self._next) if sequence is None else None
+        plain = plain_changes(frame, table, self._next, self._strings) if sequence is None else None
         if plain is None:
             self.add_changes(table, change_frame(frame, table, sequence))
             return
-        n, weighed = len(plain), isinstance(frame, pa.Table) or WEIGHT in frame[0]
+        n, weighed = len(plain), type(frame) is not list or WEIGHT in frame[0]
         if not weighed and not table.key:
             _check_key(table, np.unique(plain.ops))
         self._append(table, plain, weighed=weighed)
@@ -59,7 +83,7 @@ class PendingChanges:
 
     def add_weighted(self, table: TableSchema, columns: Sequence[Sequence[Any]], weights: Sequence[int]) -> None:
         """Rows with weights other than 0, as columns of Python's values that fit the types. Raises FrameError, ConstraintViolation."""
-        integers = _integer_columns(table)
+        integers = intake_of(table).dicts
         plain = None if integers is None else integers.of_columns(columns, weights, self._next)
         if plain is not None:
             self._append(table, PendingRows(plain), weighed=True)
@@ -99,8 +123,7 @@ class PendingChanges:
     def _key_words(self, table: TableSchema, keys: pa.Table) -> list[Any]:
         """Words of whole rows, of which only the key counts; other strings are NULL, since every string id must be known."""
         layout = Layout.of(table.schema)
-        key_schema = Schema(tuple(table.schema[i] for i in table.key))
-        key_words = encode_changes(keys, TableSchema(table.name, key_schema, tuple(range(len(key_schema)))), self._strings)
+        key_words = encode_changes(keys, intake_of(table).keys, self._strings)
         words: list[Any] = [np.zeros(keys.num_rows, np.int64)] * layout.width
         for position in layout.strings:
             words[position] = np.full(keys.num_rows, MARKER)
@@ -123,24 +146,19 @@ class Transaction:
 
     def insert(self, table: str, frame: Any) -> None:
         """New rows. A primary key that exists is an error."""
-        schema = self._table(table)
-        self._changes.add(schema, Op.INSERT, rows_frame(frame, schema))
+        self._changes.add_rows(self._table(table), Op.INSERT, frame)
 
     def upsert(self, table: str, frame: Any) -> None:
         """Rows that replace those with the same primary key, or are new."""
-        schema = self._table(table)
-        self._changes.add(schema, Op.UPSERT, rows_frame(frame, schema))
+        self._changes.add_rows(self._table(table), Op.UPSERT, frame)
 
     def update(self, table: str, frame: Any) -> None:
         """Rows that replace those with the same primary key, which must exist."""
-        schema = self._table(table)
-        self._changes.add(schema, Op.UPDATE, rows_frame(frame, schema))
+        self._changes.add_rows(self._table(table), Op.UPDATE, frame)
 
     def delete(self, table: str, keys_or_whole_rows: Any) -> None:
         """Rows to delete: by primary key (values, tuples, or frames of the key's columns alone), or whole rows, which must match."""
-        schema = self._table(table)
-        kind, rows = keys_or_rows(keys_or_whole_rows, schema)
-        self._changes.add(schema, Op.DELETE_KEY if kind == "keys" else Op.DELETE_ROW, rows)
+        self._changes.add_deletes(self._table(table), keys_or_whole_rows)
 
     def apply(self, table: str, changes: Any, *, sequence: str | None = None) -> None:
         """A change frame: the table's columns and `_op` or `_weight`."""
@@ -168,33 +186,32 @@ class Transaction:
             self._commit(self._changes)
 
 
-_integers: dict[int, tuple[TableSchema, IntegerColumns | None]] = {}
-"""By id() of a table, how its rows become words; None if not all columns are integers."""
-_KEPT: Final = 1024
-
-
-def _integer_columns(table: TableSchema) -> IntegerColumns | None:
-    kept = _integers.get(id(table))
-    if kept is None or kept[0] is not table:
-        if len(_integers) >= _KEPT:
-            _integers.clear()
-        kept = _integers[id(table)] = (table, IntegerColumns.of(table))
-    return kept[1]
-
-
-def plain_changes(frame: Any, table: TableSchema, ordinal: int) -> PendingRows | None:
-    """The changes of a table of integers, from a frame in one chunk or a few dicts; None for others, also for those with an error.
+def plain_changes(frame: Any, table: TableSchema, ordinal: int, strings: StringTable) -> PendingRows | None:
+    """The changes of a frame with weights, or of a few dicts of integers; None for others, also for those with an error.
 
     ordinal: of the first row.
     """
-    columns = _integer_columns(table)
-    if columns is None:
+    if type(frame) is not list:
+        return plain_rows(frame, table, Op.WEIGHT, ordinal, strings)
+    dicts = intake_of(table).dicts
+    rows = None if dicts is None else dicts.of_dicts(frame, ordinal, keyed=bool(table.key))
+    return None if rows is None else PendingRows(rows)
+
+
+def plain_rows(frame: Any, table: TableSchema, op: Op, ordinal: int, strings: StringTable) -> PendingRows | None:
+    """The rows of an Arrow frame of the table's columns, and weights for WEIGHT; None for others, also for those with an error.
+
+    Raises as `shaped` for columns of other types than the table's.
+    """
+    columns = intake_of(table).frames
+    if columns is None or not columns.is_checked or not isinstance(frame, pa.Table | pa.RecordBatch):
         return None
-    rows = None
-    if type(frame) is list:
-        rows = columns.of_dicts(frame, ordinal, keyed=bool(table.key))
-    elif isinstance(frame, pa.Table) and is_weighted(frame, table) and len(batches := frame.to_batches()) == 1:
-        rows = columns.of_frame(batches[0], ordinal)
+    fits, verdict = fit_of(frame.schema, table), "weighted" if op is Op.WEIGHT else "rows"
+    if fits.verdict != verdict:
+        return None
+    if fits.others:
+        frame = shaped(pa.Table.from_batches([frame]) if isinstance(frame, pa.RecordBatch) else frame, table)
+    rows = columns.rows(frame, int(op), ordinal, strings)
     return None if rows is None else PendingRows(rows)
 
 

@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from deltic.canonical import normalized
 from deltic.domains import outside
 from deltic.errors import ConstraintViolation, CorruptState
 from deltic.kernels import floats
 from deltic.kernels.table import address
-from deltic.schema import BIGINT, NULL, Field, Schema, TableSchema, Type
+from deltic.schema import BIGINT, NULL, Field, Schema, Type
 from deltic.trace import nested
 from deltic.trace.strings import StringTable
 from deltic.trace.sums import NARROW
@@ -75,7 +75,7 @@ def encode(array: pa.Array | pa.ChunkedArray, field: Field, strings: StringTable
     array: of `field.type.arrow` (a STRING also large or as a dictionary), or of a type of its kind whose values fit.
     Raises ConstraintViolation, with the row in `.row`, for NULL in a NOT NULL column and for values that do not fit.
     """
-    array = _whole(array)
+    array = whole(array)
     if field.type is BIGINT and not field.nullable and array.type.id == _INT64 and not array.null_count:
         return (_values(array, _LONG),)  # what most columns of a small tick are
     if not field.type.has_bytes:
@@ -85,7 +85,8 @@ def encode(array: pa.Array | pa.ChunkedArray, field: Field, strings: StringTable
     return (strings.intern(nested.to_bytes(array, field.type) if field.type.held.is_nested else array),)
 
 
-def _whole(array: pa.Array | pa.ChunkedArray) -> pa.Array:
+def whole(array: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """The chunks of a column as one."""
     if not isinstance(array, pa.ChunkedArray):
         return array
     if array.num_chunks == 1:
@@ -161,6 +162,8 @@ def _decimal_words(array: pa.Array, field: Field) -> Words:
         raise _unfit(array, field, _first_failing(array, lambda part: part.validate(full=True))) from None
     words = _values(array, np.dtype((np.void, 16))).view(np.int64)
     low, high = words[0::2], words[1::2]
+    if (high == MARKER).any() and (row := pc.index(pc.and_(pa.array(high == MARKER), array.is_valid()), True).as_py()) >= 0:
+        raise _unfit(array, field, row)  # -2^127, which has no absolute value: Arrow takes it for a decimal of any precision
     encoded: Words = (np.ascontiguousarray(low),) if field.type.precision <= NARROW else (np.ascontiguousarray(high), low ^ MARKER)
     if not array.null_count:
         return encoded
@@ -294,29 +297,6 @@ def _decimals(words: Sequence[npt.NDArray[np.int64]], type_: Type, missing: Mask
 def encode_table(table: pa.Table | pa.RecordBatch, schema: Schema, strings: StringTable) -> Words:
     """The words of all columns, in order. The first columns of the table must be those of the schema. Raises as `encode`."""
     return tuple(word for i, f in enumerate(schema) for word in encode(table.column(i), f, strings))
-
-
-def encode_changes(table: pa.Table | pa.RecordBatch, target: TableSchema, strings: StringTable) -> Words:
-    """The words of rows of a table, in its column order. In a primary key -0.0 is encoded as 0.0, which equals it.
-
-    They are copied: a frame from NumPy or pandas may share memory that is written to later.
-    """
-    zeros = [i for i in target.key if target.schema[i].type.has_zeros]
-    for i in zeros:
-        field = target.schema[i]
-        if field.type.is_nested:
-            table = table.set_column(i, field.name, normalized(_whole(table.column(i)), field.type))
-    words = tuple([owned(word) for word in encode_table(table, target.schema, strings)])
-    if not zeros:
-        return words
-    slices = Layout.of(target.schema).slices
-    signed = {slices[i].start for i in zeros if target.schema[i].type.is_float}
-    return tuple(np.where(word == NEGATIVE_ZERO, 0, word) if i in signed else word for i, word in enumerate(words))
-
-
-def owned(words: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """The array, or a copy if it is a view of another's memory."""
-    return words if words.flags.owndata else words.copy()
 
 
 def decode_table(words: Sequence[npt.NDArray[np.int64]], schema: Schema, strings: StringTable) -> pa.Table:

@@ -1,44 +1,241 @@
-"""Intake: changes of integers as words, without Arrow's or NumPy's calls for each column. What it does not take, `encoding.py` encodes."""
+"""Intake: rows that users give as words, without Arrow's or NumPy's calls for each column where they fit; the rest `encoding.py` encodes.
+
+What always holds: the words are those of `encoding.py`. Rows that a table refuses are left to the general path, which says why.
+"""
 
 from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from itertools import accumulate
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from deltic.canonical import normalized
+from deltic.domains import is_restricted
 from deltic.kernels import intake
 from deltic.kernels.build import CHECKED
 from deltic.kernels.memory import Words
 from deltic.kernels.table import address
-from deltic.schema import BIGINT, Op, TableSchema
-from deltic.trace.encoding import MARKER
+from deltic.schema import BIGINT, INTEGER_BITS, Field, Op, Schema, TableSchema
+from deltic.trace.encoding import MARKER, NEGATIVE_ZERO, Layout, encode, encode_table, whole, words_of
 from deltic.trace.rows import Rows
+from deltic.trace.strings import StringTable
+from deltic.trace.sums import NARROW
 
 FEW: Final = 64
 """Rows of a list of dicts up to which Python's values become words one by one."""
+SMALL: Final = 1 << 16
+"""Rows up to which the chunks of a frame are joined before they are copied."""
 _OPS: Final = {"insert": Op.INSERT, "i": Op.INSERT, "c": Op.INSERT, "update": Op.UPDATE, "u": Op.UPDATE, "upsert": Op.UPSERT}
 WEIGHT: Final = int(Op.WEIGHT)
 """Not the member of the enumeration: numba takes 40 µs to see that it is an integer."""
 _DELETES: Final = ("delete", "d")
+_KEPT: Final = 1024
 _release: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
+
+class TableIntake(NamedTuple):
+    """How the rows of a table become words. frames: None if the kernel cannot copy them. dicts: None if not all columns are integers.
+
+    keys: the key as a table of its own.
+    """
+
+    table: TableSchema
+    frames: FrameColumns | None
+    dicts: IntegerColumns | None
+    keys: TableSchema
+
+
+_intakes: dict[int, TableIntake] = {}
+"""By id() of the table."""
+
+
+def intake_of(table: TableSchema) -> TableIntake:
+    """Cost: a microsecond for a table that was asked for before."""
+    kept = _intakes.get(id(table))
+    if kept is None or kept.table is not table:
+        if len(_intakes) >= _KEPT:
+            _intakes.clear()
+        keys = TableSchema(table.name, Schema(tuple(table.schema[i] for i in table.key)), tuple(range(len(table.key))))
+        kept = _intakes[id(table)] = TableIntake(table, FrameColumns.of(table), IntegerColumns.of(table), keys)
+    return kept
+
+
+def encode_changes(table: pa.Table | pa.RecordBatch, target: TableSchema, strings: StringTable) -> tuple[Words, ...]:
+    """The words of rows of a table, in its column order. In a primary key -0.0 is encoded as 0.0, which equals it.
+
+    They are copied: a frame from NumPy or pandas may share memory that is written to later. Raises as `encode`.
+    """
+    frames = intake_of(target).frames
+    words = None if frames is None else frames.words_of(table, strings)
+    return _encoded(table, target, strings) if words is None else words
+
+
+def _encoded(table: pa.Table | pa.RecordBatch, target: TableSchema, strings: StringTable) -> tuple[Words, ...]:
+    """As `encode_changes`, column by column."""
+    zeros = [i for i in target.key if target.schema[i].type.has_zeros]
+    for i in zeros:
+        field = target.schema[i]
+        if field.type.is_nested:
+            table = table.set_column(i, field.name, normalized(whole(table.column(i)), field.type))
+    words = tuple([owned(word) for word in encode_table(table, target.schema, strings)])
+    if not zeros:
+        return words
+    slices = Layout.of(target.schema).slices
+    signed = {slices[i].start for i in zeros if target.schema[i].type.is_float}
+    return tuple(np.where(word == NEGATIVE_ZERO, 0, word) if i in signed else word for i, word in enumerate(words))
+
+
+def owned(words: Words) -> Words:
+    """The array, or a copy if it is a view of another's memory."""
+    return words if words.flags.owndata else words.copy()
+
+
+class _BytesColumn(NamedTuple):
+    """A column whose words are ids. number: of the column. place: of its word in a row. zeros: whether -0.0 in it is written as 0.0."""
+
+    number: int
+    place: int
+    field: Field
+    zeros: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FrameColumns:
+    """How frames with the Arrow types of a table become words, by one call of a kernel and one for each column of ids.
+
+    plan: as for the kernel. words: of a row. ids: the columns whose words are ids. arrow: by column its Arrow type, None if its words are
+    ids. is_checked: whether no value that the kernel takes is refused by the table.
+    """
+
+    plan: Words
+    words: int
+    ids: tuple[_BytesColumn, ...]
+    arrow: tuple[pa.DataType | None, ...]
+    is_checked: bool
+
+    @staticmethod
+    def of(table: TableSchema) -> FrameColumns | None:
+        """None if the kernel has no kind for a column."""
+        fields = table.schema.fields
+        if CHECKED or any(field.type.kind.stored == "none" for field in fields):  # Arrow's memory has no handles
+            return None
+        places = list(accumulate((words_of(field.type, field.nullable) for field in fields), initial=0))
+        zeros = [i in table.key and field.type.has_zeros for i, field in enumerate(fields)]
+        return FrameColumns(
+            np.array([word for one in zip(fields, places, zeros, strict=False) for word in _planned(*one)], np.int64),
+            places[-1],
+            tuple(_BytesColumn(i, places[i], field, zeros[i]) for i, field in enumerate(fields) if field.type.has_bytes),
+            tuple(None if field.type.has_bytes else field.type.arrow for field in fields),
+            not any(_is_left(field) for field in fields),
+        )
+
+    def rows(self, frame: pa.Table, op: int, ordinal: int, strings: StringTable) -> Rows | None:
+        """The pending rows of a frame of the table's columns, for WEIGHT with the weights after them.
+
+        None if the frame is empty, or has a weight of 0 or a value that the table refuses. Raises CollidingStrings.
+        """
+        n = frame.num_rows
+        block = np.empty((self.words + 3) * n, np.int64)
+        return Rows.packed(block, address(block), self.words + 2, 1, n) if self._copy(frame, block, op, ordinal, strings) else None
+
+    def words_of(self, frame: pa.Table | pa.RecordBatch, strings: StringTable) -> tuple[Words, ...] | None:
+        """The words of a frame whose first columns are the table's; None as in `rows`, and if columns have other types."""
+        if not all(kind is None or frame.column(i).type == kind for i, kind in enumerate(self.arrow)):
+            return None
+        block = np.empty((self.words, frame.num_rows), np.int64)
+        return tuple(block) if self._copy(frame, block.reshape(-1), intake.UNMARKED, 0, strings) else None
+
+    def _copy(self, frame: pa.Table | pa.RecordBatch, block: Words, op: int, ordinal: int, strings: StringTable) -> bool:
+        total: int = frame.num_rows
+        batches, row = _batches(frame), 0
+        exported = np.zeros(intake.ARROW_ARRAY, np.int64)
+        for batch in batches:
+            if not self._copy_batch(batch, exported, block, total, row, op, ordinal + row):
+                return False
+            row += batch.num_rows
+        row = 0
+        for batch in batches:
+            for number, place, field, zeros in self.ids:
+                column, start = batch.column(number), place * total + row
+                column = normalized(column, field.type) if zeros else column
+                block[start : start + len(column)] = encode(column, field, strings)[0]
+            row += batch.num_rows
+        return total > 0
+
+    def _copy_batch(self, batch: pa.RecordBatch, exported: Words, block: Words, total: int, row: int, op: int, ordinal: int) -> bool:
+        place = address(exported)
+        batch._export_to_c(place)
+        try:
+            copied = intake.copy_frame(place, self.plan, self.words, address(block), total, row, op, int(op == WEIGHT), ordinal)
+        finally:
+            _release(int(exported[intake.RELEASE]))(place)
+        return bool(copied != intake.NOT_PLAIN)
+
+
+def _batches(frame: pa.Table | pa.RecordBatch) -> list[pa.RecordBatch]:
+    """The chunks of a frame, those of a small one joined."""
+    if isinstance(frame, pa.RecordBatch):
+        return [frame]
+    batches: list[pa.RecordBatch] = frame.to_batches()
+    return frame.combine_chunks().to_batches() if len(batches) > 1 and frame.num_rows <= SMALL else batches
+
+
+def _planned(field: Field, place: int, zeros: bool) -> list[int]:
+    """A column, as for the kernel."""
+    type, width = field.type, 0
+    least, most = (-(2**63), 0), (2**63 - 1, 0)
+    match type.kind.stored:
+        case "bytes":
+            kind = intake.BYTES
+        case "bits":
+            kind = intake.BITS
+        case "f4":
+            kind = intake.FLOAT
+        case "f8":
+            kind = intake.DOUBLE
+        case "decimal":
+            end = 10**type.precision - 1
+            kind = intake.NARROW if type.precision <= NARROW else intake.WIDE
+            least, most = ((-end, 0), (end, 0)) if kind == intake.NARROW else (_pair(-end), _pair(end))
+        case stored:
+            kind, width = intake.INTEGER, np.dtype(stored).itemsize
+            if type.kind.ends is not None:
+                first, last = (int(pa.scalar(end, type.arrow).value) for end in type.kind.ends)
+                least, most = (first, 0), (last, 0)
+            elif type != BIGINT:
+                least = (-(2**63) + 1, 0)  # less is the marker
+    null = intake.REFUSED if not field.nullable else intake.FLAGGED if type == BIGINT else intake.MARKED
+    return [kind, width, place, null, *least, *most, int(zeros)]
+
+
+def _pair(number: int) -> tuple[int, int]:
+    """The words of a decimal of two words."""
+    low = number & (2**64 - 1)
+    return number >> 64, low - 2**63
+
+
+def _is_left(field: Field) -> bool:
+    """Whether the kernel does not check all that the table requires of a column: parts of intervals, lengths, what is in nested values."""
+    type = field.type
+    return type.is_limited or (is_restricted(type) and (type.has_bytes or type.kind.ends is None))
 
 
 @dataclass(frozen=True, slots=True)
 class IntegerColumns:
-    """How the rows of a table of integers become words. bounds: by column the least and the greatest value.
+    """How a few rows of a table of integers become words. bounds: by column the least and the greatest value.
 
-    widths, flags: as for the kernel. words: of a row. known: how many columns are outside the primary key.
+    flags: which columns have a flag before the value. words: of a row. others: how many columns are outside the primary key.
     """
 
     names: tuple[str, ...]
     nullable: tuple[bool, ...]
     bounds: tuple[tuple[int, int], ...]
-    widths: Words
-    flags: Words
+    flags: tuple[bool, ...]
     words: int
     others: int
 
@@ -48,33 +245,16 @@ class IntegerColumns:
         fields = table.schema.fields
         if not all(field.type.is_integer for field in fields):
             return None
-        widths = [np.dtype(field.type.kind.stored).itemsize for field in fields]
-        flags = [int(field.type == BIGINT and field.nullable) for field in fields]
-        bounds = tuple((-(1 << 8 * width - 1), (1 << 8 * width - 1) - 1) for width in widths)
+        flags = tuple(field.type == BIGINT and field.nullable for field in fields)
+        bounds = tuple((-(1 << bits - 1), (1 << bits - 1) - 1) for bits in (INTEGER_BITS[field.type.name] for field in fields))
         return IntegerColumns(
             tuple(field.name for field in fields),
             tuple(field.nullable for field in fields),
             bounds,
-            np.array(widths, np.int64),
-            np.array(flags, np.int64),
+            flags,
             len(fields) + sum(flags),
             len(fields) - len(table.key),
         )
-
-    def of_frame(self, frame: pa.RecordBatch, ordinal: int) -> Rows | None:
-        """The pending rows of a batch of the table's columns and `_weight`; None if it has NULLs, or weights of 0."""
-        if CHECKED:  # Arrow's memory has no handles
-            return None
-        n = frame.num_rows
-        exported = np.zeros(intake.ARROW_ARRAY, np.int64)
-        block = np.empty((self.words + 3) * n, np.int64)
-        place, first = address(exported), address(block)
-        frame._export_to_c(place)
-        try:
-            copied = intake.copy_frame(place, self.widths, self.flags, first, WEIGHT, ordinal)
-        finally:
-            _release(int(exported[intake.RELEASE]))(place)
-        return Rows.packed(block, first, self.words + 2, 1, n) if copied == n else None
 
     def of_columns(self, columns: Sequence[Sequence[int]], weights: Sequence[int], ordinal: int) -> Rows | None:
         """The pending rows of columns of numbers that fit, none of them NULL, with weights other than 0; None for a table with NULLs."""
@@ -109,7 +289,7 @@ class IntegerColumns:
         if type(row) is not dict or len(row) != len(self.names) + 1 or mark not in row:
             return None
         words: list[int] = []
-        for name, nullable, (least, most), flagged in zip(self.names, self.nullable, self.bounds, self.flags.tolist(), strict=True):
+        for name, nullable, (least, most), flagged in zip(self.names, self.nullable, self.bounds, self.flags, strict=True):
             value = row.get(name, "")
             if type(value) is int and least <= value <= most:
                 words += (1, value) if flagged else (value,)

@@ -13,7 +13,7 @@ import numpy as np
 
 from deltic.kernels.build import CHECKED
 from deltic.kernels.memory import Words
-from deltic.kernels.table import addresses
+from deltic.kernels.table import address, addresses
 
 
 class Rows:
@@ -102,5 +102,18 @@ class Rows:
         full = [part for part in parts if part.length] or [parts[0]]
         if len(full) == 1:
             return full[0]
+        if not CHECKED and all(hasattr(part, "_packed") for part in full):
+            return _joined(full)
         columns = [np.concatenate(arrays) for arrays in zip(*(part.columns for part in full), strict=True)]
         return Rows(columns, [np.concatenate(arrays) for arrays in zip(*(part.weights for part in full), strict=True)])
+
+
+def _joined(parts: Sequence[Rows]) -> Rows:
+    """All rows of packed ones, packed."""
+    blocks = []
+    for part in parts:
+        block, start, columns, weights = part._packed
+        size = columns + weights
+        blocks.append(block[start : start + size * part.length].reshape(size, part.length))
+    joined = np.concatenate(blocks, axis=1)
+    return Rows.packed(words := joined.reshape(-1), address(words), columns, weights, joined.shape[1])

@@ -21,8 +21,9 @@ from deltic.runtimes.distributed import Distributed
 from deltic.runtimes.spark.failures import run_job
 from deltic.runtimes.spark.message import FRAME, LAST, Kind, Message, NamedRows, pack_collision, pack_failure, pack_parts, to_arrow
 from deltic.schema import Op, TableSchema
-from deltic.trace.encoding import Layout, encode_changes
+from deltic.trace.encoding import Layout
 from deltic.trace.identity import Identity
+from deltic.trace.intake import encode_changes
 from deltic.trace.strings import CollidingStrings, StringTable
 
 TAG: Final = "_table"
