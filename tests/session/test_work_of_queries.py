@@ -15,6 +15,8 @@ from tests.support.parts import slow
 TABLES = """
 CREATE TABLE a (id BIGINT, g BIGINT NOT NULL, k BIGINT, x BIGINT, t TIMESTAMP, PRIMARY KEY (id));
 CREATE TABLE b (id BIGINT, k BIGINT, y BIGINT, z BIGINT, PRIMARY KEY (id));
+CREATE FUNCTION most(wanted BIGINT) RETURN SELECT max(y) FROM b WHERE b.k = wanted;
+CREATE FUNCTION rows_of(wanted BIGINT) RETURNS TABLE RETURN SELECT y FROM b WHERE b.k = wanted;
 """
 GROUPING = {
     "rollup": "SELECT g, k, sum(x) AS s, count(*) AS n FROM a GROUP BY ROLLUP (g, k)",
@@ -41,6 +43,10 @@ SUBQUERIES = {
     "case": """SELECT id, CASE WHEN EXISTS (SELECT 1 FROM b WHERE b.k = a.k)
                THEN (SELECT max(y) FROM b WHERE b.k = a.k) ELSE x END AS c FROM a""",
     "having": "SELECT k, count(*) AS n FROM a GROUP BY k HAVING count(*) > (SELECT count(*) FROM b WHERE b.k = a.k)",
+    "aggregate of groups": "SELECT k, (SELECT max(y) FROM b WHERE b.k = max(a.k)) AS m FROM a GROUP BY k",
+    "having exists": "SELECT k FROM a GROUP BY k HAVING EXISTS (SELECT 1 FROM b WHERE b.k = a.k AND b.y > max(a.x))",
+    "function": "SELECT id, most(k) AS m FROM a",
+    "left lateral function": "SELECT a.id, r.y FROM a LEFT JOIN LATERAL rows_of(a.k) AS r",
     "all": "SELECT id FROM a WHERE x > ALL (SELECT y FROM b WHERE b.k = a.k)",
     "any": "SELECT id FROM a WHERE x > ANY (SELECT y FROM b WHERE b.k = a.k)",
     "limit": "SELECT id, (SELECT y FROM b WHERE b.k = a.k ORDER BY y DESC, id LIMIT 1) AS y FROM a",

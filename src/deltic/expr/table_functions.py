@@ -28,18 +28,20 @@ ROW: Final = "_row"
 class BesideRow:
     """A function of a row: its first `kept` columns, followed by each row that a function returns for the values of the others.
 
-    columns: those of the rows that the function returns, against which its rows are checked.
+    columns: those of the rows that the function returns, against which its rows are checked. outer: a row without any is followed by NULLs.
     """
 
     columns: tuple[PythonFunction, ...]
     kept: int
+    outer: bool = False
 
     def __call__(self, row: Sequence[Any]) -> list[tuple[Value, ...]]:
         """Raises EvaluationError with the place and the arguments of the call."""
         kept, arguments = tuple(row[: self.kept]), tuple(row[self.kept :])
         try:
             returned = call_function(self.columns[0], list(converted(self.columns[0], arguments)))
-            return [(*kept, *_checked(self.columns, result)) for result in returned]
+            rows = [(*kept, *_checked(self.columns, result)) for result in returned]
+            return rows if rows or not self.outer else [(*kept, *(None for _ in self.columns))]
         except ImpureFunction:
             raise
         except EvaluationError as error:

@@ -37,13 +37,14 @@ class SqlTable:
 @dataclass(frozen=True, slots=True)
 class PythonScalar:
     """A function in Python of the values of a row, or of Arrow arrays. type: of what it returns. least, most: how many arguments it takes;
-    None is any number."""
+    None is any number. parameters: their names."""
 
     name: str
     function: UserFunction
     type: Type
     least: int
     most: int | None
+    parameters: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,7 @@ class PythonAggregate:
     type: Type
     least: int
     most: int | None
+    parameters: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,7 @@ class PythonTable:
     least: int
     most: int | None
     terminates: bool
+    parameters: tuple[str, ...] = ()
 
 
 DefinedFunction: TypeAlias = SqlScalar | SqlTable | PythonScalar | PythonAggregate | PythonTable

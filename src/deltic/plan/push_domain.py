@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from deltic.errors import Unsupported
 from deltic.expr import Call, Expr, Literal, can_fail, resolve
 from deltic.expr.nodes import OuterColumn, outer_columns
+from deltic.expr.table_functions import BesideRow
 from deltic.plan.aggregates import aggregate_value
 from deltic.plan.columns import conjunction, conjuncts, map_children, reference, remap
 from deltic.plan.equalities import EQUAL, null_safe, split
@@ -27,6 +28,7 @@ from deltic.plan.nodes import (
     Expand,
     Filter,
     FlatMap,
+    Generate,
     Join,
     Plan,
     Project,
@@ -148,6 +150,8 @@ def _pushed(plan: Plan, domain: Domain) -> Pushed:
         case Expand() | FlatMap():
             below = pushed(plan.input, domain)
             return _reordered(_over(plan, below, domain), len(plan.input.schema), len(plan.schema), below.nullable, domain)
+        case Generate() if isinstance(plan.function.call, BesideRow):
+            return _generated(plan, plan.function.call, domain)
         case Window():
             below = pushed(plan.input, domain)
             over = _over(plan, below, domain)
@@ -158,6 +162,17 @@ def _pushed(plan: Plan, domain: Domain) -> Pushed:
             what = type(plan).__name__
             message = f"a correlated subquery is not supported with {_WORDS.get(what, what)}"
             raise Unsupported(message, span=domain.span, remedy="join the two tables")
+
+
+def _generated(plan: Generate, call: BesideRow, domain: Domain) -> Pushed:
+    """The rows that a user's table function returns; the domain's columns stand before its arguments, beside the columns that it keeps."""
+    below, kept, width, count = pushed(plan.input, domain), call.kept, len(plan.input.schema), len(domain.numbers)
+    schema = below.plan.schema
+    order = [*range(kept), *range(width, width + count), *range(kept, width)]
+    rows = Project(below.plan, tuple((schema[i].name, reference(schema, i)) for i in order))
+    returned = Schema((*plan.returned.fields[:kept], *schema.fields[width:], *plan.returned.fields[kept:]))
+    beside = replace(plan.function, parameters=(rows.schema.names,), width=len(returned), call=replace(call, kept=kept + count))
+    return _reordered(Generate(rows, beside, returned), kept, len(plan.schema), below.nullable, domain)
 
 
 _WORDS = {"Recursion": "a recursive query", "OverTicks": "functions over ticks", "Generate": "a table function in Python"}
@@ -326,4 +341,6 @@ def surely_evaluates(plan: Plan, numbers: Iterable[int]) -> bool:
     """Whether no expression in the dependent part of the plan can fail."""
     if not depends(plan, numbers):
         return True
+    if isinstance(plan, Generate):
+        return False
     return not any(map(can_fail, expressions(plan))) and all(surely_evaluates(part, numbers) for part in inputs(plan))

@@ -77,17 +77,19 @@ class UDF:
             expected = "a class with step(…) and finish(), or a function of arrays"
             raise CircuitError(f"{name}: the class {name_of(function)} is not an aggregate", expected=expected)
         least, most = _counts(name, step if accumulates else function)
+        names = _names(step if accumulates else function)
         if accumulates:
             state = _state_of(name, function)
             call = user_function(_of_accumulator(function, state), (), 0)
             if state is not None:
                 call = replace(call, change=GroupChange(user_function(_change_of(function, state), (), 1 + len(state)), state.fields))
-            self.defined = PythonAggregate(name, call, type, max(least - 1, 1), None if most is None else most - 1)
+            self.defined = PythonAggregate(name, call, type, max(least - 1, 1), None if most is None else most - 1, names[1:])
         elif aggregate:
-            self.defined = PythonAggregate(name, user_function(function, (), 0), type, max(least, 1), most)
+            self.defined = PythonAggregate(name, user_function(function, (), 0), type, max(least, 1), most, names)
         else:
             called = user_function(function, (), 0, on_batches=on_batches)
-            self.defined = PythonScalar(name, replace(called, converts=spark_value) if by_spark_row else called, type, least, most)
+            called = replace(called, converts=spark_value) if by_spark_row else called
+            self.defined = PythonScalar(name, called, type, least, most, names)
 
     @property
     def name(self) -> str:
@@ -116,7 +118,8 @@ def _table(name: str, function: Any, returns: Any) -> PythonTable:
     rows = user_function(rows_function(handler), (), len(returned))
     if handler is not function:
         rows = replace(rows, converts=spark_value)
-    return PythonTable(name, rows, returned, least - 1, None if most is None else most - 1, hasattr(handler, "terminate"))
+    names = _names(handler.eval)[1:]
+    return PythonTable(name, rows, returned, least - 1, None if most is None else most - 1, hasattr(handler, "terminate"), names)
 
 
 def _without_none(returns: Any) -> Any:
@@ -138,6 +141,14 @@ def _counts(name: str, function: Callable[..., Any]) -> tuple[int, int | None]:
     places = [one for one in parameters if one.kind in _POSITIONAL]
     least = sum(one.default is Parameter.empty for one in places)
     return least, None if any(one.kind is Parameter.VAR_POSITIONAL for one in parameters) else len(places)
+
+
+def _names(function: Callable[..., Any]) -> tuple[str, ...]:
+    """The names of the arguments, in order."""
+    try:
+        return tuple(one.name for one in signature(function).parameters.values() if one.kind in _POSITIONAL)
+    except ValueError:
+        return ()
 
 
 def _of_spark(function: Any, returns: Any) -> tuple[Callable[..., Any], Any, bool]:

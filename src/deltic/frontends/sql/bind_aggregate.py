@@ -197,9 +197,9 @@ def _signature(function: AggregateFunction, name: str, types: Sequence[Type], sp
 
 def _of_user(node: tree.FunctionCall, function: PythonAggregate, arguments: tuple[Expr, ...]) -> AggregateCall:
     """The call of a user's aggregate, without its filter."""
-    if node.distinct or node.within:
-        remedy = "SELECT DISTINCT in FROM first; the rows of a group are sorted"
-        raise Unsupported("DISTINCT and WITHIN GROUP are not supported for a function in Python", span=node.span, remedy=remedy)
+    if node.within:
+        remedy = "leave it out: the rows of a group are sorted"
+        raise Unsupported("WITHIN GROUP is not supported for a function in Python", span=node.span, remedy=remedy)
     check_count(function.name, arguments, function.least, function.most, node.span)
     for position, argument in enumerate(arguments, 1):
         if argument.type == NULL:
@@ -207,7 +207,7 @@ def _of_user(node: tree.FunctionCall, function: PythonAggregate, arguments: tupl
             raise TypeMismatch(message, span=argument.span, remedy="CAST(NULL AS type)")
         check_ordered(function.name, argument.type, argument.span or node.span)
     called = replace(function.function, parameters=(None,) * len(arguments))
-    return AggregateCall(node.name, arguments, function.type, True, span=node.span, user=called)
+    return AggregateCall(node.name, arguments, function.type, True, node.distinct, span=node.span, user=called)
 
 
 def _constant(name: str, argument: Expr, span: Span, expected: str, is_valid: Callable[[Value], bool]) -> Expr:

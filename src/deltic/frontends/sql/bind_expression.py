@@ -22,7 +22,7 @@ from deltic.frontends.sql.bind_subquery import Subqueries, denied
 from deltic.frontends.sql.bind_time_window import TimeWindow, is_time_window, part_of, value_of
 from deltic.frontends.sql.bind_window import WINDOW_FUNCTIONS, WindowCollector, bind_window, without_over
 from deltic.frontends.sql.cursor import DEFAULT_SCHEMA
-from deltic.frontends.sql.scope import Scope
+from deltic.frontends.sql.scope import Body, Scope
 from deltic.frontends.sql.sql_types import read_type, sql_type
 from deltic.schema import BOOLEAN, DATE, NULL, STRING, TIME, TIMESTAMP, TIMESTAMP_NTZ
 
@@ -47,6 +47,7 @@ class ExpressionBinder:
     windows: takes the window functions, likewise.
     lambdas: the lambdas around the expression, outermost first: their parameters by lower-case name.
     time_window: the windows of event time of the rows, which are meant by their name where no column is.
+    body: the call, in the body of a function in SQL.
     """
 
     scope: Scope
@@ -59,6 +60,7 @@ class ExpressionBinder:
     windows: WindowCollector | None = None
     lambdas: tuple[Mapping[str, LambdaVariable], ...] = ()
     time_window: TimeWindow | None = None
+    body: Body | None = None
 
     def bind(self, node: tree.Expression) -> Expr:
         """The typed expression, with the node's place. Raises TypeMismatch at a literal that is not a value of the expected type."""
@@ -158,6 +160,9 @@ class ExpressionBinder:
             case tree.InQuery() | tree.ExistsTest() | tree.ScalarQuery() | tree.QuantifiedTest():
                 remedy = "select its value in a subquery of FROM, and read that"
                 return Unsupported(f"a subquery is not supported in {self.clause}", span=node.span, remedy=remedy)
+            case tree.NamedArgument():
+                message = "named arguments are for functions of users, mask and explode"
+                return Unsupported(message, span=node.span, remedy="give the arguments in their order")
             case tree.Star():
                 return Unsupported("* is not supported here", span=node.span, remedy="name the columns")
             case tree.LambdaText():

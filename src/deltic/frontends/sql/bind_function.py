@@ -12,7 +12,7 @@ from deltic.expr.functions.signature import check_count
 from deltic.expr.nodes import PythonFunction
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.literals import check_literal
-from deltic.frontends.sql.scope import Scope
+from deltic.frontends.sql.scope import Body, Scope
 from deltic.frontends.statements import PythonScalar, PythonTable, SqlScalar, SqlTable
 from deltic.schema import NULL, Schema, Type
 
@@ -58,11 +58,13 @@ def bind_body(binder: ExpressionBinder, body: FunctionBody, name: str, arguments
     """What the body is for these arguments: they stand where it has its parameters."""
     least = sum(parameter.default is None for parameter in body.parameters)
     check_count(name, arguments, least, len(body.parameters), span)
-    inner = replace(binder, scope=NOTHING, clause="a function", aliases={}, aliases_first=True, keys=None, collector=None, subqueries=None)
+    inner = replace(binder, scope=NOTHING, clause="a function", aliases={}, aliases_first=True, keys=None, collector=None, body=None)
     inner = replace(inner, lambdas=({},) * len(binder.lambdas))  # they cannot be read, but a lambda in the body is within them
     given = [*arguments, *(inner.bind(one.default) for one in body.parameters[len(arguments) :] if one.default is not None)]
-    values = {one.name.lower(): (fitted(value, one.type),) for one, value in zip(body.parameters, given, strict=True)}
-    bound = replace(inner, aliases=values).bind(body.expression)
+    values = {one.name: fitted(value, one.type) for one, value in zip(body.parameters, given, strict=True)}
+    bound = replace(inner, aliases={word.lower(): (value,) for word, value in values.items()}, body=Body(name, values)).bind(
+        body.expression
+    )
     return bound if body.result is None else cast(bound, body.result, span)
 
 

@@ -18,8 +18,10 @@ from deltic.plan.nodes import Distinct, Join, Plan, Project
 from deltic.schema import STRING
 
 
-def bind_defined_lateral(node: tree.DefinedLateral, left: ScopedRelation, env: Environment, bind_query: BindQuery) -> ScopedRelation:
-    """The rows of `left`, each joined with the rows that the function returns for it."""
+def bind_defined_lateral(
+    node: tree.DefinedLateral, left: ScopedRelation, env: Environment, bind_query: BindQuery, *, outer: bool
+) -> ScopedRelation:
+    """The rows of `left`, each joined with the rows that the function returns for it. outer: or with NULLs."""
     binder = ExpressionBinder(left.scope, "LATERAL")
     values = [binder.bind(argument) for argument in node.arguments]
     rows = _argument_rows(node, left.plan, values)
@@ -27,6 +29,7 @@ def bind_defined_lateral(node: tree.DefinedLateral, left: ScopedRelation, env: E
     own = len(inner.schema) - len(rows.plan.schema)
     columns = _columns(node, inner, own)
     width = len(left.plan.schema)
+    assert not (outer and node.by_row)
     if node.by_row:
         kept = [(field.name, reference(inner.schema, own + i)) for i, field in enumerate(left.plan.schema)]
         plan: Plan = Project(inner, (*kept, *columns))
@@ -34,7 +37,7 @@ def bind_defined_lateral(node: tree.DefinedLateral, left: ScopedRelation, env: E
         given = [(f"argument {i}", reference(inner.schema, own + i)) for i in range(len(values))]
         right = Project(inner, (*columns, *given))
         arguments = [reference(right.schema, own + i) for i in range(len(values))]
-        plan = Join(left.plan, right, "inner", _equal(values, arguments))
+        plan = Join(left.plan, right, "left" if outer else "inner", _equal(values, arguments))
     qualifier = node.name if node.alias is None else node.alias.name.text
     added = tuple(ScopeColumn(name, qualifier, width + i) for i, (name, _) in enumerate(columns))
     return ScopedRelation(plan, Scope(left.scope.columns + added, plan.schema, left.scope.outer))

@@ -63,7 +63,7 @@ def _item(node: tree.Source, env: Environment, bind_query: BindQuery) -> ScopedR
         case tree.DefinedTable():
             return _aliased(bind_query(node.query, env.closed()), node.name, node.alias)
         case tree.DefinedLateral():
-            return bind_defined_lateral(node, NOTHING, env, bind_query)
+            return bind_defined_lateral(node, NOTHING, env, bind_query, outer=False)
         case tree.PipedRows():
             assert isinstance(node.relation, ScopedRelation)
             return node.relation
@@ -103,8 +103,7 @@ def _joined(left: ScopedRelation, joins: Sequence[tree.JoinClause], env: Environ
         elif isinstance(right, tree.TableCall | tree.DerivedTable) and right.lateral:
             left = _lateral(left, right, join, env, bind_query)
         elif isinstance(right, tree.DefinedLateral):
-            _check_inner(join)
-            left = bind_defined_lateral(right, left, env, bind_query)
+            left = _defined_lateral(left, right, join, env, bind_query)
         else:
             _check_reach(right, left)
             left = _join(left, _item(right, env, bind_query), join, env, bind_query)
@@ -135,8 +134,7 @@ def _lateral(
     """The rows of `left`, each joined with the rows of the query, or of the table function, that are evaluated for it."""
     kind = _KINDS.get(join.kind)
     if kind not in ("inner", "left") or join.columns or join.natural:
-        remedy = "CROSS JOIN LATERAL, or LEFT JOIN LATERAL … ON …"
-        raise Unsupported("this join with LATERAL is not supported", span=join.span, expected="INNER, CROSS or LEFT", remedy=remedy)
+        raise _no_lateral(join)
     outer = Outer(replace(left.scope, outer=env.outer))
     right = _item(replace(node, lateral=False), env.within(outer), bind_query)
     scope = Scope(left.scope.columns + moved(right.scope.columns, len(left.plan.schema)), _both(left.plan, right.plan), env.outer)
@@ -155,9 +153,27 @@ def _check_asof(right: tree.Source, join: tree.JoinClause) -> None:
         raise Unsupported("ASOF JOIN LATERAL is not supported", span=join.span, remedy="a LATERAL query with ORDER BY … LIMIT 1")
 
 
-def _check_inner(join: tree.JoinClause) -> None:
-    if _KINDS.get(join.kind) != "inner" or join.condition is not None or join.columns or join.natural:
-        raise Unsupported("LATERAL is supported after a comma or CROSS JOIN", span=join.span, remedy="a condition of WHERE")
+def _defined_lateral(
+    left: ScopedRelation, right: tree.DefinedLateral, join: tree.JoinClause, env: Environment, bind_query: BindQuery
+) -> ScopedRelation:
+    """The rows of `left`, each joined with those of a table function in SQL."""
+    kind = _KINDS.get(join.kind)
+    if kind not in ("inner", "left") or join.columns or join.natural:
+        raise _no_lateral(join)
+    joined = bind_defined_lateral(right, left, env, bind_query, outer=kind == "left")
+    if join.condition is None:
+        return joined
+    condition = ExpressionBinder(joined.scope, "ON of LATERAL").condition(join.condition)
+    if kind == "inner":
+        return replace(joined, plan=Filter(joined.plan, condition))
+    assert isinstance(joined.plan, Join)
+    more, residual = split(condition, len(left.plan.schema))
+    return replace(joined, plan=replace(joined.plan, keys=(*joined.plan.keys, *more), residual=residual))
+
+
+def _no_lateral(join: tree.JoinClause) -> Unsupported:
+    remedy = "CROSS JOIN LATERAL, or LEFT JOIN LATERAL … ON …"
+    return Unsupported("this join with LATERAL is not supported", span=join.span, expected="INNER, CROSS or LEFT", remedy=remedy)
 
 
 def _check_reach(right: tree.Source, left: ScopedRelation) -> None:

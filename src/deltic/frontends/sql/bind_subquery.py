@@ -44,8 +44,10 @@ def has_subquery(node: object) -> bool:
 
 
 def outer_of(binder: ExpressionBinder) -> Outer:
-    """The row for which a subquery in the binder's clause is evaluated."""
-    return Outer(binder.scope, partial(bind_aggregate, binder))
+    """The row for which a subquery in the binder's clause is evaluated; in the body of a function its parameters."""
+    if binder.body is None:
+        return Outer(binder.scope, partial(bind_aggregate, binder))
+    return Outer(binder.body.scope, given=tuple(binder.body.values.values()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +88,13 @@ class Subqueries:
             raise Unsupported("a subquery is not supported in a lambda", span=node.span, remedy="select its value in FROM, and read that")
         start = self._end()
         value = self._bound(binder, node)
-        self._find_first(node, start)
+        self._find_first(node, start, binder.body is None)
         return value
 
     def _bound(self, binder: ExpressionBinder, node: Subquery) -> Expr:
         outer = outer_of(binder)
-        rows = self.bind_query(node.query, self.env.within(outer))
+        env = self.env if binder.body is None else self.env.closed()
+        rows = self.bind_query(node.query, env.within(outer))
         match node:
             case tree.ScalarQuery():
                 return self._value(binder, node, rows, outer)
@@ -157,7 +160,7 @@ class Subqueries:
         self, binder: ExpressionBinder, kind: DependentKind, rows: Plan, outer: Outer, own: tuple[tuple[int, Expr], ...] = ()
     ) -> list[Column]:
         """The columns that the join will add."""
-        given = tuple((one.number, column) for column, one in outer.columns.values())
+        given = tuple((one.number, outer.over(column)) for column, one in outer.columns.values())
         start = self._end()
         added = _Added(start, kind, rows, (*given, *own))
         self.added.append(added)
@@ -167,9 +170,12 @@ class Subqueries:
         """The number of the next column."""
         return self.added[-1].start + len(self.added[-1].columns) if self.added else SUBQUERY
 
-    def _find_first(self, node: Subquery, start: int) -> None:
-        """Finds an earlier subquery that has the text of this one, and the same values where it reads the query's rows."""
-        starts = self.starts.setdefault(tree.without_places(node), [])
+    def _find_first(self, node: Subquery, start: int, written: bool) -> None:
+        """Finds an earlier subquery that has the text of this one, and the same values where it reads the query's rows.
+
+        written: it is in the query's text, where names may mean CTEs, and not in the body of a function.
+        """
+        starts = self.starts.setdefault((tree.without_places(node), written), [])
         for earlier in starts:
             moved = {start + i: earlier + i for i in range(self._end() - start)}
             if self._read_by(earlier, earlier + len(moved)) == self._read_by(start, self._end()):

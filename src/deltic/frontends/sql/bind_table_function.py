@@ -92,10 +92,8 @@ def bind_lateral_view(node: tree.LateralView, left: ScopedRelation) -> ScopedRel
     return _beside(left, _outer(call) if node.outer else call, None if node.name is None else node.name.text)
 
 
-def _outer(call: Made | MadeByUser) -> Made:
+def _outer(call: Made | MadeByUser) -> Made | MadeByUser:
     """The call with a row of NULLs where it returns none. Raises Unsupported."""
-    if isinstance(call, MadeByUser):
-        raise Unsupported("OUTER is not supported with a user's table function", span=call.span, remedy="return a row of None")
     if not call.names:
         raise Unsupported("OUTER is not supported with repeat_row()", span=call.span, remedy="leave it out")
     return replace(call, outer=True)
@@ -134,12 +132,13 @@ class MadeByUser:
         kept = len(plan.schema)
         columns = [(field.name, reference(plan.schema, i)) for i, field in enumerate(plan.schema)]
         given = Project(plan, (*columns, *((f"argument{i}", argument) for i, argument in enumerate(self.arguments))))
-        renamed = (replace(field, name=name) for field, name in zip(self.table.returned, self.names, strict=True))
+        fields = zip(self.table.returned, self.names, strict=True)
+        renamed = (replace(field, name=name, nullable=field.nullable or self.outer) for field, name in fields)
         returned = Schema((*plan.schema.fields, *renamed))
         function = self.table.function
         parts = enumerate(self.table.returned)
         checked = tuple(PythonFunction(function, self.arguments, i, field.type, field.nullable, self.span) for i, field in parts)
-        beside = replace(function, parameters=(given.schema.names,), width=len(returned), call=BesideRow(checked, kept))
+        beside = replace(function, parameters=(given.schema.names,), width=len(returned), call=BesideRow(checked, kept, self.outer))
         return Generate(given, beside, returned)
 
     def named(self, names: Sequence[str], span: Span) -> MadeByUser:

@@ -21,9 +21,12 @@ from deltic.frontends.statements import Namespace
 
 
 def lateral(
-    body: TableBody, arguments: Sequence[tree.Expression], namespace: Namespace, alias: tree.TableAlias | None, span: Span
+    body: TableBody, arguments: Sequence[tree.Expression], namespace: Namespace, alias: tree.TableAlias | None, span: Span, *, left: bool
 ) -> tree.DefinedLateral:
-    """A call with columns. Raises TypeMismatch for a wrong number of arguments, Unsupported for a query that cannot be evaluated so."""
+    """A call with columns. left: of a LEFT JOIN, which joins the rows with the results by the arguments.
+
+    Raises TypeMismatch for a wrong number of arguments, Unsupported for a query that cannot be evaluated so.
+    """
     least = sum(parameter.default is None for parameter in body.parameters)
     check_count(body.name.text, arguments, least, len(body.parameters), span)
     check_names(body, namespace)
@@ -32,7 +35,7 @@ def lateral(
     function, names = body.name.text, tuple(parameter.name.text for parameter in body.parameters)
     rows = tree.Name(f"arguments of {function}", body.name.span)
     columns = tuple(tree.ColumnName((rows, tree.Name(name, span)), span) for name in names)
-    by_row = _is_by_row(body.query)
+    by_row = not left and _is_by_row(body.query)
     query = substituted(body.query, dict(zip((name.lower() for name in names), columns, strict=True)), function.lower())
     whole = _Body(function, rows, columns, by_row, span).query(query)
     declared = tuple((column.name, column.type) for column in body.columns)

@@ -71,6 +71,8 @@ def expression_name(node: tree.Expression) -> str:
             return "1"
         case tree.ParameterValue():
             return _argument(node)
+        case tree.NamedArgument():
+            return expression_name(node.value)
         case tree.NamedValue():
             return f"{expression_name(node.value)} AS {quoted(node.name.text)}"
         case tree.FunctionCall() if not node.keywords or node.name in WORDED:

@@ -14,6 +14,7 @@ from deltic.errors import SyntaxFailure, Unsupported
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.interval_literals import UNITS
 from deltic.frontends.sql.lexer import NUMBER, QUOTED, STRING, WORD
+from deltic.frontends.sql.named_arguments import has_names, in_order, of_builtin
 from deltic.frontends.sql.parse_path import path_of
 from deltic.frontends.sql.parse_window import WindowParser
 from deltic.frontends.sql.refusals import AFTER_ARGUMENT, AFTER_OPERAND, AFTER_VALUE, OPERANDS, refuse
@@ -303,6 +304,11 @@ class ExpressionParser(WindowParser, ABC):
     def _argument(self) -> tree.Expression:
         if (count := self._lambda_parameters()) is not None:
             return self._lambda(count)
+        start = self.token.start
+        if self.token.kind in (WORD, QUOTED) and self.tokens[self.position + 1].word == "=>":
+            name = self.identifier()
+            self.expect("=>")
+            return tree.NamedArgument(name, self.expression(), self.since(start))
         expression = self.expression()
         refuse(self, AFTER_ARGUMENT)
         return expression
@@ -595,7 +601,10 @@ class ExpressionParser(WindowParser, ABC):
             condition = self.expression()
             self.expect(")")
             refuse(self, AFTER_VALUE, start)
-        return tree.FunctionCall(names[0].text.lower(), arguments, distinct, condition, False, self.since(start), within)
+        name = names[0].text.lower()
+        if has_names(arguments) and (parameters := of_builtin(name, self.since(start))) is not None:
+            arguments = in_order(name, arguments, parameters, self.since(start))
+        return tree.FunctionCall(name, arguments, distinct, condition, False, self.since(start), within)
 
     def _quantifier(self) -> bool:
         following = self.tokens[self.position + 1].word

@@ -38,9 +38,8 @@ class FunctionParser(QueryParser):
             raise self.missing()
         if isinstance(result, tree.TableResult):
             return tree.FunctionDefinition(name, parameters, result, self.query(), replaces, if_not_exists, self.statement)
-        if self.word in ("SELECT", "WITH", "VALUES"):
-            raise Unsupported("a query is not a value", span=self.span, expected="RETURNS TABLE (column type, …) before it")
-        body = self.expression()
+        start = self.token.start
+        body = tree.ScalarQuery(self.query(), self.since(start)) if self.word in ("SELECT", "WITH") else self.expression()
         return tree.FunctionDefinition(name, parameters, result, body, replaces, if_not_exists, self.statement)
 
     def _none(self) -> tuple[tree.FunctionParameter, ...]:

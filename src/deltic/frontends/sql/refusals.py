@@ -35,7 +35,7 @@ def by_first(table: Mapping[str, tuple[str, str]]) -> Refusals:
 AFTER_VALUE: Final[Refusals] = by_first(
     {
         "->": ("a lambda is not allowed here", "a higher-order function, such as transform(a, x -> x + 1)"),
-        "=>": ("named arguments are not supported", "give the arguments in their order"),
+        "=>": ("an argument with a name is not allowed here", "f(x => 1), with the name of a parameter"),
         "??": ("?? is not supported", "coalesce(a, b)"),
         "AT TIME ZONE": ("AT TIME ZONE is not supported: timestamps are in UTC", "add an INTERVAL"),
     }

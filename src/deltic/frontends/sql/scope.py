@@ -7,7 +7,7 @@ the value of a subquery one with SUBQUERY + its number. None of them occurs in t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -15,7 +15,7 @@ from deltic.expr.nodes import Column, Expr, OuterColumn, columns_of, outer_colum
 from deltic.frontends.sql import tree
 from deltic.plan.nodes import Plan, Table
 from deltic.plan.subquery_nodes import outer_number
-from deltic.schema import Schema
+from deltic.schema import Field, Schema
 
 KEYED: Final = 1 << 23
 AGGREGATED: Final = 1 << 24
@@ -81,12 +81,18 @@ class Outer:
     """The row of an enclosing query for which one of its subqueries is evaluated.
 
     columns: those that the subquery reads: each over the rows of `scope`, and what stands for it in the subquery.
-    aggregate: binds an aggregate in the clause of the enclosing query that has the subquery; None for LATERAL.
+    aggregate: binds an aggregate in the clause of the enclosing query that has the subquery; None for LATERAL and in functions.
+    given: in the body of a function, what its parameters, the columns of `scope`, are over the rows of the call.
     """
 
     scope: Scope
     aggregate: Callable[[tree.FunctionCall], Expr] | None = None
+    given: tuple[Expr, ...] | None = None
     columns: dict[int, tuple[Column, OuterColumn]] = field(default_factory=dict)
+
+    def over(self, column: Column) -> Expr:
+        """A column of `scope` over the rows of the enclosing query."""
+        return column if self.given is None else self.given[column.index]
 
     def column(self, column: Column) -> OuterColumn:
         """The column as the subquery reads it."""
@@ -94,6 +100,20 @@ class Outer:
             outer = OuterColumn(outer_number(), column.type, column.nullable, column.name, column.span, column.filled)
             self.columns[column.index] = column, outer
         return replace(self.columns[column.index][1], span=column.span)
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A call of a function in SQL. values: by the names of its parameters, over the rows of the call."""
+
+    function: str
+    values: Mapping[str, Expr]
+
+    @property
+    def scope(self) -> Scope:
+        """The parameters, as subqueries of the body read them: also after the function's name."""
+        schema = Schema(tuple(Field(name, value.type, value.nullable) for name, value in self.values.items()))
+        return Scope(tuple(ScopeColumn(name, self.function, i) for i, name in enumerate(schema.names)), schema)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,12 +19,23 @@ from deltic.frontends.sql.bind_call import REFUSED, TABLE_FUNCTIONS, UNSUPPORTED
 from deltic.frontends.sql.bind_expression import ExpressionBinder, check_bound
 from deltic.frontends.sql.bind_function import NOTHING, BodyParameter, FunctionBody, bind_body, fitted
 from deltic.frontends.sql.bind_query import bind_tree
+from deltic.frontends.sql.bind_subquery import Subqueries
 from deltic.frontends.sql.bind_time import CLOCK
 from deltic.frontends.sql.environment import Environment
 from deltic.frontends.sql.lateral_macros import lateral
+from deltic.frontends.sql.named_arguments import Parameters, has_names, in_order
 from deltic.frontends.sql.sql_types import sql_type
 from deltic.frontends.sql.table_macros import TableBody, expanded, unknown_arguments, varying
-from deltic.frontends.statements import CreateFunction, DefinedFunction, Namespace, PythonAggregate, SqlScalar, SqlTable
+from deltic.frontends.statements import (
+    CreateFunction,
+    DefinedFunction,
+    Namespace,
+    PythonAggregate,
+    PythonScalar,
+    PythonTable,
+    SqlScalar,
+    SqlTable,
+)
 
 Node = TypeVar("Node")
 _OTHERS = frozenset((*TABLE_FUNCTIONS, *REFUSED, *CLOCK, *UNSUPPORTED_CALLS))
@@ -37,10 +48,7 @@ def create_function(node: tree.FunctionDefinition, namespace: Namespace) -> Crea
         return _create_table_function(node, node.result, namespace)
     assert not isinstance(node.body, tree.QUERIES)
     body = FunctionBody(_parameters(node), None if node.result is None else sql_type(node.result).read, node.body)
-    for part in tree.walk(node.body):
-        if isinstance(part, tree.QUERIES):
-            remedy = "join its rows where the function is called"
-            raise Unsupported("a subquery in a function is not supported", span=part.span, remedy=remedy)
+    for part in tree.walk(node.body, lambda part: not isinstance(part, tree.QUERIES)):
         if isinstance(part, tree.FunctionCall) and aggregate_of(part):
             remedy = "aggregate where the function is called"
             raise Unsupported("an aggregate in a function is not supported", span=part.span, remedy=remedy)
@@ -48,7 +56,7 @@ def create_function(node: tree.FunctionDefinition, namespace: Namespace) -> Crea
     if node.name.text.lower() in calls:
         raise CatalogError(f"the function {node.name.text} would call itself", span=node.body.span, remedy="WITH RECURSIVE repeats a query")
     unknown = [Column(i, one.type, True, one.name) for i, one in enumerate(body.parameters)]
-    binder = ExpressionBinder(NOTHING, "a function")
+    binder = ExpressionBinder(NOTHING, "a function", subqueries=Subqueries(Environment(namespace), bind_tree))
     check_bound(bind_body(binder, replace(body, expression=expression), node.name.text, unknown, node.body.span), node.body.span)
     return CreateFunction(SqlScalar(node.name.text, body, calls), node.or_replace, node.if_not_exists, node.name.span)
 
@@ -99,11 +107,12 @@ def marked(node: Node, namespace: Namespace) -> tuple[Node, tuple[str, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class _Calls:
-    """namespace: of the tree. functions: those of the namespace. used: collects those that are called."""
+    """namespace: of the tree. functions: those of the namespace. used: collects those that are called. left: on the right of LEFT JOIN."""
 
     namespace: Namespace
     functions: Mapping[str, DefinedFunction]
     used: set[str]
+    left: bool = False
 
 
 def _marked(node: Any, calls: _Calls) -> Any:
@@ -112,6 +121,8 @@ def _marked(node: Any, calls: _Calls) -> Any:
         return node if all(new is old for new, old in zip(parts, node, strict=True)) else parts
     if not tree.is_node(node):
         return node
+    if isinstance(node, (tree.JoinClause, *tree.QUERIES)):
+        calls = replace(calls, left=isinstance(node, tree.JoinClause) and node.kind.startswith("LEFT"))
     changed = {}
     for field in fields(node):
         old = getattr(node, field.name)
@@ -128,11 +139,23 @@ def _marked(node: Any, calls: _Calls) -> Any:
     return _called(inlined, calls)
 
 
+def _named(function: DefinedFunction) -> Parameters:
+    """The parameters that a call may name."""
+    match function:
+        case SqlScalar(body=FunctionBody() as body):
+            return [(one.name, one.default) for one in body.parameters]
+        case SqlTable(body=TableBody() as table):
+            return [(one.name.text, one.default) for one in table.parameters]
+        case PythonScalar() | PythonAggregate() | PythonTable():
+            return [(name, None) for name in function.parameters]
+    raise AssertionError(function)
+
+
 def _table(node: tree.TableCall, call: tree.DefinedCall, function: SqlTable, calls: _Calls) -> tree.DefinedTable | tree.DefinedLateral:
     """A call of a table function in SQL in FROM, as its query."""
     assert isinstance(function.body, TableBody)
     if node.lateral and any(next(varying(argument), None) for argument in call.arguments):
-        beside = lateral(function.body, call.arguments, calls.namespace, node.alias, call.span)
+        beside = lateral(function.body, call.arguments, calls.namespace, node.alias, call.span, left=calls.left)
         return replace(beside, query=_marked(beside.query, calls))
     query = expanded(function.body, call.arguments, calls.namespace, call.span)
     return tree.DefinedTable(_marked(query, calls), function.name, node.alias, node.span)
@@ -148,6 +171,8 @@ def _check_known(call: tree.FunctionCall, functions: Mapping[str, DefinedFunctio
 def _called(call: tree.FunctionCall, calls: _Calls) -> tree.DefinedCall | tree.FunctionCall:
     function = calls.functions[call.name]
     calls.used.add(call.name)
+    if has_names(call.arguments):
+        call = replace(call, arguments=in_order(function.name, call.arguments, _named(function), call.span))
     if isinstance(function, PythonAggregate):
         return replace(call, function=function)
     if call.distinct or call.condition is not None:

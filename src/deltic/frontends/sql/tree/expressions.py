@@ -98,6 +98,15 @@ class IntervalText:
 
 
 @dataclass(frozen=True, slots=True)
+class NamedArgument:
+    """name => value, an argument of a call."""
+
+    name: Name
+    value: Expression
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class NamedValue:
     """value AS name, an argument of struct(…)."""
 
@@ -408,6 +417,7 @@ Expression = (
     | KeywordExpression
     | TypedText
     | IntervalText
+    | NamedArgument
     | NamedValue
     | FieldOf
     | PathOf
