@@ -68,7 +68,11 @@ class Relation(Mapping[Row, int]):
 
 def identity(row: Row) -> Hashable:
     """Equal iff the rows are equal: values of equal classes, NaN equal to NaN, 0.0 different from -0.0."""
-    return tuple([(value.__class__, repr(value) if isinstance(value, float | tuple) else value) for value in row])
+    return tuple([(value.__class__, _identity(value) if isinstance(value, float | tuple) else value) for value in row])
+
+
+def _identity(value: float | Row) -> Hashable:
+    return identity(value) if isinstance(value, tuple) else repr(value)
 
 
 def normal(value: Value) -> Value:
