@@ -115,7 +115,7 @@ _ALL: Final = (
     *_intervals(YEAR_MONTH),
     TypeKind(("ARRAY",), None, "bytes", (list, tuple), "a list", []),
     TypeKind(("MAP",), None, "bytes", (dict, list, tuple), "a dict, or pairs of keys and values", []),
-    TypeKind(("STRUCT",), None, "bytes", (dict, tuple), "a dict with its fields"),
+    TypeKind(("STRUCT",), None, "bytes", (dict, tuple), "a dict with its fields", {}),
     TypeKind(
         ("VARIANT",),
         VARIANT_ARROW,

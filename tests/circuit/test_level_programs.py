@@ -56,7 +56,7 @@ def test_a_program_equals_the_steps(shards: int, small_arenas: None) -> None:
 
 
 def test_large_batches_have_blocks_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("deltic.circuit.programs.runner.LARGE_BATCH", 3)
+    monkeypatch.setattr("deltic.circuit.programs.runner.LARGE_TICK", 3)
     with both_cores(), deltic.Session() as session:
         session.sql(SHOP)
         changed(session)

@@ -14,7 +14,7 @@ import pytest
 import deltic
 from benchmarks import nested
 from benchmarks.queries import tables
-from deltic.connectors.frames import WEIGHT
+from deltic.connectors.frames import WEIGHT, rows_frame
 from deltic.errors import ConstraintViolation, DelticError, FrameError
 from deltic.kernels.build import CHECKED
 from deltic.schema import Field, Op, Schema, TableSchema, Type
@@ -149,7 +149,9 @@ def pending(table: TableSchema, rows: pa.Table, monkeypatch: pytest.MonkeyPatch,
             marked.add_rows(table, Op.UPSERT, rows)
             marked.add_rows(table, Op.UPDATE, rows.combine_chunks().to_batches()[0])
             marked.add_deletes(table, rows.select([table.schema[i].name for i in table.key]))
-        marked.add_frame(table, rows.append_column("_op", pa.array(["insert"] * rows.num_rows)), None)
+        names = ["Insert", "c", "d", "delete", *(["upsert", "u"] if table.key else [])]
+        marked.add_frame(table, rows.append_column("_op", pa.array([names[i % len(names)] for i in range(rows.num_rows)])), None)
+        marked.add_frame(table, rows.append_column("_op", pa.array(["i"] * rows.num_rows)).combine_chunks().to_batches()[0], None)
         for changes in (weighted, marked):
             given = changes.rows()["t"].rows
             result += listed((*given.columns, *given.weights))
@@ -163,6 +165,8 @@ def test_frames_have_the_pending_rows_of_the_general_path(seed: int, monkeypatch
     rows = rows_of(rng, table, int(rng.integers(1, 40)))
     strings = StringTable(IDENTITY)
     assert CHECKED or all(plain_rows(rows, table, op, 0, strings) is not None for op in (Op.INSERT, Op.DELETE_ROW))
+    marked = rows.append_column("_op", pa.array(["Insert"] * rows.num_rows))
+    assert CHECKED or plain_changes(marked, table, 0, strings) is not None
     assert pending(table, rows, monkeypatch, plain=True) == pending(table, rows, monkeypatch, plain=False)
 
 
@@ -255,12 +259,13 @@ TAKEN = [
     frame(2, b=[None, 1]),
     pa.concat_tables([frame(3), frame(2, d=[None, None])]),
     frame(2).to_batches()[0],
+    frame(3).drop_columns("_weight").append_column("_op", pa.array(["upsert", "d", "I"])),
     [{**ROW, "_weight": 1}, {**ROW, "a": -(2**63), "b": 7, "_weight": -2}],
     [{**ROW, "_op": "upsert"}, {**ROW, "a": 2, "b": 1, "d": 2, "_op": "d"}, {**ROW, "_op": "u"}, {**ROW, "_op": "insert"}],
 ]
 
 
-@pytest.mark.parametrize("changes", TAKEN, ids=["a row", "a slice", "a NULL", "chunks", "a batch", "weights", "operations"])
+@pytest.mark.parametrize("changes", TAKEN, ids=["a row", "a slice", "a NULL", "chunks", "a batch", "ops", "weights", "operations"])
 def test_both_intakes_make_the_same_rows(changes: Any, session: deltic.Session, monkeypatch: pytest.MonkeyPatch) -> None:
     assert is_taken(changes, session.table("t")) or (CHECKED and not isinstance(changes, list))
     assert words(session, changes, monkeypatch, plain=True) == words(session, changes, monkeypatch, plain=False)
@@ -271,13 +276,14 @@ LEFT = [
     frame(2, _weight=[0, 1]),
     frame(2, _weight=[None, 1]),
     frame(2, a=[None, 1]),
+    frame(2, c=[None, 1]).drop_columns("_weight").append_column("_op", pa.array(["d", "upsert"])),
     [{**ROW, "_op": "delete"}],
     [{"a": 1, "_op": "delete"}],
     [{**ROW, "A": 1, "_weight": 1}],
     [{**ROW, "_weight": np.int64(2)}],
     [{**ROW, "_weight": 1}] * 100,
 ]
-LEFT_NAMES = ["no rows", "weight 0", "no weight", "NULL key", "delete by NULLs", "delete by key", "other case", "NumPy", "many"]
+LEFT_NAMES = ["no rows", "weight 0", "no weight", "NULL key", "delete of NULL", "by NULLs", "by key", "other case", "NumPy", "many"]
 
 
 @pytest.mark.parametrize("changes", LEFT, ids=LEFT_NAMES)
@@ -292,6 +298,8 @@ def test_the_rest_is_left_to_the_general_intake(changes: Any, session: deltic.Se
         ([{**ROW, "a": True, "_weight": 1}], FrameError),
         ([{**ROW, "a": None, "_weight": 1}], ConstraintViolation),
         ([{**ROW, "_op": "merge"}], FrameError),
+        (frame(1).drop_columns("_weight").append_column("_op", pa.array(["merge"])), FrameError),
+        (frame(1).drop_columns("_weight").append_column("_op", pa.array([None], pa.string())), FrameError),
     ],
 )
 def test_errors_are_those_of_the_general_intake(changes: Any, error: type[Exception], session: deltic.Session) -> None:
@@ -299,3 +307,18 @@ def test_errors_are_those_of_the_general_intake(changes: Any, error: type[Except
     with pytest.raises(error, match="table t, row 0"):
         session.apply({"t": changes})
     assert session.epoch == epoch
+
+
+def test_rows_of_dicts_have_the_words_of_frames(session: deltic.Session) -> None:
+    table, strings = session.table("t"), session._runtime.strings
+    given = [ROW, {**ROW, "b": 2**63 - 1, "e": None}]
+    taken = plain_rows(given, table, Op.UPSERT, 4, strings)
+    assert taken is not None
+    changes = PendingChanges(strings)
+    changes._next = 4
+    changes.add(table, Op.UPSERT, rows_frame(given, table))
+    assert listed((*taken.rows.columns, *taken.rows.weights)) == listed(
+        (*changes.rows()["t"].rows.columns, *changes.rows()["t"].rows.weights)
+    )
+    assert plain_rows([{**ROW, "_op": "insert"}], table, Op.INSERT, 0, strings) is None
+    assert plain_rows([{**ROW, "c": None}], table, Op.INSERT, 0, strings) is None

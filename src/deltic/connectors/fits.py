@@ -11,12 +11,13 @@ import pyarrow as pa
 from deltic.connectors.fitting import fit
 from deltic.schema import TableSchema
 
+OP_COLUMN: Final = "_op"
 WEIGHT_COLUMN: Final = "_weight"
-Verdict: TypeAlias = Literal["rows", "weighted", "no"]
+Verdict: TypeAlias = Literal["rows", "weighted", "operations", "no"]
 
 
 class Fit(NamedTuple):
-    """How the columns of a frame are those of a table: exactly, alone or followed by an int64 `_weight`, or not.
+    """How the columns of a frame are those of a table: exactly, alone or followed by an int64 `_weight` or by a text `_op`, or not.
 
     others: the positions of columns that have another Arrow type than the table's.
     """
@@ -40,6 +41,8 @@ def fit_of(frame: pa.Schema, table: TableSchema) -> Fit:
     verdict: Verdict = "rows" if frame.names == names else "no"
     if frame.names == [*names, WEIGHT_COLUMN] and frame.field(len(names)).type == pa.int64():
         verdict = "weighted"
+    elif frame.names == [*names, OP_COLUMN] and pa.types.is_string(frame.field(len(names)).type):
+        verdict = "operations"
     others = () if verdict == "no" else tuple(i for i, field in enumerate(table.schema) if frame.field(i).type != field.type.arrow)
     if others and any(field.type.held.is_nested for field in table.schema):
         verdict, others = "no", ()  # `fit` validates nested values

@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from deltic.connectors.fits import WEIGHT_COLUMN, fit_of, shaped
+from deltic.connectors.fits import OP_COLUMN, WEIGHT_COLUMN, fit_of, shaped
 from deltic.connectors.fitting import check_domain, check_lengths, check_nulls, fit
 from deltic.connectors.recognise import Column, Columns, columns_of
 from deltic.domains import is_restricted
@@ -31,7 +31,7 @@ from deltic.errors import FrameError
 from deltic.purity import shown
 from deltic.schema import BIGINT, STRING, Field, Op, Schema, TableSchema, Type
 
-OP: Final = "_op"
+OP: Final = OP_COLUMN
 WEIGHT: Final = WEIGHT_COLUMN
 Words: TypeAlias = NDArray[np.int64]
 Fitted: TypeAlias = pa.Table | pa.RecordBatch
@@ -111,6 +111,16 @@ def change_frame(frame: Any, table: TableSchema, sequence: str | None = None) ->
         if len(batches) == 1 and not batches[0].column(len(table.schema)).null_count:
             return _weighted(_checked(batches[0], table), batches[0].column(len(table.schema)).to_numpy(), None)
     return _changes(_complete_deletes(frame, table, sequence), table, sequence)
+
+
+def operations(frame: pa.Table, table: TableSchema) -> Words | None:
+    """The codes of a frame of the table's columns and `_op`; None if some may be deletes by key, with NULL in all columns that may have it.
+
+    Raises FrameError.
+    """
+    codes = _codes(frame.column(len(table.schema)), table)
+    by_key = table.key and all(table.schema[i].nullable for i in _others(table, None))
+    return None if by_key and (codes == int(Op.DELETE_ROW)).any() else codes
 
 
 def _where(table: TableSchema) -> str:

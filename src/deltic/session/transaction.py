@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +11,7 @@ import pyarrow as pa
 from deltic.circuit.pending import PendingRows
 from deltic.connectors.fits import fit_of, shaped
 from deltic.connectors.fitting import fit
-from deltic.connectors.frames import WEIGHT, Changes, change_frame, keys_or_rows, rows_frame
+from deltic.connectors.frames import WEIGHT, Changes, change_frame, keys_or_rows, operations, rows_frame
 from deltic.errors import ClosedError, DataError, UnknownName
 from deltic.schema import Op, StreamSchema, TableSchema
 from deltic.trace.encoding import Layout
@@ -75,7 +75,8 @@ class PendingChanges:
         if plain is None:
             self.add_changes(table, change_frame(frame, table, sequence))
             return
-        n, weighed = len(plain), type(frame) is not list or WEIGHT in frame[0]
+        n = len(plain)
+        weighed = WEIGHT in frame[0] if type(frame) is list else fit_of(frame.schema, table).verdict == "weighted"
         if not weighed and not table.key:
             _check_key(table, np.unique(plain.ops))
         self._append(table, plain, weighed=weighed)
@@ -186,32 +187,46 @@ class Transaction:
             self._commit(self._changes)
 
 
+_ARROW: Final = (pa.Table, pa.RecordBatch)
+
+
 def plain_changes(frame: Any, table: TableSchema, ordinal: int, strings: StringTable) -> PendingRows | None:
-    """The changes of a frame with weights, or of a few dicts of integers; None for others, also for those with an error.
+    """The changes of an Arrow frame, or of a few dicts of integers, with weights or operations; None for others, and if a value is refused.
 
     ordinal: of the first row.
     """
     if type(frame) is not list:
-        return plain_rows(frame, table, Op.WEIGHT, ordinal, strings)
+        return _plain_frame(frame, table, None, ordinal, strings)
     dicts = intake_of(table).dicts
     rows = None if dicts is None else dicts.of_dicts(frame, ordinal, keyed=bool(table.key))
     return None if rows is None else PendingRows(rows)
 
 
 def plain_rows(frame: Any, table: TableSchema, op: Op, ordinal: int, strings: StringTable) -> PendingRows | None:
-    """The rows of an Arrow frame of the table's columns, and weights for WEIGHT; None for others, also for those with an error.
+    """As `plain_changes`, of rows with the table's columns alone, all of one operation."""
+    if type(frame) is not list:
+        return _plain_frame(frame, table, op, ordinal, strings)
+    dicts = intake_of(table).dicts
+    rows = None if dicts is None else dicts.of_dicts(frame, ordinal, keyed=bool(table.key), op=int(op))
+    return None if rows is None else PendingRows(rows)
 
-    Raises as `shaped` for columns of other types than the table's.
-    """
+
+def _plain_frame(frame: Any, table: TableSchema, op: Op | None, ordinal: int, strings: StringTable) -> PendingRows | None:
+    """op: of all rows; None if the frame says it. Raises as `shaped` for columns of other Arrow types, and FrameError for operations."""
     columns = intake_of(table).frames
-    if columns is None or not columns.is_checked or not isinstance(frame, pa.Table | pa.RecordBatch):
+    if columns is None or not columns.is_checked or not isinstance(frame, _ARROW):
         return None
-    fits, verdict = fit_of(frame.schema, table), "weighted" if op is Op.WEIGHT else "rows"
-    if fits.verdict != verdict:
+    fits, code, ops = fit_of(frame.schema, table), int(Op.WEIGHT if op is None else op), None
+    if fits.verdict == "no" or (fits.verdict == "rows") != (op is not None):
         return None
-    if fits.others:
-        frame = shaped(pa.Table.from_batches([frame]) if isinstance(frame, pa.RecordBatch) else frame, table)
-    rows = columns.rows(frame, int(op), ordinal, strings)
+    if fits.others or fits.verdict == "operations":
+        frame = pa.Table.from_batches([frame]) if isinstance(frame, pa.RecordBatch) else frame
+        frame = shaped(frame, table) if fits.others else frame
+    if fits.verdict == "operations":
+        code, ops = int(Op.INSERT), operations(frame, table)
+        if ops is None:
+            return None
+    rows = columns.rows(frame, code, ordinal, strings, ops)
     return None if rows is None else PendingRows(rows)
 
 

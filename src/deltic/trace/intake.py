@@ -134,14 +134,18 @@ class FrameColumns:
             not any(_is_left(field) for field in fields),
         )
 
-    def rows(self, frame: pa.Table, op: int, ordinal: int, strings: StringTable) -> Rows | None:
-        """The pending rows of a frame of the table's columns, for WEIGHT with the weights after them.
+    def rows(self, frame: pa.Table, op: int, ordinal: int, strings: StringTable, ops: Words | None = None) -> Rows | None:
+        """The pending rows of a frame of the table's columns, for WEIGHT with the weights after them. ops: of each row, in place of `op`.
 
         None if the frame is empty, or has a weight of 0 or a value that the table refuses. Raises CollidingStrings.
         """
         n = frame.num_rows
         block = np.empty((self.words + 3) * n, np.int64)
-        return Rows.packed(block, address(block), self.words + 2, 1, n) if self._copy(frame, block, op, ordinal, strings) else None
+        if not self._copy(frame, block, op, ordinal, strings):
+            return None
+        if ops is not None:
+            block[self.words * n : (self.words + 1) * n] = ops
+        return Rows.packed(block, address(block), self.words + 2, 1, n)
 
     def words_of(self, frame: pa.Table | pa.RecordBatch, strings: StringTable) -> tuple[Words, ...] | None:
         """The words of a frame whose first columns are the table's; None as in `rows`, and if columns have other types."""
@@ -264,29 +268,31 @@ class IntegerColumns:
         block = np.array([*columns, [WEIGHT] * n, range(ordinal, ordinal + n), weights], np.int64).reshape(-1)
         return Rows.packed(block, address(block), self.words + 2, 1, n)
 
-    def of_dicts(self, rows: Sequence[Any], ordinal: int, *, keyed: bool) -> Rows | None:
+    def of_dicts(self, rows: Sequence[Any], ordinal: int, *, keyed: bool, op: int | None = None) -> Rows | None:
         """The pending rows of a few dicts with exactly the table's columns, and each with `_weight` or each with `_op`; None for others.
 
-        keyed: whether the table has a primary key.
+        keyed: whether the table has a primary key. op: that of all, which then have no mark.
         """
         n = len(rows)
         if not 0 < n <= FEW:
             return None
-        mark = "_weight" if type(rows[0]) is dict and "_weight" in rows[0] else "_op"
+        mark = None if op is not None else "_weight" if type(rows[0]) is dict and "_weight" in rows[0] else "_op"
         columns: list[list[int]] = [[] for _ in range(self.words + 3)]
         for number, row in enumerate(rows):
             words = self._row(row, mark, keyed)
             if words is None:
                 return None
+            if op is not None:
+                words[-3] = op
             words[-2] = ordinal + number
             for column, word in zip(columns, words, strict=True):
                 column.append(word)
         block = np.array(columns, np.int64).reshape(-1)
         return Rows.packed(block, address(block), self.words + 2, 1, n)
 
-    def _row(self, row: Any, mark: str, keyed: bool) -> list[int] | None:
-        """The words of a row, the op, 0, and the weight."""
-        if type(row) is not dict or len(row) != len(self.names) + 1 or mark not in row:
+    def _row(self, row: Any, mark: str | None, keyed: bool) -> list[int] | None:
+        """The words of a row, the op, 0, and the weight; of a row without a mark that of an insert."""
+        if type(row) is not dict or len(row) != len(self.names) + (mark is not None) or (mark is not None and mark not in row):
             return None
         words: list[int] = []
         for name, nullable, (least, most), flagged in zip(self.names, self.nullable, self.bounds, self.flags, strict=True):
@@ -297,7 +303,7 @@ class IntegerColumns:
                 words += (0, 0) if flagged else (int(MARKER),)
             else:
                 return None
-        marked = self._mark(row, mark, keyed)
+        marked = (0, 1) if mark is None else self._mark(row, mark, keyed)
         return None if marked is None else [*words, marked[0], 0, marked[1]]
 
     def _mark(self, row: Mapping[str, Any], mark: str, keyed: bool) -> tuple[int, int] | None:

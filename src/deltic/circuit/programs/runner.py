@@ -32,8 +32,8 @@ Step = Callable[[int, Sequence[Delta]], Delta]
 LEAST_ARENA: Final = 1 << 13
 LARGEST_KEPT: Final = 1 << 21
 """Words of an arena: at first, and the most that are kept for later ticks (16 MB)."""
-LARGE_BATCH: Final = 1 << 12
-"""Rows from which on a batch has a block of its own, since it outlives the other batches of its tick."""
+LARGE_TICK: Final = 1 << 15
+"""Words from which on each batch that a tick appends has a block of its own, since one may outlive the others."""
 _FREE_ARENAS: Final[list[Words]] = []
 
 
@@ -143,28 +143,37 @@ class ProgramRun:
     def _finish(self) -> None:
         """Appends what the instructions append, and counts the keys that they have sought."""
         program, context, state = self._program, self._context, self._state
-        count = int(state[op.APPENDED])
-        if count:
-            block = np.empty(int(state[op.KEPT]), np.int64)
-            slots = self._appended[: 3 * count : 3].tolist()
-            registers = [program.appends[slot][1] for slot in slots]
-            entries = np.empty(sum(register.width for register in registers) + DIRECTORY_HEADER * count, np.int64)
-            kernel.keep(self._registers, self._appended, count, 1, address(block), entries)
-            words, first, begin = entries.tolist(), address(block), 0
-            for slot, register in zip(slots, registers, strict=True):
-                end = begin + DIRECTORY_HEADER + register.width
-                place = (words[begin + DIRECTORY_HEADER] - first) >> 3
-                length, entry, own = words[begin], entries[begin:end], block
-                if length >= LARGE_BATCH:
-                    until = (words[end + DIRECTORY_HEADER] - first) >> 3 if end < len(words) else len(block)
-                    own, place = _apart(block, place, until, entry), 0
-                batch = Batch.kept(own, place, register.columns, register.weights, length, entry)
-                context.appended[program.appends[slot][0]] = batch
-                begin = end
+        count, size = int(state[op.APPENDED]), int(state[op.KEPT])
+        if count == 1 or size < LARGE_TICK:
+            self._keep(self._appended[: op.KEPT_REGISTER * count], size)
+        else:
+            kept = self._appended[: op.KEPT_REGISTER * count].reshape(count, op.KEPT_REGISTER)
+            words = kept[:, op.WIDTH] * self._registers[kept[:, op.REGISTER] + op.ROWS]
+            indexes = size - int(words.sum())
+            for one, own in zip(kept, words.tolist(), strict=True):
+                self._keep(one, own + indexes)
         sought = self._spines[op.SPINE_SOUGHT :: op.SPINE].tolist()
         for name, keys in zip(program.spots, sought, strict=True):
             if keys:
                 context.state[name].sought[0] += keys
+
+    def _keep(self, appended: Words, size: int) -> None:
+        """Appends registers, copied to one block. size: the words that they take at most, with their indexes."""
+        count, appends = len(appended) // op.KEPT_REGISTER, self._program.appends
+        if not count:
+            return
+        block = np.empty(size, np.int64)
+        slots = appended[op.SLOT :: op.KEPT_REGISTER].tolist()
+        registers = [appends[slot][1] for slot in slots]
+        entries = np.empty(sum(register.width for register in registers) + DIRECTORY_HEADER * count, np.int64)
+        kernel.keep(self._registers, appended, count, 1, address(block), entries)
+        words, first, begin = entries.tolist(), address(block), 0
+        for slot, register in zip(slots, registers, strict=True):
+            end = begin + DIRECTORY_HEADER + register.width
+            place = (words[begin + DIRECTORY_HEADER] - first) >> 3
+            batch = Batch.kept(block, place, register.columns, register.weights, words[begin], entries[begin:end])
+            self._context.appended[appends[slot][0]] = batch
+            begin = end
 
     def close(self) -> None:
         """Gives the arena back."""
@@ -172,13 +181,6 @@ class ProgramRun:
         self._arenas.clear()
         if len(arena) <= LARGEST_KEPT and len(_FREE_ARENAS) < 4:
             _FREE_ARENAS.append(arena)
-
-
-def _apart(block: Words, start: int, end: int, entry: Words) -> Words:
-    """A copy of words of a block, to which the addresses in an entry of a directory then refer."""
-    own = block[start:end].copy()
-    entry[1:] += np.where(entry[1:] != 0, address(own) - (address(block) + 8 * start), 0)
-    return own
 
 
 def _free_arena() -> Words:
