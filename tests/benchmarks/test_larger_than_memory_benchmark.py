@@ -9,7 +9,7 @@ import pytest
 
 import deltic
 from benchmarks import harness
-from benchmarks.larger_than_memory import IN_GROUP, memory_group, step
+from benchmarks.larger_than_memory import IN_GROUP, measure, memory_group, step
 from benchmarks.larger_than_memory_case import SCRIPT, build, expected_totals, ticks
 
 
@@ -42,3 +42,10 @@ def test_a_process_that_needs_more_than_the_limit_is_ended() -> None:
 def test_a_step_whose_group_cannot_be_made_is_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("benchmarks.larger_than_memory.ROOT", tmp_path / "none")
     assert "no cgroup with a memory limit" in step("build", tmp_path, 10, 10, 64)["absent"]
+    assert set(measure(tmp_path, 10, 1, 64, 64)) == {"absent"}
+
+
+def test_a_step_that_is_ended_is_a_wrong_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = {"absent": "it ended with exit code -9"}
+    monkeypatch.setattr("benchmarks.larger_than_memory.step", lambda *_: ended)
+    assert measure(tmp_path, 10, 1, 64, 64) == {"load": ended, "ticks": {}, "correct": False}
