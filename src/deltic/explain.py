@@ -32,8 +32,9 @@ from deltic.lowering.show_bounds import StateBound, state_bounds
 from deltic.lowering.show_rules import JoinPicture, short, word_names
 from deltic.lowering.show_rules import pictures as joins
 from deltic.optimizer.form_multiway_joins import binary_cycles
+from deltic.optimizer.keyless_joins import one_sided_joins
 from deltic.plan.nodes import Plan
-from deltic.plan.show import show, show_terms
+from deltic.plan.show import show, show_node, show_terms
 from deltic.plan.walk import nodes
 from deltic.plan.window_nodes import Window
 from deltic.runtimes import TickResult
@@ -262,7 +263,7 @@ def explain(
         shards,
         levels,
         exchanges,
-        (*_notes(shown), *(_undivided(plans) if shards > 1 else ()), *_cycles(plans)),
+        (*_notes(shown), *_one_sided(plans), *(_undivided(plans) if shards > 1 else ()), *_cycles(plans)),
         {table: sources[table.lower()] for table in tables if table.lower() in sources},
         {name: (view, sink) for name, (view, sink) in sinks.items() if view in plans},
         tuple(state_bounds(circuit.nodes, shown)) if any(isinstance(n.operator, StreamInput | WatermarkOperator) for n in shown) else (),
@@ -403,6 +404,13 @@ def _undivided(plans: Mapping[str, Plan]) -> Iterator[str]:
             if isinstance(window, Window) and not window.keys:
                 order = f" by {show_terms(window.order)}" if window.order else ""
                 yield f"view {view}: a window{order} has no PARTITION BY, so the home shard keeps all its rows"
+
+
+def _one_sided(plans: Mapping[str, Plan]) -> Iterator[str]:
+    """The joins without an equality that test conditions on all rows that one comparison finds."""
+    for view, plan in plans.items():
+        for join in one_sided_joins(plan):
+            yield f"view {view}: {show_node(join)}: one comparison looks rows up; the other conditions are tested on all that satisfy it"
 
 
 def _cycles(plans: Mapping[str, Plan]) -> Iterator[str]:

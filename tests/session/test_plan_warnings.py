@@ -31,6 +31,7 @@ def warned(select: str) -> list[str]:
         "SELECT t.x FROM t LEFT JOIN ^u ON t.x <> u.y",
         "SELECT t.x FROM t JOIN w ON t.k = w.k, ^u",
         "SELECT u.y FROM u, t, ^w WHERE t.k = w.k",
+        "SELECT t.x FROM t WHERE NOT EXISTS ^(SELECT 1 FROM u WHERE t.x <> u.y)",
     ],
 )
 def test_a_join_without_a_key_is_a_warning_with_its_place(marked: str) -> None:
@@ -49,10 +50,30 @@ def test_a_join_without_a_key_is_a_warning_with_its_place(marked: str) -> None:
         "SELECT t.x FROM t, (VALUES (1), (2)) AS c(n) WHERE t.x < c.n",
         "SELECT t.x FROM t WHERE EXISTS (SELECT 1 FROM u)",
         "SELECT t.x FROM t WHERE x NOT IN (SELECT y FROM u)",
+        "SELECT t.x FROM t, u WHERE t.x BETWEEN u.y AND u.k AND t.k <> 3",
+        "SELECT t.x FROM t, u WHERE t.x < u.y AND u.k < t.k",
+        "SELECT t.x FROM t WHERE NOT EXISTS (SELECT 1 FROM u WHERE t.x < u.y)",
+        "SELECT t.x FROM t, u WHERE t.k = u.k AND t.x < u.y AND t.x <> 2 * u.y",
+        "SELECT t.x FROM t, (SELECT max(y) AS top, max(k) AS k FROM u) m WHERE t.x < m.top AND t.k < m.k",
     ],
 )
 def test_joins_by_keys_and_with_one_row_or_constants_are_no_warning(select: str) -> None:
     assert not warned(select)
+
+
+@pytest.mark.parametrize(
+    "marked",
+    [
+        "SELECT t.x FROM t, ^u WHERE t.x < u.y AND t.k < u.k",
+        "SELECT t.x FROM t LEFT JOIN ^u ON t.x < u.y AND t.x <> u.k",
+        "SELECT t.x FROM t WHERE EXISTS ^(SELECT 1 FROM u WHERE t.x < u.y AND t.k < u.k)",
+    ],
+)
+def test_one_comparison_among_several_is_a_warning_with_its_place(marked: str) -> None:
+    (warning,) = warned(marked.replace("^", ""))
+    column = len("CREATE MATERIALIZED VIEW v AS ") + marked.index("^") + 1
+    assert warning.startswith(f"views.sql:2:{column}: view v: one comparison looks up rows of "), warning
+    assert "each change is compared with all rows of the other side that satisfy it" in warning
 
 
 def test_each_definition_warns_of_its_own_views_once() -> None:

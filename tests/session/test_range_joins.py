@@ -221,3 +221,50 @@ def test_a_moved_threshold_touches_the_rows_between_the_old_and_the_new(n: int) 
         session.sql(f"UPDATE b SET y = {n // 2 + 20}")
         assert len(session.view("above").rows()) == n - n // 2 - 21
         assert touched(session) < 600
+
+
+def test_of_several_comparisons_the_first_looks_rows_up() -> None:
+    """A new row of `a` is below 10 values of y, and below all of z."""
+    n, queries = 2_000, {}
+    for kind, text in (
+        ("inner", "SELECT a.id, b.id AS j FROM a JOIN b ON {}"),
+        ("anti", "SELECT id FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE {})"),
+    ):
+        for order, (one, other) in (("few", ("a.x < b.y", "a.w < b.z")), ("all", ("a.w < b.z", "a.x < b.y"))):
+            queries[f"{kind}_{order}"] = text.format(f"{one} AND {other}")
+    with deltic.Session() as session:
+        session.sql("; ".join(tables("BIGINT")))
+        with pytest.warns(PlanWarning, match="one comparison looks up rows of .*, and no equality") as caught:
+            session.sql("; ".join(f"CREATE MATERIALIZED VIEW {name} AS {query}" for name, query in queries.items()))
+        assert len(caught) == len(queries)
+        with session.transaction() as tx:
+            tx.insert("b", [{"id": i, "k": 1, "y": i, "z": n + i} for i in range(n)])
+        session.sql(f"INSERT INTO a VALUES (1, 1, {n - 11}, 5)")
+        work = {name: work_of(session, name) for name in queries}
+        assert all(("all" in name) == (count > n) for name, count in work.items()) and max(work["inner_few"], work["anti_few"]) < 300, work
+        assert len(session.view("inner_few").rows()) == 10 and session.view("anti_all").rows() == []
+        for name in queries:
+            (note,) = session.explain(name).json()["notes"]
+            assert note.endswith("one comparison looks rows up; the other conditions are tested on all that satisfy it")
+
+
+def test_an_anti_join_by_intervals_keeps_the_number_of_matches() -> None:
+    """A row of `a` in all of the intervals costs its matches when it comes, and one more interval little; the state has no pairs."""
+    n = 1_000
+    with deltic.Session() as session:
+        session.sql("; ".join([*tables("BIGINT"), f"CREATE MATERIALIZED VIEW v AS {QUERIES['anti']}"]))
+        with session.transaction() as tx:
+            tx.insert("b", [{"id": i, "k": 1, "y": -i, "z": i} for i in range(n)])
+        session.sql("INSERT INTO a VALUES (1, 1, 0, 0), (2, 1, 0, 0)")
+        assert 2 * n <= work_of(session, "v") < 4 * 2 * n
+        session.sql(f"INSERT INTO b VALUES ({n}, 1, -5, 5)")
+        assert 0 < work_of(session, "v") < BOUND
+        state = {o["id"]: o["state_rows"] for o in session.explain("v").json()["operators"] if o["operator"] == "trace_append"}
+        assert sorted(state.values())[-1] == 2 * (n + 1) and sum(state.values()) < 2 * (n + 1) + 10, state
+        session.sql("DELETE FROM b WHERE true")
+        assert len(session.view("v").rows()) == 2
+
+
+def work_of(session: deltic.Session, view: str) -> int:
+    """Rows that the view's operators touched in the last tick."""
+    return sum(operator["rows_touched"] for operator in session.explain(view).json()["operators"])

@@ -7,11 +7,12 @@ them as they are defined, so that unnesting is tested against it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, Final
 from typing import Literal as OneOf
 
+from deltic.errors import Span
 from deltic.expr.nodes import Expr
 from deltic.plan.join_nodes import nullable
 from deltic.plan.node import PlanNode, computed
@@ -32,7 +33,7 @@ class DependentJoin(PlanNode):
     outer: (number, expression over left): the values of the OuterColumns in `right`, which may have others, of queries further out.
     condition: over (left, right); must be TRUE for two rows to match.
     kind: as of Join; `mark` adds to each left row a BOOLEAN, whether it has a match.
-    value: of `not_in`, as in Join.
+    value: of `not_in`, as in Join. span: the place of the right side in the text.
     """
 
     left: Plan
@@ -41,6 +42,7 @@ class DependentJoin(PlanNode):
     outer: tuple[tuple[int, Expr], ...] = ()
     condition: Expr | None = None
     value: tuple[Expr, Expr] | None = None
+    span: Span | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         assert self.condition is None or self.condition.type == BOOLEAN

@@ -185,7 +185,7 @@ def _direct(join: DependentJoin, rows: _Rows, outer: _Outer) -> Plan | None:
     keys, residual = split(conjunction(parts), width)
     match join.kind:
         case "semi" | "anti":
-            return Join(left, right, join.kind, keys, residual)
+            return Join(left, right, join.kind, keys, residual, span=join.span)
         case "not_in":
             assert join.value is not None
             value = substitute(join.value[1], rows.columns)

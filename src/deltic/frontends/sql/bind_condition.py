@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal as OneOf
 
+from deltic.errors import Span
 from deltic.expr import Expr, Literal, resolve
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_expression import ExpressionBinder
@@ -24,11 +25,15 @@ from deltic.schema import BOOLEAN
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """A condition that a subquery has a row, or none, which is equal to some values. pairs: (value, column of the subquery)."""
+    """A condition that a subquery has a row, or none, which is equal to some values. pairs: (value, column of the subquery).
+
+    span: the place of the subquery.
+    """
 
     kind: OneOf["semi", "anti", "not_in"]
     rows: Plan
     outer: Outer
+    span: Span
     pairs: tuple[tuple[Expr, Expr], ...] = ()
 
 
@@ -70,11 +75,11 @@ def _membership(node: tree.ExistsTest | tree.InQuery, negated: bool, binder: Exp
     outer = outer_of(binder)
     rows = subqueries.bind_query(node.query, subqueries.env.within(outer))
     if isinstance(node, tree.ExistsTest):
-        return Membership("anti" if negated else "semi", rows, outer)
+        return Membership("anti" if negated else "semi", rows, outer, node.query.span)
     pairs = tuple(members(binder, node, rows))
     if negated == node.negated:
-        return Membership("semi", rows, outer, pairs)
-    return Membership("not_in" if len(pairs) == 1 else "anti", rows, outer, pairs)
+        return Membership("semi", rows, outer, node.query.span, pairs)
+    return Membership("not_in" if len(pairs) == 1 else "anti", rows, outer, node.query.span, pairs)
 
 
 def apply(plan: Plan, conditions: Sequence[Conjunct], subqueries: Subqueries, over: Callable[[Expr], Expr] = lambda expr: expr) -> Plan:
@@ -120,4 +125,6 @@ def _joined(plan: Plan, member: Membership, subqueries: Subqueries, over: Callab
     equal = [resolve("=", [value, shift(other, len(plan.schema))]) for value, other in pairs]
     if member.kind == "anti":
         equal = [resolve("coalesce", [part, Literal(True, BOOLEAN)]) for part in equal]
-    return subqueries.env.unnest(DependentJoin(plan, member.rows, member.kind, outer, conjunction(equal) if equal else None))
+    return subqueries.env.unnest(
+        DependentJoin(plan, member.rows, member.kind, outer, conjunction(equal) if equal else None, span=member.span)
+    )
