@@ -77,7 +77,7 @@ def test_drawn_programs_with_restarts_from_state(draw: Draw, tmp_path: Path) -> 
 @pytest.mark.slow
 @pytest.mark.parametrize("draw", [range_case, window_case])
 def test_many_drawn_programs(draw: Draw, tmp_path: Path) -> None:
-    for seed in rotating(300):
+    for seed in rotating(120):
         check_embedded(draw(seed))
         if seed % 4 == 0:
             shrinking(lambda program: checked_durable(program, tmp_path), draw(seed))
