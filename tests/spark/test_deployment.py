@@ -1,0 +1,77 @@
+"""Deltic by spark-submit on a standalone cluster: from a zip file that is sent to the executors."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import deltic
+
+if TYPE_CHECKING:
+    from benchmarks.cluster import Cluster
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+APP = Path(__file__).with_name("deployed_app.py")
+PACKAGE = Path(deltic.__file__).parent
+ROWS = [[1, 3], [2, 2], [3, 1]]
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A master and two workers, whose Python does not see this checkout."""
+    pytest.importorskip("pyspark")
+    from benchmarks.cluster import cluster as running  # noqa: PLC0415  needs the extra
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.delenv("PYTHONPATH", raising=False)
+        with running(tmp_path_factory.mktemp("cluster") / "spark") as started:
+            yield started
+
+
+def submit(cluster: Cluster, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    import pyspark  # noqa: PLC0415  needs the extra
+
+    home = Path(pyspark.__file__).parent
+    own = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    full = {**own, **cluster.environment, "SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1", **environment}
+    command = [str(home / "bin" / "spark-submit"), "--master", cluster.url, "--conf", "spark.log.level=ERROR", *options]
+    return subprocess.run(command, env=full, capture_output=True, text=True, timeout=500, check=False)
+
+
+def answer(run: subprocess.CompletedProcess[str]) -> dict[str, list[object]]:
+    assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-3000:]
+    found: dict[str, list[object]] = json.loads(run.stdout.splitlines()[-1])
+    return found
+
+
+@pytest.fixture(scope="module")
+def zipped(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a wheel contains, under a name that ends as Spark requires."""
+    archive = tmp_path_factory.mktemp("zip") / "deltic.zip"
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
+        for path in PACKAGE.rglob("*"):
+            if path.is_file() and "__pycache__" not in path.parts:
+                file.write(path, path.relative_to(PACKAGE.parent))
+    return archive
+
+
+def test_from_a_zip_file(cluster: Cluster, zipped: Path, tmp_path: Path) -> None:
+    found = answer(submit(cluster, "--py-files", str(zipped), str(APP), str(tmp_path / "state"), PYSPARK_PYTHON=sys.executable))
+    assert found["rows"] == ROWS
+    assert found["driver"] == f"{zipped}/deltic/__init__.py"
+    assert found["workers"] and all(str(file).endswith("/deltic.zip/deltic/__init__.py") for file in found["workers"])
+    assert str(zipped) not in map(str, found["workers"]), "each executor has a copy of its own"
+
+
+def test_spark_has_no_cluster_mode_for_python_on_a_standalone_cluster(cluster: Cluster, zipped: Path, tmp_path: Path) -> None:
+    run = submit(cluster, "--deploy-mode", "cluster", "--py-files", str(zipped), str(APP), str(tmp_path / "state"))
+    assert run.returncode != 0
+    assert "Cluster deploy mode is currently not supported for python applications on standalone clusters" in run.stderr
