@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from deltic.errors import Span, TypeMismatch, Unsupported
 from deltic.expr.arrays.distinct import per_distinct
 from deltic.expr.collating import ignoring
-from deltic.expr.functions.json_values import CORRUPT, as_literal, options_in, options_of, schema_type
+from deltic.expr.functions.json_values import CORRUPT, as_literal, options_in, options_of, patterns_in, schema_type
 from deltic.expr.functions.signature import PLAIN_TEXT, accept, check_count, constant
 from deltic.expr.nodes import Call, Expr, Literal, Value
 from deltic.expr.registry import Function, Rewrite, Typed
 from deltic.expr.rows import csv_text as rows
-from deltic.expr.rows.csv_text import Patterns
 from deltic.schema import STRING, Field, Type
 from deltic.types import struct
 
-_OPTIONS: Final = ("sep", "delimiter", "dateFormat", "timestampFormat", "timeFormat")
+_OPTIONS: Final = ("sep", "delimiter", "dateFormat", "timestampFormat", "timestampNTZFormat", "timeFormat")
 
 
 def _options(name: str, argument: Expr | None, span: Span | None) -> dict[str, str]:
@@ -49,13 +48,9 @@ def _from_csv(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
     return Typed((line, as_literal(options)), type, line.nullable)
 
 
-def _patterns(given: Mapping[str, str]) -> Patterns:
-    return Patterns(given.get("dateformat"), given.get("timestampformat"), given.get("timeformat"))
-
-
 def _read(call: Call, line: str, options: str) -> Value:
     given = options_in(options)
-    return rows.row_of(line, call.type, given["sep"], _patterns(given))
+    return rows.row_of(line, call.type, given["sep"], patterns_in(given))
 
 
 def _to_csv(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
@@ -70,7 +65,7 @@ def _to_csv(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
 def _write(call: Call, value: tuple[Any, ...], options: str) -> str | None:
     """NULL for an empty line, that of a STRUCT whose only field is NULL."""
     given = options_in(options)
-    return rows.line_of(value, call.arguments[0].type, given["sep"], _patterns(given)) or None
+    return rows.line_of(value, call.arguments[0].type, given["sep"], patterns_in(given)) or None
 
 
 def _schema(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:

@@ -16,17 +16,18 @@ from deltic.expr.functions.signature import PLAIN_TEXT, accept, check_count, con
 from deltic.expr.nodes import Call, Expr, Literal, Value
 from deltic.expr.registry import Function, Rewrite, Typed
 from deltic.expr.rows import json_values as rows
-from deltic.expr.rows.datetime_patterns import fault, is_clock
+from deltic.expr.rows.datetime_patterns import fault, has_zone, is_clock
+from deltic.expr.rows.datetime_text import Patterns
 from deltic.expr.rows.json_schema import inferred
-from deltic.expr.rows.json_writing import TIMESTAMPS, JsonForm, is_key, json_of
+from deltic.expr.rows.json_writing import JsonForm, is_key, json_of
 from deltic.schema import STRING, Type
 from deltic.types import array_type, map_type
 
 MODES: Final = ("PERMISSIVE", "FAILFAST")
 CORRUPT: Final = "_corrupt_record"
 _OPTIONS: Final = map_type(STRING, STRING)
-_READING: Final = ("mode", "dateFormat", "timestampFormat", "timeFormat")
-_WRITING: Final = ("ignoreNullFields", "dateFormat", "timestampFormat", "timeFormat")
+_READING: Final = ("mode", "dateFormat", "timestampFormat", "timestampNTZFormat", "timeFormat")
+_WRITING: Final = ("ignoreNullFields", "dateFormat", "timestampFormat", "timestampNTZFormat", "timeFormat")
 
 
 def options_of(name: str, argument: Expr | None, supported: Collection[str], span: Span | None) -> dict[str, str]:
@@ -44,9 +45,12 @@ def options_of(name: str, argument: Expr | None, supported: Collection[str], spa
     given = {word.lower(): str(value) for word, value in given.items()}
     if (mode := given.get("mode", MODES[0]).upper()) not in MODES:
         raise Unsupported(f"the mode {mode} of {name} is not supported", span=place, expected=" or ".join(MODES))
-    for word in ("dateformat", "timestampformat"):
+    for word in ("dateformat", "timestampformat", "timestampntzformat"):
         if word in given and (words := fault(given[word], supported is _READING)):
             raise TypeMismatch(words, span=place, expected="a pattern of Spark's, such as 'yyyy-MM-dd'")
+    if has_zone(given.get("timestampntzformat", "")):
+        message = f"the pattern {given['timestampntzformat']!r} has a zone"
+        raise TypeMismatch(message, span=place, expected="a pattern of TIMESTAMP_NTZ, without the letters VzOXxZ")
     if "timeformat" in given and not is_clock(given["timeformat"]):
         message = f"the pattern {given['timeformat']!r} is invalid for a TIME"
         raise TypeMismatch(message, span=place, expected="hours, minutes, seconds and their fraction, such as 'HH:mm:ss.SSS'")
@@ -72,6 +76,10 @@ def as_literal(options: dict[str, str]) -> Literal:
 def options_in(text: str) -> Mapping[str, str]:
     """What `as_literal` wrote."""
     return MappingProxyType(json.loads(text))
+
+
+def patterns_in(options: Mapping[str, str]) -> Patterns:
+    return Patterns(*(options.get(word) for word in ("dateformat", "timestampformat", "timeformat", "timestampntzformat")))
 
 
 def _from_json(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
@@ -100,7 +108,7 @@ def _check_readable(name: str, type: Type, place: Span | None, *, nested: bool) 
 def _read(call: Call, text: str, schema: str, options: str) -> Value:
     settings = options_in(options)
     strict = settings.get("mode", MODES[0]).upper() == "FAILFAST"
-    convert = rows.reader(call.type, settings.get("dateformat"), settings.get("timestampformat"), settings.get("timeformat"), strict=strict)
+    convert = rows.reader(call.type, patterns_in(settings), strict=strict)
     try:
         value = rows.value_of_type(text, call.type, convert)
     except rows.MalformedJson:
@@ -153,12 +161,7 @@ def _check_writable(name: str, type: Type, place: Span | None) -> None:
 
 def _write(call: Call, value: Any, options: str) -> str:
     settings = options_in(options)
-    form = JsonForm(
-        settings.get("ignorenullfields", "true").lower() == "false",
-        settings.get("dateformat"),
-        settings.get("timestampformat", TIMESTAMPS),
-        settings.get("timeformat"),
-    )
+    form = JsonForm(settings.get("ignorenullfields", "true").lower() == "false", patterns_in(settings))
     return json_of(value, call.arguments[0].type, form)
 
 

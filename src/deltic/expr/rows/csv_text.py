@@ -8,12 +8,12 @@ import re
 from collections.abc import Callable
 from decimal import Decimal
 from functools import cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from deltic import intervals
 from deltic.expr.nodes import Value
-from deltic.expr.rows.datetime_text import parse_by, time_by, time_text
-from deltic.expr.rows.json_writing import TIMESTAMPS, moment_text
+from deltic.expr.rows.datetime_text import Patterns, local_by, parse_by, time_by, time_text
+from deltic.expr.rows.json_writing import moment_text
 from deltic.expr.rows.numbers import fit, in_range
 from deltic.expr.rows.parsing import parse_date, parse_decimal, parse_double, parse_single, parse_timestamp
 from deltic.expr.rows.rendering import render
@@ -34,7 +34,7 @@ from deltic.types import (
     decimal,
 )
 
-_READABLE: Final = (BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, STRING, DATE, TIMESTAMP)
+_READABLE: Final = (BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, STRING, DATE, TIMESTAMP, TIMESTAMP_NTZ)
 """The types without parameters that are read from CSV."""
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,40}")
 _DECIMAL: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,5})?")
@@ -45,14 +45,6 @@ _INFINITE: Final = ("NaN", "Infinity", "+Infinity", "-Infinity")
 _BLANKS: Final = "".join(map(chr, range(33)))
 
 
-class Patterns(NamedTuple):
-    """Of DATEs, TIMESTAMPs and TIMEs; None for Spark's own."""
-
-    dates: str | None
-    timestamps: str | None
-    times: str | None
-
-
 def is_readable(type: Type) -> bool:
     """Whether a field of CSV is read as the type."""
     return type in _READABLE or type.is_decimal or type.is_time or type.is_interval
@@ -60,7 +52,7 @@ def is_readable(type: Type) -> bool:
 
 def is_writable(type: Type) -> bool:
     """Whether values of the type are written as a field of CSV."""
-    return is_readable(type) or type in (TIMESTAMP_NTZ, BINARY)
+    return is_readable(type) or type == BINARY
 
 
 def fields(line: str, separator: str) -> list[str]:
@@ -127,6 +119,8 @@ def _reader(type: Type, patterns: Patterns) -> Callable[[str], Value]:
         return lambda text: intervals.parse(text, type)
     if type == DATE:
         return lambda text: _day(text, patterns.dates)
+    if type == TIMESTAMP_NTZ:
+        return lambda text: local_by(text, patterns.local_timestamps)
     timestamps = patterns.timestamps
     return lambda text: parse_timestamp(text) if timestamps is None else parse_by(text, timestamps, lenient=True)
 
@@ -165,7 +159,7 @@ def _text(value: Any, type: Type, patterns: Patterns) -> str | None:
     if isinstance(value, bytes):
         return f"[{value.hex(' ').upper()}]"
     if isinstance(value, datetime.date):
-        return moment_text(value, type, patterns.dates, patterns.timestamps or TIMESTAMPS)
+        return moment_text(value, type, patterns)
     if isinstance(value, datetime.time) and patterns.times is not None:
         return time_text(value, patterns.times)
     return str(value) if isinstance(value, Decimal) else render(value, type)

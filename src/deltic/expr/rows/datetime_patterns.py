@@ -137,6 +137,11 @@ def is_clock(pattern: str) -> bool:
     return letters <= _CLOCK and plain.count("S") <= 6 and fault(pattern, True) is None and fault(pattern, False) is None
 
 
+def has_zone(pattern: str) -> bool:
+    """Whether it shows or reads a zone."""
+    return bool(set(_QUOTED.sub("", pattern)) & set("VzOXxZ"))
+
+
 def _tokens(pattern: str) -> list[str]:
     """Runs of a letter, brackets, and text, which has a quote before it."""
     tokens: list[str] = []

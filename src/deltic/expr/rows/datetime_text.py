@@ -6,7 +6,7 @@ import calendar
 import datetime
 import re
 from dataclasses import dataclass, field
-from typing import Final, assert_never
+from typing import Final, NamedTuple, assert_never
 
 from deltic import times
 from deltic.errors import CastFailure, Span
@@ -22,7 +22,7 @@ from deltic.expr.rows.datetime_patterns import (
     ZonePart,
     compiled,
 )
-from deltic.expr.rows.parsing import parse_zone
+from deltic.expr.rows.parsing import parse_zone, parse_zoneless_timestamp
 
 _UTC: Final = {
     ("V", 2): "UTC",
@@ -176,6 +176,26 @@ def parse_clock(text: str, pattern: str, span: Span | None = None) -> tuple[date
         raise malformed_by(text, pattern, span, "try_to_time")
     micros, nanos = divmod(reading.fields.get("S", 0), 1000)
     return datetime.time(*clock, micros), nanos
+
+
+class Patterns(NamedTuple):
+    """Of DATEs, TIMESTAMPs, TIMEs and TIMESTAMP_NTZs in JSON and CSV; None for Spark's own."""
+
+    dates: str | None = None
+    timestamps: str | None = None
+    times: str | None = None
+    local_timestamps: str | None = None
+
+
+DEFAULT: Final = Patterns()
+
+
+def local_by(text: str, pattern: str | None) -> datetime.datetime | None:
+    """A TIMESTAMP_NTZ by a pattern without zones, or as a cast reads it; None for other text, and for one with a zone."""
+    if pattern is None:
+        return parse_zoneless_timestamp(text)
+    moment = parse_by(text, pattern, lenient=True)
+    return None if moment is None else moment.replace(tzinfo=None)
 
 
 def time_by(text: str, pattern: str | None) -> datetime.time | None:

@@ -22,18 +22,33 @@ from typing import Any, Final
 from deltic import intervals
 from deltic.expr.nodes import Value
 from deltic.expr.rows.casts import EPOCH
-from deltic.expr.rows.datetime_text import parse_by, time_by
+from deltic.expr.rows.datetime_text import Patterns, local_by, parse_by, time_by
 from deltic.expr.rows.json_text import JsonNumber, JsonObject, bounded, double_quoted, written
 from deltic.expr.rows.numbers import fit, in_range, single
 from deltic.expr.rows.parsing import parse_date, parse_decimal, parse_timestamp
 from deltic.expr.rows.utf16 import without_halves
 from deltic.java_floats import render_double
-from deltic.types import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, FLOAT, INT, SMALLINT, STRING, TIMESTAMP, TINYINT, VARIANT, Type
+from deltic.types import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    SMALLINT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    TINYINT,
+    VARIANT,
+    Type,
+)
 from deltic.variant_bytes import Form, MalformedVariant, Writer
 from deltic.variant_json import number
 from deltic.variants import Variant
 
-READABLE: Final = (BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, STRING, BINARY, DATE, TIMESTAMP, VARIANT)
+READABLE: Final = (BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, STRING, BINARY, DATE, TIMESTAMP, TIMESTAMP_NTZ, VARIANT)
 """The types without parameters that JSON is read as; also DECIMAL, TIME, ARRAY, MAP with keys of STRING, and STRUCT."""
 _SPACE: Final = " \t\n\r"
 _SPECIAL: Final = {
@@ -102,11 +117,11 @@ Reader = Callable[[Any], Value]
 
 
 @cache
-def reader(type: Type, date_format: str | None, timestamp_format: str | None, time_format: str | None, *, strict: bool = False) -> Reader:
+def reader(type: Type, patterns: Patterns, *, strict: bool = False) -> Reader:
     """The conversion to a type. strict: a field that is unfit makes its STRUCT unfit."""
 
     def part(inner: Type) -> Callable[[Any], Value]:
-        convert = reader(inner, date_format, timestamp_format, time_format, strict=strict)
+        convert = reader(inner, patterns, strict=strict)
         if inner == VARIANT:
             return convert  # which holds null
         return lambda value: None if value is None else convert(value)
@@ -122,11 +137,13 @@ def reader(type: Type, date_format: str | None, timestamp_format: str | None, ti
     if type == VARIANT:
         return _variant
     if type == DATE:
-        return lambda value: _moment(value, date_format, parse_date)
+        return lambda value: _moment(value, patterns.dates, parse_date)
     if type == TIMESTAMP:
-        return lambda value: _timestamp(value, timestamp_format)
+        return lambda value: _timestamp(value, patterns.timestamps)
+    if type == TIMESTAMP_NTZ:
+        return lambda value: _moment(value, None, lambda text: local_by(text, patterns.local_timestamps))
     if type.is_time:
-        return lambda value: _moment(value, None, lambda text: time_by(text, time_format))
+        return lambda value: _moment(value, None, lambda text: time_by(text, patterns.times))
     if type.is_interval:
         return lambda value: _moment(value, None, lambda text: intervals.parse(text, type))
     if type.is_decimal:

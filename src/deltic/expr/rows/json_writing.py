@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from deltic.expr.rows.casts import EPOCH, MICROSECOND
-from deltic.expr.rows.datetime_text import format_timestamp, time_text
+from deltic.expr.rows.datetime_text import DEFAULT, Patterns, format_timestamp, time_text
 from deltic.expr.rows.rendering import render
 from deltic.intervals import units_of
 from deltic.times import NANOSECONDS, micros_of
@@ -23,12 +23,10 @@ LOCAL_TIMESTAMPS: Final = "yyyy-MM-dd'T'HH:mm:ss[.SSS]"
 
 @dataclass(frozen=True, slots=True)
 class JsonForm:
-    """How values are written: whether fields that are NULL are, and dates, timestamps and times by which patterns."""
+    """How values are written: whether fields that are NULL are, and dates and times by which patterns."""
 
     null_fields: bool = False
-    dates: str | None = None
-    timestamps: str = TIMESTAMPS
-    times: str | None = None
+    patterns: Patterns = DEFAULT
 
 
 def json_of(value: Any, type: Type, form: JsonForm) -> str:
@@ -62,19 +60,20 @@ def _scalar(value: Any, type: Type, form: JsonForm) -> str:
         case float():
             return render(value, type) if math.isfinite(value) else f'"{render(value, type)}"'
         case datetime.time():
-            return quoted(render(value, type) if form.times is None else time_text(value, form.times))
+            return quoted(render(value, type) if form.patterns.times is None else time_text(value, form.patterns.times))
         case datetime.date():
-            return quoted(moment_text(value, type, form.dates, form.timestamps))
+            return quoted(moment_text(value, type, form.patterns))
         case _:
             return str(value)  # a DECIMAL, as java.math.BigDecimal has it
 
 
-def moment_text(value: datetime.date, type: Type, dates: str | None, timestamps: str) -> str:
+def moment_text(value: datetime.date, type: Type, patterns: Patterns) -> str:
     """A DATE, TIMESTAMP or TIMESTAMP_NTZ by its pattern."""
     if not isinstance(value, datetime.datetime):
         moment = datetime.datetime(value.year, value.month, value.day, tzinfo=datetime.UTC)
-        return value.isoformat() if dates is None else format_timestamp(moment, dates)
-    pattern = LOCAL_TIMESTAMPS if type == TIMESTAMP_NTZ and timestamps == TIMESTAMPS else timestamps
+        return value.isoformat() if patterns.dates is None else format_timestamp(moment, patterns.dates)
+    local = type == TIMESTAMP_NTZ
+    pattern = (patterns.local_timestamps or LOCAL_TIMESTAMPS) if local else (patterns.timestamps or TIMESTAMPS)
     return format_timestamp(value.replace(tzinfo=datetime.UTC), pattern)
 
 

@@ -139,6 +139,12 @@ def parse_local_timestamp(text: str) -> datetime.datetime | None:
     return None if parts is None else parts[0]
 
 
+def parse_zoneless_timestamp(text: str) -> datetime.datetime | None:
+    """As `parse_local_timestamp`; None for a text with a zone."""
+    parts = _moment(text)
+    return None if parts is None or parts[1] is not None else parts[0]
+
+
 def _moment(text: str) -> tuple[datetime.datetime, datetime.tzinfo | None] | None:
     """The time as written, and its zone if it names one."""
     match = _TIMESTAMP.fullmatch(text.strip(_EDGE))
