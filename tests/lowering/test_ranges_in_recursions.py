@@ -15,6 +15,8 @@ from deltic.plan.evaluate import evaluate
 from deltic.plan.relation import Relation
 from tests.support.parts import slow
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*one comparison looks up rows")
+
 TABLES = """
     CREATE TABLE points (id BIGINT, x BIGINT, PRIMARY KEY (id));
     CREATE TABLE spans (id BIGINT, low BIGINT, high BIGINT, PRIMARY KEY (id));
