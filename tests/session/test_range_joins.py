@@ -52,6 +52,7 @@ def define(session: deltic.Session, other: duckdb.DuckDBPyConnection, type: str,
     session.sql("; ".join([*tables(type), *(f"CREATE MATERIALIZED VIEW v_{name} AS {QUERIES[name]}" for name in names)]))
 
 
+@pytest.mark.filterwarnings("ignore:.*one comparison looks up rows")
 @pytest.mark.parametrize(
     ("type", "shards", "names", "seed"),
     [
@@ -67,6 +68,7 @@ def test_joins_are_those_of_duckdb(type: str, shards: int, names: list[str], see
             compare(session, other, tick, names)
 
 
+@pytest.mark.filterwarnings("ignore:.*one comparison looks up rows")
 @pytest.mark.parametrize(
     ("shards", "again", "names"), [(3, 2, KEYLESS), *slow(*((*each, [*QUERIES]) for each in [(1, 1), (3, 3), (1, 3), (3, 2), (2, 6)]))]
 )
