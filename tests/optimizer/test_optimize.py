@@ -10,11 +10,12 @@ from random import Random
 
 import pytest
 
+import deltic
 from deltic.errors import EvaluationError
 from deltic.expr import resolve
 from deltic.expr.failing import can_fail
 from deltic.expr.nodes import Column, Literal
-from deltic.optimizer import JOINS, LAST, RULES, optimize
+from deltic.optimizer import JOINS, LAST, RANKS, RULES, optimize
 from deltic.plan.columns import agrees, conjunction, shift
 from deltic.plan.evaluate import Moment, evaluate
 from deltic.plan.fingerprint import fingerprint
@@ -46,7 +47,7 @@ from seeds import rotating
 
 
 @pytest.mark.parametrize(
-    "name", [*dict.fromkeys(rule.__name__ for rule in (*RULES, *JOINS, *LAST)), "fold", "join_orders", "row_estimates"]
+    "name", [*dict.fromkeys(rule.__name__ for rule in (*RULES, *JOINS, *RANKS, *LAST)), "fold", "join_orders", "row_estimates"]
 )
 def test_the_examples_of_every_rule(name: str) -> None:
     result = doctest.testmod(importlib.import_module(f"deltic.optimizer.{name}"))
@@ -70,6 +71,18 @@ def check(program: Case) -> None:
 def test_random_programs_mean_the_same() -> None:
     for seed in range(40):
         check(case(seed))
+
+
+@pytest.mark.parametrize(("condition", "has_rows"), [("r = 1", True), ("r <= 3", True), ("r < 1", False), ("r = -1", False)])
+@pytest.mark.parametrize("function", ["rank", "dense_rank"])
+def test_plans_with_first_ranks_are_settled(function: str, condition: str, has_rows: bool) -> None:
+    """Over fewer columns than the table has, and where no row has such a rank."""
+    query = f"SELECT a FROM (SELECT a, {function}() OVER (PARTITION BY b ORDER BY a DESC) AS r FROM t) WHERE {condition}"
+    session = deltic.Session()
+    session.sql(f"CREATE TABLE t (a INT, b INT, c STRING); CREATE MATERIALIZED VIEW v AS {query}")
+    plan = session._commits.compiler.optimized_plans["v"]
+    assert fingerprint(optimize(plan)) == fingerprint(plan)
+    assert ("Table t" in show(plan)) == ("Project a#0, b#1" in show(plan)) == has_rows
 
 
 def test_random_recursive_programs_mean_the_same() -> None:
@@ -96,7 +109,7 @@ def test_many_more_random_programs_mean_the_same(block: int) -> None:
 
 
 @pytest.mark.parametrize("seeds", [range(30, 34), *slow(rotating(400))], ids=len)
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+@pytest.mark.parametrize("rule", (*RULES, *RANKS), ids=lambda rule: rule.__name__)
 def test_each_rule_alone_keeps_the_relation(rule: object, seeds: range) -> None:
     assert callable(rule)
     changed = 0
@@ -158,10 +171,11 @@ def of_limits(plan: Plan) -> Iterator[Plan]:
 
 
 def of_first_rows(plan: Plan) -> Iterator[Plan]:
-    """Its first two rows by row_number."""
+    """Its first two rows by row_number, and those of the first two ranks."""
     order = tuple(Order(Column(i, field.type, field.nullable, field.name)) for i, field in enumerate(plan.schema.fields[:1]))
-    numbered = Window(plan, (), order, (("n", WindowCall("row_number", INT, False)),))
-    yield Filter(numbered, resolve("<=", [Column(len(plan.schema), INT, False, "n"), Literal(2, INT)]))
+    for function in ("row_number", "rank", "dense_rank"):
+        numbered = Window(plan, (), order, (("n", WindowCall(function, INT, False)),))
+        yield Filter(numbered, resolve("<=", [Column(len(plan.schema), INT, False, "n"), Literal(2, INT)]))
 
 
 def of_windows() -> Iterator[Plan]:

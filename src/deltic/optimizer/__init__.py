@@ -65,12 +65,14 @@ RULES: Final[tuple[Rule, ...]] = (
     prune_columns,
 )
 JOINS: Final[tuple[Rule, ...]] = (order_joins, form_multiway_joins)
-LAST: Final[tuple[Rule, ...]] = (forget_aggregated_rows, merge_projections, extract_fields, simplify, limit_ranks, form_range_joins)
+RANKS: Final[tuple[Rule, ...]] = (limit_ranks,)
+"""Once joins are settled; RULES follow again."""
+LAST: Final[tuple[Rule, ...]] = (forget_aggregated_rows, merge_projections, extract_fields, simplify, form_range_joins)
 ROUNDS: Final = 20  # rules move down or remove, or split what they match no more; plans settle in a few rounds
 
 NO_VIEWS: Final[Mapping[Plan, Plan]] = MappingProxyType({})
 
-__all__ = ["JOINS", "LAST", "ROUNDS", "RULES", "optimize"]
+__all__ = ["JOINS", "LAST", "RANKS", "ROUNDS", "RULES", "optimize"]
 
 
 def optimize(plan: Plan, views: Mapping[Plan, Plan] = NO_VIEWS, sizes: Sizes = UNKNOWN) -> Plan:
@@ -92,6 +94,11 @@ def optimize(plan: Plan, views: Mapping[Plan, Plan] = NO_VIEWS, sizes: Sizes = U
         if formed == settled:
             break
         settled = _settled(formed)
+    ranked = settled
+    for rule in RANKS:
+        ranked = _applied(rule, ranked)
+    if ranked != settled:
+        settled = _settled(ranked)
     for rule in LAST:
         settled = _applied(rule, settled)
     if meanings:

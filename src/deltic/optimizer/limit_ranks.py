@@ -66,4 +66,6 @@ def _limited(window: Window, limit: int, *, distinct: bool) -> Plan:
 
 def _is_limited(rows: Plan, limit: int) -> bool:
     """Whether the rule has been applied."""
+    while isinstance(rows, Project):
+        rows = rows.input
     return isinstance(rows, Join) and rows.kind == "semi" and isinstance(rows.right, TopK) and rows.right.limit == limit
