@@ -18,7 +18,7 @@ BY_ROWS = (
 OVER_FRAMES = (
     "sum(k)", "count(*)", "count(s)", "avg(m)", "min(x)", "max(s)", "bool_and(b)", "count(*) FILTER (WHERE b)", "max_by(s, id)",
     "first_value(k)", "last_value(s)", "nth_value(k, 2)", "first_value(k) IGNORE NULLS", "last_value(s) IGNORE NULLS",
-    "nth_value(s, 2) IGNORE NULLS", "first(k, true)",
+    "nth_value(s, 2) IGNORE NULLS", "first(k, true)", "collect_list(s)", "listagg(s, '-')", "array_agg(k) FILTER (WHERE b)",
 )  # fmt: skip
 ORDERS = ("ORDER BY k", "PARTITION BY k ORDER BY d DESC", "PARTITION BY b ORDER BY s NULLS LAST, d", "ORDER BY ts DESC NULLS FIRST, m")
 UNIQUE = ("ORDER BY id", "PARTITION BY k ORDER BY id DESC", "PARTITION BY b, s ORDER BY m, id", "PARTITION BY d ORDER BY k DESC, id")

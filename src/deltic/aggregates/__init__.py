@@ -13,7 +13,7 @@ from typing import Final
 from deltic.aggregates.definition import AggregateFunction, Signature
 
 _KNOWN: Final[dict[str, AggregateFunction]] = {}
-_SHARED: Final = ("definition", "exact", "rules")
+_SHARED: Final = ("definition", "exact", "ordered", "rules")
 """Modules of the package that do not define a function."""
 
 

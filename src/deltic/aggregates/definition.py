@@ -217,7 +217,7 @@ class AggregateFunction:
     never_negative_zero: whether a DOUBLE result cannot be -0.0.
     constants: the arguments that must be constant, each with the values that it takes, in words, and a test for them.
     within: what WITHIN GROUP (ORDER BY …) gives: nothing; argument 0, always ("required") or where it is not written ("value"); or
-    arguments after the others, which sort the rows and may be NULL ("rows").
+    arguments after the others, which sort the rows and may be NULL ("rows"); such arguments, but by the order of a window alone ("window").
     variants: the functions for other numbers of arguments.
     always_distinct: a call without DISTINCT is one with it. distinct: whether DISTINCT is accepted.
     """
@@ -232,7 +232,7 @@ class AggregateFunction:
     copies: bool = True
     never_negative_zero: bool = False
     constants: Mapping[int, tuple[str, Callable[[Value], bool]]] = field(default_factory=dict, hash=False)
-    within: OneOf["nothing", "required", "value", "rows"] = "nothing"
+    within: OneOf["nothing", "required", "value", "rows", "window"] = "nothing"
     variants: Mapping[int, AggregateFunction] = field(default_factory=dict, hash=False)
     always_distinct: bool = False
     distinct: bool = True

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from deltic.aggregates.definition import AggregateFunction, Listed, Rows, Signature
+from deltic.aggregates.ordered import in_order
 from deltic.aggregates.rules import refused, refused_argument
 from deltic.errors import Span
 from deltic.expr.nodes import Value
-from deltic.expr.rows.ordering import order_key, total_key
 from deltic.schema import BINARY, NULL, STRING, Type
 
 
@@ -25,14 +25,8 @@ def _rule(name: str, types: Sequence[Type], span: Span | None) -> Signature:
 
 
 def _reference(rows: Rows, signature: Signature) -> Value:
-    terms = len(signature.directions)
-    ordered = sorted(rows, key=lambda row: total_key(row[0][0]))
-    for i, (descending, nulls_first) in reversed(list(enumerate(signature.directions))):
-        place = len(signature.arguments) - terms + i
-        ordered.sort(key=lambda row: order_key(row[0][place]), reverse=descending)
-        ordered.sort(key=lambda row: (row[0][place] is None) != nulls_first)
-    values = [values[0] for values, weight in ordered for _ in range(weight)]
-    between = rows[0][0][1] if len(signature.arguments) - terms > 1 else None
+    values = in_order(rows, signature)
+    between = rows[0][0][1] if len(signature.arguments) - len(signature.directions) > 1 else None
     if signature.result == BINARY:
         return (between if isinstance(between, bytes) else b"").join(value for value in values if isinstance(value, bytes))
     return (between if isinstance(between, str) else "").join(value for value in values if isinstance(value, str))

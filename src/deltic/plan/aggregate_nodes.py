@@ -46,7 +46,12 @@ class AggregateCall:
         """The number of arguments without those that sort the rows."""
         if not self.directions:
             return len(self.arguments)
-        return len(self.arguments) - (len(self.directions) if aggregate_function(self.function).within == "rows" else 0)
+        return len(self.arguments) - (len(self.directions) if self.is_listing else 0)
+
+    @property
+    def is_listing(self) -> bool:
+        """Whether the value depends on the order of rows: arguments after the others may sort them."""
+        return self.user is None and aggregate_function(self.function).within in ("rows", "window")
 
     @property
     def definition(self) -> AggregateFunction:

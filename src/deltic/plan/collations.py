@@ -184,15 +184,17 @@ def _call(call: AggregateCall) -> AggregateCall:
     if not any(argument.type.is_collated for argument in call.arguments):
         return call
     name, arguments = call.function, call.arguments
-    if call.user is None and (not call.directions or name == "listagg"):
+    if call.user is None and (not call.directions or call.is_listing):
         if name in _BY:
             return replace(call, function=_BY[name], arguments=(arguments[0], key_of(arguments[0])), distinct=False)
         if name in ("min_by", "max_by"):
             return replace(call, arguments=(arguments[0], key_of(arguments[1]), *arguments[2:]))
         if name in ("count", "approx_count_distinct"):
             return replace(call, arguments=tuple(map(key_of, arguments)))
-        if name in ("any_value", "first", "last", "collect_list") and not call.distinct:
+        if name in ("any_value", "first", "last") and not call.distinct:
             return call
+        if name == "collect_list" and not call.distinct:
+            return replace(call, arguments=(*arguments[:1], *map(key_of, arguments[1:])))
         if name == "listagg" and not call.distinct:
             terms = call.written
             return replace(call, arguments=(*map(stripped, arguments[:terms]), *map(key_of, arguments[terms:])), type=call.type.plain)

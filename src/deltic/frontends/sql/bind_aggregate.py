@@ -142,7 +142,7 @@ def _order(binder: ExpressionBinder, node: tree.FunctionCall) -> tuple[Expr, ...
             raise TypeMismatch(f"{name} requires an order", span=node.span, expected=f"{name}(…) WITHIN GROUP (ORDER BY x)")
         return ()
     span = node.within[0].expression.span
-    if within == "nothing":
+    if within in ("nothing", "window"):
         raise Unsupported(f"{name} has no WITHIN GROUP", span=span, remedy="leave it out")
     if within != "rows" and node.distinct:
         raise Unsupported(

@@ -19,7 +19,7 @@ from deltic.frontends.sql.bind_star import outputs_of_star, with_columns
 from deltic.frontends.sql.bind_subquery import Subqueries
 from deltic.frontends.sql.bind_table_function import Made, bind_item, makes_rows
 from deltic.frontends.sql.bind_time_window import TimeWindow, check_no_session, time_window_of
-from deltic.frontends.sql.bind_window import WindowCollector, with_windows_in_place
+from deltic.frontends.sql.bind_window import WindowCollector, with_whole_rows, with_windows_in_place
 from deltic.frontends.sql.environment import BindQuery, Environment
 from deltic.frontends.sql.hints import check_followed, join_hint
 from deltic.frontends.sql.naming import output_name
@@ -339,7 +339,9 @@ def with_windows(
         own = [(i, call) for i, (window, call) in enumerate(calls) if window == key]
         places |= {WINDOWED + i: len(plan.schema) + place for place, (i, _) in enumerate(own)}
         named = tuple((f"{call.function}{i}", call) for i, call in own)
-        plan = map_expressions(Window(plan, key.keys, key.order, named), lambda expr: over("a window function", expr))
+        window = map_expressions(Window(plan, key.keys, key.order, named), lambda expr: over("a window function", expr))
+        assert isinstance(window, Window)
+        plan = replace(window, calls=tuple((name, with_whole_rows(call, window.order, block.plan.schema)) for name, call in window.calls))
 
     def placed(column: Column) -> Expr:
         return replace(reference(plan.schema, places[column.index]), span=column.span) if column.index in places else column

@@ -20,9 +20,10 @@ from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_aggregate import aggregate_call, aggregate_of
 from deltic.frontends.sql.bind_frame import bind_frame
 from deltic.frontends.sql.scope import WINDOWED, reads_windows
+from deltic.plan.columns import reference
 from deltic.plan.nodes import Order
 from deltic.plan.window_nodes import UNBOUNDED, WHOLE, Edge, WindowCall, WindowFrame, WindowFunction
-from deltic.schema import DOUBLE, INT, NULL
+from deltic.schema import DOUBLE, INT, NULL, Schema
 
 if TYPE_CHECKING:
     from deltic.frontends.sql.bind_expression import ExpressionBinder
@@ -40,7 +41,6 @@ WINDOW_FUNCTIONS: Final = (*RANKS, *OFFSETS, "nth_value")
 """The functions that require OVER."""
 _PICKING: Final[dict[str, WindowFunction]] = {"first": "first_value", "last": "last_value", "any_value": "first_value"}
 """The aggregates that pick a row, by their registered names."""
-_LISTING: Final = ("collect_list", "listagg", "string_agg")
 _BY_RANGE: Final = WindowFrame(UNBOUNDED, Edge("peers"))
 _UP_TO_ROW: Final = WindowFrame(UNBOUNDED, Edge("rows"))
 _GREATEST: Final = 2**31 - 1
@@ -242,7 +242,25 @@ def _over_frame(binder: ExpressionBinder, node: tree.OverCall, order: Sequence[O
         return WindowCall(picking, call.type, True, call.arguments[:1], 1, ignores, frame)
     if node.ignore_nulls and picking is None:
         raise Unsupported(f"{call.function} has no IGNORE NULLS", span=node.span, remedy="leave it out: aggregates skip NULLs")
-    if call.function in _LISTING and (order or not frame.is_whole):
-        remedy = f"{call.function}(…) OVER (PARTITION BY x)"
-        raise Unsupported(f"{call.function} of rows in the order of a window is not supported", span=node.span, remedy=remedy)
+    if call.is_listing and not call.directions:
+        call = replace(call, arguments=(*call.arguments, *(term.expr for term in order)), directions=_directions(order))
     return WindowCall("aggregate", call.type, call.nullable, frame=frame, aggregate=call)
+
+
+def _directions(order: Sequence[Order]) -> tuple[tuple[bool, bool], ...]:
+    return tuple((term.descending, term.nulls_first) for term in order)
+
+
+def with_whole_rows(call: WindowCall, order: Sequence[Order], rows: Schema) -> WindowCall:
+    """A call whose value is a list in the order of the window, in which equal rows have that of all their columns, as in other calls.
+
+    rows: the columns, those that have an order.
+    """
+    aggregate = call.aggregate
+    if aggregate is None or not aggregate.is_listing or not (order or not call.frame.is_whole):
+        return call
+    if aggregate.directions != _directions(order) or aggregate.arguments[aggregate.written :] != tuple(term.expr for term in order):
+        return call  # in an order of its own
+    columns = [column for i in range(len(rows)) if (column := reference(rows, i)).type.is_ordered and column not in aggregate.arguments]
+    directions = (*aggregate.directions, *[(False, True)] * len(columns))
+    return replace(call, aggregate=replace(aggregate, arguments=(*aggregate.arguments, *columns), directions=directions))
