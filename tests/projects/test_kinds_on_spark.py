@@ -52,6 +52,9 @@ MORE = (
 TWO_FLOWS = ("customers_us", "sql_customers_us")
 """Spark's file sink numbers batches by table, so that it drops rows of a second flow into a table of files; see `flows.united`."""
 
+OVER_VIEWS = ("daily_orders_by_state", "sql_daily_orders_by_state")
+"""In its second run Spark 4.2 sometimes leaves a view over a view empty: it may read a table that it has emptied and not filled yet."""
+
 
 @pytest.fixture(scope="module")
 def remote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
@@ -158,9 +161,14 @@ def test_the_guide_under_both_commands(remote: str, server: Any, tmp_path: Path,
             else:
                 ours(spec, remote, capsys)
             after[name].append(tables_of(server))
+            if command is DELTIC:
+                assert check(spec, remote)["sql_daily_orders_by_state"] > 0, "its views are what Spark computes from the tables"
     for spark, own in zip(after["spark"], after["deltic"], strict=True):
         for name in TWO_FLOWS:
             assert own.pop(name) == own["customers_us_west"] + own["customers_us_east"]
             assert spark.pop(name) <= spark["customers_us_west"] + spark["customers_us_east"]
+        for name in OVER_VIEWS:
+            assert spark.pop(name) in (own[name], Counter())
+            del own[name]
         assert spark == own
-    assert after["spark"][1]["sql_daily_orders_by_state"] != after["spark"][0]["sql_daily_orders_by_state"]
+    assert after["deltic"][1]["sql_customer_orders"] != after["deltic"][0]["sql_customer_orders"]
