@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import random
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event, RLock, Thread
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ import deltic
 from crashes import watching
 from deltic.errors import ClosedError, DelticError, DivisionByZero, DuplicateKey, StateError
 from deltic.runtimes.embedded import LoggedEmbedded
+from deltic.session.group_commit import TickQueue, WaitingTick
 from deltic.storage.log_file import records
 from engines import abandon
 
@@ -207,6 +209,40 @@ def test_a_thread_interrupted_after_the_sync_has_committed_all(session: deltic.S
     assert [type(error) for error in raised] == [Interrupted, type(None), type(None)]
     session.apply(_insert(4))
     assert (_ids(session), len(heard)) == ([1, 2, 3, 4], 4)
+
+
+class LockedQueue(deque[WaitingTick]):
+    """Ticks leave it only while this thread has the lock."""
+
+    lock = RLock()
+
+    def popleft(self) -> WaitingTick:
+        assert self.lock._is_owned()  # type: ignore[attr-defined]  # not in the stubs
+        return super().popleft()
+
+
+def test_ticks_that_an_interrupted_thread_leaves_are_not_committed_again() -> None:
+    committed: list[WaitingTick] = []
+
+    def commit(group: Sequence[WaitingTick]) -> None:
+        committed.extend(group)
+        for each in group:
+            each.done = True
+
+    queue = TickQueue(LockedQueue.lock, commit)
+    queue._waiting = LockedQueue()
+    left = [WaitingTick({}, {}, lambda: None) for _ in range(2)]
+    for tick in left:
+        tick.done = True
+    queue._waiting.extend(left)
+    ticks = [WaitingTick({}, {}, lambda: None) for _ in range(40)]
+    threads = [Thread(target=lambda part=ticks[i::4]: [queue.run(tick) for tick in part], daemon=True) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert sorted(map(id, committed)) == sorted(map(id, ticks))
+    assert not queue._waiting
 
 
 def test_a_closed_session_refuses_those_that_wait(tmp_path: Path) -> None:

@@ -65,25 +65,27 @@ class TickQueue:
             raise tick.error
 
     def _is_first(self, tick: WaitingTick) -> bool:
-        try:
-            return self._waiting[0] is tick
-        except IndexError:
-            return False
+        """Of those that are not done: an interrupted thread may have left some that are."""
+        return next((each for each in list(self._waiting) if not each.done), None) is tick
 
     def _lead(self, tick: WaitingTick) -> None:
         group: list[WaitingTick] = []
+        first: list[WaitingTick] = []
         try:
             with self._lock:
-                if not tick.done:
-                    self._gather()
-                    group = list(self._waiting)
-                    start = perf_counter()
-                    self._commit(group)
-                    self._expected, self._patience_s = len(group), min(perf_counter() - start, LONGEST_S)
+                try:
+                    if not tick.done:
+                        self._gather()
+                        group = [each for each in list(self._waiting) if not each.done]
+                        start = perf_counter()
+                        self._commit(group)
+                        self._expected, self._patience_s = len(group), min(perf_counter() - start, LONGEST_S)
+                finally:  # under the lock: two threads that look at the first tick would remove the second, too
+                    while self._waiting and self._waiting[0].done:
+                        self._waiting.popleft()
+                    first = list(self._waiting)[:1]
         finally:
-            while self._waiting and self._waiting[0].done:
-                self._waiting.popleft()
-            for each in (*group, *list(self._waiting)[:1]):
+            for each in (*group, *first):
                 if each is not tick:
                     with suppress(RuntimeError):  # two threads wake it
                         each.wake.release()
