@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deltic.errors import TypeMismatch, UnknownName, Unsupported, did_you_mean
 from deltic.expr import Column, Expr, cast, common_type
+from deltic.expr.collating import stripped
 from deltic.expr.functions.comparison import check_ordered
 from deltic.expr.functions.signature import check_count
 from deltic.expr.interpreter import evaluate
@@ -259,8 +260,10 @@ def with_whole_rows(call: WindowCall, order: Sequence[Order], rows: Schema) -> W
     aggregate = call.aggregate
     if aggregate is None or not aggregate.is_listing or not (order or not call.frame.is_whole):
         return call
-    if aggregate.directions != _directions(order) or aggregate.arguments[aggregate.written :] != tuple(term.expr for term in order):
+    terms = tuple(term.expr for term in order)
+    if aggregate.directions != _directions(order) or aggregate.arguments[aggregate.written :] != terms:
         return call  # in an order of its own
-    columns = [column for i in range(len(rows)) if (column := reference(rows, i)).type.is_ordered and column not in aggregate.arguments]
+    values = [stripped(reference(rows, i)) for i in range(len(rows))]  # texts that a collation holds for equal are apart by their bytes
+    columns = [value for value in values if value.type.is_ordered and value not in terms]
     directions = (*aggregate.directions, *[(False, True)] * len(columns))
     return replace(call, aggregate=replace(aggregate, arguments=(*aggregate.arguments, *columns), directions=directions))
