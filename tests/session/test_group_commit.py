@@ -211,6 +211,39 @@ def test_a_thread_interrupted_after_the_sync_has_committed_all(session: deltic.S
     assert (_ids(session), len(heard)) == ([1, 2, 3, 4], 4)
 
 
+def test_a_large_tick_is_committed_whatever_becomes_of_those_after_it(session: deltic.Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is durable before the others, whose error is not its own."""
+    monkeypatch.setattr("deltic.runtimes.embedded.logged.LARGEST_BYTES", 20_000)
+    monkeypatch.setattr(_runtime(session)._log, "append", _no_room)
+    rows = [{"_op": "insert", "id": id, "shop": "a", "amount": 1} for id in range(10_000)]
+    large, small = _together(session, [{"sales": rows}, _insert(-1)])
+    assert large is None and isinstance(small, StateError)
+    assert _ids(session) == list(range(10_000))
+
+
+def _no_room(content: Any) -> None:
+    raise StateError("no room")
+
+
+def test_a_large_tick_of_an_interrupted_thread_is_committed_once(session: deltic.Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("deltic.runtimes.embedded.logged.LARGEST_BYTES", 20_000)
+    runtime, join = _runtime(session), _runtime(session).join
+
+    def interrupted(*arguments: Any, **options: Any) -> bool:
+        epoch = runtime.epoch
+        joined = join(*arguments, **options)
+        if runtime.epoch > epoch:  # the large one has been committed, in the first thread
+            monkeypatch.setattr(runtime, "join", join)
+            raise Interrupted
+        return joined
+
+    monkeypatch.setattr(runtime, "join", interrupted)
+    rows = [{"_op": "insert", "id": id, "shop": "a", "amount": 1} for id in range(10_000)]
+    small, large = _together(session, [_insert(-1), {"sales": rows}])
+    assert large is None and isinstance(small, Interrupted)
+    assert _ids(session) == list(range(-1, 10_000))
+
+
 class LockedQueue(deque[WaitingTick]):
     """Ticks leave it only while this thread has the lock."""
 

@@ -322,3 +322,23 @@ def test_rows_of_dicts_have_the_words_of_frames(session: deltic.Session) -> None
     )
     assert plain_rows([{**ROW, "_op": "insert"}], table, Op.INSERT, 0, strings) is None
     assert plain_rows([{**ROW, "c": None}], table, Op.INSERT, 0, strings) is None
+
+
+def damaged_lists(of: pa.DataType, offsets: list[int], values: pa.Array) -> pa.Array:
+    return pa.Array.from_buffers(of, len(offsets) - 1, [None, pa.array(offsets, pa.int32()).buffers()[1]], children=[values])
+
+
+@pytest.mark.parametrize("how", ["insert", "_op", "_weight"])
+@pytest.mark.parametrize("damage", ["offsets", "digits"])
+def test_damaged_nested_values_are_refused(damage: str, how: str) -> None:
+    session = deltic.Session()
+    session.sql("CREATE TABLE t (a BIGINT NOT NULL, c ARRAY<DECIMAL(4,2)>, PRIMARY KEY (a))")
+    words = pa.array([10**10 if damage == "digits" else 1, 0, 3, 0]).buffers()[1]
+    values = pa.Array.from_buffers(pa.decimal128(4, 2), 2, [None, words])
+    offsets = [0, 1, 2] if damage == "digits" else [0, 2_000_000, 2]
+    column = damaged_lists(session.table("t").schema[1].type.arrow, offsets, values)
+    marks = {"_op": {"_op": ["insert"] * 2}, "_weight": {"_weight": [1, 1]}}.get(how, {})
+    rows, epoch = pa.table({"a": [1, 2], "c": column, **marks}), session.epoch
+    with pytest.raises(FrameError, match="table t, column c: the column is damaged"), session.transaction() as tx:
+        (tx.apply if marks else tx.insert)("t", rows)
+    assert session.epoch == epoch

@@ -115,3 +115,26 @@ def _touched(size: int) -> dict[str, int]:
             own = {operator["id"] for operator in session.explain(view).json()["operators"]}
             touched[view] = sum(counter.touched for node, counter in session.last_tick.counters.items() if node in own)
         return touched
+
+
+@pytest.mark.parametrize("order", ["x", "x DESC", "s", "s DESC NULLS LAST, d", "d NULLS LAST", "y", "lower(s), x"])
+@pytest.mark.parametrize("rows", ["t", "(SELECT x, sum(y) AS y, s, max(d) AS d FROM t GROUP BY x, s, id)"])
+def test_equal_rows_are_listed_as_they_are_numbered(rows: str, order: str) -> None:
+    frame = "ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING"
+    listed = f"collect_list(y) OVER (ORDER BY {order} {frame}) AS l, row_number() OVER (ORDER BY {order}) AS n"
+    for seed in range(8):
+        rng, session = random.Random(seed), deltic.Session()
+        session.sql("CREATE TABLE t (id INT NOT NULL, x INT, y INT, s STRING COLLATE UTF8_LCASE, d DOUBLE, PRIMARY KEY (id))")
+        session.sql(f"CREATE MATERIALIZED VIEW v AS SELECT y, {listed} FROM {rows}")
+        for tick in range(3):
+            drawn = {
+                "x": [None, 1, 2],
+                "y": [0, 1, 2, 3],
+                "s": ["a", "A", "b", None],
+                "d": [0.5, 1.0, None],
+            }
+            with session.transaction() as tx:
+                for id in range(tick, 9, 2):
+                    tx.upsert("t", [{"id": id, **{name: rng.choice(values) for name, values in drawn.items()}}])
+            shown = sorted(session.view("v").rows(), key=lambda row: row["n"])
+            assert [list(row["l"]) for row in shown] == [[row["y"] for row in shown[i:]] for i in range(len(shown))]

@@ -34,13 +34,21 @@ def fit(column: Column, field: Field, where: str) -> pa.ChunkedArray[Any]:
     plain = without_dictionary(column)
     arrow_type = field.type.arrow
     if plain.type == arrow_type:
-        if field.type.held.is_nested:
-            plain.validate(full=True)
+        check_parts(plain, field, where)
         return plain
     if not may_become(plain.type, field.type):
         message = f"{where}, column {field.name}: found Arrow {column.type}"
         raise FrameError(message, expected=field.type.values, remedy="convert the column first")
     return _checked(lambda part: cast(part, field.type), plain, field, where)
+
+
+def check_parts(column: pa.Array[Any] | pa.ChunkedArray[Any], field: Field, where: str) -> None:
+    """Raises FrameError if nested values are not within their buffers, or have parts that are no values of their types."""
+    if field.type.held.is_nested:
+        try:
+            column.validate(full=True)
+        except pa.ArrowInvalid as error:
+            raise FrameError(f"{where}, column {field.name}: the column is damaged: {error}", expected=field.type.values) from None
 
 
 def check_nulls(column: pa.ChunkedArray[Any], field: Field, where: str) -> None:

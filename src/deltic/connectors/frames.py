@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from deltic.connectors.fits import OP_COLUMN, WEIGHT_COLUMN, fit_of, shaped
-from deltic.connectors.fitting import check_domain, check_lengths, check_nulls, fit
+from deltic.connectors.fitting import check_domain, check_lengths, check_nulls, check_parts, fit
 from deltic.connectors.recognise import Column, Columns, columns_of
 from deltic.domains import is_restricted
 from deltic.errors import FrameError
@@ -130,6 +130,8 @@ def _where(table: TableSchema) -> str:
 def _checked(rows: Fitted, table: TableSchema) -> Fitted:
     for i, field in enumerate(table.schema.fields):
         restricted, limited = is_restricted(field.type), field.type.is_limited
+        if field.type.held.is_nested:
+            check_parts(rows.column(i), field, _where(table))
         if field.nullable and not (restricted or limited):
             continue
         column = rows.column(i)

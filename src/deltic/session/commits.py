@@ -121,13 +121,17 @@ class Commits:
             self._queue()
 
     def _commit_group(self, left: deque[WaitingTick], runtime: GroupingRuntime) -> None:
-        """Takes ticks that one sync makes durable. If that fails, so do they, and those whose errors may depend on them."""
+        """Takes ticks that one sync makes durable, or one that is too large for that. If it fails, so do they, and those whose errors may
+        depend on them."""
         taken: list[WaitingTick] = []
         failure: Exception | None = None
         with runtime.group():
             try:
                 while left and self._joins(left[0], runtime):
-                    taken.append(left.popleft())
+                    tick = left.popleft()
+                    if tick.done:
+                        break
+                    taken.append(tick)
                 runtime.commit_group()
             except Exception as error:  # any: the threads that wait raise it
                 failure = error
@@ -139,18 +143,23 @@ class Commits:
                         tick.done = True
 
     def _joins(self, tick: WaitingTick, runtime: GroupingRuntime) -> bool:
-        """Computes a tick; False if it cannot be in this group. Its error is its own."""
+        """Computes a tick; False if it cannot be in this group. Its error is its own. It is done if it was too large to wait for a sync."""
+        before: int | None = None
         try:
             self._contents.check_open()
             if not runtime.pending:
                 self._settle()
             tick.check()
             noted = self._noted(runtime.newest.notes, tick.changes, tick.notes)
+            before = runtime.newest.epoch
             with _quietly(tick.changes):
                 return runtime.join(tick.changes, noted)
         except Exception as error:  # any: its own thread raises it
             tick.error = error
             return True
+        finally:  # at once: an interrupted thread leaves it to others only if it is not committed
+            if before is not None and not runtime.pending and runtime.newest.epoch > before:
+                tick.done = True
 
     def _queue(self) -> None:
         """Queues the calls of subscribers for each commit since the last one that was queued."""

@@ -53,7 +53,10 @@ class Background:
     def _start(self) -> None:
         if self._thread is None or not self._thread.is_alive():
             self._thread = Thread(target=self._run, args=(self._offered,), name=THREAD, daemon=True)
-            self._thread.start()
+            try:
+                self._thread.start()
+            except RuntimeError:  # there are too many threads, or the process ends
+                self.enabled = False
 
     def _run(self, offered: SimpleQueue[ReferenceType[Merge]]) -> None:
         while True:

@@ -149,7 +149,8 @@ class FrameColumns:
 
     def words_of(self, frame: pa.Table | pa.RecordBatch, strings: StringTable) -> tuple[Words, ...] | None:
         """The words of a frame whose first columns are the table's; None as in `rows`, and if columns have other types."""
-        if not all(kind is None or frame.column(i).type == kind for i, kind in enumerate(self.arrow)):
+        types = [frame.column(i).type for i in range(len(self.arrow))]
+        if not all(type == kind or (kind is None and not pa.types.is_null(type)) for type, kind in zip(types, self.arrow, strict=True)):
             return None
         block = np.empty((self.words, frame.num_rows), np.int64)
         return tuple(block) if self._copy(frame, block.reshape(-1), intake.UNMARKED, 0, strings) else None
@@ -157,6 +158,8 @@ class FrameColumns:
     def _copy(self, frame: pa.Table | pa.RecordBatch, block: Words, op: int, ordinal: int, strings: StringTable) -> bool:
         total: int = frame.num_rows
         batches, row = _batches(frame), 0
+        if not all(_is_valid(batch.column(each.number)) for batch in batches for each in self.ids if each.field.type.is_nested):
+            return False
         exported = np.zeros(intake.ARROW_ARRAY, np.int64)
         for batch in batches:
             if not self._copy_batch(batch, exported, block, total, row, op, ordinal + row):
@@ -187,6 +190,15 @@ def _batches(frame: pa.Table | pa.RecordBatch) -> list[pa.RecordBatch]:
         return [frame]
     batches: list[pa.RecordBatch] = frame.to_batches()
     return frame.combine_chunks().to_batches() if len(batches) > 1 and frame.num_rows <= SMALL else batches
+
+
+def _is_valid(column: pa.Array) -> bool:
+    """Whether the parts of nested values are within their buffers, and decimals in them have no more digits than their type."""
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
 
 
 def _planned(field: Field, place: int, zeros: bool) -> list[int]:

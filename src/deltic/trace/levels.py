@@ -9,7 +9,7 @@ batches (that of level 0) is done at the next append.
 
 Levels are a value: `appended` returns others and does not change these, even if it raises. Only the progress of a running merge is shared
 between versions. It depends on the merge's inputs alone, so the work of an abandoned version is not lost, and a thread of its own
-(`background.py`) may do it: which batches there are depends on the appends alone.
+(`background.py`) may do it: which batches there are depends on the appends alone, those that were abandoned included.
 """
 
 from __future__ import annotations

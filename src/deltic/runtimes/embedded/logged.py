@@ -211,7 +211,8 @@ class LoggedEmbedded(DurableEmbedded):
     def fold(self) -> None:
         """Turns the epochs of the log into manifests, which readers of the folder see. Raises StateError."""
         with self._turn:
-            if self._durable:  # a thread was interrupted before it showed them; the next turn does
+            if self._durable:  # they are shown soon, by the next turn at the latest
+                self._due.set()
                 return
             version = self.committed
             self._log.forget_after(version.epoch)
