@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import permutations
 from pathlib import Path
@@ -14,6 +14,12 @@ import pytest
 import deltic
 from deltic.circuit.copies import Copy, copies
 from deltic.cli import main
+from deltic.lowering import lower
+from deltic.optimizer import optimize
+from ordered_programs import range_case, window_case
+from parts import slow
+from programs import Case, case, mixed
+from seeds import rotating
 
 TABLES = "CREATE TABLE e (src BIGINT NOT NULL, dst BIGINT NOT NULL); CREATE TABLE p (id BIGINT NOT NULL PRIMARY KEY, name STRING);"
 VIEWS = {
@@ -303,3 +309,14 @@ def test_nulls_match_nothing_in_shared_arrangements(tmp_path: Path, kind: str, c
                 edges.update(new)
                 edges.subtract(removed)
                 assert {view: read(rows) for view, rows in content(session).items()} == with_nulls(edges)
+
+
+@pytest.mark.parametrize("count", [12, *slow(400)])
+@pytest.mark.parametrize("draw", [case, mixed, range_case, window_case])
+def test_a_view_is_one_arrangement_on_any_number_of_shards(draw: Callable[[int], Case], count: int) -> None:
+    """Else another number of shards would define it anew, and show all of its rows as a change."""
+    for seed in rotating(count) if count > 12 else range(12_000, 12_000 + count):
+        program = draw(seed)
+        plans = {name: optimize(plan) for name, plan in program.views.items()}
+        on_one, on_three = (lower(plans, program.tables, shards).views for shards in (1, 3))
+        assert on_one == on_three, f"{program}"

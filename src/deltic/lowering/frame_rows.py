@@ -27,7 +27,7 @@ def aggregated_rows(lowering: PlanLowering, plan: Window, rows: SortedRows, plac
     shape = Schema((*words, *values, Field("present", BOOLEAN, False)))
     keys = keys_of(lowering, plan, rows)
     own = [reference(streams.schema(keys.node), i) for i in range(rows.width)]
-    empty = streams.map(keys.node, [*own, *(Literal(None, field.type) for field in values), Literal(False, BOOLEAN)], shape)
+    empty = streams.map(streams.rows(keys), [*own, *(Literal(None, field.type) for field in values), Literal(False, BOOLEAN)], shape)
     held = _entries(lowering, plan, rows, places, keys, frames or keys)
     columns = [reference(streams.schema(held), i) for i in range(rows.width + len(values))]
     leaf = leaf_of(lowering, streams.plus([empty, streams.map(held, [*columns, TRUE], shape)]), "frames")

@@ -270,7 +270,7 @@ class _FrameGrouping(Grouping):
         if self.frames is None:
             self.frames = entries
         if is_main and entries.weights == 1:
-            summed = entries.node if is_by_rows(frame) else self.lowering.distinct(entries.node)
+            summed = self.streams.rows(entries) if is_by_rows(frame) else self.lowering.distinct(entries.node)
         elif of_rows:
             summed = self._of_rows(entries, frame, role, number)
         elif role == "extreme":

@@ -252,10 +252,9 @@ class Streams:
     def minus(self, stream: int, rows: int) -> int:
         """The stream without some of its rows, each removed on its own shard: no shard has a row of negative weight."""
         key = self.partition(stream)
-        if key is None and not self.single:
+        if key is None:
             key = tuple(range(self.shape(stream).layout.width))
-            stream = self.exchange(stream, key)
-        return self.plus([stream, self.negate(rows if key is None else self.exchange(rows, key))])
+        return self.plus([self.exchange(stream, key), self.negate(self.exchange(rows, key))])
 
     def exchange(self, stream: int, key: tuple[int, ...]) -> int:
         """The stream with each row on the shard of its `key` words; the same stream if it already is."""
@@ -306,6 +305,10 @@ class Streams:
         node = self.builder.add(Arrange(name), (stream,), shape, partition, owns=name)
         self.builder.specify(ArrangementSpec(name, shape, self.builder.nodes[node].level, key_fields, replicated=replicated))
         return self.arranged(node, name, key_fields)
+
+    def rows(self, arranged: Arranged) -> int:
+        """The arrangement's stream, its rows on the shards of `arranged`: on a single shard its node may be of another partition."""
+        return arranged.node if arranged.partition is None else self.exchange(arranged.node, arranged.partition)
 
     def fingerprint(self, arranged: Arranged) -> str:
         """The identity of the arrangement as input of an operator with state, its rows on the shards of the stream."""
