@@ -55,7 +55,7 @@ def test_a_description_of_the_user_stays(spark: SparkSession, session: deltic.Se
         assert all(text is not None and text.startswith("nightly load; deltic ") for _, text in jobs(spark)[before:])
         assert spark.sparkContext.getLocalProperty("spark.job.description") == "nightly load"
     finally:
-        spark.sparkContext.setLocalProperty("spark.job.description", None)  # type: ignore[arg-type]
+        spark.sparkContext.setLocalProperty("spark.job.description", None)  # type: ignore[arg-type]  # its annotation lacks None, which clears it
 
 
 def test_levels_have_names_in_the_plan(session: deltic.Session, monkeypatch: pytest.MonkeyPatch) -> None:

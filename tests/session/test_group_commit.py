@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from threading import Event, RLock, Thread
 from typing import Any
@@ -72,16 +72,16 @@ def _together(session: deltic.Session, changes: Sequence[Change]) -> list[BaseEx
     with session._lock:  # until all wait
         for number, thread in enumerate(threads, 1):
             thread.start()
-            _until(lambda number=number: len(session._commits._ticks._waiting) == number)  # type: ignore[misc]
+            _until_waiting(session, number)
     for thread in threads:
         thread.join(30)
         assert not thread.is_alive()
     return raised
 
 
-def _until(condition: Callable[[], bool]) -> None:
+def _until_waiting(session: deltic.Session, ticks: int) -> None:
     deadline = time.monotonic() + 30
-    while not condition():
+    while len(session._commits._ticks._waiting) != ticks:
         assert time.monotonic() < deadline
         time.sleep(0.001)
 
@@ -291,7 +291,7 @@ def test_a_closed_session_refuses_those_that_wait(tmp_path: Path) -> None:
     with session._lock:
         thread = Thread(target=apply)
         thread.start()
-        _until(lambda: len(session._commits._ticks._waiting) == 1)
+        _until_waiting(session, 1)
         session.close()
     thread.join(30)
     assert len(raised) == 1

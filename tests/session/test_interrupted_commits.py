@@ -48,28 +48,26 @@ def at_line(kind: type[BaseException], line: int, lines: list[int]) -> Callable[
 THOROUGH = [pytest.param(kind, shards, 3, marks=pytest.mark.slow) for kind in (KeyboardInterrupt, MemoryError) for shards in (1, 3)]
 
 
+def _break_ticks(broken: Broken, before: int, rows: int, kind: type[BaseException], stride: int) -> None:
+    """Runs some ticks, then one that is broken at each `stride`-th line."""
+    for _ in range(before):
+        broken.tick(rows, lambda action: bool(action()))
+    line, lines = stride, list[int]()
+    while broken.tick(rows, at_line(kind, line, lines)):
+        line += stride
+    assert len(lines) > 4
+
+
 @pytest.mark.parametrize(("kind", "shards", "stride"), [(KeyboardInterrupt, 1, 401), (MemoryError, 3, 1499), *THOROUGH])
 def test_a_tick_interrupted_at_any_line_happens_as_a_whole_or_not(kind: type[BaseException], shards: int, stride: int) -> None:
     with deltic.Session(shards=shards) as session:
-        broken = Broken(session, random.Random(shards))
-        for _ in range(8):
-            broken.tick(9, lambda action: bool(action()))
-        line, lines = stride, list[int]()
-        while broken.tick(9, at_line(kind, line, lines)):
-            line += stride
-        assert len(lines) > 4
+        _break_ticks(Broken(session, random.Random(shards)), 8, 9, kind, stride)
 
 
 @pytest.mark.parametrize(("kind", "stride"), [(KeyboardInterrupt, 173), *slow((KeyboardInterrupt, 7), (MemoryError, 7))])
 def test_a_logged_tick_interrupted_at_any_line_is_real_or_not(tmp_path: Path, kind: type[BaseException], stride: int) -> None:
     with deltic.Session(state=tmp_path, commit_log=True) as session:
-        broken = Broken(session, random.Random(stride))
-        for _ in range(3):
-            broken.tick(5, lambda action: bool(action()))
-        line, lines = stride, list[int]()
-        while broken.tick(5, at_line(kind, line, lines)):
-            line += stride
-        assert len(lines) > 4
+        _break_ticks(Broken(session, random.Random(stride)), 3, 5, kind, stride)
 
 
 @pytest.mark.parametrize("stride", [2003, *slow(41)])

@@ -23,6 +23,14 @@ def warned(select: str) -> list[str]:
     return [str(one.message) for one in caught]
 
 
+def warned_at(marked: str, beginning: str) -> str:
+    """The one warning of a view, whose place is marked by ^, and which begins so."""
+    (warning,) = warned(marked.replace("^", ""))
+    column = len("CREATE MATERIALIZED VIEW v AS ") + marked.index("^") + 1
+    assert warning.startswith(f"views.sql:2:{column}: view v: {beginning}"), warning
+    return warning
+
+
 @pytest.mark.parametrize(
     "marked",
     [
@@ -35,9 +43,7 @@ def warned(select: str) -> list[str]:
     ],
 )
 def test_a_join_without_a_key_is_a_warning_with_its_place(marked: str) -> None:
-    (warning,) = warned(marked.replace("^", ""))
-    column = len("CREATE MATERIALIZED VIEW v AS ") + marked.index("^") + 1
-    assert warning.startswith(f"views.sql:2:{column}: view v: no equality joins "), warning
+    warning = warned_at(marked, "no equality joins ")
     assert "each change is compared with all rows of the other side" in warning
 
 
@@ -70,9 +76,7 @@ def test_joins_by_keys_and_with_one_row_or_constants_are_no_warning(select: str)
     ],
 )
 def test_one_comparison_among_several_is_a_warning_with_its_place(marked: str) -> None:
-    (warning,) = warned(marked.replace("^", ""))
-    column = len("CREATE MATERIALIZED VIEW v AS ") + marked.index("^") + 1
-    assert warning.startswith(f"views.sql:2:{column}: view v: one comparison looks up rows of "), warning
+    warning = warned_at(marked, "one comparison looks up rows of ")
     assert "each change is compared with all rows of the other side that satisfy it" in warning
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from random import Random
 from typing import Final
 
@@ -77,15 +77,19 @@ def _edges() -> Sequence[tuple[Type, Sequence[Value]]]:
     return [(type, values) for _, type, values in COLUMNS]
 
 
+def _report_term(name: str, sql: str) -> Drawn:
+    return Drawn(bound(name, sql).expr, _sampled())
+
+
 @cache
 def _sources() -> Sequence[Sequence[Callable[[], Drawn]]]:
     """Makers of terms: for each function of the report, and for each function of `expr_terms`."""
     groups: dict[str, list[Callable[[], Drawn]]] = {}
     for name, texts in TERMS.items():
-        groups[name] = [lambda name=name, sql=sql: Drawn(bound(name, sql).expr, _sampled()) for sql in texts]  # type: ignore[misc]
+        groups[name] = [partial(_report_term, name, sql) for sql in texts]
     for term in all_terms():
         name = next(functions(term.expr), "other")
-        groups.setdefault(f"edge {name}", []).append(lambda term=term: Drawn(term.expr, _edges()))  # type: ignore[misc]
+        groups.setdefault(f"edge {name}", []).append(partial(Drawn, term.expr, _edges()))
     return [groups[name] for name in sorted(groups)]
 
 

@@ -177,7 +177,7 @@ class GroupingRuntime(Runtime, Protocol):
         ...
 
     def group(self) -> AbstractContextManager[None]:
-        """A block in which ticks `join` a group; those that `commit_group` has not made durable at its end have not happened."""
+        """A block in which ticks `join` a group. At its end, those that `commit_group` has not made durable are undone."""
         ...
 
     def join(self, changes: Mapping[str, PendingRows], notes: Mapping[str, Any] | None = None, *, amends: bool = False) -> bool:

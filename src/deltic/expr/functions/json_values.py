@@ -16,8 +16,8 @@ from deltic.expr.functions.signature import PLAIN_TEXT, accept, check_count, con
 from deltic.expr.nodes import Call, Expr, Literal, Value
 from deltic.expr.registry import Function, Rewrite, Typed
 from deltic.expr.rows import json_values as rows
+from deltic.expr.rows.datetime_fields import Patterns
 from deltic.expr.rows.datetime_patterns import fault, has_zone, is_clock
-from deltic.expr.rows.datetime_text import Patterns
 from deltic.expr.rows.json_schema import inferred
 from deltic.expr.rows.json_writing import JsonForm, is_key, json_of
 from deltic.schema import STRING, Type

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import math
 import re
 from collections.abc import Callable
@@ -10,10 +9,8 @@ from decimal import Decimal
 from functools import cache
 from typing import Any, Final
 
-from deltic import intervals
 from deltic.expr.nodes import Value
-from deltic.expr.rows.datetime_text import Patterns, local_by, parse_by, time_by, time_text
-from deltic.expr.rows.json_writing import moment_text
+from deltic.expr.rows.datetime_fields import Patterns, datetime_field, datetime_reader
 from deltic.expr.rows.numbers import fit, in_range
 from deltic.expr.rows.parsing import parse_date, parse_decimal, parse_double, parse_single, parse_timestamp
 from deltic.expr.rows.rendering import render
@@ -113,16 +110,9 @@ def _reader(type: Type, patterns: Patterns) -> Callable[[str], Value]:
         return lambda text: _floating(text, parse_single if type == FLOAT else parse_double)
     if type.is_decimal:
         return lambda text: _fitted(text, type) if _DECIMAL.fullmatch(text) else None
-    if type.is_time:
-        return lambda text: time_by(text, patterns.times)
-    if type.is_interval:
-        return lambda text: intervals.parse(text, type)
-    if type == DATE:
-        return lambda text: _day(text, patterns.dates)
-    if type == TIMESTAMP_NTZ:
-        return lambda text: local_by(text, patterns.local_timestamps)
-    timestamps = patterns.timestamps
-    return lambda text: parse_timestamp(text) if timestamps is None else parse_by(text, timestamps, lenient=True)
+    reader = datetime_reader(type, patterns)
+    assert reader is not None, f"{type} is not readable"
+    return reader
 
 
 def _fitted(text: str, type: Type) -> Value:
@@ -140,13 +130,6 @@ def _floating(text: str, parse: Callable[[str], float | None]) -> float | None:
     return None if named and not math.isfinite(number) else number
 
 
-def _day(text: str, pattern: str | None) -> datetime.date | None:
-    if pattern is None:
-        return parse_date(text)
-    moment = parse_by(text, pattern, lenient=True)
-    return None if moment is None else moment.date()
-
-
 def line_of(values: tuple[Any, ...], type: Type, separator: str, patterns: Patterns) -> str:
     """The parts of a STRUCT as a line; NULL is empty, and empty text is ""."""
     texts = (_text(value, part.type, patterns) for value, part in zip(values, type.parts, strict=True))
@@ -158,10 +141,8 @@ def _text(value: Any, type: Type, patterns: Patterns) -> str | None:
         return None
     if isinstance(value, bytes):
         return f"[{value.hex(' ').upper()}]"
-    if isinstance(value, datetime.date):
-        return moment_text(value, type, patterns)
-    if isinstance(value, datetime.time) and patterns.times is not None:
-        return time_text(value, patterns.times)
+    if (text := datetime_field(value, type, patterns)) is not None:
+        return text
     return str(value) if isinstance(value, Decimal) else render(value, type)
 
 

@@ -6,10 +6,9 @@ import calendar
 import datetime
 import re
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, assert_never
+from typing import Final, assert_never
 
-from deltic import times
-from deltic.errors import CastFailure, Span
+from deltic.errors import Span
 from deltic.expr.failures import invalid, malformed_by, out_of_calendar
 from deltic.expr.rows.datetime_patterns import (
     FractionPart,
@@ -22,7 +21,7 @@ from deltic.expr.rows.datetime_patterns import (
     ZonePart,
     compiled,
 )
-from deltic.expr.rows.parsing import parse_zone, parse_zoneless_timestamp
+from deltic.expr.rows.parsing import parse_zone
 
 _UTC: Final = {
     ("V", 2): "UTC",
@@ -176,41 +175,6 @@ def parse_clock(text: str, pattern: str, span: Span | None = None) -> tuple[date
         raise malformed_by(text, pattern, span, "try_to_time")
     micros, nanos = divmod(reading.fields.get("S", 0), 1000)
     return datetime.time(*clock, micros), nanos
-
-
-class Patterns(NamedTuple):
-    """Of DATEs, TIMESTAMPs, TIMEs and TIMESTAMP_NTZs in JSON and CSV; None for Spark's own."""
-
-    dates: str | None = None
-    timestamps: str | None = None
-    times: str | None = None
-    local_timestamps: str | None = None
-
-
-DEFAULT: Final = Patterns()
-
-
-def local_by(text: str, pattern: str | None) -> datetime.datetime | None:
-    """A TIMESTAMP_NTZ by a pattern without zones, or as a cast reads it; None for other text, and for one with a zone."""
-    if pattern is None:
-        return parse_zoneless_timestamp(text)
-    moment = parse_by(text, pattern, lenient=True)
-    return None if moment is None else moment.replace(tzinfo=None)
-
-
-def time_by(text: str, pattern: str | None) -> datetime.time | None:
-    """A time of day by a pattern, or as a cast reads it; None for other text, and for what is finer than microseconds."""
-    if pattern is None:
-        return times.parse(text)
-    try:
-        time, finer = parse_clock(text, pattern)
-    except CastFailure:
-        return None
-    return None if finer else time
-
-
-def time_text(value: datetime.time, pattern: str) -> str:
-    return format_timestamp(datetime.datetime.combine(datetime.date(1970, 1, 1), value, datetime.UTC), pattern)
 
 
 _BEYOND: Final = datetime.datetime.max.replace(tzinfo=datetime.timezone(datetime.timedelta(hours=1)))

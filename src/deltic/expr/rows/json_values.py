@@ -16,16 +16,15 @@ from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import cache
+from functools import cache, partial
 from typing import Any, Final
 
-from deltic import intervals
 from deltic.expr.nodes import Value
 from deltic.expr.rows.casts import EPOCH
-from deltic.expr.rows.datetime_text import Patterns, local_by, parse_by, time_by
+from deltic.expr.rows.datetime_fields import Patterns, datetime_reader
 from deltic.expr.rows.json_text import JsonNumber, JsonObject, bounded, double_quoted, written
 from deltic.expr.rows.numbers import fit, in_range, single
-from deltic.expr.rows.parsing import parse_date, parse_decimal, parse_timestamp
+from deltic.expr.rows.parsing import parse_decimal
 from deltic.expr.rows.utf16 import without_halves
 from deltic.java_floats import render_double
 from deltic.types import (
@@ -136,16 +135,8 @@ def reader(type: Type, patterns: Patterns, *, strict: bool = False) -> Reader:
         return lambda value: tuple((name, item(one)) for name, one in _of_kind(value, JsonObject).pairs)
     if type == VARIANT:
         return _variant
-    if type == DATE:
-        return lambda value: _moment(value, patterns.dates, parse_date)
-    if type == TIMESTAMP:
-        return lambda value: _timestamp(value, patterns.timestamps)
-    if type == TIMESTAMP_NTZ:
-        return lambda value: _moment(value, None, lambda text: local_by(text, patterns.local_timestamps))
-    if type.is_time:
-        return lambda value: _moment(value, None, lambda text: time_by(text, patterns.times))
-    if type.is_interval:
-        return lambda value: _moment(value, None, lambda text: intervals.parse(text, type))
+    if (read_text := datetime_reader(type, patterns)) is not None:
+        return partial(_timestamp if type == TIMESTAMP else _moment, read_text)
     if type.is_decimal:
         return lambda value: _decimal(value, type)
     return _SCALARS[type.name]
@@ -264,22 +255,21 @@ def _binary(value: Any) -> bytes:
         raise Unfit from None
 
 
-def _moment(value: Any, pattern: str | None, parse: Callable[[str], Any]) -> Any:
-    text: str = _of_kind(value, str)
-    moment = parse(text) if pattern is None else parse_by(text, pattern, lenient=True)
+def _moment(read_text: Callable[[str], Value], value: Any) -> Value:
+    moment = read_text(_of_kind(value, str))
     if moment is None:
         raise Unfit
-    return moment.date() if parse is parse_date and isinstance(moment, datetime.datetime) else moment
+    return moment
 
 
-def _timestamp(value: Any, pattern: str | None) -> datetime.datetime:
+def _timestamp(read_text: Callable[[str], Value], value: Any) -> Value:
+    """A whole number is seconds since 1970."""
     if isinstance(value, Number) and value.whole and len(value.text) < 20:
         try:
             return EPOCH + datetime.timedelta(seconds=int(value.text))
         except OverflowError:
             raise Unfit from None
-    moment: datetime.datetime = _moment(value, pattern, parse_timestamp)
-    return moment
+    return _moment(read_text, value)
 
 
 _SCALARS: Final[dict[str, Reader]] = {

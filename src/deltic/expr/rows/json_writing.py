@@ -6,19 +6,16 @@ import base64
 import datetime
 import math
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from deltic.expr.rows.casts import EPOCH, MICROSECOND
-from deltic.expr.rows.datetime_text import DEFAULT, Patterns, format_timestamp, time_text
+from deltic.expr.rows.datetime_fields import DEFAULT, Patterns, datetime_field
 from deltic.expr.rows.rendering import render
 from deltic.intervals import units_of
 from deltic.times import NANOSECONDS, micros_of
 from deltic.types import BINARY, DATE, TIMESTAMP, TIMESTAMP_NTZ, VARIANT, Type
 from deltic.variant_bytes import VariantPlace
 from deltic.variant_json import quoted, text_of
-
-TIMESTAMPS: Final = "yyyy-MM-dd'T'HH:mm:ss[.SSS][XXX]"
-LOCAL_TIMESTAMPS: Final = "yyyy-MM-dd'T'HH:mm:ss[.SSS]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +45,8 @@ def json_of(value: Any, type: Type, form: JsonForm) -> str:
 
 
 def _scalar(value: Any, type: Type, form: JsonForm) -> str:
-    if type.is_interval:
-        return quoted(render(value, type))
+    if (text := datetime_field(value, type, form.patterns)) is not None:
+        return quoted(text)
     match value:
         case str():
             return quoted(value)
@@ -59,22 +56,8 @@ def _scalar(value: Any, type: Type, form: JsonForm) -> str:
             return render(value, type)
         case float():
             return render(value, type) if math.isfinite(value) else f'"{render(value, type)}"'
-        case datetime.time():
-            return quoted(render(value, type) if form.patterns.times is None else time_text(value, form.patterns.times))
-        case datetime.date():
-            return quoted(moment_text(value, type, form.patterns))
         case _:
             return str(value)  # a DECIMAL, as java.math.BigDecimal has it
-
-
-def moment_text(value: datetime.date, type: Type, patterns: Patterns) -> str:
-    """A DATE, TIMESTAMP or TIMESTAMP_NTZ by its pattern."""
-    if not isinstance(value, datetime.datetime):
-        moment = datetime.datetime(value.year, value.month, value.day, tzinfo=datetime.UTC)
-        return value.isoformat() if patterns.dates is None else format_timestamp(moment, patterns.dates)
-    local = type == TIMESTAMP_NTZ
-    pattern = (patterns.local_timestamps or LOCAL_TIMESTAMPS) if local else (patterns.timestamps or TIMESTAMPS)
-    return format_timestamp(value.replace(tzinfo=datetime.UTC), pattern)
 
 
 def _key(value: Any, type: Type) -> str:
