@@ -5,17 +5,18 @@ OSError removes what it wrote, if the disk permits; a killed one may leave a fil
 sweeps. Errors remain OSErrors here: the callers know the purpose of the file.
 
 Every operation reports its steps to `at(step, path)`: "write:before", "write:after", and likewise for sync, link, rename, unlink,
-overwrite, folder-sync, make-folder, append, data-sync and read. It does nothing; tests replace it to stop or fail at a step.
+overwrite, folder-sync, make-folder, append, data-sync, fill and read. It does nothing; tests replace it to stop or fail at a step.
 """
 
 from __future__ import annotations
 
 import errno
+import mmap
 import os
 import secrets
 import stat
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,6 +25,9 @@ _PARTS_AT_ONCE: Final = 512
 _SYNC: Final = getattr(os, "fdatasync", os.fsync)
 READ_BYTES: Final = 1 << 30
 """The size limit of `read`."""
+FLUSHED_BYTES: Final = 1 << 25
+"""A file that is filled has at most about so many bytes that are not on the disk yet: these cannot leave memory."""
+_MOVED_BYTES: Final = 1 << 20
 
 
 def _no_hook(step: str, path: str) -> None:
@@ -60,6 +64,67 @@ def create(path: Path, parts: Iterable[Any]) -> None:
 def create_unsynced(path: Path, parts: Iterable[Any]) -> None:
     """Creates a file of these bytes-like parts under a new name; it survives a power failure after `sync_files`. Raises FileExistsError."""
     _fill_new(path, parts)
+
+
+class NewFile:
+    """A new file, open to be filled at any offsets; see `filling`. size: its length, once `end` is called."""
+
+    def __init__(self, path: Path, descriptor: int) -> None:
+        self._path, self._descriptor, self._unsynced = path, descriptor, 0
+        self.size = 0
+
+    def put(self, part: Any, offset: int) -> None:
+        """Writes these bytes at the offset."""
+        _step("fill", self._path, lambda: self._put(memoryview(part).cast("B"), offset))
+
+    def move(self, source: int, target: int, size: int) -> None:
+        """Moves bytes to a lower offset."""
+        assert target <= source
+        for done in range(0, size if target < source else 0, _MOVED_BYTES):
+            self.put(os.pread(self._descriptor, min(_MOVED_BYTES, size - done), source + done), target + done)
+
+    def map(self, offset: int, size: int) -> mmap.mmap:
+        """These bytes, mapped. offset: a multiple of `mmap.ALLOCATIONGRANULARITY`."""
+        return mmap.mmap(self._descriptor, size, prot=mmap.PROT_READ, offset=offset)
+
+    def end(self, size: int) -> None:
+        """Makes this the length of the file."""
+        os.ftruncate(self._descriptor, size)
+        self.size = size
+
+    def pieces(self, size: int) -> Iterator[bytes]:
+        """The content, in pieces of so many bytes."""
+        for offset in range(0, self.size, size):
+            yield os.pread(self._descriptor, min(size, self.size - offset), offset)
+
+    def _put(self, part: memoryview, offset: int) -> None:
+        self._unsynced += len(part)
+        while part:
+            written = os.pwrite(self._descriptor, part[:FLUSHED_BYTES], offset)
+            part, offset = part[written:], offset + written
+        if self._unsynced >= FLUSHED_BYTES:
+            _SYNC(self._descriptor)
+            self._unsynced = 0
+
+
+@contextmanager
+def filling(path: Path) -> Iterator[NewFile]:
+    """Creates a file that the body fills; once the body has ended, it survives a power failure. Raises FileExistsError.
+
+    Not atomic: a kill leaves a torn file under its own name. If the body raises, there is no file.
+    """
+    at("write:before", str(path))
+    descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o644)
+    try:
+        yield NewFile(path, descriptor)
+        at("write:after", str(path))
+        _step("sync", path, lambda: os.fsync(descriptor))
+        sync_folder(path.parent)
+    except (Exception, KeyboardInterrupt):
+        _forget(path)
+        raise
+    finally:
+        os.close(descriptor)
 
 
 def sync_files(paths: Sequence[Path]) -> None:

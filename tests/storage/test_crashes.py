@@ -22,7 +22,7 @@ from deltic.storage.state import State
 from parts import slow
 from stored import append, keys_of
 
-STEPS = ["write", "sync", "link", "unlink", "folder-sync", "make-folder", "overwrite"]
+STEPS = ["write", "sync", "link", "unlink", "folder-sync", "make-folder", "overwrite", "fill"]
 
 
 def _power_loss() -> None:

@@ -144,7 +144,7 @@ def _commit(state: State, key: int, record: CommitRecord) -> None:
 def _merge(state: State) -> None:
     segments = tuple(state.manifest.segments())
     with state.merging() as origin:
-        ref, segment = merge_segments(state.root, state.manifest.files, segments, origin)
+        ref, segment = merge_segments(state.root, state.manifest.files, segments, origin, part_bytes=1)
     assert ref is not None and segment is not None
     state.commit(Change((ref,), (segment,), segments))
 

@@ -13,7 +13,7 @@ import os
 import stat
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -68,6 +68,17 @@ class Copies:
         with failing(self._subject, "written"):
             self._folder.mkdir(_PRIVATE, exist_ok=True)
             disk.replace(self._folder / name, parts)
+            _make_room(self._folder.parent, self._folder / name)
+
+    @contextmanager
+    def filling(self, name: str) -> Iterator[disk.NewFile]:
+        """As `place`, for a copy that the body fills; without an effect if the body raises."""
+        with failing(self._subject, "written"):
+            self._folder.mkdir(_PRIVATE, exist_ok=True)
+            staged = disk.staged_name(self._folder / name)
+            with disk.filling(staged) as file:
+                yield file
+            disk.rename(staged, self._folder / name)
             _make_room(self._folder.parent, self._folder / name)
 
     def forget(self, name: str) -> None:

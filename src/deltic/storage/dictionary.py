@@ -72,6 +72,29 @@ class TextGuard:
                 raise self._broken("the dictionary's offsets are not within its text")
             self._text_pages.need(pages_of(starts, ends, PAGE_BYTES))
 
+    def bounds(self, start: int, end: int) -> None:
+        """Verifies the offsets of entries start … end, and the id of the next one."""
+        with self._lock:
+            if not self.done:
+                self._offset_pages.need(np.arange(start // PAGE_WORDS, end // PAGE_WORDS + 1))
+                self._id_pages.need(np.arange(start // PAGE_WORDS, -(-min(end + 1, len(self._arrays[0])) // PAGE_WORDS)))
+
+    def strings(self, start: int, end: int) -> None:
+        """Verifies entries start … end, their order, and that of the one before them."""
+        ids, offsets, text = self._arrays
+        with self._lock:
+            if self.done or start == end:
+                return
+            first = max(start - 1, 0)
+            self._id_pages.need(np.arange(first // PAGE_WORDS, -(-end // PAGE_WORDS)))
+            self._offset_pages.need(np.arange(start // PAGE_WORDS, end // PAGE_WORDS + 1))
+            if not (ids[first + 1 : end] > ids[first : end - 1]).all() or ids[first] == NULL_ID:
+                raise self._broken("the dictionary's ids are out of order")
+            bounds = offsets[start : end + 1]
+            if bounds[0] < 0 or bounds[-1] > len(text) or not (bounds[1:] >= bounds[:-1]).all():
+                raise self._broken("the dictionary's offsets are not within its text")
+            self._text_pages.need(np.arange(bounds[0] // PAGE_BYTES, -(-bounds[-1] // PAGE_BYTES)))
+
     def everything(self) -> None:
         """Verifies all of it."""
         ids, offsets, text = self._arrays
@@ -127,6 +150,21 @@ class Dictionary:
         """Columns id int64 and bytes binary, as StringTable.absorb reads them."""
         self.verified()
         return pa.record_batch([pa.array(self.ids), self.values.cast(pa.binary())], ["id", "bytes"])
+
+    def slice(self, start: int, end: int) -> Dictionary:
+        """Entries start … end."""
+        if self.guard is not None:
+            self.guard.strings(start, end)
+        offsets = self.offsets[start : end + 1]
+        return Dictionary(self.ids[start:end], offsets - offsets[0], self.text[offsets[0] : offsets[-1]])
+
+    def reach(self, start: int, count: int, size_bytes: int) -> int:
+        """The end of a slice from `start` of at most so many entries and bytes of text; of at least one entry, if there is one."""
+        end = min(start + count, len(self.ids))
+        if self.guard is not None:
+            self.guard.bounds(start, end)
+        offsets = self.offsets[start : end + 1]
+        return start + max(int(np.searchsorted(offsets, offsets[0] + size_bytes, "right")) - 1, min(1, end - start))
 
     def find(self, ids: Words) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.intp]]:
         """(bool[n] whether the dictionary has id i, its position or 0). O(n log size)."""

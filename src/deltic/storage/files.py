@@ -6,6 +6,7 @@ level and 64 random bits, since Spark may run a task twice. A file is part of th
 
 from __future__ import annotations
 
+import mmap
 import re
 import secrets
 import zlib
@@ -125,19 +126,35 @@ def _sealed(parts: Sequence[Any]) -> tuple[list[Any], list[int]]:
     return [piece for pieces, _ in blocks for piece in pieces], [crc for _, crc in blocks]
 
 
-def _segment_entry(content: Content, words: Sequence[Words], offset: int, checksums: Sequence[int]) -> dict[str, Any]:
-    batch = content.batch
+def segment_entry(
+    arrangement: str,
+    role: Role,
+    rows: int,
+    widths: tuple[int, int],
+    index: int,
+    strings: Sequence[int],
+    offset: int,
+    checksums: Sequence[int],
+) -> dict[str, Any]:
+    """A segment in the directory. widths: columns and weights. index: the words of the index."""
     return {
-        "arrangement": content.arrangement,
-        "role": content.role,
-        "rows": len(batch),
-        "columns": len(batch.columns),
-        "weights": len(batch.weights),
-        "index": len(words[-1]) if len(words) > len(batch.columns) + len(batch.weights) else 0,
-        "strings": list(content.strings),
+        "arrangement": arrangement,
+        "role": role,
+        "rows": rows,
+        "columns": widths[0],
+        "weights": widths[1],
+        "index": index,
+        "strings": list(strings),
         "offset": offset,
         "checksums": list(checksums),
     }
+
+
+def _segment_entry(content: Content, words: Sequence[Words], offset: int, checksums: Sequence[int]) -> dict[str, Any]:
+    batch = content.batch
+    widths = len(batch.columns), len(batch.weights)
+    index = len(words[-1]) if len(words) > sum(widths) else 0
+    return segment_entry(content.arrangement, content.role, len(batch), widths, index, content.strings, offset, checksums)
 
 
 def _padded(parts: Iterable[Any]) -> list[Any]:
@@ -188,6 +205,15 @@ class DataFile:
         if (arrangement, role) not in self._batches:
             self._batches[arrangement, role] = self._opened(self.place(arrangement, role))
         return self._batches[arrangement, role]
+
+    def release(self, arrangement: str, start: int, end: int) -> None:
+        """Takes rows of a batch out of this process's memory; they are read from the file again, unverified, when they are needed."""
+        place = self.place(arrangement)
+        for block in (*place.columns, *place.weights) if hasattr(self._map, "madvise") else ():
+            first = -(-(block.offset + 8 * start) // mmap.PAGESIZE) * mmap.PAGESIZE
+            last = (block.offset + 8 * end) // mmap.PAGESIZE * mmap.PAGESIZE
+            if last > first:
+                self._map.madvise(mmap.MADV_DONTNEED, first, last - first)
 
     def change(self, arrangement: str) -> Batch:
         """The epoch's change of a view, verified; stored separately only where its batch was merged with older ones."""

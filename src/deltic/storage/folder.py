@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, Protocol
 from urllib.parse import unquote, urlsplit
 
+from deltic.disk import NewFile
 from deltic.errors import StateError
 from deltic.purity import shown
 from deltic.storage.local import LocalFolder
@@ -69,6 +71,9 @@ class StateFolder(Protocol):
 
     def write_data(self, name: str, parts: Sequence[Any]) -> None:
         """Writes a data file of these bytes-like parts that survives a power failure. Its name must be new."""
+
+    def fill_data(self, name: str) -> AbstractContextManager[NewFile]:
+        """As `write_data`, of a file that the body fills; if the body raises, there is none."""
 
     def map_data(self, name: str, size_bytes: int) -> Any:
         """A data file's bytes, mapped. Raises CorruptState if it is missing or has another length."""

@@ -159,6 +159,12 @@ class LocalFolder:
         with failing(self._subject, "written"):
             disk.create(path, parts)
 
+    @contextmanager
+    def fill_data(self, name: str) -> Iterator[disk.NewFile]:
+        path = self._path_of(f"{DATA}/{name}")
+        with failing(self._subject, "written"), disk.filling(path) as file:
+            yield file
+
     def write_unsynced(self, name: str, parts: Sequence[Any]) -> None:
         """As `write_data`, but the file survives a power failure only after `sync_data`."""
         path = self._path_of(f"{DATA}/{name}")

@@ -10,21 +10,31 @@ The tick's own task does merges below 16k rows; larger ones run beside the ticks
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Final
 
-from deltic.storage.dictionary import Dictionary, named
-from deltic.storage.files import Content, FileRef, Origin, write_file
+import numpy as np
+
+from deltic.storage.dictionary import Dictionary
+from deltic.storage.files import FileRef, Origin
+from deltic.storage.folder import folder_at
+from deltic.storage.layout import Words
 from deltic.storage.manifest import Manifest, SegmentRef
 from deltic.storage.reading import OpenFiles, shaped
+from deltic.storage.streamed_file import FileShape, StreamedFile
 from deltic.trace.batch import Batch
+from deltic.trace.cuts import common_cuts
 from deltic.trace.merge import merge
 from deltic.trace.partition import partition as partitioned
+from deltic.trace.streamed_index import StreamedIndex
 
 RATIO: Final = 12
 BASE_ROWS: Final = 256
 TICK_ROWS: Final = 1 << 14
 """The tick's task does merges of fewer rows."""
+PART_BYTES: Final = 1 << 25
+"""Of the batches that are merged, and of the result, about so much is in memory at a time."""
 STALE_ROWS: Final = 1 << 20
 STALE: Final = 2
 """An arrangement of at least STALE_ROWS rows is merged as a whole when its other batches have STALE times the rows of the largest."""
@@ -111,22 +121,94 @@ def merge_segments(
     *,
     partition: Sequence[int] | None = None,
     shards: int = 1,
+    part_bytes: int = PART_BYTES,
 ) -> tuple[FileRef | None, SegmentRef | None]:
     """Writes the sum of batches of one arrangement, with its strings, to a new file; (None, None) if all rows cancel.
 
     partition, shards: as in `own_rows`, needed for ranged segments; the result is not ranged. The result depends on the set of batches
-    only, except for the file's name. Raises WeightOverflow, CorruptState.
+    only, except for the file's name. part_bytes: about how much of the batches, and of the result, is in memory at a time.
+    Raises WeightOverflow, CorruptState, StateError.
     """
-    files = OpenFiles(root)
-    opened = [files[refs[segment.file]] for segment in segments]
-    arrangement = segments[0].arrangement
-    strings = opened[0].place(arrangement).strings
-    first = opened[0].batch(arrangement)
-    batches = [shaped(file.batch(arrangement), (len(first.columns), len(first.weights)), file.name) for file in opened]
-    merged = merge([own_rows(batch, segment, partition, shards) for batch, segment in zip(batches, segments, strict=True)])
-    if not len(merged):
+    merge = SegmentMerge(root, refs, segments, (partition, shards), part_bytes)
+    parts = merge.parts()
+    if (first := next(parts, None)) is None:
         return None, None
-    union = Dictionary.union([file.dictionary() for file in opened] if strings else [])
-    dictionary = union.restrict(named(merged, strings))
-    ref = write_file(root, origin, [Content(arrangement, merged, strings)], dictionary)
-    return ref, SegmentRef(segments[0].shard, arrangement, ref.name, len(merged))
+    name = origin.new_name()
+    with folder_at(root).fill_data(name) as file:
+        streamed = StreamedFile(file, merge.shape, merge.index)
+        rows = 0
+        for part in chain((first,), parts):
+            streamed.append(part)
+            rows += len(part)
+        for strings in merge.strings(streamed.named()):
+            streamed.append_strings(strings)
+        ref = streamed.end(name)
+    return ref, SegmentRef(segments[0].shard, merge.shape.arrangement, name, rows)
+
+
+class SegmentMerge:
+    """The sum of batches of one arrangement, part by part. spread: the partition and the shards."""
+
+    def __init__(
+        self,
+        root: str,
+        refs: Mapping[str, FileRef],
+        segments: Sequence[SegmentRef],
+        spread: tuple[Sequence[int] | None, int],
+        part_bytes: int,
+    ) -> None:
+        self._segments, self._spread = segments, spread
+        files = OpenFiles(root)
+        self._files = [files[refs[segment.file]] for segment in segments]
+        arrangement = segments[0].arrangement
+        strings = self._files[0].place(arrangement).strings
+        first = self._files[0].batch(arrangement)
+        widths = len(first.columns), len(first.weights)
+        self._batches = [shaped(file.batch(arrangement), widths, file.name) for file in self._files]
+        self._dictionaries = [file.dictionary() for file in {file.name: file for file in self._files}.values()] if strings else []
+        rows = [len(batch) for batch in self._batches]
+        self._step = max(1, part_bytes // (8 * sum(widths) * len(segments)))
+        self._part_bytes = part_bytes
+        self.index = StreamedIndex([batch.columns[0] for batch in self._batches] if widths[0] else [], self._expected(rows))
+        """Of the result."""
+        count, text = (
+            (sum(size) for size in zip(*((len(each), len(each.text)) for each in self._dictionaries), strict=True)) if strings else (0, 0)
+        )
+        self.shape = FileShape(arrangement, *widths, strings, sum(rows), count, text)
+
+    def _expected(self, rows: Sequence[int]) -> int:
+        """About how many rows the result has."""
+        shards = self._spread[1]
+        return sum(count // shards if segment.ranged else count for count, segment in zip(rows, self._segments, strict=True))
+
+    def parts(self) -> Iterator[Batch]:
+        """The rows of the result."""
+
+        def reach(number: int, start: int) -> int:
+            batch = self._batches[number]
+            if batch.guard is not None:
+                batch.guard.rows(start, min(start + self._step + 1, len(batch)))
+            return start + self._step
+
+        for cut in common_cuts([batch.columns for batch in self._batches], [len(batch) for batch in self._batches], reach):
+            slices = [batch.slice(*rows) for batch, rows in zip(self._batches, cut, strict=True)]
+            part = merge([own_rows(each, segment, *self._spread) for each, segment in zip(slices, self._segments, strict=True)])
+            if len(part):
+                yield part
+            for file, rows in zip(self._files, cut, strict=True):
+                file.release(self.shape.arrangement, *rows)
+
+    def strings(self, named: Sequence[Words]) -> Iterator[Dictionary]:
+        """The strings with these ids, given as ascending runs, in the order of the ids."""
+        tables = [*(each.ids for each in self._dictionaries), *named]
+        count = max(1, self._part_bytes // (8 * max(len(tables), 1)))
+        size = self._part_bytes // max(len(self._dictionaries), 1)
+
+        def reach(number: int, start: int) -> int:
+            return self._dictionaries[number].reach(start, count, size) if number < len(self._dictionaries) else start + count
+
+        for cut in common_cuts([[ids] for ids in tables], [len(ids) for ids in tables], reach):
+            slices = [each.slice(*rows) for each, rows in zip(self._dictionaries, cut, strict=False)]
+            ids = [run[slice(*rows)] for run, rows in zip(named, cut[len(slices) :], strict=True)]
+            if any(len(each) for each in ids):
+                yield Dictionary.union(slices).restrict(np.concatenate(ids))

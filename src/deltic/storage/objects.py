@@ -104,6 +104,16 @@ class ObjectFolder:
                 self._put(path, iter(views))
         self._copies.place(name, views)
 
+    @contextmanager
+    def fill_data(self, name: str) -> Iterator[disk.NewFile]:
+        with self._copies.filling(name) as file:
+            yield file
+            with _failing(self.root, "written"):
+                if file.size <= _ONE_PUT_BYTES:
+                    self._put(f"{DATA}/{name}", b"".join(file.pieces(_CHUNK_BYTES)), use_multipart=False)
+                else:
+                    self._put(f"{DATA}/{name}", file.pieces(_CHUNK_BYTES))
+
     def map_data(self, name: str, size_bytes: int) -> mmap.mmap:
         if (copy := self._copies.find(checked(name), size_bytes)) is not None:
             return copy
@@ -115,7 +125,7 @@ class ObjectFolder:
             self._copies.place(name, response.stream(min_chunk_size=_CHUNK_BYTES))
         return self._copies.open(name, size_bytes)
 
-    def _put(self, name: str, content: bytes | Iterator[memoryview], **options: Any) -> None:
+    def _put(self, name: str, content: bytes | Iterator[memoryview] | Iterator[bytes], **options: Any) -> None:
         disk.at("put:before", f"{self.root}/{name}")
         self._store.put(checked(name), content, **options)
         disk.at("put:after", f"{self.root}/{name}")

@@ -66,6 +66,12 @@ class Guard:
                 self._row_pages.need(pages_of(np.array([start]), np.array([end]), PAGE_WORDS))
             return start, end
 
+    def rows(self, start: int, end: int) -> None:
+        """Verifies rows start … end."""
+        if not self.done:
+            with self._lock:
+                self._row_pages.need(np.arange(start // PAGE_WORDS, -(-end // PAGE_WORDS)))
+
     def everything(self) -> None:
         """Verifies all rows. O(batch) the first time."""
         if not self.done:
