@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from deltic.expr import Literal, cast, resolve
+from deltic.expr import resolve
 from deltic.plan.aggregate_nodes import Aggregate, AggregateCall
 from deltic.plan.columns import reference
 from deltic.plan.nodes import Order, Plan, TopK
 from deltic.plan.show import show_expr
+from deltic.plan.sort_terms import backwards, whole_rows
 from deltic.plan.window_nodes import Edge, Window, WindowCall
-from deltic.schema import STRING, Schema
+from deltic.schema import Schema
 
 
 def is_of_end(call: WindowCall, schema: Schema) -> bool:
@@ -34,7 +33,10 @@ def _is_row(edge: Edge, sign: int) -> bool:
 def end_of_partition(plan: Window) -> Aggregate:
     """The values for each partition. All calls are of one end; where NULLs are ignored, of one value."""
     _, call = plan.calls[0]
-    order = plan.order if call.function != "last_value" else _backwards(plan)
+    order = plan.order
+    if call.function == "last_value":
+        schema = plan.input.schema
+        order = backwards((*order, *whole_rows([reference(schema, i) for i in range(len(schema))])))
     if call.ignore_nulls:
         order = (Order(resolve("is_null", [call.arguments[-1]]), False, True), *order)
     ends: Plan = TopK(plan.input, order, 1, plan.keys)
@@ -46,17 +48,3 @@ def kind_of_end(call: WindowCall) -> str:
     """Equal for calls that one row of the partition gives a value to."""
     end = "last" if call.function == "last_value" else "first"
     return f"{end} of {show_expr(call.arguments[-1])}" if call.ignore_nulls else end
-
-
-def _backwards(plan: Window) -> tuple[Order, ...]:
-    """The order from the last row to the first, which whole rows decide as well, with the signs of their zeros."""
-    terms = [replace(term, descending=not term.descending, nulls_first=not term.nulls_first) for term in plan.order]
-    schema = plan.input.schema
-    for i, field in enumerate(schema):
-        column = reference(schema, i)
-        terms.append(Order(column, True, False))
-        if field.type.is_float:
-            terms.append(Order(resolve("<=>", [cast(column, STRING), Literal("-0.0", STRING)]), False, True))
-        elif field.type.has_zeros:
-            terms.append(Order(resolve("zero_signs", [column]), True, False))
-    return tuple(terms)

@@ -22,7 +22,7 @@ from deltic.frontends.sql.bind_aggregate import aggregate_call, aggregate_of
 from deltic.frontends.sql.bind_frame import bind_frame
 from deltic.frontends.sql.scope import WINDOWED, reads_windows
 from deltic.plan.columns import reference
-from deltic.plan.nodes import Order
+from deltic.plan.sort_terms import Order, whole_rows
 from deltic.plan.window_nodes import UNBOUNDED, WHOLE, Edge, WindowCall, WindowFrame, WindowFunction
 from deltic.schema import DOUBLE, INT, NULL, Schema
 
@@ -263,7 +263,7 @@ def with_whole_rows(call: WindowCall, order: Sequence[Order], rows: Schema) -> W
     terms = tuple(term.expr for term in order)
     if aggregate.directions != _directions(order) or aggregate.arguments[aggregate.written :] != terms:
         return call  # in an order of its own
-    values = [stripped(reference(rows, i)) for i in range(len(rows))]  # texts that a collation holds for equal are apart by their bytes
-    columns = [value for value in values if value.type.is_ordered and value not in terms]
-    directions = (*aggregate.directions, *[(False, True)] * len(columns))
-    return replace(call, aggregate=replace(aggregate, arguments=(*aggregate.arguments, *columns), directions=directions))
+    columns = [stripped(reference(rows, i)) for i in range(len(rows))]  # texts that a collation holds for equal are apart by their bytes
+    last = [term for term in whole_rows([column for column in columns if column.type.is_ordered]) if term.expr not in terms]
+    arguments = (*aggregate.arguments, *(term.expr for term in last))
+    return replace(call, aggregate=replace(aggregate, arguments=arguments, directions=(*aggregate.directions, *_directions(last))))
