@@ -20,7 +20,7 @@ from deltic.plan.columns import conjunction, reference
 from deltic.plan.nodes import Aggregate, Distinct, Filter, Join, JoinKind, Order, Plan, TopK
 from deltic.plan.ranges import range_of
 from deltic.plan.walk import nodes
-from deltic.plan.window_nodes import WHOLE, Edge, Window, WindowCall, WindowFrame
+from deltic.plan.window_nodes import WHOLE, Window, WindowCall
 from deltic.schema import (
     BIGINT,
     DATE,
@@ -40,6 +40,7 @@ from deltic.schema import (
 )
 from program_data import KEY_TYPES, Source, domain, random_source
 from program_plans import ANY, Programs, Sized
+from program_windows import LISTS, OF_PEERS, window_of
 from programs import Case, applied, empty, explodes, ticks_of
 
 ORDERED: Final = (
@@ -60,7 +61,6 @@ ORDERED: Final = (
 COMPARISONS: Final = ("less", "less_equal", "greater", "greater_equal")
 KINDS: Final[tuple[JoinKind, ...]] = ("inner", "inner", "left", "right", "full", "semi", "anti")
 NEAREST: Final[tuple[JoinKind, ...]] = ("inner", "left", "right", "full")
-OF_PEERS: Final = WindowFrame(Edge("peers"), Edge("peers"))
 PICKS: Final = ("first_value", "last_value", "nth_value")
 
 
@@ -70,7 +70,7 @@ def range_case(seed: int) -> Case:
 
 
 def window_case(seed: int) -> Case:
-    """Windows: one view of sessions, one of picks from frames, one of any calls."""
+    """Windows: one view of sessions, one of picks from frames, one of any calls, one of lists in the order of the window."""
     return _small(seed, _windows)
 
 
@@ -194,6 +194,7 @@ def _windows(seed: int, rng: Random) -> Case:
             plan = programs.window(int(rng.random() < 0.3)).plan
         calls = tuple((name, _framed(rng, call) if _is_pick(call) else call) for name, call in plan.calls)
         views[f"view{i}"] = replace(plan, calls=calls)
+    views["lists"] = window_of(programs, programs.relation(int(rng.random() < 0.3)), lists=True)[0]
     tables = {source.table.name: source.table for source in sources}
     return Case(seed, tables, views, ticks_of(rng, sources, size), False)
 
@@ -212,7 +213,9 @@ def _is_pick(call: WindowCall) -> bool:
 
 
 def drawn(plan: Plan) -> set[str]:
-    """What the view has: kinds of range joins with and without keys, calls of windows by function, frame and IGNORE NULLS."""
+    """What the view has: kinds of range joins with and without keys, calls of windows by function, frame and IGNORE NULLS,
+    lists by function and frame.
+    """
     found = set[str]()
     for node in nodes(plan):
         if isinstance(node, Join) and range_of(node) is not None:
@@ -224,4 +227,8 @@ def drawn(plan: Plan) -> set[str]:
                     found.add(f"{call.function} ignore nulls")
                 if _is_pick(call):
                     found.add(f"pick {call.frame.start.kind} to {call.frame.end.kind}")
+                if call.aggregate is not None and call.aggregate.function in LISTS:
+                    found.add(call.aggregate.function)
+                    if call.aggregate.is_listing:
+                        found.add(f"list {call.frame.start.kind} to {call.frame.end.kind}")
     return found

@@ -4,30 +4,35 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Sequence
+from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
 
+from deltic.aggregates import aggregate_function
 from deltic.expr import Expr, Literal, cast, resolve
+from deltic.frontends.sql.bind_window import with_whole_rows
 from deltic.plan.aggregate_nodes import AggregateCall
 from deltic.plan.nodes import Order
 from deltic.plan.window_nodes import UNBOUNDED, WHOLE, Edge, Window, WindowCall, WindowFrame
-from deltic.schema import BIGINT, DAY_TO_SECOND, DOUBLE, INT, INTEGER_BITS, TIMESTAMP, TIMESTAMP_NTZ
+from deltic.schema import BIGINT, DAY_TO_SECOND, DOUBLE, INT, INTEGER_BITS, STRING, TIMESTAMP, TIMESTAMP_NTZ
 
 if TYPE_CHECKING:
     from program_plans import Bound, Programs, Sized
 
 MANY = 10**6  # more rows than any partition has
-LISTING = ("collect_list", "listagg", "string_agg")
+LISTS = ("collect_list", "collect_list", "listagg", "collect_set", "mode", "percentile")
+"""Aggregates that read all rows of their frames."""
+OF_PEERS = WindowFrame(Edge("peers"), Edge("peers"))
 UP_TO_PEERS = WindowCall(
     "aggregate", BIGINT, False, frame=WindowFrame(UNBOUNDED, Edge("peers")), aggregate=AggregateCall("count", (), BIGINT, False)
 )
 
 
-def window_of(programs: Programs, source: Sized) -> tuple[Window, tuple[Bound, ...]]:
-    """(the plan, the bounds of its calls)."""
+def window_of(programs: Programs, source: Sized, *, lists: bool = False) -> tuple[Window, tuple[Bound, ...]]:
+    """(the plan, the bounds of its calls). lists: with lists in the order of the window."""
     rng, scalars = programs.rng, programs.scalars
     keys = tuple(scalars.any(source, 1)[0] for _ in range(rng.choice([0, 1, 1, 2])))
-    if rng.random() < 0.12:
+    if not lists and rng.random() < 0.12:
         return _sessions(programs, source, keys)
     order, distances = [], list[WindowFrame]()
     for _ in range(rng.choice([1, 1, 2])):
@@ -36,6 +41,8 @@ def window_of(programs: Programs, source: Sized) -> tuple[Window, tuple[Bound, .
         order.append(Order(term, rng.random() < 0.5, rng.random() < 0.5))
         distances = _by_distance(order[0], bound) if len(order) == 1 else []
     calls = [_call(programs, source, distances) for _ in range(rng.randint(1, 3))]
+    if lists:
+        calls += [(_list(programs, source, order, distances), None) for _ in range(rng.randint(1, 2))]
     plan = Window(source.plan, keys, tuple(order), tuple((f"w{i}", call) for i, (call, _) in enumerate(calls)))
     return plan, tuple(bound for _, bound in calls)
 
@@ -110,11 +117,30 @@ def _call(programs: Programs, source: Sized, distances: Sequence[WindowFrame]) -
             return WindowCall(function, value.type, True, (value,), rng.randint(1, 3), rng.random() < 0.5, frame), bound
         case "sums":
             call, bound = programs.call(source)
-            frame = WHOLE if call.user is not None or call.function in LISTING else _frame(rng, distances)
-            return WindowCall("aggregate", call.type, call.nullable, frame=frame, aggregate=call), bound
+            return WindowCall("aggregate", call.type, call.nullable, frame=_frame(rng, distances), aggregate=call), bound
         case _:
             call, bound = programs.call(source)
             return WindowCall("aggregate", call.type, call.nullable, aggregate=call), bound
+
+
+def _list(programs: Programs, source: Sized, order: Sequence[Order], distances: Sequence[WindowFrame]) -> WindowCall:
+    """A value of all rows of a frame; a list has them in the order of the window."""
+    rng, scalars = programs.rng, programs.scalars
+    name, number = rng.choice(LISTS), scalars.column(source, lambda type: type.is_numeric)
+    arguments: tuple[Expr, ...] = (scalars.any(source, 1)[0],)
+    if name == "listagg":
+        arguments = (cast(arguments[0], STRING), Literal("-", STRING))
+    elif name == "percentile":
+        arguments = (Literal(1, INT) if number is None else number[0], Literal(rng.choice((0.0, 0.3, 1.0)), DOUBLE))
+    signature = aggregate_function(name).rule(name, [argument.type for argument in arguments], None)
+    arguments = tuple(cast(argument, type) for argument, type in zip(arguments, signature.arguments, strict=True))
+    where = scalars.predicate(source, 1) if rng.random() < 0.25 else None
+    call = AggregateCall(name, arguments, signature.result, signature.nullable, False, where)
+    if call.is_listing:
+        directions = tuple((term.descending, term.nulls_first) for term in order)
+        call = replace(call, arguments=(*arguments, *(term.expr for term in order)), directions=directions)
+    frame = rng.choice((WHOLE, OF_PEERS)) if rng.random() < 0.2 else _frame(rng, distances)
+    return with_whole_rows(WindowCall("aggregate", call.type, call.nullable, frame=frame, aggregate=call), order, source.schema)
 
 
 def _frame(rng: Random, distances: Sequence[WindowFrame]) -> WindowFrame:

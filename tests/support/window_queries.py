@@ -19,6 +19,7 @@ OVER_FRAMES = (
     "sum(k)", "count(*)", "count(s)", "avg(m)", "min(x)", "max(s)", "bool_and(b)", "count(*) FILTER (WHERE b)", "max_by(s, id)",
     "first_value(k)", "last_value(s)", "nth_value(k, 2)", "first_value(k) IGNORE NULLS", "last_value(s) IGNORE NULLS",
     "nth_value(s, 2) IGNORE NULLS", "first(k, true)", "collect_list(s)", "listagg(s, '-')", "array_agg(k) FILTER (WHERE b)",
+    "string_agg(s)", "percentile(k, 0.25)",
 )  # fmt: skip
 ORDERS = ("ORDER BY k", "PARTITION BY k ORDER BY d DESC", "PARTITION BY b ORDER BY s NULLS LAST, d", "ORDER BY ts DESC NULLS FIRST, m")
 UNIQUE = ("ORDER BY id", "PARTITION BY k ORDER BY id DESC", "PARTITION BY b, s ORDER BY m, id", "PARTITION BY d ORDER BY k DESC, id")
@@ -75,6 +76,11 @@ SELECT k, v, rank() OVER (ORDER BY k), sum(k) OVER () FROM e
 SELECT id, (SELECT max(n) FROM (SELECT row_number() OVER (ORDER BY u.k) AS n FROM u WHERE u.k = t.k)) AS m FROM t
 SELECT id, rank() OVER (ORDER BY k) AS r, (SELECT count(*) FROM u WHERE u.k = t.k) AS n FROM t
 SELECT id, dense_rank() OVER (PARTITION BY k % 2 ORDER BY length(s)) AS r FROM t
+SELECT id, sort_array(collect_set(k) OVER (PARTITION BY b ORDER BY id ROWS 2 PRECEDING)) AS r FROM t
+SELECT id, mode(k) OVER (PARTITION BY k, b ORDER BY id) AS r, median(k) OVER (PARTITION BY b) AS m FROM t
+SELECT id, collect_list(s) OVER (ORDER BY x, id) AS l FROM (SELECT id, s, IF(k = 1, -0.0D, 0.0D) AS x FROM t)
+SELECT id, collect_list(id) OVER (ORDER BY k, id RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) AS l FROM t
+SELECT id, collect_list(id) OVER (PARTITION BY b ORDER BY d, id DESC) AS l, lag(id) OVER (PARTITION BY b ORDER BY d, id DESC) AS n FROM t
 SELECT id, explode(array(k, id)) AS e, sum(id) OVER (PARTITION BY k) AS n FROM t
 SELECT id, posexplode(array(k, id)), count(*) OVER (ORDER BY k) AS n FROM t QUALIFY rank() OVER (ORDER BY k) < 5
 SELECT k, explode(array(min(id), max(id))) AS e, sum(sum(id)) OVER () AS n FROM t GROUP BY k

@@ -7,7 +7,7 @@ from deltic.plan.aggregate_nodes import Aggregate, AggregateCall
 from deltic.plan.columns import reference
 from deltic.plan.nodes import Order, Plan, TopK
 from deltic.plan.show import show_expr
-from deltic.plan.sort_terms import backwards, whole_rows
+from deltic.plan.whole_rows import backwards, whole_rows
 from deltic.plan.window_nodes import Edge, Window, WindowCall
 from deltic.schema import Schema
 

@@ -1,14 +1,10 @@
-"""The terms of an order of rows, and those of whole rows, which decide where others do not."""
+"""The terms of an order of rows."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from deltic.expr.functions import resolve
-from deltic.expr.nodes import Expr, Literal
-from deltic.expr.typing import cast
-from deltic.schema import STRING
+from deltic.expr.nodes import Expr
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,23 +14,3 @@ class Order:
     expr: Expr
     descending: bool = False
     nulls_first: bool = True
-
-
-def whole_rows(columns: Sequence[Expr]) -> tuple[Order, ...]:
-    """The order of rows by all of their columns, ascending, NULLs first: only identical rows are equal in it, so -0.0 is before 0.0.
-
-    columns: of types that have an order.
-    """
-    terms: list[Order] = []
-    for column in columns:
-        terms.append(Order(column))
-        if column.type.is_float:
-            terms.append(Order(resolve("<=>", [cast(column, STRING), Literal("-0.0", STRING)]), True, False))
-        elif column.type.has_zeros:
-            terms.append(Order(resolve("zero_signs", [column])))
-    return tuple(terms)
-
-
-def backwards(terms: Sequence[Order]) -> tuple[Order, ...]:
-    """The order from the last row to the first."""
-    return tuple(replace(term, descending=not term.descending, nulls_first=not term.nulls_first) for term in terms)

@@ -67,11 +67,10 @@ def has_aggregate(node: object) -> bool:
 
 def bind_aggregate(binder: ExpressionBinder, node: tree.FunctionCall) -> Expr:
     """The column that represents an aggregate call, which is added to the binder's collector."""
-    name, span = node.name, node.span
+    name = node.name
     if node.function is None and name in GROUPING_FUNCTIONS:
         return bind_grouping(binder, node)
-    if node.function is None and not is_aggregate(name):
-        raise Unsupported(f"the aggregate {name.upper()} is not supported", span=span, remedy=UNSUPPORTED[name])
+    _check_supported(node)
     around = list(binder.scope.around())
     if binder.collector is None and not around:
         raise _not_allowed(node, binder.clause)
@@ -109,9 +108,19 @@ def _not_allowed(node: tree.FunctionCall, clause: str) -> Unsupported:
 
 def aggregate_call(binder: ExpressionBinder, node: tree.FunctionCall) -> AggregateCall:
     """The call of an aggregate without its filter. binder: for its arguments."""
+    _check_supported(node)
     if isinstance(node.function, PythonAggregate):
         return _of_user(node, node.function, _arguments(binder, node))
     return _aggregate(node, _arguments(binder, node), _order(binder, node))
+
+
+def _check_supported(node: tree.FunctionCall) -> None:
+    name = node.name
+    if node.function is None and name in GROUPING_FUNCTIONS:
+        remedy = "compute it in a subquery of FROM first"
+        raise Unsupported(f"{name.upper()} is not a window function", span=node.span, remedy=remedy)
+    if node.function is None and not is_aggregate(name):
+        raise Unsupported(f"the aggregate {name.upper()} is not supported", span=node.span, remedy=UNSUPPORTED[name])
 
 
 def _elsewhere(clause: str) -> str:

@@ -22,7 +22,8 @@ from deltic.frontends.sql.bind_aggregate import aggregate_call, aggregate_of
 from deltic.frontends.sql.bind_frame import bind_frame
 from deltic.frontends.sql.scope import WINDOWED, reads_windows
 from deltic.plan.columns import reference
-from deltic.plan.sort_terms import Order, whole_rows
+from deltic.plan.nodes import Order
+from deltic.plan.whole_rows import whole_rows
 from deltic.plan.window_nodes import UNBOUNDED, WHOLE, Edge, WindowCall, WindowFrame, WindowFunction
 from deltic.schema import DOUBLE, INT, NULL, Schema
 
