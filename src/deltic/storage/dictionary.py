@@ -16,7 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltic.errors import CorruptState
-from deltic.trace.guard import PAGE_BYTES, PAGE_WORDS, Pages, pages_of
+from deltic.trace.guard import PAGE_BYTES, PAGE_WORDS, Pages
+from deltic.trace.paging import pages_of
 from deltic.trace.rows import Rows
 
 Words = npt.NDArray[np.int64]

@@ -38,7 +38,8 @@ from deltic.storage.layout import (
 from deltic.storage.local import LocalFolder
 from deltic.storage.parsing import REMEDY
 from deltic.trace.batch import Batch
-from deltic.trace.guard import PAGE_BYTES, PAGE_WORDS, Guard, Pages, Verify
+from deltic.trace.guard import PAGE_BYTES, PAGE_WORDS, Fetch, Guard, Pages, Verify
+from deltic.trace.paging import paging, prefetch
 from deltic.trace.soundness import RowOrder, index_is_right, index_is_safe
 
 INDEXED_ROWS: Final = 4096
@@ -273,7 +274,8 @@ class DataFile:
 
         verify_index = self._index_verifier(place.index, index, place.rows)
         if index is not None and place.rows >= GUARDED_ROWS:
-            batch.guard = Guard(index, place.rows, verify_index, verify_rows)
+            assert place.index is not None
+            batch.guard = Guard(index, place.rows, verify_index, verify_rows, self._fetcher(place.index), self._fetcher(*words))
             return batch
         Pages(-(-place.rows // PAGE_WORDS), verify_rows).need_all()
         if index is not None:
@@ -296,6 +298,15 @@ class DataFile:
     def _pages(self, block: FileBlock) -> Pages:
         return Pages(-(-aligned(block.size_bytes) // PAGE_BYTES), self._verifier(block))
 
+    def _fetcher(self, *blocks: FileBlock) -> Fetch:
+        """A function that asks for words of these blocks to be read from the disk."""
+
+        def fetch(starts: Words, ends: Words) -> None:
+            for block in blocks:
+                prefetch(self._map, block.offset + 8 * starts, block.offset + 8 * ends, alone=True)
+
+        return fetch
+
     def _verifier(self, *blocks: FileBlock) -> Verify:
         """A function that verifies pages by number in all of these blocks; its first call verifies their tables of page checksums."""
         tables: list[tuple[FileBlock, Any]] = []
@@ -303,6 +314,10 @@ class DataFile:
         def verify(pages: list[int]) -> None:
             if not tables:
                 tables.extend((block, self._table(block)) for block in blocks)
+            if paging.active:
+                starts = PAGE_BYTES * np.array(pages)
+                for block in blocks:
+                    prefetch(self._map, block.offset + starts, block.offset + starts + PAGE_BYTES)
             for block, table in tables:
                 self._verify(block, table, pages)
 

@@ -13,21 +13,35 @@ import numpy as np
 
 from deltic.kernels.index import BASE, INDEX_HEADER
 from deltic.kernels.memory import WORD_MIN, Words
+from deltic.trace.paging import pages_of, paging
 
 PAGE_BYTES = 4096
 PAGE_WORDS = PAGE_BYTES // 8
 
 Verify = Callable[[list[int]], None]
 """Verifies pages by number, or raises."""
+Fetch = Callable[[Words, Words], None]
+"""Asks for items starts[i] … ends[i] to be read from the disk, and does not wait for them."""
 
 
 class Guard:
-    """index: that of the batch, not verified yet. verify_index: of pages of the index. verify_rows: of pages of all columns and weights."""
+    """index: that of the batch, not verified yet. verify_index: of pages of the index. verify_rows: of pages of all columns and weights.
 
-    __slots__ = ("_index", "_index_pages", "_lock", "_row_pages", "_rows", "done")
+    fetch_index, fetch_rows: of words of the index and of rows, used where the process waits for pages (`trace/paging.py`).
+    """
 
-    def __init__(self, index: Words, rows: int, verify_index: Verify, verify_rows: Verify) -> None:
-        self._index, self._rows = index, rows
+    __slots__ = ("_fetch_index", "_fetch_rows", "_index", "_index_pages", "_lock", "_row_pages", "_rows", "done")
+
+    def __init__(
+        self,
+        index: Words,
+        rows: int,
+        verify_index: Verify,
+        verify_rows: Verify,
+        fetch_index: Fetch | None = None,
+        fetch_rows: Fetch | None = None,
+    ) -> None:
+        self._index, self._rows, self._fetch_index, self._fetch_rows = index, rows, fetch_index, fetch_rows
         self._index_pages = Pages(-(-len(index) // PAGE_WORDS), verify_index)
         self._row_pages = Pages(-(-rows // PAGE_WORDS), verify_rows)
         self._lock = Lock()
@@ -36,12 +50,16 @@ class Guard:
 
     def sought(self, leading: Words) -> None:
         """Verifies the rows whose leading word is in `leading`. O(n log n + new pages)."""
-        if self.done:
+        waits = self._fetch_rows is not None and paging.observe()
+        if self.done and not waits:
             return
         with self._lock:
             self._index_pages.need(np.zeros(1, np.int64))
             starts, ends = self._buckets(leading)
-            self._row_pages.need(pages_of(starts, ends, PAGE_WORDS))
+            if waits and self._fetch_rows is not None:
+                self._fetch_rows(starts, ends)
+            if not self.done:
+                self._row_pages.need(pages_of(starts, ends, PAGE_WORDS))
 
     def between(self, after: int, until: int) -> tuple[int, int]:
         """Verifies rows start … end, among them all with after < leading word ≤ until; returns (start, end)."""
@@ -85,6 +103,8 @@ class Guard:
         nulls, base, shift, buckets = (int(word) for word in self._index[:INDEX_HEADER])
         offsets = (leading.view(np.uint64) - np.uint64(base % 2**64)) >> np.uint64(shift)
         entries = np.minimum(offsets, np.uint64(buckets)).astype(np.int64) + INDEX_HEADER
+        if paging.active and self._fetch_index is not None:
+            self._fetch_index(entries, entries + 2)
         self._index_pages.need(pages_of(entries, entries + 2, PAGE_WORDS))
         starts, ends = self._index[entries], self._index[entries + 1]
         null = leading == WORD_MIN
@@ -112,16 +132,3 @@ class Pages:
     def need_all(self) -> None:
         """Verifies all pages."""
         self.need(np.flatnonzero(~self.seen))
-
-
-def pages_of(starts: Words, ends: Words, size: int) -> Words:
-    """The pages, of `size` items each, that hold items starts[i] … ends[i]; some may repeat.
-
-    >>> pages_of(np.array([0, 7, 9]), np.array([3, 12, 9]), 4)
-    array([0, 1, 2])
-    """
-    first, last = starts // size, (ends - 1) // size
-    counts = np.where(ends > starts, last - first + 1, 0)
-    before = np.cumsum(counts) - counts
-    pages: Words = np.repeat(first - before, counts) + np.arange(int(counts.sum()))
-    return pages
