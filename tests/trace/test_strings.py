@@ -214,6 +214,40 @@ def test_strings_whose_hashes_collide_have_different_ids(parts: list[Texts], bit
     assert all(0 <= id_ < 2**bits for id_ in first)
 
 
+few = st.lists(st.none() | texts, min_size=1, max_size=12)
+
+
+@LAW
+@given(few, st.integers(0, 700), st.integers(0, 700), st.integers(0, 40), st.integers(0, 2**32), st.sampled_from([3, 8, 64]))
+@example(["", None, "a", "\0", "a" * 8, "a" * 16], 600, 0, 0, 1, 64)
+@example(["a" * 23 + end for end in "abc"], 0, 700, 10, 2, 3)
+def test_strings_that_repeat_in_a_column_have_the_ids_that_they_have_alone(
+    values: Texts, repeats: int, others: int, start: int, seed: int, bits: int
+) -> None:
+    generator = np.random.default_rng(seed)
+    column = [values[i] for i in generator.integers(0, len(values), repeats)] + [f"{i}" for i in generator.integers(0, 400, others)]
+    column = column if seed % 2 else [column[i] for i in generator.permutation(len(column))]
+    table, alone = string_table(seed, bits=bits), string_table(seed, bits=bits)
+    ids = table.intern(pa.array(column, pa.string()).slice(start)).tolist()
+    assert ids == [int(ids_of(alone, [value])[0]) for value in column[start:]]
+    assert table.identity == alone.identity and len(table) == len(alone)
+    assert table.decode(np.array(ids, np.int64)).to_pylist() == column[start:]
+    hashed = HashedStrings(table.identity)
+    assert ids_of(hashed, column[start:]).tolist() == ids
+
+
+def test_a_string_that_repeats_in_a_column_is_verified_once() -> None:
+    def verified(values: Texts) -> int:
+        ids, firsts = identity(7).ids_and_firsts(StringColumn.of(pa.array(values, pa.string())))
+        assert (firsts[firsts != MARKER] == ids[: len(firsts)][firsts != MARKER]).all()
+        return int((firsts != MARKER).sum())
+
+    modes = ["AIR", "RAIL", "SHIP", "TRUCK", "MAIL", "FOB", "REG AIR"]
+    assert verified([modes[i * i % 7] for i in range(3000)]) <= 20
+    assert verified([f"{i}" for i in range(3000)]) == 3000
+    assert verified([None] * 3000) == 0
+
+
 @LAW
 @given(lists, lists, few_bits)
 def test_the_same_identity_gives_the_same_ids_elsewhere(values: Texts, more: Texts, bits: int) -> None:

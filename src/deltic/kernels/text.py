@@ -20,6 +20,9 @@ COLLISION = -1
 FULL = -2
 AHEAD = 8
 """How many strings ahead memory is requested: a large table is in no cache, and each string has its own places in it."""
+MEMO_BITS = 7
+MEMO, TRIAL = 1 << MEMO_BITS, 256
+"""Strings that are remembered while a column is hashed, and among how many they must pay."""
 ENTRIES, ROOM, KNOWN, NEW = range(4)
 """Words of a table's counters: how many entries; (not used); the entry and the new string that collide."""
 
@@ -123,22 +126,52 @@ def request(i: int, n: int, wanted: int, slots: int, mask: int, ids: int, starts
             prefetch(arena + load(starts, entry - 1), 0)
 
 
-@kernel("int64(int64, int64, int64, int64, int64, int64, int64, int64, int64, int64[::1])")
-def hash_strings(data: int, offsets: int, wide: int, n: int, validity: int, bit: int, key0: int, key1: int, bits: int, out: Words) -> int:
+@part
+def _sample(address: int, length: int) -> int:
+    """A number below MEMO that strings share if they are equal, and else seldom: of their lengths, first and last bytes."""
+    if length < 8:
+        word = _last(address, length)
+    else:
+        word = np.uint64(load_unaligned(address)) ^ _rotated(np.uint64(load_unaligned(address + length - 8)), 19)
+    return np.int64((word + np.uint64(length)) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(64 - MEMO_BITS))
+
+
+@kernel("int64(int64, int64, int64, int64, int64, int64, int64, int64, int64, int64[::1], int64[::1])")
+def hash_strings(
+    data: int, offsets: int, wide: int, n: int, validity: int, bit: int, key0: int, key1: int, bits: int, out: Words, first: Words
+) -> int:
     """out[i] = the last `bits` bits of the hash of string i, 0 instead of the NULL marker; the marker where it is NULL.
 
     It is NULL where bit `bit` + i of the bits at `validity` is 0; none is if `validity` is 0. key0, key1: the low and high half of the key.
+    first[i] = out[i], but the marker where string i is known to equal an earlier one. Returns m such that there are only markers from
+    first[m] on. A memo of MEMO strings finds most repetitions in a column of few different strings, for less than the hash costs; where
+    less than one in four repeats it is given up after TRIAL strings or a few more.
     """
+    memo = np.full(MEMO, -1, np.int64)
+    remembers, repeated, m = True, 0, 0
     for i in range(n):
         position = bit + i
         if validity and not (load_byte(validity + (position >> 3)) >> (position & 7)) & 1:
-            out[i] = WORD_MIN
+            out[i] = first[i] = WORD_MIN
             continue
         start = _offset(offsets, wide, i)
-        hashed = np.int64(_siphash(data + start, _offset(offsets, wide, i + 1) - start, key0, key1))
+        length = _offset(offsets, wide, i + 1) - start
+        if remembers:
+            place = _sample(data + start, length)
+            earlier = memo[place]
+            if earlier >= 0:
+                begin = _offset(offsets, wide, earlier)
+                if _offset(offsets, wide, earlier + 1) - begin == length and _equal(data + begin, data + start, length):
+                    out[i], first[i] = out[earlier], WORD_MIN
+                    repeated += 1
+                    continue
+            memo[place] = i
+            remembers = i % TRIAL != TRIAL - 1 or 4 * repeated >= i
+        hashed = np.int64(_siphash(data + start, length, key0, key1))
         id_ = hashed if bits == 64 else hashed & ((np.int64(1) << bits) - 1)
-        out[i] = 0 if id_ == WORD_MIN else id_
-    return n
+        out[i] = first[i] = 0 if id_ == WORD_MIN else id_
+        m = i + 1
+    return m
 
 
 @kernel("int64(int64, int64, int64, int64, int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], uint8[::1], int64[::1])")

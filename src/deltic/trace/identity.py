@@ -85,28 +85,37 @@ class Identity:
 
     def ids(self, run: StringColumn) -> Words:
         """The ids of strings, int64[n]; NULL gives the marker. O(bytes)."""
-        ids = self._hashed(run, self.bits)
-        if self.overrides:
-            for i in np.flatnonzero(np.isin(ids, self.contested)).tolist():
-                if run.array[i].is_valid:
-                    ids[i] = self.overrides.get(run.bytes_of(i), ids[i])
-        return ids
+        return self.ids_and_firsts(run)[0]
+
+    def ids_and_firsts(self, run: StringColumn) -> tuple[Words, Words]:
+        """(the ids, the same of the first m strings but the marker for those that are known to equal an earlier one).
+
+        The strings after these m are known to equal earlier ones, too: who verifies the second verifies all.
+        """
+        ids, firsts = self._hashed(run, self.bits)
+        if not self.overrides:
+            return ids, firsts
+        for i in np.flatnonzero(np.isin(ids, self.contested)).tolist():
+            if run.array[i].is_valid:
+                ids[i] = self.overrides.get(run.bytes_of(i), ids[i])
+        return ids, ids
 
     def overridden(self, string: bytes, id_: int) -> Identity:
         """The identity with another id for a string. O(overrides)."""
-        contested = np.append(self.contested, self._hashed(_alone(string), self.bits))
+        contested = np.append(self.contested, self._hashed(_alone(string), self.bits)[0])
         return replace(self, overrides={**self.overrides, string: id_}, contested=contested)
 
     def candidates(self, string: bytes) -> Iterator[int]:
         """Ids for a string whose hash collides, in order of preference; never ends."""
         for n in count(1):
-            yield int(self._hashed(_alone(n.to_bytes(8, "little") + string), 64)[0])
+            yield int(self._hashed(_alone(n.to_bytes(8, "little") + string), 64)[0][0])
 
-    def _hashed(self, run: StringColumn, bits: int) -> Words:
+    def _hashed(self, run: StringColumn, bits: int) -> tuple[Words, Words]:
+        """As `ids_and_firsts`, without overrides."""
         low, high = np.frombuffer(self.key, "<i8").tolist()
-        ids = np.empty(run.n, np.int64)
-        text.hash_strings(*run.place, run.n, run.validity, run.bit, low, high, bits, ids)
-        return ids
+        ids, firsts = np.empty(run.n, np.int64), np.empty(run.n, np.int64)
+        known = text.hash_strings(*run.place, run.n, run.validity, run.bit, low, high, bits, ids, firsts)
+        return ids, firsts[:known]
 
     def note(self) -> dict[str, Any]:
         """As JSON, for a state's notes."""

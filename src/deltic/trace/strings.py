@@ -117,21 +117,22 @@ class StringTable:
     def _intern(self, array: pa.Array) -> Words:
         run = StringColumn.of(array)
         identity = self.identity
-        ids = identity.ids(run)
+        ids, firsts = identity.ids_and_firsts(run)
         with self.lock:
             if self._identity is not identity:  # another thread has resolved a collision
-                ids = self.identity.ids(run)
+                identity = self.identity
+                ids, firsts = identity.ids_and_firsts(run)
             if self.parent is not None:
-                self._inherit(ids)
-            self._insert(run, ids)
+                self._inherit(firsts)
+            self._insert(run, firsts)
             if self._colliding:
                 raise CollidingStrings(frozenset(self._colliding))
-        return ids
+            return ids if self._identity is identity else self.identity.ids(run)
 
     def _insert(self, run: StringColumn, ids: Words) -> None:
-        """Enters strings under these ids, and replaces in `ids` those that collide."""
+        """Enters the first strings under these ids, but those whose id is the marker, and replaces in `ids` those that collide."""
         done = 0
-        while done < run.n:
+        while done < len(ids):
             entries = self._entries
             room = np.array([len(entries.ids), len(entries.arena)], np.int64)
             done = text.insert(*run.place, done, ids, *entries[:3], room, entries.arena, entries.used)
@@ -140,7 +141,7 @@ class StringTable:
                 ids[done] = self._resolved(run.bytes_of(done), int(ids[done]))
             elif done < 0:
                 done = text.FULL - done
-                self._grow(run.size(done, done + 1), run.size(done, run.n))
+                self._grow(run.size(done, done + 1), run.size(done, len(ids)))
 
     def _grow(self, needed: int, expected: int) -> None:
         """Makes room for `needed` more bytes, of `expected` to come. Readers keep the arrays that they hold."""
