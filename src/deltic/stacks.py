@@ -6,6 +6,7 @@ with `unbounded`.
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -18,6 +19,8 @@ T = TypeVar("T")
 
 LEVELS: Final = 20
 """The number of nested calls on one stack. A level takes up to 20 frames of Python's 1,000, beside those of expressions."""
+FRAMES: Final = 150
+"""A recursion that starts above this many frames gets a stack of its own."""
 STACKS: Final = 1_000
 """The maximum number of stacks. Beyond them the recursion is refused like one that is endless."""
 
@@ -47,7 +50,7 @@ def unbounded(function: Callable[P, T]) -> Callable[P, T]:
     @wraps(function)
     def call(*args: P.args, **options: P.kwargs) -> T:
         level = _place.levels
-        if level >= LEVELS:
+        if level >= LEVELS or (level == 0 and _is_deep()):
             return _on_another_stack(lambda: function(*args, **options))
         _place.levels = level + 1
         try:
@@ -56,6 +59,15 @@ def unbounded(function: Callable[P, T]) -> Callable[P, T]:
             _place.levels = level
 
     return call
+
+
+def _is_deep() -> bool:
+    """Whether the program has called us with little of its stack left."""
+    try:
+        sys._getframe(FRAMES)
+    except ValueError:
+        return False
+    return True
 
 
 def _on_another_stack(run: Callable[[], T]) -> T:

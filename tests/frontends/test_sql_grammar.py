@@ -326,13 +326,13 @@ def _deepest(expr: Expr) -> list[Expr]:
 
 @pytest.mark.parametrize(
     "expression",
-    [f"{'(' * 90}id{')' * 90}", f"{'abs(' * 90}id{')' * 90}", f"{'CASE WHEN b THEN ' * 90}1{' END' * 90}", f"{'- ' * 90}id"],
+    [f"{'(' * 200}id{')' * 200}", f"{'abs(' * 140}id{')' * 140}", f"{'CASE WHEN b THEN ' * 140}1{' END' * 140}", f"{'- ' * 140}id"],
 )
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # a plan of before that is freed where the stack ends
 def test_nesting_has_a_limit_that_says_so(expression: str) -> None:
     optimize(bind_query(f"SELECT {expression} AS x FROM t", "test", TestCatalog()))
     with pytest.raises(SyntaxFailure, match="nested too deeply"):
-        values(f"SELECT {'(' * 20}{expression}{')' * 20} AS x FROM t")
+        values(f"SELECT {'(- ' * 20}{'(' * 60}{expression}{')' * 80} AS x FROM t")
 
 
 @pytest.mark.parametrize("terms", [2_000, *slow(10_000)])

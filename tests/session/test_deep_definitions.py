@@ -49,12 +49,40 @@ def test_subqueries_are_nested_to_the_limit_and_the_error_beyond_has_a_place() -
 
     with deltic.Session() as session:
         session.sql("CREATE TABLE c0 (id BIGINT NOT NULL)")
-        session.sql(f"CREATE MATERIALIZED VIEW v AS {nested(99)}")
+        session.sql(f"CREATE MATERIALIZED VIEW v AS {nested(200)}")
         session.apply({"c0": [{"id": 1, "_op": "insert"}]})
-        assert session.view("v").rows() == [{"id": 100}]
+        assert session.view("v").rows() == [{"id": 201}]
         with pytest.raises(SyntaxFailure, match="nested too deeply") as raised:
-            session.sql(f"CREATE MATERIALIZED VIEW w AS {nested(101)}")
+            session.sql(f"CREATE MATERIALIZED VIEW w AS {nested(251)}")
         assert raised.value.span is not None
+
+
+NESTED = {
+    "IN": ("SELECT id FROM c0 WHERE id IN (", "SELECT id FROM c0", ")"),
+    "scalar": ("SELECT id, (SELECT max(n) FROM (", "SELECT id, id AS n FROM c0", ")) AS n FROM c0"),
+    "UNION": ("SELECT id FROM c0 UNION (", "SELECT id FROM c0", ")"),
+    "functions": (f"SELECT {'abs(' * 140}id{')' * 140} AS id FROM (", "SELECT id FROM c0", ")"),
+    "CASE": (f"SELECT {'CASE WHEN id > 0 THEN ' * 140}id{' END' * 140} AS id FROM (", "SELECT id FROM c0", ")"),
+}
+"""Text before, within and after a nested query; the last two nest their expressions."""
+
+
+@pytest.mark.parametrize("form", NESTED)
+@pytest.mark.parametrize("frames", [0, 250])
+def test_nested_texts_do_not_depend_on_the_stack_of_the_caller(form: str, frames: int) -> None:
+    before, within, after = NESTED[form]
+    depth = 1 if form in ("functions", "CASE") else 100
+
+    def below(frames: int) -> None:
+        if frames:
+            return below(frames - 1)
+        session.sql(f"CREATE MATERIALIZED VIEW v AS {before * depth}{within}{after * depth}")
+
+    with deltic.Session() as session:
+        session.sql("CREATE TABLE c0 (id BIGINT NOT NULL)")
+        below(frames)
+        session.apply({"c0": [{"id": 1, "_op": "insert"}, {"id": 3, "_op": "insert"}]})
+        assert sorted(row["id"] for row in session.view("v").rows()) == [1, 3]
 
 
 def test_a_circuit_of_many_operators() -> None:

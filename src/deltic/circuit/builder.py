@@ -25,6 +25,7 @@ from deltic.circuit.operators.table import StreamInput, TableInput
 from deltic.circuit.operators.watermark import WatermarkOperator
 from deltic.circuit.pending import PendingRows
 from deltic.schema import Field, TableSchema, Type
+from deltic.stacks import unbounded
 from deltic.types import OMITTED
 
 NAMED = (TableSchema, ReduceOperator, AccumulateOperator, InspectOperator)
@@ -220,6 +221,7 @@ def canonical(value: object, *, named: bool = False) -> str:
     return _canonical_fields(value, named)
 
 
+@unbounded
 def _canonical_fields(value: object, named: bool) -> str:
     kind: Any = type(value)
     form = _canonical_form(kind)

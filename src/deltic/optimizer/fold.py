@@ -21,8 +21,10 @@ from deltic.expr.nodes import Call, Case, Cast, Constants, Expr, Lambda, Literal
 from deltic.expr.typing import MANY_CONSTANTS
 from deltic.plan.columns import conjunction, conjuncts, map_children
 from deltic.schema import BOOLEAN
+from deltic.stacks import unbounded
 
 
+@unbounded
 def fold(expr: Expr) -> Expr:
     """The expression with its constant subexpressions computed.
 

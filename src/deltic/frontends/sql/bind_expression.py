@@ -25,6 +25,7 @@ from deltic.frontends.sql.cursor import DEFAULT_SCHEMA
 from deltic.frontends.sql.scope import Body, Scope
 from deltic.frontends.sql.sql_types import read_type, sql_type
 from deltic.schema import BOOLEAN, DATE, NULL, STRING, TIME, TIMESTAMP, TIMESTAMP_NTZ
+from deltic.stacks import unbounded
 
 _CONSTANTS: Final = {"TRUE": (True, BOOLEAN), "FALSE": (False, BOOLEAN), "NULL": (None, NULL)}
 _PREFIXES: Final = {"NOT": "not", "-": "negate", "+": "positive", "~": "~"}
@@ -68,6 +69,7 @@ class ExpressionBinder:
         check_bound(bound, node.span)
         return bound
 
+    @unbounded
     def _placed(self, node: tree.Expression) -> Expr:
         bound = self._bind(node)
         return bound if bound.span == node.span else replace(bound, span=node.span)

@@ -72,7 +72,7 @@ class Subqueries:
     """The subqueries of one SELECT that are values in its expressions.
 
     places: the columns of those that are joined. starts: those of the first column of each subquery, by its text. first: of a subquery that
-    occurs twice, the columns of its first occurrence.
+    occurs twice, the columns of its first occurrence. single: the only subquery so far.
     """
 
     env: Environment
@@ -81,6 +81,7 @@ class Subqueries:
     places: dict[int, Column] = field(default_factory=dict)
     starts: dict[object, list[int]] = field(default_factory=dict)
     first: dict[int, int] = field(default_factory=dict)
+    single: list[tuple[Subquery, bool, int]] = field(default_factory=list)
 
     def bind(self, binder: ExpressionBinder, node: Subquery) -> Expr:
         """The value of a subquery."""
@@ -175,6 +176,12 @@ class Subqueries:
 
         written: it is in the query's text, where names may mean CTEs, and not in the body of a function.
         """
+        if not self.single and not self.starts:
+            self.single.append((node, written, start))  # its text, with those of all subqueries in it, is needed if another follows
+            return
+        for one, in_text, at in self.single:
+            self.starts[tree.without_places(one), in_text] = [at]
+        self.single.clear()
         starts = self.starts.setdefault((tree.without_places(node), written), [])
         for earlier in starts:
             moved = {start + i: earlier + i for i in range(self._end() - start)}

@@ -18,6 +18,7 @@ from deltic.frontends.sql.named_arguments import has_names, in_order, of_builtin
 from deltic.frontends.sql.parse_path import path_of
 from deltic.frontends.sql.parse_window import WindowParser
 from deltic.frontends.sql.refusals import AFTER_ARGUMENT, AFTER_OPERAND, AFTER_VALUE, OPERANDS, refuse
+from deltic.stacks import unbounded
 
 OR, AND, NOT, PREDICATE, COMPARISON = 1, 2, 3, 4, 5
 _TABLE: Final = {
@@ -63,6 +64,7 @@ class ExpressionParser(WindowParser, ABC):
     def query(self) -> tree.Query:
         """A query without surrounding parentheses."""
 
+    @unbounded
     def expression(self, level: int = OR) -> tree.Expression:
         """An expression of operators of at least this level."""
         token = self.tokens[self.position]

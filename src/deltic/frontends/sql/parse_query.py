@@ -306,6 +306,7 @@ class QueryParser(PipeParser, PivotParser, AsofParser):
         call = self.call(names, names[0].span.start)
         return tree.TableCall(call, self.table_alias(), True, self.since(start))
 
+    @unbounded
     def _source_in_parentheses(self, start: int) -> tree.Source:
         """( query ) or ( relation )."""
         if self._begins_query(self.position + 1):

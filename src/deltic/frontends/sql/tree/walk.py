@@ -7,6 +7,8 @@ from dataclasses import fields
 from functools import cache
 from typing import Any
 
+from deltic.stacks import unbounded
+
 
 def parts(node: object) -> Iterator[object]:
     """The direct child nodes."""
@@ -45,6 +47,7 @@ def walk(node: object, enters: Callable[[object], bool] = lambda _: True) -> Ite
             waiting.extend(parts(one))
 
 
+@unbounded
 def without_places(node: object) -> object:
     """A value that is equal for nodes of equal text, in any place."""
     kind: Any = type(node)
