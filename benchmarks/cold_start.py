@@ -48,8 +48,11 @@ def example() -> str:
 
 
 def built_wheel(folder: Path) -> Path:
-    """The wheel of the working tree."""
-    subprocess.run([sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", folder, ROOT], check=True, stdout=sys.stderr)
+    """The wheel of the working tree, with precompiled kernels."""
+    constraints = str(ROOT / "constraints.txt")  # the kernels are for one version of numba
+    asked = {"HATCH_BUILD_HOOK_ENABLE_CUSTOM": "true", "PIP_CONSTRAINT": constraints, "PIP_BUILD_CONSTRAINT": constraints}
+    command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(folder), str(ROOT)]
+    subprocess.run(command, check=True, stdout=sys.stderr, env={**os.environ, **asked})
     (wheel,) = folder.glob("*.whl")
     return wheel
 

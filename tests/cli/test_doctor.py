@@ -53,7 +53,7 @@ def test_kernels_that_are_not_compiled_are_reported(capsys: pytest.CaptureFixtur
     assert by_name["kernels"]["found"].startswith("not compiled yet")
     assert any("kernels are not compiled" in advice for advice in faster)
     monkeypatch.setattr(module, "complete", lambda: True)
-    assert findings(capsys, Exit.OK)[0]["kernels"]["found"].startswith("compiled, in ")
+    assert findings(capsys, Exit.OK)[0]["kernels"]["found"].startswith("compiled on this machine, in ")
 
 
 @pytest.mark.skipif(importlib.util.find_spec("pyspark") is None, reason="pyspark is not installed")

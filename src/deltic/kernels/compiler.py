@@ -17,7 +17,7 @@ from numba.extending import register_jitable
 
 from deltic.kernels.bounds import OutOfBounds
 from deltic.kernels.build import CHECKED
-from deltic.kernels.cache import FOLDER, KernelCache
+from deltic.kernels.cache import FOLDER, SHIPPED, KernelCache
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -25,10 +25,10 @@ KERNELS: list[tuple[Any, tuple[str, ...]]] = []
 SEALED: set[Any] = set()
 
 
-def _dispatcher(function: Callable[..., Any]) -> Any:
+def _dispatcher(function: Callable[..., Any], signatures: tuple[str, ...]) -> Any:
     dispatcher = numba.njit(nogil=True, error_model="numpy", boundscheck=CHECKED)(function)
-    if FOLDER is not None:
-        dispatcher._cache = KernelCache(function, FOLDER)
+    if (folder := SHIPPED or FOLDER) is not None:
+        dispatcher._cache = KernelCache(function, signatures, folder)
     return dispatcher
 
 
@@ -36,7 +36,7 @@ def kernel(*signatures: str, sealed: bool = False) -> Callable[[F], F]:
     """Declares a compiled function by its signature, such as "int64(int64[::1], int64)". sealed: compiled, or loaded, at once."""
 
     def declare(function: F) -> F:
-        dispatcher = _dispatcher(function)
+        dispatcher = _dispatcher(function, signatures)
         KERNELS.append((dispatcher, signatures))
         if sealed:
             seal(dispatcher, signatures)
