@@ -19,6 +19,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from deltic.kernels.compiler import kernel, part
+from deltic.kernels.like import NO_TEXT, text_matches
 from deltic.kernels.memory import WORD_MIN, Words, load, product_overflows, store
 
 VALUE, STATE, HIGH, LANE = range(4)
@@ -42,6 +43,8 @@ NOT, AND, OR, IS_PRESENT, CHOOSE, COALESCE = range(32, 38)
 ADD_WIDE, SUBTRACT_WIDE, MULTIPLY_WIDE, FIT_WIDE, EQUAL_WIDE, LESS_WIDE, LESS_EQUAL_WIDE = range(40, 47)
 """Of decimals, which fail outside 127 bits. FIT_WIDE: fails with more than 38 digits."""
 YEAR, MONTH, DAY = range(48, 51)
+LIKE = 51
+"""Of a text, and the place of a pattern (`like.py`) after the operations."""
 KEEP, PUT, PUT_MARKED, PUT_FLAGGED, PUT_WIDE, PUT_WIDE_MARKED, PUT_STATE, PUT_VALUE, PUT_LIMB, PUT_ROUNDED = range(56, 66)
 """They read the lane. KEEP: the rows for which it is TRUE. The others write it to the columns of the output from the second operand on:
 the last four as measures, in which NULL is 0, the limb that the third operand names, of the value or of it rounded to a double."""
@@ -129,14 +132,14 @@ def high_of(high: int, value: int, i: int) -> int:
 
 
 @part
-def read(op: int, target: int, a: int, b: int, lanes: int, room: int, block: int, columns: Words, texts: Words, start: int, m: int) -> None:
+def read(op: int, target: int, a: int, b: int, lanes: int, room: int, block: int, columns: Words, state: Words, start: int, m: int) -> None:
     """Sets a lane from columns, or to a constant."""
     entry = LANE * target
     store(lanes, entry + STATE, 0)
     store(lanes, entry + HIGH, 0)
     if op in (CONSTANT_VALUE, TEXT, NOTHING):
         values = own(lanes, room, block, target, VALUE)
-        word = texts[a] if op == TEXT else a
+        word = state[a] if op == TEXT else a
         for i in range(m):
             store(values, i, word)
         if op == CONSTANT_VALUE and b != a >> 63:
@@ -507,6 +510,21 @@ def put_measure(op: int, lane: int, first: int, limb: int, lanes: int, outs: Wor
 
 
 @part
+def like(target: int, a: int, code: Words, at: int, state: Words, lanes: int, room: int, block: int, m: int) -> None:
+    """Whether texts match the pattern at word `at` of the code. Fails where the strings do not have a text."""
+    ids, states = load(lanes, LANE * a + VALUE), load(lanes, LANE * a + STATE)
+    store(lanes, LANE * target + HIGH, 0)
+    pass_state(lanes, target, a)
+    out = own(lanes, room, block, target, VALUE)
+    for i in range(m):
+        if state_of(states, i) == PRESENT:
+            verdict = text_matches(code, at, state, ids, i, m)
+            store(out, i, verdict)
+            if verdict == NO_TEXT:
+                fail(failing(lanes, room, block, target, m), i)
+
+
+@part
 def operate(op: int, target: int, a: int, b: int, c: int, lanes: int, room: int, block: int, m: int) -> None:
     """Sets a lane from others."""
     store(lanes, LANE * target + HIGH, 0)
@@ -542,15 +560,15 @@ def evaluate(
     block: int,
     columns: Words,
     outs: Words,
-    texts: Words,
+    state: Words,
     n: int,
     positions: int,
 ) -> int:
     """Runs `count` operations, from word `first` of the code on, over n rows.
 
     lanes: the address of the table of lanes, which is followed by room for `block` rows of each. columns, outs: the addresses of the
-    columns of the input and the output. texts: ids. positions: where KEEP writes. Returns how many rows were kept, or -1 if the caller must
-    decline.
+    columns of the input and the output. state: the runner's, with the ids of texts. positions: where KEEP writes. Returns how many rows
+    were kept, or -1 if the caller must decline.
     """
     room, kept = lanes + 8 * LANE * lane_count, np.int64(0)
     for start in range(0, n, block):
@@ -559,7 +577,9 @@ def evaluate(
             at = first + OPERATION * k
             op, target, a, b, c = code[at], code[at + 1], code[at + 2], code[at + 3], code[at + 4]
             if op <= NOTHING:
-                read(op, target, a, b, lanes, room, block, columns, texts, start, m)
+                read(op, target, a, b, lanes, room, block, columns, state, start, m)
+            elif op == LIKE:
+                like(target, a, code, first + OPERATION * count + b, state, lanes, room, block, m)
             elif op < KEEP:
                 operate(op, target, a, b, c, lanes, room, block, m)
             elif op == KEEP:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 
 from deltic.circuit.programs.assembler import Assembler
@@ -43,6 +44,8 @@ class Operations:
         self._source, self._layout, self._to = source, Layout.of(source), to
         self._fields = fields or Fields(source)
         self.code: list[int] = []
+        self.data: list[int] = []
+        """What operations read besides lanes; it follows them."""
         self.lanes = 0
         self._of: dict[Expr, int] = {}
         self._depth = 0
@@ -50,7 +53,7 @@ class Operations:
     @property
     def operands(self) -> tuple[int, ...]:
         """The last operands of the instruction."""
-        return self.lanes, len(self.code) // scalars.OPERATION, *self.code
+        return self.lanes, len(self.code) // scalars.OPERATION, *self.code, *self.data
 
     def value(self, expr: Expr) -> int:
         """The lane of an expression."""
@@ -117,6 +120,18 @@ class Operations:
     def text(self, value: str) -> int:
         """The lane of a text that values are compared with: that of its id, or of an id that no value has."""
         return self.emit(scalars.TEXT, instructions.STATE + self._to.texts.setdefault(value, len(self._to.texts)))
+
+    def pattern(self, value: Expr, pieces: Sequence[bytes]) -> int:
+        """The lane of whether a text is these pieces with any text between them."""
+        if value.type != STRING:
+            raise NoOperations
+        lane, place = self.value(value), len(self.data)
+        self._to.strings = True
+        self.data.append(len(pieces))
+        for piece in pieces:
+            padded = piece + bytes(-len(piece) % 8)
+            self.data += [len(piece), *np.frombuffer(padded, "<i8").tolist()]
+        return self.emit(scalars.LIKE, lane, place)
 
     def _case(self, case: Case) -> int:
         result = self.value(_typed(case.otherwise, case.type))
@@ -296,6 +311,39 @@ def _part_of_date(operation: int) -> Compiler:
     return operations
 
 
+def _like(to: Operations, call: Call) -> int:
+    value, *constants = call.arguments
+    texts = [constant.value for constant in constants if isinstance(constant, Literal) and isinstance(constant.value, str)]
+    if len(texts) < len(constants):
+        raise NoOperations
+    pattern, escape = texts
+    pieces, i = [""], 0
+    while i < len(pattern):
+        if pattern[i] == escape:
+            i += 1
+            pieces[-1] += pattern[i]
+        elif pattern[i] == "_":
+            raise NoOperations
+        elif pattern[i] == "%":
+            pieces.append("")
+        else:
+            pieces[-1] += pattern[i]
+        i += 1
+    return to.pattern(value, [piece.encode() for piece in pieces])
+
+
+def _part_of_text(before: bool, after: bool) -> Compiler:
+    """Whether a text has another one as a part: at its end if nothing may follow, at its begin if nothing may precede."""
+
+    def operations(to: Operations, call: Call) -> int:
+        value, sought = call.arguments
+        if not isinstance(sought, Literal) or sought.type != STRING or not isinstance(sought.value, str):
+            raise NoOperations
+        return to.pattern(value, [*([b""] * before), sought.value.encode(), *([b""] * after)])
+
+    return operations
+
+
 CALLS: Final[dict[str, Compiler]] = {
     "add": _sum(scalars.ADD, scalars.ADD_WIDE),
     "subtract": _sum(scalars.SUBTRACT, scalars.SUBTRACT_WIDE),
@@ -317,6 +365,10 @@ CALLS: Final[dict[str, Compiler]] = {
     "is_not_null": _null_test(negated=False),
     "coalesce": _coalesced,
     "in": _membership,
+    "like": _like,
+    "startswith": _part_of_text(before=False, after=True),
+    "endswith": _part_of_text(before=True, after=False),
+    "contains": _part_of_text(before=True, after=True),
     "year": _part_of_date(scalars.YEAR),
     "month": _part_of_date(scalars.MONTH),
     "day": _part_of_date(scalars.DAY),
