@@ -353,3 +353,9 @@ def test_sigterm_ends_it_with_0_while_it_loads(shop: Shop) -> None:
     source = str(Path(deltic.__file__).parents[1])
     command = [sys.executable, "-c", loading, *arguments(shop)]
     assert subprocess.run(command, check=False, env={**os.environ, "PYTHONPATH": source}, timeout=60).returncode == Exit.OK
+
+
+def test_threads_are_those_of_this_process(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments(shop, "--threads", "2", "--shards", "2")) == Exit.OK
+    assert main(["run", str(shop.folder / "shop.sql"), "--engine", "spark", "--threads", "2"]) == Exit.USAGE
+    assert "--threads requires --engine embedded" in capsys.readouterr().err

@@ -64,6 +64,15 @@ def test_a_tick_interrupted_at_any_line_happens_as_a_whole_or_not(kind: type[Bas
         _break_ticks(Broken(session, random.Random(shards)), 8, 9, kind, stride)
 
 
+@pytest.mark.parametrize(("kind", "stride"), [(KeyboardInterrupt, 997), *slow((KeyboardInterrupt, 7), (MemoryError, 7))])
+def test_a_tick_on_threads_interrupted_at_any_line_happens_as_a_whole_or_not(
+    monkeypatch: pytest.MonkeyPatch, kind: type[BaseException], stride: int
+) -> None:
+    monkeypatch.setattr("deltic.trace.workers.DIVIDED_ROWS", 1)
+    with deltic.Session(shards=3, threads=2) as session:
+        _break_ticks(Broken(session, random.Random(stride)), 8, 9, kind, stride)
+
+
 @pytest.mark.parametrize(("kind", "stride"), [(KeyboardInterrupt, 173), *slow((KeyboardInterrupt, 7), (MemoryError, 7))])
 def test_a_logged_tick_interrupted_at_any_line_is_real_or_not(tmp_path: Path, kind: type[BaseException], stride: int) -> None:
     with deltic.Session(state=tmp_path, commit_log=True) as session:

@@ -89,9 +89,9 @@ class Engine:
         return Relation(zip(rows, batch.weights[0].tolist(), strict=True))
 
 
-def embedded(tables: Mapping[str, TableSchema], views: Mapping[str, Plan], shards: int = 1) -> Engine:
+def embedded(tables: Mapping[str, TableSchema], views: Mapping[str, Plan], shards: int = 1, threads: int = 1) -> Engine:
     """The case on the embedded runtime."""
-    return Engine(Embedded(shards), tables, views)
+    return Engine(Embedded(shards, threads), tables, views)
 
 
 def durable(tables: Mapping[str, TableSchema], views: Mapping[str, Plan], folder: Path, shards: int = 1) -> Engine:

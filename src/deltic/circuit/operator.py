@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from threading import Event
 from types import MappingProxyType
 from typing import Final, Protocol
 
@@ -60,7 +61,7 @@ class Context:
     """One shard's part of a tick: its state as of the last commit, and the rows to append.
 
     counters: those of the running node. inner: those of nodes in scopes, by name. decoded: by the `id()` of a change with several readers.
-    ephemeral: the arrangements of streams, which are empty between ticks.
+    ephemeral: the arrangements of streams, which are empty between ticks. stop: set when the result is not needed any more.
     """
 
     shard: int
@@ -73,6 +74,7 @@ class Context:
     inner: dict[str, Counters] = field(default_factory=dict)
     decoded: dict[int, DecodedChange] = field(default_factory=dict)
     ephemeral: frozenset[str] = frozenset()
+    stop: Event | None = None
 
     @property
     def backfill(self) -> bool:

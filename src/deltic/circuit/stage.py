@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from threading import Event
 from time import perf_counter
 from typing import Final
 
@@ -31,6 +32,7 @@ from deltic.trace.partition import partition
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
 from deltic.trace.strings import StringTable
+from deltic.trace.workers import ALONE, Workers, WorkStopped
 
 CORE: Final = os.environ.get("DELTIC_CORE", "native")
 """Which core runs levels: "native", their programs; "python", the operators' own steps, which are the reference."""
@@ -90,14 +92,16 @@ def run_level(
     tick: Tick,
     *,
     native: bool = False,
+    stop: Event | None = None,
 ) -> LevelResult:
     """Runs one level on one shard. level: None is the whole dataflow, for a single shard.
 
     state: arrangement → its old version; only those that are read are looked up. arrived: port → rows; absent ports are empty.
     native: whether its program may run (`circuit/programs`), which opens all arrangements that the level reads.
+    stop: once it is set, the next operator raises WorkStopped.
     """
     plan = circuit.whole if level is None else circuit.levels[level]
-    context = Context(shard, shards, tick, state, strings, ephemeral=circuit.ephemeral)
+    context = Context(shard, shards, tick, state, strings, ephemeral=circuit.ephemeral, stop=stop)
     result = LevelResult(appended=context.appended, counters=context.inner)
     try:
         if native and is_native(tick, arrived):
@@ -156,6 +160,8 @@ def _run_nodes(circuit: Dataflow, level: Level, context: Context, arrived: Mappi
 
 def _stepped(circuit: Dataflow, node: Instruction, inputs: Sequence[Delta], context: Context) -> Delta:
     """What the operator's `step` returns; `context.counters` are the node's."""
+    if context.stop is not None and context.stop.is_set():
+        raise WorkStopped
     counters = context.counters
     start = perf_counter()
     try:
@@ -198,12 +204,12 @@ def _send(node: Node, port: Port, value: Callable[[int], Delta], shard: int, sha
     return route(rows if isinstance(rows, Batch) else consolidate(rows), node.operator.key, shards)
 
 
-def route(rows: Delta, key: tuple[int, ...] | None, shards: int) -> list[Delta]:
-    """Rows for each shard by the hash of the `key` words; () sends all to the home shard, None all to every shard."""
+def route(rows: Delta, key: tuple[int, ...] | None, shards: int, workers: Workers = ALONE) -> list[Delta]:
+    """Rows for each shard by the hash of the `key` words; () sends all to the home shard, None all to every shard. workers: divide many."""
     if shards == 1:
         return [rows]
     if key is None:
         return [rows] * shards
     if not key:
         return [rows, *([_empty(len(rows.columns), len(rows.weights))] * (shards - 1))]
-    return list(partition(Rows(rows.columns, rows.weights), key, shards))
+    return list(partition(Rows(rows.columns, rows.weights), key, shards, workers))

@@ -41,6 +41,7 @@ def datalog(
     engine: Engine = "embedded",
     state: str | None = None,
     shards: Annotated[int | None, Parameter(validator=validators.Number(gte=1))] = None,
+    threads: Annotated[int | None, Parameter(validator=validators.Number(gte=1))] = None,
 ) -> int:
     """Run a Datalog program: load facts, run commands, write relations.
 
@@ -65,8 +66,10 @@ def datalog(
         The state folder, or its URL in an object store. Default: none, and the content is lost at the end.
     shards
         The number of parts into which the state is split.
+    threads
+        The most threads that compute a large tick in this process, each a shard at a time. Default: as many as there are processors.
     """
-    with opened(program, dialect, engine, state, shards, emit, functions) as (session, binder, is_new):
+    with opened(program, dialect, engine, state, (shards, threads), emit, functions) as (session, binder, is_new):
         if facts is not None and is_new:
             load(session, binder, facts, dialect)
         runner = CommandRunner(session, binder, emit)
@@ -85,11 +88,14 @@ def opened(
     dialect: Dialect,
     engine: Engine,
     state: str | None,
-    shards: int | None,
+    split: tuple[int | None, int | None],
     inspect: Callable[[str], object],
     functions: Path | None = None,
 ) -> Iterator[tuple[Session, DatalogBinder, bool]]:
-    """(a session with the program, the program, whether the state is new). Prints warnings on standard error."""
+    """(a session with the program, the program, whether the state is new). Prints warnings on standard error.
+
+    split: shards and threads.
+    """
     source = Datalog.read(program, dialect)
     binder = source.bound()
     for message, span in binder.warnings():
@@ -99,7 +105,7 @@ def opened(
         on_spark = (
             None if engine == "embedded" else stack.enter_context(opened_spark(None, f"deltic datalog {program.name}", module.helpers))
         )
-        session = stack.enter_context(Session(spark=on_spark, state=state, shards=shards))
+        session = stack.enter_context(Session(spark=on_spark, state=state, shards=split[0], threads=split[1]))
         is_new = session.epoch == 0
         for function in module.functions:
             session.register(function)

@@ -42,6 +42,7 @@ def edn(
     name: str | None = None,
     engine: Engine = "embedded",
     shards: Annotated[int | None, Parameter(validator=validators.Number(gte=1))] = None,
+    threads: Annotated[int | None, Parameter(validator=validators.Number(gte=1))] = None,
 ) -> int:
     """Open a store of facts: run transactions and queries in EDN, or a shell.
 
@@ -69,8 +70,10 @@ def edn(
         Where ticks run: on Spark, or in this process.
     shards
         The number of parts into which the state is split.
+    threads
+        The most threads that compute a large tick in this process, each a shard at a time. Default: as many as there are processors.
     """
-    with opened(store, name, schema, engine, shards) as (session, opened_store):
+    with opened(store, name, schema, engine, (shards, threads)) as (session, opened_store):
         runner = FormRunner(session, opened_store, emit, format)
         try:
             if rules is not None:
@@ -89,13 +92,15 @@ def edn(
 
 
 @contextmanager
-def opened(location: str, name: str | None, schema: Path | None, engine: Engine, shards: int | None) -> Iterator[tuple[Session, EdnStore]]:
-    """A session with the store of a state folder, which is created if there is a schema."""
+def opened(
+    location: str, name: str | None, schema: Path | None, engine: Engine, split: tuple[int | None, int | None]
+) -> Iterator[tuple[Session, EdnStore]]:
+    """A session with the store of a state folder, which is created if there is a schema. split: shards and threads."""
     if schema is None and "://" not in location and not os.path.isdir(location):
         raise SourceError(f"there is no store {location}", expected="a state folder", remedy="--schema FILE creates a store")
     text = None if schema is None else _text(schema)
     spark = nullcontext() if engine == "embedded" else opened_spark(None, f"deltic edn {location}", ())
-    with spark as on_spark, Session(spark=on_spark, state=location, shards=shards) as session:
+    with spark as on_spark, Session(spark=on_spark, state=location, shards=split[0], threads=split[1]) as session:
         stored = stored_schemas(session.notes)
         yield session, session.edn_store(_name(name, stored, location, schema is not None), schema=text, name=str(schema))
 

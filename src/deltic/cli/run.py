@@ -45,6 +45,7 @@ def run(
     once: Annotated[bool, Parameter(group=_LENGTH)] = False,
     follow: Annotated[bool, Parameter(group=_LENGTH)] = False,
     shards: Annotated[int | None, _AT_LEAST_ONE] = None,
+    threads: Annotated[int | None, _AT_LEAST_ONE] = None,
     rows_per_tick: Annotated[int | None, _AT_LEAST_ONE] = None,
     retain: Annotated[int, _AT_LEAST_ONE] = PIPELINE_RETAINS,
     shared_state: Annotated[bool, Parameter(negative=())] = False,
@@ -79,6 +80,8 @@ def run(
     shards
         The number of parts into which the state is split; if it differs from the state's, the state is resharded. Default: the state's
         number, and for a new state 1, or Spark's parallelism.
+    threads
+        The most threads that compute a large tick in this process, each a shard at a time. Default: as many as there are processors.
     rows_per_tick
         The most rows of each table in one tick. Default: 100,000.
     retain
@@ -106,16 +109,20 @@ def run(
         if refused := [name for name, value in given.items() if value]:
             print(f"deltic: {refused[0]} does not apply to --dialect souffle", file=sys.stderr)
             return Exit.USAGE
-        return run_souffle(script, engine or _default_engine(False), state, shards)
+        return run_souffle(script, engine or _default_engine(False), state, shards, threads)
     engine = engine or _default_engine(master is not None or shared_state)
     if engine == "embedded" and (master is not None or shared_state):
         print("deltic: --master and --shared-state require --engine spark", file=sys.stderr)
+        return Exit.USAGE
+    if engine == "spark" and threads is not None:
+        print("deltic: --threads requires --engine embedded; --master local[N] says how many threads Spark has", file=sys.stderr)
         return Exit.USAGE
     folder = script.absolute().parent
     where = state if state is not None else str(folder / f"{script.stem}.state")
     options = RunOptions(
         state=where,
         shards=shards,
+        threads=threads,
         retain=retain,
         shared_state=shared_state,
         commit_log=commit_log,
@@ -135,10 +142,10 @@ def run(
     return Exit.INTERRUPTED if signal.SIGINT in signals.caught else Exit.OK
 
 
-def run_souffle(script: Path, engine: Literal["spark", "embedded"], state: str | None, shards: int | None) -> int:
+def run_souffle(script: Path, engine: Literal["spark", "embedded"], state: str | None, shards: int | None, threads: int | None) -> int:
     """Reads the files of a program in Soufflé's dialect, and writes those of its outputs, in the program's folder."""
     folder = script.absolute().parent
-    with opened(script, "souffle", engine, state, shards, to_stderr) as (session, binder, is_new):
+    with opened(script, "souffle", engine, state, (shards, threads), to_stderr) as (session, binder, is_new):
         (load if is_new else reload)(session, binder, folder, "souffle")
         write(session, binder, folder, "souffle", emit)
     return Exit.OK

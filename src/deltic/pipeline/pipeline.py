@@ -52,6 +52,7 @@ class Pipeline:
         spark: pyspark.sql.SparkSession | None = None,
         state: str | os.PathLike[str] | None = None,
         shards: int | None = None,
+        threads: int | None = None,
         rows_per_tick: int | None = None,
         base: str | Path | None = None,
         retain: int = PIPELINE_RETAINS,
@@ -62,7 +63,7 @@ class Pipeline:
         """Opens the state, makes the program its definitions, and brings the sinks up to date; reads no source yet.
 
         program: a Program, or the text of a SQL script, which errors call `name`.
-        spark, state, shards, retain, shared_state, commit_log: as of a Session.
+        spark, state, shards, threads, retain, shared_state, commit_log: as of a Session.
         rows_per_tick: the most rows of each source in a tick; 100,000 by default.
         base: the folder that relative paths count from; the working folder by default.
         on_view_error: as of a Session, but errors are isolated by default: the sinks of a view that has some wait until it has none.
@@ -73,6 +74,7 @@ class Pipeline:
             spark=spark,
             state=state,
             shards=shards,
+            threads=threads,
             retain=retain,
             shared_state=shared_state,
             commit_log=commit_log,

@@ -9,6 +9,7 @@ from deltic.runtimes import GroupingRuntime, Runtime
 from deltic.runtimes.embedded import DurableEmbedded, Embedded, LoggedEmbedded
 from deltic.schema import TableSchema
 from deltic.session.options import RunOptions
+from deltic.trace.workers import ALONE, Workers
 
 
 def spark_changes(frame: Any, table: TableSchema, sequence: str | None) -> Any:
@@ -23,12 +24,17 @@ def open_runtime(options: RunOptions) -> Runtime:
     folder = options.folder
     if options.spark is None:
         if folder is None:
-            return Embedded(options.shards or 1)
+            return Embedded(options.shards or 1, options.embedded_threads)
         durable = LoggedEmbedded if options.commit_log else DurableEmbedded
-        return durable(folder, options.shards, retain=options.retain)
+        return durable(folder, options.shards, retain=options.retain, threads=options.embedded_threads)
     from deltic.runtimes.spark import SparkRuntime  # noqa: PLC0415  pyspark is an optional extra
 
     return SparkRuntime(options.spark, folder, options.shards, retain=options.retain, shared_state=options.shared_state)
+
+
+def workers_of(runtime: Runtime) -> Workers:
+    """The threads among which large ticks are divided in this process."""
+    return runtime.workers if isinstance(runtime, Embedded | DurableEmbedded) else ALONE
 
 
 def grouping(runtime: Runtime) -> GroupingRuntime | None:

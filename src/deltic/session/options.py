@@ -13,6 +13,7 @@ from deltic.session.clock import Clock, checked_clock
 from deltic.session.watermark import Watermark
 from deltic.storage.folder import location, open_folder
 from deltic.storage.manifest import MOST_SHARDS
+from deltic.trace.workers import processors
 
 if TYPE_CHECKING:
     import pyspark.sql
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 OnViewError = Literal["rollback", "isolate"]
 """What happens to a tick on whose rows a view's expression fails."""
 
+MOST_THREADS: Final = 1024
 PIPELINE_RETAINS: Final = 100
 """How many past epochs a pipeline keeps readable by default: its sinks are updated from them."""
 
@@ -35,6 +37,7 @@ class RunOptions:
     spark: pyspark.sql.SparkSession | None = None
     state: str | os.PathLike[str] | None = None
     shards: int | None = None
+    threads: int | None = None
     retain: int = RETAINED_EPOCHS
     shared_state: bool = False
     commit_log: bool = False
@@ -48,6 +51,9 @@ class RunOptions:
             raise _invalid("spark", self.spark, "a SparkSession, or None to run in this process")
         object.__setattr__(self, "state", _folder(self.state))
         _check_count("shards", self.shards, 1, MOST_SHARDS)
+        _check_count("threads", self.threads, 1, MOST_THREADS)
+        if self.threads is not None and self.spark is not None:
+            raise _invalid("threads", self.threads, "no Spark, whose master says how many threads it has")
         _check_count("retain", self.retain, 0)
         _check_count("iteration_limit", self.iteration_limit, 0)
         _check_count("rows_per_tick", self.rows_per_tick, 1)
@@ -60,6 +66,11 @@ class RunOptions:
             raise _invalid("on_view_error", self.on_view_error, "'rollback' or 'isolate'")
         kind, watermarks = checked_clock(self.clock)
         object.__setattr__(self, "clock", watermarks or kind)
+
+    @property
+    def embedded_threads(self) -> int:
+        """How many threads compute large ticks in this process."""
+        return self.threads or min(processors(), MOST_THREADS)
 
     @property
     def folder(self) -> str | None:

@@ -41,7 +41,7 @@ from deltic.session.draft import Draft
 from deltic.session.edn import EdnReport, EdnStore, Prepare
 from deltic.session.edn_stores import EdnStores
 from deltic.session.edn_view import EdnView
-from deltic.session.engines import grouping, open_runtime, spark_changes
+from deltic.session.engines import grouping, open_runtime, spark_changes, workers_of
 from deltic.session.frame_tables import inserts, table_of_frame
 from deltic.session.frame_views import FrameView, frame_statements, frames_over
 from deltic.session.options import OnViewError, RunOptions
@@ -67,8 +67,10 @@ class Session:
     spark: the SparkSession on which every tick runs; by default, ticks run in this process. state: a folder, or the URL of one in an object
     store, from which the next session resumes, on either engine; without one, the content is lost when the session is closed.
     shards: the number of hash ranges into which the state is split; by default that of the state, and for a new state 1 in this process, or
-    Spark's parallelism. retain: how many past epochs of a state stay readable. shared_state: every machine of the Spark cluster has the
-    folder under this path. commit_log: ticks are durable in a log, which is faster; readers of the folder see them about a second later.
+    Spark's parallelism. threads: the most threads that compute a large tick in this process, each a shard at a time; by default as many as
+    there are processors. Functions of your own may then be called by several threads at once. retain: how many past epochs of a state stay
+    readable. shared_state: every machine of the Spark cluster has the folder under this path. commit_log: ticks are durable in a log, which
+    is faster; readers of the folder see them about a second later.
     iteration_limit: the most iterations of every recursion, besides its own limit.
     clock: what now() is in views. "manual": the time of the last `advance_to`. "wall": the time of the wall clock at each tick.
     A Watermark, or several: it follows columns of tables, as it does in any case if tables have the option `watermark`.
@@ -83,6 +85,7 @@ class Session:
         spark: pyspark.sql.SparkSession | None = None,
         state: str | os.PathLike[str] | None = None,
         shards: int | None = None,
+        threads: int | None = None,
         retain: int = RETAINED_EPOCHS,
         shared_state: bool = False,
         commit_log: bool = False,
@@ -95,6 +98,7 @@ class Session:
                 spark=spark,
                 state=state,
                 shards=shards,
+                threads=threads,
                 retain=retain,
                 shared_state=shared_state,
                 commit_log=commit_log,
@@ -420,7 +424,7 @@ class Session:
 
     def _gather(self) -> PendingChanges:
         with self._gathering_lock:
-            changes = PendingChanges(self._runtime.strings)
+            changes = PendingChanges(self._runtime.strings, workers_of(self._runtime))
             self._gathering.add(changes)
             return changes
 

@@ -18,6 +18,7 @@ from deltic.trace.encoding import Layout
 from deltic.trace.entries import MARKER
 from deltic.trace.intake import encode_changes, intake_of, owned
 from deltic.trace.strings import StringTable
+from deltic.trace.workers import ALONE, Workers
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -26,8 +27,9 @@ if TYPE_CHECKING:
 class PendingChanges:
     """The changes of one tick by table, encoded, in order."""
 
-    def __init__(self, strings: StringTable) -> None:
-        self._strings = strings
+    def __init__(self, strings: StringTable, workers: Workers = ALONE) -> None:
+        """workers: encode large frames."""
+        self._strings, self._workers = strings, workers
         self._parts: dict[str, list[PendingRows]] = {}
         self._weighed: dict[str, bool] = {}
         self._next = 0
@@ -48,7 +50,7 @@ class PendingChanges:
 
     def add_rows(self, table: TableSchema, op: Op, frame: Any) -> None:
         """All rows of a frame of the table's columns under one operation. Raises FrameError, ConstraintViolation."""
-        plain = plain_rows(frame, table, op, self._next, self._strings)
+        plain = plain_rows(frame, table, op, self._next, self._strings, self._workers)
         if plain is None:
             self.add(table, op, rows_frame(frame, table))
         else:
@@ -57,7 +59,7 @@ class PendingChanges:
     def add_deletes(self, table: TableSchema, keys_or_whole_rows: Any) -> None:
         """Rows to delete, as `Transaction.delete` takes them."""
         if len(table.key) < len(table.schema):
-            plain = plain_rows(keys_or_whole_rows, table, Op.DELETE_ROW, self._next, self._strings)
+            plain = plain_rows(keys_or_whole_rows, table, Op.DELETE_ROW, self._next, self._strings, self._workers)
             if plain is not None:
                 self._append_plain(table, Op.DELETE_ROW, plain)
                 return
@@ -71,7 +73,7 @@ class PendingChanges:
 
     def add_frame(self, table: TableSchema, frame: Any, sequence: str | None) -> None:
         """A change frame as users give it. Raises FrameError, ConstraintViolation."""
-        plain = plain_changes(frame, table, self._next, self._strings) if sequence is None else None
+        plain = plain_changes(frame, table, self._next, self._strings, self._workers) if sequence is None else None
         if plain is None:
             self.add_changes(table, change_frame(frame, table, sequence))
             return
@@ -190,28 +192,28 @@ class Transaction:
 _ARROW: Final = (pa.Table, pa.RecordBatch)
 
 
-def plain_changes(frame: Any, table: TableSchema, ordinal: int, strings: StringTable) -> PendingRows | None:
+def plain_changes(frame: Any, table: TableSchema, ordinal: int, strings: StringTable, workers: Workers) -> PendingRows | None:
     """The changes of an Arrow frame, or of a few dicts of integers, with weights or operations; None for others, and if a value is refused.
 
     ordinal: of the first row.
     """
     if type(frame) is not list:
-        return _plain_frame(frame, table, None, ordinal, strings)
+        return _plain_frame(frame, table, None, ordinal, strings, workers)
     dicts = intake_of(table).dicts
     rows = None if dicts is None else dicts.of_dicts(frame, ordinal, keyed=bool(table.key))
     return None if rows is None else PendingRows(rows)
 
 
-def plain_rows(frame: Any, table: TableSchema, op: Op, ordinal: int, strings: StringTable) -> PendingRows | None:
+def plain_rows(frame: Any, table: TableSchema, op: Op, ordinal: int, strings: StringTable, workers: Workers) -> PendingRows | None:
     """As `plain_changes`, of rows with the table's columns alone, all of one operation."""
     if type(frame) is not list:
-        return _plain_frame(frame, table, op, ordinal, strings)
+        return _plain_frame(frame, table, op, ordinal, strings, workers)
     dicts = intake_of(table).dicts
     rows = None if dicts is None else dicts.of_dicts(frame, ordinal, keyed=bool(table.key), op=int(op))
     return None if rows is None else PendingRows(rows)
 
 
-def _plain_frame(frame: Any, table: TableSchema, op: Op | None, ordinal: int, strings: StringTable) -> PendingRows | None:
+def _plain_frame(frame: Any, table: TableSchema, op: Op | None, ordinal: int, strings: StringTable, workers: Workers) -> PendingRows | None:
     """op: of all rows; None if the frame says it. Raises as `shaped` for columns of other Arrow types, and FrameError for operations."""
     columns = intake_of(table).frames
     if columns is None or not columns.is_checked or not isinstance(frame, _ARROW):
@@ -226,7 +228,7 @@ def _plain_frame(frame: Any, table: TableSchema, op: Op | None, ordinal: int, st
         code, ops = int(Op.INSERT), operations(frame, table)
         if ops is None:
             return None
-    rows = columns.rows(frame, code, ordinal, strings, ops)
+    rows = columns.rows(frame, code, ordinal, strings, ops, workers)
     return None if rows is None else PendingRows(rows)
 
 

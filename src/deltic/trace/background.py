@@ -15,6 +15,7 @@ from weakref import ReferenceType, ref
 
 from deltic.errors import WeightOverflow
 from deltic.trace.merge import Merge
+from deltic.trace.workers import processors
 
 THREAD: Final = "deltic-merge"
 CHUNK: Final = 1 << 15
@@ -27,7 +28,7 @@ class Background:
     """Merges in turn, a chunk of each. enabled: False leaves all to the ticks, as where there is one processor only."""
 
     def __init__(self) -> None:
-        self.enabled = len(os.sched_getaffinity(0)) > 1 if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1) > 1
+        self.enabled = processors() > 1
         self._working = Lock()
         """Held during a chunk, and while the process forks: a child must not inherit half of one."""
         self._reset()

@@ -9,6 +9,7 @@ import ctypes
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from threading import Event
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -25,6 +26,7 @@ from deltic.trace.encoding import MARKER, NEGATIVE_ZERO, Layout, encode, encode_
 from deltic.trace.rows import Rows
 from deltic.trace.strings import StringTable
 from deltic.trace.sums import NARROW
+from deltic.trace.workers import ALONE, Workers
 
 FEW: Final = 64
 """Rows of a list of dicts up to which Python's values become words one by one."""
@@ -134,14 +136,17 @@ class FrameColumns:
             not any(_is_left(field) for field in fields),
         )
 
-    def rows(self, frame: pa.Table, op: int, ordinal: int, strings: StringTable, ops: Words | None = None) -> Rows | None:
+    def rows(
+        self, frame: pa.Table, op: int, ordinal: int, strings: StringTable, ops: Words | None = None, workers: Workers = ALONE
+    ) -> Rows | None:
         """The pending rows of a frame of the table's columns, for WEIGHT with the weights after them. ops: of each row, in place of `op`.
 
-        None if the frame is empty, or has a weight of 0 or a value that the table refuses. Raises CollidingStrings.
+        None if the frame is empty, or has a weight of 0 or a value that the table refuses. workers: divide a large frame.
+        Raises CollidingStrings.
         """
         n = frame.num_rows
         block = np.empty((self.words + 3) * n, np.int64)
-        if not self._copy(frame, block, op, ordinal, strings):
+        if not self._copy(frame, block, op, ordinal, strings, workers):
             return None
         if ops is not None:
             block[self.words * n : (self.words + 1) * n] = ops
@@ -155,16 +160,24 @@ class FrameColumns:
         block = np.empty((self.words, frame.num_rows), np.int64)
         return tuple(block) if self._copy(frame, block.reshape(-1), intake.UNMARKED, 0, strings) else None
 
-    def _copy(self, frame: pa.Table | pa.RecordBatch, block: Words, op: int, ordinal: int, strings: StringTable) -> bool:
+    def _copy(
+        self, frame: pa.Table | pa.RecordBatch, block: Words, op: int, ordinal: int, strings: StringTable, workers: Workers = ALONE
+    ) -> bool:
         total: int = frame.num_rows
         batches, row = _batches(frame), 0
         if not all(_is_valid(batch.column(each.number)) for batch in batches for each in self.ids if each.field.type.is_nested):
             return False
-        exported = np.zeros(intake.ARROW_ARRAY, np.int64)
+        parts: list[tuple[int, pa.RecordBatch]] = []
         for batch in batches:
-            if not self._copy_batch(batch, exported, block, total, row, op, ordinal + row):
-                return False
+            parts += [(row + start, batch.slice(start, end - start)) for start, end in workers.ranges(batch.num_rows)]
             row += batch.num_rows
+
+        def copied(part: tuple[int, pa.RecordBatch], stop: Event) -> bool:
+            first, batch = part
+            return not stop.is_set() and self._copy_batch(batch, block, total, first, op, ordinal + first)
+
+        if not all(workers.map(copied, parts) if workers.divides(total) else (copied(part, Event()) for part in parts)):
+            return False
         row = 0
         for batch in batches:
             for number, place, field, zeros in self.ids:
@@ -174,7 +187,8 @@ class FrameColumns:
             row += batch.num_rows
         return total > 0
 
-    def _copy_batch(self, batch: pa.RecordBatch, exported: Words, block: Words, total: int, row: int, op: int, ordinal: int) -> bool:
+    def _copy_batch(self, batch: pa.RecordBatch, block: Words, total: int, row: int, op: int, ordinal: int) -> bool:
+        exported = np.zeros(intake.ARROW_ARRAY, np.int64)
         place = address(exported)
         batch._export_to_c(place)
         try:

@@ -3,26 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from threading import Event
 
 import numpy as np
 
 from deltic.kernels import vector
 from deltic.kernels.table import block
 from deltic.trace.rows import Rows
+from deltic.trace.workers import ALONE, Workers
 
 
-def partition(rows: Rows, key: Sequence[int], shards: int) -> list[Rows]:
+def partition(rows: Rows, key: Sequence[int], shards: int, workers: Workers = ALONE) -> list[Rows]:
     """The rows of each shard, in their order. A row's shard depends on the words of its key columns and on `shards` alone, and is the
-    same in every process; the NULL marker hashes as 0. O(rows); for one shard nothing is copied.
+    same in every process; the NULL marker hashes as 0. O(rows); for one shard nothing is copied. workers: divide many rows.
     """
     if shards == 1:
         return [rows]
     columns, width = len(rows.columns), len(rows.columns) + len(rows.weights)
-    homes = np.empty(rows.length, np.int64)
-    counts = np.zeros(shards, np.int64)
-    vector.shard_rows(rows.table[list(key)], len(key), rows.length, shards, homes, counts)
-    ends = np.cumsum(counts)
+    homes, ranges, table = np.empty(rows.length, np.int64), workers.ranges(rows.length), rows.table
+    counts = np.zeros((len(ranges), shards), np.int64)
     words, target = block(width, rows.length)
-    vector.scatter(rows.table, width, rows.length, homes, ends - counts, target)
-    pieces = [tuple(words[:, end - count : end]) for end, count in zip(ends, counts, strict=True)]
+
+    def choose(number: int, _: Event) -> None:
+        start, end = ranges[number]
+        vector.shard_rows(table[list(key)] + 8 * start, len(key), end - start, shards, homes[start:end], counts[number])
+
+    workers.map(choose, range(len(ranges)))
+    ends = np.cumsum(counts.sum(0))
+    begins = ends - counts.sum(0) + np.cumsum(counts, 0) - counts
+
+    def move(number: int, _: Event) -> None:
+        start, end = ranges[number]
+        vector.scatter(table + 8 * start, width, end - start, homes[start:end], begins[number], target)
+
+    workers.map(move, range(len(ranges)))
+    pieces = [tuple(words[:, end - count : end]) for end, count in zip(ends, counts.sum(0), strict=True)]
     return [Rows(piece[:columns], piece[columns:]) for piece in pieces]

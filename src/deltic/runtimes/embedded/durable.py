@@ -23,6 +23,7 @@ from deltic.trace.batch import Batch
 from deltic.trace.counters import Counters
 from deltic.trace.identity import Identity
 from deltic.trace.strings import StringTable
+from deltic.trace.workers import Workers
 
 _log = logging.getLogger(__name__)
 
@@ -31,9 +32,12 @@ Ran = tuple[list[dict[str, Batch]], list[Mapping[str, Counters]]]
 
 
 class DurableEmbedded(Durable):
-    """See Durable. One shard is fastest here."""
+    """See Durable, and Embedded."""
 
-    def __init__(self, state: str, shards: int | None = None, *, retain: int = RETAINED_EPOCHS, logs: bool = False) -> None:
+    def __init__(
+        self, state: str, shards: int | None = None, *, retain: int = RETAINED_EPOCHS, logs: bool = False, threads: int = 1
+    ) -> None:
+        self.workers = Workers(threads)
         super().__init__(state, shards, retain, logs=logs)
 
     def _string_table(self, identity: Identity) -> StringTable:
@@ -43,7 +47,8 @@ class DurableEmbedded(Durable):
         return self._written(version, *self._ran(version, changes, tick), tick)
 
     def _ran(self, version: DurableVersion, changes: Mapping[str, PendingRows], tick: Tick) -> Ran:
-        return run_levels(version.circuit, version.shards, self.strings, routed(version.circuit, changes, self.shards), tick)
+        arrived = routed(version.circuit, changes, self.shards, self.workers)
+        return run_levels(version.circuit, version.shards, self.strings, arrived, tick, self.workers)
 
     def _written(
         self, version: DurableVersion, appended: Sequence[Mapping[str, Batch]], counters: Sequence[Mapping[str, Counters]], tick: Tick

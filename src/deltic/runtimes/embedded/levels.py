@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from threading import Event
 
 from deltic.circuit.nodes import Dataflow
 from deltic.circuit.operator import Delta, Tick
@@ -14,33 +15,43 @@ from deltic.trace.merge import merge
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
 from deltic.trace.strings import StringTable
+from deltic.trace.workers import ALONE, Workers
 
 
-def routed(circuit: Dataflow, changes: Mapping[str, PendingRows], shards: int) -> list[dict[str, Delta]]:
-    """The tables' changes by shard and port."""
+def routed(circuit: Dataflow, changes: Mapping[str, PendingRows], shards: int, workers: Workers = ALONE) -> list[dict[str, Delta]]:
+    """The tables' changes by shard and port. workers: divide many rows."""
     arrived: list[dict[str, Delta]] = [{} for _ in range(shards)]
     for table, pending in changes.items():
-        for shard, part in enumerate(route(pending.rows, circuit.routes[table], shards)):
+        for shard, part in enumerate(route(pending.rows, circuit.routes[table], shards, workers)):
             arrived[shard][f"table:{table}"] = part
     return arrived
 
 
 def run_levels(
-    circuit: Dataflow, state: Sequence[Mapping[str, Spine]], strings: StringTable, arrived: list[dict[str, Delta]], tick: Tick
+    circuit: Dataflow,
+    state: Sequence[Mapping[str, Spine]],
+    strings: StringTable,
+    arrived: list[dict[str, Delta]],
+    tick: Tick,
+    workers: Workers = ALONE,
 ) -> tuple[list[dict[str, Batch]], list[Mapping[str, Counters]]]:
     """(by shard the batch to append to each arrangement, by shard the counters of each node), or raises the first of the users' errors by
     rank.
 
     state: the arrangements of each shard. arrived: by shard and port; rows that cross levels are added to it. With one shard the whole
-    circuit runs as one level.
+    circuit runs as one level. workers: compute the shards of a large tick, or of a backfill.
     """
     shards = len(state)
+    if tick.fresh is None and not workers.divides(sum(len(rows) for inbox in arrived for rows in inbox.values())):
+        workers = ALONE
     appended: list[dict[str, Batch]] = [{} for _ in range(shards)]
     counters: list[Mapping[str, Counters]] = [{}] * shards
     for level in (None,) if shards == 1 else range(len(circuit.levels)):
-        results = [
-            run_level(circuit, level, shard, shards, state[shard], strings, arrived[shard], tick, native=True) for shard in range(shards)
-        ]
+
+        def run(shard: int, stop: Event, level: int | None = level) -> LevelResult:
+            return run_level(circuit, level, shard, shards, state[shard], strings, arrived[shard], tick, native=True, stop=stop)
+
+        results = workers.map(run, range(shards))
         failures = [r.failure for r in results if r.failure is not None]
         if failures:
             raise min(failures, key=lambda f: f.rank).error()

@@ -62,8 +62,8 @@ class _Computed:
 class LoggedEmbedded(DurableEmbedded):
     """See DurableEmbedded. Only for a folder on a file system."""
 
-    def __init__(self, state: str, shards: int | None = None, *, retain: int = RETAINED_EPOCHS) -> None:
-        super().__init__(state, shards, retain=retain, logs=True)
+    def __init__(self, state: str, shards: int | None = None, *, retain: int = RETAINED_EPOCHS, threads: int = 1) -> None:
+        super().__init__(state, shards, retain=retain, logs=True, threads=threads)
         self._log = CommitLog(self._state)
         self._turn = RLock()
         """Held while anything is committed or folded."""

@@ -28,6 +28,7 @@ from deltic.trace.entries import Words
 from deltic.trace.identity import Identity
 from deltic.trace.spine import Spine
 from deltic.trace.strings import StringTable
+from deltic.trace.workers import Workers
 
 COLLECT_BYTES: Final = 1 << 20
 """Strings in memory are not collected below this size."""
@@ -60,10 +61,11 @@ class MemoryVersion:
 
 
 class Embedded:
-    """shards: how many hash ranges the state is split into; one is fastest here."""
+    """shards: how many hash ranges the state is split into; one is fastest for small ticks. threads: that compute large ticks."""
 
-    def __init__(self, shards: int = 1) -> None:
+    def __init__(self, shards: int = 1, threads: int = 1) -> None:
         assert shards >= 1
+        self.workers = Workers(threads)
         self.shards = shards
         self.strings = StringTable(Identity.drawn())
         notes = {**EMPTY, "id": secrets.token_hex(16)}
@@ -116,7 +118,7 @@ class Embedded:
     def tick(self, changes: Mapping[str, PendingRows], notes: Mapping[str, Any] | None = None, *, amends: bool = False) -> TickResult:
         """One tick; see Runtime."""
         version = self._version
-        arrived = routed(version.circuit, changes, self.shards)
+        arrived = routed(version.circuit, changes, self.shards, self.workers)
         tick = next_tick(version.epoch, version.notes, notes or {}, amends=amends)
         return self._run(version, tick, arrived, notes or {}, version.program.after(notes or {}))
 
@@ -132,7 +134,7 @@ class Embedded:
     ) -> TickResult:
         """version: the one that the tick starts from."""
         start = time.perf_counter()
-        appended, counters = run_levels(version.circuit, version.state, self.strings, arrived, tick)
+        appended, counters = run_levels(version.circuit, version.state, self.strings, arrived, tick, self.workers)
         changes = view_changes(version.circuit, appended)
         ephemeral = version.circuit.ephemeral
         state = tuple(_grown(shard, batches, ephemeral) for shard, batches in zip(version.state, appended, strict=True))

@@ -1,0 +1,111 @@
+"""Workers: the threads among which the work of a large tick is divided. Kernels release the GIL; what runs in Python takes turns.
+
+Always: the results are those of one thread, in order. When `map` returns or raises, no thread works for it any more.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from contextvars import copy_context
+from threading import Condition, Event, Thread
+from typing import Final, Generic, TypeVar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+THREAD: Final = "deltic-shard"
+DIVIDED_ROWS: Final = 1 << 16
+"""Work on fewer rows is not divided: it takes less time than threads take to start."""
+
+
+class WorkStopped(BaseException):
+    """Ends work whose result is not needed any more."""
+
+
+class Workers:
+    """threads: the most that work at the same time. Each `map` starts and ends its own, so none is left after a fork or an interrupt."""
+
+    def __init__(self, threads: int = 1) -> None:
+        assert threads >= 1
+        self.threads = threads
+
+    def divides(self, rows: int) -> bool:
+        """Whether work on so many rows is divided."""
+        return self.threads > 1 and rows >= DIVIDED_ROWS
+
+    def ranges(self, rows: int) -> list[tuple[int, int]]:
+        """The rows from 0 on as ranges of about the same size, one for each thread; one range if work on them is not divided.
+
+        >>> Workers(3).ranges(300_000), Workers(3).ranges(10)
+        ([(0, 100000), (100000, 200000), (200000, 300000)], [(0, 10)])
+        """
+        parts = self.threads if self.divides(rows) else 1
+        return [(rows * i // parts, rows * (i + 1) // parts) for i in range(parts)]
+
+    def map(self, work: Callable[[Item, Event], Result], items: Sequence[Item]) -> list[Result]:
+        """The results for the items; the second argument is set when the result is not needed any more, as after Ctrl-C.
+
+        Raises what the first of the failed items raised. With one thread, or one item, all runs here.
+        """
+        if self.threads == 1 or len(items) <= 1:
+            return [work(item, Event()) for item in items]
+        division = _Division(work, items)
+        try:
+            for _ in range(min(self.threads, len(items))):
+                Thread(target=copy_context().run, args=(division.run,), name=THREAD, daemon=True).start()
+            return division.results()
+        finally:
+            division.end()
+
+
+class _Division(Generic[Item, Result]):
+    """The items of one `map`, which threads take in turn. An interrupt may come at any line of the thread that waits, also in `start`."""
+
+    def __init__(self, work: Callable[[Item, Event], Result], items: Sequence[Item]) -> None:
+        self._work, self._items = work, items
+        self._results: dict[int, Result] = {}
+        self._errors: dict[int, BaseException] = {}
+        self._taken = self._working = 0
+        self._stop, self._changed = Event(), Condition()
+
+    def run(self) -> None:
+        """Works until all items are taken."""
+        while (number := self._take()) is not None:
+            try:
+                self._results[number] = self._work(self._items[number], self._stop)
+            except BaseException as error:  # `results` raises it
+                self._errors[number] = error
+            with self._changed:
+                self._working -= 1
+                self._changed.notify_all()
+
+    def _take(self) -> int | None:
+        with self._changed:
+            if self._stop.is_set() or self._taken == len(self._items):
+                return None
+            self._taken, self._working = self._taken + 1, self._working + 1
+            return self._taken - 1
+
+    def results(self) -> list[Result]:
+        """Waits for all."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._taken == len(self._items) and not self._working)
+        if self._errors:
+            raise self._errors[min(self._errors)]
+        return [self._results[number] for number in range(len(self._items))]
+
+    def end(self) -> None:
+        """Lets nobody begin another item, and waits for those that work."""
+        with self._changed:
+            self._stop.set()
+            self._changed.wait_for(lambda: not self._working)
+
+
+def processors() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+ALONE: Final = Workers(1)
+"""No threads but the caller's."""

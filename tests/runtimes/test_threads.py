@@ -1,0 +1,189 @@
+"""Shards on several threads: answers, changes, counters and errors are those of one thread."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import deltic
+from deltic.circuit import stage
+from deltic.circuit.operators.table import TableInput
+from deltic.circuit.stage import run_level
+from deltic.errors import AbsentRow, DelticError, SetupError
+from deltic.runtimes.embedded import DurableEmbedded, LoggedEmbedded, levels
+from deltic.trace import workers
+from engines import Engine, embedded, run
+from programs import Case, Outcome, case, expected, mixed
+from seeds import rotating
+from shrink import shrinking
+
+SCRIPT = """
+    CREATE TABLE orders (id BIGINT, customer BIGINT NOT NULL, name STRING, amount BIGINT NOT NULL, PRIMARY KEY (id));
+    CREATE TABLE customers (id BIGINT, region STRING NOT NULL, PRIMARY KEY (id));
+    CREATE MATERIALIZED VIEW spend AS
+        SELECT c.region, count(*) AS orders, sum(o.amount) AS amount, max(o.name) AS name
+        FROM orders o JOIN customers c ON o.customer = c.id GROUP BY c.region;
+    CREATE MATERIALIZED VIEW best AS SELECT id, name FROM orders ORDER BY amount DESC, id LIMIT 5;
+"""
+
+
+@pytest.fixture
+def divided(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every tick with rows is divided."""
+    monkeypatch.setattr(workers, "DIVIDED_ROWS", 1)
+
+
+def check(program: Case, folder: Path) -> None:
+    def checked(program: Case) -> list[Outcome]:
+        outcomes = expected(program)
+        run(embedded(program.tables, program.views, 3, threads=2), program, outcomes)
+        state = folder / f"state{time.monotonic_ns()}"
+        kind = LoggedEmbedded if program.seed % 2 else DurableEmbedded
+        engine = Engine(kind(str(state), 2, threads=2), program.tables, program.views)
+        run(engine, program, outcomes, restarts={1: lambda: kind(str(state), 3, threads=3)})
+        engine.runtime.close()
+        return outcomes
+
+    shrinking(checked, program)
+
+
+@pytest.mark.usefixtures("divided")
+def test_random_programs_on_threads(tmp_path: Path) -> None:
+    for seed in range(41_000, 41_006):
+        check(case(seed), tmp_path)
+        check(mixed(seed), tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("divided")
+def test_many_random_programs_on_threads(tmp_path: Path) -> None:
+    for seed in rotating(300):
+        check(case(seed), tmp_path)
+        check(mixed(seed), tmp_path)
+
+
+def loaded(rows: int, **options: Any) -> tuple[Any, ...]:
+    rng = np.random.default_rng(5)
+    ids = rng.permutation(rows)
+    names = pa.array([f"name {i % 97}" for i in range(rows)])
+    orders = pa.table({"id": ids, "customer": ids % 50, "name": names, "amount": rng.integers(1, 1000, rows)})
+    with deltic.Session(**options) as session:
+        session.sql(SCRIPT)
+        with session.transaction() as tx:
+            tx.insert("customers", [{"id": i, "region": f"region {i % 7}"} for i in range(50)])
+            tx.insert("orders", orders)
+        tick = session.last_tick
+        assert tick is not None
+        answers = [session.view(name).rows() for name in ("spend", "best")]
+        return answers, [session.view(name).changes().to_pylist() for name in ("spend", "best")], without_times(tick.counters)
+
+
+def without_times(counters: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: replace(each, seconds=0.0) for name, each in counters.items()}
+
+
+def test_a_large_tick_is_that_of_one_thread() -> None:
+    rows = 2 * workers.DIVIDED_ROWS
+    answers = [loaded(rows, shards=3, threads=threads) for threads in (1, 2, 5)]
+    assert answers[0] == answers[1] == answers[2]
+    assert loaded(rows, threads=2)[0] == answers[0][0]
+
+
+def test_a_small_tick_starts_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = set()
+
+    def recorded(*arguments: Any, **options: Any) -> Any:
+        seen.add(threading.current_thread().name)
+        return run_level(*arguments, **options)
+
+    monkeypatch.setattr(levels, "run_level", recorded)
+    with deltic.Session(shards=2, threads=2) as session:
+        session.sql("CREATE TABLE t (a BIGINT NOT NULL, PRIMARY KEY (a))")
+        seen.clear()
+        session.apply({"t": pa.table({"a": range(1000), "_weight": [1] * 1000})})
+        assert seen == {threading.main_thread().name}
+        seen.clear()
+        session.apply({"t": pa.table({"a": range(1000, 1000 + 3 * workers.DIVIDED_ROWS), "_weight": [1] * 3 * workers.DIVIDED_ROWS})})
+        assert seen == {workers.THREAD}
+        seen.clear()
+        session.sql("CREATE MATERIALIZED VIEW v AS SELECT a % 10 AS b, count(*) AS n FROM t GROUP BY a % 10")
+        assert seen == {workers.THREAD}
+
+
+@pytest.mark.usefixtures("divided")
+def test_the_error_is_that_of_one_thread() -> None:
+    """The first by table and row, whichever shard fails first; nothing is applied."""
+    messages = set()
+    for threads in (1, 2):
+        with deltic.Session(shards=4, threads=threads) as session:
+            session.sql(SCRIPT)
+            with pytest.raises(AbsentRow) as error, session.transaction() as tx:
+                tx.insert("customers", [{"id": i, "region": "r"} for i in range(20)])
+                for id in range(20):
+                    tx.delete("orders", [id])
+            messages.add(str(error.value))
+            assert session.view("spend").rows() == []
+            assert session.epoch == session.last_tick.epoch
+    assert len(messages) == 1
+
+
+@pytest.mark.usefixtures("divided")
+def test_ctrl_c_ends_the_work_of_all_shards(monkeypatch: pytest.MonkeyPatch) -> None:
+    main, started, steps = threading.main_thread().ident, threading.Event(), []
+    step = TableInput.step
+
+    def slow_step(self: TableInput, *arguments: Any) -> Any:
+        steps.append(self.table.name)
+        if threading.current_thread().name == workers.THREAD and not started.is_set():
+            started.set()
+            assert main is not None
+            signal.pthread_kill(main, signal.SIGINT)
+            time.sleep(0.2)
+        return step(self, *arguments)
+
+    monkeypatch.setattr(stage, "CORE", "python")
+    with deltic.Session(shards=3, threads=2) as session:
+        session.sql(SCRIPT)
+        monkeypatch.setattr(TableInput, "step", slow_step)
+        epoch = session.epoch
+        row = {"id": 1, "customer": 1, "name": "a", "amount": 1}
+        with pytest.raises(KeyboardInterrupt):
+            session.apply({"orders": [{**row, "_op": "insert"}], "customers": [{"id": 1, "region": "r", "_op": "insert"}]})
+        assert session.epoch == epoch
+        assert len(steps) < 6  # of two tables on three shards
+        before = len(steps)
+        time.sleep(0.3)
+        assert len(steps) == before
+        session.apply({"orders": [{**row, "_op": "insert"}], "customers": [{"id": 1, "region": "r", "_op": "insert"}]})
+        assert session.view("spend").rows() == [{"region": "r", "orders": 1, "amount": 1, "name": "a"}]
+
+
+@pytest.mark.parametrize("threads", [0, -1, 2.0, True, 1 << 20])
+def test_an_invalid_number_of_threads(threads: Any) -> None:
+    with pytest.raises(SetupError, match="invalid option threads="):
+        deltic.Session(threads=threads)
+
+
+def test_a_function_of_users_fails_as_on_one_thread(divided: None) -> None:
+    def fails(a: int) -> int:
+        raise ValueError(f"no {a % 1}")
+
+    messages = set()
+    for threads in (1, 2):
+        with deltic.Session(shards=3, threads=threads) as session:
+            session.sql("CREATE TABLE t (a BIGINT NOT NULL, PRIMARY KEY (a))")
+            session.register("fails", fails, returns="BIGINT")
+            session.sql("CREATE MATERIALIZED VIEW v AS SELECT fails(a) AS b FROM t")
+            with pytest.raises(DelticError) as error:
+                session.apply({"t": [{"a": i, "_op": "insert"} for i in range(30)]})
+            messages.add(str(error.value))
+    assert len(messages) == 1

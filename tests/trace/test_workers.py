@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from threading import Event
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deltic.kernels.build import CHECKED
+from deltic.schema import BIGINT, DOUBLE, STRING, Field, Schema, TableSchema
+from deltic.trace import workers as module
+from deltic.trace.identity import Identity
+from deltic.trace.intake import intake_of
+from deltic.trace.partition import partition
+from deltic.trace.rows import Rows
+from deltic.trace.strings import StringTable
+from deltic.trace.workers import Workers
+
+
+@pytest.fixture(autouse=True, scope="module")
+def divided() -> object:
+    patch = pytest.MonkeyPatch()
+    patch.setattr(module, "DIVIDED_ROWS", 1)
+    yield patch
+    patch.undo()
+
+
+def test_results_are_in_order() -> None:
+    def work(item: int, _: Event) -> tuple[int, str]:
+        time.sleep(0.01 * (3 - item))
+        return item, threading.current_thread().name
+
+    results = Workers(3).map(work, range(4))
+    assert [item for item, _ in results] == [0, 1, 2, 3]
+    assert {name for _, name in results} == {module.THREAD}
+    assert {name for _, name in Workers(1).map(work, range(2))} == {threading.current_thread().name}
+
+
+def test_the_error_of_the_first_item_is_raised() -> None:
+    both = threading.Barrier(2)
+
+    def work(item: int, _: Event) -> int:
+        if item < 2:
+            both.wait(5)
+            time.sleep(0.05 * (1 - item))
+            raise ValueError(item)
+        return item
+
+    with pytest.raises(ValueError, match=r"^0$"):
+        Workers(2).map(work, range(4))
+
+
+def test_after_an_interrupt_nobody_works() -> None:
+    begun, ended = [], []
+
+    def work(item: int, stop: Event) -> None:
+        begun.append(item)
+        if item == 0:
+            signal.raise_signal(signal.SIGINT)
+        ended.append(stop.wait(5))
+
+    with pytest.raises(KeyboardInterrupt):
+        Workers(2).map(work, range(50))
+    assert len(begun) == len(ended) <= 2
+    assert all(ended)
+
+
+WORDS = st.integers(-(2**63), 2**63 - 1)
+
+
+@given(st.lists(st.tuples(WORDS, st.integers(-3, 3)), max_size=60), st.integers(1, 5), st.integers(1, 4))
+def test_rows_are_partitioned_as_by_one_thread(rows: list[tuple[int, int]], shards: int, threads: int) -> None:
+    columns = [np.array([row[c] for row in rows], np.int64) for c in range(2)]
+    whole = Rows(columns, [np.arange(len(rows))])
+    one, several = partition(whole, [1], shards), partition(whole, [1], shards, Workers(threads))
+    for left, right in zip(one, several, strict=True):
+        assert [c.tolist() for c in (*left.columns, *left.weights)] == [c.tolist() for c in (*right.columns, *right.weights)]
+
+
+@pytest.mark.skipif(CHECKED, reason="frames are not copied by the kernel in the checked build")
+@pytest.mark.parametrize("chunks", [1, 3])
+def test_frames_are_copied_as_by_one_thread(chunks: int) -> None:
+    schema = Schema((Field("a", BIGINT, False), Field("b", BIGINT), Field("c", STRING), Field("d", DOUBLE)))
+    frames = intake_of(TableSchema("t", schema, (0,))).frames
+    part = pa.table({"a": range(10), "b": [None, 2] * 5, "c": ["x", None, "y", "z", "x"] * 2, "d": [0.5, None] * 5})
+    frame, identity = pa.concat_tables([part.cast(schema.arrow)] * chunks), Identity.drawn()
+    copied = [frames.rows(frame, 0, 7, StringTable(identity), None, Workers(threads)) for threads in (1, 2, 7)]
+    words = [[column.tolist() for column in (*rows.columns, *rows.weights)] for rows in copied]
+    assert words[0] == words[1] == words[2]
