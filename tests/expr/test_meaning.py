@@ -280,6 +280,12 @@ VALUES = [
     (resolve("greatest", [integer(1), of(None, INT), of(2, BIGINT)]), 2), (resolve("normalize", [of(-0.0, DOUBLE)]), 0.0),
     (resolve("zero_signs", [of((0.0, 2.0, -0.0, None), array_type(DOUBLE))]), "10"),
     (resolve("zero_signs", [of((0.0, 2.0), array_type(DOUBLE))]), ""),
+    (resolve("is_json", [text(' {"a": [1e5, null], "a": "\\u00e9"}'), text("object")]), True),
+    (resolve("is_json", [text("[1,]"), text("value")]), False), (resolve("is_json", [text("{'a': 1}"), text("value")]), False),
+    (resolve("is_json", [text("-0.5"), text("scalar")]), True), (resolve("is_json", [text("NaN"), text("value")]), False),
+    (resolve("is_json", [text("[]"), text("array")]), True), (resolve("is_json", [text("[]"), text("scalar")]), False),
+    (resolve("is_json", [text("01"), text("value")]), False), (resolve("is_json", [text(""), text("value")]), False),
+    (resolve("is_json", [of(None, STRING), text("value")]), None), (resolve("is_json", [text('"a\tb"'), text("value")]), False),
     (resolve("widened", [text("a")]), "a"), (resolve("widened", [of(None, INT)]), None),
 ]  # fmt: skip
 

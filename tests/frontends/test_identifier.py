@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from deltic.errors import Unsupported
+import deltic
+from deltic.errors import UnknownName, Unsupported
 from deltic.frontends.sql import bind_query
 from sql_data import TestCatalog
 
@@ -27,3 +30,19 @@ def test_it_is_the_name(spelled: str, plain: str) -> None:
 def test_it_takes_one_name(argument: str) -> None:
     with pytest.raises(Unsupported, match=r"IDENTIFIER\(\) requires a name"):
         bind_query(f"SELECT IDENTIFIER({argument}) FROM t", "test", TestCatalog())
+
+
+def test_a_parameter_is_the_name_that_it_is_given() -> None:
+    with deltic.Session() as session:
+        session.sql("CREATE TABLE t (id INT PRIMARY KEY, k INT); INSERT INTO t VALUES (1, 5)")
+        query = "SELECT IDENTIFIER(:column) FROM IDENTIFIER('default.' || :table) AS t WHERE k = :k"
+        assert session.query(query, args={"column": "t.id", "table": "t", "k": 5}).rows() == [{"id": 1}]
+        assert session.query("SELECT :k AS k, IDENTIFIER('t.k') AS l FROM t", args={"k": "id"}).rows() == [{"k": "id", "l": 5}]
+        with pytest.raises(UnknownName, match="there is no column 'id, k'"):
+            session.query("SELECT IDENTIFIER(:column) FROM t", args={"column": "`id, k`"})
+
+
+@pytest.mark.parametrize("args", [{"column": 5}, {"column": "id, k"}, {"column": "id) FROM t --"}, {}])
+def test_a_parameter_is_one_name(args: dict[str, Any]) -> None:
+    with deltic.Session() as session, pytest.raises(Unsupported, match=r"IDENTIFIER\(\) requires a name"):
+        session.query("SELECT IDENTIFIER(:column)", args=args)

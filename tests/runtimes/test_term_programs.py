@@ -23,6 +23,7 @@ SLOW_DURABLE = 400
 DRAWN = 5_000
 ELSEWHERE = frozenset((
     *("chain", "in_range", "normalize", "zero_signs", "widened", "fails", "failure", "row_text"),  # of the optimizer and of lowering
+    "is_json",  # which SQL writes IS JSON
     *("only_row", "session_end", "frequency", "json_field", "variant_entries"),  # of subqueries, windows, aggregates and table functions
 ))  # fmt: skip
 """Functions without a word in SQL, which tests/expr/test_functions.py names with their tests."""

@@ -9,7 +9,7 @@ from deltic.expr.collating import ignoring
 from deltic.expr.functions.signature import PLAIN_TEXT, TEXT_ALONE, takes
 from deltic.expr.registry import Function
 from deltic.expr.rows import json_text as rows
-from deltic.schema import INT, STRING
+from deltic.schema import BOOLEAN, INT, STRING
 
 FUNCTIONS: Final = (
     Function(
@@ -18,6 +18,15 @@ FUNCTIONS: Final = (
         signature=takes([TEXT_ALONE, TEXT_ALONE], STRING, nullable="always"),
         can_fail=False,
         rows=lambda call, text, path: rows.value_at(text, path),
+        arrays=per_distinct,
+    ),
+    Function(
+        name="is_json",
+        collated=ignoring,
+        named=False,
+        signature=takes([PLAIN_TEXT, PLAIN_TEXT], BOOLEAN),
+        can_fail=False,
+        rows=lambda call, text, kind: rows.is_json(text, kind),
         arrays=per_distinct,
     ),
     Function(

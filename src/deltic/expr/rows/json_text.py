@@ -142,6 +142,23 @@ def value_at(text: str, path: str) -> str | None:
     return "".join(results)
 
 
+_STRICT: Final = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=_refused, strict=True)
+_KINDS: Final = {"object": dict, "array": list, "value": object}
+
+
+def is_json(text: str, kind: str) -> bool:
+    """Whether the text is one value of this kind by RFC 8259: a value, an object, an array or a scalar.
+
+    >>> is_json('{"a": [1, null]}', "object"), is_json("[1", "value"), is_json("'a'", "value"), is_json(" 1e5 ", "scalar")
+    (True, False, False, True)
+    """
+    try:
+        value = _STRICT.decode(text)
+    except (ValueError, RecursionError):
+        return False
+    return not isinstance(value, dict | list) if kind == "scalar" else isinstance(value, _KINDS[kind])
+
+
 def array_length(text: str) -> int | None:
     """The elements of an array; NULL for other text."""
     value = parse(text)

@@ -29,7 +29,7 @@ from deltic.stacks import unbounded
 
 _CONSTANTS: Final = {"TRUE": (True, BOOLEAN), "FALSE": (False, BOOLEAN), "NULL": (None, NULL)}
 _PREFIXES: Final = {"NOT": "not", "-": "negate", "+": "positive", "~": "~"}
-_TESTS: Final = {"NULL": "is_null", "TRUE": "is_true", "FALSE": "is_false"}
+_TESTS: Final = {"NULL": "is_null", "TRUE": "is_true", "FALSE": "is_false", "JSON": "is_json"}
 
 
 DEPTH: Final = 150
@@ -138,7 +138,9 @@ class ExpressionBinder:
     def _predicate(self, node: tree.Expression) -> Expr:
         match node:
             case tree.IsTest():
-                bound = resolve(_TESTS[node.state], [self._placed(node.operand)], node.span)
+                state, *kind = node.state.split()
+                kinds = [Literal(part.lower(), STRING) for part in kind or ["value"] if state == "JSON"]
+                bound = resolve(_TESTS[state], [self._placed(node.operand), *kinds], node.span)
             case tree.BetweenTest():
                 bound = resolve("between", [self._placed(part) for part in (node.operand, node.low, node.high)], node.span)
             case tree.InList():

@@ -6,7 +6,9 @@ Invariant: tokens are in the order of the text, do not overlap, and cover everyt
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from itertools import islice
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from deltic.errors import Span, SyntaxFailure
@@ -18,6 +20,9 @@ NUMBER: Final = "number"
 HINT: Final = "hint"
 SIGN: Final = "sign"
 END: Final = "end"
+
+
+NOTHING_GIVEN: Final[Mapping[str, object]] = MappingProxyType({})
 
 
 class Token(NamedTuple):
@@ -55,7 +60,7 @@ _ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([01][0-7
 _ESCAPED: Final = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
 
 
-def tokenize(text: str, name: str) -> list[Token]:
+def tokenize(text: str, name: str, given: Mapping[str, object] = NOTHING_GIVEN) -> list[Token]:
     """The tokens of a script. Raises SyntaxFailure for an unterminated quote or comment, and for characters that are not SQL."""
     _check_characters(text, name)
     tokens: list[Token] = []
@@ -81,7 +86,22 @@ def tokenize(text: str, name: str) -> list[Token]:
         elif kind != "blank":
             tokens.append(_quoted(kind or "", token.group(), Span(text, offset, end, name)))
         offset = end
-    return _identified(tokens, name) if any(token.word == "IDENTIFIER" for token in tokens) else tokens
+    return _identified(_with_given(tokens, given), name) if any(token.word == "IDENTIFIER" for token in tokens) else tokens
+
+
+def _with_given(tokens: list[Token], given: Mapping[str, object]) -> list[Token]:
+    """With the texts that are given for parameters in IDENTIFIER(…) as strings."""
+    replaced: list[Token] = []
+    within = False
+    for token in tokens:
+        opened = bool(replaced) and token.word == "(" and replaced[-1].word == "IDENTIFIER"
+        within = opened or (within and token.word != ")")
+        value = given.get(token.text) if token.kind == WORD and within and replaced[-1].word == ":" else None
+        if isinstance(value, str):
+            replaced[-1] = Token(STRING, value, "", replaced[-1].start, token.end)
+        else:
+            replaced.append(token)
+    return replaced
 
 
 def _identified(tokens: list[Token], name: str) -> list[Token]:

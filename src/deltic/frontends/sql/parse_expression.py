@@ -180,9 +180,11 @@ class ExpressionParser(WindowParser, ABC):
         if self.passes("DISTINCT"):
             self.expect("FROM")
             return tree.DistinctTest(left, self.expression(COMPARISON), negated, self.since(start))
-        if self.word not in ("NULL", "TRUE", "FALSE", "UNKNOWN"):
-            raise self.failure("NULL, TRUE, FALSE or DISTINCT FROM")
+        if self.word not in ("NULL", "TRUE", "FALSE", "UNKNOWN", "JSON"):
+            raise self.failure("NULL, TRUE, FALSE, JSON or DISTINCT FROM")
         state = self.take().word
+        if state == "JSON" and self.word in ("VALUE", "OBJECT", "ARRAY", "SCALAR"):
+            state = f"JSON {self.take().word}"
         return tree.IsTest(left, "NULL" if state == "UNKNOWN" else state, negated, self.since(start))
 
     def _like(self, left: tree.Expression, negated: bool, start: int) -> tree.Expression:

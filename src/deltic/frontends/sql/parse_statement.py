@@ -13,7 +13,7 @@ from deltic.errors import Span, SyntaxFailure, Unsupported
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.arguments import Arguments
 from deltic.frontends.sql.clauses import ClauseParser
-from deltic.frontends.sql.lexer import NUMBER, SIGN, WORD, Token, tokenize
+from deltic.frontends.sql.lexer import NOTHING_GIVEN, NUMBER, SIGN, WORD, Token, tokenize
 from deltic.frontends.sql.nesting import shallow
 from deltic.frontends.sql.options import WATERMARK, timed_of
 from deltic.frontends.sql.parse_alteration import AlterationParser
@@ -81,7 +81,7 @@ Piece = TypeVar("Piece")
 
 def parse(text: str, name: str, arguments: Arguments | None = None) -> list[Parsed]:
     """The statements of a script, split at semicolons; empty ones are skipped. arguments: the values of its parameters."""
-    return [_parsed(StatementParser(text, name, tokens, arguments)) for tokens in statement_tokens(text, name)]
+    return [_parsed(StatementParser(text, name, tokens, arguments)) for tokens in statement_tokens(text, name, arguments)]
 
 
 def texts(text: str, name: str) -> list[str]:
@@ -120,10 +120,11 @@ def _parsed(parser: StatementParser) -> Parsed:
         return parser.parsed()
 
 
-def statement_tokens(text: str, name: str) -> Iterator[list[Token]]:
-    """The tokens of each statement of a script."""
+def statement_tokens(text: str, name: str, arguments: Arguments | None = None) -> Iterator[list[Token]]:
+    """The tokens of each statement of a script. arguments: the values of its parameters, which IDENTIFIER(:name) reads."""
     statement: list[Token] = []
-    for token in [*tokenize(text, name), Token(SIGN, ";", ";", len(text), len(text))]:
+    given = NOTHING_GIVEN if arguments is None else arguments.named
+    for token in [*tokenize(text, name, given), Token(SIGN, ";", ";", len(text), len(text))]:
         if token.word != ";":
             statement.append(token)
         elif statement:

@@ -47,7 +47,7 @@ AFTER_OPERAND: Final[Refusals] = by_first({"OVER": ("OVER belongs to the call of
 
 OPERANDS: Final[Refusals] = by_first(
     {
-        "IDENTIFIER (": ("IDENTIFIER() requires a name, as one string", "write the name"),
+        "IDENTIFIER (": ("IDENTIFIER() requires a name, as one string", "write the name, or IDENTIFIER(:name) with args="),
         "TABLE (": ("a table as an argument is not supported", "a view"),
         "SYMMETRIC": ("BETWEEN SYMMETRIC is not supported", "BETWEEN least(a, b) AND greatest(a, b)"),
         "ASYMMETRIC": ("BETWEEN ASYMMETRIC is not supported", LEAVE_OUT),

@@ -143,7 +143,7 @@ class Parenthesised:
 
 @dataclass(frozen=True, slots=True)
 class IsTest:
-    """IS [NOT] NULL, TRUE, FALSE."""
+    """IS [NOT] NULL, TRUE, FALSE, JSON [VALUE | OBJECT | ARRAY | SCALAR]."""
 
     operand: Expression
     state: str
