@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import deltic
+from deltic.kernels.cache import PRECOMPILED
+from deltic.kernels.precompile import precompile
 
 if TYPE_CHECKING:
     from benchmarks.cluster import Cluster
@@ -54,21 +56,28 @@ def answer(run: subprocess.CompletedProcess[str]) -> dict[str, list[object]]:
 
 @pytest.fixture(scope="module")
 def zipped(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What a wheel contains, under a name that ends as Spark requires."""
-    archive = tmp_path_factory.mktemp("zip") / "deltic.zip"
+    """What a wheel contains, with precompiled kernels, under a name that ends as Spark requires."""
+    folder = tmp_path_factory.mktemp("zip")
+    kernels = precompile(folder)
+    archive = folder / "deltic.zip"
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
         for path in PACKAGE.rglob("*"):
             if path.is_file() and "__pycache__" not in path.parts:
                 file.write(path, path.relative_to(PACKAGE.parent))
+        for path in kernels.iterdir():
+            file.write(path, Path("deltic", "kernels", PRECOMPILED, kernels.name, path.name))
     return archive
 
 
 def test_from_a_zip_file(cluster: Cluster, zipped: Path, tmp_path: Path) -> None:
-    found = answer(submit(cluster, "--py-files", str(zipped), str(APP), str(tmp_path / "state"), PYSPARK_PYTHON=sys.executable))
+    run = submit(cluster, "--py-files", str(zipped), str(APP), str(tmp_path / "state"), PYSPARK_PYTHON=sys.executable)
+    found = answer(run)
     assert found["rows"] == ROWS
     assert found["driver"] == f"{zipped}/deltic/__init__.py"
     assert found["workers"] and all(str(file).endswith("/deltic.zip/deltic/__init__.py") for file in found["workers"])
     assert str(zipped) not in map(str, found["workers"]), "each executor has a copy of its own"
+    assert all(f"/deltic.zip/deltic/kernels/{PRECOMPILED}/kernels-" in str(folder) for folder in found["kernels"])
+    assert "compiling" not in run.stderr
 
 
 def test_spark_has_no_cluster_mode_for_python_on_a_standalone_cluster(cluster: Cluster, zipped: Path, tmp_path: Path) -> None:
