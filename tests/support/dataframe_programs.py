@@ -435,6 +435,37 @@ _all(
     not_exists=lambda n: n.customers.alias("c").where(
         ~n.orders.where((n.F.col("customer") == n.F.col("c.id").outer()) & (n.F.col("amount") > 20)).exists()
     ),
+    lateral_join=lambda n: (
+        n.customers.alias("c")
+        .lateralJoin(n.orders.where(n.F.col("customer") == n.F.col("c.id").outer()).orderBy(n.F.desc("amount"), "id").limit(2).alias("o"))
+        .select("c.id", "o.amount")
+    ),
+    lateral_left_join=lambda n: (
+        n.customers.alias("c")
+        .lateralJoin(
+            n.orders.where(n.F.col("customer") == n.F.col("c.id").outer()).select(n.F.max("amount").alias("most")),
+            n.F.col("most") > 20,
+            "left",
+        )
+        .select("c.id", "most")
+    ),
+    nearest_by=lambda n: (
+        n.customers.alias("c")
+        .nearestByJoin(n.orders.alias("o"), n.F.abs(n.F.col("c.id") * 7 - n.F.col("o.id")), 2, "exact", "distance")
+        .select("c.id", n.F.col("o.id").alias("order"))
+    ),
+    nearest_by_left=lambda n: (
+        n.customers.alias("c")
+        .nearestByJoin(
+            n.orders.where("id % 2 = 0").alias("o"),
+            n.F.when(n.F.col("c.id") > 3, n.F.col("o.id")),
+            1,
+            "approx",
+            "similarity",
+            joinType="leftouter",
+        )
+        .select("c.id", n.F.col("o.id").alias("order"))
+    ),
     in_subquery=lambda n: n.orders.where(n.F.col("customer").isin(n.customers.where("region = 'north'").select("id"))).select("id"),
     grouping_sets=lambda n: n.orders.groupingSets([["customer"], ["note"], []], "customer", "note").agg(
         n.F.count("*").alias("n"), n.F.grouping_id().alias("g")

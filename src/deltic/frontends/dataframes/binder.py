@@ -41,6 +41,10 @@ class FrameBinder:
         span = self.sites.span(plan_id)
         return self if span is None else replace(self, here=span)
 
+    def within(self, env: Environment, outer: Expressions) -> FrameBinder:
+        """The binder of a DataFrame that is evaluated for each row around it."""
+        return replace(self, env=env, outer=outer, subqueries={**self.subqueries, **outer.subqueries})
+
     def expressions(self, frame: BoundFrame) -> Expressions:
         return Expressions(frame, self.here, self.subqueries, self.outer)
 

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
+from typing import Literal as OneOf
 
 import pyspark.sql.connect.proto as pb
 
 from deltic.errors import TypeMismatch, UnknownName, Unsupported
 from deltic.expr import Call, resolve
+from deltic.expr.functions.comparison import check_ordered
 from deltic.frontends.dataframes.binder import FrameBinder
 from deltic.frontends.dataframes.frame import BoundFrame, FrameColumn, over
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_expression import ExpressionBinder
+from deltic.frontends.sql.scope import Outer
 from deltic.plan.columns import reference, shift
 from deltic.plan.equalities import EQUAL, split
-from deltic.plan.nodes import Join, JoinKind, Project
+from deltic.plan.nearest_by import nearest_join
+from deltic.plan.nodes import DependentJoin, Join, JoinKind, Plan, Project
 
 _KINDS: Final[dict[int, JoinKind]] = {
     pb.Join.JOIN_TYPE_UNSPECIFIED: "inner",
@@ -51,8 +55,40 @@ def join(message: pb.Join, left: BoundFrame, right: BoundFrame, binder: FrameBin
     return _beside(left, right, Join(left.plan, right.plan, kind, keys, residual))
 
 
-def _beside(left: BoundFrame, right: BoundFrame, plan: Join) -> BoundFrame:
-    if plan.kind in ("semi", "anti"):
+def lateral_join(message: pb.LateralJoin, left: BoundFrame, bind: Callable[[FrameBinder], BoundFrame], binder: FrameBinder) -> BoundFrame:
+    """Each row of the left side with those of the right side for it. bind: the right side."""
+    left, env = left.alone(), binder.env
+    outer = Outer(replace(left.scope, outer=env.outer))
+    right = bind(binder.within(env.within(outer), binder.expressions(left))).alone()
+    if {column.id for column in left.columns} & {column.id for column in right.columns}:
+        right = right.renewed()
+    condition = None
+    if message.HasField("join_condition"):
+        both = _beside(left, right, Join(left.plan, right.plan, "inner"))
+        scope = replace(both.scope, outer=env.outer)
+        condition = ExpressionBinder(scope, "lateralJoin").condition(binder.expressions(both).node(message.join_condition))
+    kind: OneOf["inner", "left"] = "left" if _KINDS[message.join_type] == "left" else "inner"
+    values = tuple((one.number, column) for column, one in outer.columns.values())
+    return _beside(left, right, env.unnest(DependentJoin(left.plan, right.plan, kind, values, condition)))
+
+
+def nearest_by_join(message: pb.NearestByJoin, left: BoundFrame, right: BoundFrame, binder: FrameBinder) -> BoundFrame:
+    """The rows of the least or greatest ranking. PySpark has checked the other arguments."""
+    left, right = left.alone(), right.alone()
+    if {column.id for column in left.columns} & {column.id for column in right.columns}:
+        right = right.renewed()
+    both = _beside(left, right, Join(left.plan, right.plan, "inner"))
+    node = binder.expressions(both).node(message.ranking_expression)
+    ranking = ExpressionBinder(replace(both.scope, outer=binder.env.outer), "nearestByJoin").bind(node)
+    check_ordered("nearestByJoin", ranking.type, node.span)
+    kind: OneOf["inner", "left"] = "inner" if message.join_type.lower() == "inner" else "left"
+    greatest = message.direction.lower() == "similarity"
+    plan = nearest_join(left.plan, right.plan, kind, ranking, message.num_results, greatest=greatest, span=binder.here)
+    return _beside(left, right, binder.env.unnest(plan))
+
+
+def _beside(left: BoundFrame, right: BoundFrame, plan: Plan) -> BoundFrame:
+    if isinstance(plan, Join) and plan.kind in ("semi", "anti"):
         return replace(left, plan=plan, below=())
     width = len(left.plan.schema)
     moved = tuple(replace(column, index=column.index + width) for column in right.columns)

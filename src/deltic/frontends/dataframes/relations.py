@@ -121,7 +121,11 @@ def _with_relations(message: pb.WithRelations, binder: FrameBinder) -> BoundFram
 
 
 def _subquery(message: pb.Relation, binder: FrameBinder, outer: Expressions, env: Environment) -> Plan:
-    return bind(message, replace(binder, env=env, outer=outer, subqueries={**binder.subqueries, **outer.subqueries})).alone().plan
+    return bind(message, binder.within(env, outer)).alone().plan
+
+
+def _lateral_join(message: pb.LateralJoin, binder: FrameBinder) -> BoundFrame:
+    return joins.lateral_join(message, bind(message.left, binder), partial(bind, message.right), binder)
 
 
 def _both(rule: Callable[[Any, BoundFrame, BoundFrame, FrameBinder], BoundFrame], left: str, right: str) -> Rule:
@@ -149,6 +153,8 @@ _RULES: Final[dict[str, Rule]] = {
     "subquery_alias": _alias,
     "with_relations": _with_relations,
     "join": _both(joins.join, "left", "right"),
+    "lateral_join": _lateral_join,
+    "nearest_by_join": _both(joins.nearest_by_join, "left", "right"),
     "set_op": _both(joins.set_operation, "left_input", "right_input"),
     "aggregate": _over(groups.aggregate),
     "deduplicate": _over(groups.deduplicate),

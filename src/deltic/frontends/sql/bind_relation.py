@@ -16,6 +16,7 @@ from deltic.frontends.sql.bind_asof_join import bind_asof_join
 from deltic.frontends.sql.bind_expression import ExpressionBinder
 from deltic.frontends.sql.bind_join_condition import join_with_subqueries
 from deltic.frontends.sql.bind_lateral import bind_defined_lateral
+from deltic.frontends.sql.bind_nearest_join import bind_nearest_join
 from deltic.frontends.sql.bind_over_ticks import OVER_TICKS, bind_over_ticks
 from deltic.frontends.sql.bind_pivot import bind_pivot, bind_unpivot
 from deltic.frontends.sql.bind_subquery import Subqueries, has_subquery
@@ -98,6 +99,9 @@ def _joined(left: ScopedRelation, joins: Sequence[tree.JoinClause], env: Environ
             _check_asof(right, join)
             _check_reach(right, left)
             left = bind_asof_join(left, _item(right, env, bind_query), join, env)
+        elif join.nearest is not None:
+            _check_reach(right, left)
+            left = bind_nearest_join(left, _item(right, env, bind_query), join, env)
         elif isinstance(right, tree.TableCall) and right.lateral and not (join.natural or join.columns) and _keeps_matches_alone(join):
             left = _lateral_function(left, right, join)
         elif isinstance(right, tree.TableCall | tree.DerivedTable) and right.lateral:

@@ -1,4 +1,7 @@
-"""Rules for ASOF joins: `ASOF JOIN right MATCH_CONDITION (…)`. Spark has none; in it ASOF is a name, and so is MATCH_CONDITION."""
+"""Rules for joins with the nearest rows: `ASOF JOIN right MATCH_CONDITION (…)`, and `JOIN right EXACT NEAREST 2 BY DISTANCE …`.
+
+Spark has no ASOF JOIN; in it ASOF is a name, and so is MATCH_CONDITION.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from deltic.frontends.sql import tree
+from deltic.frontends.sql.lexer import NUMBER
 from deltic.frontends.sql.parse_expression import ExpressionParser
 
 MATCH: Final = "MATCH_CONDITION"
+_MODES: Final = ("APPROX", "EXACT")
 
 
 def without_asof(words: Sequence[str]) -> tuple[list[str], bool]:
@@ -43,3 +48,20 @@ class AsofParser(ExpressionParser, ABC):
 
     def sees_match_condition(self) -> bool:
         return self.in_asof and self.sees(MATCH, "(")
+
+    def sees_nearest(self) -> bool:
+        return any(self.sees(mode, "NEAREST") for mode in _MODES)
+
+    def nearest(self) -> tree.NearestBy | None:
+        """What stands in place of a join's condition. Both modes are exact."""
+        if not self.sees_nearest():
+            return None
+        start = self.token.start
+        self.position += 2
+        count = self.take() if self.token.kind == NUMBER else None
+        self.expect("BY")
+        if self.word not in ("DISTANCE", "SIMILARITY"):
+            raise self.failure("DISTANCE or SIMILARITY")
+        greatest = self.take().word == "SIMILARITY"
+        most = None if count is None else tree.NumberText(count.text, self.of(count))
+        return tree.NearestBy(most, greatest, self.expression(), self.since(start))

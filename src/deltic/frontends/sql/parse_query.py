@@ -248,17 +248,18 @@ class QueryParser(PipeParser, PivotParser, AsofParser):
         natural, kind = self._join_kind(words)
         right, match = self._matched_source() if is_asof else (self._source(), None)
         condition, columns = None, tuple[tree.Name, ...]()
-        if self.word == "ON":
+        nearest = None if is_asof or natural else self.nearest()
+        if nearest is None and self.word == "ON":
             self.position += 1
             condition = self.expression()
             if natural:
                 raise SyntaxFailure("a join takes only one of NATURAL, USING and ON", span=condition.span)
-        elif self.word == "USING":
+        elif nearest is None and self.word == "USING":
             using = self.take()
             if self.sees("(", ")"):
                 raise SyntaxFailure("USING without columns", span=self.of(using), expected="USING (column, …)")
             columns = self.listed(self.identifier)
-        return tree.JoinClause(kind, natural, right, condition, columns, self.since(start), match)
+        return tree.JoinClause(kind, natural, right, condition, columns, self.since(start), match, nearest)
 
     def _join_kind(self, words: Sequence[str]) -> tuple[bool, str]:
         """(whether the join is natural, its kind without OUTER), from the words before JOIN, which was just read."""
@@ -343,7 +344,7 @@ class QueryParser(PipeParser, PivotParser, AsofParser):
             raise SyntaxFailure("invalid name", span=self.span, remedy="put it in `back quotes`")
         if token.word == "IN":
             raise self.failure("JOIN, WHERE, or the end of FROM")
-        if self.sees_pivot() or self.sees_match_condition():
+        if self.sees_pivot() or self.sees_match_condition() or self.sees_nearest():
             return False
         if token.kind != WORD:
             return token.kind == QUOTED

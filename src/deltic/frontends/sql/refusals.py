@@ -76,7 +76,6 @@ AFTER_ITEM: Final[Refusals] = by_first(
 
 _SOURCES: Final = {
     "TABLESAMPLE": _SAMPLE,
-    **dict.fromkeys(("APPROX NEAREST", "EXACT NEAREST"), ("joins by NEAREST are not supported", "a join with a condition, and MIN")),
     **{words: _TRAVEL for words in _TRAVELS},
     "FOR UPDATE": ("FOR UPDATE is not supported", LEAVE_OUT),
     "WITH (": ("options of a table in FROM are not supported", "OPTIONS (…) of CREATE TABLE"),

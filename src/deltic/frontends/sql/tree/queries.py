@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from deltic.errors import Span
-from deltic.frontends.sql.tree.expressions import DefinedCall, Expression, FunctionCall, Name, OrderTerm, TypeName, WindowText
+from deltic.frontends.sql.tree.expressions import DefinedCall, Expression, FunctionCall, Name, NumberText, OrderTerm, TypeName, WindowText
 from deltic.frontends.sql.tree.pipes import PipeQuery
 from deltic.frontends.sql.tree.pivots import PivotedTable, UnpivotedTable
 
@@ -98,9 +98,19 @@ class TableCall:
 
 
 @dataclass(frozen=True, slots=True)
+class NearestBy:
+    """APPROX or EXACT NEAREST [count] BY DISTANCE or, if `greatest`, SIMILARITY ranking."""
+
+    count: NumberText | None
+    greatest: bool
+    ranking: Expression
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class JoinClause:
     """One join. kind: the words before JOIN, or "," for a comma. condition: of ON. columns: of USING. match: of an ASOF JOIN, which is not
-    in its kind, the MATCH_CONDITION."""
+    in its kind, the MATCH_CONDITION. nearest: in place of a condition."""
 
     kind: str
     natural: bool
@@ -109,6 +119,7 @@ class JoinClause:
     columns: tuple[Name, ...]
     span: Span
     match: Expression | None = None
+    nearest: NearestBy | None = None
 
 
 @dataclass(frozen=True, slots=True)
