@@ -58,6 +58,15 @@ SUBQUERIES = {
                AND EXISTS (SELECT 1 FROM b AS c WHERE c.k = b.k AND c.z > a.x))""",
     "deep equality": """SELECT id FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.k = a.k
                AND NOT EXISTS (SELECT 1 FROM b AS c WHERE c.k = b.k AND c.z = a.x))""",
+    "depth three": """SELECT id, (SELECT max(y) FROM b WHERE b.k = a.k AND b.z > (SELECT min(c.x) FROM a AS c WHERE c.k = b.k
+                      AND c.x < (SELECT max(d.z) FROM b AS d WHERE d.k = c.k))) AS m FROM a""",
+    "not in under or": "SELECT id FROM a WHERE x < 10 OR k NOT IN (SELECT k FROM b WHERE b.id = a.id)",
+    "not in or exists": "SELECT id FROM a WHERE x NOT IN (SELECT y FROM b WHERE b.k = a.k) OR EXISTS (SELECT 1 FROM b WHERE b.z = a.x)",
+    "intersect": """SELECT id, (SELECT count(*) FROM (SELECT y FROM b WHERE b.k = a.k INTERSECT SELECT z FROM b WHERE b.k = a.k)) AS n
+                    FROM a""",
+    "laterals": """SELECT a.id, u.n FROM a, LATERAL (SELECT y, k FROM b WHERE b.k = a.k ORDER BY y LIMIT 2) t,
+                   LATERAL (SELECT count(*) AS n FROM b AS c WHERE c.k = t.k AND c.y > t.y) u""",
+    "rows of keys": "SELECT id FROM a WHERE (k, x) IN (SELECT k, y + 6 FROM b)",
 }
 RANGES = {
     "semi less": "SELECT id FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.y > a.x)",
@@ -89,7 +98,7 @@ FIRST_ROWS = {
     "totals": "SELECT id, sum(x) OVER (PARTITION BY k) AS s, count(*) OVER (PARTITION BY k) AS n FROM a",
 }
 SHAPES = {"grouping": GROUPING, "subqueries": SUBQUERIES, "ranges": RANGES, "first rows": FIRST_ROWS}
-FACTORS = {"cube": 80, "semi between": 160, "anti between": 160, "left band": 240, "full band": 100, "asof": 120}
+FACTORS = {"cube": 80, "semi between": 160, "anti between": 160, "left band": 240, "full band": 100, "asof": 120, "laterals": 56}
 BY_INTERVALS = {"asof without keys": 450, "left asof": 650}
 
 
