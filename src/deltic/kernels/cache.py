@@ -16,10 +16,11 @@ import stat
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from importlib.abc import ResourceLoader
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import llvmlite
 import llvmlite.binding
@@ -56,13 +57,13 @@ def _described(processor: Processor) -> str:
     return f"{processor.name}, {versions}, {llvmlite.binding.get_process_triple()}"
 
 
-def _shipped() -> Traversable | None:
-    """The package's kernels, if this machine runs them and NUMBA_CPU_NAME asks for no others."""
+def _shipped() -> Path | None:
+    """The package's kernels, possibly in a zip file, if this machine runs them and NUMBA_CPU_NAME asks for no others."""
     processor = processors.portable()
     if processor is None or config.CPU_NAME is not None or not processor.fits():
         return None
     folder = files("deltic.kernels") / PRECOMPILED / folder_name(processor)
-    return folder if folder.joinpath(COMPLETE).is_file() else None
+    return Path(str(folder)) if folder.joinpath(COMPLETE).is_file() else None
 
 
 def _usable(folder: Path) -> bool:
@@ -145,13 +146,14 @@ def unfit() -> list[str]:
     return sorted(each.joinpath(COMPLETE).read_text() for each in folder.iterdir() if each.joinpath(COMPLETE).is_file())
 
 
-def damaged() -> list[Traversable]:
+def damaged() -> list[Path]:
     """Files that do not hold the bytes that were written. O(bytes), some 5 MB."""
     folder = SHIPPED or FOLDER
-    if folder is None or not folder.is_dir():
+    listed: Traversable | None = FOLDER if SHIPPED is None else files("deltic.kernels") / PRECOMPILED / SHIPPED.name
+    if folder is None or listed is None or not listed.is_dir():
         return []
-    paths = sorted((path for path in folder.iterdir() if path.name.endswith(SUFFIX)), key=lambda path: path.name)
-    return [path for path in paths if _content(path) is None]
+    names = sorted(path.name for path in listed.iterdir() if path.name.endswith(SUFFIX))
+    return [folder / name for name in names if _content(folder / name) is None]
 
 
 def mark_complete() -> None:
@@ -166,11 +168,14 @@ def on_stderr(line: str) -> None:
     print(f"deltic: {line}", file=sys.stderr, flush=True)
 
 
-def _content(path: Traversable) -> bytes | None:
-    """What was written to the file; None if it is absent or damaged."""
+def _content(path: Path) -> bytes | None:
+    """What was written to the file; None if it is absent or damaged.
+
+    The loader of the package opens a zip file for each read: an open one would have one position in a process and in its forks.
+    """
     try:
-        return checked(path.read_bytes())
-    except (FileNotFoundError, KeyError):  # the latter of a zip file
+        return checked(path.read_bytes() if SHIPPED is None else cast(ResourceLoader, __spec__.loader).get_data(str(path)))
+    except OSError:
         return None
 
 
@@ -180,7 +185,7 @@ class KernelCache:
     numba's own cache unpickles its files, loads damaged ones, and cannot cache code that is imported from a zip file.
     """
 
-    def __init__(self, function: Callable[..., Any], signatures: tuple[str, ...], folder: Traversable) -> None:
+    def __init__(self, function: Callable[..., Any], signatures: tuple[str, ...], folder: Path) -> None:
         self._function, self._signatures, self._folder = function, signatures, folder
         self._name = f"{function.__module__.rpartition('.')[2]}.{function.__name__}"
         self._enabled = True
@@ -209,7 +214,7 @@ class KernelCache:
 
     def save_overload(self, arguments: Any, result: Any) -> None:
         """Writes the compiled function under another name and renames it, so that no reader sees half of it."""
-        if not self._enabled or not isinstance(self._folder, Path) or self._folder is SHIPPED:
+        if not self._enabled or self._folder is SHIPPED:
             return
         try:
             content = encoded(result, self._returns(arguments))
