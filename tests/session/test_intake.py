@@ -174,7 +174,7 @@ def test_columns_of_other_types_are_shaped_first(session: deltic.Session) -> Non
     table, strings = session.table("t"), session._runtime.strings
     rows = pa.table({"a": [1, 2], "b": [None, 3], "c": [3, 4], "d": [5, None], "e": [1, 2]})
     taken = plain_rows(rows, table, Op.INSERT, 0, strings)
-    assert CHECKED or (taken is not None and listed(taken.words)[:3] == [[1, 2], [0, 1], [0, 3]])
+    assert CHECKED or (taken is not None and listed(taken.rows.words)[:3] == [[1, 2], [0, 1], [0, 3]])
     with pytest.raises(ConstraintViolation, match="table t, row 1, column c: 2147483648 does not fit"), session.transaction() as tx:
         tx.insert("t", rows.set_column(2, "c", pa.array([0, 2**31])))
 
@@ -317,7 +317,7 @@ def test_rows_of_dicts_have_the_words_of_frames(session: deltic.Session) -> None
     changes = PendingChanges(strings)
     changes._next = 4
     changes.add(table, Op.UPSERT, rows_frame(given, table))
-    assert listed((*taken.rows.columns, *taken.rows.weights)) == listed(
+    assert listed((*taken.rows.rows.columns, *taken.rows.rows.weights)) == listed(
         (*changes.rows()["t"].rows.columns, *changes.rows()["t"].rows.weights)
     )
     assert plain_rows([{**ROW, "_op": "insert"}], table, Op.INSERT, 0, strings) is None

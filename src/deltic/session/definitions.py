@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from deltic.circuit.nodes import ArrangementSpec, Dataflow
+from deltic.circuit.unread import unread_strings
 from deltic.errors import Span, UnknownName
 from deltic.plan.nodes import Plan
 from deltic.runtimes import Committed
@@ -27,7 +28,7 @@ class Stored:
 class Definitions:
     """A catalog, the watermarks, and of the materialized views the optimized plans, the dataflow and the layouts. late: see LateTable.
 
-    tables: the layouts of the tables, by their names in lower case.
+    tables: the layouts of the tables, by their names in lower case. unread: see `unread_strings`.
     places: of the views whose errors are isolated, the places of what can fail, by its text.
     """
 
@@ -39,6 +40,7 @@ class Definitions:
     late: tuple[LateTable, ...] = ()
     places: Mapping[str, Mapping[str, Span]] = field(default_factory=dict)
     tables: Mapping[str, Stored] = field(default_factory=dict)
+    unread: Mapping[str, frozenset[int]] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -53,7 +55,8 @@ class Definitions:
         """previous: the definitions before, of which equal layouts stay."""
         views = _layouts(circuit, circuit.views, previous.views)
         tables = _layouts(circuit, {table.lower(): name for table, name in circuit.tables.items()}, previous.tables)
-        return cls(catalog, plans, circuit, marks, views, late_tables(catalog.tables.values()), places, tables)
+        late, unread = late_tables(catalog.tables.values()), unread_strings(circuit)
+        return cls(catalog, plans, circuit, marks, views, late, places, tables, unread)
 
     def stored(self, view: str) -> Stored:
         """The layout of a view. Raises UnknownName for one that has been dropped."""

@@ -50,7 +50,7 @@ from deltic.session.program import Program, registration
 from deltic.session.query import Answer, answered
 from deltic.session.replacement import replacement
 from deltic.session.row_changes import CHANGES, RowChanges, changed_rows
-from deltic.session.transaction import PendingChanges, Transaction, unknown_table
+from deltic.session.transaction import NOTHING, PartialChanges, PendingChanges, Transaction, Unread, unknown_table
 from deltic.session.view import View
 from deltic.session.watermark import Watermark
 
@@ -329,7 +329,7 @@ class Session:
     def transaction(self) -> Transaction:
         """Gathers changes, and commits them as one tick at the end of a `with` block."""
         self._contents.check_open()
-        return Transaction(self._gather(), self.table, self._commit_pending)
+        return Transaction(self._gather(unread=self._definitions.unread), self.table, self._commit_pending)
 
     def apply(
         self,
@@ -347,7 +347,7 @@ class Session:
         self._contents.check_open()
         if not isinstance(changes, Mapping):
             raise FrameError(f"invalid changes {shown(changes)}", expected="a dict of change frames by table")
-        pending = self._gather()
+        pending = self._gather(unread=self._definitions.unread)
         distributed: dict[str, Distributed] = {}
         for name, frame in changes.items():
             table = self.table(name)
@@ -358,8 +358,7 @@ class Session:
                 distributed[table.name] = frame
             else:
                 pending.add_frame(table, frame, column)
-        tables = {**pending.tables, **{name: frame.tables[name] for name, frame in distributed.items()}}
-        self._tick({**pending.rows(), **distributed}, tables, checked(notes or {}))
+        self._tick(pending, distributed, checked(notes or {}))
         self._trim(pending)
 
     def _replace(
@@ -401,7 +400,7 @@ class Session:
 
     def _commit_pending(self, changes: PendingChanges) -> None:
         """Makes them one tick."""
-        self._tick(changes.rows(), changes.tables)
+        self._tick(changes, {}, {})
         self._trim(changes)
 
     def _define(self, statements: Callable[[Draft], Iterable[Statement]], notes: Callable[[], Mapping[str, Any]] = dict) -> None:
@@ -422,9 +421,9 @@ class Session:
         self._trim(pending)
         return epoch
 
-    def _gather(self) -> PendingChanges:
+    def _gather(self, unread: Unread = NOTHING) -> PendingChanges:
         with self._gathering_lock:
-            changes = PendingChanges(self._runtime.strings, workers_of(self._runtime))
+            changes = PendingChanges(self._runtime.strings, workers_of(self._runtime), unread)
             self._gathering.add(changes)
             return changes
 
@@ -438,8 +437,9 @@ class Session:
             if not self._gathering:
                 self._runtime.trim()
 
-    def _tick(self, changes: Mapping[str, Any], tables: Mapping[str, TableSchema], notes: Mapping[str, Any] | None = None) -> None:
-        """tables: those that change, as they were when the changes were gathered."""
+    def _tick(self, pending: PendingChanges, distributed: Mapping[str, Distributed], notes: Mapping[str, Any]) -> None:
+        """Commits changes of this process, and others by table, as one tick."""
+        tables = {**pending.tables, **{name: frame.tables[name] for name, frame in distributed.items()}}
 
         def check() -> None:
             for name, table in tables.items():
@@ -448,8 +448,14 @@ class Session:
                         f"table {name} was altered, or dropped and created again, while changes were gathered",
                         remedy="gather them again",
                     )
+            if not pending.fits(self._definitions.unread):
+                raise PartialChanges
 
-        self._commits.submit(changes, notes or {}, check)
+        try:
+            self._commits.submit({**pending.rows(), **distributed}, notes, check)
+        except PartialChanges:
+            pending.complete()
+            self._commits.submit({**pending.rows(), **distributed}, notes, check)
 
     def view(self, name: str) -> View:
         """A materialized view by its name."""

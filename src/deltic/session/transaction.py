@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -24,12 +25,34 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 
-class PendingChanges:
-    """The changes of one tick by table, encoded, in order."""
+Unread = Mapping[str, frozenset[int]]
+"""By table the columns of strings that nothing reads: see `circuit.unread`."""
+NOTHING: Final[Unread] = MappingProxyType({})
 
-    def __init__(self, strings: StringTable, workers: Workers = ALONE) -> None:
+
+class PartialChanges(Exception):
+    """Definitions read what was left out of pending changes. Caught within the session."""
+
+
+class _Partial(NamedTuple):
+    """Rows whose strings in the columns `unread` have not been looked up, and the frame that has them."""
+
+    rows: PendingRows
+    frame: pa.Table
+    unread: frozenset[int]
+    table: TableSchema
+
+
+class PendingChanges:
+    """The changes of one tick by table, encoded, in order.
+
+    unread: what of them need not be encoded; `complete` must be called if the tick is computed by definitions with another `unread`.
+    """
+
+    def __init__(self, strings: StringTable, workers: Workers = ALONE, unread: Unread = NOTHING) -> None:
         """workers: encode large frames."""
-        self._strings, self._workers = strings, workers
+        self._strings, self._workers, self._unread = strings, workers, unread
+        self._partial: list[_Partial] = []
         self._parts: dict[str, list[PendingRows]] = {}
         self._weighed: dict[str, bool] = {}
         self._next = 0
@@ -50,18 +73,18 @@ class PendingChanges:
 
     def add_rows(self, table: TableSchema, op: Op, frame: Any) -> None:
         """All rows of a frame of the table's columns under one operation. Raises FrameError, ConstraintViolation."""
-        plain = plain_rows(frame, table, op, self._next, self._strings, self._workers)
+        plain = plain_rows(frame, table, op, self._next, self._strings, self._workers, self._left_out(table))
         if plain is None:
             self.add(table, op, rows_frame(frame, table))
         else:
-            self._append_plain(table, op, plain)
+            self._append_plain(table, op, self._noted(plain, table))
 
     def add_deletes(self, table: TableSchema, keys_or_whole_rows: Any) -> None:
         """Rows to delete, as `Transaction.delete` takes them."""
         if len(table.key) < len(table.schema):
             plain = plain_rows(keys_or_whole_rows, table, Op.DELETE_ROW, self._next, self._strings, self._workers)
             if plain is not None:
-                self._append_plain(table, Op.DELETE_ROW, plain)
+                self._append_plain(table, Op.DELETE_ROW, plain.rows)
                 return
         kind, rows = keys_or_rows(keys_or_whole_rows, table)
         self.add(table, Op.DELETE_KEY if kind == "keys" else Op.DELETE_ROW, rows)
@@ -73,10 +96,12 @@ class PendingChanges:
 
     def add_frame(self, table: TableSchema, frame: Any, sequence: str | None) -> None:
         """A change frame as users give it. Raises FrameError, ConstraintViolation."""
-        plain = plain_changes(frame, table, self._next, self._strings, self._workers) if sequence is None else None
-        if plain is None:
+        unread = self._left_out(table)
+        encoded = plain_changes(frame, table, self._next, self._strings, self._workers, unread) if sequence is None else None
+        if encoded is None:
             self.add_changes(table, change_frame(frame, table, sequence))
             return
+        plain = self._noted(encoded, table)
         n = len(plain)
         weighed = WEIGHT in frame[0] if type(frame) is list else fit_of(frame.schema, table).verdict == "weighted"
         if not weighed and not table.key:
@@ -108,6 +133,31 @@ class PendingChanges:
         ordinals = changes.ordinals + self._next if self._next else changes.ordinals
         self._append(table, PendingRows.of(words, changes.ops, ordinals, owned(changes.weights)), weighed=weighed)
         self._next = (self._next + n if weighed else int(ordinals.max())) + 1
+
+    def _left_out(self, table: TableSchema) -> frozenset[int]:
+        return self._unread.get(table.name, frozenset())
+
+    def _noted(self, encoded: EncodedRows, table: TableSchema) -> PendingRows:
+        """The rows, noted if they are partial; complete if some of them are not inserted, which is an error that shows them."""
+        rows, frame = encoded
+        if frame is None or not (unread := self._left_out(table)):
+            return rows
+        self._partial.append(_Partial(rows, frame, unread, table))
+        if not rows.added.all():
+            self.complete()
+        return rows
+
+    def fits(self, unread: Unread) -> bool:
+        """Whether definitions that do not read these columns can compute the tick."""
+        return all(partial.unread <= unread.get(partial.table.name, frozenset()) for partial in self._partial)
+
+    def complete(self) -> None:
+        """Encodes what was left out; `rows` must be called again. Raises CollidingStrings."""
+        for partial in self._partial:
+            columns = intake_of(partial.table).frames
+            assert columns is not None
+            columns.complete(partial.frame, partial.rows.rows, partial.unread, self._strings)
+        self._partial.clear()
 
     def rows(self) -> Mapping[str, PendingRows]:
         """The changes by table."""
@@ -189,31 +239,50 @@ class Transaction:
             self._commit(self._changes)
 
 
+class EncodedRows(NamedTuple):
+    """Pending rows, and the frame that they are of with the table's columns first; None if columns cannot have been left out."""
+
+    rows: PendingRows
+    frame: pa.Table | None
+
+
+def plain_changes(
+    frame: Any, table: TableSchema, ordinal: int, strings: StringTable, workers: Workers = ALONE, unread: frozenset[int] = frozenset()
+) -> EncodedRows | None:
+    """The changes of an Arrow frame, or of a few dicts of integers, with weights or operations; None for others, and if a value is refused.
+
+    ordinal: of the first row. unread: columns of an Arrow frame that are left out.
+    """
+    if type(frame) is not list:
+        return _plain_frame(frame, table, None, ordinal, strings, workers, unread)
+    dicts = intake_of(table).dicts
+    rows = None if dicts is None else dicts.of_dicts(frame, ordinal, keyed=bool(table.key))
+    return None if rows is None else EncodedRows(PendingRows(rows), None)
+
+
+def plain_rows(
+    frame: Any,
+    table: TableSchema,
+    op: Op,
+    ordinal: int,
+    strings: StringTable,
+    workers: Workers = ALONE,
+    unread: frozenset[int] = frozenset(),
+) -> EncodedRows | None:
+    """As `plain_changes`, of rows with the table's columns alone, all of one operation."""
+    if type(frame) is not list:
+        return _plain_frame(frame, table, op, ordinal, strings, workers, unread)
+    dicts = intake_of(table).dicts
+    rows = None if dicts is None else dicts.of_dicts(frame, ordinal, keyed=bool(table.key), op=int(op))
+    return None if rows is None else EncodedRows(PendingRows(rows), None)
+
+
 _ARROW: Final = (pa.Table, pa.RecordBatch)
 
 
-def plain_changes(frame: Any, table: TableSchema, ordinal: int, strings: StringTable, workers: Workers) -> PendingRows | None:
-    """The changes of an Arrow frame, or of a few dicts of integers, with weights or operations; None for others, and if a value is refused.
-
-    ordinal: of the first row.
-    """
-    if type(frame) is not list:
-        return _plain_frame(frame, table, None, ordinal, strings, workers)
-    dicts = intake_of(table).dicts
-    rows = None if dicts is None else dicts.of_dicts(frame, ordinal, keyed=bool(table.key))
-    return None if rows is None else PendingRows(rows)
-
-
-def plain_rows(frame: Any, table: TableSchema, op: Op, ordinal: int, strings: StringTable, workers: Workers) -> PendingRows | None:
-    """As `plain_changes`, of rows with the table's columns alone, all of one operation."""
-    if type(frame) is not list:
-        return _plain_frame(frame, table, op, ordinal, strings, workers)
-    dicts = intake_of(table).dicts
-    rows = None if dicts is None else dicts.of_dicts(frame, ordinal, keyed=bool(table.key), op=int(op))
-    return None if rows is None else PendingRows(rows)
-
-
-def _plain_frame(frame: Any, table: TableSchema, op: Op | None, ordinal: int, strings: StringTable, workers: Workers) -> PendingRows | None:
+def _plain_frame(
+    frame: Any, table: TableSchema, op: Op | None, ordinal: int, strings: StringTable, workers: Workers, unread: frozenset[int]
+) -> EncodedRows | None:
     """op: of all rows; None if the frame says it. Raises as `shaped` for columns of other Arrow types, and FrameError for operations."""
     columns = intake_of(table).frames
     if columns is None or not columns.is_checked or not isinstance(frame, _ARROW):
@@ -228,8 +297,8 @@ def _plain_frame(frame: Any, table: TableSchema, op: Op | None, ordinal: int, st
         code, ops = int(Op.INSERT), operations(frame, table)
         if ops is None:
             return None
-    rows = columns.rows(frame, code, ordinal, strings, ops, workers)
-    return None if rows is None else PendingRows(rows)
+    rows = columns.rows(frame, code, ordinal, strings, ops, workers, unread)
+    return None if rows is None else EncodedRows(PendingRows(rows), frame)
 
 
 def _check_key(table: TableSchema, ops: Any) -> None:

@@ -6,7 +6,7 @@ What always holds: the words are those of `encoding.py`. Rows that a table refus
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from threading import Event
@@ -137,20 +137,34 @@ class FrameColumns:
         )
 
     def rows(
-        self, frame: pa.Table, op: int, ordinal: int, strings: StringTable, ops: Words | None = None, workers: Workers = ALONE
+        self,
+        frame: pa.Table,
+        op: int,
+        ordinal: int,
+        strings: StringTable,
+        ops: Words | None = None,
+        workers: Workers = ALONE,
+        unread: Collection[int] = (),
     ) -> Rows | None:
         """The pending rows of a frame of the table's columns, for WEIGHT with the weights after them. ops: of each row, in place of `op`.
+        unread: columns of strings that are NULL in them, until `complete` is called.
 
         None if the frame is empty, or has a weight of 0 or a value that the table refuses. workers: divide a large frame.
         Raises CollidingStrings.
         """
         n = frame.num_rows
         block = np.empty((self.words + 3) * n, np.int64)
-        if not self._copy(frame, block, op, ordinal, strings, workers):
+        if not self._copy(frame, block, op, ordinal, strings, workers, unread):
             return None
         if ops is not None:
             block[self.words * n : (self.words + 1) * n] = ops
         return Rows.packed(block, address(block), self.words + 2, 1, n)
+
+    def complete(self, frame: pa.Table, rows: Rows, unread: Collection[int], strings: StringTable) -> None:
+        """Writes the columns that `rows` has left out to its result. Raises CollidingStrings."""
+        for number, place, field, _ in self.ids:
+            if number in unread:
+                rows.columns[place][:] = encode(frame.column(number), field, strings)[0]
 
     def words_of(self, frame: pa.Table | pa.RecordBatch, strings: StringTable) -> tuple[Words, ...] | None:
         """The words of a frame whose first columns are the table's; None as in `rows`, and if columns have other types."""
@@ -161,7 +175,14 @@ class FrameColumns:
         return tuple(block) if self._copy(frame, block.reshape(-1), intake.UNMARKED, 0, strings) else None
 
     def _copy(
-        self, frame: pa.Table | pa.RecordBatch, block: Words, op: int, ordinal: int, strings: StringTable, workers: Workers = ALONE
+        self,
+        frame: pa.Table | pa.RecordBatch,
+        block: Words,
+        op: int,
+        ordinal: int,
+        strings: StringTable,
+        workers: Workers = ALONE,
+        unread: Collection[int] = (),
     ) -> bool:
         total: int = frame.num_rows
         batches, row = _batches(frame), 0
@@ -182,6 +203,9 @@ class FrameColumns:
         for batch in batches:
             for number, place, field, zeros in self.ids:
                 column, start = batch.column(number), place * total + row
+                if number in unread:
+                    block[start : start + len(column)] = MARKER
+                    continue
                 column = normalized(column, field.type) if zeros else column
                 block[start : start + len(column)] = encode(column, field, strings)[0]
             row += batch.num_rows
