@@ -148,7 +148,7 @@ def hash_strings(
     less than one in four repeats it is given up after TRIAL strings or a few more.
     """
     memo = np.full(MEMO, -1, np.int64)
-    remembers, repeated, m = True, 0, 0
+    uses_memo, repeated, m = True, 0, 0
     for i in range(n):
         position = bit + i
         if validity and not (load_byte(validity + (position >> 3)) >> (position & 7)) & 1:
@@ -156,7 +156,7 @@ def hash_strings(
             continue
         start = _offset(offsets, wide, i)
         length = _offset(offsets, wide, i + 1) - start
-        if remembers:
+        if uses_memo:
             place = _sample(data + start, length)
             earlier = memo[place]
             if earlier >= 0:
@@ -166,7 +166,7 @@ def hash_strings(
                     repeated += 1
                     continue
             memo[place] = i
-            remembers = i % TRIAL != TRIAL - 1 or 4 * repeated >= i
+            uses_memo = i % TRIAL != TRIAL - 1 or 4 * repeated >= i
         hashed = np.int64(_siphash(data + start, length, key0, key1))
         id_ = hashed if bits == 64 else hashed & ((np.int64(1) << bits) - 1)
         out[i] = first[i] = 0 if id_ == WORD_MIN else id_
