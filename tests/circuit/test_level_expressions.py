@@ -35,7 +35,22 @@ SAFE = (
     *("i < j", "i <= j", "i = j", "i <> j", "i > j", "i >= j", "i <=> j", "NOT b", "b AND i < j", "b OR i < j", "b IS NULL", "b IS TRUE"),
     *("l < m", "l = m", "l IS NOT NULL", "s = t", "s <> 'a'", "s = 'absent'", "s IN ('a', 'b', 'zz')", "t NOT IN ('a', NULL)", "s <=> t"),
     *("i IN (1, 2, 3)", "p < q", "p = 1.5", "p >= 0", "w < p", "w = x", "x > 10", "d < DATE '2000-01-01'", "d = DATE '1969-12-31'"),
-    *("year(d)", "month(d)", "day(d)", "p + q", "p - q", "p * q", "p * (1 - q)", "w + p", "w - q", "coalesce(i, j)"),
+    *(
+        "year(d)",
+        "month(d)",
+        "day(d)",
+        "p + q",
+        "p - q",
+        "p * q",
+        "p * (1 - q)",
+        "p / 7.0",
+        "CASE WHEN q <> 0 THEN p / q END",
+        "CASE WHEN w <> 0 THEN p / w END",
+        "q / 3",
+        "w + p",
+        "w - q",
+        "coalesce(i, j)",
+    ),
     *("CASE WHEN i < j THEN i ELSE j END", "CASE WHEN b THEN p WHEN i = 1 THEN 0 END", "CASE WHEN b THEN w ELSE p END", "coalesce(w, p)"),
     *("CAST(i AS BIGINT)", "CAST(y AS INT)", "CAST(j AS DECIMAL(12,2))", "CAST(m AS DECIMAL(30,4))", "CAST(p AS DECIMAL(30,4))"),
     *(
@@ -72,6 +87,11 @@ FALLIBLE = (
     "w * p",
     "w * x",
     "x + x",
+    "p / q",
+    "w / p",
+    "x / x",
+    "x / w",
+    "w / q",
 )
 """Expressions that fail on some rows."""
 EDGES: dict[str, Sequence[Any]] = {
@@ -123,7 +143,20 @@ def views(exprs: Sequence[str]) -> str:
 def sums() -> str:
     """By group, and of all rows."""
     measured = (
-        *("sum(i)", "sum(CASE WHEN l < 100 AND l > -100 THEN l END)", "count(l)", "avg(m)", "avg(j)", "sum(p)", "sum(w)", "sum(p * q)"),
+        *(
+            "sum(i)",
+            "sum(CASE WHEN l < 100 AND l > -100 THEN l END)",
+            "count(l)",
+            "avg(m)",
+            "avg(j)",
+            "avg(p)",
+            "avg(q)",
+            "avg(w)",
+            "avg(p * q)",
+            "sum(p)",
+            "sum(w)",
+            "sum(p * q)",
+        ),
         *("sum(CASE WHEN b THEN 1 ELSE 0 END)", "count(*)", "sum(q)"),
     )
     return "\n".join(
@@ -235,6 +268,62 @@ def test_patterns_read_texts_that_a_step_of_the_same_tick_adds() -> None:
             insert(session, [{"g": 1, "s": text}])
             assert session.view("best").rows() == ([{"g": 1, "m": text.upper()}] if text in ("abc", "ac") else [])
         assert compared.native["Map"] and compared.stepped["Map"]
+
+
+def decimal_type(precision: int, scale: int) -> str:
+    return f"DECIMAL({precision},{scale})"
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ((38, 0), (38, 0)),
+        ((38, 6), (38, 6)),
+        ((5, 2), (38, 10)),
+        ((38, 20), (20, 3)),
+        ((10, 0), (3, 0)),
+        ((18, 9), (18, 9)),
+        ((30, 2), (2, 1)),
+        ((7, 0), (38, 38)),
+    ],
+)
+def test_quotients_of_decimals_are_rounded_as_by_steps(left: tuple[int, int], right: tuple[int, int]) -> None:
+    choose, failed = random.Random(7), 0
+
+    def drawn(precision: int, scale: int, of: int = 1) -> Decimal:
+        size = choose.choice(
+            (of, of // 2, 3 * of // 2, 10 ** choose.randrange(precision), choose.randrange(10 ** choose.randint(1, precision)))
+        )
+        return Decimal(choose.choice((-1, 1)) * min(size, 10**precision - 1)).scaleb(-scale)
+
+    with both_cores() as compared, deltic.Session() as session:
+        session.sql(f"CREATE TABLE v (a {decimal_type(*left)}, b {decimal_type(*right)} NOT NULL)")
+        session.sql("CREATE MATERIALIZED VIEW s AS SELECT a / b AS c FROM v")
+        for _ in range(60):
+            divisor = drawn(*right)
+            try:
+                insert(session, [{"a": choose.choice((None, drawn(*left, int(abs(divisor).scaleb(right[1]))))), "b": divisor}])
+            except DelticError:
+                failed += 1
+        assert failed < 60 and "Map" not in compared.stepped and compared.native["Map"] == 60 - failed
+
+
+def test_means_of_decimals_round_and_fail_as_those_of_steps() -> None:
+    limit = 10**38
+    with both_cores() as compared, deltic.Session() as session:
+        session.sql("CREATE TABLE v (g INT, a DECIMAL(38,0), b DECIMAL(15,2), c DECIMAL(4,4) NOT NULL)")
+        session.sql("CREATE MATERIALIZED VIEW s AS SELECT g, avg(a) AS a, avg(b) AS b, avg(c) AS c, count(*) AS n FROM v GROUP BY g")
+        rows = [{"g": g, "a": Decimal(g), "b": Decimal(f"{b}.01"), "c": Decimal("0.0001")} for g in (1, 2) for b in (-2, 0, 1, 5, 7, -6)]
+        for row in rows:
+            insert(session, [row, {**row, "g": None, "b": None}])
+        for amount in (limit - 1, 1 - limit):
+            with pytest.raises(DelticError, match="AVG leaves"):
+                insert(session, [{"g": 1, "a": Decimal(amount), "b": None, "c": Decimal(0)}] * 2)
+        for row in rows[:-1]:
+            insert(session, [], [row])
+        assert {row["g"]: (row["b"], row["n"]) for row in session.view("s").rows()} == {None: (None, 12), 2: (Decimal("-6.010000"), 1)}
+        assert "AggregateOperator" not in compared.stepped and compared.native["AggregateOperator"] == 23
+        assert "mean of w" in str(session.explain("s", level=True))
 
 
 def test_explain_shows_expressions() -> None:

@@ -1,4 +1,4 @@
-"""The kernel over 128-bit decimals: joins the 32-bit limbs of sums and divides them.
+"""The kernels over 128-bit decimals: joins the 32-bit limbs of sums and divides them.
 
 A decimal is an unscaled integer. In an Arrow buffer it is a pair of words, low then high. As a sum it is two to four limbs, from high
 to low, Σ limb · 2^(32 · i), each a signed word. In between it is ten digits of 32 bits, lowest first, and a sign.
@@ -21,12 +21,21 @@ LOW = 0xFFFFFFFF
 @part
 def _gather(limbs: Words, i: int, digits: Any) -> bool:
     """The magnitude of sum i as digits; returns whether it is negative."""
-    count = len(limbs)
     digits[:] = 0
-    for j in range(count):
-        word = load(limbs[count - 1 - j], i)
-        digits[j] += word & LOW
-        digits[j + 1] += word >> 32
+    for j in range(len(limbs)):
+        _add(digits, j, load(limbs[len(limbs) - 1 - j], i))
+    return _signed(digits)
+
+
+@part
+def _add(digits: Any, j: int, limb: int) -> None:
+    digits[j] += limb & LOW
+    digits[j + 1] += limb >> 32
+
+
+@part
+def _signed(digits: Any) -> bool:
+    """Makes a sum its magnitude; returns whether it is negative."""
     _carry(digits)
     negative = bool(digits[DIGITS - 1] < 0)
     if negative:
@@ -55,14 +64,13 @@ def _fits(digits: Any, bound_high: int, bound_low: int) -> bool:
 
 
 @part
-def _put(digits: Any, negative: bool, pairs: int, i: int) -> None:
-    """Writes number i of an Arrow buffer."""
+def _words(digits: Any, negative: bool) -> tuple[int, int]:
+    """The words of a number, high and low."""
     high, low = digits[3] << 32 | digits[2], digits[1] << 32 | digits[0]
     if negative:
         high = ~high + np.int64(low == 0)
         low = -low
-    store(pairs, 2 * i, low)
-    store(pairs, 2 * i + 1, high)
+    return high, low
 
 
 @part
@@ -88,6 +96,27 @@ def _divide(digits: Any, divisor: int) -> int:
     return np.int64(rest)
 
 
+@part
+def _quotient(digits: Any, count: int, zeros: int, slack: int, bounds: Words) -> bool:
+    """A magnitude · 10^zeros / count, as `divide` says, for a count that is not negative; whether both are within bounds."""
+    if count == 0:
+        digits[:] = 0
+        count = 1
+    fits = _fits(digits, bounds[0], bounds[1])
+    for _ in range(zeros):
+        for j in range(DIGITS):
+            digits[j] *= 10
+        _carry(digits)
+    if count > 1:
+        rest = _divide(digits, count)
+        # Half up: 2 · rest ≥ count. The first rounding also lifts what is below a half by count / slack at most.
+        short = count - rest - rest if rest <= count - rest else 0
+        if short <= (count // slack if slack else 0):
+            digits[0] += 1
+            _carry(digits)
+    return fits and _fits(digits, bounds[2], bounds[3])
+
+
 @kernel("void(int64[::1], int64, int64, int64, int64[::1], int64, uint8[::1])")
 def divide(limbs: Words, counts: int, zeros: int, slack: int, bounds: Words, pairs: int, overflow: Any) -> None:
     """Number i of `pairs` = sum i · 10^zeros / count i, half up, after a first rounding half up that adds 1 / (2 · slack) at most.
@@ -99,24 +128,29 @@ def divide(limbs: Words, counts: int, zeros: int, slack: int, bounds: Words, pai
     for i in range(len(overflow)):
         negative = _gather(limbs, i, digits)
         count = load(counts, i) if counts else 1
-        if count == 0:
-            digits[:] = 0
-            count = 1
-        elif count < 0:
+        if count < 0:
             negative, count = not negative, -count
-        fits = _fits(digits, bounds[0], bounds[1])
-        for _ in range(zeros):
-            for j in range(DIGITS):
-                digits[j] *= 10
-            _carry(digits)
-        if count > 1:
-            rest = _divide(digits, count)
-            # Half up: 2 · rest ≥ count. The first rounding also lifts what is below a half by count / slack at most.
-            short = count - rest - rest if rest <= count - rest else 0
-            if short <= (count // slack if slack else 0):
-                digits[0] += 1
-                _carry(digits)
-        overflow[i] = not (fits and _fits(digits, bounds[2], bounds[3]))
+        overflow[i] = not _quotient(digits, count, zeros, slack, bounds)
         if overflow[i]:
             digits[:] = 0
-        _put(digits, negative, pairs, i)
+        high, low = _words(digits, negative)
+        store(pairs, 2 * i, low)
+        store(pairs, 2 * i + 1, high)
+
+
+@kernel("int64(int64[::1], int64, int64, int64, int64[::1], int64, int64[::1])")
+def mean(sums: Words, slot: int, limbs: int, count: int, code: Words, at: int, out: Words) -> int:
+    """out = the words, high and low, of a sum whose limbs begin at `slot`, divided as `divide` does; 0, or -1 if a bound is reached.
+
+    The code has at `at`: zeros, slack, bounds.
+    """
+    digits = np.zeros(DIGITS, np.int64)
+    for j in range(limbs):
+        _add(digits, j, sums[slot + limbs - 1 - j])
+    negative = _signed(digits)
+    if count < 0:
+        negative, count = not negative, -count
+    if not _quotient(digits, count, code[at], code[at + 1], code[at + 2 : at + 6]):
+        return -1
+    out[0], out[1] = _words(digits, negative)
+    return 0

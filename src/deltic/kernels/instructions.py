@@ -51,7 +51,7 @@ DONE, FULL, DECLINED, STEPPED = range(4)
 """Why the runner returns: the program has ended; the arena is full; an instruction has declined; it is the turn of a node's `step`."""
 
 ENTRY_SORTEDNESS, ENTRY_CONSOLIDATE, ENTRY_BUILD_INDEX, ENTRY_LOOKUP, ENTRY_SEEK, ENTRY_EXPAND, ENTRY_EVALUATE, ENTRY_RESOLVE = range(8)
-ENTRY_READ_FIELDS, ENTRY_COUNT_ELEMENTS, ENTRY_READ_ELEMENTS = range(8, 11)
+ENTRY_READ_FIELDS, ENTRY_COUNT_ELEMENTS, ENTRY_READ_ELEMENTS, ENTRY_MEAN = range(8, 12)
 """The addresses of the kernels that instructions call."""
 
 WORD, CONSTANT = range(2)
@@ -60,12 +60,13 @@ WORD, CONSTANT = range(2)
 COUNT_ROWS, WHOLE, HALVES = range(3)
 """Measures of WEIGH: the weight itself; times a word; times the two halves of a word."""
 
-RESULT_COUNT, RESULT_TOTAL, RESULT_JOINED, RESULT_DECIMAL, RESULT_MEAN, RESULT_ROUNDED_MEAN = range(6)
+RESULT_COUNT, RESULT_TOTAL, RESULT_JOINED, RESULT_DECIMAL, RESULT_MEAN, RESULT_ROUNDED_MEAN, RESULT_QUOTIENT = range(7)
 """Results of AGGREGATE: a count; a total of one word; a total of two halves, or of the limbs of a decimal; the mean of a total of one word,
-or of two halves, as a double."""
-RESULT = 8
+or of two halves, as a double; the mean of decimals."""
+RESULT = 14
 """Words of a result: its kind, the weight of its sum, the weight that counts, whether it may be NULL; of a decimal how many limbs it has,
-the words of the least magnitude that does not fit, high and low, and whether its value takes two words."""
+the words of the least magnitude that does not fit, high and low, and whether its value takes two words; of a mean of decimals also the
+operands of `decimals.mean`."""
 
 DISTINCT, EXCEPT, EXCEPT_ALL, INTERSECT, INTERSECT_ALL = range(5)
 """Rules of REWEIGH."""

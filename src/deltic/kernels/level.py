@@ -12,8 +12,8 @@ from typing import Final
 
 import numpy as np
 
+from deltic.kernels import decimals, nested_words, read, scalars, sort
 from deltic.kernels import index as index_kernels
-from deltic.kernels import nested_words, read, scalars, sort
 from deltic.kernels import resolve as operations
 from deltic.kernels.compiler import kernel, part
 from deltic.kernels.index import BUCKETS, index_words
@@ -239,5 +239,6 @@ CALLED: Final = (
     nested_words.read_fields,
     nested_words.count_elements,
     nested_words.read_elements,
+    decimals.mean,
 )
 """In the order of the ENTRY constants."""

@@ -9,6 +9,7 @@ from deltic.kernels.instructions import (
     DECLINED,
     DISTINCT,
     DONE,
+    ENTRY_MEAN,
     EXCEPT,
     EXCEPT_ALL,
     FULL,
@@ -19,6 +20,7 @@ from deltic.kernels.instructions import (
     RESULT_DECIMAL,
     RESULT_JOINED,
     RESULT_MEAN,
+    RESULT_QUOTIENT,
     RESULT_ROUNDED_MEAN,
     ROWS,
     SPINE,
@@ -28,6 +30,7 @@ from deltic.kernels.instructions import (
     set_empty,
 )
 from deltic.kernels.level_rows import LOW_HALF, sum_weights
+from deltic.kernels.linked import call
 from deltic.kernels.memory import WORD_MIN, Words, load, store
 from deltic.kernels.scalars import below
 
@@ -128,15 +131,23 @@ def mean(high: int, low: int, count: int) -> int:
 
 
 @part
-def render(code: Words, at: int, results: int, sums: Words, words: Words) -> bool:
-    """words = the words of the results of one group with these sums; False where one does not fit."""
+def render(code: Words, at: int, results: int, sums: Words, words: Words, number: Words, entries: Words) -> bool:
+    """words = the words of the results of one group with these sums; False where one does not fit. number: two words of scratch."""
     c = 0
     for _ in range(results):
         kind, slot, counted, nullable = code[at], code[at + 1], code[at + 2], code[at + 3] != 0
         exists = kind == RESULT_COUNT or not nullable or sums[counted] != 0
-        if kind == RESULT_DECIMAL:
-            fits, high, low = joined(sums, slot, code[at + 4])
-            if exists and not (fits and is_below(high, low, code[at + 5], code[at + 6])):
+        if kind in (RESULT_DECIMAL, RESULT_QUOTIENT):
+            if kind == RESULT_DECIMAL:
+                fits, high, low = joined(sums, slot, code[at + 4])
+                fits = fits and is_below(high, low, code[at + 5], code[at + 6])
+            else:
+                exists = sums[counted] != 0
+                fits = call(entries[ENTRY_MEAN], (sums, slot, code[at + 4], sums[counted], code, at + 8, number)) == 0 and (
+                    exists or nullable
+                )
+                high, low = number[0], number[1]
+            if not fits and (exists or not nullable):
                 return False
             if code[at + 7]:
                 words[c], words[c + 1] = (high, low ^ WORD_MIN) if exists else (WORD_MIN, 0)
@@ -200,7 +211,7 @@ def aggregate(code: Words, at: int, registers: Words, spines: Words, state: Word
     if not sum_weights(spine, key, weights, groups, key, n, table, spines, state, counters, entries):
         return DECLINED
     before, after = np.empty(weights, np.int64), np.empty(weights, np.int64)
-    old, new = np.empty(width, np.int64), np.empty(width, np.int64)
+    old, new, number = np.empty(width, np.int64), np.empty(width, np.int64), np.zeros(2, np.int64)
     rows = 0
     for i in range(n):
         for w in range(weights):
@@ -214,7 +225,7 @@ def aggregate(code: Words, at: int, registers: Words, spines: Words, state: Word
             before[:] = 0
         if not exists:
             after[:] = 0
-        if not render(code, at, results, before, old) or not render(code, at, results, after, new):
+        if not render(code, at, results, before, old, number, entries) or not render(code, at, results, after, new, number, entries):
             return DECLINED
         differs = existed != exists
         for c in range(width):

@@ -21,6 +21,8 @@ from numba.extending import intrinsic
 from deltic.kernels.compiler import kernel, part
 from deltic.kernels.like import NO_TEXT, text_matches
 from deltic.kernels.memory import WORD_MIN, Words, load, product_overflows, store
+from deltic.kernels.quotients import DIGITS as DIVIDED
+from deltic.kernels.quotients import quotient
 
 VALUE, STATE, HIGH, LANE = range(4)
 """Words of a lane in the table. And how many they are."""
@@ -45,6 +47,8 @@ ADD_WIDE, SUBTRACT_WIDE, MULTIPLY_WIDE, FIT_WIDE, EQUAL_WIDE, LESS_WIDE, LESS_EQ
 YEAR, MONTH, DAY = range(48, 51)
 LIKE = 51
 """Of a text, and the place of a pattern (`like.py`) after the operations."""
+DIVIDE_WIDE = 52
+"""Of decimals, and the place of the operands of `quotients.quotient` after the operations. Fails by 0, and where it does not fit."""
 KEEP, PUT, PUT_MARKED, PUT_FLAGGED, PUT_WIDE, PUT_WIDE_MARKED, PUT_STATE, PUT_VALUE, PUT_LIMB, PUT_ROUNDED = range(56, 66)
 """They read the lane. KEEP: the rows for which it is TRUE. The others write it to the columns of the output from the second operand on:
 the last four as measures, in which NULL is 0, the limb that the third operand names, of the value or of it rounded to a double."""
@@ -525,6 +529,33 @@ def like(target: int, a: int, code: Words, at: int, state: Words, lanes: int, ro
 
 
 @part
+def divide_wide(target: int, a: int, b: int, code: Words, at: int, lanes: int, room: int, block: int, m: int) -> None:
+    """Quotients of decimals."""
+    left, right = load(lanes, LANE * a + VALUE), load(lanes, LANE * b + VALUE)
+    left_high, right_high = load(lanes, LANE * a + HIGH), load(lanes, LANE * b + HIGH)
+    both_states(lanes, room, block, target, a, b, m)
+    out, out_high, states = (
+        own(lanes, room, block, target, VALUE),
+        own(lanes, room, block, target, HIGH),
+        load(lanes, LANE * target + STATE),
+    )
+    digits = np.empty(DIVIDED, np.int64)
+    for i in range(m):
+        if state_of(states, i) != PRESENT:
+            continue
+        x, y = load(left, i), load(right, i)
+        h, o = high_of(left_high, left, i), high_of(right_high, right, i)
+        if y == 0 and o == 0:
+            fail(failing(lanes, room, block, target, m), i)
+            continue
+        fits, high, low = quotient(code, at, h, x, o, y, digits)
+        store(out, i, low)
+        store(out_high, i, high)
+        if not fits:
+            fail(failing(lanes, room, block, target, m), i)
+
+
+@part
 def operate(op: int, target: int, a: int, b: int, c: int, lanes: int, room: int, block: int, m: int) -> None:
     """Sets a lane from others."""
     store(lanes, LANE * target + HIGH, 0)
@@ -580,6 +611,8 @@ def evaluate(
                 read(op, target, a, b, lanes, room, block, columns, state, start, m)
             elif op == LIKE:
                 like(target, a, code, first + OPERATION * count + b, state, lanes, room, block, m)
+            elif op == DIVIDE_WIDE:
+                divide_wide(target, a, b, code, first + OPERATION * count + c, lanes, room, block, m)
             elif op < KEEP:
                 operate(op, target, a, b, c, lanes, room, block, m)
             elif op == KEEP:

@@ -83,14 +83,20 @@ def divide_decimal(limbs: Sequence[Words], counts: Words, scale: int, type_: Typ
     It overflows if the sum has more digits than Spark's buffer for it, or the quotient more than the type.
     """
     n = len(counts)
+    zeros, slack, bounds = mean_shape(scale, type_)
+    pairs, overflow = np.empty((n, 2), np.int64), np.empty(n, np.bool_)
+    table = addresses((*limbs, counts), n)
+    decimals.divide(
+        table[:-1], int(table[-1]), zeros, slack, np.array(bounds, np.int64), address(pairs.reshape(-1)), overflow.view(np.uint8)
+    )
+    return pa.Array.from_buffers(type_.arrow, n, [None, pa.py_buffer(pairs)]), overflow
+
+
+def mean_shape(scale: int, type_: Type) -> tuple[int, int, tuple[int, int, int, int]]:
+    """(zeros, slack, bounds) of `decimals.divide` for the mean of decimals of `scale` as `type_`."""
     zeros, between = type_.scale - scale, QUOTIENT_SCALE - type_.scale
     assert zeros >= 0
-    bounds = np.array([*bound(sum_digits(type_)), *bound(type_.precision)], np.int64)
-    pairs, overflow = np.empty((n, 2), np.int64), np.empty(n, np.bool_)
-    slack = 10**between if between <= NARROW else 0
-    table = addresses((*limbs, counts), n)
-    decimals.divide(table[:-1], int(table[-1]), zeros, slack, bounds, address(pairs.reshape(-1)), overflow.view(np.uint8))
-    return pa.Array.from_buffers(type_.arrow, n, [None, pa.py_buffer(pairs)]), overflow
+    return zeros, 10**between if between <= NARROW else 0, (*bound(sum_digits(type_)), *bound(type_.precision))
 
 
 def sum_digits(type_: Type) -> int:

@@ -30,7 +30,7 @@ from deltic.circuit.results import Result
 from deltic.kernels import instructions as op
 from deltic.schema import BIGINT, DOUBLE
 from deltic.trace.encoding import Layout
-from deltic.trace.sums import NARROW, bound
+from deltic.trace.sums import NARROW, bound, mean_shape
 
 Emitter = Callable[[Any, Sequence[Register], Register, Assembler], bool]
 """(operator, the registers of its inputs, that of its output, assembler): whether it has instructions."""
@@ -174,6 +174,9 @@ def _result(result: Result) -> tuple[int, ...] | None:
         return None
     (source,) = result.sources
     place = (source.slot, result.counted, nullable)
+    if result.kind == "mean" and source.kind == "decimal" and target.is_decimal:
+        zeros, slack, bounds = mean_shape(source.scale, target)
+        return (op.RESULT_QUOTIENT, *place, source.width, 0, 0, int(target.precision > NARROW), zeros, slack, *bounds)
     if result.kind == "mean":
         kinds = {"int": op.RESULT_MEAN, "rounded": op.RESULT_ROUNDED_MEAN} if target == DOUBLE else {}
         return (kinds[source.kind], *place) if source.kind in kinds else None

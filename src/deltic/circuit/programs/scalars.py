@@ -18,7 +18,7 @@ from deltic.expr.nodes import Call, Case, Cast, Column, Constants, Expr, Literal
 from deltic.kernels import instructions, scalars
 from deltic.schema import BIGINT, BOOLEAN, DATE, STRING, Field, Schema, Type
 from deltic.trace.encoding import Layout, encode_words
-from deltic.trace.sums import NARROW
+from deltic.trace.sums import NARROW, QUOTIENT_SCALE, bound
 from deltic.types import INTEGER_BITS
 
 MOST_MEMBERS: Final = 32
@@ -227,6 +227,22 @@ def _division(operation: int) -> Compiler:
     return operations
 
 
+def _quotient(to: Operations, call: Call) -> int:
+    """Of decimals, rounded as `divide` of `expr/arrays/decimal_arithmetic.py` rounds it."""
+    left, right = call.arguments
+    if not (call.type.is_decimal and left.type.is_decimal and right.type.is_decimal):
+        raise NoOperations
+    twice = right.type.precision + call.type.scale >= scalars.DIGITS
+    places = (QUOTIENT_SCALE if twice else call.type.scale) - left.type.scale + right.type.scale
+    between = QUOTIENT_SCALE - call.type.scale if twice else 0
+    if places < 0 or between > scalars.DIGITS:
+        raise NoOperations
+    sides = to.value(left), to.value(right)
+    place = len(to.data)
+    to.data += [places, *(bound(between) if twice else (0, 0)), *bound(call.type.precision)]
+    return to.emit(scalars.DIVIDE_WIDE, *sides, place)
+
+
 def _negative(to: Operations, call: Call) -> int:
     if not call.type.is_integer:
         raise NoOperations
@@ -348,6 +364,7 @@ CALLS: Final[dict[str, Compiler]] = {
     "add": _sum(scalars.ADD, scalars.ADD_WIDE),
     "subtract": _sum(scalars.SUBTRACT, scalars.SUBTRACT_WIDE),
     "multiply": _product,
+    "divide": _quotient,
     "remainder": _division(scalars.REMAINDER),
     "integral_divide": _division(scalars.QUOTIENT),
     "negate": _negative,
