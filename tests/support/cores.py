@@ -31,10 +31,10 @@ def both_cores() -> Iterator[Compared]:
     """In the block each level is also run by its operators' steps: equal rows, equal counters, equal errors."""
     compared = Compared()
 
-    def run_level(circuit: Any, level: int | None, *rest: Any, native: bool) -> Any:
+    def run_level(circuit: Any, level: int | None, *rest: Any, native: bool, **options: Any) -> Any:
         assert native
-        program = stage.run_level(circuit, level, *rest, native=True)
-        reference = stage.run_level(circuit, level, *rest, native=False)
+        program = stage.run_level(circuit, level, *rest, native=True, **options)
+        reference = stage.run_level(circuit, level, *rest, native=False, **options)
         assert (program.failure is None) == (reference.failure is None)
         if program.failure is not None and reference.failure is not None:
             assert program.failure == reference.failure
