@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -182,7 +184,29 @@ def again():
 """
     clicks = "CREATE STREAMING TABLE clicks (page STRING) AS SELECT * FROM STREAM source;"
     spec = written(tmp_path, {"spark-pipeline.yml": SPEC, "transformations/a.py": exporting, "transformations/b.sql": clicks})
-    assert next(iter(planned(spec).datasets)) == "clicks"
+    plan = planned(spec)
+    assert next(iter(plan.datasets)) == "clicks"
+    from deltic.projects.running import waves  # noqa: PLC0415  needs the extra
+
+    assert [{one.dataset.key for one in wave} for wave in waves(list(plan.datasets.values()))] == [{"clicks"}, {"exported", "again"}]
+    assert waves([]) == []
+
+
+def test_calls_that_wait_together_end_before_an_error_of_one_is_raised() -> None:
+    from deltic.projects.server import together  # noqa: PLC0415  needs the extra
+
+    both, done = threading.Barrier(2, timeout=30), list[int]()
+
+    def call(number: int) -> int:
+        both.wait()
+        if number == 1:
+            raise CatalogError("the second")
+        done.append(number)
+        return number
+
+    with pytest.raises(CatalogError, match="the second"):
+        together([partial(call, 0), partial(call, 1)])
+    assert done == [0] and together([]) == [] and together([lambda: 7]) == [7]
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,11 @@ from pipelines_projects import SPEC, written
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
 VIEWS = """
-CREATE MATERIALIZED VIEW per_customer USING delta AS
+CREATE MATERIALIZED VIEW per_customer USING delta TBLPROPERTIES (delta.enableChangeDataFeed = true) AS
 SELECT customer, count(*) AS orders, sum(amount) AS amount FROM sales GROUP BY customer;
-CREATE MATERIALIZED VIEW large USING delta AS SELECT customer, amount FROM sales WHERE amount > 5;
+CREATE MATERIALIZED VIEW large USING delta TBLPROPERTIES (delta.enableChangeDataFeed = true) AS
+SELECT customer, amount FROM sales WHERE amount > 5;
+CREATE MATERIALIZED VIEW small USING delta AS SELECT customer, max(amount) AS most FROM sales GROUP BY customer;
 """
 USERS = """
 from pyspark import pipelines as dp
@@ -70,7 +72,7 @@ def test_feeds_merges_and_keyed_tables(remote: str, tmp_path: Path, capsys: pyte
     events = [(1, "an", "I", 1), (2, "bob", "I", 1), (2, None, "D", 5), (3, "cleo", "I", 2)]
     write(tmp_path / "events" / "1.json", [dict(zip(("id", "name", "op", "at"), row, strict=True)) for row in events])
     run()
-    assert check(spec, remote) == {"per_customer": 4, "large": 6}
+    assert check(spec, remote) == {"per_customer": 4, "large": 6, "small": 4}
     server.sql("UPDATE sales SET amount = amount + 10 WHERE id = 3")
     server.sql("DELETE FROM sales WHERE customer = 1")
     server.sql("INSERT INTO sales VALUES (90, 7, 7), (91, 7, 7)")
@@ -78,20 +80,22 @@ def test_feeds_merges_and_keyed_tables(remote: str, tmp_path: Path, capsys: pyte
     write(tmp_path / "events" / "2.json", [dict(zip(("id", "name", "op", "at"), row, strict=True)) for row in events])
     told = run()
     assert "per_customer: incremental, 3 keys merged" in told and "large: incremental, 3 different rows merged" in told, told
-    assert check(spec, remote) == {"per_customer": 4, "large": 8}
+    assert "small: incremental, 4 rows written" in told, told
+    assert check(spec, remote) == {"per_customer": 4, "large": 8, "small": 4}
     users()
-    for name in ("per_customer", "large"):
-        assert server.sql(f"DESCRIBE HISTORY {name} LIMIT 1")[0]["operation"] == "MERGE"
+    for name, engine in (("per_customer", "Apache-Spark"), ("large", "Apache-Spark"), ("small", "delta-rs")):
+        (last,) = server.sql(f"DESCRIBE HISTORY {name} LIMIT 1")
+        assert last["operation"] == ("WRITE" if name == "small" else "MERGE") and last["engineInfo"].startswith(engine), last
     told = run()
-    assert "per_customer: unchanged" in told and "large: unchanged" in told, told
+    assert {f"{name}: unchanged" for name in ("per_customer", "large", "small")} <= set(told), told
     server.sql("DELETE FROM sales WHERE id = 91")  # one of two equal rows of `large`
     assert "large: incremental, 1 different rows merged" in run()
-    assert check(spec, remote) == {"per_customer": 4, "large": 7}
+    assert check(spec, remote) == {"per_customer": 4, "large": 7, "small": 4}
     server.sql("ALTER TABLE sales SET TBLPROPERTIES (delta.enableChangeDataFeed = false)")
     server.sql("DELETE FROM sales WHERE id = 90")
     server.sql("ALTER TABLE sales SET TBLPROPERTIES (delta.enableChangeDataFeed = true)")
     assert any(line.startswith("sales: compared with the rows that Deltic holds, since its change feed has a gap") for line in run())
-    assert check(spec, remote) == {"per_customer": 3, "large": 6}
+    assert check(spec, remote) == {"per_customer": 3, "large": 6, "small": 3}
     run("--full-refresh", "users,checked_users")
     users()
     server.close()

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
 
 from deltic.connectors.frames import WEIGHT
 from deltic.errors import QueryError
+from deltic.projects.direct import FEED, DirectTable
 from deltic.projects.messages import SourceRead
-from deltic.projects.server import Server
+from deltic.projects.server import Server, together
+from deltic.schema import Schema
 
-FEED: Final = "delta.enableChangeDataFeed"
 _GAPS: Final = (
     "DELTA_MISSING_CHANGE_DATA",
     "DELTA_CHANGE_DATA_FILE_NOT_FOUND",
@@ -46,12 +48,8 @@ class Taken:
 def with_feeds(server: Server, sources: Mapping[str, SourceRead]) -> set[str]:
     """The sources that are tables of Delta with a change feed."""
     named = {key: read.message.read.named_table.unparsed_identifier for key, read in sources.items() if read.named}
-    return {key for key, identifier in named.items() if _has_feed(described(server, identifier))}
-
-
-def described(server: Server, identifier: str) -> Mapping[str, str]:
-    """What the catalog says about a table."""
-    return {row[0]: row[1] or "" for row in server.sql(f"DESCRIBE EXTENDED {identifier}")}
+    found = together(partial(server.described, identifier) for identifier in named.values())
+    return {key for key, about in zip(named, found, strict=True) if _has_feed(about)}
 
 
 def _has_feed(described: Mapping[str, str]) -> bool:
@@ -61,14 +59,30 @@ def _has_feed(described: Mapping[str, str]) -> bool:
 
 def delta_version(server: Server, identifier: str) -> FeedVersion | None:
     """The version of a table of Delta that has a change feed; None of anything else."""
-    if not _has_feed(described(server, identifier)):
+    if not _has_feed(server.described(identifier)):
         return None
-    detail = server.sql(f"DESCRIBE DETAIL {identifier}")[0]
-    return FeedVersion(detail["id"], server.sql(f"DESCRIBE HISTORY {identifier} LIMIT 1")[0]["version"])
+    return FeedVersion(identity(server, identifier), server.sql(f"DESCRIBE HISTORY {identifier} LIMIT 1")[0]["version"])
 
 
-def take(server: Server, identifier: str, before: FeedVersion | None) -> Taken:
+def identity(server: Server, identifier: str) -> str:
+    """The id of a Delta table."""
+    return str(server.sql(f"DESCRIBE DETAIL {identifier}")[0]["id"])
+
+
+def direct_table(server: Server, identifier: str) -> DirectTable | None:
+    """A table of Delta that can be opened without Spark. It is the catalog's only if it has the same id."""
+    about = server.described(identifier)
+    return DirectTable.at(about.get("Location", "")) if about.get("Provider", "").lower() == "delta" else None
+
+
+def take(server: Server, identifier: str, before: FeedVersion | None, schema: Schema) -> Taken:
     """What a table of the catalog has become. before: the version of which Deltic holds the rows. Raises QueryError."""
+    direct = None if before is None else direct_table(server, identifier)
+    if direct is not None and before is not None and direct.identity == before.table:
+        changes = direct.changes(before.number, schema)
+        if changes is not None:
+            server.read(changes.num_rows)
+            return Taken(changes, False, FeedVersion(before.table, direct.version))
     version = delta_version(server, identifier)
     reader: Any = server.session.read
     if version is None:

@@ -12,27 +12,24 @@ from pyspark.errors import PySparkException
 
 from deltic.errors import QueryError
 from deltic.projects.definitions import SINK, Flow
+from deltic.projects.direct import local
 from deltic.projects.planning import DatasetPlan, EventsPlan, FlowPlan
 from deltic.projects.server import Server, first_line
-from deltic.projects.tables import TRANSACTIONAL, CatalogTables, local
+from deltic.projects.tables import TRANSACTIONAL, CatalogTables
 
 
-def run_flow(server: Server, tables: CatalogTables, one: DatasetPlan, flow: FlowPlan, from_nothing: bool, first: bool) -> int:
-    """Appends what is new in a flow's sources; returns how many rows it has read. Raises QueryError with the flow's place.
-
-    from_nothing: forgets what it has read. first: whether it is the first flow of its table, which is then emptied.
-    """
+def run_flow(server: Server, tables: CatalogTables, one: DatasetPlan, flow: FlowPlan) -> int:
+    """Appends what is new in a flow's sources; returns how many rows it has read. Raises QueryError with the flow's place."""
     dataset = one.dataset
     checkpoint = tables.checkpoint(dataset, flow.flow.name)
-    if from_nothing:
-        _reset(server, tables, one, checkpoint, first)
     with server.under(flow.flow.names, flow.flow.settings):
         writer: Any = server.frame(flow.message).writeStream.outputMode("append").trigger(availableNow=True)
         writer = writer.option("checkpointLocation", checkpoint).queryName(flow.flow.name.replace("`", ""))
         if dataset.kind == SINK:
-            query = _await(writer.format(dataset.format).options(**dataset.options), flow.flow, lambda one: one.start())
+            query = _started(writer.format(dataset.format).options(**dataset.options), flow.flow, lambda one: one.start())
         else:
-            query = _await(writer.format(tables.format(dataset)), flow.flow, lambda one: one.toTable(dataset.identifier))
+            query = _started(writer.format(tables.format(dataset)), flow.flow, lambda one: one.toTable(dataset.identifier))
+    _await(query, flow.flow)
     return sum(progress.numInputRows for progress in query.recentProgress)
 
 
@@ -67,25 +64,33 @@ def run_events(server: Server, tables: CatalogTables, events: EventsPlan, from_n
     flow = events.flow.flow
     with server.under(flow.names, flow.settings):
         writer: Any = server.frame(events.flow.message).writeStream.outputMode("append").trigger(availableNow=True)
-        _await(writer.format("parquet").option("checkpointLocation", checkpoint), flow, lambda one: one.start(location))
+        query = _started(writer.format("parquet").option("checkpointLocation", checkpoint), flow, lambda one: one.start(location))
+    _await(query, flow)
 
 
-def _await(writer: Any, flow: Flow, start: Callable[[Any], Any]) -> Any:
-    """Runs a streaming query to its end."""
+def _started(writer: Any, flow: Flow, start: Callable[[Any], Any]) -> Any:
+    """Starts a streaming query."""
     try:
-        query = start(writer)
+        return start(writer)
+    except PySparkException as failure:
+        raise QueryError(f"{flow.place}: the flow {flow.name}: {first_line(failure)}") from failure
+
+
+def _await(query: Any, flow: Flow) -> None:
+    """Waits for the end of a streaming query."""
+    try:
         query.awaitTermination()
         error = query.exception()
     except PySparkException as failure:
         raise QueryError(f"{flow.place}: the flow {flow.name}: {first_line(failure)}") from failure
     if error is not None:
         raise QueryError(f"{flow.place}: the flow {flow.name}: {first_line(error)}")
-    return query
 
 
-def _reset(server: Server, tables: CatalogTables, one: DatasetPlan, checkpoint: str, first: bool) -> None:
+def reset(server: Server, tables: CatalogTables, one: DatasetPlan, flow: FlowPlan, first: bool) -> None:
     """Forgets how far a flow has read. The first flow of a table empties it."""
     dataset = one.dataset
+    checkpoint = tables.checkpoint(dataset, flow.flow.name)
     if dataset.kind != SINK and first:
         server.sql(f"TRUNCATE TABLE {dataset.identifier}")
         rows = local(tables.location(dataset))

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from deltic.errors import StateError
 from deltic.projects.definitions import Dataset
+from deltic.projects.direct import local
 from deltic.projects.net import changed_keys, net_change, rows_of
 from deltic.projects.notes import ProjectNotes
 from deltic.projects.partitions import named, shown
 from deltic.projects.planning import DatasetPlan
 from deltic.projects.server import Server
-from deltic.projects.tables import CatalogTables, local
+from deltic.projects.tables import CatalogTables
 from deltic.session import Session, View
 from deltic.session.options import PIPELINE_RETAINS
+
+REPLACED_ROWS: Final = 1_000_000
+"""A view in Delta with at most so many rows is written whole rather than merged by Spark."""
 
 
 @dataclass(slots=True)
@@ -54,11 +58,10 @@ class Publisher:
 
     def _written(self, dataset: Dataset, view: View, published: list[Any] | None) -> str:
         said = None
-        if published is not None:
-            if self.tables.format(dataset) == "delta":
-                said = self._merged(dataset, published[1])
-            elif dataset.partitions:
-                said = self._partitions(dataset, view, published[1])
+        if self.tables.format(dataset) == "delta":
+            said = self._replaced(dataset, view) or (None if published is None else self._merged(dataset, published[1]))
+        elif published is not None and dataset.partitions:
+            said = self._partitions(dataset, view, published[1])
         return said or self._whole(dataset, view)
 
     def _partitions(self, dataset: Dataset, view: View, since: int) -> str | None:
@@ -84,6 +87,20 @@ class Publisher:
         self.replace(dataset, self.server.session.createDataFrame(rows))
         return f"incremental, {rows.num_rows:,} rows"
 
+    def _replaced(self, dataset: Dataset, view: View) -> str | None:
+        """Writes a small view whole to its table in Delta, which takes less than a job of Spark's; None if that is not possible."""
+        held = sum(spine.rows for spine in self.session._runtime.committed.snapshot(view._arrangement))
+        table = self.tables.direct(dataset, self.notes.identities.get(dataset.key)) if held <= REPLACED_ROWS else None
+        if table is None:
+            return None
+        self.notes.identities[dataset.key] = table.identity
+        rows = view.to_arrow()
+        written = table.replace(view.schema, rows, self._transaction(dataset))
+        return f"incremental, {rows.num_rows:,} rows written" if written else None
+
+    def _transaction(self, dataset: Dataset) -> tuple[str, int]:
+        return f"deltic-{self.session._state_id}-{dataset.key}", self.session.epoch
+
     def _merged(self, dataset: Dataset, since: int) -> str | None:
         """Merges what has changed in a view into its table in Delta; None if that is not possible."""
         try:
@@ -94,7 +111,7 @@ class Publisher:
             return None
         if change.changed:
             frame: Any = self.server.session.createDataFrame(change.rows)
-            self.tables.merge(dataset, change, frame, (f"deltic-{self.session._state_id}-{dataset.key}", self.session.epoch))
+            self.tables.merge(dataset, change, frame, self._transaction(dataset))
         return f"incremental, {change.changed:,} {'keys' if change.unique else 'different rows'} merged"
 
     def _changed(self, view: View, since: int) -> bool:

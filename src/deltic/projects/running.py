@@ -6,21 +6,23 @@ has been written and read is noted in the state, so that a run that ends early i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Self
 
 from deltic.errors import QueryError
 from deltic.frontends.sql.parse_dataset import QueryText
 from deltic.projects.cost import recomputation
 from deltic.projects.definitions import SINK, Dataset
-from deltic.projects.flows import run_events, run_flow, united
+from deltic.projects.direct import local
+from deltic.projects.flows import reset, run_events, run_flow, united
 from deltic.projects.names import quoted
 from deltic.projects.notes import NOTE, ProjectNotes
-from deltic.projects.planning import DatasetPlan, EventsPlan, ProjectPlan, tables_of
+from deltic.projects.planning import DatasetPlan, EventsPlan, FlowPlan, ProjectPlan, tables_of
 from deltic.projects.publishing import Publisher
-from deltic.projects.server import Server
-from deltic.projects.tables import TRANSACTIONAL, CatalogTables, Creation, local
+from deltic.projects.server import Server, together
+from deltic.projects.tables import TRANSACTIONAL, CatalogTables, Creation
 from deltic.projects.taking import Intake
 from deltic.session import Program, Session
 from deltic.session.options import PIPELINE_RETAINS
@@ -70,7 +72,12 @@ class ProjectRun:
         for level in range(1 + max((one.level for one in datasets), default=0)):
             run = [one for one in datasets if one.level == level and one.refresh != "incremental" and selection.takes(one.dataset.key)]
             for one in run:
-                self._run(one, selection)
+                if one.refresh in ("appended", "written") and selection.from_nothing(one.dataset.key):
+                    self._reset(one)
+            for wave in waves(run):
+                for lines in together(partial(self._run, one) for one in wave):
+                    for line in lines:
+                        self._say(line)
             events = [key for key, one in self.plan.events.items() if self._begins(one, level, selection)]
             self._tick(level, [*(one.dataset.key for one in run), *events], selection)
             for one in datasets:
@@ -101,9 +108,11 @@ class ProjectRun:
 
     def _create(self, selection: Selection) -> None:
         """Creates the tables of the datasets."""
-        for one in self.plan.datasets.values():
+        stored = [one for one in self.plan.datasets.values() if one.dataset.stored and selection.takes(one.dataset.key)]
+        self.tables.look_up(one.dataset for one in stored if one.schema is not None)
+        for one in stored:
             dataset = one.dataset
-            if not dataset.stored or one.schema is None or not selection.takes(dataset.key):
+            if one.schema is None:
                 continue
             creation = self.tables.create(dataset, one.schema)
             if creation == "kept":
@@ -129,23 +138,31 @@ class ProjectRun:
         if self.tables.format(dataset) not in TRANSACTIONAL:
             self.tables.locate(dataset, self.tables.location(dataset))
 
-    def _run(self, one: DatasetPlan, selection: Selection) -> None:
+    def _run(self, one: DatasetPlan) -> list[str]:
+        """Runs a dataset by Spark; returns what there is to say. Others may run at the same time."""
         dataset = one.dataset
         if one.refresh == "inlined":
             self._view(one)
-            return
+            return []
         if one.refresh == "recomputed":
             (flow,) = one.flows
             with self.server.under(flow.flow.names, flow.flow.settings):
                 self.publisher.replace(dataset, self.server.frame(flow.message))
-            self._say(f"{dataset.key}: recomputed by Spark")
-            return
-        if selection.from_nothing(dataset.key):
-            self.notes.files.pop(dataset.key, None)
-        of_files = dataset.kind != SINK and self.tables.format(dataset) not in TRANSACTIONAL
-        for i, flow in enumerate((united(one.flows),) if of_files else one.flows):
-            rows = run_flow(self.server, self.tables, one, flow, selection.from_nothing(dataset.key), i == 0)
-            self._say(f"{dataset.key}: flow {flow.flow.name} read {rows:,} rows")
+            return [f"{dataset.key}: recomputed by Spark"]
+        flows = self._flows(one)
+        rows = together(partial(run_flow, self.server, self.tables, one, flow) for flow in flows)
+        return [f"{dataset.key}: flow {flow.flow.name} read {count:,} rows" for flow, count in zip(flows, rows, strict=True)]
+
+    def _flows(self, one: DatasetPlan) -> tuple[FlowPlan, ...]:
+        """The queries that feed a streaming table or sink."""
+        of_files = one.dataset.kind != SINK and self.tables.format(one.dataset) not in TRANSACTIONAL
+        return (united(one.flows),) if of_files else one.flows
+
+    def _reset(self, one: DatasetPlan) -> None:
+        """A streaming table or sink starts from nothing."""
+        self.notes.files.pop(one.dataset.key, None)
+        for i, flow in enumerate(self._flows(one)):
+            reset(self.server, self.tables, one, flow, i == 0)
 
     def _begins(self, events: EventsPlan, level: int, selection: Selection) -> bool:
         """Runs a stream of events, if its dataset is refreshed on this level."""
@@ -170,14 +187,10 @@ class ProjectRun:
         """Takes what has changed in the sources, on the first level, and in what Spark has written up to this level."""
         intake = Intake(self.plan, self.server, self.tables, self.notes, self._say)
         needed = self._sources(selection)
-        if level == 0:
-            for key, read in self.plan.sources.items():
-                if key in needed:
-                    intake.source(key, read)
+        takes = [partial(intake.source, key, read) for key, read in self.plan.sources.items() if level == 0 and key in needed]
         written = {key for key, one in self.plan.datasets.items() if one.level == level and one.refresh not in ("incremental", "inlined")}
-        for key in self.plan.tables:
-            if key in set(run) | (written & needed):
-                intake.dataset(key)
+        taken = set(run) | (written & needed)
+        together([*takes, *(partial(intake.dataset, key) for key in self.plan.tables if key in taken)])
         if intake or (level == 0 and self.session._reads_time):
             self._apply(intake, selection)
 
@@ -214,6 +227,15 @@ class ProjectRun:
     def _note(self) -> None:
         if self._to_note:
             self.session.apply({}, notes=self.notes.json())
+
+
+def waves(datasets: Sequence[DatasetPlan]) -> list[list[DatasetPlan]]:
+    """Datasets that Spark runs at the same time: each after those that it reads."""
+    numbers: dict[str, int] = {}
+    for one in datasets:
+        numbers[one.dataset.key] = 1 + max((numbers[key] for key in one.reads if key in numbers), default=-1)
+    found = range(1 + max(numbers.values(), default=-1))
+    return [[one for one in datasets if numbers[one.dataset.key] == number] for number in found]
 
 
 def state_of(plan_storage: str, given: str | None) -> str:

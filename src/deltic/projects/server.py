@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import socket
+import threading
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import pyarrow as pa
 import pyspark.sql.connect.proto as pb
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
 
 PLUGIN: Final = "org.apache.spark.sql.connect.SparkConnectPlugin"
 _SESSION_CATALOG: Final = "spark.sql.catalog.spark_catalog"
+T = TypeVar("T")
+AT_ONCE: Final = 4
+"""How many questions Spark gets at a time."""
 _MODE: Final = ("SPARK_CONNECT_MODE_ENABLED", "SPARK_REMOTE", "SPARK_LOCAL_REMOTE")
 
 
@@ -51,21 +56,25 @@ class Server:
         self.url: str | None = remote
         """Where the session is, once there is one."""
         self._registered = False
+        self._described: dict[str, Mapping[str, str]] = {}
+        self._starting, self._settings = threading.RLock(), threading.RLock()
+        self._counting = threading.Lock()
         self.rows_read = 0
         """How many rows of sources this run has fetched."""
 
     @property
     def session(self) -> SparkSession:
         """The session, whose current schema is the project's."""
-        if self._session is None:
-            with _classic():
-                self.url = self._remote or self._start()
-                self._session = SparkSession.builder.remote(self.url).create()
-            for key, value in self._configuration.items():
-                self._set(key, value)
-            if self.names.home != Names().home:
-                self._use(self.names.home)
-        return self._session
+        with self._starting:
+            if self._session is None:
+                with _classic():
+                    self.url = self._remote or self._start()
+                    self._session = SparkSession.builder.remote(self.url).create()
+                for key, value in self._configuration.items():
+                    self._set(key, value)
+                if self.names.home != Names().home:
+                    self._use(self.names.home)
+            return self._session
 
     def table(self, identifier: str) -> DataFrame:
         frame: Any = self.session.table(identifier)
@@ -94,8 +103,23 @@ class Server:
         """All rows of a relation. Raises QueryError."""
         with _errors():
             rows = self.frame(message).toArrow()
-        self.rows_read += rows.num_rows
+        self.read(rows.num_rows)
         return rows
+
+    def read(self, rows: int) -> None:
+        """Counts rows of a source."""
+        with self._counting:
+            self.rows_read += rows
+
+    def described(self, identifier: str) -> Mapping[str, str]:
+        """What the catalog says about a table, looked up once. Raises QueryError."""
+        if identifier not in self._described:
+            self._described[identifier] = {row[0]: row[1] or "" for row in self.sql(f"DESCRIBE EXTENDED {identifier}")}
+        return self._described[identifier]
+
+    def forget(self, identifier: str) -> None:
+        """To be called when a table has been created, or its location has changed."""
+        self._described.pop(identifier, None)
 
     def sql(self, statement: str, **frames: Any) -> list[Any]:
         """Runs a statement, in which {name} is one of the frames; returns its rows. Raises QueryError."""
@@ -105,21 +129,22 @@ class Server:
 
     @contextmanager
     def under(self, names: Names, settings: Mapping[str, str]) -> Iterator[None]:
-        """The session with other settings, and another current schema, for a block."""
-        session = self.session
-        before: dict[str, str | None] = {key: session.conf.get(key, None) for key in settings}
-        moved = (names.catalog, names.schema) != self.names.home
-        try:
-            for key, value in settings.items():
-                session.conf.set(key, value)
-            if moved:
-                self._use((names.catalog, names.schema))
-            yield
-        finally:
-            if moved:
-                self._use(self.names.home)
-            for key, old in before.items():
-                session.conf.unset(key) if old is None else session.conf.set(key, old)
+        """The session with other settings, and another current schema, for a block: one thread at a time."""
+        with self._settings:
+            session = self.session
+            before: dict[str, str | None] = {key: session.conf.get(key, None) for key in settings}
+            moved = (names.catalog, names.schema) != self.names.home
+            try:
+                for key, value in settings.items():
+                    session.conf.set(key, value)
+                if moved:
+                    self._use((names.catalog, names.schema))
+                yield
+            finally:
+                if moved:
+                    self._use(self.names.home)
+                for key, old in before.items():
+                    session.conf.unset(key) if old is None else session.conf.set(key, old)
 
     def register(self) -> None:
         """Makes the format deltic one of the session's. Raises QueryError if its catalog cannot read tables in it."""
@@ -176,6 +201,15 @@ class Server:
         }
         self._local = local_session(name="deltic pipelines", settings={**self._configuration, **settings})
         return f"sc://localhost:{port}/;token={token}"
+
+
+def together(work: Iterable[Callable[[], T]]) -> list[T]:
+    """The results of several calls, which wait for Spark at the same time. Raises the first error, when all have ended."""
+    calls = list(work)
+    if len(calls) < 2:
+        return [call() for call in calls]
+    with ThreadPoolExecutor(min(AT_ONCE, len(calls)), "deltic-projects") as pool:
+        return [done.result() for done in [pool.submit(call) for call in calls]]
 
 
 @contextmanager

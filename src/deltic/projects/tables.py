@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import shutil
 import uuid
-from collections.abc import Collection, Mapping
-from pathlib import Path
+from collections.abc import Collection, Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
-from urllib.parse import unquote, urlsplit
 
 from deltic.projects.definitions import LIVE_FORMAT, Dataset
-from deltic.projects.feeds import FEED, described
+from deltic.projects.direct import FEED, DirectTable, local
+from deltic.projects.feeds import direct_table, identity
 from deltic.projects.names import quoted
 from deltic.projects.net import DELETES, NetChange
 from deltic.projects.partitions import link_others
-from deltic.projects.server import Server
+from deltic.projects.server import Server, together
 from deltic.schema import Schema
 
 if TYPE_CHECKING:
@@ -40,6 +40,16 @@ class CatalogTables:
 
     def __init__(self, server: Server, storage: str, state: str) -> None:
         self._server, self._storage, self._state = server, storage.rstrip("/"), state
+        self._found: dict[str, tuple[str, dict[str, str]] | None] = {}
+
+    def look_up(self, datasets: Iterable[Dataset]) -> None:
+        """Looks up formats and columns of the tables that there are, before `create`."""
+        stored = list(datasets)
+        found = together(partial(self._look_up, dataset) for dataset in stored)
+        self._found = {dataset.key: one for dataset, one in zip(stored, found, strict=True)}
+
+    def _look_up(self, dataset: Dataset) -> tuple[str, dict[str, str]] | None:
+        return (self._provider(dataset), self._columns(dataset)) if self._server.exists(dataset.identifier) else None
 
     def format(self, dataset: Dataset) -> str:
         """The format of a dataset."""
@@ -49,12 +59,12 @@ class CatalogTables:
         return (dataset.format or self._server.session.conf.get(DEFAULT_FORMAT) or "parquet").lower()
 
     def create(self, dataset: Dataset, schema: Schema) -> Creation:
-        """Creates the table unless it exists with these columns and this format; otherwise that one is dropped first."""
+        """Creates the table unless it exists with these columns and this format; otherwise that one is dropped first. After look_up."""
         creation: Creation = "new"
-        if self._server.exists(dataset.identifier):
-            columns = {field.name.lower(): field.type.sql for field in schema}
-            if (self._provider(dataset), self._columns(dataset)) == (self.format(dataset), columns):
+        if (found := self._found.pop(dataset.key)) is not None:
+            if found == (self.format(dataset), {field.name.lower(): field.type.sql for field in schema}):
                 return "kept"
+            self._server.forget(dataset.identifier)
             self._server.sql(f"DROP TABLE {dataset.identifier}")
             creation = "again"
         columns_ = "" if dataset.live else f" ({', '.join(f'{quoted([field.name])} {field.type.sql}' for field in schema)})"
@@ -75,13 +85,13 @@ class CatalogTables:
 
     def _properties(self, dataset: Dataset) -> Mapping[str, Any]:
         """A streaming table in Delta has a change feed, by which views take what is new; it costs nothing where rows are only added."""
-        feeds = dataset.kind == "streaming table" and self.format(dataset) == "delta"
+        feeds = dataset.kind == "streaming table" and not dataset.changes and self.format(dataset) == "delta"
         return {FEED: "true", **dataset.properties} if feeds else dataset.properties
 
     def _provider(self, dataset: Dataset) -> str:
         """The format of the table that the catalog has; "" for one that is live over another state, or a live one that should not be."""
         if not dataset.live:
-            return described(self._server, dataset.identifier).get("Provider", "").lower()
+            return self._server.described(dataset.identifier).get("Provider", "").lower()
         columns = self._server.table(dataset.identifier).schema.fields
         carried = columns[0].metadata.get(LIVE_FORMAT, {}) if columns else {}
         same = carried.get("view") == dataset.key and _same(carried.get("path", ""), self._state)
@@ -140,10 +150,21 @@ class CatalogTables:
         with self._server.under(self._server.names, settings):
             self._server.sql(f"{merged} {matched} WHEN NOT MATCHED AND NOT s.{DELETES} THEN {inserted}", changes=frame)
 
+    def direct(self, dataset: Dataset, noted: str | None) -> DirectTable | None:
+        """The table, if it may be written whole without Spark: a change feed should have what has changed alone.
+
+        noted: the id that Spark has said that it has, if that is known.
+        """
+        table = direct_table(self._server, dataset.identifier)
+        if table is None or table.feed:
+            return None
+        return table if table.identity == noted or table.identity == identity(self._server, dataset.identifier) else None
+
     def locate(self, dataset: Dataset, location: str) -> None:
         """Sets the location of a table's files."""
         self._server.sql(f"ALTER TABLE {dataset.identifier} SET LOCATION {_text(location)}")
         self._server.session.catalog.refreshTable(dataset.identifier)
+        self._server.forget(dataset.identifier)
 
     def location(self, dataset: Dataset) -> str:
         """The location of a streaming table's files, which stays."""
@@ -167,14 +188,6 @@ class CatalogTables:
             for version in folder.iterdir():
                 if f"{self._folder(dataset)}/{version.name}" not in keep:
                     shutil.rmtree(version)
-
-
-def local(url: str) -> Path | None:
-    """The path of a folder of this machine; None for one in an object store."""
-    parts = urlsplit(url)
-    if parts.scheme == "file":
-        return Path(unquote(parts.path))
-    return None if parts.scheme else Path(url)
 
 
 def _same(path: str, url: str) -> bool:

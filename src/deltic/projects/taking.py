@@ -55,7 +55,8 @@ class Intake:
 
     def _table(self, key: str, identifier: str) -> None:
         noted = self.notes.versions.pop(key, None)
-        taken = take(self.server, identifier, None if noted is None else FeedVersion(noted[0], noted[1]))
+        before = None if noted is None else FeedVersion(noted[0], noted[1])
+        taken = take(self.server, identifier, before, self.plan.tables[key].schema)
         if taken.version is not None:
             self.notes.versions[key] = [taken.version.table, taken.version.number]
         if taken.gap is not None:
