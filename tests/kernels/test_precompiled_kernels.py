@@ -72,6 +72,14 @@ def test_kernels_of_the_package_are_loaded_and_nothing_is_written(tmp_path: Path
     assert not (tmp_path / "cache").exists()
 
 
+def test_a_zip_file_by_a_relative_path_serves_as_well(tmp_path: Path, kernels: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on the path of Spark's executors."""
+    site(tmp_path, kernels, packed=True)
+    monkeypatch.chdir(tmp_path)
+    done = run(f"import sys; sys.path.insert(0, './deltic.whl'){ADD}", tmp_path, tmp_path / "cache")
+    assert (done.stdout, done.stderr) == ("True None\n", "")
+
+
 def test_a_processor_that_is_asked_for_is_compiled_for(tmp_path: Path, kernels: Path) -> None:
     installed = site(tmp_path, kernels, packed=False)
     done = run(ADD, installed, tmp_path / "cache", NUMBA_CPU_NAME="generic")

@@ -76,7 +76,7 @@ def test_from_a_zip_file(cluster: Cluster, zipped: Path, tmp_path: Path) -> None
     assert found["driver"] == f"{zipped}/deltic/__init__.py"
     assert found["workers"] and all(str(file).endswith("/deltic.zip/deltic/__init__.py") for file in found["workers"])
     assert str(zipped) not in map(str, found["workers"]), "each executor has a copy of its own"
-    assert all(f"/deltic.zip/deltic/kernels/{PRECOMPILED}/kernels-" in str(folder) for folder in found["kernels"])
+    assert all(f"deltic.zip/deltic/kernels/{PRECOMPILED}/kernels-" in str(folder) for folder in found["kernels"])
     assert "compiling" not in run.stderr
 
 

@@ -174,7 +174,11 @@ def _content(path: Path) -> bytes | None:
     The loader of the package opens a zip file for each read: an open one would have one position in a process and in its forks.
     """
     try:
-        return checked(path.read_bytes() if SHIPPED is None else cast(ResourceLoader, __spec__.loader).get_data(str(path)))
+        if SHIPPED is None:
+            return checked(path.read_bytes())
+        # Beside this module as it was imported: a loader of "./deltic.zip" does not know "deltic.zip".
+        beside = os.path.join(os.path.dirname(__file__), PRECOMPILED, path.parent.name, path.name)
+        return checked(cast(ResourceLoader, __spec__.loader).get_data(beside))
     except OSError:
         return None
 
