@@ -34,11 +34,15 @@ def test_spark_writes_parquet_and_has_no_auto_cdc(tmp_path: Path) -> None:
 @pytest.mark.parametrize("wrong", [{}, {"order_totals": 3}])
 def test_figures(wrong: dict[str, int]) -> None:
     runs = {
-        "deltic": [{"plan_s": 1.0, "refresh_s": 8.0, "rows_read": 500}, {"plan_s": 1.0, "refresh_s": 2.0, "rows_read": 30}],
-        "spark": [{"plan_s": 2.0, "refresh_s": 9.0}, {"plan_s": 2.0, "refresh_s": 40.0}],
+        "deltic": [
+            {"plan_s": 1.0, "streams_s": 3.0, "refresh_s": 8.0, "rows_read": 500},
+            {"plan_s": 1.0, "streams_s": 4.0, "refresh_s": 2.0, "rows_read": 30},
+        ],
+        "spark": [{"plan_s": 2.0, "streams_s": 5.0, "refresh_s": 9.0}, {"plan_s": 2.0, "streams_s": 6.0, "refresh_s": 40.0}],
     }
     told = result(runs, [0, 10], wrong)
     assert (told["faster"], told["rows_read_per_change"], told["load_s"]) == (20.0, 3.0, 8.0)
+    assert (told["streams_s"], told["peers"]["spark-pipelines"]["streams_s"]) == (4.0, 6.0)
     assert told["correct"] is not bool(wrong)
     assert told["differences"] == wrong
     assert told["peers"]["spark-pipelines"]["tick_ms"]["median"] == 40_000
