@@ -18,7 +18,7 @@ def program(session: deltic.Session) -> None:
     session.sql("CREATE TABLE t (id BIGINT NOT NULL, d DOUBLE, name STRING, PRIMARY KEY (id))")
     for i in range(VIEWS):
         session.sql(f"CREATE MATERIALIZED VIEW v{i} AS SELECT id, d FROM t WHERE d > {i} AND upper(name) <> 'N{i}'")
-        session.sql(f"CREATE MATERIALIZED VIEW s{i} AS SELECT id FROM t WHERE name LIKE '%{i}'")
+        session.sql(f"CREATE MATERIALIZED VIEW s{i} AS SELECT id FROM t WHERE name RLIKE '{i}$'")
 
 
 def rows(start: int) -> list[dict[str, Any]]:
