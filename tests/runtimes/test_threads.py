@@ -187,3 +187,17 @@ def test_a_function_of_users_fails_as_on_one_thread(divided: None) -> None:
                 session.apply({"t": [{"a": i, "_op": "insert"} for i in range(30)]})
             messages.add(str(error.value))
     assert len(messages) == 1
+
+
+def test_ctrl_c_ends_a_recursion_between_iterations() -> None:
+    with deltic.Session(shards=2, threads=2) as session:
+        session.sql("CREATE TABLE e (a BIGINT, s STRING, PRIMARY KEY (a)); INSERT INTO e VALUES (1, 'x')")
+        timer = threading.Timer(0.5, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT))
+        timer.start()
+        start = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            session.sql("""CREATE MATERIALIZED VIEW v AS WITH RECURSIVE r(n, t) MAX RECURSION LEVEL 100000 AS (
+                SELECT a, s FROM e UNION ALL SELECT n + 1, upper(concat(t, '')) FROM r WHERE n < 100000)
+                SELECT max(n) AS n, max(t) AS t FROM r""")
+        assert time.monotonic() - start < 10
+        assert session.query("SELECT * FROM e").rows() == [{"a": 1, "s": "x"}]

@@ -70,6 +70,31 @@ def test_after_an_interrupt_nobody_works() -> None:
     assert all(ended)
 
 
+def test_a_second_interrupt_waits_for_those_who_work_too() -> None:
+    begun, ended = [], []
+
+    def work(item: int, stop: Event) -> None:
+        begun.append(item)
+        signal.raise_signal(signal.SIGINT)
+        ended.append(stop.wait(5))
+        signal.raise_signal(signal.SIGINT)
+        time.sleep(0.1)
+        ended.append(True)
+
+    with pytest.raises(KeyboardInterrupt):
+        Workers(2).map(work, range(50))
+    assert 2 * len(begun) == len(ended)
+    assert all(ended)
+
+
+def test_without_more_threads_the_caller_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    assert Workers(2).map(lambda item, _: item * item, range(5)) == [0, 1, 4, 9, 16]
+
+
 WORDS = st.integers(-(2**63), 2**63 - 1)
 
 

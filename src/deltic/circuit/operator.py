@@ -22,6 +22,7 @@ from deltic.trace.counters import Counters
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
 from deltic.trace.strings import StringTable
+from deltic.trace.workers import WorkStopped
 
 HOME = 0
 """The shard of all relations that are not partitioned by a key: global aggregates, top-k, cross joins."""
@@ -75,6 +76,11 @@ class Context:
     decoded: dict[int, DecodedChange] = field(default_factory=dict)
     ephemeral: frozenset[str] = frozenset()
     stop: Event | None = None
+
+    def check_needed(self) -> None:
+        """Raises WorkStopped if the result is not needed any more."""
+        if self.stop is not None and self.stop.is_set():
+            raise WorkStopped
 
     @property
     def backfill(self) -> bool:

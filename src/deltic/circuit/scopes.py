@@ -65,7 +65,8 @@ class Nest(Context):
 
     @classmethod
     def of(cls, context: Context, clock: Clock) -> Nest:
-        return cls(context.shard, context.shards, context.tick, context.state, context.strings, inner=context.inner, clock=clock)
+        own = context.shard, context.shards, context.tick, context.state, context.strings
+        return cls(*own, inner=context.inner, stop=context.stop, clock=clock)
 
     @property
     def time(self) -> Time:

@@ -32,7 +32,7 @@ from deltic.trace.partition import partition
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
 from deltic.trace.strings import StringTable
-from deltic.trace.workers import ALONE, Workers, WorkStopped
+from deltic.trace.workers import ALONE, Workers
 
 CORE: Final = os.environ.get("DELTIC_CORE", "native")
 """Which core runs levels: "native", their programs; "python", the operators' own steps, which are the reference."""
@@ -160,8 +160,7 @@ def _run_nodes(circuit: Dataflow, level: Level, context: Context, arrived: Mappi
 
 def _stepped(circuit: Dataflow, node: Instruction, inputs: Sequence[Delta], context: Context) -> Delta:
     """What the operator's `step` returns; `context.counters` are the node's."""
-    if context.stop is not None and context.stop.is_set():
-        raise WorkStopped
+    context.check_needed()
     counters = context.counters
     start = perf_counter()
     try:

@@ -70,8 +70,9 @@ def zeros(length: int, gradual: bool = False) -> Words:
     """
     if not gradual or 8 * length < LARGE_BYTES:
         return np.zeros(length, INT64)
+    private = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}  # Windows has no flags
     try:
-        return np.frombuffer(mmap.mmap(-1, 8 * length, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS), INT64)
+        return np.frombuffer(mmap.mmap(-1, 8 * length, **private), INT64)
     except OSError as error:
         raise MemoryError(f"no room for {8 * length} bytes: {error}") from None
 

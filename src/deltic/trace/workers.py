@@ -53,7 +53,10 @@ class Workers:
         division = _Division(work, items)
         try:
             for _ in range(min(self.threads, len(items))):
-                Thread(target=copy_context().run, args=(division.run,), name=THREAD, daemon=True).start()
+                try:
+                    Thread(target=copy_context().run, args=(division.run,), name=THREAD, daemon=True).start()
+                except RuntimeError:  # there may be no more threads: this one works, too
+                    division.run()
             return division.results()
         finally:
             division.end()
@@ -96,10 +99,18 @@ class _Division(Generic[Item, Result]):
         return [self._results[number] for number in range(len(self._items))]
 
     def end(self) -> None:
-        """Lets nobody begin another item, and waits for those that work."""
-        with self._changed:
-            self._stop.set()
-            self._changed.wait_for(lambda: not self._working)
+        """Lets nobody begin another item, and waits for those that work, also if interrupts come meanwhile."""
+        self._stop.set()
+        interrupt: KeyboardInterrupt | None = None
+        while True:
+            try:
+                with self._changed:
+                    self._changed.wait_for(lambda: not self._working)
+                break
+            except KeyboardInterrupt as error:
+                interrupt = error
+        if interrupt is not None:
+            raise interrupt
 
 
 def processors() -> int:

@@ -137,6 +137,7 @@ class Child:
         starts = any(map(len, inputs)) or (nest.backfill and nest.first)
         iteration = 0 if starts else nest.due.next(self.path, time, -1)
         while iteration is not None:
+            nest.check_needed()
             with clock.evaluation(iteration, depth):
                 values = self._evaluate(inputs if iteration == 0 else None, delayed, nest)
             if len(values[self.export]):
