@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, TypeVar
+from threading import RLock
+from typing import Any, Final, TypeVar
 
 import numba
 from numba.core.sigutils import normalize_signature
@@ -23,6 +24,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 KERNELS: list[tuple[Any, tuple[str, ...]]] = []
 SEALED: set[Any] = set()
+_SEALING: Final = RLock()
 
 
 def _dispatcher(function: Callable[..., Any], signatures: tuple[str, ...]) -> Any:
@@ -59,14 +61,15 @@ def _blamed(dispatcher: Any) -> Any:
 
 
 def seal(dispatcher: Any, signatures: tuple[str, ...]) -> None:
-    """Compiles a kernel, or loads it, for its signatures and forbids all others; does nothing the second time."""
-    if dispatcher in SEALED:
-        return
-    for signature in signatures:
-        # By its arguments alone, as at a first call: numba keeps what is compiled with a return type under another name.
-        dispatcher.compile(normalize_signature(signature)[0])
-    dispatcher.disable_compile()
-    SEALED.add(dispatcher)
+    """Compiles a kernel, or loads it, for its signatures and forbids all others; does nothing the second time, also in another thread."""
+    with _SEALING:
+        if dispatcher in SEALED:
+            return
+        for signature in signatures:
+            # By its arguments alone, as at a first call: numba keeps what is compiled with a return type under another name.
+            dispatcher.compile(normalize_signature(signature)[0])
+        dispatcher.disable_compile()
+        SEALED.add(dispatcher)
 
 
 def part(function: F) -> F:
