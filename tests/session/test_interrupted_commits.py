@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import random
+import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,14 @@ def at_line(kind: type[BaseException], line: int, lines: list[int]) -> Callable[
 
 
 THOROUGH = [pytest.param(kind, shards, 3, marks=pytest.mark.slow) for kind in (KeyboardInterrupt, MemoryError) for shards in (1, 3)]
+
+
+@pytest.fixture(autouse=True)
+def handler() -> Iterator[None]:
+    """Restores that of Ctrl-C: an error at a line may come where Ctrl-C is deferred, which a real one cannot."""
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def _break_ticks(broken: Broken, before: int, rows: int, kind: type[BaseException], stride: int) -> None:

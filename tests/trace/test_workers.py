@@ -61,7 +61,7 @@ def test_after_an_interrupt_nobody_works() -> None:
     def work(item: int, stop: Event) -> None:
         begun.append(item)
         if item == 0:
-            signal.raise_signal(signal.SIGINT)
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
         ended.append(stop.wait(5))
 
     with pytest.raises(KeyboardInterrupt):
@@ -75,9 +75,9 @@ def test_a_second_interrupt_waits_for_those_who_work_too() -> None:
 
     def work(item: int, stop: Event) -> None:
         begun.append(item)
-        signal.raise_signal(signal.SIGINT)
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
         ended.append(stop.wait(5))
-        signal.raise_signal(signal.SIGINT)
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
         time.sleep(0.1)
         ended.append(True)
 

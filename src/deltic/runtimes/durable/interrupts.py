@@ -17,8 +17,8 @@ def uninterrupted() -> Iterator[None]:
         yield
         return
     pending: list[tuple[int, FrameType | None]] = []
-    signal.signal(signal.SIGINT, lambda number, frame: pending.append((number, frame)))
     try:
+        signal.signal(signal.SIGINT, lambda number, frame: pending.append((number, frame)))
         yield
     finally:
         signal.signal(signal.SIGINT, before)
