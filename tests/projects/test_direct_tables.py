@@ -23,7 +23,7 @@ from deltic.schema import Field, Schema
 pytest.importorskip("pyspark.sql.connect.proto")
 deltalake = pytest.importorskip("deltalake")
 
-from deltic.projects.direct import FEED, DirectTable  # noqa: E402  needs the extra
+from deltic.projects.direct import FEED, DirectTable, Replacement  # noqa: E402  needs the extra
 
 COLUMNS = (
     "k BIGINT, b BOOLEAN, i INT, t TINYINT, f FLOAT, d DOUBLE, n DECIMAL(38,4), m DECIMAL(9,2), s STRING, x BINARY, day DATE, at TIMESTAMP"
@@ -80,11 +80,11 @@ def test_rows_are_replaced_in_one_commit(tmp_path: Path) -> None:
         rows = drawn(draw, range(count))
         floats = [i for i, field in enumerate(rows.schema) if pa.types.is_floating(field.type)]
         if any(pc.any(pc.is_nan(rows.column(i))).as_py() for i in floats):
-            assert not table.replace(schema_of(COLUMNS), rows, ("deltic-a", number)), "statistics ignore NaN"
+            assert table.replace(schema_of(COLUMNS), rows, ("deltic-a", number)) is Replacement.REFUSED, "statistics ignore NaN"
         for i in floats:
             column = rows.column(i)
             rows = rows.set_column(i, rows.schema.field(i), pc.if_else(pc.is_nan(column), pa.scalar(0.5, column.type), column))
-        assert table.replace(schema_of(COLUMNS), rows, ("deltic-a", number))
+        assert table.replace(schema_of(COLUMNS), rows, ("deltic-a", number)) is Replacement.WRITTEN
         again = DirectTable.at(f"file://{tmp_path}/t")
         assert again is not None and (again.version, again.identity) == (number + 1, table.identity)
         assert again.table.transaction_version("deltic-a") == number
@@ -98,7 +98,8 @@ def test_columns_keep_their_comments_and_conditions(tmp_path: Path) -> None:
     schema = schema_of("k BIGINT, n BIGINT")
     for number in (1, 2):
         table = DirectTable.at(str(tmp_path / "t"))
-        assert table is not None and table.replace(schema, pa.table({"k": [number], "n": [None]}, schema=schema.arrow), ("a", number))
+        rows = pa.table({"k": [number], "n": [None]}, schema=schema.arrow)
+        assert table is not None and table.replace(schema, rows, ("a", number)) is Replacement.WRITTEN
     table = DirectTable.at(str(tmp_path / "t"))
     assert table is not None
     own = table.table
@@ -106,9 +107,11 @@ def test_columns_keep_their_comments_and_conditions(tmp_path: Path) -> None:
     assert own.to_pyarrow_table().to_pylist() == [{"k": 2, "n": None}]
     parted = deltalake.DeltaTable.create(str(tmp_path / "p"), deltalake.Schema(columns), partition_by=["n"])
     partitioned = DirectTable.at(str(tmp_path / "p"))
-    assert partitioned is not None and not partitioned.replace(schema, pa.table({"k": [1], "n": [2]}, schema=schema.arrow), ("a", 1))
+    rows = pa.table({"k": [1], "n": [2]}, schema=schema.arrow)
+    assert partitioned is not None and partitioned.replace(schema, rows, ("a", 1)) is Replacement.REFUSED
     assert parted.version() == 0
-    assert not table.replace(schema, pa.table({"k": [None], "n": [None]}, schema=schema.arrow), ("a", 3)), "a NULL"
+    rows = pa.table({"k": [None], "n": [None]}, schema=schema.arrow)
+    assert table.replace(schema, rows, ("a", 3)) is not Replacement.WRITTEN, "a NULL"
     constrained = made(tmp_path / "c", "k BIGINT")
     constrained.table.alter.add_constraint({"positive": "k > 0"})
     assert DirectTable.at(str(tmp_path / "c")) is None
@@ -118,8 +121,8 @@ def test_tables_that_only_spark_can_work_with(tmp_path: Path) -> None:
     assert all(DirectTable.at(place) is None for place in (str(tmp_path), "s3://bucket/t", str(tmp_path / "no")))
     later = made(tmp_path / "ntz", "k BIGINT")
     assert later.changes(0, schema_of("k BIGINT")) is None, "it has no feed"
-    assert not later.replace(schema_of("other BIGINT"), pa.table({"other": [1]}), ("a", 1))
-    assert not later.replace(schema_of("k ARRAY<INT>"), pa.table({"k": [[1]]}), ("a", 1))
+    assert later.replace(schema_of("other BIGINT"), pa.table({"other": [1]}), ("a", 1)) is Replacement.REFUSED
+    assert later.replace(schema_of("k ARRAY<INT>"), pa.table({"k": [[1]]}), ("a", 1)) is Replacement.REFUSED
     later.table.alter.add_feature(deltalake.TableFeatures.DeletionVectors, allow_protocol_versions_increase=True)
     assert DirectTable.at(str(tmp_path / "ntz")) is None
 
@@ -183,7 +186,7 @@ def test_changes_and_rows_are_those_of_spark(spark: Any, tmp_path: Path, seed: i
         assert own is not None and counted(own) == counted(feed.selectExpr(*columns, weight).toArrow()), step
         before = table.version if step % 2 else before  # of one commit, and of several
     written = drawn(draw, range(100))
-    assert table.replace(schema, written, ("deltic", 1))
+    assert table.replace(schema, written, ("deltic", 1)) is Replacement.WRITTEN
     assert counted(spark.read.format("delta").load(str(place)).toArrow()) == counted(written)
     spark.sql(f"INSERT INTO delta.`{place}` SELECT * FROM delta.`{place}` WHERE k < 5")
     assert spark.read.format("delta").load(str(place)).count() == 105

@@ -96,8 +96,10 @@ def test_feeds_merges_and_keyed_tables(remote: str, tmp_path: Path, capsys: pyte
     server.sql("ALTER TABLE sales SET TBLPROPERTIES (delta.enableChangeDataFeed = true)")
     assert any(line.startswith("sales: compared with the rows that Deltic holds, since its change feed has a gap") for line in run())
     assert check(spec, remote) == {"per_customer": 3, "large": 6, "small": 3}
-    run("--full-refresh", "users,checked_users")
+    server.sql("DELETE FROM per_customer")
+    run("--full-refresh", "users,checked_users,per_customer")
     users()
+    assert check(spec, remote) == {"per_customer": 3, "large": 6, "small": 3}
     server.close()
 
 

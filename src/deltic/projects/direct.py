@@ -10,6 +10,7 @@ import importlib.util
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 from typing import Any, Final, Self
 from urllib.parse import unquote, urlsplit
@@ -29,6 +30,14 @@ _FEATURES: Final = frozenset({"appendOnly", "invariants", "changeDataFeed"})
 _NUMBERS: Final = ("TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL")
 _TYPES: Final = frozenset({*_NUMBERS, "BOOLEAN", "STRING", "BINARY", "DATE", "TIMESTAMP"})
 _INSERTS: Final = pa.array(["insert", "update_postimage"])
+
+
+class Replacement(Enum):
+    """What became of rows that were to be written. FAILED: deltalake raised, and the table does not have the commit."""
+
+    WRITTEN = "written"
+    REFUSED = "refused"
+    FAILED = "failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,23 +93,41 @@ class DirectTable:
             return None
         return pa.concat_tables(parts)
 
-    def replace(self, schema: Schema, rows: pa.Table, transaction: tuple[str, int]) -> bool:
-        """Makes the rows the table's in one commit; whether that was possible. transaction: an application and a number, for the log."""
+    def replace(self, schema: Schema, rows: pa.Table, transaction: tuple[str, int]) -> Replacement:
+        """Makes the rows the table's in one commit, which follows the version that was read: if another writer was faster, it fails.
+
+        transaction: an application and a number, for the log. REFUSED, with nothing attempted: deltalake would write other rows than Spark.
+        """
         import deltalake  # noqa: PLC0415  an extra
 
         if self.partitioned or not _plain(schema):  # deltalake writes some values of partitions in a form that Spark reads otherwise
-            return False
+            return Replacement.REFUSED
         if any(pc.any(pc.is_nan(rows.column(one.name))).as_py() for one in schema if one.type.is_float):
-            return False  # its statistics ignore NaN, so Spark would skip the file
+            return Replacement.REFUSED  # its statistics ignore NaN, so Spark would skip the file
         own: Any = pa.schema(self.table.schema().to_arrow())
         if tuple(own.names) != schema.names:
-            return False
-        properties = deltalake.CommitProperties(app_transactions=[deltalake.Transaction(*transaction)])
+            return Replacement.REFUSED
         try:
-            deltalake.write_deltalake(self.table, rows.cast(_written(own)), mode="overwrite", commit_properties=properties)
-        except (deltalake.exceptions.DeltaError, pa.ArrowException, OSError, ValueError):
+            written = rows.cast(_written(own))
+        except (pa.ArrowException, ValueError):
+            return Replacement.REFUSED
+        # Without retries: a retry would keep the files that another writer has added.
+        properties = deltalake.CommitProperties(max_commit_retries=0, app_transactions=[deltalake.Transaction(*transaction)])
+        before = self.table.version()
+        try:
+            deltalake.write_deltalake(self.table, written, mode="overwrite", commit_properties=properties)
+        except Exception:  # whatever it was: the log says whether the commit took place
+            return Replacement.WRITTEN if self._committed(before, transaction) else Replacement.FAILED
+        return Replacement.WRITTEN
+
+    def _committed(self, before: int, transaction: tuple[str, int]) -> bool:
+        """Whether the first commit after a version is that of a transaction."""
+        application, number = transaction
+        try:
+            noted = [one["txn"] for one in self._actions(before + 1) if "txn" in one]
+        except (OSError, ValueError):
             return False
-        return True
+        return any((one.get("appId"), one.get("version")) == (application, number) for one in noted)
 
     def _actions(self, version: int) -> list[dict[str, Any]]:
         """Of one commit. Raises OSError if its file is gone."""

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from deltic.errors import StateError
 from deltic.projects.definitions import Dataset
-from deltic.projects.direct import local
+from deltic.projects.direct import Replacement, local
 from deltic.projects.net import changed_keys, net_change, rows_of
 from deltic.projects.notes import ProjectNotes
 from deltic.projects.partitions import named, shown
@@ -88,15 +88,27 @@ class Publisher:
         return f"incremental, {rows.num_rows:,} rows"
 
     def _replaced(self, dataset: Dataset, view: View) -> str | None:
-        """Writes a small view whole to its table in Delta, which takes less than a job of Spark's; None if that is not possible."""
-        held = sum(spine.rows for spine in self.session._runtime.committed.snapshot(view._arrangement))
-        table = self.tables.direct(dataset, self.notes.identities.get(dataset.key)) if held <= REPLACED_ROWS else None
+        """Writes a small view whole to its table in Delta, which takes less than a job of Spark's; None if that is not possible.
+
+        If that fails, Spark writes it whole: what the table has now is not known, so that no change can be merged into it.
+        """
+        table = self.tables.direct(dataset, self.notes.identities.get(dataset.key)) if self._held(view) <= REPLACED_ROWS else None
         if table is None:
             return None
         self.notes.identities[dataset.key] = table.identity
         rows = view.to_arrow()
-        written = table.replace(view.schema, rows, self._transaction(dataset))
-        return f"incremental, {rows.num_rows:,} rows written" if written else None
+        match table.replace(view.schema, rows, self._transaction(dataset)):
+            case Replacement.WRITTEN:
+                return f"incremental, {rows.num_rows:,} rows written"
+            case Replacement.FAILED:
+                return f"{self._whole(dataset, view)} written by Spark, since the table has changed or could not be written"
+            case Replacement.REFUSED:
+                return None
+
+    def _held(self, view: View) -> int:
+        """How many rows a view has, equal ones counted each."""
+        spines = self.session._runtime.committed.snapshot(view._arrangement)
+        return sum(int(batch.weights[0].sum()) for spine in spines for batch in spine.batches)
 
     def _transaction(self, dataset: Dataset) -> tuple[str, int]:
         return f"deltic-{self.session._state_id}-{dataset.key}", self.session.epoch

@@ -90,6 +90,8 @@ class ProjectRun:
         emptied = [one.dataset.key for one in self.plan.incremental if selection.from_nothing(one.dataset.key)]
         changed = self._changed_tables()
         if emptied or changed:
+            for key in emptied:
+                self.notes.published.pop(key, None)  # its table is written whole
             self.notes.keep(self.plan.tables.keys() - set(changed))
             kept = [one for one in self.plan.statements(changed) if getattr(one, "name", None) not in emptied]
             self.session.program(Program.defined_by(kept), notes=self.notes.json())

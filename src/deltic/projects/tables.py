@@ -41,9 +41,11 @@ class CatalogTables:
     def __init__(self, server: Server, storage: str, state: str) -> None:
         self._server, self._storage, self._state = server, storage.rstrip("/"), state
         self._found: dict[str, tuple[str, dict[str, str]] | None] = {}
+        self._default: str | None = None
 
     def look_up(self, datasets: Iterable[Dataset]) -> None:
-        """Looks up formats and columns of the tables that there are, before `create`."""
+        """Looks up formats and columns of the tables that there are, before `create` and before any flow runs."""
+        self._default_format()
         stored = list(datasets)
         found = together(partial(self._look_up, dataset) for dataset in stored)
         self._found = {dataset.key: one for dataset, one in zip(stored, found, strict=True)}
@@ -56,7 +58,14 @@ class CatalogTables:
         if dataset.live:
             self._server.register()
             return LIVE_FORMAT
-        return (dataset.format or self._server.session.conf.get(DEFAULT_FORMAT) or "parquet").lower()
+        return (dataset.format or self._default_format()).lower()
+
+    def _default_format(self) -> str:
+        """Spark's default, read once: a flow may have another setting while it runs."""
+        if self._default is None:
+            with self._server.under(self._server.names, {}):
+                self._default = self._server.session.conf.get(DEFAULT_FORMAT) or "parquet"
+        return self._default
 
     def create(self, dataset: Dataset, schema: Schema) -> Creation:
         """Creates the table unless it exists with these columns and this format; otherwise that one is dropped first. After look_up."""

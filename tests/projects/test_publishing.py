@@ -1,0 +1,206 @@
+"""Views in tables of Delta: what happens if a write fails before or after its commit, or another writer changes the table."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pyarrow as pa
+import pytest
+
+import deltic
+
+pytest.importorskip("pyspark.sql.connect.proto")
+deltalake = pytest.importorskip("deltalake")
+
+from deltic.projects import publishing  # noqa: E402  needs the extra
+from deltic.projects.definitions import Dataset, FilePlace  # noqa: E402  needs the extra
+from deltic.projects.direct import DirectTable, Replacement  # noqa: E402  needs the extra
+from deltic.projects.names import Names  # noqa: E402  needs the extra
+from deltic.projects.notes import ProjectNotes  # noqa: E402  needs the extra
+from deltic.projects.publishing import Publisher  # noqa: E402  needs the extra
+from deltic.projects.server import Server  # noqa: E402  needs the extra
+from deltic.projects.tables import DEFAULT_FORMAT, CatalogTables  # noqa: E402  needs the extra
+
+TABLES = "CREATE TABLE t (k BIGINT, v BIGINT); CREATE MATERIALIZED VIEW v AS SELECT k, sum(v) AS s FROM t GROUP BY k"
+
+
+class FakeTables:
+    """A table of Delta in a folder, and what Spark would be asked to write to it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.asked = str(folder), list[str]()
+
+    def format(self, dataset: Dataset) -> str:
+        return "delta"
+
+    def direct(self, dataset: Dataset, noted: str | None) -> DirectTable:
+        table = DirectTable.at(self.folder)
+        assert table is not None
+        return table
+
+    def replace(self, dataset: Dataset, frame: pa.Table, before: str | None) -> None:
+        self.asked.append("replace")
+        deltalake.write_deltalake(self.folder, frame, mode="overwrite")
+
+    def merge(self, dataset: Dataset, change: Any, frame: pa.Table, transaction: tuple[str, int]) -> None:
+        self.asked.append("merge")
+
+    def rows(self) -> Counter[str]:
+        return Counter(map(repr, deltalake.DeltaTable(self.folder).to_pyarrow_table().to_pylist()))
+
+
+class Published:
+    """A session whose view `v` is published, and its table."""
+
+    def __init__(self, folder: Path, program: str = TABLES) -> None:
+        self.session = deltic.Session(state=folder / "state", retain=20)
+        self.session.sql(program)
+        self.view = self.session.view("v")
+        self.tables, self.said = FakeTables(folder / "table"), list[str]()
+        deltalake.DeltaTable.create(self.tables.folder, deltalake.Schema.from_arrow(self.view.schema.arrow))
+        server = SimpleNamespace(session=SimpleNamespace(createDataFrame=lambda rows: rows))
+        self.publisher = Publisher(self.session, cast(Any, server), cast(Any, self.tables), ProjectNotes(), self.said.append)
+        self.plan: Any = SimpleNamespace(dataset=Dataset("v", "`v`", "materialized view", FilePlace("a.sql", 1)))
+
+    def tick(self, *rows: tuple[int, int]) -> None:
+        self.session.apply({"t": [{"k": k, "v": v, "_weight": 1} for k, v in rows]})
+
+    def publish(self) -> str:
+        """Publishes the view; returns what was said."""
+        self.publisher.publish(self.plan)
+        return self.said[-1]
+
+    def check(self) -> None:
+        assert self.tables.rows() == Counter(map(repr, self.view.rows()))
+
+
+@pytest.fixture
+def published(tmp_path: Path) -> Published:
+    return Published(tmp_path)
+
+
+def raising(monkeypatch: pytest.MonkeyPatch, error: BaseException, before: Callable[[], None] | None, *, commits: bool) -> None:
+    """deltalake raises an error after its commit, or without one. before: what another writer does after the table was opened."""
+    write = deltalake.write_deltalake
+
+    def written(table: Any, rows: pa.Table, **options: Any) -> None:
+        monkeypatch.setattr(deltalake, "write_deltalake", write)
+        if before is not None:
+            before()
+        if commits:
+            write(table, rows, **options)
+        raise error
+
+    monkeypatch.setattr(deltalake, "write_deltalake", written)
+
+
+ERRORS = (OSError("the disk is full"), deltalake.exceptions.DeltaError("a checkpoint failed"), RuntimeError("unknown"))
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_a_write_that_fails_after_its_commit_has_been_done(published: Published, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    published.tick((1, 1), (2, 2))
+    published.publish()
+    published.tick((1, 5), (3, 3))
+    raising(monkeypatch, error, None, commits=True)
+    assert published.publish() == "v: incremental, 3 rows written"
+    assert published.tables.asked == []
+    published.check()
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_a_write_that_fails_before_its_commit_is_done_by_spark(
+    published: Published, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    published.tick((1, 1), (2, 2))
+    published.publish()
+    published.tick((1, 5), (3, 3))
+    raising(monkeypatch, error, None, commits=False)
+    assert published.publish().startswith("v: incremental, 3 rows written by Spark")
+    assert published.tables.asked == ["replace"], "a change is not merged into a table of which nothing is known"
+    published.check()
+
+
+def test_rows_that_another_writer_adds_meanwhile_do_not_stay(published: Published, monkeypatch: pytest.MonkeyPatch) -> None:
+    published.tick((1, 1))
+    published.publish()
+    published.tick((2, 2))
+    folder, direct = published.tables.folder, published.tables.direct
+    other = pa.table({"k": [99], "s": [99]}, schema=published.view.schema.arrow)
+
+    def then_changed(dataset: Dataset, noted: str | None) -> DirectTable:
+        table = direct(dataset, noted)
+        deltalake.write_deltalake(folder, other, mode="append")
+        return table
+
+    monkeypatch.setattr(published.tables, "direct", then_changed)
+    assert "written by Spark" in published.publish()
+    published.check()
+
+
+def test_the_transaction_of_an_earlier_commit_is_not_taken_for_this_one(published: Published) -> None:
+    schema = published.view.schema
+    rows = [pa.table({"k": [number], "s": [number]}, schema=schema.arrow) for number in (1, 2)]
+    first = published.tables.direct(published.plan.dataset, None)
+    assert first.replace(schema, rows[0], ("a", 7)) is Replacement.WRITTEN
+    stale = published.tables.direct(published.plan.dataset, None)
+    deltalake.write_deltalake(published.tables.folder, rows[1], mode="append")
+    assert stale.replace(schema, rows[1], ("a", 7)) is Replacement.FAILED
+    assert published.tables.rows() == Counter(["{'k': 1, 's': 1}", "{'k': 2, 's': 2}"])
+
+
+def test_equal_rows_count_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(publishing, "REPLACED_ROWS", 10)
+    published = Published(tmp_path, "CREATE TABLE t (k BIGINT, v BIGINT); CREATE MATERIALIZED VIEW v AS SELECT k FROM t")
+    published.tick(*[(1, 1)] * 10)
+    assert published.publish() == "v: incremental, 10 rows written"
+    published.tick((1, 1))
+    assert published.publish() == "v: incremental, 1 different rows merged"
+    assert published.tables.asked == ["merge"]
+
+
+class FakeSession:
+    """A session's settings."""
+
+    def __init__(self) -> None:
+        self.settings = {DEFAULT_FORMAT: "parquet"}
+        self.conf = SimpleNamespace(get=lambda key, default=None: self.settings.get(key, default), set=self.set, unset=self.settings.pop)
+
+    def set(self, key: str, value: str) -> None:
+        self.settings[key] = value
+
+
+@pytest.mark.parametrize("looked_up", [True, False])
+def test_the_default_format_is_not_that_of_a_flow_that_runs(looked_up: bool) -> None:
+    server = Server(Names(), {}, "sc://nowhere")
+    server._session = cast(Any, FakeSession())
+    tables, dataset = CatalogTables(server, "/storage", "/state"), Dataset("v", "`v`", "streaming table", FilePlace("a.sql", 1))
+    if looked_up:
+        tables.look_up([])
+    runs, ends = threading.Event(), threading.Event()
+
+    def flow() -> None:
+        with server.under(Names(), {DEFAULT_FORMAT: "delta"}):
+            runs.set()
+            ends.wait(10)
+
+    def asked(formats: list[str]) -> None:
+        formats.append(tables.format(dataset))
+
+    formats = list[str]()
+    threads = [threading.Thread(target=flow), threading.Thread(target=asked, args=(formats,))]
+    threads[0].start()
+    runs.wait(10)
+    threads[1].start()
+    threads[1].join(0.2)
+    ends.set()
+    for thread in threads:
+        thread.join()
+    assert formats == ["parquet"]
+    with server.under(Names(), {DEFAULT_FORMAT: "delta"}):
+        assert tables.format(dataset) == "parquet"
