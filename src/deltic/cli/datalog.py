@@ -12,11 +12,11 @@ from cyclopts import Parameter, validators
 
 from deltic.cli.datalog_commands import CommandRunner
 from deltic.cli.datalog_shell import converse
+from deltic.cli.engine_options import EngineOptions
 from deltic.cli.exits import Exit
 from deltic.cli.fact_folder import load, write
 from deltic.cli.module import FunctionFile, imported_functions
 from deltic.cli.output import emit
-from deltic.cli.spark import opened_spark
 from deltic.errors import SourceError
 from deltic.frontends.datalog import DatalogBinder
 from deltic.session import Datalog, Session
@@ -26,7 +26,6 @@ _FOLDER: Final = Parameter(validator=validators.Path(exists=True, file_okay=Fals
 
 
 Dialect = Literal["ddlog", "souffle"]
-Engine = Literal["spark", "embedded"]
 
 
 def datalog(
@@ -38,10 +37,8 @@ def datalog(
     script: Annotated[Path | None, _FILE] = None,
     output: Path | None = None,
     dialect: Dialect = "ddlog",
-    engine: Engine = "embedded",
     state: str | None = None,
-    shards: Annotated[int | None, Parameter(validator=validators.Number(gte=1))] = None,
-    threads: Annotated[int | None, Parameter(validator=validators.Number(gte=1))] = None,
+    options: EngineOptions | None = None,
 ) -> int:
     """Run a Datalog program: load facts, run commands, write relations.
 
@@ -60,16 +57,10 @@ def datalog(
         A folder for the output relations at the end: R.csv, columns separated by tabs. In Soufflé's dialect, the files that .output names.
     dialect
         The syntax of the program: DDlog's or Soufflé's. Commands are DDlog's.
-    engine
-        Where ticks run: on Spark, or in this process.
     state
         The state folder, or its URL in an object store. Default: none, and the content is lost at the end.
-    shards
-        The number of parts into which the state is split.
-    threads
-        The most threads that compute a large tick in this process, each a shard at a time. Default: as many as there are processors.
     """
-    with opened(program, dialect, engine, state, (shards, threads), emit, functions) as (session, binder, is_new):
+    with opened(program, dialect, state, options or EngineOptions(), emit, functions) as (session, binder, is_new):
         if facts is not None and is_new:
             load(session, binder, facts, dialect)
         runner = CommandRunner(session, binder, emit)
@@ -86,26 +77,19 @@ def datalog(
 def opened(
     program: Path,
     dialect: Dialect,
-    engine: Engine,
     state: str | None,
-    split: tuple[int | None, int | None],
+    options: EngineOptions,
     inspect: Callable[[str], object],
     functions: Path | None = None,
 ) -> Iterator[tuple[Session, DatalogBinder, bool]]:
-    """(a session with the program, the program, whether the state is new). Prints warnings on standard error.
-
-    split: shards and threads.
-    """
+    """(a session with the program, the program, whether the state is new). Prints warnings on standard error."""
     source = Datalog.read(program, dialect)
     binder = source.bound()
     for message, span in binder.warnings():
         print(f"deltic: {span.name}:{span.line}:{span.column}: warning: {message}", file=sys.stderr)
     with ExitStack() as stack:
         module = FunctionFile((), ()) if functions is None else stack.enter_context(imported_functions(functions))
-        on_spark = (
-            None if engine == "embedded" else stack.enter_context(opened_spark(None, f"deltic datalog {program.name}", module.helpers))
-        )
-        session = stack.enter_context(Session(spark=on_spark, state=state, shards=split[0], threads=split[1]))
+        session = stack.enter_context(options.session(state, f"deltic datalog {program.name}", module.helpers))
         is_new = session.epoch == 0
         for function in module.functions:
             session.register(function)

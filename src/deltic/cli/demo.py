@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
 from cyclopts import App, Parameter, validators
 
+from deltic.cli.engine_options import AT_LEAST_ONE, Engine
 from deltic.cli.exits import Exit
 from deltic.cli.output import emit
 from deltic.examples.flights.data import read
@@ -43,10 +44,10 @@ def _length(type_: Any, tokens: Any) -> int:
 @app.command
 def flights(
     *,
-    engine: Literal["spark", "embedded"] = "spark",
-    limit: Annotated[int | None, Parameter(validator=validators.Number(gte=1))] = None,
+    engine: Engine = "spark",
+    limit: Annotated[int | None, AT_LEAST_ONE] = None,
     every: Annotated[int, Parameter(converter=_length, metavar="TIME", show_default=lambda _: "12h")] = _LONGEST_S,
-    shards: Annotated[int | None, Parameter(validator=validators.Number(gte=1))] = None,
+    shards: Annotated[int | None, AT_LEAST_ONE] = None,
     write: Annotated[Path | None, Parameter(validator=validators.Path(file_okay=False))] = None,
 ) -> int:
     """Replay every flight that left New York City in 2013, and keep six views exact through it.

@@ -5,19 +5,18 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Final
 
 from cyclopts import Parameter, validators
 
-from deltic.cli.datalog import Engine
 from deltic.cli.edn_commands import FormRunner
 from deltic.cli.edn_output import Format
 from deltic.cli.edn_shell import converse
+from deltic.cli.engine_options import EngineOptions
 from deltic.cli.exits import Exit
 from deltic.cli.output import emit
-from deltic.cli.spark import opened_spark
 from deltic.errors import SourceError, UnknownName
 from deltic.frontends.edn.read import is_open, read
 from deltic.session import Session
@@ -40,9 +39,7 @@ def edn(
     script: Annotated[Path | None, _FILE] = None,
     format: Format = "edn",
     name: str | None = None,
-    engine: Engine = "embedded",
-    shards: Annotated[int | None, Parameter(validator=validators.Number(gte=1))] = None,
-    threads: Annotated[int | None, Parameter(validator=validators.Number(gte=1))] = None,
+    options: EngineOptions | None = None,
 ) -> int:
     """Open a store of facts: run transactions and queries in EDN, or a shell.
 
@@ -66,14 +63,8 @@ def edn(
         What results are printed as.
     name
         The name of the store. Default: that of the only store in the state; "facts" for a new one.
-    engine
-        Where ticks run: on Spark, or in this process.
-    shards
-        The number of parts into which the state is split.
-    threads
-        The most threads that compute a large tick in this process, each a shard at a time. Default: as many as there are processors.
     """
-    with opened(store, name, schema, engine, (shards, threads)) as (session, opened_store):
+    with opened(store, name, schema, options or EngineOptions()) as (session, opened_store):
         runner = FormRunner(session, opened_store, emit, format)
         try:
             if rules is not None:
@@ -92,15 +83,12 @@ def edn(
 
 
 @contextmanager
-def opened(
-    location: str, name: str | None, schema: Path | None, engine: Engine, split: tuple[int | None, int | None]
-) -> Iterator[tuple[Session, EdnStore]]:
-    """A session with the store of a state folder, which is created if there is a schema. split: shards and threads."""
+def opened(location: str, name: str | None, schema: Path | None, options: EngineOptions) -> Iterator[tuple[Session, EdnStore]]:
+    """A session with the store of a state folder, which is created if there is a schema."""
     if schema is None and "://" not in location and not os.path.isdir(location):
         raise SourceError(f"there is no store {location}", expected="a state folder", remedy="--schema FILE creates a store")
     text = None if schema is None else _text(schema)
-    spark = nullcontext() if engine == "embedded" else opened_spark(None, f"deltic edn {location}", ())
-    with spark as on_spark, Session(spark=on_spark, state=location, shards=split[0], threads=split[1]) as session:
+    with options.session(location, f"deltic edn {location}") as session:
         stored = stored_schemas(session.notes)
         yield session, session.edn_store(_name(name, stored, location, schema is not None), schema=text, name=str(schema))
 

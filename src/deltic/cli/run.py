@@ -9,11 +9,12 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
 from cyclopts import Group, Parameter, validators
 
 from deltic.cli.datalog import Dialect, opened
+from deltic.cli.engine_options import AT_LEAST_ONE, Engine, EngineOptions
 from deltic.cli.exits import Exit
 from deltic.cli.fact_folder import load, reload, write
 from deltic.cli.metrics import address, served
@@ -31,7 +32,6 @@ from deltic.session import Program
 from deltic.session.options import PIPELINE_RETAINS, OnViewError, RunOptions
 from deltic.session.printing import to_stderr
 
-_AT_LEAST_ONE: Final = Parameter(validator=validators.Number(gte=1))
 _LENGTH: Final = Group("How long", validator=validators.mutually_exclusive, default_parameter=Parameter(negative=()))
 
 
@@ -39,15 +39,15 @@ def run(
     script: Annotated[Path, Parameter(validator=validators.Path(exists=True, dir_okay=False))],
     /,
     *,
-    engine: Literal["spark", "embedded"] | None = None,
+    engine: Engine | None = None,
     master: str | None = None,
     state: str | None = None,
     once: Annotated[bool, Parameter(group=_LENGTH)] = False,
     follow: Annotated[bool, Parameter(group=_LENGTH)] = False,
-    shards: Annotated[int | None, _AT_LEAST_ONE] = None,
-    threads: Annotated[int | None, _AT_LEAST_ONE] = None,
-    rows_per_tick: Annotated[int | None, _AT_LEAST_ONE] = None,
-    retain: Annotated[int, _AT_LEAST_ONE] = PIPELINE_RETAINS,
+    shards: Annotated[int | None, AT_LEAST_ONE] = None,
+    threads: Annotated[int | None, AT_LEAST_ONE] = None,
+    rows_per_tick: Annotated[int | None, AT_LEAST_ONE] = None,
+    retain: Annotated[int, AT_LEAST_ONE] = PIPELINE_RETAINS,
     shared_state: Annotated[bool, Parameter(negative=())] = False,
     commit_log: Annotated[bool, Parameter(negative=())] = False,
     on_view_error: OnViewError = "isolate",
@@ -109,7 +109,7 @@ def run(
         if refused := [name for name, value in given.items() if value]:
             print(f"deltic: {refused[0]} does not apply to --dialect souffle", file=sys.stderr)
             return Exit.USAGE
-        return run_souffle(script, engine or _default_engine(False), state, shards, threads)
+        return run_souffle(script, state, EngineOptions(engine or _default_engine(False), shards, threads))
     engine = engine or _default_engine(master is not None or shared_state)
     if engine == "embedded" and (master is not None or shared_state):
         print("deltic: --master and --shared-state require --engine spark", file=sys.stderr)
@@ -142,10 +142,10 @@ def run(
     return Exit.INTERRUPTED if signal.SIGINT in signals.caught else Exit.OK
 
 
-def run_souffle(script: Path, engine: Literal["spark", "embedded"], state: str | None, shards: int | None, threads: int | None) -> int:
+def run_souffle(script: Path, state: str | None, options: EngineOptions) -> int:
     """Reads the files of a program in Soufflé's dialect, and writes those of its outputs, in the program's folder."""
     folder = script.absolute().parent
-    with opened(script, "souffle", engine, state, (shards, threads), to_stderr) as (session, binder, is_new):
+    with opened(script, "souffle", state, options, to_stderr) as (session, binder, is_new):
         (load if is_new else reload)(session, binder, folder, "souffle")
         write(session, binder, folder, "souffle", emit)
     return Exit.OK
@@ -193,7 +193,7 @@ def _measured(
         yield ticked
 
 
-def _default_engine(needs_spark: bool) -> Literal["spark", "embedded"]:
+def _default_engine(needs_spark: bool) -> Engine:
     """Spark, if it is installed or an option requires it."""
     if needs_spark or importlib.util.find_spec("pyspark") is not None:
         return "spark"

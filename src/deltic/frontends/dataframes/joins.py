@@ -41,9 +41,7 @@ _SETS: Final = {
 
 def join(message: pb.Join, left: BoundFrame, right: BoundFrame, binder: FrameBinder) -> BoundFrame:
     """A join on a condition, or on columns of equal names, which occur once, first."""
-    left, right = left.alone(), right.alone()
-    if {column.id for column in left.columns} & {column.id for column in right.columns}:
-        right = right.renewed()
+    left, right = left.alone(), _apart(left, right)
     kind = _KINDS[message.join_type]
     if message.using_columns:
         return _using(message.using_columns, left, right, kind, binder)
@@ -59,9 +57,7 @@ def lateral_join(message: pb.LateralJoin, left: BoundFrame, bind: Callable[[Fram
     """Each row of the left side with those of the right side for it. bind: the right side."""
     left, env = left.alone(), binder.env
     outer = Outer(replace(left.scope, outer=env.outer))
-    right = bind(binder.within(env.within(outer), binder.expressions(left))).alone()
-    if {column.id for column in left.columns} & {column.id for column in right.columns}:
-        right = right.renewed()
+    right = _apart(left, bind(binder.within(env.within(outer), binder.expressions(left))))
     condition = None
     if message.HasField("join_condition"):
         both = _beside(left, right, Join(left.plan, right.plan, "inner"))
@@ -74,9 +70,7 @@ def lateral_join(message: pb.LateralJoin, left: BoundFrame, bind: Callable[[Fram
 
 def nearest_by_join(message: pb.NearestByJoin, left: BoundFrame, right: BoundFrame, binder: FrameBinder) -> BoundFrame:
     """The rows of the least or greatest ranking. PySpark has checked the other arguments."""
-    left, right = left.alone(), right.alone()
-    if {column.id for column in left.columns} & {column.id for column in right.columns}:
-        right = right.renewed()
+    left, right = left.alone(), _apart(left, right)
     both = _beside(left, right, Join(left.plan, right.plan, "inner"))
     node = binder.expressions(both).node(message.ranking_expression)
     ranking = ExpressionBinder(replace(both.scope, outer=binder.env.outer), "nearestByJoin").bind(node)
@@ -85,6 +79,13 @@ def nearest_by_join(message: pb.NearestByJoin, left: BoundFrame, right: BoundFra
     greatest = message.direction.lower() == "similarity"
     plan = nearest_join(left.plan, right.plan, kind, ranking, message.num_results, greatest=greatest, span=binder.here)
     return _beside(left, right, binder.env.unnest(plan))
+
+
+def _apart(left: BoundFrame, right: BoundFrame) -> BoundFrame:
+    """The right side by itself, with columns of its own where both sides come of one DataFrame."""
+    right = right.alone()
+    shared = {column.id for column in left.columns} & {column.id for column in right.columns}
+    return right.renewed() if shared else right
 
 
 def _beside(left: BoundFrame, right: BoundFrame, plan: Plan) -> BoundFrame:
