@@ -13,6 +13,7 @@ import numpy as np
 
 from deltic.kernels.compiler import kernel, part
 from deltic.kernels.memory import Words, load, store
+from deltic.kernels.wide import is_less, negated
 
 DIGITS = 10
 LOW = 0xFFFFFFFF
@@ -60,17 +61,14 @@ def _fits(digits: Any, bound_high: int, bound_low: int) -> bool:
         if digits[j]:
             return False
     high, low = digits[3] << 32 | digits[2], digits[1] << 32 | digits[0]
-    return high >= 0 and (high < bound_high or (high == bound_high and np.uint64(low) < np.uint64(bound_low)))
+    return is_less(high, low, bound_high, bound_low)
 
 
 @part
 def _words(digits: Any, negative: bool) -> tuple[int, int]:
     """The words of a number, high and low."""
     high, low = digits[3] << 32 | digits[2], digits[1] << 32 | digits[0]
-    if negative:
-        high = ~high + np.int64(low == 0)
-        low = -low
-    return high, low
+    return negated(high, low) if negative else (high, low)
 
 
 @part

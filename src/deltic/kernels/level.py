@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from deltic.kernels import decimals, nested_words, read, scalars, sort
+from deltic.kernels import decimals, evaluation, nested_words, read, sort
 from deltic.kernels import index as index_kernels
 from deltic.kernels import resolve as operations
 from deltic.kernels.compiler import kernel, part
@@ -234,7 +234,7 @@ CALLED: Final = (
     read.lookup,
     read.seek,
     read.expand,
-    scalars.evaluate,
+    evaluation.evaluate,
     operations.resolve,
     nested_words.read_fields,
     nested_words.count_elements,

@@ -32,7 +32,7 @@ from deltic.kernels.instructions import (
 from deltic.kernels.level_rows import LOW_HALF, sum_weights
 from deltic.kernels.linked import call
 from deltic.kernels.memory import WORD_MIN, Words, load, store
-from deltic.kernels.scalars import below
+from deltic.kernels.wide import is_within
 
 HALF = 1 << 31
 LARGEST = 2**63 - 1
@@ -112,14 +112,6 @@ def joined(sums: Words, slot: int, limbs: int) -> tuple[bool, int, int]:
 
 
 @part
-def is_below(high: int, low: int, bound_high: int, bound_low: int) -> bool:
-    """Whether the magnitude of a number is less than a bound."""
-    if high < 0:
-        high, low = ~high + np.int64(low == 0), -low
-    return high >= 0 and (high < bound_high or (high == bound_high and below(low, bound_low)))
-
-
-@part
 def mean(high: int, low: int, count: int) -> int:
     """The word of a DOUBLE: high · 2^32 + low, which is exact, over a count other than 0."""
     number = np.empty(1, np.float64)
@@ -140,7 +132,7 @@ def render(code: Words, at: int, results: int, sums: Words, words: Words, number
         if kind in (RESULT_DECIMAL, RESULT_QUOTIENT):
             if kind == RESULT_DECIMAL:
                 fits, high, low = joined(sums, slot, code[at + 4])
-                fits = fits and is_below(high, low, code[at + 5], code[at + 6])
+                fits = fits and is_within(high, low, code[at + 5], code[at + 6])
             else:
                 exists = sums[counted] != 0
                 fits = call(entries[ENTRY_MEAN], (sums, slot, code[at + 4], sums[counted], code, at + 8, number)) == 0 and (

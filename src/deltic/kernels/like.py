@@ -1,4 +1,4 @@
-"""The operation LIKE on texts of a lane: compiled into `scalars.evaluate`. Texts are found by their ids (`nested_words.py`).
+"""The operation LIKE on texts of a lane: compiled into `evaluation.evaluate`. Texts are found by their ids (`nested_words.py`).
 
 A pattern is a list of pieces, between which any text may be: how many they are, then of each its bytes and these, eight to a word, the
 first lowest. The first piece begins the text and the last one ends it, so a pattern that begins or ends with % has an empty piece there.

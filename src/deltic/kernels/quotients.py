@@ -1,4 +1,4 @@
-"""The quotient of two decimals, rounded half up: a part of `scalars.evaluate`. Magnitudes are digits of 32 bits, lowest first."""
+"""The quotient of two decimals, rounded half up: a part of `evaluation.evaluate`. Magnitudes are digits of 32 bits, lowest first."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from deltic.kernels.compiler import part
-from deltic.kernels.memory import WORD_MIN, Words
+from deltic.kernels.memory import Words
+from deltic.kernels.wide import is_less, magnitude, minus, negated
 
 DIGITS = 14
 """Room for 38 decimal digits times 10^77."""
@@ -15,20 +16,6 @@ LOW = 0xFFFFFFFF
 PLACES, FIRST_HIGH, BOUND_HIGH = 0, 1, 3
 """Operands: the power of ten by which the dividend is multiplied; the words of a second divisor, or 0; those of the least magnitude that
 does not fit."""
-
-
-@part
-def is_less(high: int, low: int, other_high: int, other_low: int) -> bool:
-    """Whether an unsigned number of two words is less than another."""
-    if high != other_high:
-        return (high ^ WORD_MIN) < (other_high ^ WORD_MIN)
-    return (low ^ WORD_MIN) < (other_low ^ WORD_MIN)
-
-
-@part
-def minus(high: int, low: int, other_high: int, other_low: int) -> tuple[int, int]:
-    borrowed = np.int64((low ^ WORD_MIN) < (other_low ^ WORD_MIN))
-    return high - other_high - borrowed, low - other_low
 
 
 @part
@@ -59,10 +46,8 @@ def divide_half_up(digits: Any, high: int, low: int) -> None:
 def quotient(code: Words, at: int, high: int, low: int, by_high: int, by_low: int, digits: Any) -> tuple[bool, int, int]:
     """(whether it fits, its words) of a decimal divided by another one that is not 0, by the operands at word `at`."""
     negative = (high < 0) != (by_high < 0)
-    if high < 0:
-        high, low = ~high + np.int64(low == 0), -low
-    if by_high < 0:
-        by_high, by_low = ~by_high + np.int64(by_low == 0), -by_low
+    high, low = magnitude(high, low)
+    by_high, by_low = magnitude(by_high, by_low)
     digits[:] = 0
     digits[0], digits[1], digits[2], digits[3] = low & LOW, low >> 32 & LOW, high & LOW, high >> 32 & LOW
     for _ in range(code[at + PLACES]):
@@ -80,5 +65,5 @@ def quotient(code: Words, at: int, high: int, low: int, by_high: int, by_low: in
     high, low = digits[3] << 32 | digits[2], digits[1] << 32 | digits[0]
     fits = fits and is_less(high, low, code[at + BOUND_HIGH], code[at + BOUND_HIGH + 1])
     if negative:
-        high, low = ~high + np.int64(low == 0), -low
+        high, low = negated(high, low)
     return fits, high, low

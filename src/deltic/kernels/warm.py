@@ -22,7 +22,7 @@ USUAL = (
     "nested_words",
     "floats",
     "decimals",
-    "scalars",
+    "evaluation",
     "level",
     "intake",
     "resolve",
