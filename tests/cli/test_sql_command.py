@@ -67,14 +67,19 @@ def test_statements_and_queries(screen: Screen) -> None:
     assert screen.after("DELETE FROM t WHERE id = 1; INSERT INTO t VALUES (1, 'b')") == []
     assert screen.after("COMMIT; SELECT n, name FROM v ORDER BY name") == ["n name", "1 NULL", "1 b", "2 rows"]
     assert screen.after("BEGIN; DELETE FROM t; ROLLBACK; SELECT count(*) AS n FROM t") == ["n", "2", "1 row"]
-    with pytest.raises(DelticError, match="no column 'nope'"):
-        screen.after("SELECT nope FROM t")
+    assert not screen.runner.is_open
+    for text, message in (("SELECT nope FROM t", "no column 'nope'"), ("ROLLBACK", "ROLLBACK without BEGIN")):
+        with pytest.raises(DelticError, match=message):
+            screen.after(text)
+    assert screen.after("DECLARE least INT = 1; SET VAR least = least + 1; SELECT id FROM t WHERE id = least") == ["id", "2", "1 row"]
 
 
 def test_commands(screen: Screen) -> None:
     assert screen.after("\\d") == ["name kind", "t table", "v materialized view", "w view"]
     assert screen.after("\\d t") == ["column type", "id INT NOT NULL key", "name STRING"]
     assert "TableInput" not in "".join(screen.after("EXPLAIN v")) and "source" in "".join(screen.after("EXPLAIN VIEW v;"))
+    assert "Filter (id#0 > 1)" in (plan := screen.after("EXPLAIN SELECT * FROM t WHERE id > 1")) and "source" in "".join(plan)
+    assert "Values (col1)" in "".join(screen.after("EXPLAIN VALUES (1)"))
     assert screen.after("\\timing") == ["timing is on"]
     assert screen.after("DELETE FROM t")[0].endswith("ms")
     assert screen.after("\\?")[0] == "command"
@@ -100,6 +105,7 @@ def test_a_state_is_read_beside_its_writer(tmp_path: Path) -> None:
             assert screen.after(joined) == ["id n s", "1 2 a!", "2 2 a!", "2 rows"]
             session.sql("DELETE FROM t WHERE id = 1")
             assert screen.after(joined) == ["id n s", "2 1 a!", "1 row"]
+            assert "source" in "".join(screen.after("EXPLAIN SELECT * FROM v WHERE n > 1"))
             with pytest.raises(DelticError, match="the state is only read"):
                 screen.after("DELETE FROM t")
             changes = state.changes("v")

@@ -111,6 +111,9 @@ def test_statements(session: deltic.Session, statement: str, table: str, expecte
         ("BEGIN; INSERT INTO u VALUES (5, 5)", "BEGIN without COMMIT"),
         ("INSERT INTO u VALUES (5, 5); COMMIT", "COMMIT without BEGIN"),
         ("BEGIN; BEGIN; COMMIT", "BEGIN in a transaction"),
+        ("INSERT INTO u VALUES (5, 5); ROLLBACK", "ROLLBACK without BEGIN"),
+        ("BEGIN; INSERT INTO u VALUES (5, 5); ROLLBACK TO s", "savepoints"),
+        ("BEGIN; INSERT INTO nope VALUES (5, 5); ROLLBACK", "no table 'nope'"),
     ],
 )
 def test_what_is_refused_changes_nothing(session: deltic.Session, script: str, message: str) -> None:
@@ -118,6 +121,14 @@ def test_what_is_refused_changes_nothing(session: deltic.Session, script: str, m
     with pytest.raises(DelticError, match=message):
         session.sql(script)
     assert (rows(session, "t"), rows(session, "u"), session.tables, session.epoch) == before
+
+
+def test_what_is_rolled_back_changes_nothing(session: deltic.Session) -> None:
+    before, epoch = rows(session, "u"), session.epoch
+    session.sql("BEGIN; INSERT INTO u VALUES (50, 5); DELETE FROM u; ROLLBACK TRANSACTION")
+    assert (rows(session, "u"), session.epoch) == (before, epoch)
+    session.sql("BEGIN; DELETE FROM u; ROLLBACK; BEGIN; INSERT INTO u VALUES (51, 5); COMMIT; START TRANSACTION; DELETE FROM u; ROLLBACK")
+    assert (len(rows(session, "u")), session.epoch) == (len(before) + 1, epoch + 1)
 
 
 def test_a_transaction_is_one_tick_and_sees_its_own_changes(session: deltic.Session) -> None:

@@ -22,7 +22,7 @@ COMMANDS: Final = {
     "\\timing": "shows how long each statement takes, or no longer",
     "\\?": "this list",
     "\\q": "ends the shell, as Ctrl-D does",
-    "EXPLAIN": "[VIEW] NAME;: plan and circuit of a materialized view",
+    "EXPLAIN": "[VIEW] NAME; or EXPLAIN SELECT …;: plan and circuit of a materialized view, or of a query",
     "SUBSCRIBE": "VIEW;: prints the changes of a view as they come; those of a state until Ctrl-C",
     "UNSUBSCRIBE": "VIEW;: no longer",
 }
@@ -113,10 +113,15 @@ class StatementRunner:
         """Runs one statement; its answer if it is a query."""
         first, *rest = text.replace("(", " ( ", 1).split()
         word = first.upper()
-        if word in QUERIES:
+        explains = word == "EXPLAIN" and len(rest) > (rest[0].upper() == "VIEW" if rest else 0) + 1
+        if word in QUERIES or explains:
             if isinstance(self._source, StateQueries):
                 self._source.refresh()
-            return self._source.query(text, name="<terminal>")
+            answer = self._source.query(text, name="<terminal>")
+            if not explains:
+                return answer
+            self._print_plan(answer.rows()[0]["plan"])
+            return None
         if isinstance(self._source, StateQueries):
             if word == "SUBSCRIBE" and rest:
                 self._follow(self._source, rest[-1].strip("`"))
@@ -132,13 +137,16 @@ class StatementRunner:
 
     def _of_view(self, session: Session, word: str, view: str) -> None:
         if word == "EXPLAIN":
-            self._console.print(str(session.explain(view)), markup=False, highlight=False, soft_wrap=True)
+            self._print_plan(str(session.explain(view)))
             return
         name = session.view(view).name
         if (end := self._subscriptions.pop(name, None)) is not None:
             end()
         if word == "SUBSCRIBE":
             self._subscriptions[name] = session.view(name).subscribe(lambda changes: self._changed(name, changes))
+
+    def _print_plan(self, plan: str) -> None:
+        self._console.print(plan, markup=False, highlight=False, soft_wrap=True)
 
     def _follow(self, state: StateQueries, view: str) -> None:
         """Prints the changes that another process commits, until Ctrl-C."""

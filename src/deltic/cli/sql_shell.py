@@ -15,11 +15,11 @@ from deltic.cli.sql_runner import COMMANDS, StatementRunner
 from deltic.cli.terminal import converse_by
 
 WORDS: Final = (
-    *("AGGREGATE", "AND", "AS", "BEGIN", "BETWEEN", "BY", "CASE", "COMMIT", "CREATE", "CROSS", "DELETE", "DISTINCT", "DROP", "ELSE", "END"),
-    *("EXCEPT", "EXISTS", "EXPLAIN", "EXTEND", "FROM", "FULL", "GROUP", "HAVING", "IN", "INSERT", "INTERSECT", "INTO", "IS", "JOIN", "KEY"),
-    *("LEFT", "LIKE", "LIMIT", "MATCHED", "MATERIALIZED", "MERGE", "NOT", "NULL", "OFFSET", "ON", "OR", "ORDER", "PRIMARY", "RECURSIVE"),
-    *("REPLACE", "SELECT", "SET", "SUBSCRIBE", "TABLE", "THEN", "TRUNCATE", "UNION", "UPDATE", "USING", "VALUES", "VIEW", "WHEN", "WHERE"),
-    "WITH",
+    *("AGGREGATE", "AND", "AS", "BEGIN", "BETWEEN", "BY", "CASE", "COMMIT", "CREATE", "CROSS", "DECLARE", "DELETE", "DISTINCT", "DROP"),
+    *("ELSE", "END", "EXCEPT", "EXISTS", "EXPLAIN", "EXTEND", "FROM", "FULL", "GROUP", "HAVING", "IN", "INSERT", "INTERSECT", "INTO"),
+    *("IS", "JOIN", "KEY", "LEFT", "LIKE", "LIMIT", "MATCHED", "MATERIALIZED", "MERGE", "NOT", "NULL", "OFFSET", "ON", "OR", "ORDER"),
+    *("PRIMARY", "RECURSIVE", "REPLACE", "ROLLBACK", "SELECT", "SET", "SUBSCRIBE", "TABLE", "THEN", "TRUNCATE", "UNION", "UPDATE"),
+    *("USING", "VALUES", "VARIABLE", "VIEW", "WHEN", "WHERE", "WITH"),
 )
 
 

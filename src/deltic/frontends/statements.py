@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from deltic.errors import Span
-from deltic.expr.nodes import Literal, UserFunction
+from deltic.expr.nodes import Expr, Literal, UserFunction
 from deltic.options import Options
 from deltic.plan.nodes import Plan
 from deltic.schema import Field, Schema, TableSchema, Type
@@ -99,6 +99,23 @@ class Namespace(Relations, Protocol):
 
     def functions(self) -> Mapping[str, DefinedFunction]:
         """The functions of users, by their names in lower case."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionVariable:
+    """A variable of a session. value, default: constants of its type."""
+
+    name: str
+    value: Expr
+    default: Expr
+
+
+@runtime_checkable
+class WithVariables(Protocol):
+    """A namespace that has variables."""
+
+    def variables(self) -> Mapping[str, SessionVariable]:
+        """The variables, by their names in lower case."""
 
 
 Rebind: TypeAlias = Callable[[Namespace], Plan]
@@ -235,6 +252,27 @@ class DropFunction:
 
 
 @dataclass(frozen=True, slots=True)
+class SetVariables:
+    """DECLARE VARIABLE and SET VAR: variables with their new values."""
+
+    variables: tuple[SessionVariable, ...]
+    span: Span
+
+    @property
+    def name(self) -> str:
+        return self.variables[0].name
+
+
+@dataclass(frozen=True, slots=True)
+class DropVariable:
+    """DROP VARIABLE [IF EXISTS]."""
+
+    name: str
+    if_exists: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class Replan:
     """ALTER MATERIALIZED VIEW name REPLAN: orders its joins by the sizes that tables have now. It changes no definition."""
 
@@ -279,4 +317,6 @@ Statement = (
     | DropFunction
     | AlterTable
     | Replan
+    | SetVariables
+    | DropVariable
 )

@@ -24,9 +24,12 @@ from deltic.frontends.statements import (
     DropSink,
     DropStream,
     DropTable,
+    DropVariable,
     DropView,
     Rebind,
     Replan,
+    SessionVariable,
+    SetVariables,
     ShownChanges,
     SqlScalar,
     SqlTable,
@@ -86,7 +89,7 @@ class Catalog:
 
     sources: by table; tables without a source are not in it. declared: the views that are declared recursive; queries that read one have a
     Reference to it, so it may be created or replaced later. timed: by table, the column that is its watermark.
-    altered: by table, what ALTER TABLE has made of it.
+    altered: by table, what ALTER TABLE has made of it. values: the variables.
     """
 
     tables: Mapping[str, TableSchema] = field(default_factory=lambda: MappingProxyType({}))
@@ -97,10 +100,15 @@ class Catalog:
     timed: Mapping[str, Timed] = field(default_factory=lambda: MappingProxyType({}))
     scalars: Mapping[str, DefinedFunction] = field(default_factory=lambda: MappingProxyType({}))
     altered: Mapping[str, tuple[Alteration, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    values: Mapping[str, SessionVariable] = field(default_factory=lambda: MappingProxyType({}))
 
     def functions(self) -> Mapping[str, DefinedFunction]:
         """The functions of users."""
         return self.scalars
+
+    def variables(self) -> Mapping[str, SessionVariable]:
+        """The variables of the session."""
+        return self.values
 
     def python_functions(self) -> Mapping[str, UserFunction]:
         """The functions of users in Python, by the name that SQL calls."""
@@ -160,6 +168,10 @@ class Catalog:
                 return self._alter_table(statement)
             case Replan():
                 return self._replanned(statement)
+            case SetVariables():
+                return replace(self, values={**self.values, **{one.name.lower(): one for one in statement.variables}})
+            case DropVariable():
+                return self._drop_variable(statement)
 
     def _create_table(self, statement: CreateTable) -> Catalog:
         table, source = statement.table, None if statement.source is None else source_spec(statement.table, statement.source)
@@ -286,6 +298,14 @@ class Catalog:
             raise CatalogError(message, span=statement.span, remedy=f"drop {', '.join(one.partition(' ')[2] for one in readers)} first")
         return replace(self, scalars=_without(self.scalars, key))
 
+    def _drop_variable(self, statement: DropVariable) -> Catalog:
+        key = statement.name.lower()
+        if key not in self.values and not statement.if_exists:
+            names = ", ".join(one.name for one in self.values.values())
+            expected = f"one of {names}" if names else None
+            raise CatalogError(f"there is no variable {statement.name} to drop", span=statement.span, expected=expected)
+        return replace(self, values=_without(self.values, key))
+
     def _calling(self, function: str) -> list[str]:
         """The views that call a function, directly or through others, by their names in lower case."""
         reached, waiting = {function}, [function]
@@ -382,15 +402,15 @@ class Catalog:
         if actual != kind:
             raise CatalogError(f"{name} is a {actual}", span=span, remedy=f"use DROP {actual.upper()}")
         self._check_unread(name, kind, span)
-        return Catalog(
-            _without(self.tables, key),
-            _without(self.views, key),
-            _without(self.sources, key),
-            _without(self.sinks, key),
-            _without(self.declared, key),
-            _without(self.timed, key),
-            self.scalars,
-            _without(self.altered, key),
+        return replace(
+            self,
+            tables=_without(self.tables, key),
+            views=_without(self.views, key),
+            sources=_without(self.sources, key),
+            sinks=_without(self.sinks, key),
+            declared=_without(self.declared, key),
+            timed=_without(self.timed, key),
+            altered=_without(self.altered, key),
         )
 
     def _replanned(self, statement: Replan) -> Catalog:

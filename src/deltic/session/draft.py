@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from deltic.errors import CatalogError, Span
-from deltic.frontends.statements import AlterTable, CreateTable, DefinedFunction, DropStream, DropTable, Replan, Statement
+from deltic.frontends.statements import AlterTable, CreateTable, DefinedFunction, DropStream, DropTable, Replan, SessionVariable, Statement
 from deltic.plan.nodes import Plan
 from deltic.schema import TableSchema
 from deltic.session.catalog import Catalog
@@ -64,3 +64,6 @@ class Draft:
 
     def functions(self) -> Mapping[str, DefinedFunction]:
         return self.catalog.functions()
+
+    def variables(self) -> Mapping[str, SessionVariable]:
+        return self.catalog.variables()

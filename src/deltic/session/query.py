@@ -8,13 +8,15 @@ lock if a commit has removed what it reads.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import pyarrow as pa
 
+from deltic.circuit.nodes import Dataflow
 from deltic.errors import DataError, Unsupported
+from deltic.explain import explain
 from deltic.frontends.sql import Args, BoundAnswer, bind_answer
-from deltic.frontends.statements import DefinedFunction, Namespace
+from deltic.frontends.statements import DefinedFunction, Namespace, SessionVariable
 from deltic.lowering import GrowingProgram
 from deltic.optimizer import optimize
 from deltic.plan.nodes import OverTicks, Plan, Table
@@ -22,7 +24,7 @@ from deltic.plan.walk import nodes
 from deltic.runtimes import Committed
 from deltic.runtimes.once import content_of
 from deltic.runtimes.readable_view import Readable, listed
-from deltic.schema import Schema, StreamSchema, TableSchema
+from deltic.schema import STRING, Field, Schema, StreamSchema, TableSchema
 from deltic.session.contents import Contents
 from deltic.session.definitions import Definitions, definitions_of
 from deltic.session.failing_views import check_readable
@@ -113,6 +115,9 @@ class QueryRelations:
     def functions(self) -> Mapping[str, DefinedFunction]:
         return self._catalog.functions()
 
+    def variables(self) -> Mapping[str, SessionVariable]:
+        return self._catalog.variables()
+
     def content(self, table: TableSchema, committed: Committed) -> Sequence[Spine]:
         """The content of a table or a view, a spine for each shard."""
         view = self._views.get(table.name.lower())
@@ -129,30 +134,65 @@ def answered(contents: Contents, text: str, args: Args, name: str, limit: int | 
     """The answer of one query. limit: of the iterations of a recursion. Raises QueryError with the place, EvaluationError."""
 
     def answer(committed: Committed, strings: StringTable) -> Answer:
-        relations = QueryRelations(definitions_of(committed), strings)
-        bound = bind_answer(text, name, relations, args)
-        rows = rows_of(bound, relations, committed, strings, limit)
-        return Answer(Schema(bound.plan.schema.fields[: bound.width]), rows, committed.epoch)
+        return answer_of(text, name, QueryRelations(definitions_of(committed), strings), args, committed, strings, limit)
 
     return contents.compute(answer)
+
+
+def answer_of(
+    text: str,
+    name: str,
+    relations: QueriedRelations[C_contra],
+    args: Args,
+    committed: C_contra,
+    strings: StringTable,
+    limit: int | None,
+) -> Answer:
+    """The answer of a query over the relations of a commit; of EXPLAIN the plan, as one row."""
+    bound = bind_answer(text, name, relations, args)
+    if bound.explained:
+        rows = pa.table({"plan": [_explained(bound, relations, committed, limit)]})
+        return Answer(Schema((Field("plan", STRING, False),)), rows, committed.epoch)
+    rows = rows_of(bound, relations, committed, strings, limit)
+    return Answer(Schema(bound.plan.schema.fields[: bound.width]), rows, committed.epoch)
+
+
+def _explained(bound: BoundAnswer, relations: QueriedRelations[C_contra], committed: C_contra, limit: int | None) -> str:
+    """The plan and the circuit of a query, as `Session.explain` describes a view."""
+    planned = _planned(bound, relations, committed, limit)
+    arrangements = planned.circuit.tables
+    sizes = {arrangements[name]: (sum(one.rows for one in spines), 0) for name, spines in planned.spines.items()}
+    return str(explain({_ANSWER: planned.plan}, planned.circuit, sizes, None, 1, sources={}, sinks={}))
 
 
 def rows_of(
     bound: BoundAnswer, relations: QueriedRelations[C_contra], committed: C_contra, strings: StringTable, limit: int | None
 ) -> pa.Table:
     """The rows of a bound query."""
-    denotation = limited(bound.plan, limit)
-    contents = {table.name: relations.content(table, committed) for table in _tables(denotation).values()}
-    plan = optimize(denotation, sizes=sizes_of(contents))
-    tables = _tables(plan)
-    circuit = GrowingProgram(1).circuit({_ANSWER: plan}, tables)
-    spines = {name: contents[name] for name in tables}
-    whole = content_of(circuit, _ANSWER, spines, strings, committed.epoch, committed.notes)
+    planned = _planned(bound, relations, committed, limit)
+    circuit = planned.circuit
+    whole = content_of(circuit, _ANSWER, planned.spines, strings, committed.epoch, committed.notes)
     spec = circuit.arrangements[circuit.views[_ANSWER]]
     rows = Reader(spec.shape.schema, spec.order).content(whole, strings)
     if bound.order:
         rows = in_order(rows, bound.order)
     return rows.select(list(range(bound.width)))
+
+
+class _Planned(NamedTuple):
+    """A query as it runs. spines: the content of the tables that its circuit reads."""
+
+    plan: Plan
+    circuit: Dataflow
+    spines: Mapping[str, Sequence[Spine]]
+
+
+def _planned(bound: BoundAnswer, relations: QueriedRelations[C_contra], committed: C_contra, limit: int | None) -> _Planned:
+    denotation = limited(bound.plan, limit)
+    contents = {table.name: relations.content(table, committed) for table in _tables(denotation).values()}
+    plan = optimize(denotation, sizes=sizes_of(contents))
+    tables = _tables(plan)
+    return _Planned(plan, GrowingProgram(1).circuit({_ANSWER: plan}, tables), {name: contents[name] for name in tables})
 
 
 def _tables(plan: Plan) -> dict[str, TableSchema]:

@@ -14,7 +14,7 @@ from deltic.errors import DataError, SyntaxFailure
 from deltic.expr.rows.ordering import order_key
 from deltic.frontends.sql import BoundAnswer, BoundChange, ChangeStatement
 from deltic.frontends.sql.tree import TransactionMark
-from deltic.frontends.statements import Statement
+from deltic.frontends.statements import DropVariable, SetVariables, Statement
 from deltic.plan.nodes import Plan
 from deltic.runtimes import Committed
 from deltic.schema import TableSchema
@@ -51,21 +51,23 @@ class RowChanges:
         self._ticks[-1].append(statement)
 
     def check_definition(self, statement: Statement) -> None:
-        """Raises SyntaxFailure for a definition after one of them."""
-        if self._begun:
+        """Raises SyntaxFailure for a definition after one of them, but of variables."""
+        if self._begun and not isinstance(statement, SetVariables | DropVariable):
             span = statement.span
             raise SyntaxFailure("a definition after a change of rows", span=span, remedy="definitions first, or in a script of their own")
 
     def _mark(self, mark: TransactionMark) -> None:
         if mark.word == "BEGIN":
             if self._open is not None:
-                raise SyntaxFailure("BEGIN in a transaction", span=mark.span, remedy="COMMIT; before it")
+                raise SyntaxFailure("BEGIN in a transaction", span=mark.span, remedy="COMMIT; or ROLLBACK; before it")
             self._open = mark
             self._ticks.append([])
         elif self._open is None:
-            raise SyntaxFailure("COMMIT without BEGIN", span=mark.span, remedy="BEGIN; before the statements that are one tick")
+            raise SyntaxFailure(f"{mark.word} without BEGIN", span=mark.span, remedy="BEGIN; before the statements that are one tick")
         else:
             self._open = None
+            if mark.word == "ROLLBACK":
+                self._ticks.pop()
 
     def ticks(self) -> list[list[ChangeStatement]]:
         """The statements of each tick. Raises SyntaxFailure for a transaction that has no end."""

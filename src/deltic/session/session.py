@@ -135,8 +135,8 @@ class Session:
     def sql(self, script: str, *, args: Args = None, name: str = "<sql>") -> None:
         """Runs CREATE and DROP statements: all of them, or none if one is refused. New views are filled in one tick.
 
-        INSERT, UPDATE, DELETE, MERGE and TRUNCATE come after them: each is a tick, those between BEGIN and COMMIT are one. All are checked
-        before anything is applied; one that fails on the rows leaves those before it.
+        INSERT, UPDATE, DELETE, MERGE and TRUNCATE come after them: each is a tick, those between BEGIN and COMMIT are one, which ROLLBACK
+        drops. All are checked before anything is applied; one that fails on the rows leaves those before it.
         args: the values of parameters: a dict for `:name`, or a list for `?`. A definition keeps the values that it is made with.
         Raises QueryError with the place in the script; EvaluationError if the query of a new view fails on the rows of its tables.
         """
@@ -165,6 +165,7 @@ class Session:
     def query(self, query: str, *, args: Args = None, name: str = "<query>") -> Answer:
         """The answer of one query over tables and views as of the last commit, which is not kept. Ticks go on meanwhile.
 
+        EXPLAIN before the query answers its plan and circuit, as one row, `plan`.
         args: as in `sql`. It runs in this process, on Spark too. Raises QueryError with the place; EvaluationError if it fails on a row.
         """
         return answered(self._contents, query, args, name, self._iteration_limit)

@@ -11,13 +11,13 @@ from typing import Any, Final, Self
 
 import pyarrow as pa
 
-from deltic.frontends.sql import Args, bind_answer
+from deltic.frontends.sql import Args
 from deltic.frontends.statements import DefinedFunction
 from deltic.plan.nodes import Plan
 from deltic.runtimes.state_content import StateContent
 from deltic.runtimes.stored_view import StoredView
 from deltic.schema import Schema, StreamSchema, TableSchema
-from deltic.session.query import Answer, rows_of
+from deltic.session.query import Answer, answer_of
 from deltic.storage.leases import LEASE_S
 from deltic.storage.program import ProgramDescription
 from deltic.storage.reader import StateReader
@@ -105,10 +105,8 @@ class StateQueries:
         """See `Session.query`."""
         content = StateContent(self._reader)
         relations = StateRelations(self.program, content)
-        bound = bind_answer(text, name, relations, args)
         committed = _Epoch(self.epoch, self._reader.manifest.notes)
-        rows = rows_of(bound, relations, committed, content.strings(), None)
-        return Answer(Schema(bound.plan.schema.fields[: bound.width]), rows, self.epoch)
+        return answer_of(text, name, relations, args, committed, content.strings(), None)
 
     def changes(self, view: str) -> Iterator[pa.Table]:
         """The changes of a view in each epoch that comes; waits for them without an end. Raises UnknownName."""

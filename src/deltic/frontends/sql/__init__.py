@@ -9,7 +9,7 @@ Plans are not optimized: a Project for a select list, a Filter for a condition, 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 from deltic.errors import QueryError, Span, SyntaxFailure
@@ -29,6 +29,7 @@ from deltic.frontends.sql.nesting import shallow
 from deltic.frontends.sql.parse_statement import Parsed, QueryStatement, TableStatement, parse
 from deltic.frontends.sql.parse_statement import texts as statement_texts
 from deltic.frontends.sql.user_functions import marked
+from deltic.frontends.sql.variables import variables_of, with_variables
 from deltic.frontends.statements import (
     CreateFunction,
     CreateSink,
@@ -119,7 +120,8 @@ def parse_sql(text: str, name: str, catalog: Namespace, args: Args = None) -> It
 def _change(parsed: tree.RowChange | tree.TransactionMark, catalog: Namespace) -> ChangeStatement | tree.TransactionMark:
     if isinstance(parsed, tree.TransactionMark):
         return parsed
-    change = ChangeStatement(parsed)
+    with shallow(parsed.span):
+        change = ChangeStatement(with_variables(parsed, variables_of(catalog)))
     change.bind(catalog)
     return change
 
@@ -155,13 +157,13 @@ def bind_answer(text: str, name: str, catalog: Namespace, args: Args = None) -> 
         span = _place(parsed[-1]) if parsed else None
         raise SyntaxFailure("expected one query", span=span, expected="SELECT …")
     with shallow(one.span):
-        called, _ = marked(one.query, catalog)
-        return bind_ordered(called, Environment(catalog))
+        called, _ = marked(with_variables(one.query, variables_of(catalog)), catalog)
+        return replace(bind_ordered(called, Environment(catalog)), explained=one.explained)
 
 
 def _statement(parsed: Parsed, catalog: Namespace) -> Statement:
     with shallow(_place(parsed)):
-        return bind_statement(parsed, Environment(catalog))
+        return bind_statement(with_variables(parsed, variables_of(catalog)), Environment(catalog))
 
 
 def _place(parsed: Parsed) -> Span:

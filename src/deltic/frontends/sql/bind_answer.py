@@ -19,11 +19,12 @@ from deltic.schema import NULL
 
 @dataclass(frozen=True, slots=True)
 class BoundAnswer:
-    """A plan whose first `width` columns are the answer's; `order` reads columns of it, from `width` on."""
+    """A plan whose first `width` columns are the answer's; `order` reads columns of it, from `width` on. explained: after EXPLAIN."""
 
     plan: Plan
     width: int
     order: tuple[Order, ...] = ()
+    explained: bool = False
 
 
 def bind_answer(query: tree.Query, env: Environment) -> BoundAnswer:

@@ -13,6 +13,7 @@ from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_lambda import bind_arguments
 from deltic.frontends.sql.bind_schema import WITH_SCHEMA, schema_literal
 from deltic.frontends.sql.bind_time import CLOCK, EXPECTED, REMEDY, now
+from deltic.frontends.sql.refusals import flink
 from deltic.schema import STRING
 
 if TYPE_CHECKING:
@@ -39,8 +40,6 @@ UNSUPPORTED_CALLS: Final = {
         "sentences() is not supported: its words follow the rules of Java's BreakIterator",
         "split(text, ' '), or a function in Python, by session.register",
     ),
-    "tumble": ("TUMBLE is Flink's, not Spark's", "GROUP BY window(ts, '1 hour')"),
-    "hop": ("HOP is Flink's, not Spark's", "GROUP BY window(ts, '1 hour', '10 minutes'): the size, then the slide"),
 }
 """Functions of Spark that are not supported: the message and the remedy."""
 TABLE_FUNCTIONS: Final = (
@@ -80,9 +79,8 @@ def bind_call(binder: ExpressionBinder, node: tree.FunctionCall) -> Expr:
         return bind_now(binder, span)
     if name in REFUSED and not (name == "unix_timestamp" and node.arguments):
         raise Unsupported(f"{name}() changes without a change of a row", span=span, remedy=REFUSED[name])
-    if name in UNSUPPORTED_CALLS:
-        message, remedy = UNSUPPORTED_CALLS[name]
-        raise Unsupported(message, span=span, remedy=remedy)
+    if (refusal := UNSUPPORTED_CALLS.get(name) or flink(name)) is not None:
+        raise Unsupported(refusal[0], span=span, remedy=refusal[1])
     if name in TABLE_FUNCTIONS:
         place = "a select list without other items, LATERAL VIEW, or FROM"
         raise Unsupported(f"{name}() is a table function, which is not allowed here", span=span, expected=place)

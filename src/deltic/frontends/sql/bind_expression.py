@@ -185,6 +185,16 @@ class ExpressionBinder:
         return chained(bound)
 
     def _column(self, node: tree.ColumnName) -> Expr:
+        """A column, or a variable where there is none."""
+        if node.variable is None:
+            return self._column_named(node)
+        try:
+            return self._column_named(node)
+        except UnknownName:
+            assert isinstance(node.variable.value, Literal | Call)
+            return self._fields(replace(node.variable.value, span=node.span), node.variable.fields)
+
+    def _column_named(self, node: tree.ColumnName) -> Expr:
         """table.column.field…, or column.field…: the first is meant where there is such a table with such a column, as in Spark."""
         first, *rest = self._joined(node.parts)
         if (variable := self._variable(first)) is not None:

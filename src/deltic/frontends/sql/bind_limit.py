@@ -48,13 +48,18 @@ def _count(word: str, node: tree.Expression, span: Span) -> int:
     number = tree.unnest(node)
     if isinstance(number, tree.NumberText) and number.text.isdigit() and whole(number, GREATEST_LIMIT) is None:
         raise Unsupported(f"{word} is too large", span=span, expected=f"at most {GREATEST_LIMIT:,}, as in Spark")
-    if any(isinstance(part, tree.ColumnName | tree.ScalarQuery | tree.Star) for part in tree.walk(node)):
+    if any(_varies(part) for part in tree.walk(node)):
         raise Unsupported(f"{word} requires a constant", span=span, expected=f"{word} 10")
     bound = ExpressionBinder(Scope((), Schema(())), word).bind(node)
     value = _value(bound) if bound.type == INT else None
     if not isinstance(value, int) or value < 0:
         raise Unsupported(f"{word} requires a whole number", span=span, expected=f"{word} 10")
     return value
+
+
+def _varies(node: object) -> bool:
+    """Whether it is no constant."""
+    return isinstance(node, tree.ScalarQuery | tree.Star) or (isinstance(node, tree.ColumnName) and node.variable is None)
 
 
 def _value(bound: Expr) -> object:

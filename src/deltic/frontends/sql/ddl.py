@@ -22,6 +22,7 @@ from deltic.frontends.sql.options import check_timed
 from deltic.frontends.sql.parse_statement import Parsed, QueryStatement, TableStatement
 from deltic.frontends.sql.sql_types import sql_type
 from deltic.frontends.sql.user_functions import create_function, marked
+from deltic.frontends.sql.variables import bind_variables, variables_of
 from deltic.frontends.statements import (
     CreateSink,
     CreateTable,
@@ -31,6 +32,7 @@ from deltic.frontends.statements import (
     DropSink,
     DropStream,
     DropTable,
+    DropVariable,
     DropView,
     Namespace,
     Replan,
@@ -42,7 +44,7 @@ from deltic.plan.window_ends import WINDOWS
 from deltic.plan.windows import at_window_close, obstacle
 from deltic.schema import BIGINT, NULL, Field, Schema, StreamSchema, TableSchema
 
-_ALONE: Final = "CREATE MATERIALIZED VIEW name AS SELECT …, then session.view(name)"
+_ALONE: Final = "session.query(…) answers it once; CREATE MATERIALIZED VIEW name AS SELECT … keeps it"
 
 
 def bind_statement(parsed: Parsed, env: Environment) -> Statement:
@@ -58,6 +60,8 @@ def bind_statement(parsed: Parsed, env: Environment) -> Statement:
             limit = ITERATION_LIMIT if parsed.limit is None else parsed.limit
             schema = Schema(tuple(Field(field.name, field.type.read, field.nullable) for field in fields))
             return DeclareView(name.text, schema, limit, name.span)
+        case QueryStatement(explained=True):
+            raise Unsupported("EXPLAIN is not a statement of a script", span=parsed.span, remedy="session.query(…) answers it")
         case QueryStatement():
             raise Unsupported("a query by itself is not a statement of a script", span=parsed.span, remedy=_ALONE)
         case tree.FunctionDefinition():
@@ -66,7 +70,9 @@ def bind_statement(parsed: Parsed, env: Environment) -> Statement:
             raise Unsupported("a change of rows is not a definition", span=parsed.span, remedy="session.sql() runs it")
         case tree.TableAlteration():
             return alter_table(parsed)
-        case CreateSink() | DropSink() | DropTable() | DropStream() | DropView() | DropFunction() | Replan():
+        case tree.VariableDeclaration() | tree.VariableAssignments():
+            return bind_variables(parsed, variables_of(env.catalog))
+        case CreateSink() | DropSink() | DropTable() | DropStream() | DropView() | DropFunction() | DropVariable() | Replan():
             return parsed
         case _:
             assert_never(parsed)

@@ -1,4 +1,4 @@
-"""INSERT, UPDATE, DELETE, MERGE and TRUNCATE, by Spark's grammar (SqlBaseParser.g4), and BEGIN and COMMIT."""
+"""INSERT, UPDATE, DELETE, MERGE and TRUNCATE, by Spark's grammar (SqlBaseParser.g4), and BEGIN, COMMIT and ROLLBACK."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from deltic.errors import SyntaxFailure, Unsupported
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.parse_query import QueryParser
 
-CHANGES: Final = ("INSERT", "UPDATE", "DELETE", "MERGE", "TRUNCATE", "BEGIN", "START", "COMMIT")
+CHANGES: Final = ("INSERT", "UPDATE", "DELETE", "MERGE", "TRUNCATE", "BEGIN", "START", "COMMIT", "ROLLBACK")
 """The words that begin such statements."""
 
 
@@ -35,7 +35,10 @@ class ChangeParser(QueryParser):
         start, word = self.token.start, self.take().word
         if not self.passes("TRANSACTION"):
             self.passes("WORK")
-        return tree.TransactionMark("COMMIT" if word == "COMMIT" else "BEGIN", self.since(start))
+        if word == "ROLLBACK" and self.word == "TO":
+            raise Unsupported("savepoints are not supported", span=self.since(start), remedy="ROLLBACK of the whole transaction")
+        kind: Literal["BEGIN", "COMMIT", "ROLLBACK"] = "COMMIT" if word == "COMMIT" else "ROLLBACK" if word == "ROLLBACK" else "BEGIN"
+        return tree.TransactionMark(kind, self.since(start))
 
     def _target(self, *, aliased: bool = True) -> tree.TableName:
         start = self.token.start

@@ -13,7 +13,7 @@ from deltic.frontends.sql.parse_asof import AsofParser, without_asof
 from deltic.frontends.sql.parse_expression import NO_OPERANDS
 from deltic.frontends.sql.parse_pipe import PIPE, PipeParser
 from deltic.frontends.sql.parse_pivot import PivotParser
-from deltic.frontends.sql.refusals import AFTER_ITEM, AFTER_SOURCE, CLAUSES, OPERANDS, STATEMENTS, refuse
+from deltic.frontends.sql.refusals import AFTER_ITEM, AFTER_SOURCE, CLAUSES, OPERANDS, STATEMENTS, refuse, refuse_flink
 from deltic.stacks import unbounded
 
 MOST_LEVELS: Final = 2**31 - 1
@@ -284,6 +284,7 @@ class QueryParser(PipeParser, PivotParser, AsofParser):
             return self._values()
         if self.word in NO_OPERANDS or (self.token.kind not in (WORD, QUOTED, STRING, NUMBER)):
             raise self.failure("a table") if self.word == "." else self.missing()
+        refuse_flink(self)
         refuse(self, OPERANDS)
         names = [self.identifier("a table")]
         while self.word == ".":

@@ -20,13 +20,15 @@ from deltic.frontends.sql.parse_alteration import AlterationParser
 from deltic.frontends.sql.parse_change import CHANGES, ChangeParser
 from deltic.frontends.sql.parse_function import FunctionParser
 from deltic.frontends.sql.parse_query import EMIT
+from deltic.frontends.sql.parse_variable import VariableParser
 from deltic.frontends.sql.refusals import AFTER_TABLE, AFTER_VIEW, COLUMN, CREATED, STATEMENTS, refuse
-from deltic.frontends.statements import CreateSink, DropFunction, DropSink, DropStream, DropTable, DropView, Replan, Timed
+from deltic.frontends.statements import CreateSink, DropFunction, DropSink, DropStream, DropTable, DropVariable, DropView, Replan, Timed
 from deltic.options import Options
 
 UNDERSTOOD: Final = (
     "CREATE TABLE or STREAM, CREATE [OR REPLACE] [MATERIALIZED | TEMPORARY] VIEW, CREATE SINK, CREATE [OR REPLACE] FUNCTION, "
-    "DECLARE RECURSIVE VIEW, ALTER TABLE, DROP TABLE, STREAM, VIEW, SINK or FUNCTION, INSERT, UPDATE, DELETE, MERGE, TRUNCATE, SELECT"
+    "DECLARE RECURSIVE VIEW, ALTER TABLE, DROP TABLE, STREAM, VIEW, SINK or FUNCTION, INSERT, UPDATE, DELETE, MERGE, TRUNCATE, SELECT, "
+    "DECLARE VARIABLE, SET VAR"
 )
 TABLE_FORM: Final = (
     "CREATE TABLE [IF NOT EXISTS] name "
@@ -37,6 +39,8 @@ VIEW_FORM: Final = (
     "[EMIT ON WINDOW CLOSE]"
 )
 DECLARE_FORM: Final = "DECLARE RECURSIVE VIEW name (column type [NOT NULL], …) [MAX RECURSION LEVEL n]"
+QUERIES: Final = ("SELECT", "VALUES", "WITH", "(", "FROM", "TABLE")
+"""The words that begin a query."""
 COLUMN_FORM: Final = "NOT NULL, PRIMARY KEY, LATENESS INTERVAL …, COMMENT '…', a comma or )"
 
 
@@ -52,16 +56,19 @@ class TableStatement:
 
 @dataclass(frozen=True, slots=True)
 class QueryStatement:
-    """A query as a statement."""
+    """A query as a statement. explained: after EXPLAIN."""
 
     query: tree.Query
     span: Span
+    explained: bool = False
 
 
 Parsed = (
     TableStatement
     | tree.NamedQuery
     | tree.ViewDeclaration
+    | tree.VariableDeclaration
+    | tree.VariableAssignments
     | tree.FunctionDefinition
     | tree.TableAlteration
     | QueryStatement
@@ -73,6 +80,7 @@ Parsed = (
     | DropStream
     | DropView
     | DropFunction
+    | DropVariable
     | Replan
 )
 
@@ -147,7 +155,7 @@ def _check_parentheses(tokens: Sequence[Token], text: str, name: str) -> None:
         raise SyntaxFailure("unmatched opening parenthesis", span=Span(text, opened[-1].start, opened[-1].end, name))
 
 
-class StatementParser(ChangeParser, FunctionParser, AlterationParser, ClauseParser):
+class StatementParser(ChangeParser, FunctionParser, AlterationParser, VariableParser, ClauseParser):
     """The rules for statements."""
 
     def parsed(self) -> Parsed:
@@ -168,15 +176,31 @@ class StatementParser(ChangeParser, FunctionParser, AlterationParser, ClausePars
                 return self._drop()
             case "ALTER":
                 return self.alteration()
-            case "DECLARE":
+            case "DECLARE" if self.tokens[1].word == "RECURSIVE" and self.tokens[2].word == "VIEW":
                 return self._declare()
-            case "SELECT" | "VALUES" | "WITH" | "(" | "FROM" | "TABLE":
-                query = self.query()
-                return QueryStatement(query, self.since(self.tokens[0].start))
+            case "DECLARE":
+                return self.declared_variable()
+            case "SET":
+                return self.assigned_variables()
+            case word if word in QUERIES:
+                return QueryStatement(self.query(), self.since(self.tokens[0].start))
+            case "EXPLAIN":
+                return self._explain()
             case word if word in CHANGES:
                 return self.change()
             case _:
                 raise self._not_understood()
+
+    def _explain(self) -> QueryStatement:
+        """EXPLAIN of a query. The modes of Spark show parts of what is always shown."""
+        self.expect("EXPLAIN")
+        if self.word in ("CODEGEN", "COST"):
+            raise Unsupported(f"EXPLAIN {self.word} is not supported", span=self.span, remedy="EXPLAIN SELECT …")
+        if self.word in ("FORMATTED", "EXTENDED"):
+            self.position += 1
+        if self.ended or self.word not in QUERIES:
+            raise self.failure("a query: SELECT, VALUES or WITH")
+        return QueryStatement(self.query(), self.since(self.tokens[0].start), explained=True)
 
     def _not_understood(self) -> SyntaxFailure:
         return SyntaxFailure("unknown statement", span=self.of(self.tokens[0]), expected=UNDERSTOOD)
@@ -283,7 +307,7 @@ class StatementParser(ChangeParser, FunctionParser, AlterationParser, ClausePars
             raise self.failure(VIEW_FORM)
         if self.ended:
             raise self.missing()
-        if self.word not in ("SELECT", "VALUES", "WITH", "FROM", "TABLE", "("):
+        if self.word not in QUERIES:
             raise self.failure("a query: SELECT, VALUES or WITH")
         query = self.query()
         start = self.token.start
@@ -302,9 +326,7 @@ class StatementParser(ChangeParser, FunctionParser, AlterationParser, ClausePars
         return name
 
     def _declare(self) -> tree.ViewDeclaration:
-        self.expect("DECLARE")
-        if not self.passes("RECURSIVE", "VIEW"):
-            raise SyntaxFailure("unknown statement", span=self.span, expected=DECLARE_FORM)
+        self.expect("DECLARE", "RECURSIVE", "VIEW")
         name = self.simple_name("view")
         if self.word != "(":
             raise self.failure(DECLARE_FORM)
@@ -340,6 +362,8 @@ class StatementParser(ChangeParser, FunctionParser, AlterationParser, ClausePars
         self.expect("DROP")
         materialized = self.passes("MATERIALIZED")
         temporary = not materialized and (self.passes("TEMPORARY") or self.passes("TEMP"))
+        if not materialized and self.word in ("VARIABLE", "VAR"):
+            return self.dropped_variable()
         kinds: dict[str, type[DropView | DropTable | DropStream | DropSink | DropFunction]] = {
             "VIEW": DropView,
             "TABLE": DropTable,

@@ -162,6 +162,34 @@ AFTER_VIEW: Final[Refusals] = by_first(
 )
 
 
+_WINDOWS: Final = {
+    "tumble": "GROUP BY window(ts, '1 hour')",
+    "hop": "GROUP BY window(ts, '1 hour', '10 minutes'): the size, then the slide",
+    "session": "GROUP BY session_window(ts, '5 minutes')",
+    "cumulate": "GROUP BY window(ts, '10 minutes') in a view, and over it sum(n) OVER (PARTITION BY the day ORDER BY the window)",
+}
+_FIELDS: Final = {"_start": ".start", "_end": ".end", "_rowtime": ".end", "_proctime": ".end"}
+
+
+def flink(name: str) -> tuple[str, str] | None:
+    """The message and the remedy for a windowing function of Flink, or for a start or an end of one."""
+    kind, field = next(((name.removesuffix(end), of) for end, of in _FIELDS.items() if name.endswith(end)), (name, ""))
+    if kind not in _WINDOWS or (field and kind == "cumulate"):
+        return None
+    window = "session_window" if kind == "session" else "window"
+    return f"{name.upper()} is Flink's, not Spark's", f"{window}{field} beside {_WINDOWS[kind]}" if field else _WINDOWS[kind]
+
+
+def refuse_flink(cursor: TokenCursor) -> None:
+    """Raises Unsupported at `TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), …))`, also without the outer TABLE()."""
+    at = cursor.position + 2 * cursor.sees("TABLE", "(")
+    name, *rest = cursor.tokens[at : at + 3]
+    if [one.word for one in rest] == ["(", "TABLE"] and (refusal := flink(name.word.lower())) is not None:
+        window = "session_window" if name.word == "SESSION" else "window"
+        remedy = refusal[1] if name.word == "CUMULATE" else f"SELECT {window}.start, {window}.end, … FROM t {refusal[1]}"
+        raise Unsupported(refusal[0], span=cursor.of(name), remedy=remedy)
+
+
 def refuse(cursor: TokenCursor, refusals: Refusals, start: int | None = None) -> None:
     """Raises Unsupported if one of these comes next. start: where the place begins; None is at the words."""
     for words, message, remedy in refusals.get(cursor.word, ()):

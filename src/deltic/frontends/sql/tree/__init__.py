@@ -56,6 +56,7 @@ from deltic.frontends.sql.tree.expressions import (
     TypedText,
     TypeName,
     TypePart,
+    VariableUse,
     WindowText,
     unnest,
 )
@@ -114,6 +115,8 @@ from deltic.frontends.sql.tree.statements import (
     TableAlteration,
     TableDefinition,
     TableResult,
+    VariableAssignments,
+    VariableDeclaration,
     ViewDeclaration,
 )
 from deltic.frontends.sql.tree.walk import is_node, parts, walk, without_places
@@ -219,6 +222,9 @@ __all__ = [
     "UnpivotedTable",
     "UpdateRows",
     "ValuesQuery",
+    "VariableAssignments",
+    "VariableDeclaration",
+    "VariableUse",
     "ViewDeclaration",
     "WholeQuery",
     "WindowText",

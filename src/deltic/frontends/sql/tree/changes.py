@@ -67,9 +67,9 @@ class MergeRows:
 
 @dataclass(frozen=True, slots=True)
 class TransactionMark:
-    """BEGIN or COMMIT."""
+    """BEGIN, COMMIT or ROLLBACK."""
 
-    word: Literal["BEGIN", "COMMIT"]
+    word: Literal["BEGIN", "COMMIT", "ROLLBACK"]
     span: Span
 
 

@@ -20,11 +20,20 @@ class Name:
 
 
 @dataclass(frozen=True, slots=True)
+class VariableUse:
+    """The value of a variable, a typed constant, and the fields of it that are read."""
+
+    value: object
+    fields: tuple[Name, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ColumnName:
-    """A column name, with its qualifiers."""
+    """A column name, with its qualifiers. variable: what it means if there is no such column."""
 
     parts: tuple[Name, ...]
     span: Span
+    variable: VariableUse | None = None
 
 
 @dataclass(frozen=True, slots=True)

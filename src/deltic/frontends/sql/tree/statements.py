@@ -97,6 +97,25 @@ class FunctionDefinition:
 
 
 @dataclass(frozen=True, slots=True)
+class VariableDeclaration:
+    """DECLARE [OR REPLACE] VARIABLE. default: None is NULL."""
+
+    names: tuple[Name, ...]
+    type: TypeName | None
+    default: Expression | None
+    or_replace: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class VariableAssignments:
+    """SET VAR name = expression, …; None is DEFAULT."""
+
+    assignments: tuple[tuple[Name, Expression | None], ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class ViewDeclaration:
     """DECLARE RECURSIVE VIEW."""
 
