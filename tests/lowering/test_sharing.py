@@ -314,7 +314,7 @@ def test_nulls_match_nothing_in_shared_arrangements(tmp_path: Path, kind: str, c
 @pytest.mark.parametrize("count", [12, *slow(400)])
 @pytest.mark.parametrize("draw", [case, mixed, range_case, window_case])
 def test_a_view_is_one_arrangement_on_any_number_of_shards(draw: Callable[[int], Case], count: int) -> None:
-    """Else another number of shards would define it anew, and show all of its rows as a change."""
+    """Otherwise a change of the number of shards would define it anew, and show all of its rows as inserted."""
     for seed in rotating(count) if count > 12 else range(12_000, 12_000 + count):
         program = draw(seed)
         plans = {name: optimize(plan) for name, plan in program.views.items()}

@@ -29,7 +29,7 @@ _MOST_OFFSET: Final = 2**63
 
 @dataclass(frozen=True, slots=True)
 class FileShape:
-    """What a file will hold. rows, strings, text_bytes: at most so many, and so many bytes of strings."""
+    """What a file will hold. strings: the columns that hold ids of strings. most_text_bytes: of all strings together."""
 
     arrangement: str
     columns: int
@@ -48,7 +48,8 @@ class StreamedFile:
         self._rows = self._count = self._text_bytes = 0
         words = [8 * shape.most_rows] * (shape.columns + shape.weights)
         rooms = [*words, 8 * index.words, 8 * shape.most_strings, 8 * (shape.most_strings + 1), shape.most_text_bytes]
-        self._directory_bytes = len(self._directory(shape.most_rows, index.words, _MOST_OFFSET, [_MOST_CHECKSUM] * len(rooms)))
+        most = {"count": shape.most_strings, "bytes": shape.most_text_bytes, "offset": _MOST_OFFSET}
+        self._directory_bytes = len(self._directory(shape.most_rows, index.words, most, [_MOST_CHECKSUM] * len(rooms)))
         offset, blocks = HEADER_BYTES + self._directory_bytes, []
         for room in rooms:
             blocks.append(_Block(file, offset))
@@ -99,7 +100,8 @@ class StreamedFile:
             checksums.append(block.end())
             self._file.move(block.offset, offset, block.stored)
             offset += block.stored
-        directory = self._directory(self._rows, self._index.words if indexed else 0, dictionary_offset, checksums)
+        dictionary = {"count": self._count, "bytes": self._text_bytes, "offset": dictionary_offset}
+        directory = self._directory(self._rows, self._index.words if indexed else 0, dictionary, checksums).ljust(self._directory_bytes)
         header = header_of(directory, offset)
         self._file.put(header + directory, 0)
         self._file.end(offset)
@@ -109,13 +111,11 @@ class StreamedFile:
     def _indexable(self) -> bool:
         return bool(self._shape.columns) and self._shape.most_rows >= INDEXED_ROWS
 
-    def _directory(self, rows: int, index: int, offset: int, checksums: Sequence[int]) -> bytes:
-        """offset: of the dictionary. Filled with spaces up to the bytes that are reserved for it."""
+    def _directory(self, rows: int, index: int, dictionary: dict[str, Any], checksums: Sequence[int]) -> bytes:
+        """checksums: of the rows' blocks, then the three of the dictionary."""
         shape = self._shape
         segment = segment_entry(shape.arrangement, "batch", rows, (shape.columns, shape.weights), index, shape.strings, 0, checksums[:-3])
-        text = self._text_bytes if self._rows else shape.most_text_bytes
-        entry = {"count": self._count if self._rows else shape.most_strings, "bytes": text, "offset": offset, "checksums": checksums[-3:]}
-        return directory_json([segment], entry).ljust(getattr(self, "_directory_bytes", 0))
+        return directory_json([segment], {**dictionary, "checksums": checksums[-3:]})
 
 
 class _Block:
