@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from deltic.pipeline import Pipeline
     from deltic.runtimes.read_only import ReadOnlyState, open
     from deltic.runtimes.stored_view import StoredView
-    from deltic.session import Answer, Datalog, EdnStore, EdnView, Program, Session, Transaction, View, Watermark
+    from deltic.session import Answer, Datalog, EdnStore, EdnView, LoadProgress, Program, Session, Transaction, View, Watermark
     from deltic.session.frame_views import view
     from deltic.variants import Variant
 
@@ -39,6 +39,7 @@ __all__ = [
     "Encoded",
     "IndexedStream",
     "Keyword",
+    "LoadProgress",
     "MapOf",
     "Pipeline",
     "Program",
@@ -60,7 +61,8 @@ __all__ = [
 _LOADED_LATE: Final = {
     **dict.fromkeys(("Circuit", "Encoded", "MapOf", "SetOf", "UDF", "IndexedStream", "Stream"), "deltic.frontends.python"),
     **dict.fromkeys(
-        ("Answer", "Datalog", "EdnStore", "EdnView", "Program", "Session", "Transaction", "View", "Watermark"), "deltic.session"
+        ("Answer", "Datalog", "EdnStore", "EdnView", "LoadProgress", "Program", "Session", "Transaction", "View", "Watermark"),
+        "deltic.session",
     ),
     **dict.fromkeys(("ReadOnlyState", "open"), "deltic.runtimes.read_only"),
     "Keyword": "deltic.frontends.edn",

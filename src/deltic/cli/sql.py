@@ -60,10 +60,10 @@ def _opened(state: str | None, script: Path | None) -> Iterator[Session | StateQ
         with StateQueries(state) as queries:
             yield queries
     elif script is None:
-        with Session(clock="wall") as session:
+        with Session(clock="wall", progress=True) as session:
             yield session
     else:
-        with opened_program(script) as module, Session(state=state, clock="wall") as session:
+        with opened_program(script) as module, Session(state=state, clock="wall", progress=True) as session:
             session.program(module.program)
             yield session
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, Self, get_args
 from deltic.errors import SetupError
 from deltic.runtimes import RETAINED_EPOCHS
 from deltic.session.clock import Clock, checked_clock
+from deltic.session.load_progress import ProgressOption, checked_progress
 from deltic.session.watermark import Watermark
 from deltic.storage.folder import location, open_folder
 from deltic.storage.manifest import MOST_SHARDS
@@ -45,6 +46,7 @@ class RunOptions:
     clock: Clock | Watermark | Iterable[Watermark] = "manual"
     rows_per_tick: int | None = None
     on_view_error: OnViewError = "rollback"
+    progress: ProgressOption = False
 
     def __post_init__(self) -> None:
         if self.spark is not None and not _is_session(self.spark):
@@ -64,6 +66,7 @@ class RunOptions:
             raise _invalid("commit_log", True, "a state folder on a file system, and no Spark")
         if self.on_view_error not in get_args(OnViewError):
             raise _invalid("on_view_error", self.on_view_error, "'rollback' or 'isolate'")
+        checked_progress(self.progress)
         kind, watermarks = checked_clock(self.clock)
         object.__setattr__(self, "clock", watermarks or kind)
 

@@ -9,11 +9,12 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from threading import Lock, RLock
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 from weakref import WeakSet
 
 from deltic.connectors.connector import SourceSpec
+from deltic.connectors.file_loads import CsvOptions
 from deltic.connectors.recognise import is_spark
 from deltic.errors import CatalogError, CircuitError, FrameError, QueryError, UnknownName
 from deltic.explain import Explanation, explain
@@ -44,6 +45,8 @@ from deltic.session.edn_view import EdnView
 from deltic.session.engines import grouping, open_runtime, spark_changes, workers_of
 from deltic.session.frame_tables import inserts, table_of_frame
 from deltic.session.frame_views import FrameView, frame_statements, frames_over
+from deltic.session.load_progress import LoadProgress, ProgressOption, checked_progress
+from deltic.session.loading import LOAD_ROWS, Loader
 from deltic.session.options import OnViewError, RunOptions
 from deltic.session.printing import PrintedViews, PrintLine, to_stderr
 from deltic.session.program import Program, registration
@@ -76,6 +79,7 @@ class Session:
     A Watermark, or several: it follows columns of tables, as it does in any case if tables have the option `watermark`.
     on_view_error: "rollback": a tick on whose rows a view's expression fails is rolled back. "isolate": it is committed, the rows are
     errors of that view (`View.errors`), which cannot be read while it has any, and other views go on.
+    progress: of loads. True: a bar on a terminal or in a notebook. A function gets a LoadProgress after each chunk.
     Raises SetupError for an invalid option.
     """
 
@@ -92,6 +96,7 @@ class Session:
         iteration_limit: int | None = None,
         clock: Clock | Watermark | Iterable[Watermark] = "manual",
         on_view_error: OnViewError = "rollback",
+        progress: ProgressOption = False,
     ) -> None:
         self._open(
             RunOptions(
@@ -105,6 +110,7 @@ class Session:
                 iteration_limit=iteration_limit,
                 clock=clock,
                 on_view_error=on_view_error,
+                progress=progress,
             )
         )
 
@@ -118,6 +124,7 @@ class Session:
     def _open(self, options: RunOptions) -> None:
         self.spark = options.spark
         self._clock = SessionClock(options.clock)
+        self._progress = options.progress
         self._iteration_limit = options.iteration_limit
         self._lock = RLock()
         prepare()
@@ -302,6 +309,49 @@ class Session:
                     self._define(lambda draft: [DropTable(made.table.name, False, made.span)])
                 raise
 
+    def load(
+        self,
+        table: str,
+        source: Any,
+        *,
+        upsert: bool = False,
+        resume: str | None = None,
+        rows_per_tick: int = LOAD_ROWS,
+        format: str | None = None,
+        header: bool = False,
+        sep: str = ",",
+        null_value: str = "",
+        progress: ProgressOption | None = None,
+    ) -> LoadProgress:
+        """Inserts the rows of a source into a table in chunks, each of them a tick, so that memory holds a chunk and not the source.
+
+        source: a file, a folder, a pattern such as "orders/*.parquet", or a list of these; a frame; an Arrow RecordBatchReader, or what
+        has an Arrow C stream; an iterator of frames or dicts. A Spark DataFrame is collected. format: of files, "parquet", "csv", "json"
+        or "arrow"; by default what their names end in. header, sep, null_value: of CSV. upsert: rows replace those with the same key.
+        progress: by default that of the session. Each tick commits alone: a load that fails, or is interrupted by Ctrl-C or an exception
+        of the `progress` function, leaves the chunks before, whose rows the exception's note counts.
+        resume: a name for the load, under which each tick commits that count to `notes`: the same call continues after these rows, and
+        does nothing once all are loaded. Raises SourceError, and as a transaction; errors name the file and row, or the row in the load.
+        """
+        self._contents.check_open()
+        checked_progress(self._progress if progress is None else progress)
+        loader = Loader(
+            lambda: self._gather(unread=self._definitions.unread),
+            self._commit_pending,
+            lambda: self._runtime.epoch,
+            lambda: self.notes,
+        )
+        return loader.load(
+            self.table(table),
+            source,
+            upsert=upsert,
+            resume=resume,
+            rows_per_tick=rows_per_tick,
+            format=format,
+            csv=CsvOptions(header, sep, null_value),
+            progress=self._progress if progress is None else progress,
+        )
+
     def stream(self, name: str, *, schema: Columns, lateness: Lateness | None = None, ahead: Delay | None = None) -> None:
         """Creates a stream, as CREATE STREAM does: it holds the rows that a tick inserts, and is empty in the next tick.
 
@@ -399,9 +449,9 @@ class Session:
         with self._commits.turn():
             self._commits.advance_to(moment)
 
-    def _commit_pending(self, changes: PendingChanges) -> None:
+    def _commit_pending(self, changes: PendingChanges, notes: Mapping[str, Any] = MappingProxyType({})) -> None:
         """Makes them one tick."""
-        self._tick(changes, {}, {})
+        self._tick(changes, {}, checked(notes))
         self._trim(changes)
 
     def _define(self, statements: Callable[[Draft], Iterable[Statement]], notes: Callable[[], Mapping[str, Any]] = dict) -> None:

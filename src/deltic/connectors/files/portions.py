@@ -22,6 +22,7 @@ from deltic.errors import ConstraintViolation, DataError, FrameError
 from deltic.schema import STRING, Field, Op, TableSchema
 
 _LONGEST_TEXT: Final = 10_000
+FIX_OR_SKIP: Final = "fix the file, or set on_error 'dead_letter' to continue without such rows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +80,10 @@ def fields_of(table: TableSchema, op_column: str | None) -> tuple[Field, ...]:
 
 
 class Sieve:
-    """Splits the rows of blocks into changes and dead letters. strict: the first invalid row raises instead."""
+    """Splits the rows of blocks into changes and dead letters. strict: the first invalid row raises instead, with the remedy."""
 
-    def __init__(self, table: TableSchema, op_column: str | None, *, strict: bool) -> None:
-        self._table, self._has_op, self._strict = table, op_column is not None, strict
+    def __init__(self, table: TableSchema, op_column: str | None, *, strict: bool, remedy: str = FIX_OR_SKIP) -> None:
+        self._table, self._has_op, self._strict, self._remedy = table, op_column is not None, strict, remedy
         self._fields = fields_of(table, op_column)
         names = [*table.schema.names, OP] if self._has_op else list(table.schema.names)
         self._schema = pa.schema([(name, field.type.arrow) for name, field in zip(names, self._fields, strict=True)])
@@ -160,7 +161,7 @@ class Sieve:
         column, fault, _ = refusal
         where = f"table {self._table.name}, file {file}, row {row}" + (f", column {column}" if column else "")
         kind = ConstraintViolation if fault.out else FrameError
-        remedy = fault.remedy or "fix the file, or set on_error 'dead_letter' to continue without such rows"
+        remedy = fault.remedy or self._remedy
         error = kind(f"{where}: {fault.reason}", expected=fault.expected, remedy=remedy)
         error.table = self._table.name
         return error

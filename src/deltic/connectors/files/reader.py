@@ -9,7 +9,7 @@ from deltic.connectors.files.csv import CsvFiles
 from deltic.connectors.files.folder import Entry, Folder
 from deltic.connectors.files.json import JsonFiles
 from deltic.connectors.files.parquet import ParquetFiles
-from deltic.connectors.files.portions import ParsedBlock, Portion, Sieve, fields_of
+from deltic.connectors.files.portions import FIX_OR_SKIP, ParsedBlock, Portion, Sieve, fields_of
 from deltic.schema import Field, TableSchema
 
 
@@ -23,7 +23,7 @@ class FileReader:
     format: parquet, csv or json (lines). path: a local path or a file:// URL.
     op_column: the column of operations; the last one in a CSV without a header. None: all rows are inserts.
     on_error: "fail" raises FrameError or ConstraintViolation for the first invalid row, "dead_letter" skips such
-    rows and returns them as letters.
+    rows and returns them as letters. remedy: what an error tells to do.
     header, sep, null_value: of CSV. Raises SourceError for a path that is not local.
     """
 
@@ -38,12 +38,13 @@ class FileReader:
         header: bool = False,
         sep: str = ",",
         null_value: str = "",
+        remedy: str = FIX_OR_SKIP,
     ) -> None:
         assert on_error in ("fail", "dead_letter")
         fields = fields_of(table, op_column)
         self._folder = Folder(path, table.name)
         self.folder = self._folder.path
-        self._sieve = Sieve(table, op_column, strict=on_error == "fail")
+        self._sieve = Sieve(table, op_column, strict=on_error == "fail", remedy=remedy)
         self._format = _format(format, table, fields, header=header, sep=sep, null_value=null_value)
 
     def listing(self) -> list[Entry]:
