@@ -61,6 +61,16 @@ def unbounded(function: Callable[P, T]) -> Callable[P, T]:
     return call
 
 
+def roomy(function: Callable[P, T]) -> Callable[P, T]:
+    """The function with at least 1,000 - FRAMES frames for a recursion of limited depth, however many its caller has used."""
+
+    @wraps(function)
+    def call(*args: P.args, **options: P.kwargs) -> T:
+        return _on_another_stack(lambda: function(*args, **options)) if _is_deep() else function(*args, **options)
+
+    return call
+
+
 def _is_deep() -> bool:
     """Whether the program has called us with little of its stack left."""
     try:

@@ -70,12 +70,24 @@ class Type:
         return _restored, self._values
 
     def __eq__(self, other: object) -> bool:
-        """The generated comparison, with a shortcut for the same object: every tick compares types many times."""
+        """The generated comparison, with shortcuts, since every tick compares types many times, and without recursion: that of a VARIANT
+        may be nested deeply."""
         if self is other:
             return True
         if not isinstance(other, Type):
             return NotImplemented
-        return self._values == other._values
+        left = [(self, other)]
+        while left:
+            one, two = left.pop()
+            if one is two:
+                continue
+            if one._hash != two._hash or one._values_alone != two._values_alone or len(one.parts) != len(two.parts):
+                return False
+            for a, b in zip(one.parts, two.parts, strict=True):
+                if a.name != b.name or a.nullable != b.nullable:
+                    return False
+                left.append((a.type, b.type))
+        return True
 
     def __hash__(self) -> int:
         return self._hash
@@ -83,6 +95,11 @@ class Type:
     @property
     def _values(self) -> tuple[str, int, int, tuple[Field, ...], str]:
         return self.name, self.precision, self.scale, self.parts, self.collation
+
+    @property
+    def _values_alone(self) -> tuple[str, int, int, str]:
+        """Without the parts."""
+        return self.name, self.precision, self.scale, self.collation
 
     @property
     def sql(self) -> str:
@@ -370,7 +387,8 @@ def quoted(name: str) -> str:
     return name if _NAME.fullmatch(name) else "`" + name.replace("`", "``") + "`"
 
 
-_DEEPEST: Final = 100
+DEEPEST: Final = 100
+"""The most nested types within one another."""
 _WORD: Final = re.compile(r"[A-Z_ ]+?(?=[^A-Z_ ]|$| COLLATE )")
 _COLLATION: Final = re.compile(r" COLLATE ([A-Z0-9_]+)")
 _FIELD: Final = re.compile(r"(?:([A-Za-z_][A-Za-z0-9_]*)|`((?:[^`]|``)*)`): ")
@@ -382,7 +400,7 @@ def _parsed(sql: str, position: int, depth: int = 0) -> tuple[Type, int]:
     """The type at a position, and where it ends. Raises ValueError."""
     word = _WORD.match(sql, position)
     name = word[0] if word else ""
-    if word is None or name not in KINDS or depth > _DEEPEST:
+    if word is None or name not in KINDS or depth > DEEPEST:
         raise ValueError(f"there is no type {sql[:1000]}")
     end = word.end()
     if name in ("CHAR", "VARCHAR"):

@@ -24,6 +24,7 @@ from deltic.connectors.files.portions import Fault, ParsedBlock, ParsedColumn, q
 from deltic.connectors.files.text import MOST_DIGITS, expected_text, from_text, is_no_number, parse
 from deltic.errors import SourceError
 from deltic.intervals import UNITS
+from deltic.json_decoding import JsonDecoder, NestedTooDeeply
 from deltic.schema import INT, Field, TableSchema, Type
 from deltic.types import INTERVALS
 from deltic.variant_bytes import MalformedVariant, Writer
@@ -38,6 +39,7 @@ _FEW: Final = 32
 _WHITE: Final = b" \t\r"
 _IN_STRINGS: Final = ("STRING", "CHAR", "VARCHAR", "BINARY", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "TIME", *INTERVALS)
 _DIGITS: Final = bytes.maketrans(b"123456789.E", b"0000000000e")
+_DECODER: Final = JsonDecoder(objects=_Object, floats=_Number, integers=_Number, constants=_Number)
 _Row = list[object]
 
 
@@ -219,13 +221,13 @@ def _gathered(values: list[object], target: Type) -> ParsedColumn:
 def _decoded(text: bytes) -> object:
     """The value on a line, or a Fault."""
     try:
-        return json.loads(text.decode(), object_pairs_hook=_Object, parse_float=_Number, parse_int=_Number, parse_constant=_Number)
+        return _DECODER.whole(text.decode())
     except UnicodeDecodeError as error:
         return Fault(f"byte 0x{text[error.start]:02x} is not UTF-8", "")
     except json.JSONDecodeError as error:
         return Fault(f"not JSON at character {error.colno}: {error.msg}", "")
-    except RecursionError:
-        return Fault("JSON that is nested too deeply", "")
+    except NestedTooDeeply as error:
+        return Fault(f"JSON that is nested too deeply: {error}", "")
 
 
 def _value(value: object, target: Type) -> object:

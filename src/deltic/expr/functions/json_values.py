@@ -18,10 +18,10 @@ from deltic.expr.registry import Function, Rewrite, Typed
 from deltic.expr.rows import json_values as rows
 from deltic.expr.rows.datetime_fields import Patterns
 from deltic.expr.rows.datetime_patterns import fault, has_zone, is_clock
-from deltic.expr.rows.json_schema import inferred
+from deltic.expr.rows.json_schema import NestedType, inferred
 from deltic.expr.rows.json_writing import JsonForm, is_key, json_of
 from deltic.schema import STRING, Type
-from deltic.types import array_type, map_type
+from deltic.types import DEEPEST, array_type, map_type
 
 MODES: Final = ("PERMISSIVE", "FAILFAST")
 CORRUPT: Final = "_corrupt_record"
@@ -173,9 +173,11 @@ def _schema(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
     if text is None or not isinstance(text.value, str):
         raise TypeMismatch(f"argument 1 of {name} is not a constant", span=place, expected="a STRING of JSON")
     try:
-        return Literal(inferred(text.value).sql, STRING, span)
+        return Literal(inferred(text.value), STRING, span)
     except rows.MalformedJson:
         raise TypeMismatch(f"argument 1 of {name} is not JSON", span=place, expected="a STRING of JSON") from None
+    except NestedType as error:
+        raise Unsupported(f"argument 1 of {name} is {error}", span=place, expected=f"at most {DEEPEST}") from None
     except ValueError as error:
         raise TypeMismatch(str(error), span=place, expected="names that differ") from None
 

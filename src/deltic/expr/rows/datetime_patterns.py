@@ -99,12 +99,18 @@ _MOST: Final = {
 """How often a letter may stand in a row."""
 
 
+DEEPEST: Final = 20
+"""The most optional sections within one another: they are read and written recursively."""
+
+
 @lru_cache(maxsize=256)
 def compiled(pattern: str, parsing: bool) -> tuple[Part, ...]:
     """The parts of a pattern. Raises PatternFault."""
     sections: list[list[Part]] = [[]]
     for token in _tokens(pattern):
         if token == "[":
+            if len(sections) > DEEPEST:
+                raise PatternFault(f"more than {DEEPEST} optional sections within one another")
             sections.append([])
         elif token == "]":
             if len(sections) == 1:

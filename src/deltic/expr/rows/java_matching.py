@@ -18,6 +18,7 @@ from itertools import accumulate
 from deltic.expr.rows.java_regex import translated
 from deltic.expr.rows.java_sets import RegexFault
 from deltic.expr.rows.utf16 import PAIRS, in_units, units_of
+from deltic.stacks import roomy
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,7 @@ Match = re.Match[str] | UnitMatch
 
 
 @lru_cache(maxsize=256)
+@roomy
 def compiled(pattern: str) -> JavaPattern:
     """The pattern for `re`. Raises RegexFault."""
     translation = translated(pattern)
@@ -80,6 +82,7 @@ def compiled(pattern: str) -> JavaPattern:
 
 
 @lru_cache(maxsize=256)
+@roomy
 def _within(pattern: str, character: str) -> re.Pattern[str]:
     return _for_re(translated(pattern, character).text)
 
@@ -87,7 +90,7 @@ def _within(pattern: str, character: str) -> re.Pattern[str]:
 def _for_re(text: str) -> re.Pattern[str]:
     try:
         return re.compile(text)
-    except (re.error, OverflowError, RecursionError) as error:
+    except (re.error, OverflowError) as error:
         raise RegexFault(f"it is not supported: {error}") from None
 
 

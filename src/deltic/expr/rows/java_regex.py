@@ -234,6 +234,7 @@ class _Translator(SetReader):
         self.flags = (self.flags | set(on)) - set(off)
 
     def _group(self) -> str:
+        self._enter()
         outer = self.flags
         number, start = 0, self._group_start()
         if start in ("(", "(?P<"):
@@ -250,6 +251,7 @@ class _Translator(SetReader):
         self.slot = slot if start in _AROUND else self.slot
         if not self._passes(")"):
             raise RegexFault("unclosed group")
+        self.depth -= 1
         self.flags = outer
         self.closed.add(number)
         return self._looking_back(f"{start}{inner})", start == "(?<!") if looking_back else f"{start}{inner})"

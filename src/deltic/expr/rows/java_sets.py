@@ -63,6 +63,8 @@ CONTROL: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "a": "\a", "e": "\
 _FOLDED_IN_CLASSES: Final = frozenset("IiSsKk\xb5\xc5\xe5\xff")
 """Those of Latin-1 that have another case outside it."""
 _TWO_UNITS: Final = points((0xD800, 0xDFFF), (0x10000, TOP))
+DEEPEST: Final = 100
+"""The most groups and classes within one another: patterns are read, and compiled by `re`, recursively."""
 
 
 @dataclass(slots=True)
@@ -70,11 +72,12 @@ class SetReader:
     """A pattern, read up to `position`. flags: those that hold there.
 
     wide: a set is written so that Java searches for the pattern by characters, not by UTF-16 units; `.` is not.
-    row_end: where the last row of characters that Java compares at once ends.
+    row_end: where the last row of characters that Java compares at once ends. depth: the groups and classes that are open.
     """
 
     pattern: str
     position: int = 0
+    depth: int = 0
     flags: frozenset[str] = frozenset()
     wide: bool = False
     row_end: int = 0
@@ -82,6 +85,11 @@ class SetReader:
     def _peek(self, ahead: int = 0) -> str:
         place = self.position + ahead
         return self.pattern[place] if place < len(self.pattern) else ""
+
+    def _enter(self) -> None:
+        self.depth += 1
+        if self.depth > DEEPEST:
+            raise RegexFault(f"groups or classes are nested more than {DEEPEST} deep")
 
     def _take(self) -> str:
         character = self._peek()
@@ -212,6 +220,7 @@ class SetReader:
 
     def _class(self, closing: bool) -> CodePoints:
         """A character class from after its [ on, as Java reads it; `closing`: its ] is read too."""
+        self._enter()
         negated = closing and self._passes("^")
         chosen: CodePoints | None = None
         while True:
@@ -226,6 +235,7 @@ class SetReader:
                 chosen = right if chosen is None else chosen if right is None else intersection(chosen, right)
             elif character == "]" and chosen is not None:
                 self.position += closing
+                self.depth -= 1
                 self.wide |= negated
                 return complement(chosen) if negated else chosen
             else:

@@ -6,22 +6,43 @@ from typing import Any, Final
 
 from deltic.expr.rows.json_text import JsonObject
 from deltic.expr.rows.json_values import Number, read
-from deltic.types import BIGINT, BOOLEAN, DOUBLE, NULL, STRING, Field, Type, array_type, decimal, struct
+from deltic.stacks import roomy
+from deltic.types import BIGINT, BOOLEAN, DEEPEST, DOUBLE, NULL, STRING, Field, Type, array_type, decimal, struct
 
 _LONGEST: Final = 38
 _LONG: Final = decimal(20, 0)
 
 
-def inferred(text: str) -> Type:
-    """The type; STRING for text without a value. Raises MalformedJson, and ValueError for two fields of one name."""
+class NestedType(ValueError):
+    """JSON whose type is nested more deeply than a type may be."""
+
+
+@roomy
+def inferred(text: str) -> str:
+    """The type as `Type.sql` writes it; STRING for text without a value.
+
+    Raises MalformedJson, NestedType, and ValueError for two fields of one name.
+    """
     if not text.strip():
-        return STRING
-    type = _type_of(read(text))
+        return STRING.sql
+    value = read(text)
+    if _levels(value) > DEEPEST:
+        raise NestedType(f"JSON of more than {DEEPEST} levels of objects and arrays")
+    type = _type_of(value)
     if (shaped := _shaped(type)) is not None:
-        return shaped
+        return shaped.sql
     if type.name == "ARRAY" and type.parts[0].type.name == "STRUCT":
-        return array_type(struct(()))
-    return struct(()) if type.name == "STRUCT" else STRING
+        return array_type(struct(())).sql
+    return (struct(()) if type.name == "STRUCT" else STRING).sql
+
+
+def _levels(value: Any) -> int:
+    """Of objects and arrays."""
+    levels, parts = 0, [value]
+    while parts := [part for part in parts if isinstance(part, list | JsonObject)]:
+        levels += 1
+        parts = [inner for part in parts for inner in (part if isinstance(part, list) else (one for _, one in part.pairs))]
+    return levels
 
 
 def _type_of(value: Any) -> Type:

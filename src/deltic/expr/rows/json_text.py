@@ -6,16 +6,17 @@ writes them, so 1.10 becomes 1.1.
 
 from __future__ import annotations
 
-import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
 from deltic.expr.rows.utf16 import HALVES
 from deltic.java_floats import render_double
+from deltic.json_decoding import JsonDecoder
+from deltic.stacks import unbounded
 from deltic.variant_json import ESCAPES
 
 _STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"' + r"|'((?:[^'\\]|\\.)*)'", re.DOTALL)
@@ -67,16 +68,13 @@ def bounded(text: str) -> str:
     return text
 
 
-def _refused(text: str) -> Any:
+def refused(text: str) -> Any:
+    """For NaN and Infinity. Raises ValueError."""
     raise ValueError(f"{text} is not JSON")
 
 
-_DECODER: Final = json.JSONDecoder(
-    object_pairs_hook=lambda pairs: JsonObject(tuple(pairs)),
-    parse_float=_floating,
-    parse_int=_integer,
-    parse_constant=_refused,
-    strict=False,
+_DECODER: Final = JsonDecoder(
+    objects=lambda pairs: JsonObject(tuple(pairs)), floats=_floating, integers=_integer, constants=refused, strict=False
 )
 
 
@@ -85,8 +83,8 @@ def parse(text: str) -> Any:
     """The first value of the text; MISSING if it is malformed or there is none."""
     plain = double_quoted(text).lstrip(_SPACE) if "'" in text else text.lstrip(_SPACE)
     try:
-        value, end = _DECODER.raw_decode(plain)
-    except (ValueError, RecursionError):
+        value, end = _DECODER.value(plain)
+    except ValueError:
         return MISSING
     following = plain[end : end + 1]
     if isinstance(value, JsonNumber) and following.strip(_SPACE):
@@ -142,19 +140,19 @@ def value_at(text: str, path: str) -> str | None:
     return "".join(results)
 
 
-_STRICT: Final = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=_refused, strict=True)
+_STRICT: Final = JsonDecoder(objects=dict, floats=str, integers=str, constants=refused)
 _KINDS: Final = {"object": dict, "array": list, "value": object}
 
 
 def is_json(text: str, kind: str) -> bool:
-    """Whether the text is one value of this kind by RFC 8259: a value, an object, an array or a scalar.
+    """Whether the text is one value of this kind by RFC 8259, of up to 1000 levels: a value, an object, an array or a scalar.
 
     >>> is_json('{"a": [1, null]}', "object"), is_json("[1", "value"), is_json("'a'", "value"), is_json(" 1e5 ", "scalar")
     (True, False, False, True)
     """
     try:
-        value = _STRICT.decode(text)
-    except (ValueError, RecursionError):
+        value = _STRICT.whole(text)
+    except ValueError:
         return False
     return not isinstance(value, dict | list) if kind == "scalar" else isinstance(value, _KINDS[kind])
 
@@ -170,39 +168,54 @@ def _write(value: Any, way: Sequence[Step], style: str, out: list[str]) -> bool:
 
     style: raw: a string without quotes; quoted: JSON; flatten: arrays dissolve into the one around them.
     """
-    if not way:
-        return _write_whole(value, style, out)
-    step, rest = way[0], way[1:]
-    if isinstance(step, str) and isinstance(value, JsonObject):
-        return any(name == step and part is not None and _write(part, rest, style, out) for name, part in value.pairs)
-    if not isinstance(value, list):
-        return False
-    if isinstance(step, int):
-        inner = "quoted" if rest[:1] == (EVERY,) else style
-        return step < len(value) and _write(value[step], rest, inner, out)
-    if step is EVERY:
-        return _write_every(value, rest, style, out)
-    return False
+    for i, step in enumerate(way):
+        if isinstance(step, str) and isinstance(value, JsonObject):
+            found = [part for name, part in value.pairs if name == step and part is not None]
+            if len(found) != 1:
+                return any(_recursion(way, i)(part, way[i + 1 :], style, out) for part in found)
+            value = found[0]
+        elif isinstance(step, int) and isinstance(value, list) and step < len(value):
+            style = "quoted" if way[i + 1 : i + 2] == (EVERY,) else style
+            value = value[step]
+        else:
+            return step is EVERY and isinstance(value, list) and _write_every(value, way[i + 1 :], style, out)
+    return _write_whole(value, style, out)
+
+
+_write_deep: Final = unbounded(_write)
+_LONG_WAY: Final = 16
+
+
+def _recursion(way: Sequence[Step], position: int) -> Callable[[Any, Sequence[Step], str, list[str]], bool]:
+    """What continues after a step: a long way could lead through more frames than a stack has."""
+    return _write_deep if len(way) - position > _LONG_WAY else _write
 
 
 def _write_whole(value: Any, style: str, out: list[str]) -> bool:
     if style == "raw" and isinstance(value, str):
         out.append(value)
         return HALVES.search(value) is None
-    if style == "flatten" and isinstance(value, list):
-        return any([_write_whole(part, style, out) for part in value])
-    out.append(written(value))
-    return True
+    if style != "flatten" or not isinstance(value, list):
+        out.append(written(value))
+        return True
+    left, count = value[::-1], len(out)
+    while left:
+        one = left.pop()
+        if isinstance(one, list):
+            left += reversed(one)
+        else:
+            out.append(written(one))
+    return len(out) > count
 
 
 def _write_every(value: list[Any], rest: Sequence[Step], style: str, out: list[str]) -> bool:
     parts: list[str] = []
     if rest[:1] == (EVERY,):
-        matches = [_write(part, rest[1:], "flatten", parts) for part in value]
+        matches = [_recursion(rest, 0)(part, rest[1:], "flatten", parts) for part in value]
         out.append(f"[{','.join(parts)}]")
         return any(matches)
     inner = "flatten" if style == "flatten" else "quoted"
-    count = sum(_write(part, rest, inner, parts) for part in value)
+    count = sum(_recursion(rest, 0)(part, rest, inner, parts) for part in value)
     if style == "quoted":
         out.append(f"[{','.join(parts)}]")
     elif count:
@@ -210,21 +223,45 @@ def _write_every(value: list[Any], rest: Sequence[Step], style: str, out: list[s
     return count > 0
 
 
-def written(value: Any) -> str:
-    """A value as JSON without blanks, as Jackson writes it."""
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "true" if value else "false"
-        case str():
-            return quoted(value)
-        case JsonNumber():
-            return value.text
-        case JsonObject():
-            return "{" + ",".join(f"{quoted(name)}:{written(part)}" for name, part in value.pairs) + "}"
-        case _:
-            return "[" + ",".join(map(written, value)) + "]"
+def written(value: Any, number: Callable[[Any], str] = lambda number: number.text) -> str:
+    """A value as JSON without blanks, as Jackson writes it; `number`: the text of one. Without recursion: a value may be nested deeply."""
+    parts: list[str] = []
+    left: list[Any] = [value]
+    while left:
+        one = left.pop()
+        if type(one) is _Verbatim:
+            parts.append(one)
+        elif isinstance(one, str):
+            parts.append(quoted(one))
+        elif one is None or isinstance(one, bool):
+            parts.append(_WORDS[one])
+        elif isinstance(one, JsonObject):
+            parts.append("{")
+            left.append(_OBJECT_END)
+            for name, part in reversed(one.pairs):
+                left += (part, _Verbatim(f",{quoted(name)}:"))
+            if one.pairs:
+                left[-1] = _Verbatim(left[-1][1:])
+        elif isinstance(one, list):
+            parts.append("[")
+            left.append(_ARRAY_END)
+            for part in reversed(one):
+                left += (part, _COMMA)
+            if one:
+                left.pop()
+        else:
+            parts.append(number(one))
+    return "".join(parts)
+
+
+class _Verbatim(str):
+    """A part of the text that `written` makes."""
+
+    __slots__ = ()
+
+
+_OBJECT_END, _ARRAY_END, _COMMA = _Verbatim("}"), _Verbatim("]"), _Verbatim(",")
+_WORDS: Final[dict[bool | None, str]] = {None: "null", True: "true", False: "false"}
 
 
 def quoted(text: str) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import binascii
 import datetime
-import json
 import math
 import re
 from collections.abc import Callable
@@ -22,11 +21,12 @@ from typing import Any, Final
 from deltic.expr.nodes import Value
 from deltic.expr.rows.casts import EPOCH
 from deltic.expr.rows.datetime_fields import Patterns, datetime_reader
-from deltic.expr.rows.json_text import JsonNumber, JsonObject, bounded, double_quoted, written
+from deltic.expr.rows.json_text import JsonObject, bounded, double_quoted, refused, written
 from deltic.expr.rows.numbers import fit, in_range, single
 from deltic.expr.rows.parsing import parse_decimal
 from deltic.expr.rows.utf16 import without_halves
 from deltic.java_floats import render_double
+from deltic.json_decoding import JsonDecoder
 from deltic.types import (
     BIGINT,
     BINARY,
@@ -61,7 +61,6 @@ _SPECIAL: Final = {
 _STRANGE: Final = re.compile(r'"(?:[^"\\]|\\.)*"|(?P<special>[+-]?INF\b|\+Infinity\b)', re.DOTALL)
 _DECIMAL: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,5})?")
 _LETTERS: Final = re.compile("[A-Za-z0-9+/]*")
-_DEEPEST: Final = 1000
 
 
 class Unfit(ValueError):
@@ -85,12 +84,11 @@ def _constant(text: str) -> Number:
 
 
 _HOOKS: Final[dict[str, Any]] = {
-    "object_pairs_hook": lambda pairs: JsonObject(tuple(pairs)),
-    "parse_float": lambda text: Number(bounded(text), False),
-    "parse_int": lambda text: Number(bounded(text), True),
-    "parse_constant": _constant,
+    "objects": lambda pairs: JsonObject(tuple(pairs)),
+    "floats": lambda text: Number(bounded(text), False),
+    "integers": lambda text: Number(bounded(text), True),
 }
-_DECODER: Final = json.JSONDecoder(**_HOOKS)
+_DECODER: Final = JsonDecoder(**_HOOKS, constants=_constant)
 
 
 def read(text: str) -> Any:
@@ -101,8 +99,8 @@ def read(text: str) -> Any:
     if "INF" in plain or "+I" in plain:
         plain = _STRANGE.sub(lambda match: match[0] if match["special"] is None else _plain_special(match[0]), plain)
     try:
-        value, _ = _DECODER.raw_decode(plain)
-    except (ValueError, RecursionError):
+        value, _ = _DECODER.value(plain)
+    except ValueError:
         raise MalformedJson(text) from None
     return value
 
@@ -213,19 +211,16 @@ def _decimal(value: Any, type: Type) -> Decimal:
 
 
 def _text(value: Any) -> str:
-    return without_halves(value) if isinstance(value, str) else written(_shown(value))
+    return without_halves(value) if isinstance(value, str) else written(value, _number_text)
 
 
-def _shown(value: Any) -> Any:
-    """The value with its numbers as Java writes them."""
-    if isinstance(value, Number):
-        if value.whole:
-            return JsonNumber("0" if value.text == "-0" else value.text)
-        number = _SPECIAL[value.text] if value.text in _SPECIAL else float(value.text)
-        return JsonNumber(render_double(number) if math.isfinite(number) else f'"{render_double(number)}"')
-    if isinstance(value, JsonObject):
-        return JsonObject(tuple((name, _shown(part)) for name, part in value.pairs))
-    return list(map(_shown, value)) if isinstance(value, list) else value
+def _number_text(number: Number) -> str:
+    """As Java writes it."""
+    if number.whole:
+        return "0" if number.text == "-0" else number.text
+    special = _SPECIAL.get(number.text)
+    value = float(number.text) if special is None else special
+    return render_double(value) if math.isfinite(value) else f'"{render_double(value)}"'
 
 
 def _variant(value: Any) -> Variant:
@@ -316,14 +311,14 @@ def field_text(text: str, name: str) -> str | None:
     return None if member is None else _text(member)
 
 
-_LENIENT: Final = json.JSONDecoder(**{**_HOOKS, "parse_constant": None}, strict=False)
+_LENIENT: Final = JsonDecoder(**_HOOKS, constants=refused, strict=False)
 
 
 def read_leniently(text: str) -> Any:
     """As `read`, with control characters in strings, without NaN. Raises MalformedJson."""
     plain = text.lstrip(_SPACE)
     try:
-        value, _ = _LENIENT.raw_decode(double_quoted(plain) if "'" in plain else plain)
-    except (ValueError, RecursionError):
+        value, _ = _LENIENT.value(double_quoted(plain) if "'" in plain else plain)
+    except ValueError:
         raise MalformedJson(text) from None
     return value

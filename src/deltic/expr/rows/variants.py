@@ -28,6 +28,7 @@ from deltic.schema import (
     Type,
     decimal,
 )
+from deltic.stacks import unbounded
 from deltic.types import array_type
 from deltic.variant_bytes import Parts, Single, VariantPlace, Writer, folded, name_order
 from deltic.variant_json import text_of
@@ -214,6 +215,7 @@ def _struct(fields: list[tuple[str, Type]]) -> Type:
     return Type("STRUCT", parts=tuple(Field(name, type) for name, type in fields))
 
 
+@unbounded
 def schema_text(type: Type) -> str:
     """As Spark writes the schema of a VARIANT: an object is no STRUCT, since it has no order."""
     if type.name == "STRUCT":
@@ -228,6 +230,7 @@ def _quoted(name: str) -> str:
 _PLAIN: Final = re.compile("[a-zA-Z_][a-zA-Z0-9_]*")
 
 
+@unbounded
 def merged(left: Type, right: Type) -> Type:
     """The type of what has one of two schemas, as Spark's JsonInferSchema has it; VARIANT if there is no other."""
     if (tightest := _tightest(left, right)) is not None:
@@ -241,8 +244,10 @@ def merged(left: Type, right: Type) -> Type:
     return VARIANT
 
 
+@lru_cache(maxsize=4096)
+@unbounded
 def _tightest(left: Type, right: Type) -> Type | None:
-    """Spark's findTightestCommonType: case does not count in names of fields."""
+    """Spark's findTightestCommonType: case does not count in names of fields. Kept, since `merged` asks for each level again."""
     if right in (left, NULL):
         return left
     if left == NULL:
