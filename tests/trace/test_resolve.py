@@ -75,6 +75,25 @@ def test_operations_change_what_they_change_one_by_one(seed: int) -> None:
         assert rows == sorted(set(rows))
 
 
+@pytest.mark.parametrize("ops", [(Op.INSERT,), (Op.UPSERT,), (Op.INSERT, Op.UPSERT)])
+@pytest.mark.parametrize("repeated", [None, "stored", "given"])
+def test_rows_of_new_keys_are_added_as_they_are(ops: tuple[Op, ...], repeated: str | None) -> None:
+    rng = Random(len(ops))
+    new = [(key, key % 3, rng.randint(0, 9)) for key in rng.sample(range(-500, 500), 300)]
+    stored: dict[Row, Row] = {(key, 7): (0,) for key in range(-5, 5)}
+    if repeated is not None:
+        new.insert(150, (3, 7, 1) if repeated == "stored" else (*new[0][:2], 10))
+    given = [rng.choice(ops) for _ in new]
+    columns = [np.array(column, np.int64) for column in zip(*new, strict=True)]
+    resolved = resolve(columns, np.array(given, np.int64), np.arange(len(new)), 2, spine_of([stored], 3), Counters(0))
+    assert (resolved.absent, resolved.duplicate == NONE) == (NONE, repeated is None or given[150] is Op.UPSERT)
+    if resolved.duplicate == NONE:
+        expected = {row[:2]: row for row in new}
+        rows = list(zip(*(c.tolist() for c in resolved.change.columns), resolved.change.weights[0].tolist(), strict=True))
+        removed = [(3, 7, 0, -1)] if repeated == "stored" else []
+        assert rows == sorted([*((*row, 1) for row in expected.values()), *removed])
+
+
 def test_operations_of_one_age_on_one_key_are_named() -> None:
     columns = [np.array(column, np.int64) for column in ((1, 2, 2), (5, 6, 7))]
     ops = np.full(3, Op.UPSERT, np.int64)

@@ -191,7 +191,7 @@ def test_long_strings_and_many_strings_make_the_table_grow(size: int) -> None:
     table = string_table(9)
     ids = ids_of(table, values)
     assert table.decode(ids[::-1]).to_pylist() == values[::-1]
-    assert table.nbytes >= sum(map(len, values))
+    assert table.used_bytes >= sum(map(len, values))
     assert ids_of(table, values).tolist() == ids.tolist()
     assert len(table) == 3000
 
@@ -452,8 +452,13 @@ def test_reads_while_strings_are_dropped_are_errors() -> None:
     ids = ids_of(table, ["a", "b"])
     with table.stable():
         assert table.decode(ids).to_pylist() == ["a", "b"]
+    with table.stable():
+        table.retain([ids])  # drops none
+        table.retain([ids[:1]], least=1 << 10)  # not worth it
+        assert table.decode(ids).to_pylist() == ["a", "b"]
     with pytest.raises(UnknownString, match="strings were dropped"), table.stable():
-        table.retain([ids])
+        table.retain([ids[1:], ids[1:]])
+    assert table.decode(ids[1:]).to_pylist() == ["b"] and len(table) == 1
 
 
 def test_concurrent_readers_and_a_writer() -> None:

@@ -258,6 +258,22 @@ def locate(wanted: int, slots: Words, ids: Words, starts: Words, arena: Any, ent
     return missing
 
 
+@kernel("void(int64, int64, int64[::1], int64[::1], uint8[::1])")
+def mark(wanted: int, n: int, slots: Words, ids: Words, marks: Any) -> None:
+    """marks[e] = 1 for each entry e that one of n ids has; ignores absent ids."""
+    mask = len(slots) - 1
+    slot_table, id_table = address_of(slots), address_of(ids)
+    for i in range(n):
+        if i + 2 * AHEAD < n:
+            prefetch(slot_table, _home(mask, load(wanted, i + 2 * AHEAD)))
+        if i + AHEAD < n:
+            prefetch(id_table, load(slot_table, _home(mask, load(wanted, i + AHEAD))) - 1)
+        if load(wanted, i) != WORD_MIN:
+            entry = slots[find(slot_table, mask, id_table, load(wanted, i))] - 1
+            if entry >= 0:
+                marks[entry] = 1
+
+
 @kernel("void(int64[::1], int64[::1], uint8[::1], int64[::1], uint8[::1], uint8[::1])")
 def gather(entries: Words, starts: Words, arena: Any, offsets: Words, out: Any, validity: Any) -> None:
     """Copies the entries' bytes to their offsets; sets a bit in `validity` (zeros) for each entry that is not negative."""

@@ -32,10 +32,10 @@ class Entries(NamedTuple):
 
     @staticmethod
     def with_room(entries: int, size: int) -> Entries:
-        """No entries, with room for some. Ids of future entries are the marker, which is never looked up."""
+        """No entries, with room for some, which takes memory once it is used."""
         return Entries(
             np.zeros(2 * entries, np.int64),
-            np.full(entries, MARKER),
+            np.zeros(entries, np.int64),
             np.zeros(entries + 1, np.int64),
             np.empty(size, np.uint8),
             np.zeros(4, np.int64),

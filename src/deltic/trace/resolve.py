@@ -9,6 +9,7 @@ import numpy as np
 
 from deltic.kernels import resolve as kernel
 from deltic.kernels.memory import Words
+from deltic.kernels.sort import sortedness
 from deltic.kernels.table import address, addresses, block
 from deltic.trace.batch import Batch
 from deltic.trace.counters import Counters
@@ -35,14 +36,14 @@ class Resolved(NamedTuple):
 def resolve(rows: Sequence[Words], ops: Words, ordinals: Words, key: int, stored: Spine, counters: Counters) -> Resolved:
     """rows: the words of each operation, the `key` words of the primary key first. ops: codes of Op. O(n · log state + n log n)."""
     n, width = len(ops), len(rows)
-    order = np.lexsort((ordinals, *reversed(rows[:key]))) if n > 1 else np.zeros(1, np.int64)
-    keys = [column[order] for column in rows[:key]] if n > 1 else rows[:key]
-    begins = np.ones(n, bool)
-    for i, column in enumerate(keys):
-        differs = column[1:] != column[:-1]
-        begins[1:] = differs if i == 0 else begins[1:] | differs
-    distinct = keys if begins.all() else [column[begins] for column in keys]
+    once = np.ones(n, np.int64)
+    ascend = sortedness(addresses((*rows[:key], once), n), key, 1, n) == 2  # then each key has one operation
+    order = np.arange(n) if ascend else np.lexsort((ordinals, *reversed(rows[:key])))
+    keys = rows[:key] if ascend else [column[order] for column in rows[:key]]
+    distinct = keys if ascend else _distinct(keys)
     sources, columns, weights = probe(stored, distinct, range(width), counters)
+    if not len(sources) and len(distinct[0]) == n and ((ops == kernel.INSERT) | (ops == kernel.UPSERT)).all():  # as in a load
+        return Resolved(Batch.trusted(rows if ascend else [column[order] for column in rows], [once]), NONE, NONE, NONE)
     words, target = block(width + 1, 2 * len(distinct[0]))
     report = np.empty(kernel.REPORT, np.int64)
     kernel.resolve(
@@ -63,3 +64,12 @@ def resolve(rows: Sequence[Words], ops: Words, ordinals: Words, key: int, stored
     change = Batch.trusted([words[i, :length] for i in range(width)], [words[width, :length]])
     positions = [int(order[k]) if k >= 0 else NONE for k in report[kernel.ABSENT : kernel.REPORT].tolist()]
     return Resolved(change, *positions)
+
+
+def _distinct(keys: Sequence[Words]) -> Sequence[Words]:
+    """The first of each run of equal keys."""
+    begins = np.ones(len(keys[0]), bool)
+    for i, column in enumerate(keys):
+        differs = column[1:] != column[:-1]
+        begins[1:] = differs if i == 0 else begins[1:] | differs
+    return keys if begins.all() else [column[begins] for column in keys]

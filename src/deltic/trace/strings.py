@@ -26,6 +26,8 @@ from deltic.trace.identity import Identity, StringColumn
 
 ENTRY_BYTES: Final = 32
 """Per string, besides its own bytes: its id, its start, and two slots."""
+SPARE: Final = 1 << 28
+"""Bytes of strings up to which they get four times their room, not twice: memory that is not used yet is only addresses."""
 PREFIX_BYTES: Final = 24
 """Strings shorter than this are determined, and ordered, by their order words."""
 
@@ -93,11 +95,6 @@ class StringTable:
         """Bytes of memory that the strings take, without spare room."""
         return int(self._entries.starts[len(self)]) + ENTRY_BYTES * len(self)
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of memory."""
-        return sum(array.nbytes for array in self._entries)
-
     def intern(self, array: pa.Array) -> Words:
         """The ids of strings (string or binary, large or not, or a dictionary of them), int64[n]; NULL gives the marker. O(bytes).
 
@@ -144,14 +141,18 @@ class StringTable:
                 self._grow(run.size(done, done + 1), run.size(done, len(ids)))
 
     def _grow(self, needed: int, expected: int) -> None:
-        """Makes room for `needed` more bytes, of `expected` to come. Readers keep the arrays that they hold."""
+        """Makes room for `needed` more bytes, of `expected` to come. Readers keep the arrays that they hold.
+
+        What is about to be full grows too: entries and bytes are seldom copied twice.
+        """
         old, n = self._entries, len(self)
         entries, size = len(old.ids), int(old.starts[n])
-        if n >= entries:
+        if 2 * n >= entries:
             entries *= 4
         room = len(old.arena)
-        if size + needed > room:
-            room = max(2 * room, size + needed, size + min(expected, 1 << 26))
+        if 2 * (size + needed) > room:
+            more = max(4 * room, size + needed) if room < SPARE else max(2 * room, size + needed)
+            room = max(more, size + min(expected, 1 << 26))
         new = Entries.with_room(entries, room)
         new.ids[:n], new.starts[: n + 1], new.arena[:size] = old.ids[:n], old.starts[: n + 1], old.arena[:size]
         new.used[:] = old.used
@@ -317,13 +318,19 @@ class StringTable:
         if self._collections != collections:
             raise UnknownString("strings were dropped while their ids were read")
 
-    def retain(self, parts: Iterable[Words]) -> None:
-        """Drops all strings but those whose ids are in these parts; ignores absent ids. O(ids + bytes kept)."""
+    def retain(self, parts: Iterable[Words], least: int = 0) -> None:
+        """Drops all strings but those whose ids are in these parts, if they take `least` bytes or more; ignores absent ids.
+
+        O(ids + bytes kept), O(ids) if none are dropped.
+        """
         with self.lock:
-            entries, live = self._entries, np.zeros(len(self), bool)
+            entries, marks = self._entries, np.zeros(len(self), np.uint8)
             for ids in parts:
-                places = self._look_up(np.ascontiguousarray(ids)).places
-                live[places[places >= 0]] = True
+                text.mark(address(np.ascontiguousarray(ids)), len(ids), *entries[:2], marks)
+            live = marks.view(bool)
+            dead = np.flatnonzero(~live)
+            if int((entries.starts[dead + 1] - entries.starts[dead]).sum()) + ENTRY_BYTES * len(dead) < max(least, 1):
+                return
             inherited = np.zeros(len(live), bool)
             for start, end in self._inherited:
                 inherited[start:end] = True

@@ -207,7 +207,7 @@ class Durable(ABC):
 
     @property
     def _has_many_strings(self) -> bool:
-        return self.strings.nbytes > STRINGS_BYTES
+        return self.strings.used_bytes > STRINGS_BYTES
 
     def settle(self) -> None:
         """Waits for the running merges and commits them in an epoch of their own."""

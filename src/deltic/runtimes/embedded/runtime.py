@@ -172,9 +172,10 @@ class Embedded:
         """See Runtime. There is no folder."""
 
     def trim(self) -> None:
-        """See Runtime. O(state), each time the strings take twice the memory of those last retained."""
-        if self.strings.used_bytes >= self._collect_bytes:
-            self.strings.retain(_live(self._version))
+        """See Runtime. O(state), each time the strings take twice the memory that they did; drops a quarter of them or more, or none."""
+        used = self.strings.used_bytes
+        if used >= self._collect_bytes:
+            self.strings.retain(_live(self._version), used // 4)
             self._collect_bytes = max(COLLECT_BYTES, 2 * self.strings.used_bytes)
 
     def close(self) -> None:
