@@ -17,12 +17,13 @@ from benchmarks.queries import tables
 from deltic.connectors.frames import WEIGHT, rows_frame
 from deltic.errors import ConstraintViolation, DelticError, FrameError
 from deltic.kernels.build import CHECKED
-from deltic.schema import Field, Op, Schema, TableSchema, Type
+from deltic.schema import STRING, Field, Op, Schema, TableSchema, Type
 from deltic.session.transaction import PendingChanges, plain_changes, plain_rows
 from deltic.trace import intake
+from deltic.trace.encoding import decode_table, encode_table
 from deltic.trace.identity import Identity
 from deltic.trace.intake import FrameColumns, encode_changes, intake_of
-from deltic.trace.strings import StringTable
+from deltic.trace.strings import HashedStrings, SoughtStrings, StringTable
 
 DEFINITION = "CREATE TABLE t (a BIGINT NOT NULL, b BIGINT, c INT NOT NULL, d SMALLINT, e TINYINT, PRIMARY KEY (a))"
 IDENTITY = Identity(b"k" * 16)
@@ -129,6 +130,63 @@ def test_columns_of_all_types_have_the_words_of_the_general_path(seed: int, monk
     assert listed(words) == listed(intake._encoded(rows, table, others))
     assert listed(encode_changes(rows, table, strings)) == listed(words)
     assert len(strings) == len(others)
+
+
+FORMS = (pa.string(), pa.binary(), pa.large_string(), pa.large_binary(), pa.dictionary(pa.int8(), pa.string()))
+
+
+def texts(rng: np.random.Generator, n: int, form: pa.DataType, *, nullable: bool) -> pa.ChunkedArray[Any]:
+    """A column of strings: few or many different ones, short, of up to 16 bytes, with equal ends, or longer than all the room there is."""
+    kinds = [f"{i}" for i in range(3)], ["MAIL", "", "AIR", "FOB"], [f"clerk#{i:010}" for i in range(5)]
+    ends = [f"first bytes {i} last bytes" for i in range(100)]
+    many = [f"{rng.integers(1 << 40)}" for _ in range(n)]
+    values = (*kinds, ends, many, [*many, "x" * 50_000])[rng.integers(6)]
+    chosen = [None if nullable and rng.random() < 0.1 else values[rng.integers(len(values))] for _ in range(n)]
+    if pa.types.is_dictionary(form):
+        chosen = [None if value is None else value[:9] for value in chosen][:n]
+        known = sorted({value for value in chosen if value is not None})[:100]
+        indices = [known.index(value) if value in known else None if nullable else 0 for value in chosen]
+        return pa.chunked_array([pa.DictionaryArray.from_arrays(pa.array(indices, pa.int8()), known or [""])])
+    return pa.chunked_array([pa.array(chosen, pa.string()).cast(form)])
+
+
+@pytest.mark.parametrize("bits", [64, 12, 4])
+@pytest.mark.parametrize("seed", range(10))
+def test_strings_of_all_columns_are_interned_together(seed: int, bits: int) -> None:
+    rng = np.random.default_rng(seed)
+    forms = [FORMS[i] for i in rng.integers(0, len(FORMS), rng.integers(1, 6))]
+    is_text = [pa.types.is_dictionary(form) or "string" in str(form) for form in forms]
+    fields = [Field(f"c{i}", Type("STRING" if text else "BINARY"), bool(rng.integers(2))) for i, text in enumerate(is_text)]
+    table = TableSchema("t", Schema(tuple(fields)))
+    fast, general = (StringTable(Identity(b"k" * 16, bits)) for _ in range(2))
+    for n in (1, 3, 700, 20 if bits == 4 else 2000):
+        if bits == 4 and n == 700:
+            continue
+        columns = {field.name: texts(rng, n + 2, form, nullable=field.nullable) for field, form in zip(fields, forms, strict=True)}
+        rows = pa.table(columns).slice(int(rng.integers(3)), n)
+        columns_of = intake_of(table).frames
+        assert columns_of is not None
+        words = columns_of.words_of(rows, fast)
+        expected = encode_table(rows, table.schema, general)
+        assert words is not None and listed(words) == listed(encode_table(rows, table.schema, fast))
+        assert general.identity.overrides or listed(words) == listed(expected)  # which of two colliding strings comes first may differ
+        assert decode_table(words, table.schema, fast) == rows.cast(table.schema.arrow)
+    assert len(fast) == len(general) and len(fast.identity.overrides) == len(general.identity.overrides)
+
+
+def test_strings_of_frames_that_are_only_looked_up_are_not_kept() -> None:
+    table = TableSchema("t", Schema((Field("a", STRING), Field("b", STRING))))
+    rows, known = pa.table({"a": ["x", None, "y"], "b": ["z", "x", "y"]}), StringTable(IDENTITY)
+    columns = intake_of(table).frames
+    assert columns is not None
+    known.intern(pa.array(["x", "y", "z"]))
+    hashed, sought = HashedStrings(IDENTITY), SoughtStrings(known)
+    assert (
+        listed(columns.words_of(rows, hashed))
+        == listed(columns.words_of(rows, sought))
+        == listed(columns.words_of(rows, StringTable(IDENTITY)))
+    )
+    assert len(hashed) == len(sought) == 0 and len(known) == 3
 
 
 def pending(table: TableSchema, rows: pa.Table, monkeypatch: pytest.MonkeyPatch, *, plain: bool) -> list[list[int]]:

@@ -14,17 +14,23 @@ from typing import Any
 import numpy as np
 
 from deltic.kernels.compiler import kernel, part
-from deltic.kernels.memory import WORD_MIN, Words, address_of, copy_bytes, load, load_byte, load_int32, load_unaligned, prefetch
+from deltic.kernels.intake import BUFFERS, CHILDREN, LENGTH, NULLS, OFFSET
+from deltic.kernels.memory import WORD_MIN, Words, address_of, copy_bytes, load, load_byte, load_int32, load_unaligned, prefetch, store
 
 COLLISION = -1
 FULL = -2
 AHEAD = 8
 """How many strings ahead memory is requested: a large table is in no cache, and each string has its own places in it."""
 MEMO_BITS = 7
-MEMO, TRIAL = 1 << MEMO_BITS, 256
-"""Strings that are remembered while a column is hashed, and among how many they must pay."""
-ENTRIES, ROOM, KNOWN, NEW = range(4)
-"""Words of a table's counters: how many entries; (not used); the entry and the new string that collide."""
+MEMO, REMEMBERED, TRIAL = 1 << MEMO_BITS, 5, 256
+"""Strings that are remembered while a column is hashed, the words for each (length, two words of its ends, where it begins, id), and among
+how many strings they must pay."""
+NUMBER, PLACE, WIDE_OFFSETS, COLUMN = range(4)
+"""Words of a column of strings in a frame: its number there, the position of its word in a row, whether its offsets are int64. And how many
+words that are."""
+ENTRIES, NEEDED, KNOWN, NEW = range(4)
+"""Words of a table's counters: how many entries; the bytes of a string for which there is no room; the entry and the new string that
+collide."""
 
 
 @part
@@ -127,13 +133,57 @@ def request(i: int, n: int, wanted: int, slots: int, mask: int, ids: int, starts
 
 
 @part
-def _sample(address: int, length: int) -> int:
-    """A number below MEMO that strings share if they are equal, and else seldom: of their lengths, first and last bytes."""
+def _ends(address: int, length: int) -> tuple[int, int]:
+    """Two words that determine a string of up to 16 bytes of which the length is known: its first bytes, and its last."""
     if length < 8:
-        word = _last(address, length)
-    else:
-        word = np.uint64(load_unaligned(address)) ^ _rotated(np.uint64(load_unaligned(address + length - 8)), 19)
-    return np.int64((word + np.uint64(length)) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(64 - MEMO_BITS))
+        return np.int64(_last(address, length)), np.int64(0)
+    return load_unaligned(address), load_unaligned(address + length - 8)
+
+
+@part
+def _place(first: int, last: int, length: int) -> int:
+    """Where the memo has a string with these ends."""
+    mixed = (np.uint64(first) ^ _rotated(np.uint64(last), 19)) + np.uint64(length)
+    return REMEMBERED * np.int64(mixed * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(64 - MEMO_BITS))
+
+
+@part
+def _hash_column(
+    data: int, offsets: int, wide: int, n: int, validity: int, bit: int, key0: int, key1: int, bits: int, out: int, firsts: int
+) -> int:
+    """As `hash_strings`, whose results are at these addresses."""
+    memo = np.empty(REMEMBERED * MEMO, np.int64)
+    for place in range(MEMO):
+        memo[REMEMBERED * place] = -1
+    uses_memo, repeated, m, place = True, 0, 0, np.int64(0)
+    for i in range(n):
+        position = bit + i
+        if validity and not (load_byte(validity + (position >> 3)) >> (position & 7)) & 1:
+            store(out, i, WORD_MIN)
+            store(firsts, i, WORD_MIN)
+            continue
+        start = _offset(offsets, wide, i)
+        length = _offset(offsets, wide, i + 1) - start
+        if uses_memo:
+            first, last = _ends(data + start, length)
+            place = _place(first, last, length)
+            same = memo[place] == length and memo[place + 1] == first and memo[place + 2] == last
+            if same and (length <= 16 or _equal(data + memo[place + 3], data + start, length)):
+                store(out, i, memo[place + 4])
+                store(firsts, i, WORD_MIN)
+                repeated += 1
+                continue
+            memo[place], memo[place + 1], memo[place + 2], memo[place + 3] = length, first, last, start
+        hashed = np.int64(_siphash(data + start, length, key0, key1))
+        id_ = hashed if bits == 64 else hashed & ((np.int64(1) << bits) - 1)
+        id_ = np.int64(0) if id_ == WORD_MIN else id_
+        if uses_memo:
+            memo[place + 4] = id_
+            uses_memo = i % TRIAL != TRIAL - 1 or 4 * repeated >= i
+        store(out, i, id_)
+        store(firsts, i, id_)
+        m = i + 1
+    return m
 
 
 @kernel("int64(int64, int64, int64, int64, int64, int64, int64, int64, int64, int64[::1], int64[::1])")
@@ -147,31 +197,51 @@ def hash_strings(
     first[m] on. A memo of MEMO strings finds most repetitions in a column of few different strings, for less than the hash costs; where
     less than one in four repeats it is given up after TRIAL strings or a few more.
     """
-    memo = np.full(MEMO, -1, np.int64)
-    uses_memo, repeated, m = True, 0, 0
-    for i in range(n):
-        position = bit + i
-        if validity and not (load_byte(validity + (position >> 3)) >> (position & 7)) & 1:
-            out[i] = first[i] = WORD_MIN
+    return _hash_column(data, offsets, wide, n, validity, bit, key0, key1, bits, address_of(out), address_of(first))
+
+
+@part
+def _insert_column(
+    data: int,
+    offsets: int,
+    wide: int,
+    begin: int,
+    wanted: int,
+    n: int,
+    slots: Words,
+    ids: Words,
+    starts: Words,
+    room: Words,
+    arena: Any,
+    used: Words,
+) -> int:
+    """As `insert`; wanted: the address of n ids."""
+    mask = len(slots) - 1
+    slot_table, id_table, bytes_at, start_table = address_of(slots), address_of(ids), address_of(arena), address_of(starts)
+    for i in range(begin, n):
+        id_ = load(wanted, i)
+        request(i, n, wanted, slot_table, mask, id_table, start_table, bytes_at)
+        if id_ == WORD_MIN:
             continue
         start = _offset(offsets, wide, i)
         length = _offset(offsets, wide, i + 1) - start
-        if uses_memo:
-            place = _sample(data + start, length)
-            earlier = memo[place]
-            if earlier >= 0:
-                begin = _offset(offsets, wide, earlier)
-                if _offset(offsets, wide, earlier + 1) - begin == length and _equal(data + begin, data + start, length):
-                    out[i], first[i] = out[earlier], WORD_MIN
-                    repeated += 1
-                    continue
-            memo[place] = i
-            uses_memo = i % TRIAL != TRIAL - 1 or 4 * repeated >= i
-        hashed = np.int64(_siphash(data + start, length, key0, key1))
-        id_ = hashed if bits == 64 else hashed & ((np.int64(1) << bits) - 1)
-        out[i] = first[i] = 0 if id_ == WORD_MIN else id_
-        m = i + 1
-    return m
+        position = find(slot_table, mask, id_table, id_)
+        entry = slots[position] - 1
+        if entry >= 0:
+            if starts[entry + 1] - starts[entry] != length or not _equal(bytes_at + starts[entry], data + start, length):
+                used[KNOWN], used[NEW] = entry, i
+                return np.int64(COLLISION)
+            continue
+        entry = used[ENTRIES]
+        if entry >= room[0] or starts[entry] + length > room[1]:
+            used[NEEDED] = length
+            return np.int64(FULL - i)
+        copy_bytes(bytes_at + starts[entry], data + start, length)
+        starts[entry + 1] = starts[entry] + length
+        ids[entry] = id_
+        slots[position] = entry + 1
+        used[ENTRIES] = entry + 1
+    return np.int64(n)
 
 
 @kernel("int64(int64, int64, int64, int64, int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], uint8[::1], int64[::1])")
@@ -190,35 +260,55 @@ def insert(
 ) -> int:
     """Verifies strings begin … n, whose ids are `wanted` (NULL is skipped), against the table, or enters them.
 
-    used[ENTRIES] counts entries; room is (entries, bytes). Returns n; FULL - i if there is no room for string i; COLLISION if entry
-    used[KNOWN] and string used[NEW] share an id and differ.
+    used[ENTRIES] counts entries; room is (entries, bytes). Returns n; FULL - i if there is no room for the used[NEEDED] bytes of string i;
+    COLLISION if entry used[KNOWN] and string used[NEW] share an id and differ.
     """
-    mask = len(slots) - 1
-    slot_table, id_table, bytes_at = address_of(slots), address_of(ids), address_of(arena)
-    wanted_at, start_table = address_of(wanted), address_of(starts)
-    for i in range(begin, len(wanted)):
-        id_ = wanted[i]
-        request(i, len(wanted), wanted_at, slot_table, mask, id_table, start_table, bytes_at)
-        if id_ == WORD_MIN:
-            continue
-        start = _offset(offsets, wide, i)
-        length = _offset(offsets, wide, i + 1) - start
-        position = find(slot_table, mask, id_table, id_)
-        entry = slots[position] - 1
-        if entry >= 0:
-            if starts[entry + 1] - starts[entry] != length or not _equal(bytes_at + starts[entry], data + start, length):
-                used[KNOWN], used[NEW] = entry, i
-                return COLLISION
-            continue
-        entry = used[ENTRIES]
-        if entry >= room[0] or starts[entry] + length > room[1]:
-            return FULL - i
-        copy_bytes(bytes_at + starts[entry], data + start, length)
-        starts[entry + 1] = starts[entry] + length
-        ids[entry] = id_
-        slots[position] = entry + 1
-        used[ENTRIES] = entry + 1
-    return len(wanted)
+    return _insert_column(data, offsets, wide, begin, address_of(wanted), len(wanted), slots, ids, starts, room, arena, used)
+
+
+@kernel(
+    "int64(int64, int64[::1], int64, int64, int64, int64, int64, int64, int64, int64[::1], int64[::1], int64[::1], int64[::1], uint8[::1],"
+    " int64[::1])"
+)
+def intern_frame(
+    frame: int,
+    plan: Words,
+    begin: int,
+    target: int,
+    total: int,
+    row: int,
+    key0: int,
+    key1: int,
+    bits: int,
+    slots: Words,
+    ids: Words,
+    starts: Words,
+    room: Words,
+    arena: Any,
+    used: Words,
+) -> int:
+    """`hash_strings` and `insert` for columns `begin` and following of a plan. Returns how many there are; FULL - c if there is no room for
+    a string of column c, or COLLISION if one of column used[NEW] differs from one with its id: the column then is to be begun again.
+
+    frame: the address of the ArrowArray of a struct. plan: COLUMN words for each column. target: the address of pending rows, word after
+    word, `total` of each; the ids go to those from `row` on.
+    """
+    n, start, children, columns = load(frame, LENGTH), load(frame, OFFSET), load(frame, CHILDREN), len(plan) // COLUMN
+    firsts = np.empty(n, np.int64)
+    for c in range(begin, columns):
+        column, wide = load(children, plan[COLUMN * c + NUMBER]), plan[COLUMN * c + WIDE_OFFSETS]
+        buffers, bit = load(column, BUFFERS), start + load(column, OFFSET)
+        validity = load(buffers, 0) if load(column, NULLS) != 0 else 0
+        offsets, data = load(buffers, 1) + (8 if wide else 4) * bit, load(buffers, 2)
+        out = target + 8 * (total * plan[COLUMN * c + PLACE] + row)
+        m = _hash_column(data, offsets, wide, n, validity, bit, key0, key1, bits, out, address_of(firsts))
+        done = _insert_column(data, offsets, wide, 0, address_of(firsts), m, slots, ids, starts, room, arena, used)
+        if done == COLLISION:
+            used[NEW] = c
+            return np.int64(COLLISION)
+        if done < 0:
+            return np.int64(FULL - c)
+    return np.int64(columns)
 
 
 @kernel("void(int64[::1], int64[::1], int64)")

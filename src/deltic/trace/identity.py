@@ -83,6 +83,12 @@ class Identity:
         """A new identity, its key from the system's entropy."""
         return Identity(secrets.token_bytes(KEY_BYTES))
 
+    @property
+    def halves(self) -> tuple[int, int]:
+        """The low and the high half of the key."""
+        low, high = np.frombuffer(self.key, "<i8").tolist()
+        return low, high
+
     def ids(self, run: StringColumn) -> Words:
         """The ids of strings, int64[n]; NULL gives the marker. O(bytes)."""
         return self.ids_and_firsts(run)[0]
@@ -112,7 +118,7 @@ class Identity:
 
     def _hashed(self, run: StringColumn, bits: int) -> tuple[Words, Words]:
         """As `ids_and_firsts`, without overrides."""
-        low, high = np.frombuffer(self.key, "<i8").tolist()
+        low, high = self.halves
         ids, firsts = np.empty(run.n, np.int64), np.empty(run.n, np.int64)
         known = text.hash_strings(*run.place, run.n, run.validity, run.bit, low, high, bits, ids, firsts)
         return ids, firsts[:known]

@@ -37,6 +37,8 @@ WEIGHT: Final = int(Op.WEIGHT)
 """Not the member of the enumeration: numba takes 40 µs to see that it is an integer."""
 _DELETES: Final = ("delete", "d")
 _KEPT: Final = 1024
+_WIDE: Final = {pa.string().id: 0, pa.binary().id: 0, pa.large_string().id: 1, pa.large_binary().id: 1}
+"""By Arrow type of strings whether its offsets are int64."""
 _release: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
@@ -105,10 +107,15 @@ class _BytesColumn(NamedTuple):
     field: Field
     zeros: bool
 
+    def planned(self, kind: pa.DataType) -> tuple[int, int, int] | None:
+        """A column of this Arrow type, as for the kernel of strings; None if it does not read such columns."""
+        wide = None if self.field.type.held.is_nested else _WIDE.get(kind.id)
+        return None if wide is None else (self.number, self.place, wide)
+
 
 @dataclass(frozen=True, slots=True)
 class FrameColumns:
-    """How frames with the Arrow types of a table become words, by one call of a kernel and one for each column of ids.
+    """How frames with the Arrow types of a table become words: by a call of a kernel for all columns but those of ids, and one for these.
 
     plan: as for the kernel. words: of a row. ids: the columns whose words are ids. arrow: by column its Arrow type, None if its words are
     ids. is_checked: whether no value that the kernel takes is refused by the table.
@@ -185,23 +192,22 @@ class FrameColumns:
         unread: Collection[int] = (),
     ) -> bool:
         total: int = frame.num_rows
-        batches, row = _batches(frame), 0
-        if not all(_is_valid(batch.column(each.number)) for batch in batches for each in self.ids if each.field.type.is_nested):
+        batches = _batches(frame) if total else []
+        if not total or not all(
+            _is_valid(batch.column(each.number)) for batch in batches for each in self.ids if each.field.type.is_nested
+        ):
             return False
-        parts: list[tuple[int, pa.RecordBatch]] = []
-        for batch in batches:
-            parts += [(row + start, batch.slice(start, end - start)) for start, end in workers.ranges(batch.num_rows)]
-            row += batch.num_rows
-
-        def copied(part: tuple[int, pa.RecordBatch], stop: Event) -> bool:
-            first, batch = part
-            return not stop.is_set() and self._copy_batch(batch, block, total, first, op, ordinal + first)
-
-        if not all(workers.map(copied, parts) if workers.divides(total) else (copied(part, Event()) for part in parts)):
+        if total <= SMALL:
+            interned = self._copy_small(batches[0], block, op, ordinal, strings, unread)
+        else:
+            interned = frozenset[int]() if self._copy_large(batches, block, op, ordinal, workers) else None
+        if interned is None:
             return False
         row = 0
         for batch in batches:
             for number, place, field, zeros in self.ids:
+                if number in interned:
+                    continue
                 column, start = batch.column(number), place * total + row
                 if number in unread:
                     block[start : start + len(column)] = MARKER
@@ -209,17 +215,58 @@ class FrameColumns:
                 column = normalized(column, field.type) if zeros else column
                 block[start : start + len(column)] = encode(column, field, strings)[0]
             row += batch.num_rows
-        return total > 0
+        return True
 
-    def _copy_batch(self, batch: pa.RecordBatch, block: Words, total: int, row: int, op: int, ordinal: int) -> bool:
-        exported = np.zeros(intake.ARROW_ARRAY, np.int64)
-        place = address(exported)
-        batch._export_to_c(place)
-        try:
-            copied = intake.copy_frame(place, self.plan, self.words, address(block), total, row, op, int(op == WEIGHT), ordinal)
-        finally:
-            _release(int(exported[intake.RELEASE]))(place)
+    def _copy_small(
+        self, batch: pa.RecordBatch, block: Words, op: int, ordinal: int, strings: StringTable, unread: Collection[int]
+    ) -> frozenset[int] | None:
+        """Copies all columns but those of ids, and some of these, which it returns; None for values that the kernel does not take."""
+        kinds = [(each, each.planned(batch.column(each.number).type)) for each in self.ids if each.number not in unread]
+        plan = [planned for _, planned in kinds if planned is not None]
+        with _ExportedFrame(batch) as place:
+            if not self._copied(place, block, batch.num_rows, 0, op, ordinal):
+                return None
+            words = np.array(plan, np.int64).reshape(-1)
+            done = strings.intern_frame(place, words, address(block), batch.num_rows, 0) if plan else 0
+        return frozenset(number for number, _, _ in plan[:done])
+
+    def _copy_large(self, batches: Sequence[pa.RecordBatch], block: Words, op: int, ordinal: int, workers: Workers) -> bool:
+        """Copies all columns but those of ids; False for values that the kernel does not take."""
+        parts: list[tuple[int, pa.RecordBatch]] = []
+        total = 0
+        for batch in batches:
+            parts += [(total + start, batch.slice(start, end - start)) for start, end in workers.ranges(batch.num_rows)]
+            total += batch.num_rows
+
+        def copied(part: tuple[int, pa.RecordBatch], stop: Event) -> bool:
+            first, batch = part
+            if stop.is_set():
+                return False
+            with _ExportedFrame(batch) as place:
+                return self._copied(place, block, total, first, op, ordinal + first)
+
+        return all(workers.map(copied, parts) if workers.divides(total) else (copied(part, Event()) for part in parts))
+
+    def _copied(self, frame: int, block: Words, total: int, row: int, op: int, ordinal: int) -> bool:
+        copied = intake.copy_frame(frame, self.plan, self.words, address(block), total, row, op, int(op == WEIGHT), ordinal)
         return bool(copied != intake.NOT_PLAIN)
+
+
+class _ExportedFrame:
+    """The address of a frame as Arrow's C data interface has it, in a `with` block."""
+
+    __slots__ = ("_place", "_words")
+
+    def __init__(self, batch: pa.RecordBatch) -> None:
+        self._words = np.zeros(intake.ARROW_ARRAY, np.int64)
+        self._place: int = address(self._words)
+        batch._export_to_c(self._place)
+
+    def __enter__(self) -> int:
+        return self._place
+
+    def __exit__(self, *_: object) -> None:
+        _release(int(self._words[intake.RELEASE]))(self._place)
 
 
 def _batches(frame: pa.Table | pa.RecordBatch) -> list[pa.RecordBatch]:

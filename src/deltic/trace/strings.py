@@ -126,6 +126,22 @@ class StringTable:
                 raise CollidingStrings(frozenset(self._colliding))
             return ids if self._identity is identity else self.identity.ids(run)
 
+    def intern_frame(self, frame: int, plan: Words, target: int, total: int, row: int) -> int:
+        """`intern` for several columns of an Arrow frame, as for the kernel: how many of them are done; `intern` must do the others."""
+        with self.lock:
+            identity, done = self.identity, 0
+            if self.parent is not None or identity.overrides:
+                return 0
+            while True:
+                entries = self._entries
+                room = np.array([len(entries.ids), len(entries.arena)], np.int64)
+                arguments = (frame, plan, done, target, total, row, *identity.halves, identity.bits)
+                done = text.intern_frame(*arguments, *entries[:3], room, entries.arena, entries.used)
+                if done >= 0 or done == text.COLLISION:
+                    return int(entries.used[text.NEW]) if done < 0 else done
+                done = text.FULL - done
+                self._grow(int(entries.used[text.NEEDED]), 0)
+
     def _insert(self, run: StringColumn, ids: Words) -> None:
         """Enters the first strings under these ids, but those whose id is the marker, and replaces in `ids` those that collide."""
         done = 0
@@ -346,6 +362,9 @@ class StringTable:
 
 class HashedStrings(StringTable):
     """Hashes strings that are only looked up, and keeps none."""
+
+    def intern_frame(self, frame: int, plan: Words, target: int, total: int, row: int) -> int:
+        return 0
 
     def _intern(self, array: pa.Array) -> Words:
         return self.identity.ids(StringColumn.of(array))
