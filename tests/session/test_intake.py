@@ -237,6 +237,37 @@ def test_columns_of_other_types_are_shaped_first(session: deltic.Session) -> Non
         tx.insert("t", rows.set_column(2, "c", pa.array([0, 2**31])))
 
 
+@pytest.mark.skipif(CHECKED, reason="the checked build has the general path alone")
+@pytest.mark.parametrize("seed", range(20))
+def test_integers_of_fewer_bytes_are_copied_as_they_are(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(seed)
+    monkeypatch.setattr(intake, "SMALL", 0 if seed % 2 else intake.SMALL)
+    sizes = {"SMALLINT": 2, "INT": 4, "BIGINT": 8}
+    names = [list(sizes)[i] for i in rng.integers(0, 3, 6)]
+    table = TableSchema("t", Schema(tuple(Field(f"c{i}", Type(name), bool(rng.integers(2))) for i, name in enumerate(names))))
+    n, columns = int(rng.integers(1, 30)), []
+    for field in table.schema:
+        bits = 8 * int(rng.choice([size for size in (1, 2, 4, 8) if size <= sizes[field.type.name]]))
+        values = rng.choice([-(1 << bits - 1), (1 << bits - 1) - 1, 0, -1, 5], n + 3).tolist()
+        columns.append([None if field.nullable and rng.random() < 0.2 else value for value in values])
+        columns[-1] = pa.array(columns[-1], f"int{bits}")
+    rows = pa.table(columns, list(table.schema.names)).slice(int(rng.integers(3)), n)
+    rows = pa.concat_tables([rows, rows]) if rng.integers(2) else rows
+    strings = StringTable(IDENTITY)
+    expected = listed(encode_table(rows.cast(table.schema.arrow), table.schema, strings))
+    weighted = rows.append_column(WEIGHT, pa.array([2] * len(rows), pa.int64()))
+    marked = rows.append_column("_op", pa.array(["insert"] * len(rows)))
+    taken = plain_rows(rows, table, Op.INSERT, 0, strings)
+    for encoded in (taken, plain_changes(weighted, table, 0, strings), plain_changes(marked, table, 0, strings)):
+        assert encoded is not None and listed(encoded.rows.words) == expected
+    if n > 1 and not all(field.nullable for field in table.schema):
+        place = next(i for i, field in enumerate(table.schema) if not field.nullable)
+        missing = rows.set_column(place, table.schema[place].name, pa.array([None] * len(rows), rows.schema[place].type))
+        assert plain_rows(missing, table, Op.INSERT, 0, strings) is None
+        with pytest.raises(ConstraintViolation, match="NULL in a NOT NULL column"):
+            PendingChanges(strings).add_rows(table, Op.INSERT, missing)
+
+
 @pytest.mark.parametrize("suite", ["tpch", "tpcds", "nexmark", "nested"])
 def test_tables_of_benchmarks_are_taken_at_once(suite: str) -> None:
     script = nested.SCRIPT.partition(";")[0] if suite == "nested" else tables(suite)

@@ -290,14 +290,14 @@ def _plain_frame(
     fits, code, ops = fit_of(frame.schema, table), int(Op.WEIGHT if op is None else op), None
     if fits.verdict == "no" or (fits.verdict == "rows") != (op is not None):
         return None
-    if fits.others or fits.verdict == "operations":
+    if fits.wide or fits.verdict == "operations":
         frame = pa.Table.from_batches([frame]) if isinstance(frame, pa.RecordBatch) else frame
-        frame = shaped(frame, table) if fits.others else frame
+        frame = shaped(frame, table, fits.narrow) if fits.wide else frame
     if fits.verdict == "operations":
         code, ops = int(Op.INSERT), operations(frame, table)
         if ops is None:
             return None
-    rows = columns.rows(frame, code, ordinal, strings, ops, workers, unread)
+    rows = columns.sized(fits.narrow).rows(frame, code, ordinal, strings, ops, workers, unread)
     return None if rows is None else EncodedRows(PendingRows(rows), frame)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from threading import Event
 from typing import Any, Final, NamedTuple
@@ -142,6 +142,15 @@ class FrameColumns:
             tuple(None if field.type.has_bytes else field.type.arrow for field in fields),
             not any(_is_left(field) for field in fields),
         )
+
+    def sized(self, narrow: Mapping[int, int]) -> FrameColumns:
+        """The same for frames whose integers have fewer bytes in some columns. narrow: how many, by column."""
+        if not narrow:
+            return self
+        plan = self.plan.copy()
+        for i, size in narrow.items():
+            plan[intake.COLUMN * i + intake.WIDTH] = size
+        return replace(self, plan=plan)
 
     def rows(
         self,
