@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from deltic.errors import CorruptState
 from deltic.kernels import warm_up
 from deltic.trace.identity import Identity, StringColumn
-from deltic.trace.strings import PREFIX_BYTES, CollidingStrings, HashedStrings, SoughtStrings, StringTable, UnknownString
+from deltic.trace.strings import ENTRY_BYTES, PREFIX_BYTES, CollidingStrings, HashedStrings, SoughtStrings, StringTable, UnknownString
 from tests.support.strings import identity, string_table
 
 MARKER = -(2**63)
@@ -453,11 +453,11 @@ def test_reads_while_strings_are_dropped_are_errors() -> None:
     with table.stable():
         assert table.decode(ids).to_pylist() == ["a", "b"]
     with table.stable():
-        table.retain([ids])  # drops none
-        table.retain([ids[:1]], least=1 << 10)  # not worth it
+        assert table.retain([ids]) == table.used_bytes  # drops none
+        assert table.retain([ids[:1]], least=1 << 10) == table.used_bytes - ENTRY_BYTES - 1  # not worth it
         assert table.decode(ids).to_pylist() == ["a", "b"]
     with pytest.raises(UnknownString, match="strings were dropped"), table.stable():
-        table.retain([ids[1:], ids[1:]])
+        assert table.retain([ids[1:], ids[1:]]) == table.used_bytes == ENTRY_BYTES + 1
     assert table.decode(ids[1:]).to_pylist() == ["b"] and len(table) == 1
 
 

@@ -334,10 +334,10 @@ class StringTable:
         if self._collections != collections:
             raise UnknownString("strings were dropped while their ids were read")
 
-    def retain(self, parts: Iterable[Words], least: int = 0) -> None:
+    def retain(self, parts: Iterable[Words], least: int = 0) -> int:
         """Drops all strings but those whose ids are in these parts, if they take `least` bytes or more; ignores absent ids.
 
-        O(ids + bytes kept), O(ids) if none are dropped.
+        Returns the bytes of those whose ids are in the parts. O(ids + bytes kept), O(ids) if none are dropped.
         """
         with self.lock:
             entries, marks = self._entries, np.zeros(len(self), np.uint8)
@@ -345,8 +345,9 @@ class StringTable:
                 text.mark(address(np.ascontiguousarray(ids)), len(ids), *entries[:2], marks)
             live = marks.view(bool)
             dead = np.flatnonzero(~live)
-            if int((entries.starts[dead + 1] - entries.starts[dead]).sum()) + ENTRY_BYTES * len(dead) < max(least, 1):
-                return
+            dropped = int((entries.starts[dead + 1] - entries.starts[dead]).sum()) + ENTRY_BYTES * len(dead)
+            if dropped < max(least, 1):
+                return self.used_bytes - dropped
             inherited = np.zeros(len(live), bool)
             for start, end in self._inherited:
                 inherited[start:end] = True
@@ -358,6 +359,7 @@ class StringTable:
             self._inherited = [(0, int((live & inherited).sum()))]
             self._entries = kept._entries
             self._collections += 1
+            return self.used_bytes
 
 
 class HashedStrings(StringTable):

@@ -172,11 +172,10 @@ class Embedded:
         """See Runtime. There is no folder."""
 
     def trim(self) -> None:
-        """See Runtime. O(state), each time the strings take twice the memory that they did; drops a quarter of them or more, or none."""
+        """See Runtime. O(state), each time the strings take twice the memory of those in use before; drops a quarter or more, or none."""
         used = self.strings.used_bytes
         if used >= self._collect_bytes:
-            self.strings.retain(_live(self._version), used // 4)
-            self._collect_bytes = max(COLLECT_BYTES, 2 * self.strings.used_bytes)
+            self._collect_bytes = max(COLLECT_BYTES, 2 * self.strings.retain(_live(self._version), used // 4))
 
     def close(self) -> None:
         self._version = replace(self._version, state=tuple({} for _ in range(self.shards)))
