@@ -26,7 +26,7 @@ BATCH = 2
 END, BEGIN, FINISH, STEP, APPEND, JUMP, JUMP_UNLESS = range(7)
 SELECT, WEIGH, SORT, INDEXED, CHECK_LIGHT, CONCATENATE, NEGATE, TOUCH, FILTER, COMPUTE, FIELDS, UNNEST = range(7, 19)
 FIRST_OF_SPINES = 32
-CHECK_PRESENT, CHECK_KEYS, MATCH, KEEP_PRESENT, FLIP, REWEIGH, AGGREGATE, RESOLVE = range(FIRST_OF_SPINES, FIRST_OF_SPINES + 8)
+CHECK_PRESENT, CHECK_KEYS, MATCH, KEEP_PRESENT, FLIP, REWEIGH, AGGREGATE, RESOLVE, EXTREMES = range(FIRST_OF_SPINES, FIRST_OF_SPINES + 9)
 """The opcodes; those from FIRST_OF_SPINES on read spines."""
 
 PC, NODE, ARENA, WORDS, LOW, HIGH, NEEDED, APPENDED, KEPT, SKIP, STARTED, STRINGS = range(12)
@@ -51,7 +51,7 @@ DONE, FULL, DECLINED, STEPPED = range(4)
 """Why the runner returns: the program has ended; the arena is full; an instruction has declined; it is the turn of a node's `step`."""
 
 ENTRY_SORTEDNESS, ENTRY_CONSOLIDATE, ENTRY_BUILD_INDEX, ENTRY_LOOKUP, ENTRY_SEEK, ENTRY_EXPAND, ENTRY_EVALUATE, ENTRY_RESOLVE = range(8)
-ENTRY_READ_FIELDS, ENTRY_COUNT_ELEMENTS, ENTRY_READ_ELEMENTS, ENTRY_MEAN = range(8, 12)
+ENTRY_READ_FIELDS, ENTRY_COUNT_ELEMENTS, ENTRY_READ_ELEMENTS, ENTRY_MEAN, ENTRY_FIRST, ENTRY_EXTREMES = range(8, 14)
 """The addresses of the kernels that instructions call."""
 
 WORD, CONSTANT = range(2)
@@ -60,19 +60,22 @@ WORD, CONSTANT = range(2)
 COUNT_ROWS, WHOLE, HALVES = range(3)
 """Measures of WEIGH: the weight itself; times a word; times the two halves of a word."""
 
-RESULT_COUNT, RESULT_TOTAL, RESULT_JOINED, RESULT_DECIMAL, RESULT_MEAN, RESULT_ROUNDED_MEAN, RESULT_QUOTIENT = range(7)
+RESULT_COUNT, RESULT_TOTAL, RESULT_JOINED, RESULT_DECIMAL, RESULT_MEAN, RESULT_ROUNDED_MEAN, RESULT_QUOTIENT, RESULT_EXTREME = range(8)
 """Results of AGGREGATE: a count; a total of one word; a total of two halves, or of the limbs of a decimal; the mean of a total of one word,
-or of two halves, as a double; the mean of decimals."""
+or of two halves, as a double; the mean of decimals; words that EXTREMES has written."""
 RESULT = 14
 """Words of a result: its kind, the weight of its sum, the weight that counts, whether it may be NULL; of a decimal how many limbs it has,
 the words of the least magnitude that does not fit, high and low, and whether its value takes two words; of a mean of decimals also the
-operands of `decimals.mean`."""
+operands of `decimals.mean`. Of an extreme: its kind, and how many words it has."""
 
 DISTINCT, EXCEPT, EXCEPT_ALL, INTERSECT, INTERSECT_ALL = range(5)
 """Rules of REWEIGH."""
 
 ONE = -1
 """A word of a key that is not in the rows: the constant 1."""
+
+ONES = -2
+"""Instead of the position of a weight of SELECT: all 1."""
 
 
 @part

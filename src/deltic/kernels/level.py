@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from deltic.kernels import decimals, evaluation, nested_words, read, sort
+from deltic.kernels import decimals, evaluation, level_extremes, nested_words, ordered, read, sort
 from deltic.kernels import index as index_kernels
 from deltic.kernels import resolve as operations
 from deltic.kernels.compiler import kernel, part
@@ -30,6 +30,8 @@ from deltic.kernels.instructions import (
     CYCLES,
     DONE,
     END,
+    ENTRY_EXTREMES,
+    EXTREMES,
     FIELDS,
     FILTER,
     FINISH,
@@ -86,7 +88,7 @@ from deltic.kernels.level_rows import (
 )
 from deltic.kernels.level_scalars import compute_columns, filter_rows
 from deltic.kernels.level_tables import are_all, resolve
-from deltic.kernels.linked import cycles, entry_of
+from deltic.kernels.linked import call, cycles, entry_of
 from deltic.kernels.memory import Words, load
 from deltic.kernels.merge import DIRECTORY_HEADER
 
@@ -154,6 +156,8 @@ def spine_instruction(
         return resolve(code, at, registers, spines, state, counters, entries)
     if opcode == KEEP_PRESENT:
         return keep_present(code, at, registers, spines, state, counters, entries)
+    if opcode == EXTREMES:
+        return call(entries[ENTRY_EXTREMES], (code, at, registers, spines, state, counters, entries))
     if opcode == FLIP:
         return flip(code, at, registers, spines, state, counters, entries)
     return reweigh(code, at, registers, spines, state, counters, entries)
@@ -240,5 +244,7 @@ CALLED: Final = (
     nested_words.count_elements,
     nested_words.read_elements,
     decimals.mean,
+    ordered.first,
+    level_extremes.extremes,
 )
 """In the order of the ENTRY constants."""

@@ -18,6 +18,7 @@ from deltic.kernels.instructions import (
     RESULT,
     RESULT_COUNT,
     RESULT_DECIMAL,
+    RESULT_EXTREME,
     RESULT_JOINED,
     RESULT_MEAN,
     RESULT_QUOTIENT,
@@ -128,6 +129,10 @@ def render(code: Words, at: int, results: int, sums: Words, words: Words, number
     c = 0
     for _ in range(results):
         kind, slot, counted, nullable = code[at], code[at + 1], code[at + 2], code[at + 3] != 0
+        if kind == RESULT_EXTREME:
+            c += slot
+            at += RESULT
+            continue
         exists = kind == RESULT_COUNT or not nullable or sums[counted] != 0
         if kind in (RESULT_DECIMAL, RESULT_QUOTIENT):
             if kind == RESULT_DECIMAL:

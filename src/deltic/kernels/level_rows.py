@@ -25,6 +25,7 @@ from deltic.kernels.instructions import (
     KEPT,
     KEPT_REGISTER,
     NODE,
+    ONES,
     ORDER,
     REGISTER,
     ROWS,
@@ -123,7 +124,7 @@ def append(code: Words, at: int, registers: Words, state: Words, entries: Words,
 
 @part
 def select(code: Words, at: int, registers: Words, state: Words) -> int:
-    """out, source, source columns, keeps the order, weights, the position of each (-1: zeros), columns, the operands of each."""
+    """out, source, source columns, keeps the order, weights, the position of each (-1: zeros; ONES), columns, the operands of each."""
     out, source, source_columns, ordered, weights = code[at], code[at + 1], code[at + 2], code[at + 3], code[at + 4]
     at += 5
     n, columns = registers[source + ROWS], code[at + weights]
@@ -132,6 +133,13 @@ def select(code: Words, at: int, registers: Words, state: Words) -> int:
         position = code[at + w]
         if position >= 0:
             registers[out + HEADER + columns + w] = registers[source + HEADER + source_columns + position]
+            continue
+        if position == ONES:
+            ones = take(state, n)
+            if ones == 0:
+                return FULL
+            fill(ones, 1, n)
+            registers[out + HEADER + columns + w] = ones
             continue
         if zeros == 0:
             zeros = take(state, n)

@@ -38,6 +38,7 @@ NAMES: Final = {
     op.RESOLVE: "resolve",
     op.REWEIGH: "reweigh",
     op.AGGREGATE: "aggregate",
+    op.EXTREMES: "extremes",
 }
 """The names of opcodes in listings."""
 
@@ -122,12 +123,12 @@ class Assembler:
         *,
         ordered: bool = False,
     ) -> None:
-        """places: (position, 0) or (None, constant) for each column. weights: the position of each weight; None: zeros."""
+        """places: (position, 0) or (None, constant) for each column. weights: the position of each weight; None: zeros; ONES."""
         moved = range(source.weights) if weights is None else weights
         columns = [part for word, value in places for part in ((op.CONSTANT, value) if word is None else (op.WORD, word))]
         positions = [NO_REGISTER if w is None else w for w in moved]
         words = [f"={value}" if word is None else str(word) for word, value in places]
-        weighed = ["0" if w is None else f"w{w}" for w in moved]
+        weighed = ["0" if w is None else "1" if w == op.ONES else f"w{w}" for w in moved]
         shown = f"{out} ← {source}[{', '.join((*words, *weighed))}]"
         self.emit(op.SELECT, out, source, source.columns, int(ordered), len(positions), *positions, len(places), *columns, shown=shown)
 

@@ -24,13 +24,11 @@ from deltic.circuit.operators.semijoin import SemiJoin
 from deltic.circuit.operators.table import TableInput
 from deltic.circuit.pending import WEIGHT
 from deltic.circuit.programs.assembler import NO_REGISTER, Assembler, Register
+from deltic.circuit.programs.groups import aggregate
 from deltic.circuit.programs.linear import chain_instructions, chained, flat_map_instructions, map_instructions, touch
 from deltic.circuit.programs.words import not_null, order
-from deltic.circuit.results import Result
 from deltic.kernels import instructions as op
-from deltic.schema import BIGINT, DOUBLE
 from deltic.trace.encoding import Layout
-from deltic.trace.sums import NARROW, bound, mean_shape
 
 Emitter = Callable[[Any, Sequence[Register], Register, Assembler], bool]
 """(operator, the registers of its inputs, that of its output, assembler): whether it has instructions."""
@@ -146,46 +144,6 @@ def _multiset(operator: MultisetOperator, inputs: Sequence[Register], out: Regis
     return Layout.of(operator.schema).width == source.columns
 
 
-def _aggregate(operator: AggregateOperator, inputs: Sequence[Register], out: Register, to: Assembler) -> bool:
-    results = [_result(result) for result in operator.results]
-    if len(inputs) > 1 or operator.memory is not None or any(result is None for result in results):
-        return False
-    change = to.sorted(inputs[0])
-    width = out.columns - operator.key
-    numbers = [number for result in results if result is not None for number in (*result, *[0] * (op.RESULT - len(result)))]
-    spot = to.spot(operator.sums)
-    shown = f"{out} ← groups of {change}[{', '.join(map(str, range(operator.key)))}] in {spot}, before and after: {_values(operator)}"
-    shape = (out, change, operator.key, operator.weights, spot, width, int(operator.always))
-    to.emit(op.AGGREGATE, *shape, len(results), *numbers, shown=shown)
-    return True
-
-
-def _values(operator: AggregateOperator) -> str:
-    """The results in a listing."""
-    return ", ".join(f"{r.kind} of w{r.sources[0].slot if r.sources else r.counted}" for r in operator.results)
-
-
-def _result(result: Result) -> tuple[int, ...] | None:
-    """Its words; None if the runner cannot compute it."""
-    target, nullable = result.target.type, int(result.target.nullable)
-    if result.kind == "count":
-        return (op.RESULT_COUNT, result.counted, result.counted, nullable) if target == BIGINT else None
-    if result.kind not in ("total", "mean"):
-        return None
-    (source,) = result.sources
-    place = (source.slot, result.counted, nullable)
-    if result.kind == "mean" and source.kind == "decimal" and target.is_decimal:
-        zeros, slack, bounds = mean_shape(source.scale, target)
-        return (op.RESULT_QUOTIENT, *place, source.width, 0, 0, int(target.precision > NARROW), zeros, slack, *bounds)
-    if result.kind == "mean":
-        kinds = {"int": op.RESULT_MEAN, "rounded": op.RESULT_ROUNDED_MEAN} if target == DOUBLE else {}
-        return (kinds[source.kind], *place) if source.kind in kinds else None
-    if source.kind == "decimal" and target.is_decimal:
-        return (op.RESULT_DECIMAL, *place, source.width, *bound(target.precision), int(target.precision > NARROW))
-    totals = {"bigint": op.RESULT_JOINED, "count": op.RESULT_TOTAL, "int": op.RESULT_TOTAL} if target == BIGINT else {}
-    return (totals[source.kind], *place) if source.kind in totals else None
-
-
 def _plus(operator: Plus, inputs: Sequence[Register], out: Register, to: Assembler) -> bool:
     to.concatenate(out, *inputs)
     return True
@@ -225,7 +183,7 @@ EMITTERS: Final[dict[type, Emitter]] = {
     SemiJoin: _semijoin,
     Reweigh: _reweigh,
     MultisetOperator: _multiset,
-    AggregateOperator: _aggregate,
+    AggregateOperator: aggregate,
     Plus: _plus,
     Negate: _negate,
     Place: _place,

@@ -1,0 +1,132 @@
+"""The instructions of groups: sums, and first rows, such as MIN and MAX, where the words that have the order are those of the values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from deltic.circuit.extremes import Extreme
+from deltic.circuit.operators.aggregate import AggregateOperator
+from deltic.circuit.programs.assembler import Assembler, Register, Spot
+from deltic.circuit.results import Result
+from deltic.circuit.terms import Term
+from deltic.kernels import instructions as op
+from deltic.kernels import level_extremes as words
+from deltic.schema import BIGINT, DOUBLE, Field
+from deltic.trace.encoding import words_of
+from deltic.trace.sums import NARROW, bound, mean_shape
+
+Numbers = tuple[int, ...]
+
+
+def aggregate(operator: AggregateOperator, inputs: Sequence[Register], out: Register, to: Assembler) -> bool:
+    if operator.extremes:
+        return _extremes(operator, inputs, out, to)
+    results = [_result(result) for result in operator.results]
+    if len(inputs) > 1 or operator.memory is not None or any(result is None for result in results):
+        return False
+    change = to.sorted(inputs[0])
+    width = out.columns - operator.key
+    numbers = [number for result in results if result is not None for number in (*result, *[0] * (op.RESULT - len(result)))]
+    spot = to.spot(operator.sums)
+    shown = f"{out} ← groups of {change}[{', '.join(map(str, range(operator.key)))}] in {spot}, before and after: {_values(operator)}"
+    shape = (out, change, operator.key, operator.weights, spot, width, int(operator.always))
+    to.emit(op.AGGREGATE, *shape, len(results), *numbers, shown=shown)
+    return True
+
+
+def _values(operator: AggregateOperator) -> str:
+    """The results in a listing."""
+    return ", ".join(f"{r.kind} of w{r.sources[0].slot if r.sources else r.counted}" for r in operator.results)
+
+
+def _result(result: Result) -> tuple[int, ...] | None:
+    """Its words; None if the runner cannot compute it."""
+    target, nullable = result.target.type, int(result.target.nullable)
+    if result.kind == "count":
+        return (op.RESULT_COUNT, result.counted, result.counted, nullable) if target == BIGINT else None
+    if result.kind not in ("total", "mean"):
+        return None
+    (source,) = result.sources
+    place = (source.slot, result.counted, nullable)
+    if result.kind == "mean" and source.kind == "decimal" and target.is_decimal:
+        zeros, slack, bounds = mean_shape(source.scale, target)
+        return (op.RESULT_QUOTIENT, *place, source.width, 0, 0, int(target.precision > NARROW), zeros, slack, *bounds)
+    if result.kind == "mean":
+        kinds = {"int": op.RESULT_MEAN, "rounded": op.RESULT_ROUNDED_MEAN} if target == DOUBLE else {}
+        return (kinds[source.kind], *place) if source.kind in kinds else None
+    if source.kind == "decimal" and target.is_decimal:
+        return (op.RESULT_DECIMAL, *place, source.width, *bound(target.precision), int(target.precision > NARROW))
+    totals = {"bigint": op.RESULT_JOINED, "count": op.RESULT_TOTAL, "int": op.RESULT_TOTAL} if target == BIGINT else {}
+    return (totals[source.kind], *place) if source.kind in totals else None
+
+
+def _extremes(operator: AggregateOperator, inputs: Sequence[Register], out: Register, to: Assembler) -> bool:
+    results = [_words_written(operator, i) if r.kind == "extreme" else _result(r) for i, r in enumerate(operator.results)]
+    parts = [_parts(operator, number) for number in range(len(operator.extremes))]
+    if operator.memory is None or operator.digits is not None or None in results or None in parts:
+        return False
+    sums, *changes = [to.sorted(source) for source in inputs]
+    for change in (sums, *changes):
+        to.emit(op.INDEXED, change, change.columns, shown=str(change))
+    groups = _groups(operator.key, (sums, *changes), to)
+    rows = to.register(out.columns, 1)
+    spot, memory = to.spot(operator.sums), to.spot(operator.memory)
+    operands: list[int | Register | Spot] = [len(changes)]
+    firsts = []
+    for change, extreme, part in zip(changes, operator.extremes, parts, strict=True):
+        assert isinstance(extreme, Extreme) and part is not None
+        arrangement = to.spot(extreme.arrangement)
+        operands += [change, arrangement, extreme.width, *part]
+        firsts.append(f"first row of {arrangement} + {change}")
+    operands.append(len(results))
+    for result in results:
+        operands += [*(result or ()), *[0] * (op.RESULT - len(result or ()))]
+    shape = (rows, groups, operator.key, sums, operator.weights, spot, memory, out.columns - operator.key, int(operator.always))
+    shown = f"{rows} ← groups {groups} in {spot} + {sums}, before as in {memory}, and after: {', '.join(firsts)}"
+    to.emit(op.EXTREMES, *shape, *operands, shown=shown)
+    to.sort(out, rows)
+    to.append(operator.memory, out)
+    return True
+
+
+def _groups(key: int, inputs: Sequence[Register], to: Assembler) -> Register:
+    """The keys of all inputs, each once."""
+    keys = [to.register(key, 1) for _ in inputs]
+    for each, source in zip(keys, inputs, strict=True):
+        to.select(each, source, [(word, 0) for word in range(key)], [op.ONES])
+    every = to.register(key, 1)
+    to.concatenate(every, *keys)
+    return to.sorted(every)
+
+
+def _words_written(operator: AggregateOperator, i: int) -> Numbers:
+    place = operator.offsets[i]
+    return op.RESULT_EXTREME, place.stop - place.start
+
+
+def _parts(operator: AggregateOperator, number: int) -> Numbers | None:
+    """The parts of each order word of an extreme; None if it is not a first row, or its order words are not words of the values."""
+    extreme = operator.extremes[number]
+    own = [
+        (r.part, place) for r, place in zip(operator.results, operator.offsets, strict=True) if r.kind == "extreme" and r.extreme == number
+    ]
+    if not isinstance(extreme, Extreme) or len(own) != len(extreme.terms) or any(t.field.type.has_bytes for t in extreme.terms):
+        return None  # a part in two results, or strings, whose ids have no order
+    parts, first = list[int](), operator.offsets[0].start
+    for term, field, (_, place) in zip(extreme.terms, extreme.fields, sorted(own, key=lambda each: each[0]), strict=True):
+        parts += _parts_of(term, field, place.start - first)
+    return tuple(parts)
+
+
+def _parts_of(term: Term, field: Field, place: int) -> list[int]:
+    """The parts of each order word of a term, whose words in the row of a group begin at `place`."""
+    parts, mask, has_flag = list[int](), -int(term.descending), words_of(field.type, field.nullable) > words_of(field.type, False)
+    if term.flagged and has_flag:
+        parts += [int(not term.nulls_first), place, words.PLAIN]
+    elif term.flagged:
+        parts += [int(term.nulls_first), place, words.IS_NULL]
+    forms = {(True, True): words.PLAIN, (True, False): words.FLAGGED, (False, True): words.MARKED, (False, False): words.MARKED}
+    leading = forms[has_flag, term.flagged] if field.nullable else words.PLAIN
+    for word in range(term.width - term.flagged):
+        parts += [mask, place + has_flag + word, words.PLAIN if word else leading]
+    return parts
