@@ -18,7 +18,9 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 LEVELS: Final = 20
-"""The number of nested calls on one stack. A level takes up to 20 frames of Python's 1,000, beside those of expressions."""
+"""The least number of nested calls on one stack. A level takes up to 20 frames of Python's 1,000, beside those of expressions."""
+FULL: Final = 400
+"""A stack with more frames takes no further levels."""
 FRAMES: Final = 150
 """A recursion that starts above this many frames gets a stack of its own."""
 STACKS: Final = 1_000
@@ -38,7 +40,7 @@ _place = _Place()
 def unbounded(function: Callable[P, T]) -> Callable[P, T]:
     """The function, whose nested calls may be deeper than Python's stack. It must not hold a lock that its nested calls need.
 
-    Raises RecursionError after LEVELS × STACKS levels.
+    Raises RecursionError after STACKS stacks.
 
     >>> @unbounded
     ... def total(n: int) -> int:
@@ -50,7 +52,7 @@ def unbounded(function: Callable[P, T]) -> Callable[P, T]:
     @wraps(function)
     def call(*args: P.args, **options: P.kwargs) -> T:
         level = _place.levels
-        if level >= LEVELS or (level == 0 and _is_deep()):
+        if (level >= LEVELS and _is_deep(FULL)) or (level == 0 and _is_deep(FRAMES)):
             return _on_another_stack(lambda: function(*args, **options))
         _place.levels = level + 1
         try:
@@ -66,15 +68,15 @@ def roomy(function: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(function)
     def call(*args: P.args, **options: P.kwargs) -> T:
-        return _on_another_stack(lambda: function(*args, **options)) if _is_deep() else function(*args, **options)
+        return _on_another_stack(lambda: function(*args, **options)) if _is_deep(FRAMES) else function(*args, **options)
 
     return call
 
 
-def _is_deep() -> bool:
-    """Whether the program has called us with little of its stack left."""
+def _is_deep(frames: int) -> bool:
+    """Whether more frames than these are on the stack."""
     try:
-        sys._getframe(FRAMES)
+        sys._getframe(frames)
     except ValueError:
         return False
     return True
@@ -83,7 +85,7 @@ def _is_deep() -> bool:
 def _on_another_stack(run: Callable[[], T]) -> T:
     stacks = _place.stacks + 1
     if stacks > STACKS:
-        raise RecursionError(f"a recursion of more than {LEVELS * STACKS:,} levels")
+        raise RecursionError(f"a recursion of more than {STACKS:,} stacks")
     result: Future[T] = Future()
 
     def work() -> None:

@@ -53,8 +53,41 @@ def test_subqueries_are_nested_to_the_limit_and_the_error_beyond_has_a_place() -
         session.apply({"c0": [{"id": 1, "_op": "insert"}]})
         assert session.view("v").rows() == [{"id": 201}]
         with pytest.raises(SyntaxFailure, match="nested too deeply") as raised:
-            session.sql(f"CREATE MATERIALIZED VIEW w AS {nested(251)}")
+            session.sql(f"CREATE MATERIALIZED VIEW w AS {nested(451)}")
         assert raised.value.span is not None
+
+
+@pytest.mark.parametrize("each", ["", " WHERE n > {i}"])
+def test_ctes_that_read_one_another_do_not_multiply(each: str) -> None:
+    """As a tree the fiftieth has 10^10 nodes: every rule and the circuit take it as a DAG."""
+
+    def defined(count: int) -> deltic.Session:
+        forms = ("SELECT id, n FROM c{}" + each.format(i=f"-{i}") for i in range(2 * count))
+        ctes = ", ".join(f"c{i} AS ({next(forms)} UNION ALL {next(forms)})".format(i - 1, max(i - 2, 0)) for i in range(1, count))
+        session = deltic.Session()
+        session.sql("CREATE TABLE t (id BIGINT NOT NULL, n BIGINT NOT NULL)")
+        session.sql(f"""
+            CREATE MATERIALIZED VIEW v AS
+            WITH c0 AS (SELECT id, n FROM t), {ctes} SELECT id, count(*) AS copies, max(n) AS n FROM c{count - 1} WHERE n > 3 GROUP BY id
+        """)
+        return session
+
+    with defined(50) as session:
+        assert str(session.explain("v")).count("Union") < 500
+    with defined(12) as session:
+        session.apply({"t": [{"id": 1, "n": 2, "_op": "insert"}, {"id": 2, "n": 5, "_op": "insert"}]})
+        assert session.view("v").rows() == [{"id": 2, "copies": 233, "n": 5}]
+
+
+def test_negations_and_subqueries_are_nested_together() -> None:
+    query = "SELECT 1 FROM t AS t200 WHERE t200.id = t199.id"
+    for i in range(199, 0, -1):
+        query = f"SELECT 1 FROM t AS t{i} WHERE t{i}.id = t{i - 1}.id AND NOT EXISTS ({query})"
+    with deltic.Session() as session:
+        session.sql("CREATE TABLE t (id BIGINT NOT NULL)")
+        session.sql(f"CREATE MATERIALIZED VIEW v AS SELECT t0.id FROM t AS t0 WHERE NOT EXISTS ({query})")
+        session.apply({"t": [{"id": 1, "_op": "insert"}]})
+        assert session.view("v").rows() == [{"id": 1}]
 
 
 NESTED = {

@@ -19,7 +19,7 @@ from deltic.plan.columns import conjunction, conjuncts, remap
 from deltic.plan.node import once_per_node
 from deltic.plan.nodes import Filter, Join, Plan
 from deltic.plan.streams import is_of_ticks, reads_ticks
-from deltic.plan.walk import map_inputs
+from deltic.plan.walk import is_much_shared, map_inputs
 from deltic.schema import BOOLEAN
 
 
@@ -58,12 +58,12 @@ def derive_filters(plan: Plan) -> Plan:
 
 
 def _derived(join: Join, parts: Sequence[Expr], sides: Sequence[str]) -> Join:
-    """The join with filtered sides; the same object if they have these filters."""
+    """The join with filtered sides; the same object if they have these filters. A side that many read in parts is not copied for it."""
     width, whole = len(join.left.schema), len(join.left.schema) + len(join.right.schema)
     left, right = join.left, join.right
-    if "left" in sides:
+    if "left" in sides and not is_much_shared(left):
         left = sink(left, [remap(each, {i: i for i in range(width)}, left.schema) for each in _implied(parts, range(width))])
-    if "right" in sides:
+    if "right" in sides and not is_much_shared(right):
         places = {i: i - width for i in range(width, whole)}
         right = sink(right, [remap(each, places, right.schema) for each in _implied(parts, range(width, whole))])
     return join if left == join.left and right == join.right else replace(join, left=left, right=right)

@@ -9,7 +9,9 @@ Filters do not move into a recursion, whose other rows may depend on the filtere
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Final
 
@@ -31,9 +33,10 @@ from deltic.plan.nodes import (
     TemporalFilter,
     Union,
     Window,
+    inputs,
 )
 from deltic.plan.traits import ignores_sign_of_zero, is_cheap
-from deltic.plan.walk import transform
+from deltic.plan.walk import is_much_shared, map_inputs, nodes, transform
 from deltic.schema import Schema
 from deltic.stacks import unbounded
 
@@ -56,6 +59,7 @@ FROM_CONDITION: Final[dict[JoinKind, tuple[str, ...]]] = {
     "anti": ("right",),
     "not_in": ("right",),
 }
+NONE: Final[frozenset[Plan]] = frozenset()
 
 
 def push_filters_down(plan: Plan) -> Plan:
@@ -79,93 +83,110 @@ def push_filters_down(plan: Plan) -> Plan:
         Table t (a, ok)
       Table u (a, ok)
     """
-    return transform(plan, _push)
+    return _push_above_shared(plan) if is_much_shared(plan) else transform(plan, _push)
 
 
-def _push(plan: Plan) -> Plan:
+def _push(plan: Plan, shared: AbstractSet[Plan] = NONE) -> Plan:
     match plan:
         case Filter():
-            return sink(plan.input, conjuncts(plan.predicate))
+            return sink(plan.input, conjuncts(plan.predicate), shared)
         case Join() if plan.residual is not None:
-            return _without_residual(plan) if plan.kind == "inner" else _split_condition(plan)
+            return _without_residual(plan, shared) if plan.kind == "inner" else _split_condition(plan, shared)
         case _:
             return plan
 
 
+def _push_above_shared(plan: Plan) -> Plan:
+    """Moves no filter into a node that others read, too: with filters of its own, each of them would get a copy of all below it."""
+    readers = Counter(below for node in nodes(plan) for below in inputs(node))
+    done: dict[Plan, Plan] = {}
+    shared: set[Plan] = set()
+    for node in nodes(plan):
+        done[node] = _push(map_inputs(node, done.__getitem__), shared)
+        if readers[node] > 1:
+            shared.add(done[node])
+    return done[plan]
+
+
 @unbounded
-def sink(plan: Plan, parts: Sequence[Expr]) -> Plan:
-    """The rows of `plan` on which all `parts`, evaluated in this order, are TRUE, with each part as far down as possible."""
+def sink(plan: Plan, parts: Sequence[Expr], shared: AbstractSet[Plan] = NONE) -> Plan:
+    """The rows of `plan` on which all `parts`, evaluated in this order, are TRUE, with each part as far down as possible.
+
+    shared: nodes into which none moves.
+    """
     if not parts:
         return plan
+    if plan in shared:
+        return _filter(plan, parts)
     below: Plan
     match plan:
         case Filter():
-            return _sink_filter(plan, parts)
+            return _sink_filter(plan, parts, shared)
         case Project():
             exprs = [expr for _, expr in plan.columns]
             moving, staying = _split(parts, lambda part: all(is_cheap(exprs[i]) for i in columns_of(part)))
-            below = replace(plan, input=sink(plan.input, [substitute(part, exprs) for part in moving]))
+            below = replace(plan, input=sink(plan.input, [substitute(part, exprs) for part in moving], shared))
         case Join():
-            below, staying = _sink_join(plan, parts)
+            below, staying = _sink_join(plan, parts, shared)
         case Expand() | FlatMap():
             width = len(plan.input.schema)
             moving, staying = _split(parts, lambda part: all(i < width for i in columns_of(part)))
-            below = replace(plan, input=sink(plan.input, moving))
+            below = replace(plan, input=sink(plan.input, moving, shared))
         case TemporalFilter():
             moving, staying = _split(parts, lambda _: True)
-            below = replace(plan, input=sink(plan.input, moving))
+            below = replace(plan, input=sink(plan.input, moving, shared))
         case ByWatermark():
             moving, staying = _split(parts, lambda part: not can_fail(part))
-            below = replace(plan, input=sink(plan.input, moving))
+            below = replace(plan, input=sink(plan.input, moving, shared))
         case Aggregate() if plan.keys:
             exprs = [expr for _, expr in plan.keys]
             moving, staying = _split(parts, lambda part: _reads_keys(part, exprs))
-            below = replace(plan, input=sink(plan.input, [substitute(part, exprs) for part in moving]))
+            below = replace(plan, input=sink(plan.input, [substitute(part, exprs) for part in moving], shared))
         case Window():
             whole = {key.index for key in plan.keys if isinstance(key, Column)}
             moving, staying = _split(parts, lambda part: ignores_sign_of_zero(part) and columns_of(part) <= whole)
-            below = replace(plan, input=sink(plan.input, moving))
+            below = replace(plan, input=sink(plan.input, moving, shared))
         case Distinct():
             moving, staying = _split(parts, ignores_sign_of_zero)
-            below = Distinct(sink(plan.input, moving))
+            below = Distinct(sink(plan.input, moving, shared))
         case Union():
             moving, staying = _split(parts, lambda _: True)
-            below = Union(tuple(sink(part, _moved(moving, part.schema)) for part in plan.inputs))
+            below = Union(tuple(sink(part, _moved(moving, part.schema), shared) for part in plan.inputs))
         case SetOperation():
             moving, staying = _split(parts, ignores_sign_of_zero)
-            left, right = (sink(side, _moved(moving, side.schema)) for side in (plan.left, plan.right))
+            left, right = (sink(side, _moved(moving, side.schema), shared) for side in (plan.left, plan.right))
             below = replace(plan, left=left, right=right)
         case _:
             below, staying = plan, list(parts)
     return _filter(below, staying)
 
 
-def _sink_filter(plan: Filter, parts: Sequence[Expr]) -> Plan:
+def _sink_filter(plan: Filter, parts: Sequence[Expr], shared: AbstractSet[Plan]) -> Plan:
     """Merges filters. AND evaluates a part even if the one before is NULL, so a part that can fail may keep a separate filter."""
     own = conjuncts(plan.predicate)
     others = [part for part in parts if can_fail(part) or part not in own]
     moving, staying = _split(others, lambda _: True)
     if not plan.predicate.nullable:
         moving, staying = others, []
-    return _filter(sink(plan.input, [*own, *moving]), staying)
+    return _filter(sink(plan.input, [*own, *moving], shared), staying)
 
 
-def _sink_join(plan: Join, parts: Sequence[Expr]) -> tuple[Plan, list[Expr]]:
+def _sink_join(plan: Join, parts: Sequence[Expr], shared: AbstractSet[Plan]) -> tuple[Plan, list[Expr]]:
     """Moves parts to the sides, then to the keys; the others stay above."""
     width = len(plan.left.schema)
     sides = FROM_ABOVE[plan.kind]
     to_left, rest = _split(parts, lambda part: "left" in sides and all(i < width for i in columns_of(part)))
     to_right, rest = _split(rest, lambda part: "right" in sides and all(i >= width for i in columns_of(part)))
     keys, rest = _split(rest, lambda part: plan.kind == "inner" and _is_key(part, width))
-    return _with_parts(plan, to_left, to_right, keys), rest
+    return _with_parts(plan, to_left, to_right, keys, shared), rest
 
 
-def _without_residual(plan: Join) -> Plan:
+def _without_residual(plan: Join, shared: AbstractSet[Plan]) -> Plan:
     assert plan.residual is not None
-    return sink(replace(plan, residual=None), conjuncts(plan.residual))
+    return sink(replace(plan, residual=None), conjuncts(plan.residual), shared)
 
 
-def _split_condition(plan: Join) -> Join:
+def _split_condition(plan: Join, shared: AbstractSet[Plan]) -> Join:
     """Moves the one-sided conditions and the equalities of an outer, semi or anti join's ON out of the residual."""
     assert plan.residual is not None
     width = len(plan.left.schema)
@@ -174,10 +195,12 @@ def _split_condition(plan: Join) -> Join:
     to_left, rest = _split(parts, lambda part: "left" in sides and all(i < width for i in columns_of(part)))
     to_right, rest = _split(rest, lambda part: "right" in sides and all(i >= width for i in columns_of(part)))
     keys, rest = _split(rest, lambda part: _is_key(part, width))
-    return replace(_with_parts(plan, to_left, to_right, keys), residual=conjunction(rest) if rest else None)
+    return replace(_with_parts(plan, to_left, to_right, keys, shared), residual=conjunction(rest) if rest else None)
 
 
-def _with_parts(plan: Join, to_left: Sequence[Expr], to_right: Sequence[Expr], equalities: Sequence[Expr]) -> Join:
+def _with_parts(
+    plan: Join, to_left: Sequence[Expr], to_right: Sequence[Expr], equalities: Sequence[Expr], shared: AbstractSet[Plan]
+) -> Join:
     width = len(plan.left.schema)
     back = {width + i: i for i in range(len(plan.right.schema))}
     same = {i: i for i in range(width)}
@@ -188,8 +211,8 @@ def _with_parts(plan: Join, to_left: Sequence[Expr], to_right: Sequence[Expr], e
         pair = (remap(one, same, plan.left.schema), remap(other, back, plan.right.schema))
         if pair not in keys:
             keys.append(pair)
-    left = sink(plan.left, [remap(part, same, plan.left.schema) for part in to_left])
-    right = sink(plan.right, [remap(part, back, plan.right.schema) for part in to_right])
+    left = sink(plan.left, [remap(part, same, plan.left.schema) for part in to_left], shared)
+    right = sink(plan.right, [remap(part, back, plan.right.schema) for part in to_right], shared)
     return replace(plan, left=left, right=right, keys=tuple(keys))
 
 

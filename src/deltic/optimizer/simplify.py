@@ -96,10 +96,16 @@ def _is_identity(plan: Project) -> bool:
 
 
 def _flat(plan: Union) -> Plan:
-    """Without nested unions and empty inputs, unless that changes the schema."""
+    """Without nested unions and empty inputs, unless that changes the schema.
+
+    A union that shares an input with what is before it stays, or relations that read one another would grow exponentially.
+    """
     parts: list[Plan] = []
     for part in plan.inputs:
-        parts.extend(part.inputs if isinstance(part, Union) else [] if _is_empty(part) else [part])
+        if isinstance(part, Union) and set(parts).isdisjoint(part.inputs):
+            parts.extend(part.inputs)
+        elif not _is_empty(part):
+            parts.append(part)
     flat = parts[0] if len(parts) == 1 else Union(tuple(parts))
     same = [field.nullable for field in flat.schema] == [field.nullable for field in plan.schema]
     return flat if same else plan

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from operator import is_
-from typing import assert_never
+from typing import Final, assert_never
 
 from deltic.expr.nodes import Expr
 from deltic.plan.node import once_per_node
@@ -41,6 +41,9 @@ from deltic.plan.nodes import (
 )
 from deltic.plan.sort_terms import Order
 from deltic.plan.window_nodes import Edge, WindowCall
+
+FEW: Final = 200
+"""Nodes that a plan may have as a tree, however often they are shared."""
 
 
 def nodes(plan: Plan) -> Iterator[Plan]:
@@ -82,6 +85,21 @@ def map_inputs(plan: Plan, change: Callable[[Plan], Plan]) -> Plan:
             return replace(plan, relations=tuple((name, body) for (name, _), body in zip(plan.relations, new, strict=True)))
         case _:
             return replace(plan, input=new[0])
+
+
+@once_per_node
+def occurrences(plan: Plan) -> int:
+    """The nodes of the plan as a tree, in which a shared one is as often as it is read; may be astronomical."""
+    return 1 + sum(map(occurrences, inputs(plan)))
+
+
+@once_per_node
+def is_much_shared(plan: Plan) -> bool:
+    """Whether a rule that tells the readers of shared nodes apart would make a much larger plan of it.
+
+    Of relations that read one another, each the two before it, the tree grows exponentially with their number.
+    """
+    return occurrences(plan) > FEW and occurrences(plan) > 4 * sum(1 for _ in nodes(plan))
 
 
 @once_per_node

@@ -10,7 +10,7 @@ from deltic.frontends.sql.arguments import Arguments
 from deltic.frontends.sql.lexer import END, QUOTED, STRING, WORD, Token
 from deltic.frontends.sql.tree import Name
 
-DEPTH: Final = 250
+DEPTH: Final = 450
 """The nesting limit of parentheses, calls, CASE and subqueries: passes over trees are recursive, and Python's stack is limited."""
 
 LOOKAHEAD: Final = 4
