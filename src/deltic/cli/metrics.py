@@ -1,15 +1,16 @@
-"""The metrics of `deltic run` over HTTP."""
+"""The metrics of `deltic run` and `deltic pipelines run` over HTTP."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any, Final
 
 from deltic.errors import SetupError
+from deltic.pipeline import Progress
 from deltic.pipeline.metrics import CONTENT_TYPE, Metrics
 
 LOOPBACK: Final = "127.0.0.1"
@@ -28,6 +29,25 @@ def address(given: str) -> tuple[str, int]:
             f"--metrics: invalid address {given!r}", expected="PORT, which is on 127.0.0.1, or HOST:PORT, such as 0.0.0.0:9100"
         )
     return (match["host"] or LOOPBACK).strip("[]"), int(match["port"])
+
+
+@contextmanager
+def measured(
+    listens: tuple[str, int], epoch: int, say: Callable[[str], None], reported: Callable[[Progress], None]
+) -> Iterator[Callable[[Progress], None]]:
+    """Serves the metrics of a run during the block; gives what to call after each tick in place of `reported`.
+
+    listens: host and port. epoch: the last one committed before.
+    """
+    metrics = Metrics(epoch)
+
+    def ticked(progress: Progress) -> None:
+        metrics.add(progress)
+        reported(progress)
+
+    with served(metrics, *listens) as url:
+        say(f"metrics at {url}")
+        yield ticked
 
 
 @contextmanager

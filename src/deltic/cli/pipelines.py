@@ -6,12 +6,15 @@ import importlib
 import importlib.util
 import json as encoder
 import sys
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
 from deltic.cli.exits import Exit
+from deltic.cli.metrics import address, measured
 from deltic.cli.output import emit
 from deltic.errors import QueryError, SetupError
 from deltic.kernels import prepare
@@ -30,6 +33,8 @@ def run(
     state: str | None = None,
     remote: str | None = None,
     strict: Annotated[bool, _FLAG] = False,
+    json: Annotated[bool, _FLAG] = False,
+    metrics: str | None = None,
 ) -> int:
     """Refresh the datasets of a project, as `spark-pipelines run` does.
 
@@ -49,20 +54,32 @@ def run(
         The URL of a Spark Connect server, such as sc://host:15002. Default: one in this process.
     strict
         Fail, before anything runs, if Spark would have to recompute a view.
+    json
+        Print one JSON object for the start, for each tick and for the end; what is said about each dataset goes to stderr.
+    metrics
+        A port of 127.0.0.1, or HOST:PORT, at which /metrics has the counts of the run in Prometheus's format.
     """
     if full_refresh_all and (refresh or full_refresh):
         print("deltic: --full-refresh-all does not go with --refresh or --full-refresh", file=sys.stderr)
         return Exit.USAGE
-    prepare(lambda line: print(line, file=sys.stderr))
+    listens = None if metrics is None else address(metrics)
+    say = _to_stderr if json else emit
+    show: Callable[[Any], None] = _show if json else _ignore
+    prepare(_to_stderr)
     with _Planned(spec, remote) as planned:
-        planned.tell(strict)
+        planned.tell(strict, say)
         running = planned.room.running
         selection = running.Selection(
             running.chosen(planned.plan, _listed(refresh)), running.chosen(planned.plan, _listed(full_refresh)), full_refresh_all
         )
         location = running.state_of(planned.plan.project.storage, state)
-        with running.ProjectRun(planned.plan, planned.server, location, emit) as started:
-            started.refresh(selection)
+        with ExitStack() as stack:
+            started = stack.enter_context(running.ProjectRun(planned.plan, planned.server, location, say))
+            epoch, ticked = started.session.epoch, show
+            if listens is not None:
+                ticked = stack.enter_context(measured(listens, epoch, _to_stderr, ticked))
+            show(planned.room.report.ProjectStart(epoch or None, planned.plan, planned.feeds))
+            show(started.refresh(selection, ticked))
     return Exit.OK
 
 
@@ -86,7 +103,7 @@ def dry_run(
     with _Planned(spec, remote, offline=True) as planned:
         if json:
             emit(encoder.dumps(planned.room.report.as_json(planned.plan, planned.feeds)))
-        planned.tell(strict, quiet=json)
+        planned.tell(strict, _ignore if json else emit)
     return Exit.OK
 
 
@@ -105,9 +122,21 @@ def explain(dataset: str | None = None, /, *, spec: Path | None = None, remote: 
     """
     with _Planned(spec, remote, offline=True) as planned:
         chosen = planned.room.running.chosen(planned.plan, _listed(dataset))
-        planned.tell(False)
+        planned.tell(False, emit)
         emit(planned.room.report.explained(planned.plan, chosen, planned.feeds))
     return Exit.OK
+
+
+def _to_stderr(line: str) -> None:
+    print(line, file=sys.stderr)
+
+
+def _show(event: Any) -> None:
+    emit(encoder.dumps(event.json()))
+
+
+def _ignore(_: object) -> None:
+    pass
 
 
 def _listed(names: str | None) -> list[str]:
@@ -137,11 +166,10 @@ class _Planned:
     def __exit__(self, *_: object) -> None:
         self.server.close()
 
-    def tell(self, strict: bool, *, quiet: bool = False) -> None:
-        """Prints how each dataset is refreshed. Raises QueryError if Spark recomputes one and `strict` forbids it."""
+    def tell(self, strict: bool, say: Callable[[str], None]) -> None:
+        """Says how each dataset is refreshed. Raises QueryError if Spark recomputes one and `strict` forbids it."""
         report = self.room.report
-        if not quiet:
-            emit(report.as_text(self.plan, self.feeds))
+        say(report.as_text(self.plan, self.feeds))
         recomputed = [one for one in self.plan.datasets.values() if one.refresh == "recomputed"]
         if strict and recomputed:
             raise QueryError(

@@ -6,8 +6,8 @@ import importlib.util
 import json as encoder
 import signal
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -17,7 +17,7 @@ from deltic.cli.datalog import Dialect, opened
 from deltic.cli.engine_options import AT_LEAST_ONE, Engine, EngineOptions
 from deltic.cli.exits import Exit
 from deltic.cli.fact_folder import load, reload, write
-from deltic.cli.metrics import address, served
+from deltic.cli.metrics import address, measured
 from deltic.cli.output import emit
 from deltic.cli.progress import Report
 from deltic.cli.script import opened_program
@@ -27,7 +27,6 @@ from deltic.kernels import prepare
 from deltic.pipeline import Pipeline, Progress
 from deltic.pipeline.dry_run import DryRun
 from deltic.pipeline.dry_run import dry_run as dry_run_of
-from deltic.pipeline.metrics import Metrics
 from deltic.session import Program
 from deltic.session.options import PIPELINE_RETAINS, OnViewError, RunOptions
 from deltic.session.printing import to_stderr
@@ -172,25 +171,9 @@ def _run(
         with report.ticks() as reported:
             on_progress: Callable[[Progress], None] = reported
             if listens is not None:
-                on_progress = stack.enter_context(_measured(pipeline, report, reported, *listens))
+                on_progress = stack.enter_context(measured(listens, pipeline.session.epoch, report.say, reported))
             summary = pipeline.follow(on_progress=on_progress) if follow else pipeline.run_once(on_progress)
         report.ended(summary)
-
-
-@contextmanager
-def _measured(
-    pipeline: Pipeline, report: Report, reported: Callable[[Progress], None], host: str, port: int
-) -> Iterator[Callable[[Progress], None]]:
-    """Serves metrics during the block; gives what to call after each tick."""
-    metrics = Metrics(pipeline.session.epoch)
-
-    def ticked(progress: Progress) -> None:
-        metrics.add(progress)
-        reported(progress)
-
-    with served(metrics, host, port) as url:
-        report.say(f"metrics at {url}")
-        yield ticked
 
 
 def _default_engine(needs_spark: bool) -> Engine:

@@ -8,7 +8,6 @@ epoch once, wherever a process ends. With the wall clock, rows that wait for the
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from threading import Event, RLock
@@ -23,7 +22,7 @@ from deltic.pipeline.feeds import Load, located
 from deltic.pipeline.history import History
 from deltic.pipeline.late import without_late_rows
 from deltic.pipeline.letters import DeadLetters
-from deltic.pipeline.progress import Progress, Summary
+from deltic.pipeline.progress import Progress, StageClock, Summary
 from deltic.runtimes.view_errors import is_errors
 from deltic.session import Program, Session
 from deltic.session.clock import due_s
@@ -163,7 +162,7 @@ class Pipeline:
             self.session.close()
 
     def _tick(self, changes: Mapping[str, Any], notes: Mapping[str, Json]) -> Progress | None:
-        clock = _Clock()
+        clock = StageClock()
         self._delivery.deliver()
         self._letters.settle(self.session.notes)
         loads = self._read()
@@ -253,16 +252,3 @@ class Pipeline:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
-
-
-class _Clock:
-    """Seconds of each stage."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-        self._since = time.perf_counter()
-
-    def lap(self, stage: str) -> None:
-        """Ends a stage."""
-        now = time.perf_counter()
-        self.seconds[stage], self._since = now - self._since, now

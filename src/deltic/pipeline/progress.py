@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 Json: TypeAlias = Any
+
+
+class StageClock:
+    """Seconds of each stage, one after the other."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._since = time.perf_counter()
+
+    def lap(self, stage: str) -> None:
+        """Ends a stage."""
+        now = time.perf_counter()
+        self.seconds[stage], self._since = now - self._since, now
 
 
 @dataclass(frozen=True, slots=True)

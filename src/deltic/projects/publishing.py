@@ -50,6 +50,13 @@ class Publisher:
             self.say(f"{key}: {self._written(one.dataset, view, published)}")
         self.notes.published[key] = [view._arrangement, self.session.epoch]
 
+    def lag(self, one: DatasetPlan) -> int:
+        """How many committed epochs a view's table lacks; 0 if the view has not changed in them."""
+        view, published = self.session.view(one.dataset.key), self.notes.published.get(one.dataset.key)
+        if published is None or published[0] != view._arrangement:
+            return self.session.epoch
+        return self.session.epoch - max(0, published[1]) if self._changed(view, published[1]) else 0
+
     def replace(self, dataset: Dataset, frame: Any) -> None:
         """Makes the rows of a frame of the server those of a table."""
         location = self.tables.replace(dataset, frame, self.notes.locations.get(dataset.key))

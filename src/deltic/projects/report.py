@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from deltic.projects.planning import SHOWN, DatasetPlan, ProjectPlan
 from deltic.session import Program, Session
@@ -42,6 +42,17 @@ def reason(one: DatasetPlan) -> str:
         return ""
     place = "" if error.span is None else f"{error.span.name}:{error.span.line}: "
     return f"{place}{error.message}"
+
+
+class ProjectStart(NamedTuple):
+    """The start of a run. epoch: the last one committed before; None if the state is new."""
+
+    epoch: int | None
+    plan: ProjectPlan
+    feeds: Collection[str]
+
+    def json(self) -> dict[str, Any]:
+        return {"event": "start", "epoch": self.epoch, **as_json(self.plan, self.feeds)}
 
 
 def as_json(plan: ProjectPlan, feeds: Collection[str]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import Final, Self
 
 from deltic.errors import QueryError
 from deltic.frontends.sql.parse_dataset import QueryText
+from deltic.pipeline import Summary
 from deltic.projects.cost import recomputation
 from deltic.projects.definitions import SINK, Dataset
 from deltic.projects.direct import local
@@ -20,6 +21,7 @@ from deltic.projects.flows import reset, run_events, run_flow, united
 from deltic.projects.names import quoted
 from deltic.projects.notes import NOTE, ProjectNotes
 from deltic.projects.planning import DatasetPlan, EventsPlan, FlowPlan, ProjectPlan, tables_of
+from deltic.projects.progress import Listener, RunProgress
 from deltic.projects.publishing import Publisher
 from deltic.projects.server import Server, together
 from deltic.projects.tables import TRANSACTIONAL, CatalogTables, Creation
@@ -64,12 +66,17 @@ class ProjectRun:
     def __exit__(self, *_: object) -> None:
         self.session.close()
 
-    def refresh(self, selection: Selection) -> None:
-        """Refreshes the datasets. Raises QueryError, with the dataset's place, if Spark or Deltic fails; what precedes it stays."""
+    def refresh(self, selection: Selection, listener: Listener | None = None) -> Summary:
+        """Refreshes the datasets. listener: receives the progress of each tick.
+
+        Raises QueryError, with the dataset's place, if Spark or Deltic fails; what precedes it stays.
+        """
+        self.progress = RunProgress(self.session, self.publisher, self.plan.incremental, listener)
         self._define(selection)
         self._create(selection)
         datasets = self.plan.datasets.values()
         for level in range(1 + max((one.level for one in datasets), default=0)):
+            self.progress.begin()
             run = [one for one in datasets if one.level == level and one.refresh != "incremental" and selection.takes(one.dataset.key)]
             for one in run:
                 if one.refresh in ("appended", "written") and selection.from_nothing(one.dataset.key):
@@ -79,11 +86,17 @@ class ProjectRun:
                     for line in lines:
                         self._say(line)
             events = [key for key, one in self.plan.events.items() if self._begins(one, level, selection)]
+            self.progress.clock.lap("flows")
             self._tick(level, [*(one.dataset.key for one in run), *events], selection)
             for one in datasets:
                 if one.level == level and one.refresh == "incremental" and selection.takes(one.dataset.key):
                     self.publisher.publish(one)
+                    self.progress.wrote(one.dataset.key)
+            self.progress.clock.lap("sinks")
+            self.progress.ended()
         self._note()
+        self.progress.summary.epoch = self.session.epoch
+        return self.progress.summary
 
     def _define(self, selection: Selection) -> None:
         """Makes the project the definitions of the session. Tables with other columns, and views from nothing, are filled again."""
@@ -193,8 +206,11 @@ class ProjectRun:
         written = {key for key, one in self.plan.datasets.items() if one.level == level and one.refresh not in ("incremental", "inlined")}
         taken = set(run) | (written & needed)
         together([*takes, *(partial(intake.dataset, key) for key in self.plan.tables if key in taken)])
+        self.progress.took(intake)
+        self.progress.clock.lap("read")
         if intake or (level == 0 and self.session._reads_time):
             self._apply(intake, selection)
+        self.progress.clock.lap("tick")
 
     def _apply(self, intake: Intake, selection: Selection) -> None:
         """One tick, without the views that are then recomputed because that is cheaper."""
@@ -213,8 +229,10 @@ class ProjectRun:
                 self.session.program(Program.defined_by(kept))
 
         self.session._replace(intake.contents, intake.changes, self.notes.json(), leave_out)
+        self.progress.ticked()
         if recomputed:
             self.session.program(Program.defined_by(self.plan.statements()), notes=self.notes.json())
+            self.progress.ticked()
 
     def _sources(self, selection: Selection) -> set[str]:
         """The sources that the chosen views read."""

@@ -19,7 +19,7 @@ from deltic.projects.tables import TRANSACTIONAL, CatalogTables
 
 @dataclass(slots=True)
 class Intake:
-    """contents: all rows of tables. changes: change frames of others. Notes how far each table has been read."""
+    """contents: all rows of tables. changes: change frames of others. files: new files by table. Notes how far each table has been read."""
 
     plan: ProjectPlan
     server: Server
@@ -28,6 +28,7 @@ class Intake:
     say: Callable[[str], None]
     contents: dict[str, Any] = field(default_factory=dict)
     changes: dict[str, Any] = field(default_factory=dict)
+    files: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         return bool(self.contents or self.changes)
@@ -71,8 +72,10 @@ class Intake:
         self.notes.files[key] = sorted(files)
         if seen is None or not set(seen) <= set(files):
             self.contents[key] = self.server.rows(self.server.message(table))
+            self.files |= {key: tuple(sorted(files))} if files else {}
             return
         if new := sorted(set(files) - set(seen)):
             reader = self.server.session.read.format(format).schema(table.schema).option("basePath", place)
             rows = self.server.rows(self.server.message(reader.load(new).select(*table.columns)))
+            self.files[key] = tuple(new)
             self.changes[key] = rows.append_column(WEIGHT, pa.array([1] * rows.num_rows, pa.int64()))
