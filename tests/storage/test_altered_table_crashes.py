@@ -141,7 +141,7 @@ def test_a_kill_at_any_step(tmp_path: Path, stride: int) -> None:
         assert defect_of(tmp_path / str(number), record) is None, f"step {number}, {steps[number]}"
 
 
-@pytest.mark.parametrize(("one", "stride"), [(life, 41), (logged_life, 41), *slow((life, 1), (logged_life, 1))])
+@pytest.mark.parametrize(("one", "stride"), [(life, 41), (logged_life, 41), *slow((life, 1), (logged_life, 3))])
 def test_a_power_failure_at_any_step(tmp_path: Path, one: Callable[[Path | str, CommitRecord], None], stride: int) -> None:
     images = images_of_a_life(tmp_path / "state", one)
     assert len(images) > 60
@@ -180,7 +180,7 @@ def _kill_at(number: int, folder: Path, record: CommitRecord) -> None:
         life(folder, record)
 
 
-@pytest.mark.parametrize(("log", "stride"), [(False, 37), *slow((False, 1), (True, 3))])
+@pytest.mark.parametrize(("log", "stride"), [(False, 37), *slow((False, 7), (True, 11))])
 def test_a_disk_that_fails_at_any_step(tmp_path: Path, log: bool, stride: int) -> None:
     """The statement fails, or has been committed all the same; the same session can go on, and so can the next one."""
     failed = 0

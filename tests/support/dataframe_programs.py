@@ -7,9 +7,12 @@ import datetime
 import random
 from collections.abc import Callable, Mapping
 from decimal import Decimal
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any, Final
 
+import pandas
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Window, functions, types
 
 TABLES: Final = """
@@ -474,7 +477,118 @@ _all(
     cube=lambda n: n.orders.cube("customer", "note").agg(n.F.sum("amount").alias("s")),
     time_window=lambda n: n.events.groupBy(n.F.window("ts", "1 day")).count().select("window.start", "count"),
     limit_alone=lambda n: n.spark.range(5).limit(5),
+    # as users write them elsewhere
+    select_other_case=lambda n: n.orders.select("ID", n.F.col("Amount"), n.orders["Note"]),
+    group_other_case=lambda n: n.orders.groupBy("Customer").agg(n.F.max("ID")),
+    star_of_struct=lambda n: n.events.select("id", "info.*").where(n.F.col("a") > 1),
+    star_of_parsed=lambda n: n.events.select("id", n.F.from_json(n.F.to_json("info"), "a INT, b STRING").alias("s")).select("s.*", "id"),
+    with_field=lambda n: n.events.select(
+        "id", n.F.col("info").withField("c", n.F.col("customer")).withField("A", n.F.col("id")).alias("i")
+    ),
+    with_field_nested=lambda n: n.events.select("id", n.F.struct("info").withField("info.b", n.F.lit("x")).alias("s")).select("s.info.b"),
+    with_field_of_elements=lambda n: n.events.select(
+        "id", n.F.transform(n.F.array("info"), lambda s: s.withField("b", n.F.upper(s["b"]))).alias("xs")
+    ),
+    with_field_unnamed=lambda n: n.events.select(
+        "id", n.F.col("info").withField("a", n.F.col("customer")), n.F.col("info").dropFields("b")
+    ),
+    drop_fields=lambda n: n.events.withColumn("info", n.F.col("info").dropFields("a", "absent")).select("id", "info"),
+    window_nth=lambda n: n.orders.select("id", n.F.nth_value("id", 2).over(n.W.partitionBy("customer").orderBy("id")).alias("second")),
+    window_nth_not_null=lambda n: n.orders.select(
+        "id", n.F.nth_value("note", 2, ignoreNulls=True).over(n.W.partitionBy("customer").orderBy("id")).alias("second")
+    ),
+    window_last_not_null=lambda n: n.orders.select("id", n.F.last("note", True).over(n.W.partitionBy("customer").orderBy("id")).alias("n")),
+    sessions=lambda n: _sessions(n, n.W.partitionBy("customer").orderBy("ts", "id")),
+    isin_nothing=lambda n: n.orders.where(n.F.col("id").isin([]) | n.F.col("note").isNull()).select("id"),
+    sql_named_values=lambda n: n.spark.sql(
+        "SELECT id FROM orders WHERE amount > :least AND day >= :day", args={"least": 50, "day": datetime.date(2024, 1, 9)}
+    ),
+    sql_values_in_order=lambda n: n.spark.sql("SELECT id FROM orders WHERE amount > ? AND note = ?", args=[50.5, "a"]),
+    sql_values_of_columns=lambda n: n.spark.sql(
+        "SELECT id FROM orders WHERE array_contains(:some, customer)", args={"some": n.F.array(n.F.lit(1), n.F.lit(3))}
+    ),
+    sql_values_and_frame=lambda n: n.spark.sql("SELECT id FROM {t} WHERE note = {x}", t=n.orders, x="a"),
+    sql_star_except=lambda n: n.spark.sql("SELECT * EXCEPT (note) FROM orders"),
+    temporary_view=lambda n: _as_view(n, "big_orders", n.orders.where("amount > 50"))("big_orders").select("id"),
+    temporary_view_in_sql=lambda n: (
+        _as_view(n, "Groups", n.orders.groupBy("customer").count()),
+        n.spark.sql("SELECT name, count FROM groups JOIN customers ON customer = id"),
+    )[1],
+    temporary_view_over_another=lambda n: (
+        _as_view(n, "first_step", n.orders.where("amount > 10")),
+        _as_view(n, "second_step", n.spark.sql("SELECT id, customer FROM first_step WHERE customer > 2")),
+        n.spark.table("second_step").join(n.spark.table("first_step").select("id", "note"), "id"),
+    )[2],
+    udf_by_name=lambda n: n.orders.select("id", n.F.udf(lambda a, b: a - b, "bigint")(b=n.F.col("id"), a=n.F.col("customer")).alias("d")),
+    udf_of_struct=lambda n: n.events.select("id", n.F.udf(lambda s: s and s.b, "string")("info").alias("b")),
+    udf_to_struct=lambda n: n.orders.select("id", n.F.udf(lambda x: (x, str(x)), "struct<a:bigint,b:string>")("id").alias("s")).select(
+        "s.b"
+    ),
+    udf_exploded=lambda n: n.orders.select("id", n.F.explode(n.F.udf(lambda x: [x, x + 1], "array<bigint>")("id")).alias("e")),
+    udf_in_sum=lambda n: n.orders.groupBy("customer").agg(n.F.sum(n.F.udf(lambda x: x % 3, "bigint")("id")).alias("s")),
+    udf_pandas=lambda n: n.orders.select("id", _functions(n)["upper"]("note").alias("u")),
+    udf_pandas_of_group=lambda n: n.orders.groupBy("customer").agg(_functions(n)["largest"]("id").alias("m")),
+    udf_arrow=lambda n: n.orders.select("id", _functions(n)["following"]("id").alias("u")),
+    union_of_loop=lambda n: reduce(
+        lambda a, b: a.unionByName(b), [n.orders.where(n.F.col("customer") == i).select("id", n.F.lit(i).alias("k")) for i in range(4)]
+    ),
+    or_of_loop=lambda n: n.orders.where(reduce(lambda a, b: a | b, [n.F.col("customer") == i for i in (1, 3, 5)])),
+    nulls_by_column=lambda n: n.orders.select([n.F.count(n.F.when(n.F.col(c).isNull(), c)).alias(c) for c in n.orders.columns]),
+    columns_by_type=lambda n: n.orders.select([c for c, t in n.orders.dtypes if t.startswith("decimal") or t == "date"]),
+    frame_items=lambda n: n.orders[["id", "note"]].where(n.orders["note"].isNotNull()),
+    frame_condition=lambda n: n.orders[n.orders.amount > 50].select(n.orders[0], n.orders[1]),
+    lateral_names=lambda n: n.orders.selectExpr("id + 1 AS x", "x * 2 AS y"),
+    stacked=lambda n: n.customers.selectExpr("id", "stack(2, 'name', name, 'region', region) AS (k, v)"),
+    last_of_group=lambda n: n.orders.groupBy("customer").agg(n.F.max(n.F.struct("day", "id")).alias("last")).select("customer", "last.id"),
+    join_of_self_group=lambda n: (
+        n.orders.join(n.orders.groupBy("customer").agg(n.F.max("amount").alias("m")), "customer").where("amount = m").select("id", "m")
+    ),
+    join_list=lambda n: (lambda a, b: a.join(b, [a.customer == b.id, a.id > b.id], "left").select(a["*"], b["name"]))(
+        n.orders, n.customers
+    ),
+    session_windows=lambda n: (
+        n.events.groupBy(n.F.session_window("ts", "30 minutes"), "customer").count().select("session_window.start", "customer", "count")
+    ),
+    sliding_windows=lambda n: (
+        n.events.groupBy(n.F.window("ts", "12 hours", "6 hours"), "kind").count().select("window.end", "kind", "count")
+    ),
+    variant=lambda n: n.events.select("id", n.F.variant_get(n.F.parse_json(n.F.to_json("info")), "$.a", "int").alias("a")),
+    created_of_dicts=lambda n: n.spark.createDataFrame([{"a": 1, "b": "x"}, {"a": 2, "b": None}]),
+    created_of_pandas=lambda n: n.spark.createDataFrame(pandas.DataFrame({"a": [1, 2], "b": ["x", "y"]})),
+    created_of_arrow=lambda n: n.spark.createDataFrame(pa.table({"a": [1, 2], "b": ["x", None]})),
+    setting=lambda n: (n.spark.conf.set("spark.sql.shuffle.partitions", "2"), n.orders.select("id"))[1],
 )
+
+
+def _as_view(n: Notebook, name: str, frame: Any) -> Callable[[str], Any]:
+    frame.createOrReplaceTempView(name)
+    return n.spark.table  # type: ignore[no-any-return]
+
+
+def _sessions(n: Notebook, window: Any) -> Any:
+    """Events of a customer within half an hour of the one before."""
+    before = n.F.unix_timestamp(n.F.lag("ts").over(window))
+    begins = n.events.withColumn("begins", n.F.coalesce((n.F.unix_timestamp("ts") - before > 1_800).cast("int"), n.F.lit(1)))
+    numbered = begins.withColumn("session", n.F.sum("begins").over(window))
+    return numbered.groupBy("customer", "session").agg(n.F.count("*").alias("events"), n.F.min("ts").alias("start"))
+
+
+def _functions(n: Notebook) -> dict[str, Any]:
+    """As a notebook has them: Spark's workers cannot import this module."""
+
+    @n.F.pandas_udf("string")
+    def upper(texts: pandas.Series) -> pandas.Series:
+        return texts.str.upper()
+
+    @n.F.pandas_udf("bigint")
+    def largest(numbers: pandas.Series) -> int:
+        return int(numbers.max())
+
+    @n.F.arrow_udf("bigint")
+    def following(numbers: pa.Array) -> pa.Array:
+        return pc.add(numbers, 1)
+
+    return {"upper": upper, "largest": largest, "following": following}
 
 
 def _upper_names(frame: Any) -> Any:

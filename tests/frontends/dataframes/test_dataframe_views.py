@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
+import sys
 from collections.abc import Callable
+from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -13,11 +16,12 @@ import pytest
 
 import deltic
 from dataframe_programs import TABLES, Notebook
-from deltic.errors import QueryError, TypeMismatch, UnknownName, Unsupported
+from deltic.errors import CatalogError, QueryError, TypeMismatch, UnknownName, Unsupported
 from deltic.optimizer import optimize
 from deltic.plan.fingerprint import fingerprint
 
 pytest.importorskip("pyspark.sql.connect.proto")
+grpc = pytest.importorskip("grpc")
 
 SAME = {
     "filter": (lambda n: n.orders.filter(n.orders.amount > 50).select("id"), "SELECT id FROM orders WHERE amount > 50"),
@@ -67,17 +71,51 @@ def test_a_triangle_of_dataframes_is_one_multiway_join() -> None:
 
 
 def test_no_socket_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> None:
+    """Neither by Python nor, as gRPC does, by compiled code; and no process is started."""
+
+    def refuse(*_: object, **__: object) -> None:
         raise AssertionError("a socket was opened")
 
-    monkeypatch.setattr(socket.socket, "connect", refuse)
+    before = _sockets()
+    monkeypatch.setattr(socket.socket, "__init__", refuse)
+    monkeypatch.setattr(subprocess, "Popen", refuse)
+    seen = list[set[str]]()
+
+    def counted() -> Any:
+        orders = session.frame("orders")
+        frame = orders.select([column for column in orders.columns if column != "note"]).groupBy("day").count()
+        seen.append(_sockets())
+        return frame
+
     with deltic.Session() as session:
         session.sql(TABLES)
-        session.view_of("v", lambda: session.frame("orders").groupBy("day").count())
+        session.view_of("v", counted)
         with session.transaction() as tx:
             tx.insert("orders", [{"id": 1, "customer": 1, "amount": None, "day": None, "note": "a"}])
         assert session.view("v").rows() == [{"day": None, "count": 1}]
+    assert seen == [before] and _sockets() == before
     assert "SPARK_CONNECT_MODE_ENABLED" not in os.environ
+
+
+def _sockets() -> set[str]:
+    """The sockets that the process has open."""
+    links = []
+    for path in Path("/proc/self/fd").iterdir():
+        with suppress(FileNotFoundError):  # the descriptor of this listing
+            links.append(os.readlink(path))
+    return {link for link in links if link.startswith("socket:")}
+
+
+def test_a_socket_of_compiled_code_is_seen() -> None:
+    before = _sockets()
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        assert len(_sockets() - before) == 1
+        with grpc.insecure_channel(f"127.0.0.1:{listening.getsockname()[1]}") as channel:
+            grpc.channel_ready_future(channel)
+            with listening.accept()[0]:
+                assert len(_sockets() - before) >= 3, "listening, accepted, and gRPC's own"
 
 
 def test_a_frame_outside_of_a_definition_is_refused() -> None:
@@ -101,6 +139,33 @@ WRONG: dict[str, tuple[Callable[[Notebook], Any], type[QueryError], str]] = {
     "files": (lambda n: n.spark.read.parquet("/tmp/x"), Unsupported, "reading parquet within a view"),
     "schema of wrong": (lambda n: n.orders.select("amuont").columns, UnknownName, "amuont"),
     "text": (lambda n: n.orders.where("amount >"), QueryError, "something is missing"),
+    "pandas": (lambda n: n.orders.toPandas(), QueryError, "cannot look at data"),
+    "catalog": (lambda n: n.orders.select(*n.spark.catalog.listColumns("orders")), QueryError, "cannot read the catalog"),
+    "crosstab": (lambda n: n.orders.crosstab("customer", "note"), Unsupported, "columns that depend on the rows"),
+    "describe": (lambda n: n.orders.describe(), Unsupported, "gives its numbers as texts"),
+    "no struct": (lambda n: n.orders.select("day.*"), TypeMismatch, r"\* of a DATE"),
+    "no frame": (lambda n: n.orders.select("x.*"), UnknownName, "there is no DataFrame 'x'"),
+    "field of no struct": (lambda n: n.orders.select(n.F.col("day").withField("a", n.F.lit(1))), TypeMismatch, "a field of DATE"),
+    "all fields": (lambda n: n.events.select(n.F.col("info").dropFields("a", "b")), TypeMismatch, "would have no fields"),
+    "field of no field": (lambda n: n.events.select(n.F.col("info").withField("x.y", n.F.lit(1))), TypeMismatch, "has no field x"),
+    "no value": (lambda n: n.spark.sql("SELECT id FROM orders WHERE id > :least", args={"most": 1}), UnknownName, "the parameter :least"),
+    "a column as a value": (
+        lambda n: n.spark.sql("SELECT id FROM orders WHERE id > :least", args={"least": n.F.col("id")}),
+        UnknownName,
+        "there is no column 'id'",
+    ),
+    "no parameter": (lambda n: n.orders.select(n.F.udf(lambda a: a, "int")(b="id")), UnknownName, "has no parameter 'b'"),
+    "temporary view twice": (
+        lambda n: [n.orders.createTempView("o"), n.orders.createTempView("O")],
+        CatalogError,
+        "there is a temporary view O already",
+    ),
+    "global view": (lambda n: n.orders.createGlobalTempView("o"), Unsupported, "the temporary view o is not supported here"),
+    "wrong temporary view": (
+        lambda n: (n.orders.select("amuont").createOrReplaceTempView("o"), n.spark.table("o"))[1],
+        UnknownName,
+        "did you mean 'amount'",
+    ),
 }
 
 
@@ -114,9 +179,58 @@ def test_errors_have_the_place_in_the_program(name: str) -> None:
         assert session.views == ()
     span = caught.value.span
     assert span is not None
-    assert span.name in (Path(__file__).name, "<expr>"), span
-    if span.name != "<expr>":
+    assert span.name in (Path(__file__).name, "<expr>", "<sql>"), span
+    if span.name == Path(__file__).name:
         assert "lambda" in span.picture(), span.picture()
+
+
+def test_a_temporary_view_is_of_its_function() -> None:
+    def over_view(spark: Any) -> Any:
+        spark.table("orders").where("amount > 5").createOrReplaceTempView("customers")  # hides the table
+        assert spark.table("customers").columns == ["id", "customer", "amount", "day", "note"]
+        spark.table("customers").select("id").createOrReplaceTempView("customers")
+        return spark.table("customers")
+
+    with deltic.Session() as session:
+        session.sql(TABLES)
+        session.view_of("v", over_view)
+        session.view_of("w", lambda spark: spark.table("customers"))
+        assert session.view("v").schema.names == ("id",) and session.view("w").schema.names == ("id", "name", "region")
+        with session.transaction() as tx:
+            tx.insert("orders", [{"id": i, "customer": 7, "amount": Decimal(i), "day": None, "note": None} for i in (1, 9)])
+        assert session.view("v").rows() == [{"id": 9}]
+
+
+def test_the_work_of_binding_grows_with_the_relations() -> None:
+    with deltic.Session() as session:
+        session.sql(TABLES)
+        frames = session._frame_maker()
+        calls = [_calls(lambda n=n: frames.define(lambda spark: _chain(spark, n)).bound(session._catalog)) for n in (10, 20, 40)]
+    assert calls[2] - calls[1] < 2.3 * (calls[1] - calls[0]), calls
+
+
+def _chain(spark: Any, length: int) -> Any:
+    frame = spark.table("orders")
+    for i in range(length):
+        frame = frame.where(frame.id > i) if i % 2 else frame.withColumnRenamed(f"note{i or ''}", f"note{i + 2}")
+    return frame
+
+
+def _calls(work: Callable[[], object]) -> int:
+    """How many Python functions it calls."""
+    work()
+    count = 0
+
+    def seen(_: Any, event: str, __: Any) -> None:
+        nonlocal count
+        count += event == "call"
+
+    sys.setprofile(seen)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return count
 
 
 def test_a_decorated_function_is_part_of_a_program(tmp_path: Path) -> None:

@@ -6,7 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import pyspark.sql.connect.proto as pb
+
 from deltic.errors import Span
+from deltic.expr import Expr
 from deltic.frontends.dataframes.expressions import Expressions
 from deltic.frontends.dataframes.frame import BoundFrame, FrameColumn
 from deltic.frontends.dataframes.places import Sites
@@ -18,7 +21,7 @@ from deltic.frontends.sql.naming import output_name
 from deltic.frontends.sql.scope import ScopedRelation
 from deltic.frontends.sql.user_functions import marked
 from deltic.frontends.statements import Namespace
-from deltic.plan.nodes import Plan
+from deltic.plan.nodes import Plan, Project
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,13 @@ class FrameBinder:
         """The plan of SELECT items FROM frame [WHERE …] [GROUP BY …]."""
         return self.query(tree.SelectQuery(tuple(items), distinct, None, self.rows, (), where, group, None, self.here), frame)
 
+    def constant(self, frame: BoundFrame, message: pb.Expression) -> Expr:
+        """A value of spark.sql(…, args=…), which reads no column."""
+        plan = self.select(frame, [tree.SelectItem(self.expressions(frame).node(message), (), self.here)])
+        assert isinstance(plan, Project)
+        ((_, value),) = plan.columns
+        return value
+
     @property
     def rows(self) -> tree.ArgumentRows:
         """The frame in a FROM."""
@@ -98,7 +108,7 @@ class FrameBinder:
             if read is None or item.names:
                 columns.append(FrameColumn(plan.schema[i].name, i))
             else:
-                columns.append(replace(read, index=i))
+                columns.append(replace(read, index=i, name=plan.schema[i].name))
         return tuple(columns)
 
     def read(self, frame: BoundFrame, node: tree.Expression) -> FrameColumn | None:
@@ -106,7 +116,7 @@ class FrameBinder:
         if not isinstance(node, tree.ColumnName):
             return None
         for column in (*frame.columns, *frame.below):
-            if node.parts == column.written(node.span).parts:
+            if column.is_written(node):
                 return column
         return None
 

@@ -34,6 +34,8 @@ SETTINGS: Final = {
     "spark.sql.pyspark.legacy.inferMapTypeFromFirstPair.enabled": "false",
     "spark.sql.execution.pandas.convertToArrowArraySafely": "true",
     "spark.sql.execution.pandas.inferPandasDictAsMap": "false",
+    "spark.sql.execution.pandas.structHandlingMode": "legacy",
+    "spark.sql.execution.arrow.pyspark.selfDestruct.enabled": "false",
     "spark.sql.execution.arrow.useLargeVarTypes": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
     "spark.sql.session.localRelationCacheThreshold": str(1 << 40),
@@ -64,9 +66,13 @@ class Refused(grpc.RpcError):  # type: ignore[misc]
 
 @dataclass(slots=True)
 class Service:
-    """Answers requests by the name of their method. schema_of: of a plan that is made so far. refused: the error of the last refusal."""
+    """Answers requests by the name of their method.
+
+    schema_of: of a plan that is made so far. keep_view: keeps a temporary view. refused: the error of the last refusal.
+    """
 
     schema_of: Callable[[pb.Plan], Schema]
+    keep_view: Callable[[pb.CreateDataFrameViewCommand], None]
     id: str = field(default_factory=lambda: str(uuid.uuid4()))
     settings: dict[str, str] = field(default_factory=lambda: dict(SETTINGS))
     refused: DelticError | None = None
@@ -134,15 +140,22 @@ class Service:
 
     def ExecutePlan(self, request: pb.ExecutePlanRequest) -> Iterator[pb.ExecutePlanResponse]:
         command = request.plan.command
-        if request.plan.WhichOneof("op_type") != "command" or command.WhichOneof("command_type") != "sql_command":
-            raise Refused("a view's definition cannot look at data, or write it: it is a plan that is kept up to date")
+        parts = [pb.ExecutePlanResponse(result_complete=pb.ExecutePlanResponse.ResultComplete())]
+        match command.WhichOneof("command_type") if request.plan.WhichOneof("op_type") == "command" else None:
+            case "sql_command":
+                relation = command.sql_command.input
+                if not command.sql_command.HasField("input"):
+                    relation = pb.Relation(sql=pb.SQL(query=command.sql_command.sql))
+                result = pb.ExecutePlanResponse.SqlCommandResult(relation=relation)
+                parts.insert(0, pb.ExecutePlanResponse(sql_command_result=result))
+            case "create_dataframe_view":
+                self._checked(lambda: self.keep_view(command.create_dataframe_view))
+            case None if request.plan.root.WhichOneof("rel_type") == "catalog":
+                raise Refused("a view's definition cannot read the catalog: it is a plan that is kept up to date")
+            case _:
+                raise Refused("a view's definition cannot look at data, or write it: it is a plan that is kept up to date")
         operation = request.operation_id or str(uuid.uuid4())
-        relation = command.sql_command.input
-        if not command.sql_command.HasField("input"):
-            relation = pb.Relation(sql=pb.SQL(query=command.sql_command.sql))
-        result = pb.ExecutePlanResponse.SqlCommandResult(relation=relation)
-        complete = pb.ExecutePlanResponse.ResultComplete()
-        for part in (pb.ExecutePlanResponse(sql_command_result=result), pb.ExecutePlanResponse(result_complete=complete)):
+        for part in parts:
             part.session_id, part.server_side_session_id, part.operation_id = request.session_id, self.id, operation
             part.response_id = str(uuid.uuid4())
             yield part

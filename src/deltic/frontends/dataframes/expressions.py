@@ -12,14 +12,16 @@ from typing import Any, Final
 import pyspark.sql.connect.proto as pb
 from pyspark import cloudpickle
 
-from deltic.errors import AmbiguousName, CircuitError, Span, UnknownName, Unsupported, did_you_mean
+from deltic.errors import AmbiguousName, CircuitError, Span, TypeMismatch, UnknownName, Unsupported, did_you_mean
 from deltic.frontends.dataframes.frame import BoundFrame, FrameColumn
 from deltic.frontends.dataframes.literals import cast_call, literal
 from deltic.frontends.dataframes.places import of_origin
 from deltic.frontends.dataframes.types import type_of
 from deltic.frontends.python.scalars import UDF
 from deltic.frontends.sql import tree
+from deltic.frontends.sql.named_arguments import in_order
 from deltic.frontends.sql.parse_statement import parse_item, parse_type
+from deltic.frontends.sql.user_functions import parameters_of
 from deltic.frontends.statements import PythonAggregate
 from deltic.plan.nodes import Plan
 
@@ -60,7 +62,7 @@ class Expressions:
         span = self._span(message)
         match message.WhichOneof("expr_type"):
             case "unresolved_star":
-                return [_item(column, span) for column in self._star(message.unresolved_star, span)]
+                return self._star(message.unresolved_star, span)
             case "unresolved_regex":
                 return [_item(column, span) for column in self._matching(message.unresolved_regex)]
             case "alias":
@@ -109,7 +111,7 @@ class Expressions:
     def _unresolved_attribute(self, message: pb.Expression.UnresolvedAttribute, span: Span) -> tree.Expression:
         parts = name_parts(message.unparsed_identifier)
         if message.HasField("plan_id"):
-            return _fields(self._of_plan(message.plan_id, parts, span).written(span), parts[1:], span)
+            return _fields(self._of_plan(message.plan_id, parts, span).written(span, parts[0]), parts[1:], span)
         columns = self._named(parts, span)
         around = self.outer
         while columns is None and around is not None:
@@ -117,7 +119,7 @@ class Expressions:
         if columns is None:  # an alias of the same select list, or an error that the binder words
             return tree.ColumnName(tuple(tree.Name(part, span) for part in parts), span)
         column, used = columns
-        return _fields(column.written(span), parts[used:], span)
+        return _fields(column.written(span, parts[used - 1]), parts[used:], span)
 
     def _of_plan(self, plan_id: int, parts: Sequence[str], span: Span) -> FrameColumn:
         """The column of a DataFrame that is within this one."""
@@ -151,17 +153,30 @@ class Expressions:
         remedy = did_you_mean(name, [column.name for column in self.frame.columns])
         return UnknownName(f"there is no column {name!r}", span=span, remedy=remedy)
 
-    def _star(self, message: pb.Expression.UnresolvedStar, span: Span) -> list[FrameColumn]:
+    def _star(self, message: pb.Expression.UnresolvedStar, span: Span) -> list[tree.SelectItem]:
         columns = list(self.frame.columns)
         if message.HasField("plan_id"):
             ids = self.frame.ids.get(message.plan_id, frozenset())
             columns = [column for column in columns if column.id in ids]
         if message.HasField("unparsed_target"):
-            qualifier = name_parts(message.unparsed_target.removesuffix(".*"))[-1]
-            columns = [column for column in columns if (column.qualifier or "").lower() == qualifier.lower()]
-            if not columns:
-                raise UnknownName(f"there is no DataFrame {qualifier!r}", span=span, remedy="df.alias(…) names one")
-        return columns
+            parts = name_parts(message.unparsed_target.removesuffix(".*"))
+            of_frame = [column for column in columns if (column.qualifier or "").lower() == parts[-1].lower()]
+            if not of_frame and (named := self._named(parts, span)) is not None:
+                return self._fields_of(*named, parts, span)
+            if not of_frame:
+                raise UnknownName(f"there is no DataFrame {parts[-1]!r}", span=span, remedy="df.alias(…) names one")
+            columns = of_frame
+        return [_item(column, span) for column in columns]
+
+    def _fields_of(self, column: FrameColumn, used: int, parts: Sequence[str], span: Span) -> list[tree.SelectItem]:
+        """The fields of a STRUCT: `column.*`, or `column.field.*`."""
+        value, type = _fields(column.written(span), parts[used:], span), self.frame.plan.schema[column.index].type
+        for name in parts[used:]:
+            type = next((part.type for part in type.parts if part.name.lower() == name.lower()), type)
+        if type.name != "STRUCT":
+            raise TypeMismatch(f"* of a {type.sql}", span=span, expected="a DataFrame, or a STRUCT")
+        names = [tree.Name(part.name, span) for part in type.parts]
+        return [tree.SelectItem(tree.FieldOf(value, name, span), (name,), span) for name in names]
 
     def _matching(self, message: pb.Expression.UnresolvedRegex) -> list[FrameColumn]:
         pattern = re.compile(message.col_name.strip("`"), re.IGNORECASE)
@@ -203,6 +218,14 @@ class Expressions:
         """getItem and getField."""
         return tree.Subscript(self.node(message.child), self.node(message.extraction), span)
 
+    def _update_fields(self, message: pb.Expression.UpdateFields, span: Span) -> tree.Expression:
+        """withField, and dropFields without a value."""
+        value = self.node(message.value_expression) if message.HasField("value_expression") else None
+        return tree.UpdatedField(self.node(message.struct_expression), tuple(name_parts(message.field_name)), value, span)
+
+    def _named_argument_expression(self, message: pb.NamedArgumentExpression, span: Span) -> tree.Expression:
+        return tree.NamedArgument(tree.Name(message.key, span), self.node(message.value), span)
+
     def _lambda_function(self, message: pb.Expression.LambdaFunction, span: Span) -> tree.Expression:
         names = tuple(tree.Name(argument.name_parts[-1], span) for argument in message.arguments)
         return tree.LambdaText(names, self.node(message.function), span)
@@ -215,10 +238,14 @@ class Expressions:
         call = self.node(message.window_function)
         if not isinstance(call, tree.FunctionCall):
             raise Unsupported("over() is for calls of window functions and aggregates", span=span)
+        ignores = False
+        if call.name == "nth_value" and len(call.arguments) == 3:  # PySpark writes ignoreNulls as an argument
+            *arguments, last = call.arguments
+            call, ignores = replace(call, arguments=tuple(arguments)), isinstance(last, tree.KeywordExpression) and last.word == "TRUE"
         order = tuple(self.term(term) for term in message.order_spec)
         frame = self._frame(message.frame_spec, span) if message.HasField("frame_spec") else None
         window = tree.WindowText(None, self.nodes(message.partition_spec), order, frame, span)
-        return tree.OverCall(call, False, window, span)
+        return tree.OverCall(call, ignores, window, span)
 
     def term(self, message: pb.Expression.SortOrder) -> tree.OrderTerm:
         """A term of an order."""
@@ -274,7 +301,7 @@ class Expressions:
         except CircuitError as error:
             error.move(span)
             raise
-        arguments = self.nodes(message.arguments)
+        arguments = in_order(defined.name, self.nodes(message.arguments), parameters_of(defined), span)
         if isinstance(defined, PythonAggregate):
             return tree.FunctionCall(defined.name, arguments, False, None, False, span, function=defined)
         return tree.DefinedCall(defined.name, defined, None, arguments, span)
@@ -312,6 +339,8 @@ def _call(name: str, arguments: tuple[tree.Expression, ...], distinct: bool, spa
             return tree.FunctionCall("negative", arguments, distinct, None, False, span)
         case "isnull" | "isnotnull", (operand,):
             return tree.IsTest(operand, "NULL", lower == "isnotnull", span)
+        case "in", (_,):  # isin([])
+            return tree.KeywordExpression("FALSE", span)
         case "in", (operand, *values):
             return tree.InList(operand, tuple(values), False, span)
         case "like" | "ilike", (operand, pattern, *escape):

@@ -31,9 +31,17 @@ class FrameColumn:
     qualifier: str | None = None
     id: int = field(default_factory=lambda: next(_IDS))
 
-    def written(self, span: Span) -> tree.ColumnName:
-        """The name of exactly this column in an expression."""
-        return tree.ColumnName((tree.Name(f"{_MARK}{self.id}", span), tree.Name(self.name, span)), span)
+    def written(self, span: Span, name: str | None = None) -> tree.ColumnName:
+        """The name of exactly this column in an expression. name: as the program writes it, whose case is that of what is selected."""
+        return tree.ColumnName((tree.Name(self._mark, span), tree.Name(name or self.name, span)), span)
+
+    def is_written(self, node: tree.ColumnName) -> bool:
+        """Whether `written` made this expression."""
+        return len(node.parts) == 2 and node.parts[0].text == self._mark
+
+    @property
+    def _mark(self) -> str:
+        return f"{_MARK}{self.id}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +71,7 @@ class BoundFrame:
     def scope(self) -> Scope:
         """The names of the columns: of all by id, of those of the DataFrame by name."""
         names = [ScopeColumn(column.name, column.qualifier, column.index) for column in self.columns]
-        ids = [ScopeColumn(column.name, f"{_MARK}{column.id}", column.index, hidden=True) for column in (*self.columns, *self.below)]
+        ids = [ScopeColumn(column.name, column._mark, column.index, hidden=True) for column in (*self.columns, *self.below)]
         return Scope((*names, *ids), self.plan.schema)
 
     def alone(self) -> BoundFrame:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from inspect import Parameter, signature
 from threading import RLock
 from typing import Any, Final
@@ -17,10 +18,10 @@ from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.connect.udf import UserDefinedFunction as ConnectFunction
 from pyspark.sql.udf import UserDefinedFunction
 
-from deltic.errors import QueryError, Span, TypeMismatch
+from deltic.errors import CatalogError, QueryError, Span, TypeMismatch, Unsupported
 from deltic.frontends.dataframes.binder import FrameBinder
 from deltic.frontends.dataframes.channel import InProcess, Service
-from deltic.frontends.dataframes.places import Site, Sites, is_users
+from deltic.frontends.dataframes.places import Site, Sites, caller, is_users
 from deltic.frontends.dataframes.relations import bind
 from deltic.frontends.sql.environment import Environment
 from deltic.frontends.statements import Namespace
@@ -34,16 +35,33 @@ _LOCK: Final = RLock()
 
 
 @dataclass(frozen=True, slots=True)
+class TemporaryView:
+    """A DataFrame with a name for spark.table and spark.sql."""
+
+    name: str
+    message: pb.Relation
+
+
+def _binder(namespace: Namespace, views: Iterable[TemporaryView], sites: Sites, here: Span) -> FrameBinder:
+    """A binder over a namespace in which each temporary view hides what has its name."""
+    binder = FrameBinder(namespace, Environment(namespace), sites, here)
+    for view in views:
+        binder = replace(binder, env=binder.env.with_cte(view.name, bind(view.message, binder).alone().plan))
+    return binder
+
+
+@dataclass(frozen=True, slots=True)
 class FrameDefinition:
-    """A DataFrame that defines a view: its message, and where it was made."""
+    """A DataFrame that defines a view: its message, and where it was made. views: the temporary views of its function, in order."""
 
     message: pb.Relation
     sites: Sites
     here: Span
+    views: tuple[TemporaryView, ...] = ()
 
     def bound(self, namespace: Namespace) -> tuple[Plan, tuple[str, ...], tuple[str, ...]]:
         """(the plan, the relations that it reads, the users' functions that it calls). Raises QueryError."""
-        binder = FrameBinder(namespace, Environment(namespace), self.sites, self.here)
+        binder = _binder(namespace, self.views, self.sites, self.here)
         frame = bind(self.message, binder).alone()
         seen: set[str] = set()
         for field_ in frame.plan.schema:
@@ -70,6 +88,8 @@ class Frames:
     _session: SparkSession | None = None
     _service: Service | None = None
     _making: bool = False
+    _views: list[TemporaryView] | None = None
+    """The temporary views that the function that defines a view now has made, in order."""
 
     @property
     def making(self) -> bool:
@@ -80,7 +100,7 @@ class Frames:
     def spark(self) -> SparkSession:
         """The SparkSession whose plans are bound here."""
         if self._session is None:
-            self._service = Service(self._schema)
+            self._service = Service(self._schema, self._keep_view)
             builder: Any = InProcess(self._service)
             self._session = SparkSession.builder.channelBuilder(builder).create()
         return self._session
@@ -88,7 +108,7 @@ class Frames:
     def define(self, function: Callable[..., Any]) -> FrameDefinition:
         """The definition that a function of no arguments, or of the SparkSession, returns as a DataFrame. Raises QueryError."""
         here = _of_code(function)
-        with self.active() as spark:
+        with self.active() as spark, self._with_views() as views:
             try:
                 frame = function(spark) if _takes_session(function) else function()
             except PySparkException as error:
@@ -102,14 +122,35 @@ class Frames:
                 expected = "a DataFrame made of session.frame(name) or spark.table(name)"
                 raise QueryError(f"the function returned {type(frame).__name__}", span=here, expected=expected)
             message = frame._plan.to_proto(spark.client).root
-        return FrameDefinition(message, self._sites, self._sites.span(message.common.plan_id) or here)
+            kept = tuple(views)
+        return FrameDefinition(message, self._sites, self._sites.span(message.common.plan_id) or here, kept)
+
+    @contextmanager
+    def _with_views(self) -> Iterator[list[TemporaryView]]:
+        """A block that can make temporary views."""
+        before, self._views = self._views, []
+        try:
+            yield self._views
+        finally:
+            self._views = before
+
+    def _keep_view(self, command: pb.CreateDataFrameViewCommand) -> None:
+        """createOrReplaceTempView, and createTempView. One that is replaced stays for those made of it."""
+        name, site = command.name, caller(sys._getframe())
+        here = None if site is None else site.span
+        if self._views is None or command.is_global:
+            remedy = "createOrReplaceTempView in a function of view_of" if command.is_global else None
+            raise Unsupported(f"the temporary view {name} is not supported here", span=here, remedy=remedy)
+        if not command.replace and any(one.name.lower() == name.lower() for one in self._views):
+            raise CatalogError(f"there is a temporary view {name} already", span=here, remedy="createOrReplaceTempView")
+        self._views.append(TemporaryView(name, command.input))
 
     def _schema(self, plan: pb.Plan) -> Schema:
         """Of a DataFrame that is being made."""
         namespace = self.namespace()
         here = self._sites.span(plan.root.common.plan_id) or Span("schema", 0, 6, "<dataframe>")
-        frame = bind(self.prepare(plan.root), FrameBinder(namespace, Environment(namespace), self._sites, here))
-        return frame.alone().plan.schema
+        views = tuple(replace(one, message=self.prepare(one.message)) for one in self._views or ())
+        return bind(self.prepare(plan.root), _binder(namespace, views, self._sites, here)).alone().plan.schema
 
     @contextmanager
     def active(self) -> Iterator[SparkSession]:

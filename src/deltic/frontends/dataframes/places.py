@@ -85,8 +85,8 @@ def caller(frame: FrameType | None) -> Site | None:
 
 
 def is_users(frame: FrameType) -> bool:
-    """Whether the code of a frame is neither PySpark's nor Deltic's."""
-    return not frame.f_code.co_filename.startswith((_PYSPARK, _OURS))
+    """Whether the code of a frame is neither PySpark's nor Deltic's, nor Python's own that calls it."""
+    return not frame.f_code.co_filename.startswith((_PYSPARK, _OURS, "<frozen "))
 
 
 def of_origin(call_site: str, fragment: str) -> Span | None:

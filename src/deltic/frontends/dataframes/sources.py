@@ -18,6 +18,7 @@ from deltic.frontends.dataframes.expressions import name_parts
 from deltic.frontends.dataframes.frame import BoundFrame, over
 from deltic.frontends.dataframes.types import type_of
 from deltic.frontends.sql import tree
+from deltic.frontends.sql.arguments import Arguments
 from deltic.frontends.sql.parse_statement import QueryStatement, parse, parse_columns
 from deltic.frontends.sql.sql_types import sql_type
 from deltic.plan.nodes import Values
@@ -47,9 +48,10 @@ def _all(source: tree.Source, binder: FrameBinder) -> tree.SelectQuery:
 
 def sql(message: pb.SQL, binder: FrameBinder) -> BoundFrame:
     """spark.sql(text)."""
-    if message.args or message.pos_args or message.named_arguments or message.pos_arguments:
-        raise Unsupported("spark.sql with parameters is not supported", span=binder.here, remedy="put the values into the text")
-    statements = parse(message.query, "<sql>")
+    nothing = BoundFrame(Values(((),), Schema(())), ())
+    named = {name: binder.constant(nothing, value) for name, value in message.named_arguments.items()}
+    positional = [binder.constant(nothing, value) for value in message.pos_arguments]
+    statements = parse(message.query, "<sql>", Arguments(named, positional))
     if len(statements) != 1 or not isinstance(statements[0], QueryStatement):
         raise SyntaxFailure("expected one query in spark.sql", span=binder.here, expected="SELECT …")
     return over(binder.query(statements[0].query))

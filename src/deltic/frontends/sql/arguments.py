@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from deltic.errors import QueryError, Span, TypeMismatch, UnknownName, did_you_mean
-from deltic.expr import Expr, Literal, resolve
+from deltic.expr import Call, Expr, Literal, resolve
 from deltic.purity import shown
 from deltic.schema import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, INT, NULL, STRING, TIME, TIMESTAMP, TIMESTAMP_NTZ, Type, decimal
 from deltic.types import interval
@@ -56,6 +56,8 @@ class Arguments:
 
 def constant(value: Any, name: str, span: Span) -> Expr:
     """A value of Python as a constant, with the type that PySpark gives it. Raises TypeMismatch."""
+    if isinstance(value, Literal | Call):  # of a DataFrame's program
+        return value
     if isinstance(value, list | tuple):
         return resolve("array", [constant(part, name, span) for part in value], span)
     type, literal = _typed(value)

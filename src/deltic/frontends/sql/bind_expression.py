@@ -20,6 +20,7 @@ from deltic.frontends.sql.bind_grouping import GROUPING_COLUMN, bind_grouping_co
 from deltic.frontends.sql.bind_lambda import HIGHER_ORDER
 from deltic.frontends.sql.bind_subquery import Subqueries, denied
 from deltic.frontends.sql.bind_time_window import TimeWindow, is_time_window, part_of, value_of
+from deltic.frontends.sql.bind_updated_field import updated_field
 from deltic.frontends.sql.bind_window import WINDOW_FUNCTIONS, WindowCollector, bind_window, without_over
 from deltic.frontends.sql.cursor import DEFAULT_SCHEMA
 from deltic.frontends.sql.scope import Body, Scope
@@ -119,6 +120,9 @@ class ExpressionBinder:
                 return bind_extract(self, node)
             case tree.FieldOf():
                 return self._fields(self._placed(node.value), [node.field])
+            case tree.UpdatedField():
+                value = None if node.value is None else self._placed(node.value)
+                return updated_field(self._placed(node.struct), node.path, value, node.span)
             case tree.PathOf():
                 return resolve("variant_get", [self._placed(node.value), Literal(node.path, STRING, node.span)], node.span, written=":")
             case tree.Subscript():

@@ -43,6 +43,9 @@ def expression_name(node: tree.Expression) -> str:
             return name
         case tree.FieldOf():
             return f"{expression_name(node.value)}.{node.field.text}"
+        case tree.UpdatedField():
+            set_or_dropped = "dropfield()" if node.value is None else f"WithField({expression_name(node.value)})"
+            return f"update_fields({expression_name(node.struct)}, {set_or_dropped})"
         case tree.PathOf():
             return f"variant_get({expression_name(node.value)}, {node.path})" if node.field is None else node.field
         case tree.CastCall(operand=tree.PathOf(field=str(field))):

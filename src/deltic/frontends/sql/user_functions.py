@@ -139,7 +139,7 @@ def _marked(node: Any, calls: _Calls) -> Any:
     return _called(inlined, calls)
 
 
-def _named(function: DefinedFunction) -> Parameters:
+def parameters_of(function: DefinedFunction) -> Parameters:
     """The parameters that a call may name."""
     match function:
         case SqlScalar(body=FunctionBody() as body):
@@ -172,7 +172,7 @@ def _called(call: tree.FunctionCall, calls: _Calls) -> tree.DefinedCall | tree.F
     function = calls.functions[call.name]
     calls.used.add(call.name)
     if has_names(call.arguments):
-        call = replace(call, arguments=in_order(function.name, call.arguments, _named(function), call.span))
+        call = replace(call, arguments=in_order(function.name, call.arguments, parameters_of(function), call.span))
     if isinstance(function, PythonAggregate):
         return replace(call, function=function)
     if call.distinct or call.condition is not None:

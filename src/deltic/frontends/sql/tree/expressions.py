@@ -276,6 +276,16 @@ class FieldOf:
 
 
 @dataclass(frozen=True, slots=True)
+class UpdatedField:
+    """A STRUCT with another value of the field at a path of names, or without it (None). No text is one: DataFrames have it."""
+
+    struct: Expression
+    path: tuple[str, ...]
+    value: Expression | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class PathOf:
     """value:path, a part of a VARIANT. path: as variant_get takes it. field: the last name in it, None if there are only indexes."""
 
@@ -429,6 +439,7 @@ Expression = (
     | NamedArgument
     | NamedValue
     | FieldOf
+    | UpdatedField
     | PathOf
     | Subscript
     | Operation

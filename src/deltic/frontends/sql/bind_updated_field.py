@@ -1,0 +1,35 @@
+"""A STRUCT with a field that is set or left out: withField and dropFields of DataFrames, which SQL has no text for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from deltic.errors import Span, TypeMismatch
+from deltic.expr import Expr, Literal, case, resolve
+from deltic.schema import NULL, STRING
+
+
+def updated_field(struct: Expr, path: Sequence[str], value: Expr | None, span: Span) -> Expr:
+    """`struct` with `value` as the field at `path`, or without it; NULL stays NULL. As in Spark, every field of the name is meant.
+
+    Raises TypeMismatch for a value that is no STRUCT, a path through a field that there is not, and a STRUCT without a field.
+    """
+    if struct.type.name != "STRUCT":
+        raise TypeMismatch(f"a field of {struct.type.sql} cannot be set or dropped", span=span, expected="a STRUCT")
+    name, *rest = path
+    held = [(part.name, resolve("field", [struct, Literal(part.name, STRING)], span)) for part in struct.type.parts]
+    at = [i for i, (other, _) in enumerate(held) if other.lower() == name.lower()]
+    if rest and not at:
+        expected = f"one of {', '.join(part.name for part in struct.type.parts)}"
+        raise TypeMismatch(f"{struct.type.sql} has no field {name}", span=span, expected=expected)
+    if rest:
+        fields = [(other, updated_field(part, rest, value, span) if i in at else part) for i, (other, part) in enumerate(held)]
+    elif value is None:
+        fields = [one for i, one in enumerate(held) if i not in at]
+    else:
+        fields = [(name, value) if i in at else one for i, one in enumerate(held)]
+        fields += [] if at else [(name, value)]
+    if not fields:
+        raise TypeMismatch(f"{struct.type.sql} would have no fields", span=span, expected="a field that stays")
+    made = resolve("named_struct", [part for other, one in fields for part in (Literal(other, STRING), one)], span)
+    return case([(resolve("is_null", [struct], span), Literal(None, NULL))], made, span) if struct.nullable else made
