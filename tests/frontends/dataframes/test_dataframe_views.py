@@ -113,7 +113,8 @@ def test_a_socket_of_compiled_code_is_seen() -> None:
         listening.listen()
         assert len(_sockets() - before) == 1
         with grpc.insecure_channel(f"127.0.0.1:{listening.getsockname()[1]}") as channel:
-            grpc.channel_ready_future(channel)
+            with pytest.raises(grpc.RpcError):
+                channel.unary_unary("/some/Method")(b"", timeout=1.0)
             with listening.accept()[0]:
                 assert len(_sockets() - before) >= 3, "listening, accepted, and gRPC's own"
 
