@@ -186,6 +186,7 @@ def compare(seed: int, ticks: int) -> None:
             kept += added
         assert session.view("e0").to_arrow().num_rows == len(kept)
         assert not compared.stepped.keys() & {"Map", "Chain"}, compared.stepped
+        assert compared.passes > 100
         assert not compared.stepped.keys() & {"Sort", "NotNull"} and compared.native["Sort"] and compared.native["NotNull"]
         assert compared.native["AggregateOperator"] > compared.stepped.get("AggregateOperator", 0)
 

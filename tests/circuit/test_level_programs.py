@@ -52,7 +52,7 @@ def test_a_program_equals_the_steps(shards: int, small_arenas: None) -> None:
         total = sum(row["amount"] for row in session.view("spend").rows())
         assert total == sum(i << 33 for i in range(40) if i % 23 < 20)
         assert {"TableInput", "JoinOperator", "AggregateOperator", "Arrange", "Map", "SemiJoin", "Reweigh"} <= compared.native.keys()
-        assert not compared.stepped
+        assert not compared.stepped and compared.passes >= 4
 
 
 def test_large_batches_have_blocks_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,7 +112,8 @@ def compare(seeds: range, *, row_by_row: bool = False) -> Compared:
 
 
 def test_random_programs_on_both_cores() -> None:
-    assert compare(range(60_000, 60_004)).native
+    compared = compare(range(60_000, 60_004))
+    assert compared.native and compared.passes
 
 
 @pytest.mark.parametrize(("first", "row_by_row"), slow(*((70_000 + 250 * i, i % 4 == 3) for i in range(8))))

@@ -7,7 +7,7 @@ runtime appends them when the tick commits, so a failed tick has no effect.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Event
 from types import MappingProxyType
@@ -63,6 +63,7 @@ class Context:
 
     counters: those of the running node. inner: those of nodes in scopes, by name. decoded: by the `id()` of a change with several readers.
     ephemeral: the arrangements of streams, which are empty between ticks. stop: set when the result is not needed any more.
+    passes: how linear operators run on many rows; None: by their steps.
     """
 
     shard: int
@@ -76,6 +77,7 @@ class Context:
     decoded: dict[int, DecodedChange] = field(default_factory=dict)
     ephemeral: frozenset[str] = frozenset()
     stop: Event | None = None
+    passes: Passes | None = None
 
     def check_needed(self) -> None:
         """Raises WorkStopped if the result is not needed any more."""
@@ -94,12 +96,24 @@ class Context:
         """Whether the tick's rows are the whole content of the arrangement."""
         return self.tick.fresh is not None or arrangement in self.ephemeral
 
+    def passed(self, operator: Operator, rows: Delta) -> Delta | None:
+        """The result of a linear operator on many rows; None if its own step must compute it."""
+        return None if self.passes is None else self.passes(operator, rows.length, rows.part, self)
+
     def append(self, arrangement: str, batch: Batch) -> None:
         """Appends `batch` to the arrangement when the tick commits."""
         fresh = self.tick.fresh
         if len(batch) and (fresh is None or arrangement in fresh):
             assert arrangement not in self.appended
             self.appended[arrangement] = batch
+
+
+class Passes(Protocol):
+    """Runs a linear operator on many rows (`programs/passes.py`)."""
+
+    def __call__(self, operator: Operator, length: int, part: Callable[[int, int], Delta], context: Context) -> Delta | None:
+        """The result; None if the operator's step must compute it. part: the rows from a position to another one."""
+        ...
 
 
 def as_batch(delta: Delta) -> Batch:

@@ -22,6 +22,7 @@ from deltic.circuit.nodes import Dataflow, Instruction, Level, Node, NodeKind, P
 from deltic.circuit.operator import Context, Delta, Tick
 from deltic.circuit.operators.linear import Exchange
 from deltic.circuit.overflow import overflow_outside
+from deltic.circuit.programs.passes import pass_natively
 from deltic.circuit.programs.program import program_of
 from deltic.circuit.programs.runner import ProgramRun
 from deltic.errors import DataError, DelticError, EvaluationError, Span, WeightOverflow
@@ -101,7 +102,8 @@ def run_level(
     stop: once it is set, the next operator raises WorkStopped.
     """
     plan = circuit.whole if level is None else circuit.levels[level]
-    context = Context(shard, shards, tick, state, strings, ephemeral=circuit.ephemeral, stop=stop)
+    passes = None if CORE == "python" else pass_natively
+    context = Context(shard, shards, tick, state, strings, ephemeral=circuit.ephemeral, stop=stop, passes=passes)
     result = LevelResult(appended=context.appended, counters=context.inner)
     try:
         if native and is_native(tick, arrived):

@@ -93,6 +93,10 @@ class Batch(Rows):
             return super().__getattr__(name)
         return getattr(self, name)
 
+    def part(self, start: int, end: int) -> Batch:
+        """The rows from position `start` to `end`, which are a batch; nothing is copied."""
+        return Batch.trusted([c[start:end] for c in self.columns], [w[start:end] for w in self.weights])
+
     def verified(self) -> Batch:
         """The batch; if it is mapped, all of it verified."""
         if self.guard is not None:

@@ -91,6 +91,10 @@ class Rows:
         """The same rows with these columns, in this order; nothing is copied."""
         return Rows([self.columns[c] for c in columns], self.weights)
 
+    def part(self, start: int, end: int) -> Rows:
+        """The rows from position `start` to `end`; nothing is copied."""
+        return Rows([c[start:end] for c in self.columns], [w[start:end] for w in self.weights])
+
     def take(self, rows: np.ndarray[Any, Any]) -> Rows:
         """A copy of the rows at these positions, or where a mask is true."""
         return Rows([c[rows] for c in self.columns], [w[rows] for w in self.weights])

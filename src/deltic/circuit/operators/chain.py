@@ -53,6 +53,8 @@ class Chain:
         rows = inputs[0]
         context.counters.touched += len(rows)
         rows = consolidate(rows) if self.fallible else rows
+        if (passed := context.passed(self, rows)) is not None:
+            return passed
         return self.applied([SelectionVector.of(rows, self.source, self.layout, context.decoded.get(id(rows)))], context)
 
     @property

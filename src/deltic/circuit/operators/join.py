@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -74,7 +75,7 @@ class JoinOperator:
         if len(right):
             matches.append(self._match(right, 1, context.old(self.left, *self.widths[0]), context))
         if self.chain is not None:
-            return self.chain.applied([self._gathered(match, self.chain) for match in matches if len(match.rows)], context)
+            return self._chained(self.chain, [match for match in matches if len(match.rows)], context)
         parts = [self.matched(*match) for match in matches if len(match.rows)]
         if len(parts) == 1:
             return parts[0]
@@ -88,6 +89,19 @@ class JoinOperator:
     def sought(self, delta: Delta, side: int) -> Sequence[np.ndarray]:
         """The keys to look up in the other side for `delta`, the change of `side`."""
         return key_words(delta, self.keys[side]) if self.keys else delta.columns[: self.key]
+
+    def _chained(self, chain: Chain, matches: Sequence[Match], context: Context) -> Delta:
+        """The chain's result on the joined rows."""
+        if context.passes is not None:
+            passed = [context.passes(chain, len(match.rows), partial(self._part, match), context) for match in matches]
+            if passed and None not in passed:
+                return Rows.concat([rows for rows in passed if rows is not None])
+        return chain.applied([self._gathered(match, chain) for match in matches], context)
+
+    def _part(self, match: Match, start: int, end: int) -> Rows:
+        """The joined rows from match `start` to `end`."""
+        weights = tuple(weight[start:end] for weight in match.weights)
+        return self.matched(match.delta, match.side, match.rows[start:end], [words[start:end] for words in match.matches], weights)
 
     def _gathered(self, match: Match, chain: Chain) -> SelectionVector:
         """The joined rows as input of the chain."""

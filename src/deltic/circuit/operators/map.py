@@ -87,6 +87,8 @@ class Map:
         if self.places is not None:
             return rows if self.identity else _placed(rows, self.places)
         rows = consolidate(rows) if self.fallible else rows
+        if (passed := context.passed(self, rows)) is not None:
+            return passed
         return self.passed(SelectionVector.of(rows, self.source, self.layout, context.decoded.get(id(rows))), context).rows()
 
     def passed(self, rows: SelectionVector, context: Context) -> SelectionVector:

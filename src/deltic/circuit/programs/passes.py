@@ -1,0 +1,82 @@
+"""Passes of linear operators over many rows: their instructions, on one block of rows after another.
+
+In a load or a large tick operators run by their `step`. That of a linear operator reads Arrow arrays of whole columns; its instructions
+(`linear.py`) read the words of a block, which are still in the processor's cache when the next operation reads them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, NoReturn
+
+from deltic.circuit.nodes import Level, Node, NodeKind, Port, Shape
+from deltic.circuit.operator import Context, Delta, Operator
+from deltic.circuit.operators.chain import Chain, Step
+from deltic.circuit.operators.map import Map
+from deltic.circuit.programs.program import LevelProgram, assembled
+from deltic.circuit.programs.runner import ProgramRun
+from deltic.trace.batch import Batch
+from deltic.trace.rows import Rows
+
+LEAST_ROWS: Final = 1 << 15
+"""Rows for which a program is worth assembling."""
+BLOCK_ROWS: Final = 1 << 14
+"""Rows whose words fit in the processor's cache."""
+_PORT: Final = "rows"
+_INPUT, _OUTPUT = 0, 1
+
+
+class _Declined(Exception):
+    """An instruction has met something rare, such as a user's error. Caught by `pass_natively`."""
+
+
+def pass_natively(operator: Operator, length: int, part: Callable[[int, int], Delta], context: Context) -> Delta | None:
+    """As `Passes`: None if there are few rows, the operator has no instructions, or one of them declines.
+
+    If the operator can fail, the parts are those of a batch.
+    """
+    if length < LEAST_ROWS or not isinstance(operator, Map | Chain):
+        return None
+    program: LevelProgram | None = None
+    results: list[Rows] = []
+    ordered = _keeps_order(operator)
+    for start in range(0, length, BLOCK_ROWS):
+        context.check_needed()
+        block = part(start, min(start + BLOCK_ROWS, length))
+        program = program or _program(operator, len(block.weights))
+        if not program.native:
+            return None
+        run = ProgramRun(program, context)
+        try:
+            run.run({_PORT: block}, _decline)
+            results.append(run.output(_OUTPUT))
+        except _Declined:
+            return None
+        finally:
+            run.close()
+        ordered = ordered and isinstance(block, Batch)
+    rows = Rows.concat(results)
+    return Batch.trusted(rows.columns, rows.weights) if ordered else Rows(rows.columns, rows.weights)
+
+
+def _program(operator: Map | Chain, weights: int) -> LevelProgram:
+    """The instructions of one operator, whose input has so many weights."""
+    steps = _steps(operator)
+    measured = [step for step in steps if isinstance(step, Map) and step.measures]
+    shape = Shape(steps[-1].target, measured[-1].weights if measured else weights)
+    node = Node((_OUTPUT,), NodeKind.OPERATOR, operator, (_INPUT,), shape, None, 0, "", "")
+    port = Port(_PORT, _INPUT, Shape(steps[0].source, weights), -1, 0)
+    return assembled(Level(0, (node,), (port,), (), (), ()))
+
+
+def _keeps_order(operator: Map | Chain) -> bool:
+    """Whether its result on a batch is one: it drops rows, and changes none."""
+    return all(isinstance(step, Map) and step.identity and not step.measures for step in _steps(operator))
+
+
+def _steps(operator: Map | Chain) -> Sequence[Step]:
+    return operator.steps if isinstance(operator, Chain) else (operator,)
+
+
+def _decline(number: int, inputs: Sequence[Delta]) -> NoReturn:
+    raise _Declined
