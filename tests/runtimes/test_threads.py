@@ -1,11 +1,12 @@
-"""Shards on several threads: answers, changes, counters and errors are those of one thread."""
+"""Shards, and the operators of a single shard, on several threads: answers, changes, counters and errors are those of one thread."""
 
 from __future__ import annotations
 
 import signal
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import pytest
 import deltic
 from deltic.circuit import stage
 from deltic.circuit.operators.table import TableInput
+from deltic.circuit.programs import passes
 from deltic.circuit.stage import run_level
 from deltic.errors import AbsentRow, DelticError, SetupError
 from deltic.runtimes.embedded import DurableEmbedded, LoggedEmbedded, levels
@@ -42,10 +44,22 @@ def divided(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "DIVIDED_ROWS", 1)
 
 
+@contextmanager
+def large() -> Iterator[None]:
+    """Every tick with rows is a large one, whose operators run by their steps, and passes are of three rows."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stage, "LARGE_TICK", 0)
+        patch.setattr(passes, "LEAST_ROWS", 1)
+        patch.setattr(passes, "BLOCK_ROWS", 3)
+        yield
+
+
 def check(program: Case, folder: Path) -> None:
     def checked(program: Case) -> list[Outcome]:
         outcomes = expected(program)
         run(embedded(program.tables, program.views, 3, threads=2), program, outcomes)
+        with large():
+            run(embedded(program.tables, program.views, 1, threads=3), program, outcomes)
         state = folder / f"state{time.monotonic_ns()}"
         kind = LoggedEmbedded if program.seed % 2 else DurableEmbedded
         engine = Engine(kind(str(state), 2, threads=2), program.tables, program.views)
@@ -95,7 +109,9 @@ def test_a_large_tick_is_that_of_one_thread() -> None:
     rows = 2 * workers.DIVIDED_ROWS
     answers = [loaded(rows, shards=3, threads=threads) for threads in (1, 2, 5)]
     assert answers[0] == answers[1] == answers[2]
-    assert loaded(rows, threads=2)[0] == answers[0][0]
+    alone = [loaded(rows, threads=threads) for threads in (1, 2, 5)]
+    assert alone[0] == alone[1] == alone[2]
+    assert alone[0][0] == answers[0][0]
 
 
 def test_a_small_tick_starts_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,8 +139,8 @@ def test_a_small_tick_starts_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_error_is_that_of_one_thread() -> None:
     """The first by table and row, whichever shard fails first; nothing is applied."""
     messages = set()
-    for threads in (1, 2):
-        with deltic.Session(shards=4, threads=threads) as session:
+    for shards, threads in ((4, 1), (4, 2), (1, 1), (1, 2)):
+        with large(), deltic.Session(shards=shards, threads=threads) as session:
             session.sql(SCRIPT)
             with pytest.raises(AbsentRow) as error, session.transaction() as tx:
                 tx.insert("customers", [{"id": i, "region": "r"} for i in range(20)])
@@ -136,8 +152,9 @@ def test_the_error_is_that_of_one_thread() -> None:
     assert len(messages) == 1
 
 
+@pytest.mark.parametrize("shards", [1, 3])
 @pytest.mark.usefixtures("divided")
-def test_ctrl_c_ends_the_work_of_all_shards(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_ends_the_work_of_all_shards(shards: int, monkeypatch: pytest.MonkeyPatch) -> None:
     main, started, steps = threading.main_thread().ident, threading.Event(), []
     step = TableInput.step
 
@@ -151,7 +168,7 @@ def test_ctrl_c_ends_the_work_of_all_shards(monkeypatch: pytest.MonkeyPatch) -> 
         return step(self, *arguments)
 
     monkeypatch.setattr(stage, "CORE", "python")
-    with deltic.Session(shards=3, threads=2) as session:
+    with large(), deltic.Session(shards=shards, threads=2) as session:
         session.sql(SCRIPT)
         monkeypatch.setattr(TableInput, "step", slow_step)
         epoch = session.epoch
@@ -178,8 +195,8 @@ def test_a_function_of_users_fails_as_on_one_thread(divided: None) -> None:
         raise ValueError(f"no {a % 1}")
 
     messages = set()
-    for threads in (1, 2):
-        with deltic.Session(shards=3, threads=threads) as session:
+    for shards, threads in ((3, 1), (3, 2), (1, 1), (1, 2)):
+        with large(), deltic.Session(shards=shards, threads=threads) as session:
             session.sql("CREATE TABLE t (a BIGINT NOT NULL, PRIMARY KEY (a))")
             session.register("fails", fails, returns="BIGINT")
             session.sql("CREATE MATERIALIZED VIEW v AS SELECT fails(a) AS b FROM t")

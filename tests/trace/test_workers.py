@@ -55,6 +55,41 @@ def test_the_error_of_the_first_item_is_raised() -> None:
         Workers(2).map(work, range(4))
 
 
+def test_items_wait_for_those_before_them() -> None:
+    after = [(), (), (0,), (0, 1), (2,), (3, 4), ()]
+    ended: list[int] = []
+
+    def work(item: int, _: Event) -> int:
+        assert ended.count(item) == 0 and set(after[item]) <= set(ended)
+        time.sleep(0.002 * (item % 3))
+        ended.append(item)
+        return -item
+
+    for threads in (1, 2, 5):
+        ended.clear()
+        assert Workers(threads).map(work, range(7), after) == [-item for item in range(7)]
+
+
+def test_items_after_a_failed_one_are_not_begun_and_those_before_it_are() -> None:
+    begun: list[int] = []
+    later = Event()
+
+    def work(item: int, _: Event) -> int:
+        begun.append(item)
+        if item == 3:
+            later.set()
+        if item == 0:
+            assert later.wait(5)
+        if item in (2, 3):
+            raise ValueError(item)
+        return item
+
+    after = [(), (0,), (1,), (), (2,), ()]  # 3 fails while 0 is at work; then 2 fails, which comes first
+    with pytest.raises(ValueError, match=r"^2$"):
+        Workers(2).map(work, range(6), after)
+    assert sorted(begun) == [0, 1, 2, 3]
+
+
 def test_after_an_interrupt_nobody_works() -> None:
     begun, ended = [], []
 

@@ -194,11 +194,16 @@ class Level:
     instructions: tuple[Instruction, ...] = field(init=False, compare=False, repr=False)
     shared: frozenset[int] = field(init=False, compare=False, repr=False)
     """Local ids of the nodes that several nodes read."""
+    dependencies: tuple[frozenset[int], ...] = field(init=False, compare=False, repr=False)
+    """For each node the positions of those in the level that it reads."""
 
     def __post_init__(self) -> None:
         readers = Counter(i for node in self.nodes for i in node.inputs)
         object.__setattr__(self, "instructions", tuple(map(Instruction.of, self.nodes)))
         object.__setattr__(self, "shared", frozenset(i for i, count in readers.items() if count > 1))
+        numbers = {node.id: number for number, node in enumerate(self.nodes)}
+        dependencies = tuple(frozenset(numbers[i] for i in node.inputs if i in numbers) for node in self.nodes)
+        object.__setattr__(self, "dependencies", dependencies)
 
 
 @dataclass(frozen=True)

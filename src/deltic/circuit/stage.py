@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from threading import Event
 from time import perf_counter
@@ -94,12 +94,13 @@ def run_level(
     *,
     native: bool = False,
     stop: Event | None = None,
+    workers: Workers = ALONE,
 ) -> LevelResult:
     """Runs one level on one shard. level: None is the whole dataflow, for a single shard.
 
     state: arrangement → its old version; only those that are read are looked up. arrived: port → rows; absent ports are empty.
     native: whether its program may run (`circuit/programs`), which opens all arrangements that the level reads.
-    stop: once it is set, the next operator raises WorkStopped.
+    stop: once it is set, the next operator raises WorkStopped. workers: divide the operators' steps, if its program does not run.
     """
     plan = circuit.whole if level is None else circuit.levels[level]
     passes = None if CORE == "python" else pass_natively
@@ -108,7 +109,7 @@ def run_level(
     try:
         if native and is_native(tick, arrived):
             return _run_program(circuit, plan, context, arrived, result)
-        values = _run_nodes(circuit, plan, context, arrived, result)
+        values = _run_nodes(circuit, plan, context, arrived, workers)
     except (DataError, EvaluationError) as error:
         return LevelResult(failure=Failure.of(error))
     for port in plan.leaves:
@@ -138,25 +139,37 @@ def _run_program(circuit: Dataflow, level: Level, context: Context, arrived: Map
     return result
 
 
-def _run_nodes(circuit: Dataflow, level: Level, context: Context, arrived: Mapping[str, Delta], result: LevelResult) -> dict[int, Delta]:
+def _run_nodes(circuit: Dataflow, level: Level, context: Context, arrived: Mapping[str, Delta], workers: Workers) -> dict[int, Delta]:
+    """The values of all nodes, by id. workers: step nodes that do not depend on one another at the same time."""
     values: dict[int, Delta] = {port.node: _arrived(port, arrived) for port in level.arrives}
     context.decoded.update((id(values[i]), DecodedChange()) for i in level.shared if i in values)
     fresh = context.tick.fresh
     needed = None if fresh is None else circuit.upstream(fresh)
-    for node in level.instructions:
-        inputs = [values.get(node.id, node.nothing)] if node.source else [values[i] for i in node.inputs]
-        rows_in = sum(map(len, inputs))
+
+    def is_idle(node: Instruction, rows_in: int) -> bool:
         if fresh is not None and needed is not None:
             idle = node.idle_in_backfill(fresh, needed)
         else:
             idle = context.tick.amends and node.stream and node.keeps is None
-        if idle or not (rows_in or node.eager):
+        return idle or not (rows_in or node.eager)
+
+    def run(node: Instruction, stop: Event) -> Context:
+        """Sets the node's value; its own part of the context."""
+        own = replace(context, counters=Counters(), appended={}, inner={}, stop=context.stop if workers.threads == 1 else stop)
+        inputs = [values.get(node.id, node.nothing)] if node.source else [values[i] for i in node.inputs]
+        rows_in = sum(map(len, inputs))
+        if is_idle(node, rows_in):
             values[node.id] = node.nothing
-            continue
-        context.counters = context.inner[node.name] = Counters(rows_in)
-        output = values[node.id] = _stepped(circuit, node, inputs, context)
+            return own
+        own.counters = own.inner[node.name] = Counters(rows_in)
+        output = values[node.id] = _stepped(circuit, node, inputs, own)
         if node.id in level.shared:
             context.decoded.setdefault(id(output), DecodedChange())
+        return own
+
+    for own in workers.map(run, level.instructions, level.dependencies):
+        context.appended.update(own.appended)
+        context.inner.update(own.inner)
     return values
 
 

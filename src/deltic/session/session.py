@@ -70,10 +70,10 @@ class Session:
     spark: the SparkSession on which every tick runs; by default, ticks run in this process. state: a folder, or the URL of one in an object
     store, from which the next session resumes, on either engine; without one, the content is lost when the session is closed.
     shards: the number of hash ranges into which the state is split; by default that of the state, and for a new state 1 in this process, or
-    Spark's parallelism. threads: the most threads that compute a large tick in this process, each a shard at a time; by default as many as
-    there are processors. Functions of your own may then be called by several threads at once. retain: how many past epochs of a state stay
-    readable. shared_state: every machine of the Spark cluster has the folder under this path. commit_log: ticks are durable in a log, which
-    is faster; readers of the folder see them about a second later.
+    Spark's parallelism. threads: the most threads that compute a large tick in this process, each a shard at a time, or an operator
+    if there is one shard; by default as many as there are processors. Functions of your own may then be called by several threads at once.
+    retain: how many past epochs of a state stay readable. shared_state: every machine of the Spark cluster has the folder under this path.
+    commit_log: ticks are durable in a log, which is faster; readers of the folder see them about a second later.
     iteration_limit: the most iterations of every recursion, besides its own limit.
     clock: what now() is in views. "manual": the time of the last `advance_to`. "wall": the time of the wall clock at each tick.
     A Watermark, or several: it follows columns of tables, as it does in any case if tables have the option `watermark`.

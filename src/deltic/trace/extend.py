@@ -88,7 +88,7 @@ def extend(
         spine = version.spine
         if spine.guards:
             spine.expect(key)
-        spine.sought[0] += n
+        spine.count_sought(n)
         counters.batches += len(spine.batches)
         atoms.append((version.entry, len(spine.batches), spine.columns, spine.weights, len(key), len(columns)))
         columns += key

@@ -97,9 +97,9 @@ def fixpoint(base: Rows, past: Spine, chains: Sequence[LinearJoin], limit: int, 
     diverged = outcome == kernel.DIVERGED
     changed = int(growth[-1] if diverged else report[seen.CHANGES])
     rows.rows_in, rows.rows_out, joins.rows_out = int(report[seen.DERIVATIONS]), changed, int(report[seen.DERIVED])
-    past.sought[0] += int(report[seen.SOUGHT_ROWS])
+    past.count_sought(int(report[seen.SOUGHT_ROWS]))
     for chain in chains:
-        chain.other.sought[0] += int(report[seen.SOUGHT_JOINS])
+        chain.other.count_sought(int(report[seen.SOUGHT_JOINS]))
     return Fixpoint(_rows(derivations, rows.rows_in), _rows(changes, changed), _rows(sums, sums.shape[1]), tuple(growth.tolist()), diverged)
 
 

@@ -50,7 +50,7 @@ def lookup(spine: Spine, keys: Sequence[Words], counters: Counters) -> tuple[Wor
         raise overflow("adding the weights of a key")
     counters.touched += int(report[read.TOUCHED])
     counters.batches += len(batches)
-    spine.sought[0] += n
+    spine.count_sought(n)
     return tuple(words)
 
 
@@ -73,7 +73,7 @@ def probe(
     read.expand(directory, 2 + width, hits, count, needed, len(needed), target)
     counters.touched += int(report[read.TOUCHED])
     counters.batches += len(batches)
-    spine.sought[0] += n
+    spine.count_sought(n)
     del hit_words
     out = tuple(words)
     return out[0], out[1 : 1 + len(columns)], out[1 + len(columns) :]
@@ -120,7 +120,7 @@ def first(
         counters.touched += int(report[read.TOUCHED])
         room *= 2
     counters.batches += len(batches)
-    spine.sought[0] += n
+    spine.count_sought(n)
     out = tuple(parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1))
     return out[0], out[1 : 1 + spine.columns], out[1 + spine.columns :]
 
@@ -147,5 +147,5 @@ def ranked(
     assert done == n, "a rank is past the last row"
     counters.touched += int(report[read.TOUCHED])
     counters.batches += len(batches)
-    spine.sought[0] += n
+    spine.count_sought(n)
     return tuple(words[:width]), words[width], tuple(words[width + 1 :])

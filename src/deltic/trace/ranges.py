@@ -84,7 +84,7 @@ def probe_few(
     read.expand(directory, 2 + width, hits, count, needed, len(needed), target)
     counters.touched += int(report[read.TOUCHED])
     counters.batches += len(batches)
-    spine.sought[0] += n
+    spine.count_sought(n)
     del hit_words
     out = tuple(found)
     return out[0], out[1 : 1 + len(columns)], out[1 + len(columns) :]

@@ -260,7 +260,7 @@ def recurse(
     joins.touched += int(report[seen.TOUCHED_JOINS])
     rows.rows_in, joins.rows_out = int(report[seen.DERIVATIONS]), int(report[seen.DERIVED])
     for step in lookups:
-        spines[step.arrangement].old.sought[0] += int(report[seen.SOUGHT_JOINS]) // len(lookups)
+        spines[step.arrangement].old.count_sought(int(report[seen.SOUGHT_JOINS]) // len(lookups))
     iterations = int(report[seen.ITERATIONS])
     growth = growth[: iterations * program.recursive].reshape(iterations, program.recursive)
     rows.rows_out = int(growth.sum())

@@ -7,6 +7,8 @@ then replaces a reference; readers on other threads keep the version that they h
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from threading import Lock
+from typing import Final
 
 import numpy as np
 
@@ -22,6 +24,7 @@ from deltic.trace.share import Share
 
 View = tuple[tuple[Batch, ...], Words]
 """Batches, and their directory, through which kernels read them."""
+_COUNTING: Final = Lock()
 
 
 class Spine:
@@ -144,6 +147,11 @@ class Spine:
         if not batches:
             return Batch.empty(self.columns, self.weights)
         return merge(batches if self.share is None else [self.share.of_batch(batch) for batch in batches])
+
+    def count_sought(self, keys: int) -> None:
+        """Counts keys that a reader has sought; several threads may read one spine."""
+        with _COUNTING:
+            self.sought[0] += keys
 
     def appended(self, batch: Batch) -> Spine:
         """The next version: with the batch, and with the running merges continued in proportion to its rows.

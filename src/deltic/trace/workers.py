@@ -6,8 +6,9 @@ Always: the results are those of one thread, in order. When `map` returns or rai
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextvars import copy_context
+from heapq import heappop, heappush
 from threading import Condition, Event, Thread
 from typing import Final, Generic, TypeVar
 
@@ -43,14 +44,15 @@ class Workers:
         parts = self.threads if self.divides(rows) else 1
         return [(rows * i // parts, rows * (i + 1) // parts) for i in range(parts)]
 
-    def map(self, work: Callable[[Item, Event], Result], items: Sequence[Item]) -> list[Result]:
+    def map(self, work: Callable[[Item, Event], Result], items: Sequence[Item], after: Sequence[Collection[int]] = ()) -> list[Result]:
         """The results for the items; the second argument is set when the result is not needed any more, as after Ctrl-C.
 
-        Raises what the first of the failed items raised. With one thread, or one item, all runs here.
+        after: for each item the numbers of the ones before it that must be done first. Raises what the first of the failed items raised.
+        With one thread, or one item, all runs here.
         """
         if self.threads == 1 or len(items) <= 1:
             return [work(item, Event()) for item in items]
-        division = _Division(work, items)
+        division = _Division(work, items, after or [()] * len(items))
         try:
             for _ in range(min(self.threads, len(items))):
                 try:
@@ -65,35 +67,59 @@ class Workers:
 class _Division(Generic[Item, Result]):
     """The items of one `map`, which threads take in turn. An interrupt may come at any line of the thread that waits, also in `start`."""
 
-    def __init__(self, work: Callable[[Item, Event], Result], items: Sequence[Item]) -> None:
+    def __init__(self, work: Callable[[Item, Event], Result], items: Sequence[Item], after: Sequence[Collection[int]]) -> None:
         self._work, self._items = work, items
         self._results: dict[int, Result] = {}
         self._errors: dict[int, BaseException] = {}
-        self._taken = self._working = 0
+        self._unmet = [len(after[number]) for number in range(len(items))]
+        self._dependents: list[list[int]] = [[] for _ in items]
+        for number, others in enumerate(after):
+            for other in others:
+                assert other < number
+                self._dependents[other].append(number)
+        self._ready = [number for number, unmet in enumerate(self._unmet) if not unmet]
+        """A heap of the items that may begin."""
+        self._end, self._working = len(items), 0
+        """Items from `_end` on are not needed, since one before them has failed."""
         self._stop, self._changed = Event(), Condition()
 
     def run(self) -> None:
-        """Works until all items are taken."""
+        """Works until no item is left."""
         while (number := self._take()) is not None:
             try:
                 self._results[number] = self._work(self._items[number], self._stop)
             except BaseException as error:  # `results` raises it
                 self._errors[number] = error
             with self._changed:
-                self._working -= 1
-                self._changed.notify_all()
+                self._finish(number)
 
     def _take(self) -> int | None:
+        """The next item; None if none is left. Waits for one that others make ready."""
         with self._changed:
-            if self._stop.is_set() or self._taken == len(self._items):
+            self._changed.wait_for(lambda: self._stop.is_set() or self._has_ready() or not self._working)
+            if self._stop.is_set() or not self._has_ready():
                 return None
-            self._taken, self._working = self._taken + 1, self._working + 1
-            return self._taken - 1
+            self._working += 1
+            return heappop(self._ready)
+
+    def _has_ready(self) -> bool:
+        return bool(self._ready) and self._ready[0] < self._end
+
+    def _finish(self, number: int) -> None:
+        self._working -= 1
+        if number in self._errors:
+            self._end = min(self._end, number)
+        else:
+            for dependent in self._dependents[number]:
+                self._unmet[dependent] -= 1
+                if not self._unmet[dependent]:
+                    heappush(self._ready, dependent)
+        self._changed.notify_all()
 
     def results(self) -> list[Result]:
         """Waits for all."""
         with self._changed:
-            self._changed.wait_for(lambda: self._taken == len(self._items) and not self._working)
+            self._changed.wait_for(lambda: not self._has_ready() and not self._working)
         if self._errors:
             raise self._errors[min(self._errors)]
         return [self._results[number] for number in range(len(self._items))]
@@ -105,6 +131,7 @@ class _Division(Generic[Item, Result]):
         while True:
             try:
                 with self._changed:
+                    self._changed.notify_all()
                     self._changed.wait_for(lambda: not self._working)
                 break
             except KeyboardInterrupt as error:

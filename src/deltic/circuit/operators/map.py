@@ -85,7 +85,7 @@ class Map:
         rows = inputs[0]
         context.counters.touched += len(rows)
         if self.places is not None:
-            return rows if self.identity else _placed(rows, self.places)
+            return rows if self.identity else Rows(placed(rows, self.places), rows.weights)
         rows = consolidate(rows) if self.fallible else rows
         if (passed := context.passed(self, rows)) is not None:
             return passed
@@ -167,9 +167,9 @@ def _constant(expr: Expr, target: Field) -> int | None:
     return None
 
 
-def _placed(rows: Delta, places: Sequence[Place]) -> Rows:
-    """Rows of input words, whose arrays are shared, and of constants."""
-    return Rows([np.full(rows.length, value, np.int64) if word is None else rows.columns[word] for word, value in places], rows.weights)
+def placed(rows: Delta, places: Sequence[Place]) -> list[np.ndarray]:
+    """Input words, whose arrays are shared, and constants."""
+    return [np.full(rows.length, value, np.int64) if word is None else rows.columns[word] for word, value in places]
 
 
 def _filtered(rows: SelectionVector, predicate: Expr, context: Context) -> SelectionVector:

@@ -12,10 +12,14 @@ from typing import Final, NoReturn
 from deltic.circuit.nodes import Level, Node, NodeKind, Port, Shape
 from deltic.circuit.operator import Context, Delta, Operator
 from deltic.circuit.operators.chain import Chain, Step
-from deltic.circuit.operators.map import Map
+from deltic.circuit.operators.map import Map, placed
 from deltic.circuit.programs.program import LevelProgram, assembled
 from deltic.circuit.programs.runner import ProgramRun
+from deltic.errors import WeightOverflow
+from deltic.kernels.memory import Words
+from deltic.schema import Schema
 from deltic.trace.batch import Batch
+from deltic.trace.consolidate import consolidate
 from deltic.trace.rows import Rows
 
 LEAST_ROWS: Final = 1 << 15
@@ -33,30 +37,78 @@ class _Declined(Exception):
 def pass_natively(operator: Operator, length: int, part: Callable[[int, int], Delta], context: Context) -> Delta | None:
     """As `Passes`: None if there are few rows, the operator has no instructions, or one of them declines.
 
-    If the operator can fail, the parts are those of a batch.
+    If the operator can fail, the parts are those of a batch. Rows with measures, which are to be added up, are added up within each block
+    as long as that leaves at most half of them.
     """
     if length < LEAST_ROWS or not isinstance(operator, Map | Chain):
         return None
+    computed = _computed(operator)
+    if not computed:
+        return _in_blocks(operator, length, part, context)
+    assert isinstance(operator, Map)
+    schema = Schema(tuple(operator.target[i] for i in computed))
+    alone = Map(operator.source, schema, tuple(operator.columns[i] for i in computed))
+    rows = _in_blocks(alone, length, part, context)
+    return None if rows is None else _beside_moved(operator, alone, rows, part(0, length))
+
+
+def _computed(operator: Map | Chain) -> list[int]:
+    """The columns of a Map that are computed beside others, whose arrays it passes on; [] if it drops rows or passes none on."""
+    if isinstance(operator, Chain) or operator.predicate is not None or operator.measures:
+        return []
+    computed = [i for i in range(len(operator.columns)) if operator.origin(i) is None]
+    return computed if len(computed) < len(operator.columns) else []
+
+
+def _beside_moved(operator: Map, alone: Map, computed: Rows, rows: Rows) -> Rows:
+    """The result of a Map on `rows`, of which `alone` has computed columns."""
+    words = (computed.columns[part] for part in alone.target_layout.slices)
+    columns: list[Words] = []
+    for i in range(len(operator.columns)):
+        origin = operator.origin(i)
+        columns += next(words) if origin is None else placed(rows, origin)
+    return Rows(columns, rows.weights)
+
+
+def _in_blocks(operator: Map | Chain, length: int, part: Callable[[int, int], Delta], context: Context) -> Rows | None:
     program: LevelProgram | None = None
     results: list[Rows] = []
-    ordered = _keeps_order(operator)
+    ordered, adds = _keeps_order(operator), _has_measures(operator)
     for start in range(0, length, BLOCK_ROWS):
         context.check_needed()
         block = part(start, min(start + BLOCK_ROWS, length))
         program = program or _program(operator, len(block.weights))
-        if not program.native:
+        result = _run(program, block, context)
+        if result is None:
             return None
-        run = ProgramRun(program, context)
-        try:
-            run.run({_PORT: block}, _decline)
-            results.append(run.output(_OUTPUT))
-        except _Declined:
-            return None
-        finally:
-            run.close()
+        added = _added_up(result) if adds else result
+        adds = adds and 2 * len(added) <= len(result)
+        results.append(added)
         ordered = ordered and isinstance(block, Batch)
     rows = Rows.concat(results)
     return Batch.trusted(rows.columns, rows.weights) if ordered else Rows(rows.columns, rows.weights)
+
+
+def _added_up(rows: Rows) -> Rows:
+    """Equal rows as one; the rows as they are if a sum leaves 64 bits, which that of all blocks may not."""
+    try:
+        return consolidate(rows)
+    except WeightOverflow:
+        return rows
+
+
+def _run(program: LevelProgram, block: Delta, context: Context) -> Rows | None:
+    """The result on a block; None if an instruction declines, or there is none."""
+    if not program.native:
+        return None
+    run = ProgramRun(program, context)
+    try:
+        run.run({_PORT: block}, _decline)
+        return run.output(_OUTPUT)
+    except _Declined:
+        return None
+    finally:
+        run.close()
 
 
 def _program(operator: Map | Chain, weights: int) -> LevelProgram:
@@ -72,6 +124,10 @@ def _program(operator: Map | Chain, weights: int) -> LevelProgram:
 def _keeps_order(operator: Map | Chain) -> bool:
     """Whether its result on a batch is one: it drops rows, and changes none."""
     return all(isinstance(step, Map) and step.identity and not step.measures for step in _steps(operator))
+
+
+def _has_measures(operator: Map | Chain) -> bool:
+    return any(isinstance(step, Map) and step.measures for step in _steps(operator))
 
 
 def _steps(operator: Map | Chain) -> Sequence[Step]:

@@ -155,7 +155,7 @@ class ProgramRun:
         sought = self._spines[op.SPINE_SOUGHT :: op.SPINE].tolist()
         for name, keys in zip(program.spots, sought, strict=True):
             if keys:
-                context.state[name].sought[0] += keys
+                context.state[name].count_sought(keys)
 
     def _keep(self, appended: Words, size: int) -> None:
         """Appends registers, copied to one block. size: the words that they take at most, with their indexes."""

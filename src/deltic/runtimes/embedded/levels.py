@@ -39,17 +39,19 @@ def run_levels(
     rank.
 
     state: the arrangements of each shard. arrived: by shard and port; rows that cross levels are added to it. With one shard the whole
-    circuit runs as one level. workers: compute the shards of a large tick, or of a backfill.
+    circuit runs as one level. workers: compute the shards of a large tick, or of a backfill; of a single shard its operators.
     """
     shards = len(state)
     if tick.fresh is None and not workers.divides(sum(len(rows) for inbox in arrived for rows in inbox.values())):
         workers = ALONE
     appended: list[dict[str, Batch]] = [{} for _ in range(shards)]
     counters: list[Mapping[str, Counters]] = [{}] * shards
+    within = workers if shards == 1 else ALONE
     for level in (None,) if shards == 1 else range(len(circuit.levels)):
 
         def run(shard: int, stop: Event, level: int | None = level) -> LevelResult:
-            return run_level(circuit, level, shard, shards, state[shard], strings, arrived[shard], tick, native=True, stop=stop)
+            place = circuit, level, shard, shards, state[shard]
+            return run_level(*place, strings, arrived[shard], tick, native=True, stop=stop, workers=within)
 
         results = workers.map(run, range(shards))
         failures = [r.failure for r in results if r.failure is not None]
