@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from math import nan
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.connect import DELTA, connect_server
@@ -78,17 +80,27 @@ def test_rows_are_replaced_in_one_commit(tmp_path: Path) -> None:
     table, draw = made(tmp_path / "t"), random.Random(1)
     for number, count in enumerate((50, 0, 7)):
         rows = drawn(draw, range(count))
-        floats = [i for i, field in enumerate(rows.schema) if pa.types.is_floating(field.type)]
-        if any(pc.any(pc.is_nan(rows.column(i))).as_py() for i in floats):
-            assert table.replace(schema_of(COLUMNS), rows, ("deltic-a", number)) is Replacement.REFUSED, "statistics ignore NaN"
-        for i in floats:
-            column = rows.column(i)
-            rows = rows.set_column(i, rows.schema.field(i), pc.if_else(pc.is_nan(column), pa.scalar(0.5, column.type), column))
         assert table.replace(schema_of(COLUMNS), rows, ("deltic-a", number)) is Replacement.WRITTEN
         again = DirectTable.at(f"file://{tmp_path}/t")
         assert again is not None and (again.version, again.identity) == (number + 1, table.identity)
         assert again.table.transaction_version("deltic-a") == number
         assert counted(again.table.to_pyarrow_table()) == counted(rows)
+
+
+def test_files_have_no_statistics_that_would_mislead(tmp_path: Path) -> None:
+    columns = "k BIGINT, s STRING, f FLOAT, d DOUBLE, n DECIMAL(38,2), x BINARY, `a.b` DECIMAL(38,2)"
+    schema, place = schema_of(columns), str(tmp_path / "t")
+    deltalake.DeltaTable.create(place, deltalake.Schema.from_arrow(schema.arrow))
+    number = Decimal("12345678901234568.90")  # as a DOUBLE it is less
+    rows = pa.table({"k": [1], "s": ["\u00e9" * 100], "f": [nan], "d": [nan], "n": [number], "x": [b"\xff"], "a.b": [number]}, schema.arrow)
+    table = DirectTable.at(place)
+    assert table is not None and table.replace(schema, rows, ("a", 1)) is Replacement.WRITTEN
+    (added,) = [one["add"] for one in table._actions(1) if "add" in one]
+    said = json.loads(added["stats"])
+    assert said.pop("numRecords") == 1 and {*said["minValues"], *said["maxValues"], *said["nullCount"]} == {"k", "s"}, said
+    assert len(said["maxValues"]["s"]) < 40 and said["minValues"]["s"] <= "\u00e9" * 100 <= said["maxValues"]["s"]
+    of_file = pq.read_metadata(tmp_path / "t" / added["path"]).row_group(0)
+    assert [of_file.column(i).is_stats_set for i in range(len(schema))] == [True, True, False, False, False, False, False]
 
 
 def test_columns_keep_their_comments_and_conditions(tmp_path: Path) -> None:
@@ -190,3 +202,31 @@ def test_changes_and_rows_are_those_of_spark(spark: Any, tmp_path: Path, seed: i
     assert counted(spark.read.format("delta").load(str(place)).toArrow()) == counted(written)
     spark.sql(f"INSERT INTO delta.`{place}` SELECT * FROM delta.`{place}` WHERE k < 5")
     assert spark.read.format("delta").load(str(place)).count() == 105
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_spark_skips_no_file_that_has_the_row(spark: Any, tmp_path: Path) -> None:
+    import pyspark.sql.connect.functions as F  # noqa: PLC0415  needs the extra
+
+    more = {**CHOICES, "n": [*CHOICES["n"], Decimal("12345678901234568.9000"), Decimal("-12345678901234568.9000")]}
+    more["s"] = [*CHOICES["s"], "\U0010ffff" * 40, "é" * 40]
+    schema, place = schema_of(COLUMNS), tmp_path / "t"
+    spark.sql(f"CREATE TABLE delta.`{place}` ({COLUMNS}) USING delta")
+    for number in range(max(map(len, more.values()))):
+        row = {"k": number, **{name: values[number % len(values)] for name, values in more.items()}}
+        table = DirectTable.at(str(place))
+        assert table is not None
+        assert table.replace(schema, pa.Table.from_pylist([row], schema=schema.arrow), ("deltic", number)) is Replacement.WRITTEN
+        frame = spark.read.format("delta").load(str(place))
+        for field in schema:
+            column, value = F.col(field.name), row[field.name]
+            if value is None:
+                continue
+            literal = F.lit(value).cast(field.type.sql)
+            for condition in (column.eqNullSafe(literal), column >= literal, column <= literal, column.isin(literal)):
+                frame = frame.where(condition)
+        assert frame.count() == 1, row
+        (extremes,) = spark.sql(f"SELECT count(*), min(d), max(d), min(n), max(n), max(at), min(day) FROM delta.`{place}`").collect()
+        names = ("d", "d", "n", "n", "at", "day")
+        assert repr([extremes[0], *extremes[1:5], extremes[6]]) == repr([1, *(row[name] for name in names if name != "at")]), row

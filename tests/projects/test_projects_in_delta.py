@@ -63,9 +63,9 @@ def test_feeds_merges_and_keyed_tables(remote: str, tmp_path: Path, capsys: pyte
         assert main(["pipelines", "run", "--spec", str(spec), "--remote", remote, *options]) == 0
         return capsys.readouterr().out.splitlines()
 
-    def users() -> None:
+    def users(third: str = "cleo") -> None:
         for name in ("users", "checked_users"):
-            assert rows_of(server.table(name).select("id", "name")) == {(1, "ann"): 1, (3, "cleo"): 1}
+            assert rows_of(server.table(name).select("id", "name")) == {(1, "ann"): 1, (3, third): 1}
 
     server.sql("CREATE TABLE sales (id BIGINT, customer BIGINT, amount INT) USING delta TBLPROPERTIES (delta.enableChangeDataFeed = true)")
     server.sql("INSERT INTO sales SELECT id, id % 4, CAST(id AS INT) FROM range(12)")
@@ -89,7 +89,10 @@ def test_feeds_merges_and_keyed_tables(remote: str, tmp_path: Path, capsys: pyte
     told = run()
     assert {f"{name}: unchanged" for name in ("per_customer", "large", "small")} <= set(told), told
     server.sql("DELETE FROM sales WHERE id = 91")  # one of two equal rows of `large`
+    events = [(2, "later", "U", 4), (3, "chloe", "U", 3), (3, "cleo", "U", 1)]
+    write(tmp_path / "events" / "3.json", [dict(zip(("id", "name", "op", "at"), row, strict=True)) for row in events])
     assert "large: incremental, 1 different rows merged" in run()
+    users("chloe")
     assert check(spec, remote) == {"per_customer": 4, "large": 7, "small": 4}
     server.sql("ALTER TABLE sales SET TBLPROPERTIES (delta.enableChangeDataFeed = false)")
     server.sql("DELETE FROM sales WHERE id = 90")
@@ -98,7 +101,7 @@ def test_feeds_merges_and_keyed_tables(remote: str, tmp_path: Path, capsys: pyte
     assert check(spec, remote) == {"per_customer": 3, "large": 6, "small": 3}
     server.sql("DELETE FROM per_customer")
     run("--full-refresh", "users,checked_users,per_customer")
-    users()
+    users("chloe")
     assert check(spec, remote) == {"per_customer": 3, "large": 6, "small": 3}
     server.close()
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 import deltic
+from deltic.errors import QueryError
 
 pytest.importorskip("pyspark.sql.connect.proto")
 deltalake = pytest.importorskip("deltalake")
@@ -204,3 +205,33 @@ def test_the_default_format_is_not_that_of_a_flow_that_runs(looked_up: bool) -> 
     assert formats == ["parquet"]
     with server.under(Names(), {DEFAULT_FORMAT: "delta"}):
         assert tables.format(dataset) == "parquet"
+
+
+def test_files_of_earlier_versions_go_and_events_stay(tmp_path: Path) -> None:
+    catalog = SimpleNamespace(refreshTable=lambda name: None)
+    server = SimpleNamespace(sql=lambda text: [], session=SimpleNamespace(catalog=catalog), forget=lambda name: None)
+    tables, dataset = (
+        CatalogTables(cast(Any, server), f"file://{tmp_path}", ""),
+        Dataset("v", "`v`", "streaming table", FilePlace("a.py", 1)),
+    )
+    for name in ("first", "second", "third", "events"):
+        (tmp_path / "_deltic_tables" / "v" / name).mkdir(parents=True)
+    tables._locate_version(dataset, f"file://{tmp_path}/_deltic_tables/v/third", f"file://{tmp_path}/_deltic_tables/v/second")
+    assert {one.name for one in (tmp_path / "_deltic_tables" / "v").iterdir()} == {"second", "third", "events"}
+
+
+def test_errors_of_spark_have_the_place_of_the_dataset(published: Published, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pyspark.errors import PySparkException  # noqa: PLC0415  an extra
+
+    def fails(*_: object) -> None:
+        raise PySparkException("[NO_SPACE] the disk is full\nplan")
+
+    published.tick((1, 1))
+    monkeypatch.setattr(publishing, "REPLACED_ROWS", -1)
+    monkeypatch.setattr(published.tables, "replace", fails)
+    with pytest.raises(QueryError) as raised:
+        published.publish()
+    assert raised.value.message == "a.sql:1: v: Spark: [NO_SPACE] the disk is full"
+    monkeypatch.undo()
+    assert published.publish() == "v: incremental, 1 rows written", "the next run completes it"
+    published.check()

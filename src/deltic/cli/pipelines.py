@@ -156,15 +156,21 @@ class _Planned:
 
     def __enter__(self) -> _Planned:
         try:
-            self.plan = self.room.planning.plan_project(self._project, self.server, offline=self._offline)
-            self.feeds = self.room.feeds.with_feeds(self.server, self.plan.sources)
+            with self.room.server.spark_errors():
+                self.plan = self.room.planning.plan_project(self._project, self.server, offline=self._offline)
+                self.feeds = self.room.feeds.with_feeds(self.server, self.plan.sources)
         except BaseException:
             self.server.close()
             raise
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.server.close()
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        try:
+            with self.room.server.spark_errors():
+                if error is not None:
+                    raise error
+        finally:
+            self.server.close()
 
     def tell(self, strict: bool, say: Callable[[str], None]) -> None:
         """Says how each dataset is refreshed. Raises QueryError if Spark recomputes one and `strict` forbids it."""

@@ -29,6 +29,10 @@ _WRITER_OF_FEATURES: Final = 7
 _FEATURES: Final = frozenset({"appendOnly", "invariants", "changeDataFeed"})
 _NUMBERS: Final = ("TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL")
 _TYPES: Final = frozenset({*_NUMBERS, "BOOLEAN", "STRING", "BINARY", "DATE", "TIMESTAMP"})
+_ORDERED: Final = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT", "BOOLEAN", "STRING", "DATE", "TIMESTAMP"})
+"""Types of which statistics are written."""
+_TRUNCATED: Final = 64
+"""How many bytes of a string its statistics have."""
 _INSERTS: Final = pa.array(["insert", "update_postimage"])
 
 
@@ -102,8 +106,6 @@ class DirectTable:
 
         if self.partitioned or not _plain(schema):  # deltalake writes some values of partitions in a form that Spark reads otherwise
             return Replacement.REFUSED
-        if any(pc.any(pc.is_nan(rows.column(one.name))).as_py() for one in schema if one.type.is_float):
-            return Replacement.REFUSED  # its statistics ignore NaN, so Spark would skip the file
         own: Any = pa.schema(self.table.schema().to_arrow())
         if tuple(own.names) != schema.names:
             return Replacement.REFUSED
@@ -115,7 +117,9 @@ class DirectTable:
         properties = deltalake.CommitProperties(max_commit_retries=0, app_transactions=[deltalake.Transaction(*transaction)])
         before = self.table.version()
         try:
-            deltalake.write_deltalake(self.table, written, mode="overwrite", commit_properties=properties)
+            deltalake.write_deltalake(
+                self.table, written, mode="overwrite", commit_properties=properties, writer_properties=_with_statistics(schema)
+            )
         except Exception:  # whatever it was: the log says whether the commit took place
             return Replacement.WRITTEN if self._committed(before, transaction) else Replacement.FAILED
         return Replacement.WRITTEN
@@ -176,6 +180,22 @@ def _plain(schema: Schema) -> bool:
 
 def _nullable(schema: pa.Schema) -> pa.Schema:
     return pa.schema([field.with_nullable(True) for field in schema])
+
+
+def _with_statistics(schema: Schema) -> Any:
+    """How files are written: with statistics of the columns alone for which they are what Spark takes them for.
+
+    deltalake's ignore NaN, and it rounds those of a DECIMAL to a DOUBLE, so that Spark would skip a file that has the row.
+    """
+    from deltalake import ColumnProperties, WriterProperties  # noqa: PLC0415  an extra
+
+    each = ColumnProperties(statistics_enabled="CHUNK")
+    return WriterProperties(
+        compression="SNAPPY",
+        statistics_truncate_length=_TRUNCATED,
+        default_column_properties=ColumnProperties(statistics_enabled="NONE"),
+        column_properties={one.name: each for one in schema if one.type.name in _ORDERED and "." not in one.name},
+    )
 
 
 def _written(schema: pa.Schema) -> pa.Schema:

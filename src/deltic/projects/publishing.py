@@ -13,7 +13,7 @@ from deltic.projects.net import changed_keys, net_change, rows_of
 from deltic.projects.notes import ProjectNotes
 from deltic.projects.partitions import named, shown
 from deltic.projects.planning import DatasetPlan
-from deltic.projects.server import Server
+from deltic.projects.server import Server, spark_errors
 from deltic.projects.tables import CatalogTables
 from deltic.session import Session, View
 from deltic.session.options import PIPELINE_RETAINS
@@ -47,7 +47,9 @@ class Publisher:
             if self.session.epoch - published[1] < PIPELINE_RETAINS // 2:  # a note is a tick of its own
                 return
         else:
-            self.say(f"{key}: {self._written(one.dataset, view, published)}")
+            with spark_errors(f"{one.dataset.place}: {key}: "):
+                said = self._written(one.dataset, view, published)
+            self.say(f"{key}: {said}")
         self.notes.published[key] = [view._arrangement, self.session.epoch]
 
     def lag(self, one: DatasetPlan) -> int:

@@ -23,7 +23,7 @@ from deltic.projects.notes import NOTE, ProjectNotes
 from deltic.projects.planning import DatasetPlan, EventsPlan, FlowPlan, ProjectPlan, tables_of
 from deltic.projects.progress import Listener, RunProgress
 from deltic.projects.publishing import Publisher
-from deltic.projects.server import Server, together
+from deltic.projects.server import Server, spark_errors, together
 from deltic.projects.tables import TRANSACTIONAL, CatalogTables, Creation
 from deltic.projects.taking import Intake
 from deltic.session import Program, Session
@@ -161,7 +161,7 @@ class ProjectRun:
             return []
         if one.refresh == "recomputed":
             (flow,) = one.flows
-            with self.server.under(flow.flow.names, flow.flow.settings):
+            with self.server.under(flow.flow.names, flow.flow.settings), spark_errors(f"{dataset.place}: {dataset.key}: "):
                 self.publisher.replace(dataset, self.server.frame(flow.message))
             return [f"{dataset.key}: recomputed by Spark"]
         flows = self._flows(one)

@@ -32,6 +32,7 @@ _SESSION_CATALOG: Final = "spark.sql.catalog.spark_catalog"
 T = TypeVar("T")
 AT_ONCE: Final = 4
 """How many questions Spark gets at a time."""
+_SAID: Final = "Spark: "
 _MODE: Final = ("SPARK_CONNECT_MODE_ENABLED", "SPARK_REMOTE", "SPARK_LOCAL_REMOTE")
 
 
@@ -95,13 +96,13 @@ class Server:
 
     def schema(self, message: pb.Relation, names: Names, settings: Mapping[str, str]) -> Schema:
         """The columns of a relation. Raises QueryError."""
-        with self.under(names, settings), _errors():
+        with self.under(names, settings), spark_errors():
             row = pyspark_types_to_proto_types(self.frame(message).schema)
         return Schema(tuple(Field(one.name, type_of(one.data_type, None).read, one.nullable) for one in row.struct.fields))
 
     def rows(self, message: pb.Relation) -> pa.Table:
         """All rows of a relation. Raises QueryError."""
-        with _errors():
+        with spark_errors():
             rows = self.frame(message).toArrow()
         self.read(rows.num_rows)
         return rows
@@ -123,7 +124,7 @@ class Server:
 
     def sql(self, statement: str, **frames: Any) -> list[Any]:
         """Runs a statement, in which {name} is one of the frames; returns its rows. Raises QueryError."""
-        with _errors():
+        with spark_errors():
             frame = self.session.sql(statement, **frames)
             return frame.collect() if frame.columns else []
 
@@ -155,13 +156,13 @@ class Server:
             raise QueryError(message, remedy="leave out the table property deltic.table")
         from deltic.runtimes.spark.datasource import DelticSource  # noqa: PLC0415  projects without live tables do not need it
 
-        with _errors():
+        with spark_errors():
             self.session.dataSource.register(DelticSource)
         self._registered = True
 
     def exists(self, identifier: str) -> bool:
         """Whether a table or view has this name."""
-        with _errors():
+        with spark_errors():
             return bool(self.session.catalog.tableExists(identifier))
 
     def close(self) -> None:
@@ -225,12 +226,16 @@ def _classic() -> Iterator[None]:
 
 
 @contextmanager
-def _errors() -> Iterator[None]:
-    """Spark's errors as ours."""
+def spark_errors(place: str = "") -> Iterator[None]:
+    """Spark's errors as ours, after a text that says what they are about."""
     try:
         yield
     except PySparkException as error:
-        raise QueryError(f"Spark: {first_line(error)}") from error
+        raise QueryError(f"{place}{_SAID}{first_line(error)}") from error
+    except QueryError as error:
+        if place and error.message.startswith(_SAID):
+            raise QueryError(f"{place}{error.message}") from error
+        raise
 
 
 def first_line(error: BaseException) -> str:

@@ -141,7 +141,7 @@ class CatalogTables:
     def _locate_version(self, dataset: Dataset, location: str, before: str | None) -> None:
         self.locate(dataset, location)
         if before is not None:
-            self._forget(dataset, keep={location, before})
+            self._forget(dataset, keep={location, before, self.events(dataset)})
 
     def merge(self, dataset: Dataset, change: NetChange, frame: DataFrame, transaction: tuple[str, int]) -> None:
         """Applies a net change in one commit. frame: its rows. transaction: an application and a number, which Delta takes once."""
