@@ -39,7 +39,7 @@ class FakeTables:
     def format(self, dataset: Dataset) -> str:
         return "delta"
 
-    def direct(self, dataset: Dataset, noted: str | None) -> DirectTable:
+    def direct(self, dataset: Dataset) -> DirectTable:
         table = DirectTable.at(self.folder)
         assert table is not None
         return table
@@ -134,8 +134,8 @@ def test_rows_that_another_writer_adds_meanwhile_do_not_stay(published: Publishe
     folder, direct = published.tables.folder, published.tables.direct
     other = pa.table({"k": [99], "s": [99]}, schema=published.view.schema.arrow)
 
-    def then_changed(dataset: Dataset, noted: str | None) -> DirectTable:
-        table = direct(dataset, noted)
+    def then_changed(dataset: Dataset) -> DirectTable:
+        table = direct(dataset)
         deltalake.write_deltalake(folder, other, mode="append")
         return table
 
@@ -147,16 +147,16 @@ def test_rows_that_another_writer_adds_meanwhile_do_not_stay(published: Publishe
 def test_the_transaction_of_an_earlier_commit_is_not_taken_for_this_one(published: Published) -> None:
     schema = published.view.schema
     rows = [pa.table({"k": [number], "s": [number]}, schema=schema.arrow) for number in (1, 2)]
-    first = published.tables.direct(published.plan.dataset, None)
+    first = published.tables.direct(published.plan.dataset)
     assert first.replace(schema, rows[0], ("a", 7)) is Replacement.WRITTEN
-    stale = published.tables.direct(published.plan.dataset, None)
+    stale = published.tables.direct(published.plan.dataset)
     deltalake.write_deltalake(published.tables.folder, rows[1], mode="append")
     assert stale.replace(schema, rows[1], ("a", 7)) is Replacement.FAILED
     assert published.tables.rows() == Counter(["{'k': 1, 's': 1}", "{'k': 2, 's': 2}"])
 
 
 def test_equal_rows_count_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(publishing, "REPLACED_ROWS", 10)
+    monkeypatch.setattr(publishing, "REPLACED_VALUES", 10)
     published = Published(tmp_path, "CREATE TABLE t (k BIGINT, v BIGINT); CREATE MATERIALIZED VIEW v AS SELECT k FROM t")
     published.tick(*[(1, 1)] * 10)
     assert published.publish() == "v: incremental, 10 rows written"
@@ -180,7 +180,7 @@ class FakeSession:
 def test_the_default_format_is_not_that_of_a_flow_that_runs(looked_up: bool) -> None:
     server = Server(Names(), {}, "sc://nowhere")
     server._session = cast(Any, FakeSession())
-    tables, dataset = CatalogTables(server, "/storage", "/state"), Dataset("v", "`v`", "streaming table", FilePlace("a.sql", 1))
+    tables, dataset = CatalogTables(server, "/storage", "/state", {}), Dataset("v", "`v`", "streaming table", FilePlace("a.sql", 1))
     if looked_up:
         tables.look_up([])
     runs, ends = threading.Event(), threading.Event()
@@ -211,7 +211,7 @@ def test_files_of_earlier_versions_go_and_events_stay(tmp_path: Path) -> None:
     catalog = SimpleNamespace(refreshTable=lambda name: None)
     server = SimpleNamespace(sql=lambda text: [], session=SimpleNamespace(catalog=catalog), forget=lambda name: None)
     tables, dataset = (
-        CatalogTables(cast(Any, server), f"file://{tmp_path}", ""),
+        CatalogTables(cast(Any, server), f"file://{tmp_path}", "", {}),
         Dataset("v", "`v`", "streaming table", FilePlace("a.py", 1)),
     )
     for name in ("first", "second", "third", "events"):
@@ -227,7 +227,7 @@ def test_errors_of_spark_have_the_place_of_the_dataset(published: Published, mon
         raise PySparkException("[NO_SPACE] the disk is full\nplan")
 
     published.tick((1, 1))
-    monkeypatch.setattr(publishing, "REPLACED_ROWS", -1)
+    monkeypatch.setattr(publishing, "REPLACED_VALUES", -1)
     monkeypatch.setattr(published.tables, "replace", fails)
     with pytest.raises(QueryError) as raised:
         published.publish()

@@ -31,6 +31,8 @@ _NUMBERS: Final = ("TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "D
 _TYPES: Final = frozenset({*_NUMBERS, "BOOLEAN", "STRING", "BINARY", "DATE", "TIMESTAMP"})
 _ORDERED: Final = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT", "BOOLEAN", "STRING", "DATE", "TIMESTAMP"})
 """Types of which statistics are written."""
+_SQL: Final = {"long": "BIGINT", "integer": "INT", "short": "SMALLINT", "byte": "TINYINT"}
+"""Delta's names of types that SQL has under others."""
 _TRUNCATED: Final = 64
 """How many bytes of a string its statistics have."""
 _INSERTS: Final = pa.array(["insert", "update_postimage"])
@@ -74,6 +76,15 @@ class DirectTable:
             return None
         feed = metadata.configuration.get(FEED) == "true"
         return cls(table, folder, str(metadata.id), table.version(), feed, bool(metadata.partition_columns))
+
+    def columns(self) -> dict[str, str] | None:
+        """The types of its columns in SQL, by name in lower case; None if one is nested."""
+        from deltalake.schema import PrimitiveType  # noqa: PLC0415  an extra
+
+        fields = self.table.schema().fields
+        if not all(isinstance(field.type, PrimitiveType) for field in fields):
+            return None
+        return {field.name.lower(): _SQL.get(field.type.type, field.type.type.upper()) for field in fields}
 
     def changes(self, since: int, schema: Schema) -> pa.Table | None:
         """What has changed after a version, with weights; None if the log or a file is gone, or other than rows of these columns changed.

@@ -71,7 +71,7 @@ def identity(server: Server, identifier: str) -> str:
 
 def direct_table(server: Server, identifier: str) -> DirectTable | None:
     """A table of Delta that can be opened without Spark. It is the catalog's only if it has the same id."""
-    about = server.described(identifier)
+    about = server.located(identifier)
     return DirectTable.at(about.get("Location", "")) if about.get("Provider", "").lower() == "delta" else None
 
 

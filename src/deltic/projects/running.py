@@ -55,9 +55,9 @@ class ProjectRun:
 
     def __init__(self, plan: ProjectPlan, server: Server, state: str, say: Say) -> None:
         self.plan, self.server, self._say = plan, server, say
-        self.tables = CatalogTables(server, plan.project.storage, state)
         self.session = Session(state=state, retain=PIPELINE_RETAINS, clock="wall")
         self.notes = ProjectNotes.of(self.session)
+        self.tables = CatalogTables(server, plan.project.storage, state, self.notes.identities)
         self.publisher = Publisher(self.session, server, self.tables, self.notes, say)
 
     def __enter__(self) -> Self:

@@ -58,6 +58,7 @@ class Server:
         """Where the session is, once there is one."""
         self._registered = False
         self._described: dict[str, Mapping[str, str]] = {}
+        self._listed: dict[str, Mapping[str, str]] = {}
         self._starting, self._settings = threading.RLock(), threading.RLock()
         self._counting = threading.Lock()
         self.rows_read = 0
@@ -118,9 +119,30 @@ class Server:
             self._described[identifier] = {row[0]: row[1] or "" for row in self.sql(f"DESCRIBE EXTENDED {identifier}")}
         return self._described[identifier]
 
+    def is_listed(self, identifier: str) -> bool:
+        """Whether `listed` has found a table."""
+        return identifier in self._listed
+
+    def located(self, identifier: str) -> Mapping[str, str]:
+        """The provider and the location of a table: what has been listed or described."""
+        return self._listed.get(identifier) or self.described(identifier)
+
+    def listed(self, home: tuple[str, str], tables: Mapping[str, str]) -> dict[str, Mapping[str, str]]:
+        """What the catalog says about those tables of a schema that there are, by one question. Raises QueryError.
+
+        tables: identifiers, by name in lower case. Columns, and what a format has of its own, are not in it, unlike in `described`.
+        """
+        pattern = "|".join(tables)
+        rows = self.sql(f"SHOW TABLE EXTENDED IN {quoted(home)} LIKE '{pattern}'")
+        found = {row["tableName"].lower(): _pairs(row["information"]) for row in rows if not row["isTemporary"]}
+        about = {tables[name]: pairs for name, pairs in found.items() if name in tables}
+        self._listed |= about
+        return about
+
     def forget(self, identifier: str) -> None:
         """To be called when a table has been created, or its location has changed."""
         self._described.pop(identifier, None)
+        self._listed.pop(identifier, None)
 
     def sql(self, statement: str, **frames: Any) -> list[Any]:
         """Runs a statement, in which {name} is one of the frames; returns its rows. Raises QueryError."""
@@ -202,6 +224,16 @@ class Server:
         }
         self._local = local_session(name="deltic pipelines", settings={**self._configuration, **settings})
         return f"sc://localhost:{port}/;token={token}"
+
+
+def _pairs(text: str) -> dict[str, str]:
+    """Lines of a name and a value. Of a name that occurs twice the first counts, but for Location, which follows texts of the user's."""
+    pairs: dict[str, str] = {}
+    for line in text.splitlines():
+        name, separator, value = line.partition(": ")
+        if separator and (name not in pairs or name == "Location"):
+            pairs[name] = value
+    return pairs
 
 
 def together(work: Iterable[Callable[[], T]]) -> list[T]:

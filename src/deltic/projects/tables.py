@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
+from deltic.errors import QueryError
 from deltic.projects.definitions import LIVE_FORMAT, Dataset
 from deltic.projects.direct import FEED, DirectTable, local
 from deltic.projects.feeds import direct_table, identity
@@ -36,10 +37,14 @@ CREATING: Final = {
 
 
 class CatalogTables:
-    """storage: the folder or URL under which the versions of files are. state: that of Deltic's state, which live tables read."""
+    """storage: the folder or URL under which the versions of files are. state: that of Deltic's state, which live tables read.
 
-    def __init__(self, server: Server, storage: str, state: str) -> None:
+    identities: by key, the ids that Spark has said that tables of Delta have. They are added to it.
+    """
+
+    def __init__(self, server: Server, storage: str, state: str, identities: dict[str, str]) -> None:
         self._server, self._storage, self._state = server, storage.rstrip("/"), state
+        self._identities = identities
         self._found: dict[str, tuple[str, dict[str, str]] | None] = {}
         self._default: str | None = None
 
@@ -47,11 +52,33 @@ class CatalogTables:
         """Looks up formats and columns of the tables that there are, before `create` and before any flow runs."""
         self._default_format()
         stored = list(datasets)
-        found = together(partial(self._look_up, dataset) for dataset in stored)
-        self._found = {dataset.key: one for dataset, one in zip(stored, found, strict=True)}
+        absent = self._list(stored)
+        found = together(partial(self._look_up, dataset) for dataset in stored if dataset.identifier not in absent)
+        looked_up = [dataset.key for dataset in stored if dataset.identifier not in absent]
+        self._found = dict(zip(looked_up, found, strict=True))
+
+    def _list(self, datasets: Iterable[Dataset]) -> set[str]:
+        """Asks for all tables of a schema at once. Returns the identifiers of those that are not there."""
+        schemas: dict[tuple[str, str], dict[str, str]] = {}
+        for dataset in datasets:
+            catalog, schema, name = self._server.names.parts(dataset.identifier)
+            if name.isidentifier():
+                schemas.setdefault((catalog, schema), {})[name.lower()] = dataset.identifier
+        absent: set[str] = set()
+        for home, tables in schemas.items():
+            try:
+                absent |= set(tables.values()) - self._server.listed(home, tables).keys()
+            except QueryError:  # not every catalog lists tables so
+                continue
+        return absent
 
     def _look_up(self, dataset: Dataset) -> tuple[str, dict[str, str]] | None:
-        return (self._provider(dataset), self._columns(dataset)) if self._server.exists(dataset.identifier) else None
+        """The format and the columns of a table: from the log of one in Delta, otherwise from Spark. None if there is no such table."""
+        if not self._server.is_listed(dataset.identifier) and not self._server.exists(dataset.identifier):
+            return None
+        table = None if dataset.live else self.direct(dataset)
+        columns = None if table is None else table.columns()
+        return ("delta", columns) if columns is not None else (self._provider(dataset), self._columns(dataset))
 
     def format(self, dataset: Dataset) -> str:
         """The format of a dataset."""
@@ -159,15 +186,15 @@ class CatalogTables:
         with self._server.under(self._server.names, settings):
             self._server.sql(f"{merged} {matched} WHEN NOT MATCHED AND NOT s.{DELETES} THEN {inserted}", changes=frame)
 
-    def direct(self, dataset: Dataset, noted: str | None) -> DirectTable | None:
-        """The table, if it may be written whole without Spark: a change feed should have what has changed alone.
-
-        noted: the id that Spark has said that it has, if that is known.
-        """
+    def direct(self, dataset: Dataset) -> DirectTable | None:
+        """The table, if it is one of Delta whose log is on this machine: the same table, by its id, as Spark has."""
         table = direct_table(self._server, dataset.identifier)
-        if table is None or table.feed:
+        if table is None or table.identity == self._identities.get(dataset.key):
+            return table
+        if table.identity != identity(self._server, dataset.identifier):
             return None
-        return table if table.identity == noted or table.identity == identity(self._server, dataset.identifier) else None
+        self._identities[dataset.key] = table.identity
+        return table
 
     def locate(self, dataset: Dataset, location: str) -> None:
         """Sets the location of a table's files."""

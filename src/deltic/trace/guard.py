@@ -13,7 +13,7 @@ import numpy as np
 
 from deltic.kernels.index import BASE, INDEX_HEADER
 from deltic.kernels.memory import WORD_MIN, Words
-from deltic.trace.paging import pages_of, paging
+from deltic.trace.paging import distinct, pages_of, paging
 
 PAGE_BYTES = 4096
 PAGE_WORDS = PAGE_BYTES // 8
@@ -125,7 +125,7 @@ class Pages:
         """Verifies these pages, which may repeat."""
         new = pages[~self.seen[pages]]
         if len(new):
-            new = np.unique(new)
+            new = distinct(new)
             self._verify(new.tolist())
             self.seen[new] = True
 

@@ -55,7 +55,7 @@ def prefetch(content: mmap.mmap, starts: Words, ends: Words, *, alone: bool = Fa
     """
     if not hasattr(content, "madvise"):
         return
-    pages = np.unique(pages_of(starts, ends, mmap.PAGESIZE))
+    pages = distinct(pages_of(starts, ends, mmap.PAGESIZE))
     if len(pages) > MOST_PAGES:
         content.madvise(mmap.MADV_NORMAL)
         return
@@ -78,3 +78,14 @@ def pages_of(starts: Words, ends: Words, size: int) -> Words:
     before = np.cumsum(counts) - counts
     pages: Words = np.repeat(first - before, counts) + np.arange(int(counts.sum()))
     return pages
+
+
+def distinct(pages: Words) -> Words:
+    """The pages in order, each once; several times faster than np.unique, which hashes them.
+
+    >>> distinct(np.array([3, 1, 3, 2, 1]))
+    array([1, 2, 3])
+    """
+    ordered = np.sort(pages)
+    kept: Words = ordered[np.append(True, np.diff(ordered) != 0)[: len(ordered)]]
+    return kept
