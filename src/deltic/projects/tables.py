@@ -97,7 +97,7 @@ class CatalogTables:
     def create(self, dataset: Dataset, schema: Schema) -> Creation:
         """Creates the table unless it exists with these columns and this format; otherwise that one is dropped first. After look_up."""
         creation: Creation = "new"
-        if (found := self._found.pop(dataset.key)) is not None:
+        if (found := self._found.pop(dataset.key, None)) is not None:
             if found == (self.format(dataset), {field.name.lower(): field.type.sql for field in schema}):
                 return "kept"
             self._server.forget(dataset.identifier)

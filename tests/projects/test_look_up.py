@@ -1,0 +1,139 @@
+"""Looking up the tables of a project: one question for a schema, the log of those in Delta, and Spark where these do not say enough."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from deltic.errors import QueryError
+from deltic.schema import BIGINT, STRING, TIMESTAMP, Field, Schema, decimal
+
+pytest.importorskip("pyspark.sql.connect.proto")
+deltalake = pytest.importorskip("deltalake")
+
+from deltic.projects.definitions import Dataset, FilePlace  # noqa: E402  needs the extra
+from deltic.projects.names import Names  # noqa: E402  needs the extra
+from deltic.projects.server import Server  # noqa: E402  needs the extra
+from deltic.projects.tables import CatalogTables  # noqa: E402  needs the extra
+
+COLUMNS = {"k": "BIGINT", "n": "DECIMAL(9,2)", "at": "TIMESTAMP", "s": "STRING"}
+
+
+class FakeServer(Server):
+    """A catalog of tables by name: a folder in Delta, and its id as Spark says it."""
+
+    def __init__(self, folders: dict[str, Path], identity: str = "", *, lists: bool = True) -> None:
+        super().__init__(Names(), {}, "sc://nowhere")
+        self.folders, self.identity, self.lists, self.asked = folders, identity, lists, list[str]()
+
+    def exists(self, identifier: str) -> bool:
+        self.asked.append(f"exists {identifier}")
+        return identifier.strip("`") in self.folders
+
+    def sql(self, statement: str, **frames: Any) -> list[Any]:
+        self.asked.append(statement)
+        if statement.startswith("SHOW TABLE EXTENDED"):
+            if not self.lists:
+                raise QueryError("Spark: [UNSUPPORTED] this catalog does not list tables so")
+            return [self.row(name, folder) for name, folder in self.folders.items()] + [{**self.row("temp", Path()), "isTemporary": True}]
+        if statement.startswith("DESCRIBE DETAIL"):
+            return [{"id": self.identity}]
+        if statement.startswith("CREATE TABLE"):
+            return []
+        assert statement.startswith("DESCRIBE EXTENDED"), statement
+        name = statement.split("`")[1]
+        return [("k", "bigint", None), ("Provider", "delta", ""), ("Location", str(self.folders[name]), "")]
+
+    def row(self, name: str, folder: Path) -> dict[str, Any]:
+        comment = "Comment: mine\nProvider: csv\nLocation: /elsewhere"
+        text = f"Catalog: spark_catalog\nTable: {name}\nType: MANAGED\nProvider: delta\n{comment}\nLocation: file:{folder}\n\n"
+        return {"tableName": name.upper(), "isTemporary": False, "information": text}
+
+
+class Tables(CatalogTables):
+    def _default_format(self) -> str:
+        return "parquet"
+
+    def _columns(self, dataset: Dataset) -> dict[str, str]:
+        return {"from": "Spark"}
+
+
+def dataset(name: str) -> Dataset:
+    return Dataset(name, f"`{name}`", "materialized view", FilePlace("a.sql", 1), format="delta")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    types = ("long", "decimal(9,2)", "timestamp", "string")
+    fields = [deltalake.Field(name, deltalake.schema.PrimitiveType(type)) for name, type in zip(COLUMNS, types, strict=True)]
+    deltalake.DeltaTable.create(str(tmp_path / "t"), deltalake.Schema(fields))
+    return tmp_path / "t"
+
+
+def looked_up(server: Server, identities: dict[str, str], *names: str) -> dict[str, Any]:
+    tables = Tables(server, "/storage", "/state", identities)
+    tables.look_up(map(dataset, names))
+    return tables._found
+
+
+def test_tables_whose_id_is_noted_take_one_question(folder: Path) -> None:
+    noted = deltalake.DeltaTable(str(folder)).metadata().id
+    server = FakeServer({"v": folder}, noted)
+    assert looked_up(server, {"v": noted, "w": "another"}, "v", "w", "temp") == {"v": ("delta", COLUMNS)}
+    assert server.asked == ["SHOW TABLE EXTENDED IN `spark_catalog`.`default` LIKE 'v|w|temp'"]
+    assert server.located("`v`")["Location"] == f"file:{folder}"
+
+
+def test_the_id_is_asked_for_once(folder: Path) -> None:
+    noted = deltalake.DeltaTable(str(folder)).metadata().id
+    server, identities = FakeServer({"v": folder}, noted), {"v": "that of an earlier table"}
+    assert looked_up(server, identities, "v") == {"v": ("delta", COLUMNS)} and identities == {"v": noted}
+    assert server.asked[1:] == ["DESCRIBE DETAIL `v`"]
+
+
+def test_a_folder_that_is_not_the_table_of_the_catalog_is_not_read(folder: Path) -> None:
+    server, identities = FakeServer({"v": folder}, "the table of another machine"), dict[str, str]()
+    assert looked_up(server, identities, "v") == {"v": ("delta", {"from": "Spark"})} and not identities
+
+
+def test_catalogs_that_do_not_list_are_asked_for_each_table(folder: Path) -> None:
+    noted = deltalake.DeltaTable(str(folder)).metadata().id
+    server = FakeServer({"v": folder}, noted, lists=False)
+    assert looked_up(server, {"v": noted}, "v", "w") == {"v": ("delta", COLUMNS), "w": None}
+    assert {"exists `v`", "exists `w`", "DESCRIBE EXTENDED `v`"} < set(server.asked)
+
+
+def test_names_that_a_pattern_cannot_have_are_asked_for_alone(folder: Path) -> None:
+    server = FakeServer({"a*b": folder}, deltalake.DeltaTable(str(folder)).metadata().id)
+    assert looked_up(server, {}, "a*b") == {"a*b": ("delta", COLUMNS)}
+    assert server.asked[0] == "exists `a*b`"
+
+
+def test_nested_columns_are_those_that_spark_says(tmp_path: Path) -> None:
+    nested = deltalake.schema.ArrayType(deltalake.schema.PrimitiveType("long"), contains_null=True)
+    made = deltalake.DeltaTable.create(str(tmp_path / "n"), deltalake.Schema([deltalake.Field("a", nested)]))
+    server = FakeServer({"v": tmp_path / "n"}, made.metadata().id)
+    assert looked_up(server, {}, "v") == {"v": ("delta", {"from": "Spark"})}
+
+
+def test_a_table_that_has_been_made_again_is_looked_up_again(folder: Path) -> None:
+    server = FakeServer({"v": folder}, "")
+    server.listed(("spark_catalog", "default"), {"v": "`v`"})
+    server.forget("`v`")
+    assert not server.is_listed("`v`") and cast(Any, server.located("`v`"))["Location"] == str(folder)
+
+
+def test_tables_that_are_not_there_are_created(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    noted = deltalake.DeltaTable(str(folder)).metadata().id
+    server = FakeServer({"v": folder}, noted)
+    monkeypatch.setattr(Server, "under", lambda *_: nullcontext())
+    tables = Tables(server, "/storage", "/state", {"v": noted})
+    tables.look_up([dataset("v"), dataset("w")])
+    schema = Schema((Field("k", BIGINT), Field("n", decimal(9, 2)), Field("at", TIMESTAMP), Field("s", STRING)))
+    assert (tables.create(dataset("v"), schema), tables.create(dataset("w"), schema)) == ("kept", "new")
+    assert [one for one in server.asked if one.startswith("CREATE")] == [
+        "CREATE TABLE `w` (`k` BIGINT, `n` DECIMAL(9,2), `at` TIMESTAMP, `s` STRING) USING delta"
+    ]
