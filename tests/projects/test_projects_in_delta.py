@@ -65,6 +65,7 @@ def test_feeds_merges_and_keyed_tables(remote: str, tmp_path: Path, capsys: pyte
 
     def users(third: str = "cleo") -> None:
         for name in ("users", "checked_users"):
+            server.session.catalog.refreshTable(name)  # a session keeps the list of the files that it has read
             assert rows_of(server.table(name).select("id", "name")) == {(1, "ann"): 1, (3, third): 1}
 
     server.sql("CREATE TABLE sales (id BIGINT, customer BIGINT, amount INT) USING delta TBLPROPERTIES (delta.enableChangeDataFeed = true)")
