@@ -39,6 +39,9 @@ class TpchCatalog:
         parts = parse_columns(COLUMNS[table], table)
         return Schema(tuple(Field(part.name.text, sql_type(part.type)) for part in parts if part.name is not None))
 
+    def settings(self) -> Mapping[str, str]:
+        return {}
+
 
 def test_every_view_of_the_shop_is_incremental() -> None:
     from deltic.frontends.dataframes import Frames  # noqa: PLC0415  needs the extra

@@ -228,12 +228,16 @@ class NoSpark:
 
     def __init__(self, *fields: Field) -> None:
         self.fields, self.questions = fields, 0
+        self.meanings: dict[str, str] = {}
 
     def schema(self, message: Any, names: Any, settings: Mapping[str, str]) -> Schema:
         self.questions += 1
         if not self.fields:
             raise QueryError("Spark: [TABLE_OR_VIEW_NOT_FOUND] there is no such table")
         return Schema(self.fields)
+
+    def settings(self) -> Mapping[str, str]:
+        return self.meanings
 
 
 def planned(spec: Path, spark: NoSpark | None = None) -> Any:

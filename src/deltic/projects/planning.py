@@ -37,6 +37,7 @@ from deltic.projects.messages import (
     with_references,
 )
 from deltic.projects.names import Names
+from deltic.projects.settings import check_settings
 from deltic.schema import Field, Schema, TableSchema
 
 if TYPE_CHECKING:
@@ -62,6 +63,10 @@ class Schemas(Protocol):
 
     def schema(self, message: pb.Relation, names: Names, settings: Mapping[str, str]) -> Schema:
         """The columns of a relation. Raises QueryError."""
+        ...
+
+    def settings(self) -> Mapping[str, str]:
+        """Those of `settings.SETTINGS` that it is known to have."""
         ...
 
 
@@ -342,6 +347,10 @@ class Planner:
         flow = Flow(dataset.key, dataset.key, query, changes.place, names)
         definition = self.project.frames.define(query)
         planned.plan, planned.reads, planned.calls = self._bound(flow, definition, ())
+        try:
+            check_settings(planned.plan, self._settings())
+        except QueryError as error:
+            raise CatalogError(f"{changes.place}: {dataset.key}: {error.message}", expected=error.expected) from error
         planned.refresh, planned.schema = "incremental", planned.plan.schema
         if (events := self.events.get(source)) is not None:
             planned.flows = (events.flow,)
@@ -420,11 +429,16 @@ class Planner:
         try:
             planned.plan, planned.reads, planned.calls = self._bound(flow.flow, definition, planned.dataset.names)
             check_declared(planned.dataset, planned.plan.schema)
+            check_settings(planned.plan, {**self._settings(), **flow.flow.settings})
             planned.schema = planned.plan.schema
         except CatalogError:
             raise
         except QueryError as error:
             planned.plan, planned.refusal = None, error
+
+    def _settings(self) -> Mapping[str, str]:
+        """Those of the project, over those of Spark."""
+        return {**self._spark.settings(), **self.project.configuration}
 
     def _bound(
         self, flow: Flow, definition: FrameDefinition | None, columns: tuple[str, ...]

@@ -22,6 +22,7 @@ from pyspark.sql.connect.types import pyspark_types_to_proto_types
 from deltic.errors import QueryError
 from deltic.frontends.dataframes.types import type_of
 from deltic.projects.names import Names, quoted
+from deltic.projects.settings import SETTINGS
 from deltic.schema import Field, Schema
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class Server:
         """Where the session is, once there is one."""
         self._registered = False
         self._described: dict[str, Mapping[str, str]] = {}
+        self._meanings: dict[str, str] | None = None
         self._listed: dict[str, Mapping[str, str]] = {}
         self._starting, self._settings = threading.RLock(), threading.RLock()
         self._counting = threading.Lock()
@@ -100,6 +102,16 @@ class Server:
         with self.under(names, settings), spark_errors():
             row = pyspark_types_to_proto_types(self.frame(message).schema)
         return Schema(tuple(Field(one.name, type_of(one.data_type, None).read, one.nullable) for one in row.struct.fields))
+
+    def settings(self) -> Mapping[str, str]:
+        """What a remote server, or one that has been started, has for the settings that decide what queries mean. Raises QueryError."""
+        if self._remote is None and self._session is None:
+            return {}
+        if self._meanings is None:
+            with spark_errors():
+                values = {key: self.session.conf.get(key, None) for key in SETTINGS}
+            self._meanings = {key: value for key, value in values.items() if value is not None}
+        return self._meanings
 
     def rows(self, message: pb.Relation) -> pa.Table:
         """All rows of a relation. Raises QueryError."""
