@@ -161,6 +161,27 @@ def test_a_feed_after_a_change_of_properties_is_left_to_spark(tmp_path: Path) ->
     assert now.changes(3, schema) is None
 
 
+def test_all_rows_of_a_version(tmp_path: Path) -> None:
+    draw, schema = random.Random(4), schema_of(COLUMNS)
+    table = made(tmp_path / "t")
+    empty = table.content(schema)
+    assert empty is not None and not empty.num_rows and empty.schema.names == list(schema.names)
+    first, second = drawn(draw, range(30)), drawn(draw, range(30, 40))
+    for rows in (first, second):
+        deltalake.write_deltalake(table.table, rows, mode="append")
+    table.table.delete("k < 12")
+    now = DirectTable.at(str(tmp_path / "t"))
+    rows = None if now is None else now.content(schema)
+    assert now is not None and rows is not None and counted(rows) == counted(pa.concat_tables([first.slice(12), second]))
+    assert now.content(schema_of("k BIGINT, other BIGINT")) is None and now.content(schema_of("k ARRAY<INT>")) is None
+    for file in (tmp_path / "t").glob("*.parquet"):
+        file.unlink()
+    assert now.content(schema) is None, "a file is gone"
+    deltalake.write_deltalake(str(tmp_path / "p"), pa.table({"k": [1], "n": [2]}), partition_by=["n"])
+    partitioned = DirectTable.at(str(tmp_path / "p"))
+    assert partitioned is not None and partitioned.content(schema_of("k BIGINT, n BIGINT")) is None
+
+
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     from pyspark.sql.connect.session import SparkSession  # noqa: PLC0415  needs the extra
@@ -196,6 +217,8 @@ def test_changes_and_rows_are_those_of_spark(spark: Any, tmp_path: Path, seed: i
         weight = f"CASE WHEN _change_type IN ('insert', 'update_postimage') THEN 1L ELSE -1L END AS {WEIGHT}"
         feed = spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", before + 1).load(str(place))
         assert own is not None and counted(own) == counted(feed.selectExpr(*columns, weight).toArrow()), step
+        content = table.content(schema)
+        assert content is not None and counted(content) == counted(spark.read.format("delta").load(str(place)).toArrow()), step
         before = table.version if step % 2 else before  # of one commit, and of several
     written = drawn(draw, range(100))
     assert table.replace(schema, written, ("deltic", 1)) is Replacement.WRITTEN

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, cast
@@ -41,7 +42,7 @@ class FakeServer(Server):
             return [self.row(name, folder) for name, folder in self.folders.items()] + [{**self.row("temp", Path()), "isTemporary": True}]
         if statement.startswith("DESCRIBE DETAIL"):
             return [{"id": self.identity}]
-        if statement.startswith("CREATE TABLE"):
+        if statement.startswith(("CREATE TABLE", "ALTER TABLE", "DROP TABLE")):
             return []
         assert statement.startswith("DESCRIBE EXTENDED"), statement
         name = statement.split("`")[1]
@@ -137,3 +138,47 @@ def test_tables_that_are_not_there_are_created(folder: Path, monkeypatch: pytest
     assert [one for one in server.asked if one.startswith("CREATE")] == [
         "CREATE TABLE `w` (`k` BIGINT, `n` DECIMAL(9,2), `at` TIMESTAMP, `s` STRING) USING delta"
     ]
+
+
+def created(folder: Path, monkeypatch: pytest.MonkeyPatch, schema: Schema, **changed: Any) -> tuple[str, list[str]]:
+    """What becomes of the table of a streaming table, and the statements. changed: parts of the dataset."""
+    noted = deltalake.DeltaTable(str(folder)).metadata().id
+    server = FakeServer({"v": folder}, noted)
+    monkeypatch.setattr(Server, "under", lambda *_: nullcontext())
+    tables, from_nothing = Tables(server, "/storage", "/state", {"v": noted}), changed.pop("from_nothing", False)
+    one = dataclasses.replace(dataset("v"), **{"kind": "streaming table", **changed})
+    tables.look_up([one])
+    return tables.create(one, schema, from_nothing=from_nothing), server.asked[1:]
+
+
+FIELDS = (Field("k", BIGINT), Field("n", decimal(9, 2)), Field("at", TIMESTAMP), Field("s", STRING))
+
+
+def test_a_streaming_table_gets_columns_and_keeps_its_rows(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    more = Schema((*FIELDS, Field("new", STRING), Field("n2", BIGINT)))
+    assert created(folder, monkeypatch, more) == ("extended", ["ALTER TABLE `v` ADD COLUMNS (`new` STRING, `n2` BIGINT)"])
+    assert created(folder, monkeypatch, Schema(FIELDS[:2])) == ("kept", [])
+    done, asked = created(folder, monkeypatch, Schema(FIELDS[:2]), from_nothing=True)
+    assert (
+        done == "again"
+        and asked[0] == "DROP TABLE `v`"
+        and asked[1].startswith("CREATE TABLE `v` (`k` BIGINT, `n` DECIMAL(9,2)) USING delta")
+    )
+    done, asked = created(folder, monkeypatch, Schema(FIELDS[:2]), kind="materialized view")
+    assert done == "again" and asked[0] == "DROP TABLE `v`"
+
+
+@pytest.mark.parametrize(
+    ("schema", "changed", "message"),
+    [
+        (Schema((Field("k", STRING),)), {}, "a.sql:1: the table v has the column k BIGINT, its flows return STRING"),
+        (Schema(FIELDS), {"format": "parquet"}, "a.sql:1: the table v has the format delta, not parquet"),
+    ],
+)
+def test_a_streaming_table_is_not_dropped(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, schema: Schema, changed: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(QueryError) as raised:
+        created(folder, monkeypatch, schema, **changed)
+    assert raised.value.message == message and raised.value.remedy == "--full-refresh v, which reads its streams again"
+    assert created(folder, monkeypatch, schema, **changed, from_nothing=True)[0] == "again"

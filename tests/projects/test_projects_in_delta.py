@@ -124,3 +124,38 @@ def test_new_rows_of_a_streaming_table_are_read_once(remote: str, tmp_path: Path
     properties = {name: server.sql(f"SHOW TBLPROPERTIES {name} ('delta.enableChangeDataFeed')")[0]["value"] for name in ("copied", "unfed")}
     assert properties == {"copied": "true", "unfed": "false"}
     server.close()
+
+
+@pytest.mark.parametrize("format", ["delta", "parquet"])
+def test_a_streaming_table_with_other_columns_keeps_its_rows(
+    remote: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], format: str
+) -> None:
+    server = server_at(remote)
+    flow, view = (
+        "CREATE STREAMING TABLE grown USING {0} AS SELECT {1} FROM STREAM steps;",
+        "CREATE MATERIALIZED VIEW {0} AS SELECT {1} FROM grown;",
+    )
+
+    def run(*statements: str, refused: str = "", options: tuple[str, ...] = ()) -> None:
+        spec = written(tmp_path, {"spark-pipeline.yml": SPEC, "transformations/a.sql": "\n".join(statements)})
+        code = main(["pipelines", "run", "--spec", str(spec), "--remote", remote, *options])
+        error = capsys.readouterr().err
+        assert code == (1 if refused else 0) and refused in error, error
+
+    for name in ("steps", "grown", "counted"):
+        server.sql(f"DROP TABLE IF EXISTS {name}")
+    server.sql("CREATE TABLE steps (id BIGINT, name STRING) USING delta")
+    server.sql("INSERT INTO steps VALUES (1, 'a'), (2, 'b')")
+    run(flow.format(format, "id"), view.format("counted", "id"))
+    server.sql("INSERT INTO steps VALUES (3, 'c')")
+    run(flow.format(format, "id, name"), view.format("counted", "id, name"))
+    assert rows_of(server.table("counted").select("id", "name")) == {(1, None): 1, (2, None): 1, (3, "c"): 1}
+    server.sql("INSERT INTO steps VALUES (4, 'd')")
+    run(flow.format(format, "name"), view.format("counted", "name"))
+    server.session.catalog.refreshTable("counted")
+    assert rows_of(server.table("counted")) == {(None,): 2, ("c",): 1, ("d",): 1}
+    run(flow.format(format, "length(name) AS name"), view.format("counted", "name"), refused="the table grown has the column name STRING")
+    run(flow.format(format, "length(name) AS name"), view.format("counted", "name"), options=("--full-refresh", "grown"))
+    server.session.catalog.refreshTable("counted")
+    assert rows_of(server.table("counted")) == {(1,): 4}
+    server.close()

@@ -27,8 +27,8 @@ _FLAG = Parameter(negative=())
 def run(
     *,
     spec: Path | None = None,
-    refresh: str | None = None,
-    full_refresh: str | None = None,
+    refresh: Annotated[list[str] | None, _FLAG] = None,
+    full_refresh: Annotated[list[str] | None, _FLAG] = None,
     full_refresh_all: Annotated[bool, _FLAG] = False,
     state: str | None = None,
     remote: str | None = None,
@@ -43,9 +43,9 @@ def run(
     spec
         The project's file. Default: spark-pipeline.yml of this folder or the nearest one above it.
     refresh
-        The datasets to refresh, separated by commas. Default: all.
+        The datasets to refresh, separated by commas; may be given several times. Default: all.
     full_refresh
-        Datasets to compute from nothing, separated by commas.
+        Datasets to compute from nothing, separated by commas; may be given several times.
     full_refresh_all
         Compute all datasets from nothing.
     state
@@ -121,7 +121,7 @@ def explain(dataset: str | None = None, /, *, spec: Path | None = None, remote: 
         The URL of a Spark Connect server. Default: one in this process, which is started only if the columns of a source must be looked up.
     """
     with _Planned(spec, remote, offline=True) as planned:
-        chosen = planned.room.running.chosen(planned.plan, _listed(dataset))
+        chosen = planned.room.running.chosen(planned.plan, _listed([dataset] if dataset else None))
         planned.tell(False, emit)
         emit(planned.room.report.explained(planned.plan, chosen, planned.feeds))
     return Exit.OK
@@ -139,8 +139,8 @@ def _ignore(_: object) -> None:
     pass
 
 
-def _listed(names: str | None) -> list[str]:
-    return [name.strip() for name in (names or "").split(",") if name.strip()]
+def _listed(given: list[str] | None) -> list[str]:
+    return [name.strip() for names in given or () for name in names.split(",") if name.strip()]
 
 
 class _Planned:

@@ -108,6 +108,19 @@ class DirectTable:
             return None
         return pa.concat_tables(parts)
 
+    def content(self, schema: Schema) -> pa.Table | None:
+        """All rows of the version that was read; None if a file is gone or may hold rows that are deleted."""
+        if self.partitioned or not _plain(schema):
+            return None
+        try:
+            files = pa.table(self.table.get_add_actions()).column("path").to_pylist()
+            if any("%" in path for path in files):  # whether it is encoded is not known
+                return None
+            parts = [schema.arrow.empty_table(), *(self._rows({"path": path}, schema, 1).drop_columns(WEIGHT) for path in files)]
+        except (pa.ArrowException, KeyError, OSError, ValueError):
+            return None
+        return pa.concat_tables(parts)
+
     def replace(self, schema: Schema, rows: pa.Table, transaction: tuple[str, int]) -> Replacement:
         """Makes the rows the table's in one commit, which follows the version that was read: if another writer was faster, it fails.
 

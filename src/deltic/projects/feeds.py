@@ -77,8 +77,13 @@ def direct_table(server: Server, identifier: str) -> DirectTable | None:
 
 def take(server: Server, identifier: str, before: FeedVersion | None, schema: Schema) -> Taken:
     """What a table of the catalog has become. before: the version of which Deltic holds the rows. Raises QueryError."""
-    direct = None if before is None else direct_table(server, identifier)
-    if direct is not None and before is not None and direct.identity == before.table:
+    direct = direct_table(server, identifier)
+    if direct is not None and (before is None or before.table != direct.identity):  # a table that has not been read yet
+        rows = direct.content(schema) if direct.identity == identity(server, identifier) else None
+        if rows is not None:
+            server.read(rows.num_rows)
+            return Taken(rows, True, FeedVersion(direct.identity, direct.version) if direct.feed else None)
+    elif direct is not None and before is not None:
         changes = direct.changes(before.number, schema)
         if changes is not None:
             server.read(changes.num_rows)

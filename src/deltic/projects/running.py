@@ -129,8 +129,10 @@ class ProjectRun:
             dataset = one.dataset
             if one.schema is None:
                 continue
-            creation = self.tables.create(dataset, one.schema)
-            if creation == "kept":
+            creation = self.tables.create(dataset, one.schema, from_nothing=selection.from_nothing(dataset.key))
+            if creation == "extended":
+                self._say(f"{dataset.key}: columns added")
+            if creation in ("kept", "extended"):
                 continue
             self._say(f"{dataset.key}: table created")
             if one.refresh == "appended":

@@ -20,12 +20,12 @@ from deltic.projects.names import quoted
 from deltic.projects.net import DELETES, NetChange
 from deltic.projects.partitions import link_others
 from deltic.projects.server import Server, together
-from deltic.schema import Schema
+from deltic.schema import Field, Schema
 
 if TYPE_CHECKING:
     from pyspark.sql.connect.dataframe import DataFrame
 
-Creation: TypeAlias = Literal["kept", "new", "again"]
+Creation: TypeAlias = Literal["kept", "extended", "new", "again"]
 TRANSACTIONAL: Final = ("delta", "iceberg")
 """Formats with commits of their own."""
 TRANSACTION: Final = "spark.databricks.delta.write"
@@ -94,16 +94,22 @@ class CatalogTables:
                 self._default = self._server.session.conf.get(DEFAULT_FORMAT) or "parquet"
         return self._default
 
-    def create(self, dataset: Dataset, schema: Schema) -> Creation:
-        """Creates the table unless it exists with these columns and this format; otherwise that one is dropped first. After look_up."""
+    def create(self, dataset: Dataset, schema: Schema, *, from_nothing: bool = False) -> Creation:
+        """Creates the table unless it exists with these columns and this format. After look_up.
+
+        A table with others is dropped first. That of a streaming table, whose rows would be lost, gets the columns that it lacks instead,
+        unless it starts from nothing. Raises QueryError if it has other types, or another format.
+        """
         creation: Creation = "new"
         if (found := self._found.pop(dataset.key, None)) is not None:
             if found == (self.format(dataset), {field.name.lower(): field.type.sql for field in schema}):
                 return "kept"
+            if dataset.kind == "streaming table" and not dataset.changes and not from_nothing:
+                return self._extend(dataset, schema, *found)
             self._server.forget(dataset.identifier)
             self._server.sql(f"DROP TABLE {dataset.identifier}")
             creation = "again"
-        columns_ = "" if dataset.live else f" ({', '.join(f'{quoted([field.name])} {field.type.sql}' for field in schema)})"
+        columns_ = "" if dataset.live else f" ({_columns(schema)})"
         clauses = [f"CREATE TABLE {dataset.identifier}{columns_} USING {self.format(dataset)}"]
         if dataset.live:
             clauses.append(f"OPTIONS (view {_text(dataset.key)}, path {_text(self._state)})")
@@ -118,6 +124,21 @@ class CatalogTables:
         with self._server.under(self._server.names, CREATING):
             self._server.sql(" ".join(clauses))
         return creation
+
+    def _extend(self, dataset: Dataset, schema: Schema, format: str, columns: Mapping[str, str]) -> Creation:
+        """Adds the columns that a streaming table lacks. Columns that its flows no longer have stay, and are NULL in new rows."""
+        where, remedy = f"{dataset.place}: the table {dataset.key}", f"--full-refresh {dataset.key}, which reads its streams again"
+        if format != self.format(dataset):
+            raise QueryError(f"{where} has the format {format or 'of a view'}, not {self.format(dataset)}", remedy=remedy)
+        for field in schema:
+            if (type := columns.get(field.name.lower(), field.type.sql)) != field.type.sql:
+                raise QueryError(f"{where} has the column {field.name} {type}, its flows return {field.type.sql}", remedy=remedy)
+        added = [field for field in schema if field.name.lower() not in columns]
+        if not added:
+            return "kept"
+        self._server.sql(f"ALTER TABLE {dataset.identifier} ADD COLUMNS ({_columns(added)})")
+        self._server.forget(dataset.identifier)
+        return "extended"
 
     def _properties(self, dataset: Dataset) -> Mapping[str, Any]:
         """A streaming table in Delta has a change feed, by which views take what is new; it costs nothing where rows are only added."""
@@ -234,6 +255,10 @@ def _same(path: str, url: str) -> bool:
 def _text(value: str) -> str:
     """A string in SQL."""
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _columns(fields: Iterable[Field]) -> str:
+    return ", ".join(f"{quoted([field.name])} {field.type.sql}" for field in fields)
 
 
 def _pairs(properties: Mapping[str, Any]) -> str:

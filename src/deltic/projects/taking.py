@@ -63,19 +63,26 @@ class Intake:
         if taken.gap is not None:
             self.say(f"{key}: compared with the rows that Deltic holds, since its change feed has a gap: {taken.gap}")
         if taken.whole:
-            self.contents[key] = taken.rows
+            self.contents[key] = self._own(key, taken.rows)
         elif taken.rows.num_rows:
-            self.changes[key] = taken.rows
+            self.changes[key] = self._own(key, taken.rows)
+
+    def _own(self, key: str, rows: pa.Table) -> pa.Table:
+        """Without columns of a streaming table that its flows no longer have."""
+        if key not in self.plan.datasets:
+            return rows
+        kept = {*(field.name.lower() for field in self.plan.tables[key].schema), WEIGHT}
+        return rows.select([name for name in rows.column_names if name.lower() in kept])
 
     def _files(self, key: str, table: Any, format: str, place: str) -> None:
         files, seen = table.inputFiles(), self.notes.files.get(key)
         self.notes.files[key] = sorted(files)
         if seen is None or not set(seen) <= set(files):
-            self.contents[key] = self.server.rows(self.server.message(table))
+            self.contents[key] = self._own(key, self.server.rows(self.server.message(table)))
             self.files |= {key: tuple(sorted(files))} if files else {}
             return
         if new := sorted(set(files) - set(seen)):
             reader = self.server.session.read.format(format).schema(table.schema).option("basePath", place)
             rows = self.server.rows(self.server.message(reader.load(new).select(*table.columns)))
             self.files[key] = tuple(new)
-            self.changes[key] = rows.append_column(WEIGHT, pa.array([1] * rows.num_rows, pa.int64()))
+            self.changes[key] = self._own(key, rows.append_column(WEIGHT, pa.array([1] * rows.num_rows, pa.int64())))
