@@ -114,6 +114,28 @@ def test_a_large_tick_is_that_of_one_thread() -> None:
     assert alone[0][0] == answers[0][0]
 
 
+@pytest.mark.parametrize("threads", [1, 3])
+def test_changes_are_held_as_long_as_they_are_read(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_nodes, runs = stage._run_nodes, 0
+
+    def recorded(circuit: Any, level: Any, *rest: Any) -> Any:
+        nonlocal runs
+        changes = run_nodes(circuit, level, *rest)
+        read = {i for node in level.nodes for i in node.inputs}
+        assert len(read) > 5 and not read & changes._by_node.keys()
+        assert read & {node.id for node in level.nodes if node.id in level.shared}
+        runs += 1
+        return changes
+
+    with large(), deltic.Session(threads=threads) as session:
+        session.sql(SCRIPT)
+        monkeypatch.setattr(stage, "_run_nodes", recorded)
+        session.apply({"customers": [{"id": 1, "region": "r", "_op": "insert"}]})
+        session.apply({"orders": [{"id": i, "customer": 1, "name": "n", "amount": i, "_op": "insert"} for i in range(20)]})
+        assert session.view("spend").rows() == [{"region": "r", "orders": 20, "amount": 190, "name": "n"}]
+    assert runs == 2
+
+
 def test_a_small_tick_starts_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = set()
 

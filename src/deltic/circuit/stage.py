@@ -7,10 +7,11 @@ append. It does no I/O and keeps no state. A user's error is a value, not an exc
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from threading import Event
+from threading import Event, Lock
 from time import perf_counter
 from typing import Final
 
@@ -109,11 +110,11 @@ def run_level(
     try:
         if native and is_native(tick, arrived):
             return _run_program(circuit, plan, context, arrived, result)
-        values = _run_nodes(circuit, plan, context, arrived, workers)
+        changes = _run_nodes(circuit, plan, context, arrived, workers)
     except (DataError, EvaluationError) as error:
         return LevelResult(failure=Failure.of(error))
     for port in plan.leaves:
-        result.sent[port.name] = _send(circuit.nodes[port.node], port, values.__getitem__, shard, shards)
+        result.sent[port.name] = _send(circuit.nodes[port.node], port, changes.__getitem__, shard, shards)
     return result
 
 
@@ -139,10 +140,41 @@ def _run_program(circuit: Dataflow, level: Level, context: Context, arrived: Map
     return result
 
 
-def _run_nodes(circuit: Dataflow, level: Level, context: Context, arrived: Mapping[str, Delta], workers: Workers) -> dict[int, Delta]:
-    """The values of all nodes, by id. workers: step nodes that do not depend on one another at the same time."""
-    values: dict[int, Delta] = {port.node: _arrived(port, arrived) for port in level.arrives}
-    context.decoded.update((id(values[i]), DecodedChange()) for i in level.shared if i in values)
+class _Changes:
+    """The changes of a level's nodes, each held until the last node that reads it is done, or to the end if it leaves the level."""
+
+    def __init__(self, nodes: Sequence[Node], level: Level, arrived: Mapping[str, Delta], decoded: dict[int, DecodedChange]) -> None:
+        self._level, self._decoded, self._lock = level, decoded, Lock()
+        self._left = {port.node for port in level.leaves} | {i for port in level.leaves for i in nodes[port.node].inputs}
+        self._readers = Counter(i for node in level.instructions for i in set(node.inputs))
+        self._by_node: dict[int, Delta] = {}
+        for port in level.arrives:
+            self._set(port.node, _arrived(port, arrived))
+
+    def __getitem__(self, node: int) -> Delta:
+        return self._by_node[node]
+
+    def inputs(self, node: Instruction) -> list[Delta]:
+        return [self._by_node.get(node.id, node.nothing)] if node.source else [self._by_node[i] for i in node.inputs]
+
+    def finish(self, node: Instruction, change: Delta) -> None:
+        """Notes what the node has made of its inputs, some of which may be needed no longer."""
+        with self._lock:
+            self._set(node.id, change)
+            for i in set(node.inputs):
+                self._readers[i] -= 1
+                if not self._readers[i] and i not in self._left:
+                    self._decoded.pop(id(self._by_node.pop(i)), None)
+
+    def _set(self, node: int, change: Delta) -> None:
+        self._by_node[node] = change
+        if node in self._level.shared:
+            self._decoded.setdefault(id(change), DecodedChange())
+
+
+def _run_nodes(circuit: Dataflow, level: Level, context: Context, arrived: Mapping[str, Delta], workers: Workers) -> _Changes:
+    """The changes that leave the level. workers: step nodes that do not depend on one another at the same time."""
+    changes = _Changes(circuit.nodes, level, arrived, context.decoded)
     fresh = context.tick.fresh
     needed = None if fresh is None else circuit.upstream(fresh)
 
@@ -154,23 +186,21 @@ def _run_nodes(circuit: Dataflow, level: Level, context: Context, arrived: Mappi
         return idle or not (rows_in or node.eager)
 
     def run(node: Instruction, stop: Event) -> Context:
-        """Sets the node's value; its own part of the context."""
+        """Steps the node; returns its own part of the context."""
         own = replace(context, counters=Counters(), appended={}, inner={}, stop=context.stop if workers.threads == 1 else stop)
-        inputs = [values.get(node.id, node.nothing)] if node.source else [values[i] for i in node.inputs]
+        inputs = changes.inputs(node)
         rows_in = sum(map(len, inputs))
         if is_idle(node, rows_in):
-            values[node.id] = node.nothing
-            return own
-        own.counters = own.inner[node.name] = Counters(rows_in)
-        output = values[node.id] = _stepped(circuit, node, inputs, own)
-        if node.id in level.shared:
-            context.decoded.setdefault(id(output), DecodedChange())
+            changes.finish(node, node.nothing)
+        else:
+            own.counters = own.inner[node.name] = Counters(rows_in)
+            changes.finish(node, _stepped(circuit, node, inputs, own))
         return own
 
     for own in workers.map(run, level.instructions, level.dependencies):
         context.appended.update(own.appended)
         context.inner.update(own.inner)
-    return values
+    return changes
 
 
 def _stepped(circuit: Dataflow, node: Instruction, inputs: Sequence[Delta], context: Context) -> Delta:
