@@ -1,11 +1,15 @@
-"""Deltic by spark-submit on a standalone cluster: from a zip file that is sent to the executors."""
+"""Deltic by spark-submit on a standalone cluster: from a zip file, or a packed environment, that is sent to the executors."""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+import sysconfig
+import tarfile
+import venv
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -77,6 +81,33 @@ def test_from_a_zip_file(cluster: Cluster, zipped: Path, tmp_path: Path) -> None
     assert found["workers"] and all(str(file).endswith("/deltic.zip/deltic/__init__.py") for file in found["workers"])
     assert str(zipped) not in map(str, found["workers"]), "each executor has a copy of its own"
     assert all(f"deltic.zip/deltic/kernels/{PRECOMPILED}/kernels-" in str(folder) for folder in found["kernels"])
+    assert "compiling" not in run.stderr
+
+
+@pytest.fixture(scope="module")
+def packed(tmp_path_factory: pytest.TempPathFactory, zipped: Path) -> Path:
+    """An environment as venv-pack makes one: Deltic is in it. Its other packages, hundreds of MB, are those of this environment."""
+    folder = tmp_path_factory.mktemp("packed")
+    venv.create(folder / "made", symlinks=False)
+    (packages,) = (folder / "made").glob("lib/python*/site-packages")
+    with zipfile.ZipFile(zipped) as file:
+        file.extractall(packages)
+    (packages / "others.pth").write_text(sysconfig.get_path("purelib"))
+    archive = folder / "environment.tar.gz"
+    with tarfile.open(archive, "w:gz") as file:
+        file.add(folder / "made", ".")
+    shutil.rmtree(folder / "made")
+    return archive
+
+
+def test_in_a_packed_environment(cluster: Cluster, packed: Path, tmp_path: Path) -> None:
+    python = {"PYSPARK_DRIVER_PYTHON": sys.executable, "PYSPARK_PYTHON": "./environment/bin/python"}
+    run = submit(cluster, "--archives", f"{packed}#environment", str(APP), str(tmp_path / "state"), **python)
+    found = answer(run)
+    assert found["rows"] == ROWS
+    assert found["driver"] == deltic.__file__
+    assert found["workers"] and all("/environment/lib/python" in str(file) for file in found["workers"])
+    assert all(f"/environment/lib/python{sys.version_info[0]}.{sys.version_info[1]}/" in str(folder) for folder in found["kernels"])
     assert "compiling" not in run.stderr
 
 

@@ -7,13 +7,19 @@ the same changes again, so each change is applied exactly once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
 import pyarrow as pa
 
 Json: TypeAlias = Any
+Run: TypeAlias = Callable[[Callable[[int], Json], int], list[Json]]
+"""(function, n) → what the function gives for 0 to n - 1, each computed by a task of a cluster. Raises the function's DelticErrors."""
+
+POSITION: Final = "_deltic_position"
+"""A column of RemoteRows: the position of a row in its batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +49,40 @@ class Offsets:
     parts: Mapping[str, Json] = field(default_factory=dict)
 
 
+class RemoteRows(ABC):
+    """The changes of a batch, which tasks read where they run, part by part. It can be pickled, and gives the same rows every time."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def parts(self) -> int:
+        """How many parts there are."""
+
+    @property
+    @abstractmethod
+    def num_rows(self) -> int:
+        """How many rows of the source they are made of."""
+
+    @abstractmethod
+    def frames(self, part: int) -> Iterator[pa.Table]:
+        """A part as change frames: the table's columns alone, whose rows are new ones of a table without a key, or with `_op` and POSITION.
+
+        Raises SourceError, and DataError for a row that is not a valid change.
+        """
+
+
 @dataclass(frozen=True, slots=True)
 class SourceBatch:
     """The changes between two offsets, which one tick reads.
 
-    changes: the table's columns in order, of its Arrow types, alone (all rows are inserts) or followed by `_op` or `_weight`; None if
-    there are none. offsets: to be committed with the changes. rows: how many rows of the source were read, including dead letters.
-    parts: the names of the parts that were read, in order. dead_letters: the rows that are not valid changes.
+    changes: the table's columns in order, of its Arrow types, alone (all rows are inserts) or followed by `_op` or `_weight`; RemoteRows,
+    of a source that is spread; None if there are none. offsets: to be committed with the changes. rows: how many rows of the source were
+    read, including dead letters. parts: the names of the parts that were read, in order. dead_letters: rows that are not valid changes.
     origin: the place of the i-th row of `changes`, for error messages: "file a.csv, row 7". place: its file and number, for dead letters.
     """
 
-    changes: pa.Table | None
+    changes: pa.Table | RemoteRows | None
     offsets: Offsets
     rows: int
     parts: Sequence[str] = ()
@@ -83,3 +112,11 @@ class Source(Protocol):
 
     def committed(self, batch: SourceBatch) -> None:
         """Called when the batch and its offsets have been committed."""
+
+
+@runtime_checkable
+class SpreadSource(Protocol):
+    """A source whose batches may be RemoteRows, where there is a cluster that reads them."""
+
+    def spread(self, run: Run) -> bool:
+        """Called once, before the source is read: `run` uses the tasks of the cluster. Whether batches may be RemoteRows."""

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final, Self
 
 import pyarrow as pa
 
 from deltic.connectors.frames import OP, WEIGHT
-from deltic.connectors.source import Json, Source, SourceBatch
+from deltic.connectors.source import Json, RemoteRows, Source, SourceBatch, SpreadSource
 from deltic.errors import DataError
 from deltic.pipeline.notes import offset_notes, offsets_of
 from deltic.schema import TableSchema
+from deltic.session import Session
+
+SPREAD_ROWS: Final = 1_000_000
+"""Of a source that tasks read, by default: in a tick each of them has a part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +32,10 @@ class Load:
         return offset_notes(self.table.name, self.batch.offsets)
 
     @property
-    def changes(self) -> pa.Table | None:
-        """The rows as a change frame; None if there are none."""
+    def changes(self) -> pa.Table | RemoteRows | None:
+        """The rows as a change frame, or as changes that tasks read; None if there are none."""
         rows = self.batch.changes
-        if rows is None or OP in rows.column_names or WEIGHT in rows.column_names:
+        if rows is None or isinstance(rows, RemoteRows) or OP in rows.column_names or WEIGHT in rows.column_names:
             return rows
         if self.table.key:
             return rows.append_column(OP, pa.repeat("insert", rows.num_rows))
@@ -45,6 +50,13 @@ class Feed:
     source: Source
     rows_per_tick: int
 
+    def spread(self, session: Session, rows_per_tick: int | None) -> Self:
+        """The feed, which tasks read if the session has any and the source can be spread. rows_per_tick: as the user gave it."""
+        run = session._on_tasks
+        if run is None or not isinstance(self.source, SpreadSource) or not self.source.spread(run):
+            return self
+        return replace(self, rows_per_tick=rows_per_tick or SPREAD_ROWS)
+
     def restore(self, notes: Mapping[str, Json]) -> None:
         """Continues after the offsets in the state. Raises SourceError for offsets of another source."""
         self.source.restore(offsets_of(notes, self.table.name))
@@ -58,11 +70,16 @@ class Feed:
 def located(error: DataError, loads: Sequence[Load]) -> DataError:
     """The error, with the origin of its row (such as file and number) if that is a row of one of these loads.
 
-    loads: in the order in which the tick had them; errors of the engine name rows by their position in the tick.
+    loads: in the order in which the tick had them; errors of the engine name rows by their position in the tick, or in what tasks read.
     """
     position = error.ordinal
     for load in loads:
-        rows = 0 if load.batch.changes is None else load.batch.changes.num_rows
+        changes = load.batch.changes
+        rows = 0 if changes is None else changes.num_rows
+        if isinstance(changes, RemoteRows):
+            if load.table.name == error.table and 0 <= error.ordinal < rows and load.batch.origin is not None:
+                return _with_origin(error, load.batch.origin(error.ordinal))
+            continue
         if load.table.name == error.table and 0 <= position < rows and load.batch.origin is not None:
             return _with_origin(error, load.batch.origin(position))
         position -= rows

@@ -22,7 +22,7 @@ def without_late_rows(load: Load, notes: Notes) -> Load:
     """The load with such rows as dead letters. notes: of the last commit."""
     for late in late_tables([load.table]):
         changes = load.batch.changes
-        if changes is not None and (reasons := late.reasons(changes, notes)):
+        if isinstance(changes, pa.Table) and (reasons := late.reasons(changes, notes)):
             return replace(load, batch=_parted(load.batch, changes, late.column, reasons))
     return load
 

@@ -118,7 +118,9 @@ class Pipeline:
     def _attach(self, bound: BoundProgram, state: str | None, rows_per_tick: int | None) -> None:
         session = self.session
         self._lock, self._stopping, self._idle = RLock(), Event(), True
-        self._feeds = [bound.feed(session.table(name), rows_per_tick or ROWS_PER_TICK) for name in session.sources]
+        self._feeds = [
+            bound.feed(session.table(name), rows_per_tick or ROWS_PER_TICK).spread(session, rows_per_tick) for name in session.sources
+        ]
         self._letters = DeadLetters(bound.letter_paths(), session.notes)
         self._delivery = Delivery(session, bound.outlets(session._state_id), History(session, state))
         self._delivery.begin()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from deltic.connectors.recognise import in_arrow
+from deltic.connectors.source import RemoteRows, Run
 from deltic.runtimes import GroupingRuntime, Runtime
 from deltic.runtimes.embedded import DurableEmbedded, Embedded, LoggedEmbedded
 from deltic.schema import TableSchema
@@ -17,6 +18,20 @@ def spark_changes(frame: Any, table: TableSchema, sequence: str | None) -> Any:
     from deltic.runtimes.spark import SparkChanges  # noqa: PLC0415  pyspark is an optional extra
 
     return SparkChanges(in_arrow(frame, f"table {table.name}"), table, sequence)
+
+
+def source_changes(spark: Any, rows: RemoteRows, table: TableSchema) -> Any:
+    """Changes of a source that Spark's tasks read."""
+    from deltic.runtimes.spark.source_changes import SourceChanges  # noqa: PLC0415  pyspark is an optional extra
+
+    return SourceChanges(spark, rows, table)
+
+
+def run_on_tasks(spark: Any) -> Run:
+    """What runs functions in the tasks of a Spark session."""
+    from deltic.runtimes.spark.source_changes import run_on_tasks as of_spark  # noqa: PLC0415  pyspark is an optional extra
+
+    return of_spark(spark)
 
 
 def open_runtime(options: RunOptions) -> Runtime:

@@ -16,6 +16,7 @@ from weakref import WeakSet
 from deltic.connectors.connector import SourceSpec
 from deltic.connectors.file_loads import CsvOptions
 from deltic.connectors.recognise import is_spark
+from deltic.connectors.source import RemoteRows, Run
 from deltic.errors import CatalogError, CircuitError, FrameError, QueryError, UnknownName
 from deltic.explain import Explanation, explain
 from deltic.frontends.datalog import Dialect
@@ -42,7 +43,7 @@ from deltic.session.draft import Draft
 from deltic.session.edn import EdnReport, EdnStore, Prepare
 from deltic.session.edn_stores import EdnStores
 from deltic.session.edn_view import EdnView
-from deltic.session.engines import grouping, open_runtime, spark_changes, workers_of
+from deltic.session.engines import grouping, open_runtime, run_on_tasks, source_changes, spark_changes, workers_of
 from deltic.session.frame_tables import inserts, table_of_frame
 from deltic.session.frame_views import FrameView, frame_statements, frames_over
 from deltic.session.load_progress import LoadProgress, ProgressOption, checked_progress
@@ -407,6 +408,8 @@ class Session:
                 distributed[table.name] = spark_changes(frame, table, column)
             elif self.spark is not None and isinstance(frame, Distributed):
                 distributed[table.name] = frame
+            elif self.spark is not None and isinstance(frame, RemoteRows):
+                distributed[table.name] = source_changes(self.spark, frame, table)
             else:
                 pending.add_frame(table, frame, column)
         self._tick(pending, distributed, checked(notes or {}))
@@ -435,6 +438,11 @@ class Session:
             before({name: len(change) for name, change in rows.items()})
             self._commits.tick(rows, checked(notes))
         self._trim(pending)
+
+    @property
+    def _on_tasks(self) -> Run | None:
+        """Runs functions in Spark's tasks; None in this process."""
+        return None if self.spark is None else run_on_tasks(self.spark)
 
     def _rows_held(self, name: str) -> int:
         """How many different rows a table has. In this process alone."""

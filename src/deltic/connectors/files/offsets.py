@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass, fields
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from deltic.connectors.source import Json, Offsets
 from deltic.errors import SourceError
@@ -25,9 +25,14 @@ class ConsumedFile:
         return list(astuple(self))
 
 
+UNSUMMED: Final = -1
+"""The prefix of a file that tasks have read in part: the checksum of the file alone detects changes."""
+
+
 @dataclass(frozen=True, slots=True)
 class FilePosition:
-    """A file that was read in part. rows: how many of its rows were read. prefix: CRC-32 of their content, which detects changes."""
+    """A file that was read in part. rows: how many of its rows were read. prefix: CRC-32 of their content, which detects changes; or
+    UNSUMMED."""
 
     name: str
     rows: int

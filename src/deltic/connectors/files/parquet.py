@@ -42,6 +42,17 @@ class ParquetFiles:
             check()  # a change of the file explains the failure better
             self._fail(name, f"is damaged: {_first_line(error)}", "a complete Parquet file", "write it again")
 
+    def groups(self, file: IO[bytes], name: str, check: Callable[[], None]) -> list[int]:
+        """The number of rows of each row group. check: as of `blocks`."""
+        self._check_ends(file, name)
+        try:
+            metadata = pq.read_metadata(pa.PythonFile(file, "r"))
+        except (pa.ArrowException, OSError) as error:
+            check()
+            self._fail(name, f"is damaged: {_first_line(error)}", "a complete Parquet file", "write it again")
+        check()
+        return [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+
     def _check_ends(self, file: IO[bytes], name: str) -> None:
         size = file.seek(0, os.SEEK_END)
         file.seek(0)

@@ -40,6 +40,18 @@ class Portion:
     lines: npt.NDArray[np.int64]
 
 
+def cut(portion: Portion, rows: int) -> tuple[Portion, Portion | None]:
+    """(the portion's first `rows` rows, the rest)."""
+    if portion.rows <= rows:
+        return portion, None
+    middle = portion.first + rows
+    split = int(np.searchsorted(portion.lines, middle))
+    first = [letter for letter in portion.letters if letter.row < middle]
+    head = Portion(portion.changes.slice(0, split), rows, portion.first, first, portion.lines[:split])
+    rest = [letter for letter in portion.letters if letter.row >= middle]
+    return head, Portion(portion.changes.slice(split), portion.rows - rows, middle, rest, portion.lines[split:])
+
+
 @dataclass(frozen=True, slots=True)
 class Fault:
     """Why a value or a row is refused. out: the value is of the right kind but out of range, or NULL."""

@@ -44,7 +44,8 @@ class FileReader:
         fields = fields_of(table, op_column)
         self._folder = Folder(path, table.name)
         self.folder = self._folder.path
-        self._sieve = Sieve(table, op_column, strict=on_error == "fail", remedy=remedy)
+        self.strict = on_error == "fail"
+        self._sieve = Sieve(table, op_column, strict=self.strict, remedy=remedy)
         self._format = _format(format, table, fields, header=header, sep=sep, null_value=null_value)
 
     def listing(self) -> list[Entry]:
@@ -63,6 +64,17 @@ class FileReader:
                 check()
                 yield self._sieve.portion(name, block)
             check()
+
+    @property
+    def reads_groups(self) -> bool:
+        """Whether files have row groups, so that a task can begin with any of them."""
+        return isinstance(self._format, ParquetFiles)
+
+    def groups(self, entry: Entry) -> list[int]:
+        """The number of rows of each row group. Raises SourceError as `read`."""
+        assert isinstance(self._format, ParquetFiles)
+        with self._folder.open(entry) as (file, check):
+            return self._format.groups(file, str(self._folder.file(entry)), check)
 
     def checksum(self, entry: Entry) -> int:
         """CRC-32 of the file's bytes. Raises SourceError as `read`."""

@@ -2,11 +2,13 @@
 
 Files are read in the order of their names, each completely before the next; a late file with a smaller name is read next. The offsets in
 the state record what was read; a failed tick does not move a FileSource. A file that was read may be removed, but not changed. Its offset
-is removed with the next batch, so a folder that is briefly missing loses no offsets.
+is removed with the next batch, so a folder that is briefly missing loses no offsets. A source that is spread over tasks (`remote.py`) reads
+the same rows under the same offsets: which of both has read a file is not visible in them, but for the checksum of the first rows.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 import zlib
@@ -23,13 +25,17 @@ import pyarrow as pa
 from pyarrow import csv
 
 from deltic.connectors.files.folder import Entry
-from deltic.connectors.files.offsets import ConsumedFile, FilePosition, consumed_files, position_of
-from deltic.connectors.files.portions import Portion
+from deltic.connectors.files.offsets import UNSUMMED, ConsumedFile, FilePosition, consumed_files, position_of
+from deltic.connectors.files.portions import Portion, cut
 from deltic.connectors.files.reader import FileReader
-from deltic.connectors.source import DeadLetter, Json, Offsets, SourceBatch
+from deltic.connectors.files.remote import LARGE_BYTES, RemoteFiles, checksums, letters_of, ranges_of
+from deltic.connectors.source import POSITION, DeadLetter, Json, Offsets, Run, SourceBatch
 from deltic.errors import SourceError
 from deltic.schema import TableSchema
 
+_log: Final = logging.getLogger(__name__)
+_AT_ONCE: Final = 64
+"""The most large files whose checksums tasks compute in one job."""
 _RECENT_NS: Final = 2_000_000_000
 """A folder that changed this recently may change again within one tick of the file system's clock."""
 
@@ -51,8 +57,21 @@ class _Gathering:
     dead_letters: list[DeadLetter] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
     rows: int = 0
+    remote: RemoteFiles | None = None
+    """Set if tasks read the batch, and not this process."""
 
     def batch(self, offsets: Offsets, folder: Path) -> SourceBatch:
+        if self.remote is not None:
+            rows, remote = self.rows, self.remote
+            return SourceBatch(
+                remote if rows else None,
+                offsets,
+                rows,
+                tuple(self.files),
+                self.dead_letters,
+                lambda row: f"file {folder / remote.place(row)[0]}, row {remote.place(row)[1]}",
+                remote.place,
+            )
         parts = [piece.changes for piece in self.pieces if piece.changes.num_rows]
         changes = pa.concat_tables(parts) if parts else None
         return SourceBatch(
@@ -75,11 +94,16 @@ class FileSource:
 
     def __init__(self, table: TableSchema, reader: FileReader) -> None:
         self._table, self._reader, self._folder = table.name, reader, reader.folder
+        self._keyed = bool(table.key)
+        self._run: Run | None = None
+        self._spreads = reader.reads_groups and table.lateness is None and not table.schema.find(POSITION)
+        self._sums: dict[Entry, int] = {}
+        """Checksums of large files that tasks have computed."""
         self._consumed: dict[str, ConsumedFile] = {}
         self._cursor: FilePosition | None = None
         self._touched: dict[str, ConsumedFile] = {}
         """Consumed files with a new modification time and the same bytes."""
-        self._reading: _Reading | None = None
+        self._reading: _Reading | _RemoteReading | None = None
         self._listed: dict[str, Entry] = {}
         self._upcoming: deque[str] = deque()
         """Names of the files to read, in order, without the one in progress."""
@@ -90,6 +114,11 @@ class FileSource:
     @property
     def location(self) -> str:
         return str(self._folder)
+
+    def spread(self, run: Run) -> bool:
+        """Large files that have row groups are read by tasks; not those of a table with lateness, whose rows the pipeline looks at."""
+        self._run = run if self._spreads else None
+        return self._spreads
 
     def restore(self, offsets: Offsets) -> None:
         """O(files)."""
@@ -121,7 +150,7 @@ class FileSource:
 
     def read(self, limit_rows: int) -> SourceBatch | None:
         gathering, done = _Gathering(), dict[str, ConsumedFile]()
-        while gathering.rows < limit_rows and (reading := self._reading or self._next(done)) is not None:
+        while gathering.rows < limit_rows and (reading := self._reading or self._next(gathering, done)) is not None:
             self._reading = reading
             reading.fill(gathering, limit_rows)
             if reading.over:
@@ -129,6 +158,8 @@ class FileSource:
                 self._reading = None
         if not gathering.files:
             return None
+        if gathering.remote is not None and self._run is not None and not self._reader.strict:
+            gathering.dead_letters = letters_of(gathering.remote, self._run)
         return gathering.batch(self._offsets(gathering, done), self._folder)
 
     def committed(self, batch: SourceBatch) -> None:
@@ -139,15 +170,38 @@ class FileSource:
         self._cursor = position_of(self._table, batch.offsets)
         self._touched = {}
 
-    def _next(self, done: Mapping[str, ConsumedFile]) -> _Reading | None:
-        """Opens the next file after the rows already read."""
-        cursor = self._cursor
-        if cursor is not None and cursor.name not in done:
-            return _Reading(self._reader, self._listed[cursor.name], cursor.checksum, cursor.rows, cursor.prefix)
-        if not self._upcoming:
+    def _next(self, gathering: _Gathering, done: Mapping[str, ConsumedFile]) -> _Reading | _RemoteReading | None:
+        """Opens the next file after the rows already read; None also if tasks read the batch and not that file, or that file alone."""
+        cursor = self._cursor if self._cursor is not None and self._cursor.name not in done else None
+        if cursor is None and not self._upcoming:
             return None
-        entry = self._listed[self._upcoming.popleft()]
+        entry = self._listed[self._upcoming[0] if cursor is None else cursor.name]
+        summed = self._summed(entry)
+        if gathering.files and (summed is None) != (gathering.remote is None):
+            return None
+        if cursor is None:
+            self._upcoming.popleft()
+        if summed is not None:
+            checksum, rows = (summed, 0) if cursor is None else (cursor.checksum, cursor.rows)
+            return _RemoteReading(self._reader, entry, checksum, self._keyed, rows)
+        if cursor is not None:
+            return _Reading(self._reader, entry, cursor.checksum, cursor.rows, cursor.prefix)
         return _Reading(self._reader, entry, self._reader.checksum(entry))
+
+    def _summed(self, entry: Entry) -> int | None:
+        """The checksum of a file that tasks read, which they compute, together with those of files after it; None for any other file."""
+        if self._run is None or entry.size_bytes < LARGE_BYTES:
+            return None
+        if entry not in self._sums:
+            names = [entry.name, *(name for name in self._upcoming if name != entry.name)]
+            large = [one for name in names if (one := self._listed[name]).size_bytes >= LARGE_BYTES][:_AT_ONCE]
+            sums = checksums(self._reader, large, self._run)
+            if sums is None:
+                _log.warning("table %s: Spark's tasks do not find the files of %s, so the driver reads them", self._table, self._folder)
+                self._run = None
+                return None
+            self._sums = dict(zip(large, sums, strict=True))
+        return self._sums[entry]
 
     def _offsets(self, gathering: _Gathering, done: Mapping[str, ConsumedFile]) -> Offsets:
         removed: dict[str, Json] = dict.fromkeys(self._removed)
@@ -179,7 +233,16 @@ class FileSource:
             self._reading = self._resumed(cursor, entry)
 
     def _resumed(self, cursor: FilePosition, entry: Entry) -> _Reading:
-        reading = _Reading(self._reader, entry, self._reader.checksum(entry))
+        checksum = self._reader.checksum(entry)
+        if cursor.prefix == UNSUMMED and checksum == cursor.checksum:
+            return _Reading(self._reader, entry, checksum, cursor.rows, UNSUMMED)
+        if cursor.prefix == UNSUMMED:
+            raise SourceError(
+                f"{self._about(entry.name)} changed when only its first {cursor.rows:,} rows had been read",
+                expected="a file that stays as it is until it has been read",
+                remedy="restore it; put changes into a new file",
+            )
+        reading = _Reading(self._reader, entry, checksum)
         again = _Gathering()
         while again.rows < cursor.rows and not reading.over:
             reading.fill(again, cursor.rows)
@@ -218,7 +281,7 @@ class _Reading:
         if self.entry.name not in gathering.files:
             gathering.files.append(self.entry.name)
         while self._ahead is not None and gathering.rows < limit:
-            portion, self._ahead = _cut(self._ahead, limit - gathering.rows)
+            portion, self._ahead = cut(self._ahead, limit - gathering.rows)
             self._ahead = self._ahead or next(self._portions, None)
             gathering.pieces.append(_Piece(self.entry.name, portion.changes, portion.lines))
             gathering.dead_letters += portion.letters
@@ -228,9 +291,41 @@ class _Reading:
     def cursor(self, gathering: _Gathering) -> FilePosition:
         """The position after the batch. Cost: O(rows of the batch)."""
         for piece in gathering.pieces:
-            if piece.name == self.entry.name:
+            if piece.name == self.entry.name and self._prefix != UNSUMMED:
                 self._prefix = _checksum(piece, self._prefix)
         return FilePosition(self.entry.name, self._rows, self.entry.size_bytes, self.entry.mtime_ns, self._checksum, self._prefix)
+
+
+class _RemoteReading:
+    """A large file in progress, which tasks read from row `start`."""
+
+    def __init__(self, reader: FileReader, entry: Entry, checksum: int, keyed: bool, start: int) -> None:
+        self.entry, self._reader, self._checksum, self._keyed, self._rows = entry, reader, checksum, keyed, start
+        self._groups = reader.groups(entry)
+
+    @property
+    def over(self) -> bool:
+        return self._rows >= sum(self._groups)
+
+    @property
+    def consumed(self) -> ConsumedFile:
+        """As of _Reading."""
+        assert self.over
+        return ConsumedFile(self.entry.size_bytes, self.entry.mtime_ns, self._checksum, self._rows)
+
+    def fill(self, gathering: _Gathering, limit: int) -> None:
+        """Adds ranges of the next rows to the batch until it has `limit` rows or the file ends."""
+        if self.entry.name not in gathering.files:
+            gathering.files.append(self.entry.name)
+        ranges = ranges_of(self.entry, self._groups, self._rows, gathering.rows, limit - gathering.rows)
+        before = () if gathering.remote is None else gathering.remote.ranges
+        gathering.remote = RemoteFiles(self._reader, (*before, *ranges), self._keyed)
+        rows = sum(part.rows for part in ranges)
+        gathering.rows, self._rows = gathering.rows + rows, self._rows + rows
+
+    def cursor(self, _: _Gathering) -> FilePosition:
+        """The position after the batch, without a checksum of the rows before."""
+        return FilePosition(self.entry.name, self._rows, self.entry.size_bytes, self.entry.mtime_ns, self._checksum, UNSUMMED)
 
 
 def _changed_ns(folder: Path) -> int:
@@ -239,18 +334,6 @@ def _changed_ns(folder: Path) -> int:
         return os.stat(folder).st_mtime_ns
     except OSError:
         return 0
-
-
-def _cut(portion: Portion, rows: int) -> tuple[Portion, Portion | None]:
-    """(the portion's first `rows` rows, the rest)."""
-    if portion.rows <= rows:
-        return portion, None
-    middle = portion.first + rows
-    split = int(np.searchsorted(portion.lines, middle))
-    first = [letter for letter in portion.letters if letter.row < middle]
-    head = Portion(portion.changes.slice(0, split), rows, portion.first, first, portion.lines[:split])
-    rest = [letter for letter in portion.letters if letter.row >= middle]
-    return head, Portion(portion.changes.slice(split), portion.rows - rows, middle, rest, portion.lines[split:])
 
 
 def _checksum(piece: _Piece, before: int) -> int:

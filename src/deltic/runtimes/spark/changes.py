@@ -47,6 +47,17 @@ class Messages(Distributed):
 
     __slots__ = ()
 
+    @abstractmethod
+    def messages(self, spark: SparkSession, ports: Mapping[str, InputPort], shards: int, identity: Identity) -> DataFrame:
+        """A DataFrame with the schema FRAME; a user's error is a row of it. ports: by the table's name."""
+        ...
+
+
+class FrameMessages(Messages):
+    """Those of a DataFrame."""
+
+    __slots__ = ()
+
     @property
     @abstractmethod
     def tagged(self) -> tuple[DataFrame, tuple[TaggedTable, ...], bool]:
@@ -56,22 +67,21 @@ class Messages(Distributed):
     def extremes(self, columns: Mapping[str, str]) -> Mapping[str, tuple[int, int | None]]:
         frame, parts, tagged = self.tagged
         task = ExtremesTask(tuple((part, columns.get(part.table.name)) for part in parts), tagged)
-        by_table: dict[str, tuple[int, int | None]] = {}
-        for tag, earliest, latest in run_job(frame.mapInArrow(task.__call__, EXTREMES).collect):
-            name = parts[tag].table.name
-            previous = by_table.get(name, (earliest, latest))
-            added = [moment for moment in (previous[1], latest) if moment is not None]
-            by_table[name] = min(previous[0], earliest), max(added, default=None)
-        return by_table
+        return extremes_of(frame.mapInArrow(task.__call__, EXTREMES), [part.table.name for part in parts])
 
-    @abstractmethod
-    def messages(self, spark: SparkSession, ports: Mapping[str, InputPort], shards: int, identity: Identity) -> DataFrame:
-        """A DataFrame with the schema FRAME; a user's error is a row of it. ports: by the table's name."""
-        ...
+
+def extremes_of(frame: DataFrame, names: Sequence[str]) -> Mapping[str, tuple[int, int | None]]:
+    """By table, the extremes of a frame of EXTREMES. names: by the numbers of the tables."""
+    by_table: dict[str, tuple[int, int | None]] = {}
+    for tag, earliest, latest in run_job(frame.collect):
+        previous = by_table.get(names[tag], (earliest, latest))
+        added = [moment for moment in (previous[1], latest) if moment is not None]
+        by_table[names[tag]] = min(previous[0], earliest), max(added, default=None)
+    return by_table
 
 
 @dataclass(frozen=True, slots=True)
-class SparkChanges(Messages):
+class SparkChanges(FrameMessages):
     """A change frame (the table's columns and `_op` or `_weight`) that stays on Spark.
 
     It must be deterministic, since Spark may read it twice. sequence: the column (integer, date or timestamp) that orders the changes
@@ -106,7 +116,7 @@ class TaggedTable:
 
 
 @dataclass(frozen=True, slots=True)
-class TaggedChanges(Messages):
+class TaggedChanges(FrameMessages):
     """Changes of several tables in one frame: the number of a row's table in TAG, and a struct for each table, NULL in rows of others."""
 
     frame: DataFrame
@@ -164,9 +174,16 @@ class ExtremesTask:
         for batch in batches:
             for tag, rows in split(batch, self.tagged):
                 part, column = self.parts[tag]
-                if column is not None and rows.num_rows and (extremes := _extremes(rows, part, column)) is not None:
-                    earliest, latest = (pa.array([moment], pa.int64()) for moment in extremes)
-                    yield pa.RecordBatch.from_pydict({"tag": pa.array([tag], pa.int32()), "earliest": earliest, "latest": latest})
+                if column is not None and (extremes := extremes_row(rows, tag, part, column)) is not None:
+                    yield extremes
+
+
+def extremes_row(frame: pa.Table, tag: int, part: TaggedTable, column: str) -> pa.RecordBatch | None:
+    """A row of EXTREMES; None for a frame without values, and for an invalid one, which the tick reports."""
+    if not frame.num_rows or (extremes := _extremes(frame, part, column)) is None:
+        return None
+    earliest, latest = (pa.array([moment], pa.int64()) for moment in extremes)
+    return pa.RecordBatch.from_pydict({"tag": pa.array([tag], pa.int32()), "earliest": earliest, "latest": latest})
 
 
 def split(batch: pa.RecordBatch, tagged: bool) -> Iterator[tuple[int, pa.Table]]:
