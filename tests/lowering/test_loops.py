@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 from test_recursion import random_ticks
 
-from deltic.circuit.operator import Delta
+from deltic.circuit.operator import Context, Delta
 from deltic.circuit.operators import loop as loop_module
 from deltic.circuit.operators.loop import Loop
 from deltic.circuit.operators.recursion import RecursiveScope
-from deltic.circuit.scopes import Nest
 from deltic.errors import Divergence, WeightOverflow
 from deltic.plan.evaluate import evaluate
 from deltic.plan.relation import Relation
@@ -108,9 +107,9 @@ def test_mapped_state_is_verified_before_it_is_read(
     done: list[Loop | RecursiveScope] = []
     run = kind.run
 
-    def noted(self: Any, inputs: Sequence[Delta], limit: int, nest: Nest) -> Delta:
+    def noted(self: Any, inputs: Sequence[Delta], limit: int, context: Context) -> Delta:
         done.append(self)
-        return run(self, inputs, limit, nest)
+        return run(self, inputs, limit, context)
 
     monkeypatch.setattr(kind, "run", noted)
     monkeypatch.setattr(loop_module, "VERIFIED_AT_ONCE", at_once)

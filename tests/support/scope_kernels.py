@@ -21,7 +21,7 @@ def operator_by_operator(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Runs every scope operator by operator."""
     with monkeypatch.context() as patch:
         for kind in (Loop, RecursiveScope):
-            patch.setattr(kind, "applies", lambda self, nest: False)
+            patch.setattr(kind, "applies", lambda self, context: False)
         yield
 
 

@@ -110,11 +110,11 @@ def distinct_rows(parts: list[Rows], columns: int) -> tuple[np.ndarray, ...]:
     return consolidate(Rows(words, (np.ones(len(words[0]), np.int64),))).columns
 
 
-def divergence(feedback: Node, limit: int, growth: Sequence[int], change: Rows, nest: Nest) -> Divergence:
+def divergence(feedback: Node, limit: int, growth: Sequence[int], change: Rows, context: Context) -> Divergence:
     """The error for the relation of a feedback. growth: its changed rows by iteration. change: its change in the last iteration."""
     words = [column[:SAMPLES] for column in change.columns]
     fields = zip(feedback.shape.schema, feedback.shape.layout.slices, strict=True)
-    columns = [frozen_list(decode(words[part], f, nest.strings)) for f, part in fields]
+    columns = [frozen_list(decode(words[part], f, context.strings)) for f, part in fields]
     rows = list(zip(*columns, strict=True)) if columns else [()]
     assert isinstance(feedback.operator, Feedback)
     operator = feedback.operator

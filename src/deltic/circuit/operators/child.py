@@ -47,7 +47,7 @@ class Child:
     """The nodes other than inspect, which define the scope."""
     feedback: tuple[Node, ...] = field(init=False, compare=False, repr=False)
     loop: Loop | RecursiveScope | None = field(init=False, compare=False, repr=False)
-    """The scope as a kernel runs it; None if only operators can."""
+    """The scope as a kernel runs it, if no hooks observe its clock; None if only operators can."""
     nothing: tuple[Rows, ...] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -98,6 +98,11 @@ class Child:
         """A step of a child of the root. Raises Divergence; then the tick fails."""
         fresh = context.tick.fresh
         assert fresh is None or len(fresh & {*self.owned}) in (0, len(self.owned)), "a scope is backfilled as a whole or not at all"
+        if self.loop is not None and not clock.hooks and self.loop.applies(context):
+            try:
+                return self.loop.run(inputs, self.limit, context)
+            except WeightOverflow as error:
+                raise overflow_within(self._relations(), (), (), context.strings) from error
         nest = Nest.of(context, clock)
         self._share(inputs, nest)
         output = self.iterate(inputs, nest)
@@ -125,11 +130,6 @@ class Child:
 
     def iterate(self, inputs: Sequence[Delta], nest: Nest) -> Delta:
         """Runs to the fixed point at the clock's time, and returns the sum of the exported changes."""
-        if self.loop is not None and self.loop.applies(nest):
-            try:
-                return self.loop.run(inputs, self.limit, nest)
-            except WeightOverflow as error:
-                raise overflow_within(self._relations(), (), (), nest.strings) from error
         clock, time, depth = nest.clock, nest.time, len(nest.clock.time)
         delayed: dict[int, Delta] = {}
         exported: list[Rows] = []

@@ -6,17 +6,18 @@ The kernel keeps the same state as the operators would, to the row and the itera
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from deltic.circuit.nodes import Node, NodeKind
-from deltic.circuit.operator import Delta
+from deltic.circuit.operator import Context, Delta
+from deltic.circuit.operators.arrange import check_sums
 from deltic.circuit.operators.feedback import Feedback, Import
 from deltic.circuit.operators.linear import Plus
 from deltic.circuit.operators.map import Map
 from deltic.circuit.operators.nested_arrange import NestedArrange
 from deltic.circuit.operators.nested_join import NestedJoin
 from deltic.circuit.operators.nested_reweigh import NestedReweigh
-from deltic.circuit.scopes import Nest, divergence
+from deltic.circuit.scopes import divergence
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
 from deltic.trace.counters import Counters
@@ -57,66 +58,86 @@ class Loop:
     base: tuple[Node, ...]
     steps: tuple[Step, ...]
 
-    def applies(self, nest: Nest) -> bool:
+    arrangements: tuple[str, ...] = field(init=False, compare=False, repr=False)
+    """Those that the kernel reads."""
+
+    def __post_init__(self) -> None:
+        read = [_owned(self.derived), *(name for step in self.steps for name in (_owned(step.recursive), _arrangement(step.other)))]
+        object.__setattr__(self, "arrangements", tuple(dict.fromkeys(read)))
+
+    def applies(self, context: Context) -> bool:
         """Whether the kernel may run; see `kernel_may_run`."""
-        return kernel_may_run(self._arrangements(), nest)
+        return kernel_may_run(self.arrangements, context)
 
-    def _arrangements(self) -> list[str]:
-        """The arrangements that the kernel reads."""
-        return [_owned(self.derived), *(name for step in self.steps for name in (_owned(step.recursive), _arrangement(step.other)))]
-
-    def run(self, inputs: Sequence[Delta], limit: int, nest: Nest) -> Delta:
+    def run(self, inputs: Sequence[Delta], limit: int, context: Context) -> Delta:
         """The sum of the changes of all iterations."""
-        for spine in _state(self._arrangements(), nest):
-            spine.expect(())
+        verify(self.arrangements, context)
         width = self.distinct.shape.layout.width
-        base = Rows.concat([Rows.empty(width, 1), *(inputs[_position(node)] for node in self.base)])
-        past = nest.trace(_owned(self.derived), width + 1, 1, 1)
+        past = context.old(_owned(self.derived), width + 1, 1)
+        changed = [delta for node in self.base if len(delta := inputs[_position(node)])]
+        base = Rows.concat(changed) if changed else Rows.empty(width, 1)
         rows, joins = Counters(), Counters()
-        result = fixpoint(base, past.past, [self._chain(step, inputs, nest) for step in self.steps], limit, rows, joins)
-        nest.inner[self.distinct.name] = rows
-        nest.inner[self.steps[0].join.name] = joins
+        result = fixpoint(base, past, [_chain(step, inputs, context) for step in self.steps], limit, rows, joins)
+        context.inner[self.distinct.name] = rows
+        context.inner[self.steps[0].join.name] = joins
         if result.diverged:
             change = consolidate(Rows(result.changes.columns[:-1], result.changes.weights))
-            raise divergence(self.feedback, limit, result.growth, change, nest)
+            raise divergence(self.feedback, limit, result.growth, change, context)
         if len(result.derivations):
-            past.append_timed(consolidate(result.derivations))
+            append(_owned(self.derived), result.derivations, context)
         if len(result.changes):
-            self._append_changes(result, nest)
+            self._append_changes(result.changes, context)
         return consolidate(result.sums)
 
-    def _chain(self, step: Step, inputs: Sequence[Delta], nest: Nest) -> LinearJoin:
-        recursive = nest.trace(_owned(step.recursive), len(step.arranged) + 1, 1, 1)
-        shape = step.other.shape
-        other = nest.trace(_arrangement(step.other), shape.layout.width, shape.weights, 0)
-        change = inputs[_position(step.other)]
-        if not isinstance(change, Batch):
-            change = Batch.empty(shape.layout.width, 1)
-        assert isinstance(step.join.operator, NestedJoin)
-        return LinearJoin(step.join.operator.flat.key, recursive.past, step.arranged, other.now, change, step.derived)
-
-    def _append_changes(self, result: Fixpoint, nest: Nest) -> None:
+    def _append_changes(self, changes: Rows, context: Context) -> None:
         """Appends the changes to every arrangement of the recursive relation."""
-        for step in {_owned(step.recursive): step for step in self.steps}.values():
-            columns = result.changes.columns
-            arranged = Rows([columns[word] for word in (*step.arranged, len(columns) - 1)], result.changes.weights)
-            nest.traces[_owned(step.recursive)].append_timed(consolidate(arranged))
+        columns = changes.columns
+        for name, step in {_owned(step.recursive): step for step in self.steps}.items():
+            append(name, Rows([columns[word] for word in (*step.arranged, len(columns) - 1)], changes.weights), context)
 
 
-def kernel_may_run(arrangements: Iterable[str], nest: Nest) -> bool:
-    """Whether a kernel may run a scope that reads these arrangements: not if much state must first be verified, or if the clock has hooks.
+def _chain(step: Step, inputs: Sequence[Delta], context: Context) -> LinearJoin:
+    recursive = context.old(_owned(step.recursive), len(step.arranged) + 1, 1)
+    shape = step.other.shape
+    other = context.old(_arrangement(step.other), shape.layout.width, shape.weights)
+    change = inputs[_position(step.other)]
+    if not isinstance(change, Batch):
+        assert not len(change)
+        change = Batch.empty(shape.layout.width, 1)
+    assert isinstance(step.join.operator, NestedJoin)
+    return LinearJoin(step.join.operator.flat.key, recursive, step.arranged, other.with_batch(change), change, step.derived)
+
+
+def append(arrangement: str, rows: Rows, context: Context) -> None:
+    """Appends what a kernel has computed, with the iterations, to an arrangement of a scope."""
+    batch = consolidate(rows)
+    if len(batch):
+        check_sums(batch, arrangement, context)
+        context.append(arrangement, batch)
+
+
+def verify(arrangements: Iterable[str], context: Context) -> None:
+    """Verifies all pages of these arrangements, which a kernel may read anywhere."""
+    for spine in _state(arrangements, context):
+        spine.expect(())
+
+
+def kernel_may_run(arrangements: Iterable[str], context: Context) -> bool:
+    """Whether a kernel may run a scope that reads these arrangements: not if much state must first be verified.
 
     Nor after resharding while batches still contain rows of other shards, which the kernel cannot distinguish.
     """
-    state = _state(arrangements, nest)
-    if nest.clock.hooks or any(spine.share is not None for spine in state):
-        return False
-    return sum(spine.unverified for spine in state) <= VERIFIED_AT_ONCE
+    unverified = 0
+    for spine in _state(arrangements, context):
+        if spine.share is not None:
+            return False
+        unverified += spine.unverified
+    return unverified <= VERIFIED_AT_ONCE
 
 
-def _state(arrangements: Iterable[str], nest: Nest) -> list[Spine]:
+def _state(arrangements: Iterable[str], context: Context) -> list[Spine]:
     """The arrangements as of the last commit."""
-    return [] if nest.backfill else [nest.state[name] for name in arrangements]
+    return [] if context.backfill else [context.state[name] for name in arrangements]
 
 
 def find_loop(nodes: Sequence[Node], export: int) -> Loop | None:

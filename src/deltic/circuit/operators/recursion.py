@@ -10,10 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from deltic.circuit.nodes import Node
-from deltic.circuit.operator import Delta
-from deltic.circuit.operators.loop import kernel_may_run
+from deltic.circuit.operator import Context, Delta
+from deltic.circuit.operators.feedback import Import
+from deltic.circuit.operators.loop import append, kernel_may_run, verify
 from deltic.circuit.operators.recursive_program import find_program
-from deltic.circuit.scopes import Nest, divergence
+from deltic.circuit.scopes import divergence
+from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
 from deltic.trace.counters import Counters
 from deltic.trace.recursion import Recursed, RecursiveProgram, Versions, recurse
@@ -25,6 +27,7 @@ class RecursiveScope:
     """The program; the feedback nodes of its recursive collections, in their order; the node that is exported, and one that joins.
 
     depths: the scope of each arrangement that it reads or appends to (0 or 1). widths: the words of its rows, iterations included.
+    imported: of those of the parent, the input that has the change.
     """
 
     program: RecursiveProgram
@@ -33,35 +36,43 @@ class RecursiveScope:
     joins: Node
     depths: dict[str, int]
     widths: dict[str, int]
+    imported: dict[str, int]
 
-    def applies(self, nest: Nest) -> bool:
+    def applies(self, context: Context) -> bool:
         """Whether the kernel may run; see `kernel_may_run`."""
-        return kernel_may_run(self.depths, nest)
+        return kernel_may_run(self.depths, context)
 
-    def run(self, inputs: Sequence[Delta], limit: int, nest: Nest) -> Delta:
+    def run(self, inputs: Sequence[Delta], limit: int, context: Context) -> Delta:
         """The sum of the changes of all iterations."""
-        traces = {name: nest.trace(name, self.widths[name], 1, depth) for name, depth in self.depths.items()}
-        for trace in traces.values():
-            trace.past.expect(())
-        spines = {name: Versions(trace.past, trace.past if trace.depth else trace.now) for name, trace in traces.items()}
-        rows = nest.inner.setdefault(self.exported.name, Counters())
-        joins = nest.inner.setdefault(self.joins.name, Counters())
+        verify(self.depths, context)
+        spines = {name: self._versions(name, inputs, context) for name in self.depths}
+        rows = context.inner.setdefault(self.exported.name, Counters())
+        joins = context.inner.setdefault(self.joins.name, Counters())
         result = recurse(self.program, inputs, spines, limit, rows, joins)
         if result.diverged:
-            raise self._diverged(result, limit, nest)
+            raise self._diverged(result, limit, context)
         for relation, derived in zip(self.program.relations, result.derivations, strict=True):
             if relation.derivations is not None and len(derived):
-                traces[relation.derivations].append_timed(consolidate(derived))
+                append(relation.derivations, derived, context)
         for collection, added in zip(self.program.collections, result.added, strict=True):
             if collection.arrangement is not None and len(added):
-                traces[collection.arrangement].append_timed(consolidate(added))
+                append(collection.arrangement, added, context)
         return consolidate(result.sums)
 
-    def _diverged(self, result: Recursed, limit: int, nest: Nest) -> Exception:
+    def _versions(self, name: str, inputs: Sequence[Delta], context: Context) -> Versions:
+        old = context.old(name, self.widths[name], 1)
+        position = self.imported.get(name)
+        if position is None or not len(inputs[position]):
+            return Versions(old, old)
+        change = inputs[position]
+        assert isinstance(change, Batch)
+        return Versions(old, old.with_batch(change))
+
+    def _diverged(self, result: Recursed, limit: int, context: Context) -> Exception:
         """The error for the first relation that still changes."""
         number = next(n for n, rows in enumerate(result.growth[-1]) if rows)
         change: Rows = consolidate(result.newest(number))
-        return divergence(self.feedback[number], limit, result.growth[:, number].tolist(), change, nest)
+        return divergence(self.feedback[number], limit, result.growth[:, number].tolist(), change, context)
 
 
 def find_recursion(nodes: Sequence[Node], export: int) -> RecursiveScope | None:
@@ -72,4 +83,6 @@ def find_recursion(nodes: Sequence[Node], export: int) -> RecursiveScope | None:
     program, feedback, joins, arrangements = parts
     depths = {name: depth for name, (_, depth) in arrangements.items()}
     widths = {name: words + depth for name, (words, depth) in arrangements.items()}
-    return RecursiveScope(program, feedback, nodes[export], joins, depths, widths)
+    imports = [node.operator for node in nodes if isinstance(node.operator, Import)]
+    imported = {operator.arrangement: operator.position for operator in imports if operator.arrangement is not None}
+    return RecursiveScope(program, feedback, nodes[export], joins, depths, widths, imported)
