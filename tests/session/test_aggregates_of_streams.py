@@ -1,4 +1,4 @@
-"""Sums and extremes of all rows so far of a stream: equal to the oracle, in a state of one row for each group."""
+"""Sums, extremes and first rows of all rows so far of a stream: equal to the oracle, in a state of a few rows for each group."""
 
 from __future__ import annotations
 
@@ -30,6 +30,15 @@ FOLDED = {
         (SELECT user AS k, amount AS v FROM integrate(clicks) UNION ALL SELECT amount, user FROM integrate(clicks)) GROUP BY k""",
     "greatest": "SELECT user, max(amount) AS most FROM (SELECT DISTINCT user, amount FROM integrate(clicks)) GROUP BY user",
     "users": "SELECT user FROM integrate(clicks) GROUP BY user",
+}
+RANKED = (
+    "SELECT user, amount, page FROM (SELECT *, row_number() OVER (PARTITION BY {} ORDER BY {}) AS r FROM integrate(clicks)) WHERE r <= {}"
+)
+FIRST = {
+    "highest": RANKED.format("user", "amount DESC NULLS LAST, page", 1),
+    "two_pages": RANKED.format("user % 2", "page DESC NULLS FIRST, share", 2),
+    "ever_first": """SELECT name, amount FROM
+        (SELECT *, row_number() OVER (PARTITION BY name ORDER BY amount) AS r FROM integrate(named) WHERE amount > 2) WHERE r <= 3""",
 }
 KEPT = {
     "distinct_amounts": "SELECT user, count(DISTINCT amount) AS n FROM integrate(clicks) GROUP BY user",
@@ -72,7 +81,11 @@ def test_random_ticks_on_spark_equal_the_oracle(seed: int, spark: Any, tmp_path:
 
 def run(seed: int, options: dict[str, Any]) -> None:
     rng = Random(seed)
-    views, tables, moments = {**FOLDED, **(KEPT if seed % 3 == 1 else {})}, {"clicks": Relation(), "names": Relation()}, list[Moment]()
+    views, tables, moments = (
+        {**FOLDED, **FIRST, **(KEPT if seed % 3 == 1 else {})},
+        {"clicks": Relation(), "names": Relation()},
+        list[Moment](),
+    )
     session = deltic.Session(**options)
     session.sql(script(views))
     try:
@@ -107,7 +120,7 @@ def compare(session: deltic.Session, moments: list[Moment]) -> None:
 @pytest.mark.parametrize("shards", [1, *slow(3)])
 def test_the_state_is_that_of_the_groups(shards: int) -> None:
     with deltic.Session(shards=shards) as session:
-        session.sql(script({name: FOLDED[name] for name in ("extremes", "ever_named", "both", "greatest", "users")}))
+        session.sql(script({name: FOLDED[name] for name in ("extremes", "ever_named", "both", "greatest", "users")} | FIRST))
         kept = []
         for number in range(40):
             session.apply({"clicks": [click(user, number % 10 * user, page=f"{LONG}{user}{number}") for user in range(4)]})
@@ -134,8 +147,26 @@ def test_what_is_kept_is_shown() -> None:
     assert {view for view in bounds if "fold_sums" in bounds[view]} == set(FOLDED)
     assert {view for view in bounds if "integrate" in bounds[view]} == set(KEPT) - {"now"}
     assert "fold_extremes" in bounds["extremes"]
+    with deltic.Session() as session:
+        session.sql(script({**FIRST, "after": RANKED.format("user", "amount", 3).replace("<= 3", "BETWEEN 2 AND 3")}))
+        for view in FIRST:
+            names = {bound.name for bound in session.explain(view).bounds}
+            assert "fold_top_k" in names and not names & {"integrate", "top_k"}, view
     assert str(bounds["sums"]["fold_sums"]).endswith("fold_sums grows with every new key of stream clicks")
     assert str(bounds["whole"]["fold_extremes"]).endswith("fold_extremes is bounded by one group of stream clicks")
+
+
+def test_first_rows_over_a_view_that_keeps_all_rows_begin_with_them() -> None:
+    with deltic.Session() as session:
+        session.sql(script({"every": "SELECT * FROM integrate(clicks)"}))
+        session.apply({"clicks": [click(1, 5), click(1, 3), click(2, None)]})
+        session.sql(f"CREATE MATERIALIZED VIEW least AS {RANKED.format('user', 'amount', 1)}")
+        assert rows(session, "least") == [(1, 3, None), (2, None, None)]
+        session.sql("DROP VIEW every")
+        session.apply({"clicks": [click(1, 4), click(1, 2), click(1, 2)]})
+        assert rows(session, "least") == [(1, 2, None), (2, None, None)]
+        changed = session.view("least").changes().to_pylist()
+        assert sorted((row["amount"], row["_weight"]) for row in changed) == [(2, 1), (3, -1)]
 
 
 def test_a_view_over_one_that_keeps_all_rows_begins_with_them() -> None:

@@ -39,11 +39,11 @@ Part = tuple[Expr, ...] | None
 
 def lower_aggregate(lowering: PlanLowering, plan: Aggregate) -> int:
     if isinstance(plan, TickAggregate):
-        return Grouping(lowering, replace(plan, input=_added(lowering, plan.input)), fingerprint(plan)).lower()
+        return Grouping(lowering, replace(plan, input=added_rows(lowering, plan.input)), fingerprint(plan)).lower()
     return Grouping(lowering, plan).lower()
 
 
-def _added(lowering: PlanLowering, rows: Plan) -> Plan:
+def added_rows(lowering: PlanLowering, rows: Plan) -> Plan:
     """The stream of the rows that each tick adds to `rows`; or `rows`, of the same changes, if a view keeps them.
 
     The state is then filled with the rows so far. It is the same state, which stays when that view is dropped.

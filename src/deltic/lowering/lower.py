@@ -12,6 +12,7 @@ from typing import assert_never
 
 from deltic.circuit.nodes import ArrangementSpec, Dataflow, NodeKind, Shape
 from deltic.circuit.operators.arrange import Arrange
+from deltic.circuit.operators.fold_groups import FoldTopK
 from deltic.circuit.operators.group_top_k import GroupTopK
 from deltic.circuit.operators.linear import Constant, Place
 from deltic.circuit.operators.multiset import MultisetOperator
@@ -19,7 +20,7 @@ from deltic.circuit.operators.order import Sort
 from deltic.circuit.operators.reweigh import Reweigh, Rule
 from deltic.circuit.operators.top_k import TopKOperator
 from deltic.circuit.terms import Term
-from deltic.lowering.aggregates import lower_aggregate
+from deltic.lowering.aggregates import added_rows, lower_aggregate
 from deltic.lowering.by_watermark import lower_by_watermark
 from deltic.lowering.expand import lower_expand
 from deltic.lowering.feedback import FedRelations
@@ -61,6 +62,7 @@ from deltic.plan.nodes import (
     Table,
     TemporalFilter,
     TickRecursion,
+    TickTopK,
     TopK,
     Union,
     Values,
@@ -288,6 +290,8 @@ class Lowering:
 
     def _top_k(self, plan: TopK) -> int:
         """The first rows; of these without the first `offset`, if there is one: both read one arrangement."""
+        if isinstance(plan, TickTopK):
+            return self._folded_first(replace(plan, input=added_rows(self, plan.input)), fingerprint(plan))
         stream = self.relation(plan.input)
         if not plan.offset:
             return self._first_rows(stream, plan)
@@ -334,8 +338,26 @@ class Lowering:
             parts += (Term(s.start, f),) if f.type.has_bytes else range(s.start, s.stop)
         return mapped, tuple(parts)
 
+    def _folded_first(self, plan: TopK, identity: str) -> int:
+        """The first rows of each group, of which alone a state of this identity is kept. plan: over the rows that a tick adds."""
+        mapped, parts = self._in_order(self.relation(plan.input), plan)
+        key, builder = self._key_words(plan), self.streams.builder
+        rows, output, texts = self._sorted(self.streams.gather(mapped, key), parts, plan)
+        memory, shape, partition = builder.name("folded_first", identity), self.streams.shape(rows), self.streams.partition(rows)
+        assert plan.limit is not None
+        first = GroupTopK(memory, memory, shape.layout.width, plan.limit, output, texts, key)
+        operator = FoldTopK(memory, shape.layout.width, True, first)
+        node = builder.add(operator, (rows,), Shape(plan.schema), None, owns=memory, content=builder.digest(memory))
+        builder.specify(ArrangementSpec(memory, shape, builder.nodes[node].level, key, partition=partition))
+        return node
+
     def _sorted_first(self, mapped: int, parts: tuple[int | Term, ...], plan: TopK) -> int:
         """The first `limit` rows, or of each group, from the rows arranged in order."""
+        rows, output, texts = self._sorted(mapped, parts, plan)
+        return self._limited(self.streams.arrange(rows, max(self._key_words(plan), 1)), plan, output, texts)
+
+    def _sorted(self, mapped: int, parts: tuple[int | Term, ...], plan: TopK) -> tuple[int, tuple[int, ...], tuple[tuple[int, bool], ...]]:
+        """(the stream of the rows in words whose order is that of the rows, the words of the plan's rows there, the ids of strings)."""
         key, schema = self._key_words(plan), plan.input.schema
         fields, texts, output = [] if plan.keys else [Field("all", BIGINT, False)], [], []
         row_parts = Shape(schema).layout.width
@@ -349,9 +371,7 @@ class Lowering:
         partition = self.streams.partition(mapped)
         kept = partition if partition is not None and all(word < key for word in partition) else None
         shape = Shape(Schema(tuple(fields)))
-        sorted_ = builder.add(Sort(parts, constant=not plan.keys), (mapped,), shape, kept)
-        arranged = self.streams.arrange(sorted_, max(key, 1))
-        return self._limited(arranged, plan, tuple(output), tuple(texts))
+        return builder.add(Sort(parts, constant=not plan.keys), (mapped,), shape, kept), tuple(output), tuple(texts)
 
     def _limited(self, rows: Arranged, plan: TopK, output: tuple[int, ...], texts: tuple[tuple[int, bool], ...]) -> int:
         assert plan.limit is not None

@@ -1,16 +1,17 @@
-"""Sums and extremes of all rows so far of a stream keep one row for each group, and not the rows."""
+"""Of all rows so far of a stream aggregates keep one row for each group, and first rows themselves alone."""
 
 from __future__ import annotations
 
 from deltic.aggregates.definition import First, Linear
-from deltic.plan.nodes import Aggregate, AggregateCall, Distinct, Filter, OverTicks, Plan, Project, TickAggregate
+from deltic.plan.nodes import Aggregate, AggregateCall, Distinct, Filter, OverTicks, Plan, Project, TickAggregate, TickTopK, TopK
 from deltic.plan.signs import may_be_negative
 from deltic.plan.streams import integrals
 from deltic.plan.walk import map_inputs, transform
 
 
 def forget_aggregated_rows(plan: Plan) -> Plan:
-    """Rows that are never retracted are summed up and compared once, in the tick that adds them.
+    """Rows that are never retracted are summed up and compared once, in the tick that adds them. So are those of which the first of each
+    group are asked: a row that is not among them never will be.
 
     DISTINCT below extremes is dropped: copies do not matter to them.
 
@@ -34,6 +35,9 @@ def forget_aggregated_rows(plan: Plan) -> Plan:
 
 
 def _forget(plan: Plan) -> Plan:
+    if isinstance(plan, TopK):
+        folds = plan.keys and not plan.offset and not isinstance(plan, TickTopK) and integrals(plan.input)
+        return TickTopK(plan.input, plan.order, plan.limit, plan.keys) if folds and not may_be_negative(plan.input) else plan
     if not isinstance(plan, Aggregate) or isinstance(plan, TickAggregate) or not all(_is_folded(call) for _, call in plan.aggregates):
         return plan
     counted = not plan.aggregates or any(call.definition.copies for _, call in plan.aggregates)

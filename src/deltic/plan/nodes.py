@@ -63,6 +63,7 @@ __all__ = [
     "TemporalFilter",
     "TickAggregate",
     "TickFunction",
+    "TickTopK",
     "TopK",
     "Union",
     "Values",
@@ -205,6 +206,12 @@ class TopK(PlanNode):
     @computed
     def schema(self) -> Schema:
         return self.input.schema
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TickTopK(TopK):
+    """The same relation, of groups, without an offset. Its input only grows: see TickAggregate. So no row comes back that left the first
+    ones, and the first rows and those of the next tick determine the next result."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

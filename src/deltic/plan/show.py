@@ -182,7 +182,7 @@ def show_node(plan: Plan) -> str:
             groups = f" of each {', '.join(map(show_expr, plan.keys))}" if plan.keys else ""
             after = f" after {plan.offset}" if plan.offset else ""
             limit = "all" if plan.limit is None else plan.limit
-            return f"TopK {limit}{after}{groups} by {show_terms(plan.order) or 'the row'}"
+            return f"{type(plan).__name__} {limit}{after}{groups} by {show_terms(plan.order) or 'the row'}"
         case Window():
             groups = f" of each {', '.join(map(show_expr, plan.keys))}" if plan.keys else ""
             by = f" by {show_terms(plan.order)}" if plan.order else ""

@@ -22,6 +22,7 @@ from deltic.plan.nodes import (
     Table,
     TickAggregate,
     TickRecursion,
+    TickTopK,
     Union,
     inputs,
 )
@@ -70,8 +71,8 @@ def derivative(plan: Plan) -> Plan:
 
 @once_per_node
 def stored_integrals(plan: Plan) -> frozenset[Plan]:
-    """The integrals of streams in the plan whose rows are kept: all but those that only aggregates read which keep groups alone."""
-    folded = integrals(plan.input) if isinstance(plan, TickAggregate) else frozenset[Plan]()
+    """The integrals of streams in the plan whose rows are kept: all but those of which each group keeps sums or first rows."""
+    folded = integrals(plan.input) if isinstance(plan, TickAggregate | TickTopK) else frozenset[Plan]()
     own = frozenset[Plan]((plan,) if isinstance(plan, OverTicks) and integrals(plan) else ())
     below: Sequence[Plan] = [part for integral in folded for part in inputs(integral)] or inputs(plan)
     return own.union(*map(stored_integrals, below))

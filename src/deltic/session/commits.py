@@ -96,17 +96,22 @@ class Commits:
         Raises ClosedError, SubscriberError.
         """
         if self._grouping is None:
-            with self.turn():
+            with self._lock:
+                self._contents.check_open()
+                self._settle()
                 check()
                 self.tick(changes, notes)
+            self._contents.subscribers.deliver()
             return
         self._ticks.run(WaitingTick(changes, notes, check))
         self._contents.subscribers.deliver()
 
     def _noted(self, known: Notes, changes: Mapping[str, Any], notes: Notes, *, amends: bool = False) -> Notes:
         """The notes of a tick. known: those of the commit before it."""
-        late = {} if amends else watermarks_after(self._definitions.late, known, changes)
-        return {**self._clock.notes_of_tick(self._definitions.marks, known, changes), **late, **notes}
+        definitions = self._definitions
+        timed = self._clock.notes_of_tick(definitions.marks, known, changes)
+        late = watermarks_after(definitions.late, known, changes) if definitions.late and not amends else {}
+        return {**timed, **late, **notes}
 
     def _commit_waiting(self, ticks: Sequence[WaitingTick]) -> None:
         """See TickQueue."""

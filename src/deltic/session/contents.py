@@ -29,6 +29,8 @@ class Contents:
         self._decoded: tuple[object, dict[str, pa.Table]] = (None, {})
         """A commit, and by view its decoded change, once it has been read."""
         self._withheld = Withheld()
+        self._queued: tuple[object, object] = (self, self)
+        """The result and the definitions of the commit whose calls were queued last."""
         self.subscribers = Subscribers()
         self.precedence = Precedence()
         self.closed = False
@@ -137,12 +139,13 @@ class Contents:
         if cache[0] is not committed:
             cache = self._decoded = (committed, {})
         decoded = cache[1]
-        if view not in decoded:
+        table = decoded.get(view)
+        if table is None:
             change = None if committed.last is None else committed.last.changes.get(view)
             with self.strings.stable():
                 check_readable(definitions, view, committed, self.strings)
-                decoded[view] = self._shown(definitions, view, stored.reader.changes(change, self.strings))
-        return decoded[view]
+                table = decoded[view] = self._shown(definitions, view, stored.reader.changes(change, self.strings))
+        return table
 
     def change_of_tick(self, view: str) -> pa.Table:
         """The change of the last tick, also if the view has errors."""
@@ -188,6 +191,10 @@ class Contents:
     def queue(self) -> None:
         """Queues the calls of subscribers for the last commit, unless it is one of definitions. Under the lock."""
         committed = self._runtime.committed
+        last, definitions = committed.last, committed.definitions
+        if self._queued[0] is last and self._queued[1] is definitions:
+            return
         shown = self._withheld.follow(committed, self.strings)
-        if committed.last is not None and not committed.last.installs:
-            self.subscribers.queue(committed.last.epoch, shown)
+        if last is not None and not last.installs:
+            self.subscribers.queue(last.epoch, shown)
+        self._queued = last, definitions

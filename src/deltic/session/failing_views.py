@@ -49,6 +49,8 @@ class Withheld:
         if self._followed[0] is last and self._followed[1] is definitions:
             return self._shown(changes)
         self._followed, self._healed = (last, definitions), {}
+        if not definitions.places and not self._waiting:
+            return changes
         self._waiting = {view: tables for view, tables in self._waiting.items() if view in definitions.places}
         for view in definitions.places:
             if len(_errors(definitions, view, committed)):
@@ -60,6 +62,8 @@ class Withheld:
         return self._shown(changes)
 
     def _shown(self, changes: Collection[str]) -> Collection[str]:
+        if not self._waiting and not self._healed:
+            return changes
         return {*(view for view in changes if view not in self._waiting), *self._healed}
 
     def change(self, view: str, change: pa.Table) -> pa.Table:

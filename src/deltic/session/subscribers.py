@@ -81,7 +81,7 @@ class Subscribers:
         """Queues the calls of a commit that changed some views, once. Under the session's lock."""
         while self._newest.following is not None:
             self._newest = self._newest.following
-        if epoch <= self._newest.epoch:
+        if epoch <= self._newest.epoch or not self._subscriptions:
             return
         due = [s for s in self._subscriptions if not s.ended and s.since < epoch and any(view in changed for view in s.views)]
         calls = [(subscription, changes) for subscription in due if len(changes := subscription.read())]

@@ -226,7 +226,7 @@ def _first_failing(array: pa.Array, check: Callable[[pa.Array], object]) -> int:
 def decode(words: Sequence[npt.NDArray[np.int64]], field: Field, strings: StringTable) -> pa.Array:
     """The column that the words encode, of `field.type.arrow`; nothing is copied for NOT NULL BIGINT."""
     if field.type is BIGINT and not field.nullable:
-        return pa.array(words[0])
+        return _as_they_are(words[0], field.type, None)
     if field.type.has_bytes:
         return _from_bytes(words[0], field.type, strings)
     if field.type == NULL:
@@ -268,6 +268,8 @@ def _from_bytes(ids: npt.NDArray[np.int64], type_: Type, strings: StringTable) -
 
 
 def _array(words: npt.NDArray[np.int64], type_: Type, missing: Mask | None) -> pa.Array:
+    if type_.kind.stored == "i8":
+        return _as_they_are(words, type_, missing)
     if type_.kind.stored == "bits":
         return pa.array(words > 0, mask=missing)
     stored = np.dtype(type_.kind.stored)
@@ -277,6 +279,12 @@ def _array(words: npt.NDArray[np.int64], type_: Type, missing: Mask | None) -> p
         return pa.array(bits.view(np.float64).astype(stored, copy=False), mask=missing)
     whole = pa.array(words.astype(stored, copy=False), mask=missing)
     return whole if type_.is_integer else whole.view(type_.arrow)
+
+
+def _as_they_are(words: npt.NDArray[np.int64], type_: Type, missing: Mask | None) -> pa.Array:
+    """Words as values of 64 bits; nothing is copied."""
+    valid = None if missing is None else pa.py_buffer(np.packbits(~missing, bitorder="little"))
+    return pa.Array.from_buffers(type_.arrow, len(words), [valid, pa.py_buffer(np.ascontiguousarray(words))])
 
 
 def _decimals(words: Sequence[npt.NDArray[np.int64]], type_: Type, missing: Mask | None) -> pa.Array:

@@ -105,7 +105,8 @@ def fixpoint(base: Rows, past: Spine, chains: Sequence[LinearJoin], limit: int, 
 
 def _count(counters: Counters, report: Words, touched: int, spines: Sequence[Spine]) -> None:
     counters.touched += int(report[touched])
-    counters.batches += sum(len(spine.batches) for spine in spines)
+    for spine in spines:
+        counters.batches += len(spine.batches)
 
 
 def _rows(columns: Words, count: int) -> Rows:

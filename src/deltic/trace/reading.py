@@ -9,13 +9,15 @@ import numpy as np
 import pyarrow as pa
 
 from deltic.errors import CorruptState, TooManyRows
-from deltic.schema import Schema
+from deltic.schema import BIGINT, Field, Schema
 from deltic.trace.batch import Batch
 from deltic.trace.encoding import Layout, decode, decode_values
 from deltic.trace.strings import StringTable
 
 WEIGHT: Final = "_weight"
 """The column that follows the relation's own columns in a change."""
+
+_WEIGHT: Final = Field(WEIGHT, BIGINT, False)
 
 ROWS_AT_MOST: Final = 2**31 - 1
 """As many as an Arrow array of strings can have."""
@@ -62,7 +64,9 @@ class Reader:
         """A change as the user's columns, then `_weight`."""
         if change is None:
             return self._changes.empty_table()
-        return pa.Table.from_arrays([*self._arrays(change.columns, strings), pa.array(change.weights[0])], schema=self._changes)
+        return pa.Table.from_arrays(
+            [*self._arrays(change.columns, strings), decode((change.weights[0],), _WEIGHT, strings)], schema=self._changes
+        )
 
     def _arrays(self, words: Sequence[np.ndarray], strings: StringTable) -> list[pa.Array]:
         return [decode(words[part], f, strings) for f, part in self._fields]

@@ -161,9 +161,9 @@ class Spine:
         assert self._levels is not None, "a version that is only read cannot be appended to"
         levels, sought = self._levels, self.sought[0]
         if levels.only_adds(batch, sought):
-            entry = batch.entry
+            entry, (batches, directory) = batch.entry, self.view
             assert len(entry) == DIRECTORY_HEADER + self.columns + self.weights  # without making the batch's arrays
-            view = (*self.batches, batch), np.concatenate((self.view[1], entry))
+            view = (*batches, batch), np.concatenate((directory, entry))
             return self._version(levels.with_small(batch), view, [0], self.guards)
         assert len(batch.columns) == self.columns and len(batch.weights) == self.weights
         levels = levels.appended(batch, sought)

@@ -20,6 +20,10 @@ DIVIDED_ROWS: Final = 1 << 16
 """Work on fewer rows is not divided: it takes less time than threads take to start."""
 
 
+_NEVER: Final = Event()
+"""Of work that nothing stops."""
+
+
 class WorkStopped(BaseException):
     """Ends work whose result is not needed any more."""
 
@@ -51,7 +55,7 @@ class Workers:
         With one thread, or one item, all runs here.
         """
         if self.threads == 1 or len(items) <= 1:
-            return [work(item, Event()) for item in items]
+            return [work(item, _NEVER) for item in items]
         division = _Division(work, items, after or [()] * len(items))
         try:
             for _ in range(min(self.threads, len(items))):

@@ -1,6 +1,6 @@
-"""What aggregates keep of a relation that only grows: the sums and the first row of each group, and not the rows.
+"""What is kept of a relation that only grows: of each group the sums, the first row for an aggregate, or the first rows; not the others.
 
-Both cost O(rows of the tick · log state), whatever has gone by. A backfill is not a tick for those whose state exists: they emit what they
+They cost O(rows of the tick · log state), whatever has gone by. A backfill is not a tick for those whose state exists: they emit what they
 hold, and others are filled from what their input has.
 """
 
@@ -14,6 +14,7 @@ import numpy as np
 from deltic.circuit.extremes import Extreme, settled
 from deltic.circuit.operator import Context, Delta, as_batch
 from deltic.circuit.operators.arrange import check_sums
+from deltic.circuit.operators.group_top_k import GroupTopK
 from deltic.circuit.operators.linear import negated
 from deltic.circuit.scopes import distinct_rows
 from deltic.trace.batch import Batch
@@ -43,7 +44,7 @@ class FoldSums:
     def eager(self) -> bool:
         return True
 
-    def step(self, inputs: Sequence[Delta], context: Context) -> Batch:
+    def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
         fresh = context.tick.fresh
         if fresh is not None and self.memory not in fresh:
             return context.state[self.memory].scan(context.counters)
@@ -74,8 +75,30 @@ class FoldExtremes(FoldSums):
         groups = distinct_rows([delta], key)
         _, columns, weights = probe(context.old(self.memory, self.width, 1), groups, range(self.width), context.counters)
         old = consolidate(Rows(columns, (weights[0],)))
-        rows = Spine.of(consolidate(Rows.concat([old, delta])))
+        rows = Spine.over(self.width, 1, (old, delta))
         _, words, _ = first(rows, groups, None, 1, context.counters)
         best = settled(self.extreme, rows, groups, words[key:], context)
         new = Rows((*groups, *best), (np.ones(len(groups[0]), np.int64),))
+        return consolidate(Rows.concat([new, negated(old)]))
+
+
+@dataclass(frozen=True, slots=True)
+class FoldTopK(FoldSums):
+    """The first rows of each group in an order, of all ticks. first: the order, over the arrangement `memory`."""
+
+    first: GroupTopK
+
+    @property
+    def name(self) -> str:
+        return "fold_top_k"
+
+    def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
+        change = FoldSums.step(self, inputs, context)
+        return Rows(tuple(change.columns[i] for i in self.first.output), change.weights)
+
+    def _change(self, delta: Batch, context: Context) -> Batch:
+        groups = distinct_rows([delta], self.first.key)
+        _, columns, weights = probe(context.old(self.memory, self.width, 1), groups, range(self.width), context.counters)
+        old = consolidate(Rows(columns, (weights[0],)))
+        new = self.first.first_of(Spine.over(self.width, 1, (old, delta)), groups, context)
         return consolidate(Rows.concat([new, negated(old)]))

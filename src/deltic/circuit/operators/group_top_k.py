@@ -29,12 +29,12 @@ class GroupTopK(TopKOperator):
         delta = as_batch(inputs[0])
         groups = distinct_rows([delta], self.key)
         _, columns, weights = probe(context.old(self.memory, self.width, 1), groups, range(self.width), context.counters)
-        new = self._first_of(context.old(self.arrangement, self.width, 1).with_batch(delta), groups, context)
+        new = self.first_of(context.old(self.arrangement, self.width, 1).with_batch(delta), groups, context)
         change = consolidate(Rows.concat([new, Rows(columns, (-weights[0],))]))
         context.append(self.memory, change)
         return Rows(tuple(change.columns[i] for i in self.output), change.weights)
 
-    def _first_of(self, now: Spine, groups: Words, context: Context) -> Rows:
+    def first_of(self, now: Spine, groups: Words, context: Context) -> Rows:
         """The first `limit` copies of each group."""
         if not self.limit:
             return Rows.empty(self.width, 1)

@@ -22,7 +22,7 @@ from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
 from deltic.trace.counters import Counters
 from deltic.trace.encoding import words_of
-from deltic.trace.fixpoint import Fixpoint, LinearJoin, fixpoint
+from deltic.trace.fixpoint import LinearJoin, fixpoint
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
 

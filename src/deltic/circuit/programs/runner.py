@@ -57,11 +57,11 @@ class ProgramRun:
     def _located(self) -> Words:
         """Where the kernel finds the arrangements that the program reads; those of streams are empty."""
         state, ephemeral = self._context.state, self._context.ephemeral
-        located = [state[name].located if name not in ephemeral else (0, 0) for name in self._program.spots]
-        spines = np.zeros((len(located), op.SPINE), np.int64)
-        if located:
-            spines[:, : op.SPINE_SOUGHT] = located
-        return spines.reshape(-1)
+        spines: list[int] = []
+        for name in self._program.spots:
+            place, batches = state[name].located if name not in ephemeral else (0, 0)
+            spines += (place, batches, 0)  # in the order of the SPINE constants
+        return np.array(spines, np.int64)
 
     def _use(self, arena: Words) -> None:
         self._arenas.append(arena)

@@ -20,6 +20,8 @@ from deltic.trace.workers import ALONE, Workers
 
 def routed(circuit: Dataflow, changes: Mapping[str, PendingRows], shards: int, workers: Workers = ALONE) -> list[dict[str, Delta]]:
     """The tables' changes by shard and port. workers: divide many rows."""
+    if shards == 1:
+        return [{f"table:{table}": pending.rows for table, pending in changes.items()}]
     arrived: list[dict[str, Delta]] = [{} for _ in range(shards)]
     for table, pending in changes.items():
         for shard, part in enumerate(route(pending.rows, circuit.routes[table], shards, workers)):
@@ -42,16 +44,19 @@ def run_levels(
     circuit runs as one level. workers: compute the shards of a large tick, or of a backfill; of a single shard its operators.
     """
     shards = len(state)
-    if tick.fresh is None and not workers.divides(sum(len(rows) for inbox in arrived for rows in inbox.values())):
+    if workers.threads > 1 and tick.fresh is None and not workers.divides(sum(len(rows) for inbox in arrived for rows in inbox.values())):
         workers = ALONE
+    if shards == 1:
+        whole = run_level(circuit, None, 0, 1, state[0], strings, arrived[0], tick, native=True, workers=workers)
+        if whole.failure is not None:
+            raise whole.failure.error()
+        return [whole.appended], [whole.counters]
     appended: list[dict[str, Batch]] = [{} for _ in range(shards)]
     counters: list[Mapping[str, Counters]] = [{}] * shards
-    within = workers if shards == 1 else ALONE
-    for level in (None,) if shards == 1 else range(len(circuit.levels)):
+    for level in range(len(circuit.levels)):
 
-        def run(shard: int, stop: Event, level: int | None = level) -> LevelResult:
-            place = circuit, level, shard, shards, state[shard]
-            return run_level(*place, strings, arrived[shard], tick, native=True, stop=stop, workers=within)
+        def run(shard: int, stop: Event, level: int = level) -> LevelResult:
+            return run_level(circuit, level, shard, shards, state[shard], strings, arrived[shard], tick, native=True, stop=stop)
 
         results = workers.map(run, range(shards))
         failures = [r.failure for r in results if r.failure is not None]
@@ -67,6 +72,9 @@ def run_levels(
 def view_changes(circuit: Dataflow, appended: Sequence[Mapping[str, Batch]]) -> dict[str, Batch]:
     """The change of each view that changed, its shards merged. appended: by shard and arrangement."""
     changes = {}
+    if len(appended) == 1:
+        batches = appended[0]
+        return {view: batch for view, name in circuit.views.items() if (batch := batches.get(name)) is not None and len(batch)}
     for view, arrangement in circuit.views.items():
         parts = [batches[arrangement] for batches in appended if arrangement in batches]
         if parts and len(merged := parts[0] if len(parts) == 1 else merge(parts)):
