@@ -182,6 +182,29 @@ def churn(edges: np.ndarray, removed: int, changes: int = 100, seed: int = 13) -
     return np.column_stack(columns).astype(np.int64)
 
 
+def nexmark(events: int = 1_000_000, seed: int = 6) -> dict[str, np.ndarray]:
+    """Nexmark-like integer events: 2 % persons, 6 % auctions, 92 % bids; 10 events a millisecond, so 10,000 in a tick of one second.
+
+    person: id, state, time. auction: id, seller, category, time, expires. bid: auction, bidder, price, time. Times are ms from 0.
+    """
+    rng = np.random.default_rng(seed)
+    kind = np.tile(np.array([0] + [1] * 3 + [2] * 46), events // 50 + 1)[:events]
+    time, persons, auctions = np.arange(events) // 10, np.cumsum(kind == 0), np.cumsum(kind == 1)
+    at = np.nonzero(kind == 0)[0]
+    person = np.stack([persons[at] - 1, rng.integers(0, 5, len(at)), time[at]], 1)
+    at = np.nonzero(kind == 1)[0]
+    seller = np.maximum(0, persons[at] - 1 - rng.integers(0, 100, len(at)))
+    auction = np.stack(
+        [auctions[at] - 1, seller, rng.integers(10, 15, len(at)), time[at], time[at] + rng.integers(1000, 20000, len(at))], 1
+    )
+    at = np.nonzero(kind == 2)[0]
+    hot = rng.random(len(at)) < 0.5
+    about = np.where(hot, (np.maximum(auctions[at] - 1, 0) // 100) * 100, np.maximum(0, auctions[at] - 1 - rng.integers(0, 1000, len(at))))
+    bidder = np.maximum(0, persons[at] - 1 - rng.integers(0, 1000, len(at)))
+    bid = np.stack([about, bidder, (10 ** (rng.random(len(at)) * 4 + 1)).astype(np.int64), time[at]], 1)
+    return {"person": person, "auction": auction, "bid": bid}
+
+
 def write(feed: Feed, path: str | Path) -> None:
     """Rows of little-endian int64, as differential/ reads them."""
     np.ascontiguousarray(feed, dtype="<i8").tofile(path)

@@ -1,4 +1,5 @@
-"""Rust's differential dataflow: builds `differential/` with cargo (two to four minutes, once) and runs a workload on it.
+"""Peers in Rust: builds `differential/` (differential dataflow, two to four minutes, once) and `dbsp/` (Feldera's crate, 5 to 20 minutes)
+with cargo, and runs a workload on the first.
 
 The build lies in the user's cache (XDG_CACHE_HOME), so that a checkout stays clean and a second one needs no build.
 """
@@ -19,21 +20,21 @@ import numpy as np
 from benchmarks import checks, drive, harness
 from benchmarks.engine import CHANGE
 
-SOURCE = Path(__file__).resolve().parent / "differential"
+SOURCES = Path(__file__).resolve().parent
 
 
 @functools.cache
-def build() -> Path | str:
-    """The program, or the reason why it cannot be built."""
+def build(peer: str = "differential", program: str = "differential-peer") -> Path | str:
+    """The program of a peer, or the reason why it cannot be built."""
     if shutil.which("cargo") is None:
         return "there is no cargo"
-    target = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "deltic" / "differential-peer"
-    harness.progress(f"building the peer differential into {target} …")
-    command = ["cargo", "build", "--release", "--quiet", "--manifest-path", str(SOURCE / "Cargo.toml"), "--target-dir", str(target)]
+    target = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "deltic" / f"{peer}-peer"
+    harness.progress(f"building the peer {peer} into {target} …")
+    command = ["cargo", "build", "--release", "--quiet", "--manifest-path", str(SOURCES / peer / "Cargo.toml"), "--target-dir", str(target)]
     done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
     if done.returncode != 0:
         return f"cargo build failed: {done.stderr.strip().splitlines()[-1]}"
-    return target / "release" / "differential-peer"
+    return target / "release" / program
 
 
 def run(
