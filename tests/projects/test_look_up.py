@@ -10,11 +10,16 @@ from typing import Any, cast
 import pytest
 
 from deltic.errors import QueryError
+from deltic.frontends.sql.parse_dataset import parse_definitions
 from deltic.schema import BIGINT, STRING, TIMESTAMP, Field, Schema, decimal
+from deltic.types import Type
 
 pytest.importorskip("pyspark.sql.connect.proto")
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
 deltalake = pytest.importorskip("deltalake")
 
+from deltic.projects.declared import declared_schema  # noqa: E402  needs the extra
 from deltic.projects.definitions import Dataset, FilePlace  # noqa: E402  needs the extra
 from deltic.projects.names import Names  # noqa: E402  needs the extra
 from deltic.projects.server import Server  # noqa: E402  needs the extra
@@ -182,3 +187,29 @@ def test_a_streaming_table_is_not_dropped(
         created(folder, monkeypatch, schema, **changed)
     assert raised.value.message == message and raised.value.remedy == "--full-refresh v, which reads its streams again"
     assert created(folder, monkeypatch, schema, **changed, from_nothing=True)[0] == "again"
+
+
+NOTED = StructType([StructField("k", LongType(), False, {"comment": "it's the key"}), StructField("s", StringType(), True)])
+
+
+@pytest.mark.parametrize(
+    "declared",
+    ['k BIGINT NOT NULL COMMENT "it\'s the key", s STRING', NOTED, "CREATE"],
+    ids=["DDL", "StructType", "SQL"],
+)
+def test_columns_are_created_as_they_are_declared(folder: Path, monkeypatch: pytest.MonkeyPatch, declared: Any) -> None:
+    if declared == "CREATE":
+        columns = 'k BIGINT NOT NULL COMMENT "it\'s the key", s VARCHAR(9)'
+        (statement,) = parse_definitions(f"CREATE MATERIALIZED VIEW v ({columns}) AS SELECT 1 AS k, 'a' AS s", "a.sql")
+        declared = cast(Any, statement).clauses.columns
+    monkeypatch.setattr(Server, "under", lambda *_: nullcontext())
+    server = FakeServer({}, "")
+    tables, one = Tables(server, "/storage", "/state", {}), dataclasses.replace(dataset("v"), schema=declared)
+    schema = declared_schema(one)
+    assert schema is not None and tables.create(one, schema) == "new"
+    assert server.asked == ["CREATE TABLE `v` (`k` BIGINT NOT NULL COMMENT 'it\\'s the key', `s` STRING) USING delta"]
+
+
+def test_a_column_of_limited_text_is_the_same_the_next_time(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    limited = Schema((*FIELDS[:3], Field("s", Type("VARCHAR", 20))))
+    assert created(folder, monkeypatch, limited) == ("kept", [])

@@ -17,11 +17,13 @@ from pipelines_projects import SPEC, written
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
 VIEWS = """
-CREATE MATERIALIZED VIEW per_customer USING delta TBLPROPERTIES (delta.enableChangeDataFeed = true) AS
+CREATE MATERIALIZED VIEW per_customer (customer BIGINT NOT NULL COMMENT 'who', orders BIGINT, amount BIGINT)
+USING delta TBLPROPERTIES (delta.enableChangeDataFeed = true) AS
 SELECT customer, count(*) AS orders, sum(amount) AS amount FROM sales GROUP BY customer;
 CREATE MATERIALIZED VIEW large USING delta TBLPROPERTIES (delta.enableChangeDataFeed = true) AS
 SELECT customer, amount FROM sales WHERE amount > 5;
-CREATE MATERIALIZED VIEW small USING delta AS SELECT customer, max(amount) AS most FROM sales GROUP BY customer;
+CREATE MATERIALIZED VIEW small (customer BIGINT NOT NULL COMMENT 'who', most INT) USING delta AS
+SELECT customer, max(amount) AS most FROM sales GROUP BY customer;
 """
 USERS = """
 from pyspark import pipelines as dp
@@ -87,6 +89,8 @@ def test_feeds_merges_and_keyed_tables(remote: str, tmp_path: Path, capsys: pyte
     for name, engine in (("per_customer", "Apache-Spark"), ("large", "Apache-Spark"), ("small", "delta-rs")):
         (last,) = server.sql(f"DESCRIBE HISTORY {name} LIMIT 1")
         assert last["operation"] == ("WRITE" if name == "small" else "MERGE") and last["engineInfo"].startswith(engine), last
+        assert name == "large" or ("customer", "bigint", "who") in map(tuple, server.sql(f"DESCRIBE {name}"))
+        assert server.table(name).schema["customer"].nullable == (name == "large")
     told = run()
     assert {f"{name}: unchanged" for name in ("per_customer", "large", "small")} <= set(told), told
     server.sql("DELETE FROM sales WHERE id = 91")  # one of two equal rows of `large`
@@ -155,7 +159,8 @@ def test_a_streaming_table_with_other_columns_keeps_its_rows(
     server.session.catalog.refreshTable("counted")
     assert rows_of(server.table("counted")) == {(None,): 2, ("c",): 1, ("d",): 1}
     run(flow.format(format, "length(name) AS name"), view.format("counted", "name"), refused="the table grown has the column name STRING")
-    run(flow.format(format, "length(name) AS name"), view.format("counted", "name"), options=("--full-refresh", "grown"))
+    both = ("--full-refresh", "grown", "--refresh", "counted")
+    run(flow.format(format, "length(name) AS name"), view.format("counted", "name"), options=both)
     server.session.catalog.refreshTable("counted")
     assert rows_of(server.table("counted")) == {(1,): 4}
     server.close()

@@ -34,6 +34,20 @@ def declared_schema(dataset: Dataset) -> Schema | None:
     raise CatalogError(f"{dataset.place}: invalid schema of {dataset.key}", expected="a StructType, or a text")
 
 
+def declared_notes(dataset: Dataset) -> dict[str, tuple[bool, str | None]]:
+    """Of the columns of a dataset's schema, by name in lower case: whether it is NOT NULL, and its comment. Raises QueryError."""
+    match dataset.schema:
+        case str() as text:
+            parts = parse_columns(text, f"the schema of {dataset.key}")
+            return {part.name.text.lower(): (part.required, part.comment) for part in parts if part.name is not None}
+        case StructType() as row:
+            return {field.name.lower(): (not field.nullable, field.metadata.get("comment")) for field in row.fields}
+        case tuple() as columns:
+            defined = [column for column in columns if isinstance(column, tree.ColumnDefinition)]
+            return {column.name.text.lower(): (column.required, column.comment) for column in defined}
+    return {}
+
+
 def source_schema(message: pb.Relation) -> Schema | None:
     """The columns that a read of files or of a connector declares."""
     text = message.read.data_source.schema

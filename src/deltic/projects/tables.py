@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from deltic.errors import QueryError
+from deltic.projects.declared import declared_notes
 from deltic.projects.definitions import LIVE_FORMAT, Dataset
 from deltic.projects.direct import FEED, DirectTable, local
 from deltic.projects.feeds import direct_table, identity
@@ -102,14 +103,14 @@ class CatalogTables:
         """
         creation: Creation = "new"
         if (found := self._found.pop(dataset.key, None)) is not None:
-            if found == (self.format(dataset), {field.name.lower(): field.type.sql for field in schema}):
+            if found == (self.format(dataset), {field.name.lower(): field.type.read.sql for field in schema}):
                 return "kept"
             if dataset.kind == "streaming table" and not dataset.changes and not from_nothing:
                 return self._extend(dataset, schema, *found)
             self._server.forget(dataset.identifier)
             self._server.sql(f"DROP TABLE {dataset.identifier}")
             creation = "again"
-        columns_ = "" if dataset.live else f" ({_columns(schema)})"
+        columns_ = "" if dataset.live else f" ({_columns(dataset, schema)})"
         clauses = [f"CREATE TABLE {dataset.identifier}{columns_} USING {self.format(dataset)}"]
         if dataset.live:
             clauses.append(f"OPTIONS (view {_text(dataset.key)}, path {_text(self._state)})")
@@ -131,12 +132,13 @@ class CatalogTables:
         if format != self.format(dataset):
             raise QueryError(f"{where} has the format {format or 'of a view'}, not {self.format(dataset)}", remedy=remedy)
         for field in schema:
-            if (type := columns.get(field.name.lower(), field.type.sql)) != field.type.sql:
-                raise QueryError(f"{where} has the column {field.name} {type}, its flows return {field.type.sql}", remedy=remedy)
+            own = field.type.read.sql
+            if (type := columns.get(field.name.lower(), own)) != own:
+                raise QueryError(f"{where} has the column {field.name} {type}, its flows return {own}", remedy=remedy)
         added = [field for field in schema if field.name.lower() not in columns]
         if not added:
             return "kept"
-        self._server.sql(f"ALTER TABLE {dataset.identifier} ADD COLUMNS ({_columns(added)})")
+        self._server.sql(f"ALTER TABLE {dataset.identifier} ADD COLUMNS ({_columns(dataset, added)})")
         self._server.forget(dataset.identifier)
         return "extended"
 
@@ -257,8 +259,16 @@ def _text(value: str) -> str:
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def _columns(fields: Iterable[Field]) -> str:
-    return ", ".join(f"{quoted([field.name])} {field.type.sql}" for field in fields)
+def _columns(dataset: Dataset, fields: Iterable[Field]) -> str:
+    """Columns in SQL, with what the dataset's schema says of them. CHAR and VARCHAR are STRING: Deltic neither pads nor limits values."""
+    notes = declared_notes(dataset)
+    shown = []
+    for field in fields:
+        required, comment = notes.get(field.name.lower(), (False, None))
+        shown.append(f"{quoted([field.name])} {field.type.read.sql}{' NOT NULL' * required}")
+        if comment is not None:
+            shown[-1] += f" COMMENT {_text(comment)}"
+    return ", ".join(shown)
 
 
 def _pairs(properties: Mapping[str, Any]) -> str:

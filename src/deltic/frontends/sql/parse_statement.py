@@ -266,7 +266,7 @@ class StatementParser(ChangeParser, FunctionParser, AlterationParser, VariablePa
         self.passes(":")
         type = self.type_name()
         required = key = False
-        lateness = None
+        lateness = comment = None
         while self.word not in (",", ")"):
             if self.passes("NOT", "NULL"):
                 required = True
@@ -275,11 +275,11 @@ class StatementParser(ChangeParser, FunctionParser, AlterationParser, VariablePa
             elif self.passes("LATENESS"):
                 lateness = self._lateness()
             elif self.passes("COMMENT"):
-                self.string("the comment, as a string")
+                comment = self.string("the comment, as a string")
             else:
                 refuse(self, COLUMN)
                 raise self.failure(COLUMN_FORM)
-        return tree.ColumnDefinition(name, type, required, key, self.since(start), lateness)
+        return tree.ColumnDefinition(name, type, required, key, self.since(start), lateness, comment)
 
     def _lateness(self) -> tree.LatenessDefinition:
         delay = self._delay("LATENESS")

@@ -69,9 +69,8 @@ class TypeParser(TokenCursor):
             self.passes(":")
         type = self.type_name()
         required = named and self.passes("NOT", "NULL")
-        if named and self.passes("COMMENT"):
-            self.string("a comment")
-        return tree.TypePart(name, type, required, self.since(start))
+        comment = self.string("a comment") if named and self.passes("COMMENT") else None
+        return tree.TypePart(name, type, required, self.since(start), comment)
 
     def _close(self) -> None:
         """One >; the lexer may have read those of several types as one sign, of which the rest stays."""

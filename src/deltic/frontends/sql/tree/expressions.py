@@ -264,6 +264,7 @@ class TypePart:
     type: TypeName
     required: bool
     span: Span
+    comment: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ class LatenessDefinition:
 
 @dataclass(frozen=True, slots=True)
 class ColumnDefinition:
-    """name type [NOT NULL] [PRIMARY KEY] [lateness]."""
+    """name type [NOT NULL] [PRIMARY KEY] [lateness] [COMMENT 'comment']."""
 
     name: Name
     type: TypeName
@@ -27,6 +27,7 @@ class ColumnDefinition:
     key: bool
     span: Span
     lateness: LatenessDefinition | None = None
+    comment: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
