@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import socket
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, cast
@@ -22,7 +23,7 @@ deltalake = pytest.importorskip("deltalake")
 from deltic.projects.declared import declared_schema  # noqa: E402  needs the extra
 from deltic.projects.definitions import Dataset, FilePlace  # noqa: E402  needs the extra
 from deltic.projects.names import Names  # noqa: E402  needs the extra
-from deltic.projects.server import Server  # noqa: E402  needs the extra
+from deltic.projects.server import Server, check_reachable  # noqa: E402  needs the extra
 from deltic.projects.tables import CatalogTables  # noqa: E402  needs the extra
 
 COLUMNS = {"k": "BIGINT", "n": "DECIMAL(9,2)", "at": "TIMESTAMP", "s": "STRING"}
@@ -213,3 +214,18 @@ def test_columns_are_created_as_they_are_declared(folder: Path, monkeypatch: pyt
 def test_a_column_of_limited_text_is_the_same_the_next_time(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     limited = Schema((*FIELDS[:3], Field("s", Type("VARCHAR", 20))))
     assert created(folder, monkeypatch, limited) == ("kept", [])
+
+
+def test_a_server_that_is_not_there_is_an_error_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("grpc_proxy", "https_proxy", "http_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+        with pytest.raises(QueryError, match=rf"there is no Spark Connect server at sc://127.0.0.1:{port}: .*refused"):
+            _ = Server(Names(), {}, f"sc://127.0.0.1:{port}/;token=secret").session
+        unused.listen()
+        check_reachable(f"sc://127.0.0.1:{port}/;user_id=me")
+    for url in ("http://host", "sc://", "host:15002"):
+        with pytest.raises(QueryError, match="invalid URL of a server"):
+            check_reachable(url)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from urllib.parse import urlsplit
 
 import pyarrow as pa
 import pyspark.sql.connect.proto as pb
@@ -34,6 +35,9 @@ T = TypeVar("T")
 AT_ONCE: Final = 4
 """How many questions Spark gets at a time."""
 _SAID: Final = "Spark: "
+CONNECT_S: Final = 20.0
+DEFAULT_PORT: Final = 15002
+_PROXIES: Final = ("grpc_proxy", "https_proxy", "http_proxy")
 _MODE: Final = ("SPARK_CONNECT_MODE_ENABLED", "SPARK_REMOTE", "SPARK_LOCAL_REMOTE")
 
 
@@ -71,6 +75,8 @@ class Server:
         """The session, whose current schema is the project's."""
         with self._starting:
             if self._session is None:
+                if self._remote is not None:
+                    check_reachable(self._remote)
                 with _classic():
                     self.url = self._remote or self._start()
                     self._session = SparkSession.builder.remote(self.url).create()
@@ -255,6 +261,21 @@ def together(work: Iterable[Callable[[], T]]) -> list[T]:
         return [call() for call in calls]
     with ThreadPoolExecutor(min(AT_ONCE, len(calls)), "deltic-projects") as pool:
         return [done.result() for done in [pool.submit(call) for call in calls]]
+
+
+def check_reachable(url: str) -> None:
+    """Raises QueryError if nothing listens at the URL of a server: PySpark would try for minutes. Not if a proxy may be on the way."""
+    parts = urlsplit(url)
+    if parts.scheme != "sc" or not parts.hostname:
+        raise QueryError(f"invalid URL of a server {url!r}", expected="sc://host:15002, for example")
+    if any(os.environ.get(name) for name in _PROXIES):
+        return
+    try:
+        with socket.create_connection((parts.hostname, parts.port or DEFAULT_PORT), CONNECT_S):
+            pass
+    except (OSError, ValueError) as error:
+        where = f"sc://{parts.netloc}"
+        raise QueryError(f"there is no Spark Connect server at {where}: {error}", remedy="start it, or leave out --remote") from error
 
 
 @contextmanager
