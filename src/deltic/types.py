@@ -196,6 +196,11 @@ class Type:
         return self.name in NESTED
 
     @property
+    def is_validated(self) -> bool:
+        """Whether an Arrow array of it may have contents that are no values: texts that are not UTF-8, parts outside of their buffers."""
+        return self.held.is_nested or pa.types.is_string(self.arrow)
+
+    @property
     def is_day_time(self) -> bool:
         """Whether it is an interval of days, hours, minutes or seconds: a number of microseconds."""
         return self.kind.fields is not None and self.kind.fields[0] in DAY_TIME

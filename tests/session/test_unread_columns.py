@@ -200,3 +200,15 @@ def test_errors_are_those_of_columns_that_are_read(fail: Any) -> None:
 
     assert str(error("SELECT k FROM s")) == str(error("SELECT * FROM s"))
     assert "gone" in str(error("SELECT k FROM s")) or fail is _other_null
+
+
+def test_an_overflow_does_not_name_what_was_left_out() -> None:
+    with deltic.Session() as session:
+        session.sql(
+            "CREATE STREAM s (k BIGINT, a STRING, b STRING); CREATE MATERIALIZED VIEW v AS SELECT k, a, count(*) AS n FROM s GROUP BY k, a"
+        )
+        frame = pa.table({"k": [1, 1], "a": [None, None], "b": ["x", "x"], "_weight": [2**62, 2**62]}).cast(
+            pa.schema([("k", pa.int64()), ("a", pa.string()), ("b", pa.string()), ("_weight", pa.int64())])
+        )
+        with pytest.raises(DelticError, match=r"weight overflow in table s, row \(k=1, a=NULL\)"):
+            session.apply({"s": frame})

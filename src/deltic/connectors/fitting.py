@@ -43,12 +43,25 @@ def fit(column: Column, field: Field, where: str) -> pa.ChunkedArray[Any]:
 
 
 def check_parts(column: pa.Array[Any] | pa.ChunkedArray[Any], field: Field, where: str) -> None:
-    """Raises FrameError if nested values are not within their buffers, or have parts that are no values of their types."""
-    if field.type.held.is_nested:
+    """Raises FrameError for texts that are not UTF-8, nested values beyond their buffers, and parts that are no values of their types."""
+    if field.type.is_validated:
         try:
             column.validate(full=True)
         except pa.ArrowInvalid as error:
+            if pa.types.is_string(column.type) and (row := _malformed(column)) is not None:
+                message = f"{where}, row {row}, column {field.name}: the text is not UTF-8"
+                raise FrameError(message, expected=field.type.values, remedy="decode it, or declare the column as BINARY") from None
             raise FrameError(f"{where}, column {field.name}: the column is damaged: {error}", expected=field.type.values) from None
+
+
+def _malformed(column: pa.Array[Any] | pa.ChunkedArray[Any]) -> int | None:
+    """The first row whose text is not UTF-8; None if the offsets of the column are wrong."""
+    for row, value in enumerate(column.cast(pa.binary()).to_pylist()):
+        try:
+            (value or b"").decode()
+        except UnicodeDecodeError:
+            return row
+    return None
 
 
 def check_nulls(column: pa.ChunkedArray[Any], field: Field, where: str) -> None:

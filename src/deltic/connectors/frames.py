@@ -130,7 +130,7 @@ def _where(table: TableSchema) -> str:
 def _checked(rows: Fitted, table: TableSchema) -> Fitted:
     for i, field in enumerate(table.schema.fields):
         restricted, limited = is_restricted(field.type), field.type.is_limited
-        if field.type.held.is_nested:
+        if field.type.is_validated:
             check_parts(rows.column(i), field, _where(table))
         if field.nullable and not (restricted or limited):
             continue

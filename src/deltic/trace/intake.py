@@ -100,12 +100,16 @@ def owned(words: Words) -> Words:
 
 
 class _BytesColumn(NamedTuple):
-    """A column whose words are ids. number: of the column. place: of its word in a row. zeros: whether -0.0 in it is written as 0.0."""
+    """A column whose words are ids. number: of the column. place: of its word in a row. zeros: whether -0.0 in it is written as 0.0.
+
+    validated: whether the contents of its Arrow arrays are checked.
+    """
 
     number: int
     place: int
     field: Field
     zeros: bool
+    validated: bool
 
     def planned(self, kind: pa.DataType) -> tuple[int, int, int] | None:
         """A column of this Arrow type, as for the kernel of strings; None if it does not read such columns."""
@@ -138,7 +142,11 @@ class FrameColumns:
         return FrameColumns(
             np.array([word for one in zip(fields, places, zeros, strict=False) for word in _planned(*one)], np.int64),
             places[-1],
-            tuple(_BytesColumn(i, places[i], field, zeros[i]) for i, field in enumerate(fields) if field.type.has_bytes),
+            tuple(
+                _BytesColumn(i, places[i], field, zeros[i], field.type.is_validated)
+                for i, field in enumerate(fields)
+                if field.type.has_bytes
+            ),
             tuple(None if field.type.has_bytes else field.type.arrow for field in fields),
             not any(_is_left(field) for field in fields),
         )
@@ -178,7 +186,7 @@ class FrameColumns:
 
     def complete(self, frame: pa.Table, rows: Rows, unread: Collection[int], strings: StringTable) -> None:
         """Writes the columns that `rows` has left out to its result. Raises CollidingStrings."""
-        for number, place, field, _ in self.ids:
+        for number, place, field, *_ in self.ids:
             if number in unread:
                 rows.columns[place][:] = encode(frame.column(number), field, strings)[0]
 
@@ -202,9 +210,8 @@ class FrameColumns:
     ) -> bool:
         total: int = frame.num_rows
         batches = _batches(frame) if total else []
-        if not total or not all(
-            _is_valid(batch.column(each.number)) for batch in batches for each in self.ids if each.field.type.is_nested
-        ):
+        checked = [each.number for each in self.ids if each.validated and each.number not in unread]
+        if not total or not all(_is_valid(batch.column(number)) for batch in batches for number in checked):
             return False
         if total <= SMALL:
             interned = self._copy_small(batches[0], block, op, ordinal, strings, unread)
@@ -214,7 +221,7 @@ class FrameColumns:
             return False
         row = 0
         for batch in batches:
-            for number, place, field, zeros in self.ids:
+            for number, place, field, zeros, _ in self.ids:
                 if number in interned:
                     continue
                 column, start = batch.column(number), place * total + row
@@ -287,7 +294,7 @@ def _batches(frame: pa.Table | pa.RecordBatch) -> list[pa.RecordBatch]:
 
 
 def _is_valid(column: pa.Array) -> bool:
-    """Whether the parts of nested values are within their buffers, and decimals in them have no more digits than their type."""
+    """Whether texts are UTF-8, and the parts of nested values within their buffers, without decimals of more digits than their type."""
     try:
         column.validate(full=True)
     except pa.ArrowInvalid:
