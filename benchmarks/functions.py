@@ -56,12 +56,14 @@ EXACT: Final = frozenset(("kurtosis", "skewness"))
 """Aggregates that are rounded once here; in Spark their last digits are those of a sum in the order of rows."""
 ASIDE: Final = frozenset(("sketch_funcs", "st_funcs", "xml_funcs", "avro_funcs", "protobuf_funcs"))
 """Kinds that are not counted: DataSketches, geometry, XML, Avro and Protobuf."""
-SKETCHES: Final = ("approx_top_k", "hll_", "kll_", "theta_", "tuple_")
+SKETCHES: Final = ("approx_top_k_", "hll_", "kll_", "theta_", "tuple_")
 """What the names of DataSketches' functions begin with, its aggregates among them."""
 DOCUMENTED: Final = {
     **dict.fromkeys(APPROXIMATE, "the last place of DOUBLE"),
     **dict.fromkeys(EXACT, "rounded once from exact sums"),
-    **dict.fromkeys(("approx_percentile", "percentile_approx", "approx_count_distinct"), "exact, where Spark's may be off by an error"),
+    **dict.fromkeys(
+        ("approx_percentile", "percentile_approx", "approx_count_distinct", "approx_top_k"), "exact, where Spark's may be off by an error"
+    ),
 }
 """What differs as docs/sql.md says."""
 WINDOWS: Final = ("row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "lag", "lead", "nth_value")

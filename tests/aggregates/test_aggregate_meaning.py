@@ -19,6 +19,7 @@ from deltic.schema import BIGINT, BOOLEAN, DOUBLE, INT, STRING, TINYINT, Type
 
 D = Signature((DOUBLE,), DOUBLE)
 PAIRS = Signature((DOUBLE, DOUBLE), DOUBLE)
+INTS = Signature((INT,), INT)
 TRUTH = Signature((BOOLEAN,), BOOLEAN)
 
 
@@ -28,6 +29,10 @@ def value(name: str, signature: Signature, *rows: tuple[Value, ...]) -> Value:
 
 def bits(name: str, type: Type, *values: int) -> Value:
     return value(name, Signature((type,), type), *((each,) for each in values))
+
+
+def binned(limit: int, *values: int) -> Value:
+    return value("histogram_numeric", INTS, *((each, limit) for each in values))
 
 
 def by(name: str, *rows: tuple[Value, ...]) -> Value:
@@ -58,6 +63,14 @@ CASES = [
     ("the value at the greatest", by("max_by", (1, "b"), (2, "a"), (None, "c")), None),
     ("the least of tied values", by("min_by", (None, "a"), (3, "a"), (2, "a")), 2),
     ("the greatest of tied values", by("max_by", (None, "a"), (3, "a"), (2, "a")), 3),
+    ("one bin for each value", binned(3, 3, 3, 1), ((1, 1.0), (3, 2.0))),
+    ("the nearest neighbours become one bin", binned(2, 0, 10, 11, 20, 22), ((7, 3.0), (21, 2.0))),
+    ("the first of the nearest neighbours", binned(2, 20, 10, 0), ((5, 2.0), (20, 1.0))),
+    (
+        "the most frequent, then the least",
+        value("approx_top_k", INTS, *((x,) for x in (3, 1, 2, 3, 2, None))),
+        ((2, 2), (3, 2), (1, 1), (None, 1)),
+    ),
     ("NULL at all of the tied", by("max_by", (None, "b"), (3, "a")), None),
 ]
 

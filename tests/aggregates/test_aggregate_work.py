@@ -28,6 +28,7 @@ ARGUMENTS = {
     **dict.fromkeys(REGRESSIONS, "x, v"),
     "min_by": "s, v",
     "max_by": "b, s",
+    "approx_top_k": "b, 2",
     **dict.fromkeys(("percentile_cont", "percentile_disc"), "0.3) WITHIN GROUP (ORDER BY v"),
 }
 """The arguments of the aggregates that are not over v."""

@@ -390,7 +390,8 @@ def test_an_aggregate_that_takes_rows_back_is_called_for_the_change_alone(tmp_pa
     ("members", "message"),
     [
         ({"retract": lambda self, n: None}, "has only one of retract and state"),
-        ({"state": "n INT"}, "has only one of retract and state"),
+        ({"merge": lambda self, other: None}, "has only one of merge and state"),
+        ({"state": "n INT"}, "has only one of retract or merge and state"),
         ({"retract": lambda self, n: None, "state": "n NOTHING"}, "invalid columns 'n NOTHING'"),
     ],
 )

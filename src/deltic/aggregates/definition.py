@@ -7,7 +7,7 @@ A function is one object, and each built-in one has a file in this room. Plain P
 - Linear: the state is linear in the weights of the rows, so inserts, deletes, shards and joins only add. Only `finish` rounds,
   so errors do not accumulate.
 - First: the rows of the group are sorted, and the value is that of the first one.
-- Commonest: the values of the group are counted, and the value is the one that occurs most often.
+- Commonest: the values of the group are counted, and the value is the one that occurs most often, or made of the first ones by that order.
 - Ranked: the values of the group are sorted, and the value is computed from those at given ranks, which are found from the previous ones.
 - Listed: the value is computed from all rows of the group, or the first ones in an order.
 """
@@ -146,7 +146,13 @@ class First:
 
 @dataclass(frozen=True, slots=True)
 class Commonest:
-    """Argument 0 of the rows in which it is most frequent; among several such values the least, or in a descending order the greatest."""
+    """Argument 0 of the rows in which it is most frequent; among several such values the least, or in a descending order the greatest.
+
+    values: of more than one, the most frequent ones first, the reference makes the result. limit: the constant argument that says how many.
+    """
+
+    values: int = 1
+    limit: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,7 +139,8 @@ class UserFunction:
 
     parameters: one entry per parameter: the column names if it takes a row, None if it takes a value. width: the length of the tuple
     that it returns; 0 if it returns a single value. on_batches: it takes an Arrow record batch for a row and an array for a value,
-    and returns arrays. change: of an aggregate whose value follows the change of a group. converts: makes the argument that the function
+    and returns arrays. change: of an aggregate whose value follows the change of a group. merge: of one whose value follows from those of
+    parts of a group. converts: makes the argument that the function
     takes of a value, by its type; None if it takes values as they are.
     """
 
@@ -150,6 +151,7 @@ class UserFunction:
     on_batches: bool
     call: Callable[..., Any] = field(compare=False, repr=False)
     change: GroupChange | None = field(default=None, compare=False, repr=False)
+    merge: GroupMerge | None = field(default=None, compare=False, repr=False)
     converts: Callable[[Type, Value], Any] | None = field(default=None, compare=False, repr=False)
 
 
@@ -162,6 +164,20 @@ class GroupChange:
     """
 
     function: UserFunction
+    state: tuple[Field, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMerge:
+    """How the value of a group follows from its rows in order.
+
+    lift: (the arguments of a row) → the values of `state` of that row alone. merge: (such values of neighbouring parts of the group, in
+    order) → those of the whole; associative. finish: (the values of `state` of the group) → the value.
+    """
+
+    lift: UserFunction
+    merge: UserFunction
+    finish: UserFunction
     state: tuple[Field, ...]
 
 

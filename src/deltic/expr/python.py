@@ -18,7 +18,7 @@ import pyarrow as pa
 from deltic.domains import has_distinct_keys, has_fields, has_nanoseconds, outside, with_bad_keys, with_fields
 from deltic.errors import EvaluationError
 from deltic.expr.failures import at_row
-from deltic.expr.nodes import Expr, PythonFunction, UserFunction, Value
+from deltic.expr.nodes import Expr, GroupMerge, PythonFunction, UserFunction, Value
 from deltic.expr.rows.ordering import total_key
 from deltic.intervals import UNITS, interval_of, units_of
 from deltic.purity import shown
@@ -91,6 +91,49 @@ def changed_group(expr: PythonFunction, before: Arguments | None, added: Sequenc
     fields = enumerate(change.state, 1)
     checks = [PythonFunction(change.function, (), i, field.type, True, expr.span) for i, field in fields]
     return (checked_value(expr, value), *(checked_value(check, each) for check, each in zip(checks, state, strict=True)))
+
+
+def lifted_row(expr: PythonFunction, row: Arguments) -> Arguments:
+    """The state of an aggregate in Python that merges, of one row. Raises EvaluationError."""
+    return _state_of(expr, _merge_of(expr).lift, row)
+
+
+def merged_states(expr: PythonFunction, states: Sequence[Arguments]) -> Arguments:
+    """The state of neighbouring parts of a group together, from theirs in order. Raises EvaluationError."""
+    return states[0] if len(states) == 1 else _state_of(expr, _merge_of(expr).merge, states)
+
+
+def repeated_state(expr: PythonFunction, state: Arguments, copies: int) -> Arguments:
+    """The state of so many equal parts. O(log copies) calls. Raises EvaluationError."""
+    whole: list[Arguments] = []
+    while copies:
+        if copies & 1:
+            whole.append(state)
+        copies >>= 1
+        if copies:
+            state = merged_states(expr, (state, state))
+    return merged_states(expr, whole)
+
+
+def finished_state(expr: PythonFunction, state: Arguments) -> Value:
+    """The value of a group of this state. Raises EvaluationError."""
+    call = PythonFunction(_merge_of(expr).finish, (), 0, expr.type, expr.nullable, expr.span)
+    return checked_value(expr, call_function(call, [state]))
+
+
+def _merge_of(expr: PythonFunction) -> GroupMerge:
+    merge = expr.function.merge
+    assert merge is not None
+    return merge
+
+
+def _state_of(expr: PythonFunction, function: UserFunction, argument: Any) -> Arguments:
+    """The checked values of the state that the function returns."""
+    call = PythonFunction(function, (), 0, expr.type, expr.nullable, expr.span)
+    values = zip(_merge_of(expr).state, call_function(call, [argument]), strict=True)
+    return tuple(
+        checked_value(PythonFunction(function, (), i, field.type, True, expr.span), value) for i, (field, value) in enumerate(values)
+    )
 
 
 def inspect_rows(function: UserFunction, change: Iterable[tuple[tuple[Value, ...], int]]) -> None:

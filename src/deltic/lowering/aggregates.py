@@ -19,11 +19,12 @@ from deltic.circuit.operators.aggregate import Selection as Reader
 from deltic.circuit.operators.digits import TakeApart
 from deltic.circuit.operators.fold_groups import FoldExtremes, FoldSums
 from deltic.circuit.operators.linear import Place
+from deltic.circuit.operators.merge_levels import MergeLevels
 from deltic.circuit.operators.order import Sort
 from deltic.circuit.results import Result, SumSource
 from deltic.expr.nodes import TRUE, Expr
 from deltic.lowering.protocol import PlanLowering
-from deltic.lowering.selections import AllRows, FirstRow, RankedValues, Selection, frequency_of, selection_of
+from deltic.lowering.selections import AllRows, FirstRow, MergedRows, RankedValues, Selection, frequency_of, selection_of
 from deltic.lowering.streams import ZERO, Arranged, guarded, is_not_null, normalized
 from deltic.lowering.weigh import weigh
 from deltic.lowering.weighing import Weighing
@@ -81,6 +82,8 @@ class Grouping:
         extremes = []
         for number, selection in enumerate(self.selections):
             values = self._arranged(self._selected(selection), "extreme", number)
+            if isinstance(selection, MergedRows):
+                values = self._levels(selection, values)
             extremes.append(self._reader(selection, values.id))
             inputs.append(values.node)
             reads.append(values.id)
@@ -102,6 +105,20 @@ class Grouping:
         node = builder.add(operator, (gathered,), shape, self.streams.partition(gathered), owns=memory, content=content)
         builder.specify(ArrangementSpec(memory, shape, builder.nodes[node].level, keys))
         return self.streams.arranged(node, memory, keys)
+
+    def _levels(self, selection: MergedRows, rows: Arranged) -> Arranged:
+        """The states of parts of the groups. rows: arranged by group."""
+        streams, builder, terms = self.streams, self.streams.builder, selection.terms(self._key_words)
+        user, result = selection.user, selection.result
+        assert user.merge is not None
+        identity = (user.name, user.digest, result.type.sql, selection.arguments)
+        memory = builder.name("merged", terms, *identity, streams.fingerprint(rows))
+        operator = MergeLevels(rows.id, memory, self._key_words, terms, selection.arguments, result, user, selection.call.span)
+        order = tuple(replace(field, nullable=field.type.has_bytes) for term in terms for field in term.order_fields)
+        fields = (*self.key_fields, Field("level", BIGINT, False), *order, *user.merge.state)
+        node = builder.add(operator, (rows.node,), Shape(Schema(fields)), rows.partition, owns=memory, reads=(rows.id,))
+        streams.specify_memory(memory, node, len(self.keys) + 1)
+        return streams.arranged(node, memory, len(self.keys))
 
     def _aggregate(self, inputs: list[int], reads: list[str], sums: str, digits: str | None, extremes: tuple[Reader, ...]) -> int:
         """The operator over its arranged inputs, without the columns that the plan does not have: what selections remember."""
@@ -267,7 +284,7 @@ class Grouping:
 
     def _present(self, selection: Selection) -> Expr | None:
         """The condition on the rows of a selection that have a value."""
-        return None if isinstance(selection, AllRows) else is_not_null(selection.values[:1])
+        return None if isinstance(selection, AllRows | MergedRows) else is_not_null(selection.values[:1])
 
     def _reader(self, selection: Selection, arrangement: str) -> Reader:
         match selection:
@@ -275,7 +292,7 @@ class Grouping:
                 return selection.reader(arrangement, self._key_words, selection.fields)
             case RankedValues():
                 return selection.reader(arrangement, self._key_words, self._counted_slot(selection.call))
-            case AllRows():
+            case AllRows() | MergedRows():
                 return selection.reader(arrangement, self._key_words)
 
     def _counted_slot(self, call: AggregateCall) -> int:
@@ -283,7 +300,7 @@ class Grouping:
         counted = self._counted(call)
         return 0 if counted is None else self._slot(self._part(call), counted)
 
-    def _sorted(self, rows: int, selection: FirstRow | RankedValues) -> int:
+    def _sorted(self, rows: int, selection: FirstRow | RankedValues | MergedRows) -> int:
         terms = selection.terms(self._key_words)
         shape = Shape(Schema((*self.key_fields, *(field for term in terms for field in term.order_fields))))
         return self.streams.builder.add(Sort((*range(self._key_words), *terms)), (rows,), shape, self._kept(rows))

@@ -12,12 +12,13 @@ from deltic.aggregates.definition import Commonest, First, Listed, Rank, Ranked
 from deltic.circuit.accumulations import Accumulation
 from deltic.circuit.extremes import Extreme
 from deltic.circuit.listings import Listing
+from deltic.circuit.merges import Merge
 from deltic.circuit.nodes import Shape
 from deltic.circuit.rankings import Ranking
 from deltic.circuit.terms import Term
 from deltic.expr.functions import resolve
 from deltic.expr.functions.checks import FREQUENCY
-from deltic.expr.nodes import Expr, Literal, Value
+from deltic.expr.nodes import Expr, Literal, UserFunction, Value
 from deltic.lowering.streams import guarded, is_not_null
 from deltic.plan.columns import conjunction, reference
 from deltic.plan.nodes import Aggregate, AggregateCall, Distinct, Filter, FlatMap, Order, Plan, Project, TopK
@@ -110,7 +111,38 @@ class AllRows:
         return Listing(arrangement, key, stored, self.arguments, call.function, written, call.signature, self.result, call.user, call.span)
 
 
-Selection = FirstRow | RankedValues | AllRows
+@dataclass(frozen=True, slots=True)
+class MergedRows:
+    """The rows of a group that count, sorted, for a user's aggregate that merges. arguments: as for a Listing."""
+
+    input: Plan
+    keys: Keys
+    values: tuple[Expr, ...]
+    arguments: tuple[int | tuple[Value], ...]
+    call: AggregateCall
+    result: Field
+    shown: int = 0
+
+    @property
+    def user(self) -> UserFunction:
+        assert self.call.user is not None
+        return self.call.user
+
+    @property
+    def stored(self) -> tuple[Field, ...]:
+        return tuple(Field(f"v{i}", value.type, value.nullable) for i, value in enumerate(self.values))
+
+    def terms(self, key: int) -> tuple[Term, ...]:
+        slices = Shape(Schema(self.stored)).layout.slices
+        return tuple(Term(key + s.start, field) for s, field in zip(slices, self.stored, strict=True))
+
+    def reader(self, arrangement: str, key: int) -> Merge:
+        """arrangement: of the levels."""
+        order = sum(term.width for term in self.terms(key))
+        return Merge(arrangement, key, order, self.result, self.user, self.call.span)
+
+
+Selection = FirstRow | RankedValues | AllRows | MergedRows
 
 
 def selection_of(plan: Aggregate, keys: Keys, call: AggregateCall) -> Selection | None:
@@ -121,8 +153,10 @@ def selection_of(plan: Aggregate, keys: Keys, call: AggregateCall) -> Selection 
             first, *rest = state.order
             values = (guarded(call.arguments[first], call.filter), *(call.arguments[i] for i in rest))
             return FirstRow(plan.input, keys, values, (state.descending,) * len(values), state.order.index(0), call.nullable)
-        case Commonest():
+        case Commonest(values=1, limit=None):
             return _commonest(plan, keys, call)
+        case Commonest() as state:
+            return _commonest_rows(plan, keys, call, state, result)
         case Ranked() as state:
             rows, over, values = _ranked_rows(plan, keys, call, state)
             descending = bool(call.directions) and call.directions[0][0]
@@ -173,16 +207,34 @@ def frequency_of(argument: Expr, call: AggregateCall) -> Expr:
 
 def _commonest(plan: Aggregate, keys: Keys, call: AggregateCall) -> FirstRow:
     """The first value by its count, and then by itself."""
-    rows, over, (value,) = _rows(plan, keys, call, (call.arguments[0],))
-    counted = Aggregate(rows, (*over, ("value", value)), (("n", AggregateCall("count", (), BIGINT, False)),))
-    schema = counted.schema
-    value, count = reference(schema, len(keys)), reference(schema, len(keys) + 1)
-    over = tuple((name, reference(schema, i)) for i, (name, _) in enumerate(keys))
+    counted, over, value, count = _counted_values(plan, keys, call)
     descending = bool(call.directions) and call.directions[0][0]
     return FirstRow(counted, over, (count, value), (True, descending), 1, call.nullable)
 
 
-def _listed(plan: Aggregate, keys: Keys, call: AggregateCall, state: Listed, result: Field) -> AllRows:
+def _commonest_rows(plan: Aggregate, keys: Keys, call: AggregateCall, state: Commonest, result: Field) -> AllRows:
+    """The first values by their counts, and then by themselves, each as often as its count says."""
+    counted, over, value, count = _counted_values(plan, keys, call)
+    values = state.values
+    if state.limit is not None:
+        limit = call.arguments[state.limit]
+        assert isinstance(limit, Literal) and isinstance(limit.value, int)
+        values = limit.value
+    order = (Order(count, True, nulls_first=False), Order(value, False, nulls_first=False))
+    first = FlatMap(TopK(counted, order, values, tuple(key for _, key in over)), "repeat_row", (count,), ())
+    return AllRows(first, over, (value,), tuple(_source(argument, i, [0]) for i, argument in enumerate(call.arguments)), call, result)
+
+
+def _counted_values(plan: Aggregate, keys: Keys, call: AggregateCall) -> tuple[Plan, Keys, Expr, Expr]:
+    """(the different values of argument 0, the keys over them, the value, its count)."""
+    rows, over, (value,) = _rows(plan, keys, call, (call.arguments[0],))
+    counted = Aggregate(rows, (*over, ("value", value)), (("n", AggregateCall("count", (), BIGINT, False)),))
+    schema = counted.schema
+    over = tuple((name, reference(schema, i)) for i, (name, _) in enumerate(keys))
+    return counted, over, reference(schema, len(keys)), reference(schema, len(keys) + 1)
+
+
+def _listed(plan: Aggregate, keys: Keys, call: AggregateCall, state: Listed, result: Field) -> AllRows | MergedRows:
     varying = [i for i, argument in enumerate(call.arguments) if not isinstance(argument, Literal)]
     varying = varying or [0]
     rows, over, values = _rows(plan, keys, call, tuple(call.arguments[i] for i in varying))
@@ -191,7 +243,9 @@ def _listed(plan: Aggregate, keys: Keys, call: AggregateCall, state: Listed, res
         assert isinstance(limit, Literal) and isinstance(limit.value, int)
         terms = (Order(values[varying.index(i)], state.first.descending, nulls_first=False) for i in state.first.order)
         rows = TopK(rows, tuple(terms), limit.value, tuple(key for _, key in over))
-    return AllRows(rows, over, values, tuple(_source(argument, i, varying) for i, argument in enumerate(call.arguments)), call, result)
+    arguments = tuple(_source(argument, i, varying) for i, argument in enumerate(call.arguments))
+    merges = call.user is not None and call.user.merge is not None
+    return (MergedRows if merges else AllRows)(rows, over, values, arguments, call, result)
 
 
 def _source(argument: Expr, i: int, varying: Sequence[int]) -> int | tuple[Value]:

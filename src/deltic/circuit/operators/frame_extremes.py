@@ -22,7 +22,7 @@ import numpy as np
 from deltic.circuit.framed import among, dense_ranks, exact_ranks, frame_leasts, least_of_each
 from deltic.circuit.key_frames import EdgeKind, FrameLayout, KeyFrames, followed, long_keys
 from deltic.circuit.operator import Context, Delta, as_batch
-from deltic.circuit.operators.extreme_levels import ExtremeList
+from deltic.circuit.operators.value_levels import ValueList
 from deltic.circuit.scopes import distinct_rows
 from deltic.circuit.skip_list import LEAST, RATIO, differs, is_after, scan
 from deltic.trace.batch import Batch
@@ -134,7 +134,7 @@ class FrameExtremes:
         if not len(delta) and not len(changed):
             return Rows.empty(self.key + self.order + (self.width if self.picked is None else self.picked), 1)
         spine = context.old(self.levels, self.key + 1 + self.order + self.width, 1).with_batch(delta)
-        levels = ExtremeList(spine, spine, self.key, self.order)
+        levels = ValueList(spine, spine, self.key, self.order)
         frames = context.old(self.frames, self.layout.width, self.frame_weights)
         now = frames.with_batch(changed)
         existed, exists = (lookup(each, changed.columns, context.counters)[0] > 0 for each in (frames, now))
@@ -213,7 +213,7 @@ class FrameExtremes:
         _, columns, weights = first(memory, self._memory_words(frames), None, 1, context.counters)
         return Rows(columns, (-weights[0],))
 
-    def _all(self, partitions: Words, levels: ExtremeList, now: Spine, context: Context) -> list[Rows]:
+    def _all(self, partitions: Words, levels: ValueList, now: Spine, context: Context) -> list[Rows]:
         """The changes of all frames of partitions."""
         if not len(partitions[0]):
             return []
@@ -241,13 +241,13 @@ class FrameExtremes:
         numbers = np.flatnonzero(least >= 0)
         return Firsts.of(len(least), numbers, [word[row[least[numbers]]] for word in words], self.absent)
 
-    def _firsts(self, frames: KeyFrames, levels: ExtremeList, context: Context) -> Firsts:
+    def _firsts(self, frames: KeyFrames, levels: ValueList, context: Context) -> Firsts:
         """The first rows of single frames, by nodes of the skip list."""
         n = len(frames.keys[0])
         parts = [Rows.empty(1 + self.width, 1)]
         for nodes in levels.cover(frames.partitions, frames.lows, frames.highs, context.counters) if n else ():
             of = tuple(word[nodes.range] for word in frames.partitions)
-            node, words = levels.least(nodes.level, of, nodes.keys, context.counters)
+            node, words = levels.read(nodes.level, of, nodes.keys, context.counters)
             parts.append(Rows((nodes.range[node], *words), (np.ones(len(node), np.int64),)))
         columns = Rows.concat(parts).columns
         number, words = columns[0], columns[1:]
@@ -262,7 +262,7 @@ class FrameExtremes:
         before, after = (self._rows(frames.take(moved), each.take(moved)) for each in (passed.firsts, firsts))
         return [after, Rows(before.columns, (-before.weights[0],))]
 
-    def _passed(self, changes: FirstChanges, levels: ExtremeList, context: Context) -> tuple[Passed, Firsts]:
+    def _passed(self, changes: FirstChanges, levels: ValueList, context: Context) -> tuple[Passed, Firsts]:
         """The remembered frames that changes may alter, with their first rows now."""
         if "unbounded" in (self.start, self.end):
             return self._carried(changes, levels, context)
@@ -299,7 +299,7 @@ class FrameExtremes:
         before[both] = ranks[0] < ranks[1]
         return before
 
-    def _carried(self, changes: FirstChanges, levels: ExtremeList, context: Context) -> tuple[Passed, Firsts]:
+    def _carried(self, changes: FirstChanges, levels: ValueList, context: Context) -> tuple[Passed, Firsts]:
         """The frames after each change up to the first one that stays as it is, and all that follow stay; or up to the next change."""
         memory, least = context.old(self.memory, self.remembered, 1), self._least_so_far(changes, context)
         runs, limit = np.arange(len(changes.follows)), RATIO
@@ -345,7 +345,7 @@ class FrameExtremes:
         begins = np.maximum.accumulate(np.where(heads, np.arange(len(places)), 0))
         return self._leasts(places, changes.words, places[begins], places, context)
 
-    def _folded(self, changes: FirstChanges, read: Passed, anchors: Passed | None, levels: ExtremeList, context: Context) -> Firsts:
+    def _folded(self, changes: FirstChanges, read: Passed, anchors: Passed | None, levels: ValueList, context: Context) -> Firsts:
         """The first rows of frames of which each contains the one before: from the first one of each run, and the keys in between.
 
         anchors: the frame before the first one of each run, with its first row; None if this is the first one itself.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import reduce
 from inspect import Parameter, Signature, isclass, signature
 from types import UnionType
 from typing import Any, Final, Union, get_args, get_origin
@@ -11,7 +12,7 @@ from typing import Any, Final, Union, get_args, get_origin
 import pyarrow as pa
 
 from deltic.errors import CircuitError
-from deltic.expr.nodes import GroupChange
+from deltic.expr.nodes import GroupChange, GroupMerge
 from deltic.frontends.python.functions import user_function, wrapper_of
 from deltic.frontends.python.schemas import type_of
 from deltic.frontends.python.series import array_of, series_of
@@ -39,9 +40,10 @@ class UDF:
     and returns one of the same length, and is called once for each change.
     aggregate: the function takes the rows of a group, an Arrow array for each argument, sorted by all of them, with NULLs, and returns the
     value of the group; what pandas_udf and arrow_udf returned for such a function is one without this. A class with `step`, which gets the
-    values of one row, and `finish`, which returns the value, is an aggregate too; one with `retract`, which takes a row back, and `state`,
-    the names and types of its attributes, follows the rows that change. A class with `eval`, or what udtf returned for one, is a
-    table function; `returns` is its columns, such as "word STRING, n INT". A new instance serves each call, so that it is pure.
+    values of one row, and `finish`, which returns the value, is an aggregate too. One with `state`, the names and types of its attributes,
+    and `retract`, which takes a row back, follows the rows that change; with `merge`, which takes an instance for rows that come after its
+    own, the rows of a group are kept sorted, in a tree of partial results. A class with `eval`, or what udtf returned for one, is a table
+    function; `returns` is its columns, such as "word STRING, n INT". A new instance serves each call, so that it is pure.
 
     Cost: a Python call for each row, for each change on batches, or for each group that changed, with all of its rows. Raises CircuitError.
     """
@@ -81,8 +83,10 @@ class UDF:
         if accumulates:
             state = _state_of(name, function)
             call = user_function(_of_accumulator(function, state), (), 0)
-            if state is not None:
+            if state is not None and hasattr(function, "retract"):
                 call = replace(call, change=GroupChange(user_function(_change_of(function, state), (), 1 + len(state)), state.fields))
+            elif state is not None:
+                call = replace(call, merge=_merge_of(function, state))
             self.defined = PythonAggregate(name, call, type, max(least - 1, 1), None if most is None else most - 1, names[1:])
         elif aggregate:
             self.defined = PythonAggregate(name, user_function(function, (), 0), type, max(least, 1), most, names)
@@ -185,22 +189,27 @@ def _of_series(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _state_of(name: str, accumulator: Any) -> Schema | None:
-    """The attributes that are the state of an aggregate with `retract`; None for one without it."""
+    """The attributes that are the state of an aggregate with `retract` or `merge`; None for one without both."""
     state = getattr(accumulator, "state", None)
-    if hasattr(accumulator, "retract") != isinstance(state, str):
-        expected = 'both, or neither: retract(…), and its attributes with their types, state = "n BIGINT, total DOUBLE"'
-        raise CircuitError(f"{name}: the class {name_of(accumulator)} has only one of retract and state", expected=expected)
+    methods = [method for method in ("retract", "merge") if hasattr(accumulator, method)]
+    if bool(methods) != isinstance(state, str):
+        expected = 'both, or neither: retract(…) or merge(other), and its attributes with their types, state = "n BIGINT, total DOUBLE"'
+        method = methods[0] if methods else "retract or merge"
+        raise CircuitError(f"{name}: the class {name_of(accumulator)} has only one of {method} and state", expected=expected)
     return None if state is None else columns_of(name, accumulator, state)
 
 
-def _role(state: Schema | None) -> str:
-    return "accumulator" if state is None else f"accumulator of {struct(state.fields).sql}"
+def _role(accumulator: Any, state: Schema | None) -> str:
+    if state is None:
+        return "accumulator"
+    kind = "accumulator" if hasattr(accumulator, "retract") else "merging accumulator"
+    return f"{kind} of {struct(state.fields).sql}"
 
 
 def _change_of(accumulator: Any, state: Schema) -> Callable[..., Any]:
     """The class as the function of a GroupChange: an instance with the attributes of the state, `step`, `retract`, and `finish`."""
 
-    @wrapper_of(f"change of an {_role(state)}", accumulator)
+    @wrapper_of(f"change of an {_role(accumulator, state)}", accumulator)
     def changed(stored: tuple[Any, ...] | None, added: Sequence[tuple[Any, ...]], removed: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
         group = accumulator()
         if stored is not None:
@@ -216,16 +225,61 @@ def _change_of(accumulator: Any, state: Schema) -> Callable[..., Any]:
 
 
 def _of_accumulator(accumulator: Any, state: Schema | None) -> Callable[..., Any]:
-    """The class as a function of the rows of a group: `step` of each row of a new instance, then `finish`."""
+    """The class as a function of the rows of a group: `step` of each row of a new instance, then `finish`.
 
-    @wrapper_of(_role(state), accumulator)
+    If it merges, each row has an instance, and they are merged one after the other.
+    """
+    merges = state is not None and not hasattr(accumulator, "retract")
+
+    @wrapper_of(_role(accumulator, state), accumulator)
     def of_arrays(*arrays: pa.Array) -> Any:
-        group = accumulator()
+        group: Any = None
         for values in zip(*map(frozen_list, arrays), strict=True):
-            group.step(*values)
+            row = accumulator() if group is None or merges else group
+            row.step(*values)
+            group = _merged(group, row) if group is not None and merges else row
         return group.finish()
 
     return of_arrays
+
+
+def _merged(group: Any, other: Any) -> Any:
+    """The instance for the rows of both: what `merge` returns, or the first one, if it returns nothing."""
+    whole = group.merge(other)
+    return group if whole is None else whole
+
+
+def _merge_of(accumulator: Any, state: Schema) -> GroupMerge:
+    """The class as the functions of a GroupMerge: instances with the attributes of the state."""
+    names = state.names
+
+    def instance(values: Sequence[Any]) -> Any:
+        part = accumulator()
+        for attribute, value in zip(names, values, strict=True):
+            setattr(part, attribute, value)
+        return part
+
+    def state_of(part: Any) -> tuple[Any, ...]:
+        return tuple(getattr(part, attribute) for attribute in names)
+
+    role = _role(accumulator, state)
+
+    @wrapper_of(f"row of a {role}", accumulator)
+    def lifted(values: Sequence[Any]) -> tuple[Any, ...]:
+        row = accumulator()
+        row.step(*values)
+        return state_of(row)
+
+    @wrapper_of(f"parts of a {role}", accumulator)
+    def merged(parts: Sequence[Sequence[Any]]) -> tuple[Any, ...]:
+        return state_of(reduce(_merged, map(instance, parts)))
+
+    @wrapper_of(f"value of a {role}", accumulator)
+    def finished(values: Sequence[Any]) -> Any:
+        return instance(values).finish()
+
+    width = len(state)
+    return GroupMerge(user_function(lifted, (), width), user_function(merged, (), width), user_function(finished, (), 0), state.fields)
 
 
 def _on_series(function: Callable[..., Any], type: Type | None) -> Callable[..., Any]:

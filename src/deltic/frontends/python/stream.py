@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from inspect import isclass
 from typing import Any, TypeVar, get_args
 
 from deltic.errors import CircuitError
@@ -18,12 +19,16 @@ from deltic.frontends.python.generated import generated
 from deltic.frontends.python.linear import WEIGHT, bounded, composed, composed_batches, updated, updates, with_update
 from deltic.frontends.python.projection import Argument, all_columns, computed_columns, listed, named, projected
 from deltic.frontends.python.query import CONDITION, INPUT, ORDER, queried, quoted, selected, text_of
+from deltic.frontends.python.scalars import UDF
 from deltic.frontends.python.schemas import Columns, schema_of
 from deltic.frontends.python.ticks import OverTime, batched
 from deltic.frontends.python.trace import distinct_change, earlier, stamped, untimed
 from deltic.frontends.sql import Form
+from deltic.frontends.statements import PythonAggregate
 from deltic.plan.accumulators import AccumulateElements
 from deltic.plan.nodes import (
+    Aggregate,
+    AggregateCall,
     Distinct,
     Filter,
     FlatMap,
@@ -39,6 +44,7 @@ from deltic.plan.nodes import (
     Union,
     Weighted,
 )
+from deltic.purity import name_of
 from deltic.schema import BOOLEAN, TIMESTAMP, Schema
 
 ROW, BATCH = "row", "batch"
@@ -339,7 +345,9 @@ class IndexedStream(OverTime):
         """The key's columns and SQL aggregates by name, for each key: `aggregate(n="count(*)", most="max(amount)")`.
 
         Or the result of a function of a key's rows, a tuple of (row, weight): one row of `schema`, or a list of rows. The function is
-        called again with all rows of each key that changes, and never for a key without rows.
+        called again with all rows of each key that changes, and never for a key without rows. A class with `step` and `finish`, as UDF
+        takes it, is an aggregate of all other columns than the key's, with a schema of one column: with `retract` or `merge` only rows that
+        change are passed to it.
         """
         if function is not None or schema is not None:
             return self._reduced(function, schema, aggregates)
@@ -403,10 +411,31 @@ class IndexedStream(OverTime):
                 expected='aggregate(function, schema={"column": type, …}) or aggregate(name="SQL", …)',
             )
         result = schema_of(schema)
+        if isclass(function) and hasattr(function, "step"):
+            return self._accumulated(function, result)
         names = tuple(self.plan.schema[i].name for i in self.values)
         reducing = user_function(listed(taking(function, "group")), (names,), 0 if len(result) == 1 else len(result))
         keys = tuple((self.plan.schema[i].name, column_at(self.plan.schema, i)) for i in self.keys)
         return Stream(Reduce(self.plan, keys, self.values, reducing, result))
+
+    def _accumulated(self, accumulator: type, result: Schema) -> Stream:
+        """The value of an aggregate that is a class, for each key."""
+        if len(result) != 1:
+            expected = 'schema={"name": type}'
+            raise CircuitError(f"the aggregate {name_of(accumulator)} has {len(result)} columns", expected=expected)
+        (column,) = result
+        defined = UDF(column.name, accumulator, column.type.sql).defined
+        assert isinstance(defined, PythonAggregate)
+        arguments = tuple(column_at(self.plan.schema, i) for i in self.values if i not in self.keys)
+        given, (least, most) = len(arguments), (defined.least, defined.most)
+        if given < least or (most is not None and given > most):
+            raise CircuitError(
+                f"{name_of(accumulator)}.step does not take {given} values", expected="an argument for each column that is not in the key"
+            )
+        user = replace(defined.function, parameters=(None,) * given)
+        call = AggregateCall(column.name, arguments, defined.type, True, user=user)
+        keys = tuple((self.plan.schema[i].name, column_at(self.plan.schema, i)) for i in self.keys)
+        return Stream(Aggregate(self.plan, keys, ((column.name, call),)))
 
     def _over(self, plan: Plan) -> IndexedStream:
         return replace(self, plan=plan)

@@ -28,9 +28,8 @@ if TYPE_CHECKING:
 
 _SKETCH: Final = "COUNT(DISTINCT x), PERCENTILE(x, p) and COUNT(*) by groups are exact, and cost little in a view"
 UNSUPPORTED: Final = {
-    **dict.fromkeys(("count_min_sketch", "approx_top_k", "approx_top_k_accumulate", "approx_top_k_combine"), _SKETCH),
+    **dict.fromkeys(("count_min_sketch", "approx_top_k_accumulate", "approx_top_k_combine"), _SKETCH),
     **dict.fromkeys(("hll_sketch_agg", "hll_union_agg", "theta_sketch_agg", "theta_union_agg", "theta_intersection_agg"), _SKETCH),
-    "histogram_numeric": "COUNT(*) with GROUP BY floor(x / width): bins of equal width, which do not depend on the order of rows",
     "measure": "the aggregate itself",
 }
 _COMMUTATIVE: Final = frozenset(("add", "multiply", "and", "or", "bit_and", "bit_or", "bit_xor", "equal", "same", "greatest", "least"))
