@@ -163,3 +163,23 @@ def test_a_restart_keeps_tables(tmp_path: Path) -> None:
                 session.apply({"users": [{"id": 1, "name": "Ann", "age": 1, "height": None, "boss": None, "born": None, "_op": "upsert"}]})
                 store.transact("[[:db/add 1 :tag :a]]")
             assert view.result() == "Ann"
+
+
+def test_the_tables_of_a_store_are_not_altered(session: deltic.Session, store: EdnStore) -> None:
+    for change in ("ADD COLUMN k INT", "RENAME COLUMN v TO w", "DROP COLUMN v"):
+        with pytest.raises(CatalogError, match="is that of an attribute of the store facts, and cannot be altered") as caught:
+            session.sql(f"ALTER TABLE `FACTS/tag` {change}")
+        assert caught.value.span is not None
+    store.transact("[[:db/add 1 :tag :new]]")
+    assert session.edn("[:find [?t ...] :where [1 :tag ?t]]", name="tags").result() != []
+
+
+def test_a_table_whose_columns_are_attributes_gets_another_column(session: deltic.Session, store: EdnStore) -> None:
+    names = session.edn("[:find ?e ?n :where [?e :person/name ?n]]", name="names")
+    session.sql("ALTER TABLE users ADD COLUMN city STRING DEFAULT 'Bern'")
+    session.sql("INSERT INTO users VALUES (4, 'Dan', 50, NULL, NULL, NULL, 'Rome')")
+    store.transact("[[:db/add 4 :tag :new]]")
+    assert sorted(names.result()) == [(1, "Ann"), (2, "Bob"), (3, "Cat"), (4, "Dan")]
+    assert session.query("SELECT city FROM users WHERE id > 2 ORDER BY id").rows() == [{"city": "Bern"}, {"city": "Rome"}]
+    with pytest.raises(CatalogError, match="is read by view"):
+        session.sql("ALTER TABLE users DROP COLUMN name")

@@ -6,12 +6,12 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from deltic.errors import UnknownName
+from deltic.errors import CatalogError, UnknownName
 from deltic.frontends.edn.read import read
 from deltic.frontends.edn.schema import EdnSchema, schema_of
 from deltic.frontends.edn.table_attributes import with_tables
 from deltic.frontends.edn.values import LocatedForm, form_of, write
-from deltic.frontends.statements import Statement
+from deltic.frontends.statements import AlterTable, Statement
 from deltic.schema import folded
 from deltic.session.contents import Contents
 from deltic.session.draft import Draft
@@ -81,6 +81,15 @@ class EdnStores:
         texts = {store.lower(): (store, text) for store, text in stored_schemas(self._notes()).items()}
         stored = texts.get(name.lower())
         return None if stored is None or stored[1] == "{}" else schema_of(stored[0], read(stored[1], "<schema>"))
+
+    def check(self, statement: object) -> None:
+        """Raises CatalogError for ALTER TABLE of the table of an attribute, whose columns are those of a store."""
+        if not isinstance(statement, AlterTable):
+            return
+        for store in self._stores.values():
+            if statement.name.lower() in {store.schema.table_name(attribute).lower() for attribute in store.schema.stored}:
+                message = f"table {statement.name} is that of an attribute of the store {store.name}, and cannot be altered"
+                raise CatalogError(message, span=statement.span, remedy="give the store another attribute")
 
     def store(self, name: str | None) -> EdnStore:
         """A store by its name; None is the only one. Raises UnknownName."""

@@ -158,6 +158,7 @@ class Session:
                         changes.add(statement)
                     else:
                         changes.check_definition(statement)
+                        self._stores.check(statement)
                         draft.apply(statement)
                         defines = True
             ticks = changes.ticks()
