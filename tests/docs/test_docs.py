@@ -1,7 +1,8 @@
 """The code in README and docs runs, block after block of each page, in an empty folder.
 
 A block after `<!-- run: KIND -->` runs in a process of its own: `shell` in the shell; `s3` in the shell, with an
-object store in the environment; `datalog` in the shell, without Spark; `connect` with the address of a Spark Connect server in CONNECT_URL.
+object store in the environment; `datalog` in the shell, without Spark; `connect` with the address of a Spark Connect server in CONNECT_URL;
+`delta` with a Spark that fetches Delta from Maven Central.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def apart(page: Path, kind: str) -> list[str]:
     return [code for block_kind, _, code in _BLOCK.findall(page.read_text()) if block_kind == kind]
 
 
-def run_apart(command: list[str], folder: Path, **environment: str) -> None:
+def run_apart(command: list[str], folder: Path, timeout_s: float = TIMEOUT_S, **environment: str) -> None:
     """Runs a command in a folder, and ends whatever it leaves running."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     process = subprocess.Popen(
@@ -53,7 +54,7 @@ def run_apart(command: list[str], folder: Path, **environment: str) -> None:
         start_new_session=True,
     )
     try:
-        output, _ = process.communicate(timeout=TIMEOUT_S)
+        output, _ = process.communicate(timeout=timeout_s)
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -123,6 +124,14 @@ def test_what_spark_md_does_through_spark_connect_works(tmp_path: Path) -> None:
     (code,) = apart(SPARK, "connect")
     with connect_server(tmp_path) as url:
         run_apart([sys.executable, "-c", code], tmp_path, CONNECT_URL=url)
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_what_spark_md_does_with_delta_works(tmp_path: Path) -> None:
+    pytest.importorskip("pyspark")
+    (code,) = apart(SPARK, "delta")
+    run_apart([sys.executable, "-c", code], tmp_path, 3 * TIMEOUT_S)
 
 
 def test_links_between_pages_lead_somewhere() -> None:
