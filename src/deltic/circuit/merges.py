@@ -23,7 +23,7 @@ Words = tuple[np.ndarray, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Merge:
+class UserMerge:
     """A user's aggregate over the levels of `arrangement`, (key words, level, order words, state). order: the number of order words."""
 
     arrangement: str
@@ -54,7 +54,9 @@ class Merge:
         return (self.user.name, self.user.digest, self.result.type.sql)
 
 
-def new_merge(merge: Merge, groups: Words, old: Sequence[Words], existed: np.ndarray, delta: Batch, context: Context) -> Sequence[Words]:
+def new_merge(
+    merge: UserMerge, groups: Words, old: Sequence[Words], existed: np.ndarray, delta: Batch, context: Context
+) -> Sequence[Words]:
     """The words of the value of each group after `delta`. old, existed: as for `new_extremes`."""
     (words,) = old_words(merge.fields, old, existed)
     if not len(delta):
@@ -69,7 +71,7 @@ def new_merge(merge: Merge, groups: Words, old: Sequence[Words], existed: np.nda
     return [tuple(result)]
 
 
-def _parts(merge: Merge, groups: Sequence[np.ndarray], delta: Batch, context: Context) -> dict[int, list[tuple[Value, ...]]]:
+def _parts(merge: UserMerge, groups: Sequence[np.ndarray], delta: Batch, context: Context) -> dict[int, list[tuple[Value, ...]]]:
     """The states of nodes that have each row of a group once, in order, by the position of the group."""
     now = context.old(merge.arrangement, merge.key + merge.width, 1).with_batch(delta)
     levels, partitions = ValueList(now, now, merge.key, merge.order), tuple(groups)
@@ -82,7 +84,7 @@ def _parts(merge: Merge, groups: Sequence[np.ndarray], delta: Batch, context: Co
     return parts
 
 
-def _value(merge: Merge, states: Sequence[tuple[Value, ...]]) -> Value:
+def _value(merge: UserMerge, states: Sequence[tuple[Value, ...]]) -> Value:
     """The value of a group; NULL if it has no rows."""
     if not states:
         return None

@@ -12,7 +12,7 @@ from deltic.aggregates.definition import Commonest, First, Listed, Rank, Ranked
 from deltic.circuit.accumulations import Accumulation
 from deltic.circuit.extremes import Extreme
 from deltic.circuit.listings import Listing
-from deltic.circuit.merges import Merge
+from deltic.circuit.merges import UserMerge
 from deltic.circuit.nodes import Shape
 from deltic.circuit.rankings import Ranking
 from deltic.circuit.terms import Term
@@ -136,10 +136,10 @@ class MergedRows:
         slices = Shape(Schema(self.stored)).layout.slices
         return tuple(Term(key + s.start, field) for s, field in zip(slices, self.stored, strict=True))
 
-    def reader(self, arrangement: str, key: int) -> Merge:
+    def reader(self, arrangement: str, key: int) -> UserMerge:
         """arrangement: of the levels."""
         order = sum(term.width for term in self.terms(key))
-        return Merge(arrangement, key, order, self.result, self.user, self.call.span)
+        return UserMerge(arrangement, key, order, self.result, self.user, self.call.span)
 
 
 Selection = FirstRow | RankedValues | AllRows | MergedRows

@@ -14,7 +14,7 @@ import numpy as np
 from deltic.circuit.accumulations import Accumulation, new_accumulation
 from deltic.circuit.extremes import Extreme, new_extremes
 from deltic.circuit.listings import Listing, new_listing
-from deltic.circuit.merges import Merge, new_merge
+from deltic.circuit.merges import UserMerge, new_merge
 from deltic.circuit.operator import HOME, Context, Delta, as_batch
 from deltic.circuit.rankings import Ranking, new_ranking
 from deltic.circuit.results import Result, SlotDigits, result_words, slot_digits
@@ -28,7 +28,7 @@ from deltic.trace.spine import Spine
 from deltic.trace.weights import sums
 
 Words = tuple[np.ndarray, ...]
-Selection = Extreme | Ranking | Listing | Accumulation | Merge
+Selection = Extreme | Ranking | Listing | Accumulation | UserMerge
 """What is read from the rows of a group, where sums are not enough."""
 
 ONE_GROUP, REPLACED = np.zeros(2, np.int64), np.array([-1, 1], np.int64)
@@ -166,7 +166,7 @@ class AggregateOperator:
                 return new_listing(listing, groups, remembered, existed, delta, context)
             case Accumulation() as accumulation:
                 return new_accumulation(accumulation, groups, remembered, existed, delta, context)
-            case Merge() as merge:
+            case UserMerge() as merge:
                 return new_merge(merge, groups, remembered, existed, delta, context)
 
     def _remembered_extreme(self, extreme: int, old: Words) -> list[Words]:
