@@ -89,8 +89,8 @@ class RankedValues:
 
 
 @dataclass(frozen=True, slots=True)
-class AllRows:
-    """The rows of a group that count, or the first ones in an order. arguments: as for a Listing."""
+class _CountedRows:
+    """The rows of a group that count. arguments: as for a Listing."""
 
     input: Plan
     keys: Keys
@@ -103,6 +103,11 @@ class AllRows:
     @property
     def stored(self) -> tuple[Field, ...]:
         return tuple(Field(f"v{i}", value.type, value.nullable) for i, value in enumerate(self.values))
+
+
+@dataclass(frozen=True, slots=True)
+class AllRows(_CountedRows):
+    """The rows of a group that count, or the first ones in an order."""
 
     def reader(self, arrangement: str, key: int) -> Listing | Accumulation:
         call, stored, written = self.call, Schema(self.stored), self.call.written
@@ -112,25 +117,13 @@ class AllRows:
 
 
 @dataclass(frozen=True, slots=True)
-class MergedRows:
-    """The rows of a group that count, sorted, for a user's aggregate that merges. arguments: as for a Listing."""
-
-    input: Plan
-    keys: Keys
-    values: tuple[Expr, ...]
-    arguments: tuple[int | tuple[Value], ...]
-    call: AggregateCall
-    result: Field
-    shown: int = 0
+class MergedRows(_CountedRows):
+    """The rows of a group that count, sorted, for a user's aggregate that merges."""
 
     @property
     def user(self) -> UserFunction:
         assert self.call.user is not None
         return self.call.user
-
-    @property
-    def stored(self) -> tuple[Field, ...]:
-        return tuple(Field(f"v{i}", value.type, value.nullable) for i, value in enumerate(self.values))
 
     def terms(self, key: int) -> tuple[Term, ...]:
         slices = Shape(Schema(self.stored)).layout.slices
