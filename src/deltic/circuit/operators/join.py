@@ -92,11 +92,17 @@ class JoinOperator:
 
     def _chained(self, chain: Chain, matches: Sequence[Match], context: Context) -> Delta:
         """The chain's result on the joined rows."""
-        if context.passes is not None:
-            passed = [context.passes(chain, len(match.rows), partial(self._part, match), context) for match in matches]
-            if passed and None not in passed:
-                return Rows.concat([rows for rows in passed if rows is not None])
-        return chain.applied([self._gathered(match, chain) for match in matches], context)
+        parts: list[Rows] = []
+        left: list[Match] = []
+        for match in matches:
+            passed = None if context.passes is None else context.passes(chain, len(match.rows), partial(self._part, match), context)
+            if passed is None:
+                left.append(match)
+            else:
+                parts.append(passed)
+        if left or not parts:
+            parts.append(chain.applied([self._gathered(match, chain) for match in left], context))
+        return Rows.concat(parts)
 
     def _part(self, match: Match, start: int, end: int) -> Rows:
         """The joined rows from match `start` to `end`."""
