@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import socket
 import subprocess
@@ -202,19 +203,25 @@ def test_a_temporary_view_is_of_its_function() -> None:
         assert session.view("v").rows() == [{"id": 9}]
 
 
-def test_the_work_of_binding_grows_with_the_relations() -> None:
+@pytest.mark.parametrize(
+    "step",
+    [
+        lambda frame, i: frame.where(frame.id > i) if i % 2 else frame.withColumnRenamed(f"note{i or ''}", f"note{i + 2}"),
+        lambda frame, i: frame.withColumn(f"c{i}", frame.amount + i),
+        lambda frame, i: frame.withColumn("amount", frame["amount"].cast("double") + i),
+        lambda frame, i: frame.select("id", (frame.amount.cast("double") + i).alias("amount")),
+    ],
+    ids=["where", "withColumn", "replaced", "select"],
+)
+def test_the_work_of_binding_grows_with_the_relations(step: Callable[[Any, int], Any]) -> None:
+    def chain(spark: Any, length: int) -> Any:
+        return functools.reduce(step, range(length), spark.table("orders"))
+
     with deltic.Session() as session:
         session.sql(TABLES)
         frames = session._frame_maker()
-        calls = [_calls(lambda n=n: frames.define(lambda spark: _chain(spark, n)).bound(session._catalog)) for n in (10, 20, 40)]
-    assert calls[2] - calls[1] < 2.3 * (calls[1] - calls[0]), calls
-
-
-def _chain(spark: Any, length: int) -> Any:
-    frame = spark.table("orders")
-    for i in range(length):
-        frame = frame.where(frame.id > i) if i % 2 else frame.withColumnRenamed(f"note{i or ''}", f"note{i + 2}")
-    return frame
+        calls = [_calls(lambda n=n: frames.define(lambda spark: chain(spark, n)).bound(session._catalog)) for n in (10, 20, 40)]
+    assert calls[2] < 6.2 * calls[0], calls
 
 
 def _calls(work: Callable[[], object]) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
 import pyspark.sql.connect.proto as pb
 
@@ -16,12 +16,17 @@ from deltic.frontends.dataframes.places import Sites
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_aggregate import has_aggregate
 from deltic.frontends.sql.bind_query import bind_tree
+from deltic.frontends.sql.bind_table_function import makes_rows
 from deltic.frontends.sql.environment import Environment
 from deltic.frontends.sql.naming import output_name
 from deltic.frontends.sql.scope import ScopedRelation
 from deltic.frontends.sql.user_functions import marked
 from deltic.frontends.statements import Namespace
-from deltic.plan.nodes import Plan, Project
+from deltic.plan.columns import reference
+from deltic.plan.nodes import Filter, Plan, Project
+
+_MORE: Final = (*tree.QUERIES, tree.OverCall, tree.Star)
+"""Nodes of expressions that are computed by more than a projection: subqueries and window functions, and what may be many columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,41 +89,52 @@ class FrameBinder:
 
     def project(self, frame: BoundFrame, items: Sequence[tree.SelectItem]) -> BoundFrame:
         """The frame with a select list, under which its columns and the order of its rows stay, unless it aggregates."""
-        if any(has_aggregate(item.expression) for item in items):
+        read = read_by(items, frame)
+        computed = [item for item, column in zip(items, read, strict=True) if column is None or item.names]
+        if any(has_aggregate(item.expression) for item in computed):
             plan = self.select(frame, items)
-            return BoundFrame(plan, self.named(frame, items, plan, len(plan.schema)), ids=frame.ids)
-        kept = [*frame.columns, *frame.below]
-        plan = self.select(frame, [*items, *(self.item(column) for column in kept)])
+            return BoundFrame(plan, named(items, read, plan, len(plan.schema)), ids=frame.ids)
+        shown = {column.id for item, column in zip(items, read, strict=True) if column is not None and not item.names}
+        kept = list({column.id: column for column in (*frame.columns, *frame.below) if column.id not in shown}.values())
+        plan = self._projected(frame, items, computed, kept)
         made = len(plan.schema) - len(kept)
-        columns = self.named(frame, items, plan, made)
+        columns = named(items, read, plan, made)
         below = tuple(replace(column, index=made + i) for i, column in enumerate(kept))
-        places = {column.index: made + i for i, column in enumerate(kept)}
-        shown = {column.id for column in columns}
-        below = tuple(column for column in below if column.id not in shown)
-        order = tuple(replace(term, index=places[term.index]) for term in frame.order)
+        places = {column.id: column.index for column in (*columns, *below)}
+        before = {column.index: places[column.id] for column in (*frame.columns, *frame.below)} if frame.order else {}
+        order = tuple(replace(term, index=before[term.index]) for term in frame.order)
         return BoundFrame(plan, columns, below, frame.ids, order)
 
-    def named(self, frame: BoundFrame, items: Sequence[tree.SelectItem], plan: Plan, count: int) -> tuple[FrameColumn, ...]:
-        """The columns that a select list makes, the first `count` of the plan; those that it only repeats keep their ids."""
-        if count != len(items):  # a function that returns several columns
-            return tuple(FrameColumn(plan.schema[i].name, i) for i in range(count))
-        columns = []
-        for i, item in enumerate(items):
-            read = self.read(frame, item.expression)
-            if read is None or item.names:
-                columns.append(FrameColumn(plan.schema[i].name, i))
-            else:
-                columns.append(replace(read, index=i, name=plan.schema[i].name))
-        return tuple(columns)
+    def _projected(
+        self, frame: BoundFrame, items: Sequence[tree.SelectItem], computed: Sequence[tree.SelectItem], kept: Sequence[FrameColumn]
+    ) -> Plan:
+        """The plan of a select list, and of columns after it. computed: the items that are more than a column.
+
+        SQL's binder binds these alone, where they can be computed side by side: chains of withColumn repeat many columns.
+        """
+        bound: tuple[tuple[str, Expr], ...] | None = ()
+        if computed:
+            bound = self._side_by_side(frame, computed)
+        if bound is None:
+            return self.select(frame, [*items, *(self.item(column) for column in kept)])
+        made, marks, outputs = iter(bound), frame.by_mark, list[tuple[str, Expr]]()
+        for item in items:
+            column = None if item.names else _read(item.expression, marks)
+            outputs.append(next(made) if column is None else (output_name(item), reference(frame.plan.schema, column.index)))
+        outputs += [(column.name, reference(frame.plan.schema, column.index)) for column in kept]
+        return Project(frame.plan, tuple(outputs))
+
+    def _side_by_side(self, frame: BoundFrame, items: Sequence[tree.SelectItem]) -> tuple[tuple[str, Expr], ...] | None:
+        """The names and values of items over the rows of the frame; None if these are not enough to compute them."""
+        if any(makes_rows(item.expression) or any(isinstance(part, _MORE) for part in tree.walk(item.expression)) for item in items):
+            return None
+        plan = self.select(frame, items)
+        simple = isinstance(plan, Project) and plan.input is frame.plan and len(plan.columns) == len(items)
+        return plan.columns if isinstance(plan, Project) and simple else None
 
     def read(self, frame: BoundFrame, node: tree.Expression) -> FrameColumn | None:
         """The column that an expression is."""
-        if not isinstance(node, tree.ColumnName):
-            return None
-        for column in (*frame.columns, *frame.below):
-            if column.is_written(node):
-                return column
-        return None
+        return _read(node, frame.by_mark)
 
     def item(self, column: FrameColumn, name: str | None = None) -> tree.SelectItem:
         """A column as an item, under its name or another one."""
@@ -131,6 +147,10 @@ class FrameBinder:
 
     def filter(self, frame: BoundFrame, condition: tree.Expression) -> BoundFrame:
         """The rows that satisfy the condition."""
+        one = tree.SelectItem(tree.NumberText("1", self.here), (), self.here)
+        plan = self.select(frame, [one], where=condition) if not any(isinstance(part, _MORE) for part in tree.walk(condition)) else None
+        if isinstance(plan, Project) and isinstance(plan.input, Filter) and plan.input.input is frame.plan:
+            return replace(frame, plan=plan.input)
         kept = [*frame.columns, *frame.below]
         plan = self.select(frame, [self.item(column) for column in kept], where=condition)
         places = {column.index: i for i, column in enumerate(kept)}
@@ -143,3 +163,30 @@ class FrameBinder:
 
     def name(self, item: tree.SelectItem) -> str:
         return output_name(item)
+
+
+def read_by(items: Sequence[tree.SelectItem], frame: BoundFrame) -> list[FrameColumn | None]:
+    """The column that each item is."""
+    marks = frame.by_mark
+    return [_read(item.expression, marks) for item in items]
+
+
+def _read(node: tree.Expression, marks: Mapping[str, FrameColumn]) -> FrameColumn | None:
+    written = isinstance(node, tree.ColumnName) and len(node.parts) == 2
+    return marks.get(node.parts[0].text) if isinstance(node, tree.ColumnName) and written else None
+
+
+def named(items: Sequence[tree.SelectItem], read: Sequence[FrameColumn | None], plan: Plan, count: int) -> tuple[FrameColumn, ...]:
+    """The columns that a select list makes, the first `count` of the plan; those that it only repeats keep their ids.
+
+    read: the columns that the items are, as of `read_by`.
+    """
+    if count != len(items):  # a function that returns several columns
+        return tuple(FrameColumn(plan.schema[i].name, i) for i in range(count))
+    columns = []
+    for i, (item, column) in enumerate(zip(items, read, strict=True)):
+        if column is None or item.names:
+            columns.append(FrameColumn(plan.schema[i].name, i))
+        else:
+            columns.append(replace(column, index=i, name=plan.schema[i].name))
+    return tuple(columns)

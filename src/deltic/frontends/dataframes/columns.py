@@ -9,7 +9,7 @@ from typing import Final
 import pyspark.sql.connect.proto as pb
 
 from deltic.errors import QueryError, TypeMismatch
-from deltic.frontends.dataframes.binder import FrameBinder
+from deltic.frontends.dataframes.binder import FrameBinder, read_by
 from deltic.frontends.dataframes.frame import BoundFrame, FrameColumn, over
 from deltic.frontends.dataframes.literals import cast_call, literal
 from deltic.frontends.dataframes.types import type_of
@@ -171,7 +171,7 @@ def unpivot(message: pb.Unpivot, frame: BoundFrame, binder: FrameBinder) -> Boun
     if message.HasField("values"):
         values = [item for one in message.values.values for item in expressions.items(one)]
     else:
-        read = {column.id for item in ids if (column := binder.read(frame, item.expression)) is not None}
+        read = {column.id for column in read_by(ids, frame) if column is not None}
         values = [binder.item(column) for column in frame.columns if column.id not in read]
     names = (message.variable_column_name, message.value_column_name)
     rows = []

@@ -33,14 +33,11 @@ class FrameColumn:
 
     def written(self, span: Span, name: str | None = None) -> tree.ColumnName:
         """The name of exactly this column in an expression. name: as the program writes it, whose case is that of what is selected."""
-        return tree.ColumnName((tree.Name(self._mark, span), tree.Name(name or self.name, span)), span)
-
-    def is_written(self, node: tree.ColumnName) -> bool:
-        """Whether `written` made this expression."""
-        return len(node.parts) == 2 and node.parts[0].text == self._mark
+        return tree.ColumnName((tree.Name(self.mark, span), tree.Name(name or self.name, span)), span)
 
     @property
-    def _mark(self) -> str:
+    def mark(self) -> str:
+        """The qualifier of what `written` makes."""
         return f"{_MARK}{self.id}"
 
 
@@ -71,8 +68,13 @@ class BoundFrame:
     def scope(self) -> Scope:
         """The names of the columns: of all by id, of those of the DataFrame by name."""
         names = [ScopeColumn(column.name, column.qualifier, column.index) for column in self.columns]
-        ids = [ScopeColumn(column.name, column._mark, column.index, hidden=True) for column in (*self.columns, *self.below)]
+        ids = [ScopeColumn(column.name, column.mark, column.index, hidden=True) for column in (*self.columns, *self.below)]
         return Scope((*names, *ids), self.plan.schema)
+
+    @property
+    def by_mark(self) -> Mapping[str, FrameColumn]:
+        """All columns by their marks; of one that occurs twice the first."""
+        return {column.mark: column for column in reversed((*self.columns, *self.below))}
 
     def alone(self) -> BoundFrame:
         """The DataFrame's own columns, in their order, and nothing else; its rows have no order."""

@@ -10,7 +10,7 @@ import pyspark.sql.connect.proto as pb
 
 from deltic.errors import Unsupported
 from deltic.expr.functions.comparison import check_ordered
-from deltic.frontends.dataframes.binder import FrameBinder
+from deltic.frontends.dataframes.binder import FrameBinder, named, read_by
 from deltic.frontends.dataframes.expressions import Expressions
 from deltic.frontends.dataframes.frame import BoundFrame, over
 from deltic.frontends.dataframes.literals import literal
@@ -35,8 +35,8 @@ def aggregate(message: pb.Aggregate, frame: BoundFrame, binder: FrameBinder) -> 
     if not values and group is None:
         raise Unsupported("agg() without aggregates", span=binder.here, expected="groupBy(…).agg(…)")
     plan = binder.select(frame, [*keys, *values], group=group)
-    columns = binder.named(frame, [*keys, *values], plan, len(plan.schema))
-    return BoundFrame(plan, columns, ids=frame.ids)
+    items = [*keys, *values]
+    return BoundFrame(plan, named(items, read_by(items, frame), plan, len(plan.schema)), ids=frame.ids)
 
 
 def _sets(

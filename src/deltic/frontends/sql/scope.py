@@ -42,6 +42,8 @@ class Scope:
     columns: tuple[ScopeColumn, ...]
     schema: Schema
     outer: Outer | None = None
+    _found: dict[tuple[str, str | None], list[ScopeColumn]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """The columns by name and qualifier, once one has been looked up."""
 
     def around(self) -> Iterator[Outer]:
         """The rows of the enclosing queries, from the nearest on."""
@@ -52,14 +54,19 @@ class Scope:
 
     def find(self, name: str, qualifier: str | None) -> tuple[ScopeColumn, ...]:
         """The columns of this scope that match a name; enclosing scopes are not searched."""
-        folded = name.lower()
-        return tuple(c for c in self.columns if c.name.lower() == folded and self._qualified(c, qualifier))
+        if not self._found:
+            found: dict[tuple[str, str | None], list[ScopeColumn]] = {}
+            for column in self.columns:
+                for meant in _qualifiers(column):
+                    found.setdefault((column.name.lower(), meant), []).append(column)
+            self._found.update(found)
+        return tuple(self._found.get((name.lower(), None if qualifier is None else qualifier.lower()), ()))
 
     def star(self, qualifier: str | None) -> tuple[ScopeColumn, ...]:
         """The columns of `*`, or of `qualifier.*`, in which hidden ones come first, as in Spark."""
         if qualifier is None:
             return tuple(c for c in self.columns if not c.hidden)
-        columns = [c for c in self.columns if self._qualified(c, qualifier)]
+        columns = [c for c in self.columns if qualifier.lower() in _qualifiers(c)]
         return tuple(sorted(columns, key=lambda c: not c.hidden))
 
     def column(self, column: ScopeColumn) -> Column:
@@ -67,13 +74,14 @@ class Scope:
         own = self.schema[column.index]
         return Column(column.index, own.type, own.nullable, column.name, filled=column.filled)
 
-    @staticmethod
-    def _qualified(column: ScopeColumn, qualifier: str | None) -> bool:
-        """A table of a schema, `schema.table`, is meant by `table` too."""
-        if qualifier is None or column.qualifier is None:
-            return qualifier is None and not column.hidden
-        own, folded = column.qualifier.lower(), qualifier.lower()
-        return own == folded or own.endswith(f".{folded}")
+
+def _qualifiers(column: ScopeColumn) -> Iterator[str | None]:
+    """What may be before a column's name. A table of a schema, `schema.table`, is meant by `table` too."""
+    if not column.hidden:
+        yield None
+    if column.qualifier is not None:
+        parts = column.qualifier.lower().split(".")
+        yield from (".".join(parts[i:]) for i in range(len(parts)))
 
 
 @dataclass(slots=True)
