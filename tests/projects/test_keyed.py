@@ -79,3 +79,19 @@ dp.create_auto_cdc_flow(target="users", source="users_cdc", {arguments})
     with pytest.raises(DelticError) as raised:
         planned(written(tmp_path, {"spark-pipeline.yml": SPEC, "transformations/a.py": text}), NoSpark(*EVENTS))
     assert BAD[arguments] in str(raised.value) and "transformations/a.py:6" in str(raised.value)
+
+
+def test_the_columns_of_a_view_are_known_without_spark(tmp_path: Path) -> None:
+    text = """
+from pyspark import pipelines as dp
+
+@dp.temporary_view
+def checked():
+    return spark.readStream.schema("id BIGINT, name STRING, at BIGINT").json("events").where("id > 0").drop("other")
+
+dp.create_streaming_table("users")
+dp.create_auto_cdc_flow(target="users", source="checked", keys=["id"], sequence_by="at")
+"""
+    spark = NoSpark()
+    plan = planned(written(tmp_path, {"spark-pipeline.yml": SPEC, "transformations/a.py": text}), spark)
+    assert plan.events["users events"].schema.names == ("id", "name", "at") and spark.questions == 0

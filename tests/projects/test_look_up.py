@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import socket
 from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -22,7 +24,9 @@ deltalake = pytest.importorskip("deltalake")
 
 from deltic.projects.declared import declared_schema  # noqa: E402  needs the extra
 from deltic.projects.definitions import Dataset, FilePlace  # noqa: E402  needs the extra
+from deltic.projects.layout import Layout, partitions_of  # noqa: E402  needs the extra
 from deltic.projects.names import Names  # noqa: E402  needs the extra
+from deltic.projects.notes import NOTE, ProjectNotes  # noqa: E402  needs the extra
 from deltic.projects.server import Server, check_reachable  # noqa: E402  needs the extra
 from deltic.projects.tables import CatalogTables  # noqa: E402  needs the extra
 
@@ -48,7 +52,7 @@ class FakeServer(Server):
             return [self.row(name, folder) for name, folder in self.folders.items()] + [{**self.row("temp", Path()), "isTemporary": True}]
         if statement.startswith("DESCRIBE DETAIL"):
             return [{"id": self.identity}]
-        if statement.startswith(("CREATE TABLE", "ALTER TABLE", "DROP TABLE")):
+        if statement.startswith(("CREATE TABLE", "ALTER TABLE", "DROP TABLE", "COMMENT ON", "BEGIN")):
             return []
         assert statement.startswith("DESCRIBE EXTENDED"), statement
         name = statement.split("`")[1]
@@ -81,7 +85,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def looked_up(server: Server, identities: dict[str, str], *names: str) -> dict[str, Any]:
-    tables = Tables(server, "/storage", "/state", identities)
+    tables = Tables(server, "/storage", "/state", ProjectNotes(identities=identities))
     tables.look_up(map(dataset, names))
     return tables._found
 
@@ -89,7 +93,7 @@ def looked_up(server: Server, identities: dict[str, str], *names: str) -> dict[s
 def test_tables_whose_id_is_noted_take_one_question(folder: Path) -> None:
     noted = deltalake.DeltaTable(str(folder)).metadata().id
     server = FakeServer({"v": folder}, noted)
-    assert looked_up(server, {"v": noted, "w": "another"}, "v", "w", "temp") == {"v": ("delta", COLUMNS)}
+    assert looked_up(server, {"v": noted, "w": "another"}, "v", "w", "temp") == {"v": Layout("delta", COLUMNS, ())}
     assert server.asked == ["SHOW TABLE EXTENDED IN `spark_catalog`.`default` LIKE 'v|w|temp'"]
     assert server.located("`v`")["Location"] == f"file:{folder}"
 
@@ -97,25 +101,25 @@ def test_tables_whose_id_is_noted_take_one_question(folder: Path) -> None:
 def test_the_id_is_asked_for_once(folder: Path) -> None:
     noted = deltalake.DeltaTable(str(folder)).metadata().id
     server, identities = FakeServer({"v": folder}, noted), {"v": "that of an earlier table"}
-    assert looked_up(server, identities, "v") == {"v": ("delta", COLUMNS)} and identities == {"v": noted}
+    assert looked_up(server, identities, "v") == {"v": Layout("delta", COLUMNS, ())} and identities == {"v": noted}
     assert server.asked[1:] == ["DESCRIBE DETAIL `v`"]
 
 
 def test_a_folder_that_is_not_the_table_of_the_catalog_is_not_read(folder: Path) -> None:
     server, identities = FakeServer({"v": folder}, "the table of another machine"), dict[str, str]()
-    assert looked_up(server, identities, "v") == {"v": ("delta", {"from": "Spark"})} and not identities
+    assert looked_up(server, identities, "v") == {"v": Layout("delta", {"from": "Spark"}, ())} and not identities
 
 
 def test_catalogs_that_do_not_list_are_asked_for_each_table(folder: Path) -> None:
     noted = deltalake.DeltaTable(str(folder)).metadata().id
     server = FakeServer({"v": folder}, noted, lists=False)
-    assert looked_up(server, {"v": noted}, "v", "w") == {"v": ("delta", COLUMNS), "w": None}
+    assert looked_up(server, {"v": noted}, "v", "w") == {"v": Layout("delta", COLUMNS, ()), "w": None}
     assert {"exists `v`", "exists `w`", "DESCRIBE EXTENDED `v`"} < set(server.asked)
 
 
 def test_names_that_a_pattern_cannot_have_are_asked_for_alone(folder: Path) -> None:
     server = FakeServer({"a*b": folder}, deltalake.DeltaTable(str(folder)).metadata().id)
-    assert looked_up(server, {}, "a*b") == {"a*b": ("delta", COLUMNS)}
+    assert looked_up(server, {}, "a*b") == {"a*b": Layout("delta", COLUMNS, ())}
     assert server.asked[0] == "exists `a*b`"
 
 
@@ -123,7 +127,7 @@ def test_nested_columns_are_those_that_spark_says(tmp_path: Path) -> None:
     nested = deltalake.schema.ArrayType(deltalake.schema.PrimitiveType("long"), contains_null=True)
     made = deltalake.DeltaTable.create(str(tmp_path / "n"), deltalake.Schema([deltalake.Field("a", nested)]))
     server = FakeServer({"v": tmp_path / "n"}, made.metadata().id)
-    assert looked_up(server, {}, "v") == {"v": ("delta", {"from": "Spark"})}
+    assert looked_up(server, {}, "v") == {"v": Layout("delta", {"from": "Spark"}, ())}
 
 
 def test_a_table_that_has_been_made_again_is_looked_up_again(folder: Path) -> None:
@@ -137,7 +141,7 @@ def test_tables_that_are_not_there_are_created(folder: Path, monkeypatch: pytest
     noted = deltalake.DeltaTable(str(folder)).metadata().id
     server = FakeServer({"v": folder}, noted)
     monkeypatch.setattr(Server, "under", lambda *_: nullcontext())
-    tables = Tables(server, "/storage", "/state", {"v": noted})
+    tables = Tables(server, "/storage", "/state", ProjectNotes(identities={"v": noted}))
     tables.look_up([dataset("v"), dataset("w")])
     schema = Schema((Field("k", BIGINT), Field("n", decimal(9, 2)), Field("at", TIMESTAMP), Field("s", STRING)))
     assert (tables.create(dataset("v"), schema), tables.create(dataset("w"), schema)) == ("kept", "new")
@@ -151,7 +155,7 @@ def created(folder: Path, monkeypatch: pytest.MonkeyPatch, schema: Schema, **cha
     noted = deltalake.DeltaTable(str(folder)).metadata().id
     server = FakeServer({"v": folder}, noted)
     monkeypatch.setattr(Server, "under", lambda *_: nullcontext())
-    tables, from_nothing = Tables(server, "/storage", "/state", {"v": noted}), changed.pop("from_nothing", False)
+    tables, from_nothing = Tables(server, "/storage", "/state", ProjectNotes(identities={"v": noted})), changed.pop("from_nothing", False)
     one = dataclasses.replace(dataset("v"), **{"kind": "streaming table", **changed})
     tables.look_up([one])
     return tables.create(one, schema, from_nothing=from_nothing), server.asked[1:]
@@ -170,8 +174,7 @@ def test_a_streaming_table_gets_columns_and_keeps_its_rows(folder: Path, monkeyp
         and asked[0] == "DROP TABLE `v`"
         and asked[1].startswith("CREATE TABLE `v` (`k` BIGINT, `n` DECIMAL(9,2)) USING delta")
     )
-    done, asked = created(folder, monkeypatch, Schema(FIELDS[:2]), kind="materialized view")
-    assert done == "again" and asked[0] == "DROP TABLE `v`"
+    assert created(folder, monkeypatch, Schema(FIELDS[:2]), kind="materialized view") == ("pending", [])
 
 
 @pytest.mark.parametrize(
@@ -205,7 +208,7 @@ def test_columns_are_created_as_they_are_declared(folder: Path, monkeypatch: pyt
         declared = cast(Any, statement).clauses.columns
     monkeypatch.setattr(Server, "under", lambda *_: nullcontext())
     server = FakeServer({}, "")
-    tables, one = Tables(server, "/storage", "/state", {}), dataclasses.replace(dataset("v"), schema=declared)
+    tables, one = Tables(server, "/storage", "/state", ProjectNotes()), dataclasses.replace(dataset("v"), schema=declared)
     schema = declared_schema(one)
     assert schema is not None and tables.create(one, schema) == "new"
     assert server.asked == ["CREATE TABLE `v` (`k` BIGINT NOT NULL COMMENT 'it\\'s the key', `s` STRING) USING delta"]
@@ -229,3 +232,117 @@ def test_a_server_that_is_not_there_is_an_error_at_once(monkeypatch: pytest.Monk
     for url in ("http://host", "sc://", "host:15002"):
         with pytest.raises(QueryError, match="invalid URL of a server"):
             check_reachable(url)
+
+
+class Frame:
+    """A DataFrame that is written to files."""
+
+    def __init__(self) -> None:
+        self.write, self.written = self, list[str]()
+
+    def format(self, name: str) -> Frame:
+        return self
+
+    def mode(self, mode: str) -> Frame:
+        return self
+
+    def partitionBy(self, *names: str) -> Frame:
+        return self
+
+    def save(self, location: str) -> None:
+        Path(location).mkdir(parents=True)
+        (Path(location) / "part.parquet").write_text("new")
+
+
+def pending(storage: Path, monkeypatch: pytest.MonkeyPatch, found: Layout, **changed: Any) -> tuple[CatalogTables, Dataset, FakeServer]:
+    """A view whose table has other columns."""
+    monkeypatch.setattr(Server, "under", lambda *_: nullcontext())
+    server = FakeServer({"v": storage})
+    server._session = cast(Any, SimpleNamespace(catalog=SimpleNamespace(refreshTable=lambda name: None)))
+    tables, one = Tables(server, str(storage), "/state", ProjectNotes()), dataclasses.replace(dataset("v"), **changed)
+    tables._found = {"v": found}
+    assert tables.create(one, Schema((Field("k", BIGINT), Field("n", STRING)))) == "pending" and server.asked == []
+    return tables, one, server
+
+
+def test_a_view_of_files_with_other_columns_is_exchanged_when_its_rows_are_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = tmp_path / "_deltic_tables" / "v" / "before"
+    before.mkdir(parents=True)
+    (before / "part.parquet").write_text("old")
+    found = Layout("parquet", {"k": "BIGINT"}, ())
+    tables, one, server = pending(tmp_path, monkeypatch, found, format="parquet", partitions=("n",), comment="it's")
+    location = tables.replace(one, cast(Any, Frame()), str(before))
+    assert server.asked == [
+        f"ALTER TABLE `v` SET LOCATION '{before}-dropped'",
+        "BEGIN DROP TABLE `v`; CREATE TABLE `v` (`k` BIGINT, `n` STRING) USING parquet PARTITIONED BY (`n`) "
+        f"COMMENT 'it\\'s' LOCATION '{location}'; END",
+    ]
+    assert (before / "part.parquet").read_text() == "old", "queries that read it can end"
+    assert sorted(folder.name for folder in before.parent.iterdir()) == sorted(["before", Path(location or "").name])
+    tables.replace(one, cast(Any, Frame()), location)
+    assert server.asked[2].startswith("ALTER TABLE `v` SET LOCATION"), "once"
+
+
+def test_a_view_in_delta_with_other_columns_is_exchanged_in_one_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FakeServer, "sql", lambda self, statement, **frames: self.asked.append(statement) or [])
+    declared = StructType([StructField("k", LongType(), True, {"comment": "the key"}), StructField("n", StringType())])
+    tables, one, server = pending(tmp_path, monkeypatch, Layout("delta", {"k": "INT", "n": "STRING"}, ()), schema=declared)
+    assert tables.direct(one) is None, "rows of other columns are not written to it"
+    assert tables.replace(one, cast(Any, Frame()), None) is None
+    assert server.asked == [
+        "CREATE OR REPLACE TABLE `v` USING delta AS SELECT * FROM {rows}",
+        "ALTER TABLE `v` ALTER COLUMN `k` COMMENT 'the key'",
+    ]
+
+
+def test_a_table_that_is_partitioned_otherwise_is_exchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    columns = {"k": "BIGINT", "n": "STRING"}
+    pending(tmp_path, monkeypatch, Layout("parquet", columns, ("k",)), format="parquet", partitions=("n",))
+    pending(tmp_path, monkeypatch, Layout("parquet", columns, ("k",)), format="parquet")
+    server = FakeServer({})
+    for known in (("n",), None):
+        tables, one = Tables(server, "/storage", "/state", ProjectNotes()), dataclasses.replace(dataset("v"), partitions=("N",))
+        tables._found = {"v": Layout("delta", columns, known)}
+        assert tables.create(one, Schema((Field("k", BIGINT), Field("n", STRING)))) == "kept"
+    stream = dataclasses.replace(one, kind="streaming table", partitions=())
+    tables._found = {"v": Layout("delta", columns, ("k", "n"))}
+    with pytest.raises(QueryError, match=r"a.sql:1: the table v is partitioned by \(k, n\)"):
+        tables.create(stream, Schema((Field("k", BIGINT), Field("n", STRING))))
+
+
+def test_the_columns_of_partitions_are_those_that_spark_lists() -> None:
+    assert partitions_of({"Partition Columns": "[`Day`, `a``b`]"}) == ("day", "a`b") and partitions_of({}) == ()
+
+
+def test_a_table_that_stays_gets_other_comments_and_properties(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Server, "under", lambda *_: nullcontext())
+    server, notes, schema = FakeServer({}), ProjectNotes(), Schema((Field("k", BIGINT),))
+
+    def kept(**changed: Any) -> list[str]:
+        tables = Tables(server, "/storage", "/state", ProjectNotes(**json.loads(json.dumps(notes.json()))[NOTE]))
+        tables._found = {"v": Layout("delta", {"k": "BIGINT"}, ())}
+        server.asked.clear()
+        assert tables.create(dataclasses.replace(dataset("v"), **changed), schema) == "kept"
+        notes.remarks = tables._notes.remarks
+        return server.asked
+
+    declared = StructType([StructField("k", LongType(), True, {"comment": "the key"})])
+    assert kept(comment="a") == [], "what it has is not known"
+    assert kept(comment="it's", properties={"p": "1"}, schema=declared) == [
+        "COMMENT ON TABLE `v` IS 'it\\'s'",
+        "ALTER TABLE `v` SET TBLPROPERTIES ('p' = '1')",
+        "ALTER TABLE `v` ALTER COLUMN `k` COMMENT 'the key'",
+    ]
+    assert kept(comment="it's", properties={"p": "1"}, schema=declared) == []
+    assert kept(properties={"q": 2}) == [
+        "COMMENT ON TABLE `v` IS NULL",
+        "ALTER TABLE `v` SET TBLPROPERTIES ('q' = '2')",
+        "ALTER TABLE `v` ALTER COLUMN `k` COMMENT ''",
+    ]
+
+
+@pytest.mark.parametrize(("format", "known"), [("orc", {}), ("delta", {"k": "a partition"})])
+def test_spark_does_not_change_comments_of_partitions_of_files(format: str, known: dict[str, str]) -> None:
+    tables = Tables(FakeServer({}), "/storage", "/state", ProjectNotes())
+    one = dataclasses.replace(dataset("v"), schema="k BIGINT COMMENT 'a partition'", format=format, partitions=("K",))
+    assert tables._remarks(one).columns == known

@@ -12,6 +12,7 @@ import pytest
 from deltic.cli import main
 from deltic.errors import CatalogError, DelticError
 from deltic.schema import BIGINT, INT, STRING, Field, Schema
+from deltic.types import Type
 from pipelines_projects import SPEC, NoSpark, planned, shop, written
 
 pytest.importorskip("pyspark.sql.connect.proto")
@@ -222,3 +223,14 @@ def test_live_tables_are_kept_by_deltic_and_have_no_format(clauses: str, refusal
     text = f"CREATE MATERIALIZED VIEW v {clauses} AS SELECT 1 AS x;"
     with pytest.raises(CatalogError, match=refusal):
         planned(written(tmp_path, {"spark-pipeline.yml": SPEC, "transformations/a.sql": text}), NoSpark(Field("x", INT)))
+
+
+@pytest.mark.parametrize("source", [True, False])
+def test_columns_that_pyspark_cannot_carry_are_left_to_spark(tmp_path: Path, source: bool) -> None:
+    span = Field("span", Type("INTERVAL YEAR TO MONTH"))
+    made = "id" if source else "id, array(make_ym_interval(1, id)) AS spans"
+    text = f"CREATE MATERIALIZED VIEW a AS SELECT {made} FROM visits; CREATE MATERIALIZED VIEW b AS SELECT count(*) AS n FROM a"
+    spec = written(tmp_path, {"spark-pipeline.yml": SPEC, "transformations/a.sql": text})
+    refusal = planned(spec, NoSpark(Field("id", INT), *[span] * source)).datasets["a"].refusal
+    type, where = ("INTERVAL YEAR TO MONTH", "span in visits") if source else ("ARRAY<INTERVAL YEAR TO MONTH>", "spans in a")
+    assert refusal is not None and refusal.message == f"PySpark cannot carry {type}, the type of {where}"

@@ -18,6 +18,10 @@ from deltic.errors import QueryError
 pytest.importorskip("pyspark.sql.connect.proto")
 deltalake = pytest.importorskip("deltalake")
 
+from pyspark.sql.connect.types import pyspark_types_to_proto_types  # noqa: E402  needs the extra
+
+from deltic.frontends.dataframes import Frames  # noqa: E402  needs the extra
+from deltic.frontends.dataframes.types import type_of  # noqa: E402  needs the extra
 from deltic.projects import publishing  # noqa: E402  needs the extra
 from deltic.projects.definitions import Dataset, FilePlace  # noqa: E402  needs the extra
 from deltic.projects.direct import DirectTable, Replacement  # noqa: E402  needs the extra
@@ -64,7 +68,7 @@ class Published:
         self.view = self.session.view("v")
         self.tables, self.said = FakeTables(folder / "table"), list[str]()
         deltalake.DeltaTable.create(self.tables.folder, deltalake.Schema.from_arrow(self.view.schema.arrow))
-        server = SimpleNamespace(session=SimpleNamespace(createDataFrame=lambda rows: rows))
+        server = SimpleNamespace(of_rows=lambda rows, schema: rows)
         self.publisher = Publisher(self.session, cast(Any, server), cast(Any, self.tables), ProjectNotes(), self.said.append)
         self.plan: Any = SimpleNamespace(dataset=Dataset("v", "`v`", "materialized view", FilePlace("a.sql", 1)))
 
@@ -235,3 +239,24 @@ def test_errors_of_spark_have_the_place_of_the_dataset(published: Published, mon
     monkeypatch.undo()
     assert published.publish() == "v: incremental, 1 rows written", "the next run completes it"
     published.check()
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_rows_are_sent_with_the_types_of_their_columns_also_if_there_are_none(count: int) -> None:
+    """PySpark takes the type of a moment without a zone for TIMESTAMP, and refuses to send no rows."""
+    types = (
+        "TIMESTAMP_NTZ",
+        "TIMESTAMP",
+        "STRUCT<x INT, y ARRAY<STRING>>",
+        "INTERVAL DAY TO SECOND",
+        "DECIMAL(20, 3)",
+        "MAP<STRING, DATE>",
+    )
+    columns = ", ".join(f"c{i} {type}" for i, type in enumerate(types))
+    with deltic.Session() as session:
+        session.sql(f"CREATE TABLE t ({columns}); CREATE MATERIALIZED VIEW v AS SELECT * FROM t")
+        session.apply({"t": [{"_weight": 1, **{f"c{i}": None for i in range(len(types))}}] * count})
+        view, server = session.view("v"), Server(Names(), {}, "sc://nowhere")
+        server._session = Frames(lambda: None).spark  # type: ignore[arg-type, return-value]
+        row = pyspark_types_to_proto_types(server.of_rows(view.to_arrow(), view.schema).schema).struct
+        assert [(one.name, type_of(one.data_type, None)) for one in row.fields] == [(one.name, one.type) for one in view.schema]

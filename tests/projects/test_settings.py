@@ -74,6 +74,7 @@ ZONED = {
     "hour(at) AS h": "depends on",
     "max(to_json(named_struct('at', at))) AS j": "depends on",
     "map(page, CAST(at AS TIMESTAMP_NTZ)) AS m": "depends on",
+    "id, Current_Timezone() AS z": "current_timezone depends on",
 }
 
 

@@ -8,14 +8,14 @@ import pyspark.sql.connect.proto as pb
 from pyspark.sql.connect.types import pyspark_types_to_proto_types
 from pyspark.sql.types import StructType
 
-from deltic.errors import CatalogError, QueryError, Span, TypeMismatch
+from deltic.errors import CatalogError, QueryError, Span, TypeMismatch, Unsupported
 from deltic.frontends.dataframes.sources import described
 from deltic.frontends.dataframes.types import type_of
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.parse_statement import parse_columns
 from deltic.frontends.sql.sql_types import sql_type
 from deltic.projects.definitions import LIVE, LIVE_FORMAT, Dataset
-from deltic.schema import Field, Schema
+from deltic.schema import Field, Schema, Type
 
 
 def declared_schema(dataset: Dataset) -> Schema | None:
@@ -65,6 +65,18 @@ def check_declared(dataset: Dataset, schema: Schema) -> None:
     if own != [(one.name.lower(), one.type.read) for one in declared]:
         written = ", ".join(f"{one.name} {one.type.sql}" for one in schema)
         raise TypeMismatch(f"the query of {dataset.key} returns other columns than its schema declares: {written}", span=dataset.span)
+
+
+def check_carried(schema: Schema, key: str, span: Span | None = None) -> None:
+    """Raises Unsupported for a column whose values PySpark can neither send nor fetch."""
+    for field in schema:
+        if _has_months(field.type):
+            message = f"PySpark cannot carry {field.type.sql}, the type of {field.name} in {key}"
+            raise Unsupported(message, span=span, remedy="cast it to a number of months")
+
+
+def _has_months(type: Type) -> bool:
+    return type.is_year_month or any(_has_months(part.type) for part in type.parts)
 
 
 def check_live(dataset: Dataset, refusal: QueryError | None) -> None:

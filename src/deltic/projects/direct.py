@@ -48,14 +48,14 @@ class Replacement(Enum):
 
 @dataclass(frozen=True, slots=True)
 class DirectTable:
-    """table: as deltalake has it. folder: its files. feed: whether it has a change feed. partitioned: by columns that its files lack."""
+    """table: as deltalake has it. folder: its files. feed: whether it has a change feed. partitions: its columns that its files lack."""
 
     table: Any
     folder: Path
     identity: str
     version: int
     feed: bool
-    partitioned: bool
+    partitions: tuple[str, ...]
 
     @classmethod
     def at(cls, location: str) -> Self | None:
@@ -75,7 +75,7 @@ class DirectTable:
         if protocol.min_reader_version != _READER or not known or _has_conditions(table, metadata.configuration):
             return None
         feed = metadata.configuration.get(FEED) == "true"
-        return cls(table, folder, str(metadata.id), table.version(), feed, bool(metadata.partition_columns))
+        return cls(table, folder, str(metadata.id), table.version(), feed, tuple(name.lower() for name in metadata.partition_columns))
 
     def columns(self) -> dict[str, str] | None:
         """The types of its columns in SQL, by name in lower case; None if one is nested."""
@@ -91,7 +91,7 @@ class DirectTable:
 
         As Delta's protocol has it: of each commit the files of its change feed, or, if it has none, the files that it adds and removes.
         """
-        if not self.feed or self.partitioned or since > self.version or not _plain(schema):
+        if not self.feed or self.partitions or since > self.version or not _plain(schema):
             return None
         parts = [schema.arrow.empty_table().append_column(WEIGHT, pa.array([], pa.int64()))]
         try:
@@ -110,7 +110,7 @@ class DirectTable:
 
     def content(self, schema: Schema) -> pa.Table | None:
         """All rows of the version that was read; None if a file is gone or may hold rows that are deleted."""
-        if self.partitioned or not _plain(schema):
+        if self.partitions or not _plain(schema):
             return None
         try:
             files = pa.table(self.table.get_add_actions()).column("path").to_pylist()
@@ -128,7 +128,7 @@ class DirectTable:
         """
         import deltalake  # noqa: PLC0415  an extra
 
-        if self.partitioned or not _plain(schema):  # deltalake writes some values of partitions in a form that Spark reads otherwise
+        if self.partitions or not _plain(schema):  # deltalake writes some values of partitions in a form that Spark reads otherwise
             return Replacement.REFUSED
         own: Any = pa.schema(self.table.schema().to_arrow())
         if tuple(own.names) != schema.names:

@@ -14,13 +14,15 @@ NOTE: Final = "pipelines"
 @dataclass(slots=True)
 class ProjectNotes:
     """By key: of views that are written, arrangement and epoch; of tables that grow, the files that have been read; the locations of the
-    files of views; the versions of Delta tables of which Deltic holds the rows; and the ids of Delta tables that views are written to."""
+    files of views; the versions of Delta tables of which Deltic holds the rows; the ids of Delta tables that views are written to; and
+    what tables say about themselves, as of `layout.Remarks`."""
 
     published: dict[str, list[Any]] = field(default_factory=dict)
     files: dict[str, list[str]] = field(default_factory=dict)
     locations: dict[str, str] = field(default_factory=dict)
     versions: dict[str, list[Any]] = field(default_factory=dict)
     identities: dict[str, str] = field(default_factory=dict)
+    remarks: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, session: Session) -> Self:

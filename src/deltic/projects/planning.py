@@ -23,7 +23,7 @@ from deltic.frontends.sql.user_functions import marked
 from deltic.frontends.statements import CreateTable, CreateView, DefinedFunction, Statement
 from deltic.plan.nodes import Plan, Table
 from deltic.plan.walk import nodes
-from deltic.projects.declared import check_declared, check_live, declared_schema, merged, source_schema
+from deltic.projects.declared import check_carried, check_declared, check_live, declared_schema, merged, source_schema
 from deltic.projects.definitions import SINK, ChangeFlow, Dataset, Flow
 from deltic.projects.keyed import check_keyed, latest
 from deltic.projects.messages import (
@@ -72,12 +72,16 @@ class Schemas(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FlowPlan:
-    """A flow's relation. message: as Spark runs it, with temporary views in their places. reads: the datasets and sources that it reads."""
+    """A flow's relation. message: as Spark runs it, with temporary views in their places. reads: the datasets and sources that it reads.
+
+    definition: what a flow in Python returned.
+    """
 
     flow: Flow
     message: pb.Relation
     reads: tuple[SourceRead, ...]
     streaming: bool
+    definition: FrameDefinition | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,6 +254,7 @@ class Planner:
                     assert planned.refusal is not None
                     raise planned.refusal
                 return planned.plan
+            check_carried(self._schema_of(planned), key)
             return TableSchema(key, self._schema_of(planned), ())
         if key in self.events:
             return TableSchema(key, self.events[key].schema, ())
@@ -259,6 +264,7 @@ class Planner:
         if key not in self._schemas:
             declared = source_schema(source.message) if self._offline else None
             self._schemas[key] = _nullable(declared or self._spark.schema(source.message, self.project.names, {}))
+        check_carried(self._schemas[key], key)
         return TableSchema(key, self._schemas[key], ())
 
     def for_deltic(self, message: pb.Relation, names: Names) -> pb.Relation:
@@ -275,25 +281,24 @@ class Planner:
         return rewritten(message, over_keys)
 
     def _planned(self, dataset: Dataset) -> DatasetPlan:
-        flows, definitions = [], []
+        flows = []
         for flow in dataset.flows:
             definition = None if isinstance(flow.query, QueryText) else self.project.frames.define(flow.query)
             flows.append(self._flow(flow, definition))
-            definitions.append(definition)
         names_read = tuple(dict.fromkeys(read.key for flow in flows for read in flow.reads))
         planned = DatasetPlan(dataset, "inlined", tuple(flows), reads=tuple(key for key in names_read if key in self.project.datasets))
         for key in planned.reads:
             if key not in self._pending:  # otherwise a circle, if the name is that of a relation: binding decides
                 self.planned(key)
         if dataset.kind in ("streaming table", SINK):
-            return self._fed(planned, definitions)
+            return self._fed(planned)
         if not flows:
             raise CatalogError(f"{dataset.place}: {dataset.key} has no query")
         if planned.streaming and dataset.kind == "materialized view":
             message = f"{dataset.place}: the materialized view {dataset.key} reads a stream"
             raise CatalogError(message, remedy="a streaming table: dp.table, or CREATE STREAMING TABLE")
         if not planned.streaming:
-            self._bind(planned, definitions[0])
+            self._bind(planned)
         if dataset.kind == "materialized view":
             planned.refresh = "incremental" if planned.plan is not None else "recomputed"
             self._apply_policy(planned)
@@ -316,7 +321,7 @@ class Planner:
         if policy == "incremental strict" and planned.refusal is not None:
             raise planned.refusal
 
-    def _fed(self, planned: DatasetPlan, definitions: list[FrameDefinition | None]) -> DatasetPlan:
+    def _fed(self, planned: DatasetPlan) -> DatasetPlan:
         """A streaming table or a sink."""
         dataset = planned.dataset
         if dataset.changes:
@@ -330,8 +335,7 @@ class Planner:
                 raise CatalogError(message, remedy="spark.readStream, or STREAM t in SQL")
         if dataset.kind != SINK:
             declared = declared_schema(dataset)
-            schemas = [self._flow_schema(flow, one) for flow, one in zip(planned.flows, definitions, strict=True)] if not declared else []
-            planned.schema = _nullable(declared or merged(dataset, schemas))
+            planned.schema = _nullable(declared or merged(dataset, [self._flow_schema(flow) for flow in planned.flows]))
         return planned
 
     def _keyed(self, planned: DatasetPlan) -> DatasetPlan:
@@ -368,8 +372,11 @@ class Planner:
         inside = self.planned(source.key).flows if self._is_view(source.key) else ()
         below = [one for view in inside for one in view.reads]
         plan = FlowPlan(flow, self.for_spark(read, self.project.names), (source, *below), True)
-        schema = _nullable(self._spark.schema(self.for_spark(read, self.project.names, empty=True), self.project.names, {}))
-        self.events[key] = EventsPlan(dataset, plan, schema)
+        if self._is_view(source.key):
+            schema = self._flow_schema(self.planned(source.key).flows[0])
+        else:
+            schema = self._spark.schema(self.for_spark(read, self.project.names, empty=True), self.project.names, {})
+        self.events[key] = EventsPlan(dataset, plan, _nullable(schema))
         return key
 
     def _flow(self, flow: Flow, definition: FrameDefinition | None) -> FlowPlan:
@@ -382,7 +389,7 @@ class Planner:
         inside = [self.planned(one.key) for one in read if self._is_view(one.key)]
         streaming = any(one.streaming for one in read) or any(one.streaming for one in inside)
         below = [one for view in inside for flow_ in view.flows for one in flow_.reads]
-        return FlowPlan(flow, self.for_spark(message, flow.names), tuple([*read, *below]), streaming)
+        return FlowPlan(flow, self.for_spark(message, flow.names), tuple([*read, *below]), streaming, definition)
 
     def _read_by_name(self, flow: Flow, read: SourceRead) -> set[str]:
         """The names in a text that Deltic cannot parse may be those of columns; a query does not read its own dataset."""
@@ -423,13 +430,14 @@ class Planner:
             return self.for_spark(flow.message, flow.flow.names, True) if empty else flow.message
         return _empty(self._schema_of(self.planned(key))) if empty else None
 
-    def _bind(self, planned: DatasetPlan, definition: FrameDefinition | None) -> None:
+    def _bind(self, planned: DatasetPlan) -> None:
         """Sets the plan, or why there is none."""
         flow = planned.flows[0]
         try:
-            planned.plan, planned.reads, planned.calls = self._bound(flow.flow, definition, planned.dataset.names)
+            planned.plan, planned.reads, planned.calls = self._bound(flow.flow, flow.definition, planned.dataset.names)
             check_declared(planned.dataset, planned.plan.schema)
-            check_settings(planned.plan, {**self._settings(), **flow.flow.settings})
+            check_settings(planned.plan, {**self._settings(), **flow.flow.settings}, flow.message.SerializeToString())
+            check_carried(planned.plan.schema, planned.dataset.key, planned.dataset.span)
             planned.schema = planned.plan.schema
         except CatalogError:
             raise
@@ -462,10 +470,10 @@ class Planner:
                 plan = bind_view(called, Environment(relations))
         return plan, tuple(sorted(key for key in relations.seen if key in self.project.datasets)), calls
 
-    def _flow_schema(self, flow: FlowPlan, definition: FrameDefinition | None) -> Schema:
+    def _flow_schema(self, flow: FlowPlan) -> Schema:
         """The columns of a streaming flow: those of its query over tables, if Deltic binds it."""
         try:
-            return self._bound(flow.flow, definition, ())[0].schema
+            return self._bound(flow.flow, flow.definition, ())[0].schema
         except CatalogError:
             raise
         except QueryError:

@@ -9,12 +9,13 @@ from typing import Any, Final
 from deltic.errors import StateError
 from deltic.projects.definitions import Dataset
 from deltic.projects.direct import Replacement, local
-from deltic.projects.net import changed_keys, net_change, rows_of
+from deltic.projects.net import DELETES, changed_keys, net_change, rows_of
 from deltic.projects.notes import ProjectNotes
 from deltic.projects.partitions import named, shown
 from deltic.projects.planning import DatasetPlan
 from deltic.projects.server import Server, spark_errors
 from deltic.projects.tables import CatalogTables
+from deltic.schema import BOOLEAN, Field, Schema
 from deltic.session import Session, View
 from deltic.session.options import PIPELINE_RETAINS
 
@@ -89,14 +90,14 @@ class Publisher:
             return None
         if not keys:
             return "unchanged"
-        frame: Any = self.server.session.createDataFrame(rows_of(view, columns, keys))
+        frame = self.server.of_rows(rows_of(view, columns, keys), view.schema)
         location = self.tables.replace_partitions(dataset, frame, before, {shown(key) for key in keys})
         self.notes.locations[dataset.key] = location
         return f"incremental, {len(keys):,} partitions written"
 
     def _whole(self, dataset: Dataset, view: View) -> str:
         rows = view.to_arrow()
-        self.replace(dataset, self.server.session.createDataFrame(rows))
+        self.replace(dataset, self.server.of_rows(rows, view.schema))
         return f"incremental, {rows.num_rows:,} rows"
 
     def _replaced(self, dataset: Dataset, view: View) -> str | None:
@@ -134,8 +135,8 @@ class Publisher:
         if change is None:
             return None
         if change.changed:
-            frame: Any = self.server.session.createDataFrame(change.rows)
-            self.tables.merge(dataset, change, frame, self._transaction(dataset))
+            marked = Schema((*self.session.view(dataset.key).schema, Field(DELETES, BOOLEAN)))
+            self.tables.merge(dataset, change, self.server.of_rows(change.rows, marked), self._transaction(dataset))
         return f"incremental, {change.changed:,} {'keys' if change.unique else 'different rows'} merged"
 
     def _changed(self, view: View, since: int) -> bool:

@@ -57,7 +57,7 @@ class ProjectRun:
         self.plan, self.server, self._say = plan, server, say
         self.session = Session(state=state, retain=PIPELINE_RETAINS, clock="wall")
         self.notes = ProjectNotes.of(self.session)
-        self.tables = CatalogTables(server, plan.project.storage, state, self.notes.identities)
+        self.tables = CatalogTables(server, plan.project.storage, state, self.notes)
         self.publisher = Publisher(self.session, server, self.tables, self.notes, say)
 
     def __enter__(self) -> Self:
@@ -129,10 +129,14 @@ class ProjectRun:
             dataset = one.dataset
             if one.schema is None:
                 continue
-            creation = self.tables.create(dataset, one.schema, from_nothing=selection.from_nothing(dataset.key))
+            with spark_errors(f"{dataset.place}: {dataset.key}: "):
+                creation = self.tables.create(dataset, one.schema, from_nothing=selection.from_nothing(dataset.key))
             if creation == "extended":
                 self._say(f"{dataset.key}: columns added")
-            if creation in ("kept", "extended"):
+            if creation == "pending":
+                self._say(f"{dataset.key}: other columns")
+                self.notes.published.pop(dataset.key, None)
+            if creation in ("kept", "extended", "pending"):
                 continue
             self._say(f"{dataset.key}: table created")
             if one.refresh == "appended":

@@ -19,11 +19,13 @@ from pyspark.sql.connect.dataframe import DataFrame
 from pyspark.sql.connect.plan import LogicalPlan
 from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.connect.types import pyspark_types_to_proto_types
+from pyspark.sql.types import StructField, StructType
 
 from deltic.errors import QueryError
 from deltic.frontends.dataframes.types import type_of
 from deltic.projects.names import Names, quoted
 from deltic.projects.settings import SETTINGS
+from deltic.runtimes.spark.datasource import DelticSource, spark_type
 from deltic.schema import Field, Schema
 
 if TYPE_CHECKING:
@@ -126,6 +128,11 @@ class Server:
         self.read(rows.num_rows)
         return rows
 
+    def of_rows(self, rows: pa.Table, schema: Schema) -> Any:
+        """Rows of these columns as a DataFrame of the server: there may be none."""
+        typed = StructType([StructField(one.name, spark_type(one.type.read)) for one in schema])
+        return self.session.createDataFrame(rows, typed)
+
     def read(self, rows: int) -> None:
         """Counts rows of a source."""
         with self._counting:
@@ -194,8 +201,6 @@ class Server:
         if (catalog := self.session.conf.get(_SESSION_CATALOG, None)) not in (None, "builtin"):
             message = f"a live table requires Spark's own session catalog, which {_SESSION_CATALOG} = {catalog} replaces"
             raise QueryError(message, remedy="leave out the table property deltic.table")
-        from deltic.runtimes.spark.datasource import DelticSource  # noqa: PLC0415  projects without live tables do not need it
-
         with spark_errors():
             self.session.dataSource.register(DelticSource)
         self._registered = True

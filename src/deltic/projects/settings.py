@@ -27,6 +27,7 @@ MEANINGS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """By setting, the values under which queries mean what they mean in Deltic."""
 SETTINGS: Final = (ZONE, *MEANINGS)
+_NAME: Final = b"current_timezone"
 _ZONELESS: Final = frozenset({
     "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "same", "is_null", "is_not_null", "in", "coalesce", "greatest",
     "least", "make_struct", "array", "unix_seconds", "unix_millis", "unix_micros", "timestamp_seconds", "timestamp_millis",
@@ -35,13 +36,18 @@ _ZONELESS: Final = frozenset({
 """Functions whose value does not depend on the zone, though an argument or the value is a TIMESTAMP."""
 
 
-def check_settings(plan: Plan, settings: Mapping[str, str]) -> None:
-    """Raises Unsupported if a query may mean something else under these settings."""
+def check_settings(plan: Plan, settings: Mapping[str, str], written: bytes = b"") -> None:
+    """Raises Unsupported if a query may mean something else under these settings.
+
+    written: the query as it was written, since its plan has a literal in place of a call of current_timezone().
+    """
     for key, same in MEANINGS.items():
         if (value := settings.get(key)) is not None and value.lower() not in same:
             raise Unsupported(f"it runs with {key} = {value}", expected=f"{key} = {same[0]}")
     zone = settings.get(ZONE)
     if zone is not None and zone.lower() not in _UTC:
+        if _NAME in written.lower():
+            raise Unsupported(f"{_NAME.decode()} depends on the time zone, {zone}", expected=f"{ZONE} = UTC")
         zoned = next((expr for node in nodes(plan) for expr in expressions(node) for expr in _parts(expr) if _is_zoned(expr)), None)
         if zoned is not None:
             what = "a TIMESTAMP" if isinstance(zoned, Literal | Constants) else f"{getattr(zoned, 'function', None) or 'a cast'}"

@@ -1,14 +1,17 @@
 """The tables of a catalog that a project's datasets are, as any reader queries them.
 
 A materialized view in a file format has a folder for each version of its files. A new version is written beside the old one, and the
-table's location is then set to it in one statement: a reader sees the old files or the new ones. In Delta it is one commit.
+table's location is then set to it in one statement: a reader sees the old files or the new ones. In Delta it is one commit. If the view has
+other columns than its table, the table stays as it is until the rows are there, and is then exchanged.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 import uuid
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
@@ -17,8 +20,10 @@ from deltic.projects.declared import declared_notes
 from deltic.projects.definitions import LIVE_FORMAT, Dataset
 from deltic.projects.direct import FEED, DirectTable, local
 from deltic.projects.feeds import direct_table, identity
+from deltic.projects.layout import Layout, Remarks, pairs, partitions_of, text
 from deltic.projects.names import quoted
 from deltic.projects.net import DELETES, NetChange
+from deltic.projects.notes import ProjectNotes
 from deltic.projects.partitions import link_others
 from deltic.projects.server import Server, together
 from deltic.schema import Field, Schema
@@ -26,7 +31,8 @@ from deltic.schema import Field, Schema
 if TYPE_CHECKING:
     from pyspark.sql.connect.dataframe import DataFrame
 
-Creation: TypeAlias = Literal["kept", "extended", "new", "again"]
+Creation: TypeAlias = Literal["kept", "extended", "new", "again", "pending"]
+"""pending: the table has other columns, until `replace` exchanges it."""
 TRANSACTIONAL: Final = ("delta", "iceberg")
 """Formats with commits of their own."""
 TRANSACTION: Final = "spark.databricks.delta.write"
@@ -40,14 +46,16 @@ CREATING: Final = {
 class CatalogTables:
     """storage: the folder or URL under which the versions of files are. state: that of Deltic's state, which live tables read.
 
-    identities: by key, the ids that Spark has said that tables of Delta have. They are added to it.
+    notes: the ids of tables of Delta, as Spark has said them, and what tables say are kept in them.
     """
 
-    def __init__(self, server: Server, storage: str, state: str, identities: dict[str, str]) -> None:
+    def __init__(self, server: Server, storage: str, state: str, notes: ProjectNotes) -> None:
         self._server, self._storage, self._state = server, storage.rstrip("/"), state
-        self._identities = identities
-        self._found: dict[str, tuple[str, dict[str, str]] | None] = {}
+        self._notes = notes
+        self._found: dict[str, Layout | None] = {}
         self._default: str | None = None
+        self._pending: dict[str, tuple[Schema, str]] = {}
+        """Of datasets whose tables have other columns: theirs, and the format of the table."""
 
     def look_up(self, datasets: Iterable[Dataset]) -> None:
         """Looks up formats and columns of the tables that there are, before `create` and before any flow runs."""
@@ -73,13 +81,16 @@ class CatalogTables:
                 continue
         return absent
 
-    def _look_up(self, dataset: Dataset) -> tuple[str, dict[str, str]] | None:
-        """The format and the columns of a table: from the log of one in Delta, otherwise from Spark. None if there is no such table."""
+    def _look_up(self, dataset: Dataset) -> Layout | None:
+        """The layout of a table: from the log of one in Delta, otherwise from Spark. None if there is no such table."""
         if not self._server.is_listed(dataset.identifier) and not self._server.exists(dataset.identifier):
             return None
         table = None if dataset.live else self.direct(dataset)
-        columns = None if table is None else table.columns()
-        return ("delta", columns) if columns is not None else (self._provider(dataset), self._columns(dataset))
+        if table is not None and (columns := table.columns()) is not None:
+            return Layout("delta", columns, table.partitions)
+        listed = self._server.is_listed(dataset.identifier) and not dataset.live
+        partitions = partitions_of(self._server.located(dataset.identifier)) if listed else None
+        return Layout(self._provider(dataset), self._columns(dataset), partitions)
 
     def format(self, dataset: Dataset) -> str:
         """The format of a dataset."""
@@ -98,49 +109,80 @@ class CatalogTables:
     def create(self, dataset: Dataset, schema: Schema, *, from_nothing: bool = False) -> Creation:
         """Creates the table unless it exists with these columns and this format. After look_up.
 
-        A table with others is dropped first. That of a streaming table, whose rows would be lost, gets the columns that it lacks instead,
-        unless it starts from nothing. Raises QueryError if it has other types, or another format.
+        One with others stays until `replace` exchanges it. That of a streaming table, whose rows would be lost, gets the columns that it
+        lacks, unless it starts from nothing. Raises QueryError if it has other types, or another format.
         """
         creation: Creation = "new"
         if (found := self._found.pop(dataset.key, None)) is not None:
-            if found == (self.format(dataset), {field.name.lower(): field.type.read.sql for field in schema}):
+            if found.is_of(dataset, self.format(dataset), schema):
+                self._remark(dataset)
                 return "kept"
-            if dataset.kind == "streaming table" and not dataset.changes and not from_nothing:
-                return self._extend(dataset, schema, *found)
+            is_view = dataset.kind == "materialized view" or bool(dataset.changes)
+            if not is_view and not from_nothing:
+                return self._extend(dataset, schema, found)
+            if is_view and not dataset.live and found.format not in ("", LIVE_FORMAT):
+                self._pending[dataset.key] = schema, found.format
+                return "pending"
             self._server.forget(dataset.identifier)
             self._server.sql(f"DROP TABLE {dataset.identifier}")
             creation = "again"
-        columns_ = "" if dataset.live else f" ({_columns(dataset, schema)})"
-        clauses = [f"CREATE TABLE {dataset.identifier}{columns_} USING {self.format(dataset)}"]
+        with self._server.under(self._server.names, CREATING):
+            self._server.sql(self._creation(dataset, schema))
+        self._notes.remarks[dataset.key] = self._remarks(dataset).json()
+        return creation
+
+    def _remarks(self, dataset: Dataset) -> Remarks:
+        fixed = () if self.format(dataset) in TRANSACTIONAL else dataset.partitions
+        return Remarks.of(dataset, self._properties(dataset), fixed)
+
+    def _remark(self, dataset: Dataset) -> None:
+        """Gives a table that stays the comments and properties of the dataset, if they are others than those that are noted."""
+        now, noted = self._remarks(dataset), self._notes.remarks.get(dataset.key)
+        before = now if noted is None else Remarks(noted["comment"], noted["properties"], noted["columns"])
+        if statements := list(now.changing(before, dataset.identifier)):
+            with self._server.under(self._server.names, CREATING):
+                for statement in statements:
+                    self._server.sql(statement)
+            self._server.forget(dataset.identifier)
+        self._notes.remarks[dataset.key] = now.json()
+
+    def _creation(self, dataset: Dataset, schema: Schema, location: str | None = None) -> str:
+        """The statement that creates a table. location: of its files, if it has them already."""
+        columns = "" if dataset.live else f" ({_columns(dataset, schema)})"
+        clauses = [f"CREATE TABLE {dataset.identifier}{columns}", *self._clauses(dataset)]
+        return " ".join(clauses if location is None else [*clauses, f"LOCATION {text(location)}"])
+
+    def _clauses(self, dataset: Dataset) -> list[str]:
+        clauses = [f"USING {self.format(dataset)}"]
         if dataset.live:
-            clauses.append(f"OPTIONS (view {_text(dataset.key)}, path {_text(self._state)})")
+            clauses.append(f"OPTIONS (view {text(dataset.key)}, path {text(self._state)})")
         if dataset.partitions:
             clauses.append(f"PARTITIONED BY ({', '.join(quoted([name]) for name in dataset.partitions)})")
         if dataset.clusters:
             clauses.append(f"CLUSTER BY ({', '.join(quoted([name]) for name in dataset.clusters)})")
         if dataset.comment is not None:
-            clauses.append(f"COMMENT {_text(dataset.comment)}")
+            clauses.append(f"COMMENT {text(dataset.comment)}")
         if properties := self._properties(dataset):
-            clauses.append(f"TBLPROPERTIES ({_pairs(properties)})")
-        with self._server.under(self._server.names, CREATING):
-            self._server.sql(" ".join(clauses))
-        return creation
+            clauses.append(f"TBLPROPERTIES ({pairs(properties)})")
+        return clauses
 
-    def _extend(self, dataset: Dataset, schema: Schema, format: str, columns: Mapping[str, str]) -> Creation:
+    def _extend(self, dataset: Dataset, schema: Schema, found: Layout) -> Creation:
         """Adds the columns that a streaming table lacks. Columns that its flows no longer have stay, and are NULL in new rows."""
         where, remedy = f"{dataset.place}: the table {dataset.key}", f"--full-refresh {dataset.key}, which reads its streams again"
-        if format != self.format(dataset):
-            raise QueryError(f"{where} has the format {format or 'of a view'}, not {self.format(dataset)}", remedy=remedy)
+        if found.format != self.format(dataset):
+            raise QueryError(f"{where} has the format {found.format or 'of a view'}, not {self.format(dataset)}", remedy=remedy)
+        if not found.has_partitions(dataset):
+            raise QueryError(f"{where} is {found.shown}", remedy=remedy)
         for field in schema:
             own = field.type.read.sql
-            if (type := columns.get(field.name.lower(), own)) != own:
+            if (type := found.columns.get(field.name.lower(), own)) != own:
                 raise QueryError(f"{where} has the column {field.name} {type}, its flows return {own}", remedy=remedy)
-        added = [field for field in schema if field.name.lower() not in columns]
-        if not added:
-            return "kept"
-        self._server.sql(f"ALTER TABLE {dataset.identifier} ADD COLUMNS ({_columns(dataset, added)})")
-        self._server.forget(dataset.identifier)
-        return "extended"
+        added = [field for field in schema if field.name.lower() not in found.columns]
+        if added:
+            self._server.sql(f"ALTER TABLE {dataset.identifier} ADD COLUMNS ({_columns(dataset, added)})")
+            self._server.forget(dataset.identifier)
+        self._remark(dataset)
+        return "extended" if added else "kept"
 
     def _properties(self, dataset: Dataset) -> Mapping[str, Any]:
         """A streaming table in Delta has a change feed, by which views take what is new; it costs nothing where rows are only added."""
@@ -162,13 +204,52 @@ class CatalogTables:
 
     def replace(self, dataset: Dataset, frame: DataFrame, before: str | None) -> str | None:
         """Makes the rows of a frame the table's, at once. before: the location of the version that it has. Returns the new one."""
-        format = self.format(dataset)
+        format, pending = self.format(dataset), self._pending.pop(dataset.key, None)
         if format in TRANSACTIONAL:
-            frame.write.format(format).mode("overwrite").saveAsTable(dataset.identifier)
+            if pending is None:
+                frame.write.format(format).mode("overwrite").saveAsTable(dataset.identifier)
+            else:
+                self._recreate(dataset, frame, same_format=pending[1] == format)
             return None
         location = self._written(dataset, frame)
-        self._locate_version(dataset, location, before)
+        if pending is None:
+            self._locate_version(dataset, location, before)
+        else:
+            self._exchange(dataset, pending[0], location, before)
+            self._notes.remarks[dataset.key] = self._remarks(dataset).json()
         return location
+
+    def _recreate(self, dataset: Dataset, frame: DataFrame, *, same_format: bool) -> None:
+        """Exchanges a table that has commits for one of a frame, in one commit if it has the same format.
+
+        A column that is declared NOT NULL can then have NULLs: CREATE TABLE AS does not take conditions.
+        """
+        self._server.forget(dataset.identifier)
+        if not same_format:
+            self._server.sql(f"DROP TABLE {dataset.identifier}")
+        clauses = " ".join(self._clauses(dataset))
+        self._server.sql(f"CREATE OR REPLACE TABLE {dataset.identifier} {clauses} AS SELECT * FROM {{rows}}", rows=frame)
+        remarks = self._remarks(dataset)
+        for statement in remarks.changing(replace(remarks, columns={}), dataset.identifier):
+            self._server.sql(statement)
+        self._notes.remarks[dataset.key] = remarks.json()
+
+    def _exchange(self, dataset: Dataset, schema: Schema, location: str, before: str | None) -> None:
+        """Exchanges a table of files for one of other columns, by one script of statements that write nothing.
+
+        The catalog would remove the files of the old one, which queries may be reading: it gets links to them, in a folder of this machine.
+        """
+        old = None if before is None else local(before)
+        if before is not None and old is not None and old.is_dir():
+            links = f"{before}-dropped"
+            shutil.copytree(old, f"{old}-dropped", copy_function=os.link, dirs_exist_ok=True)
+            self.locate(dataset, links)
+        with self._server.under(self._server.names, CREATING):
+            self._server.sql(f"BEGIN DROP TABLE {dataset.identifier}; {self._creation(dataset, schema, location)}; END")
+        self._server.session.catalog.refreshTable(dataset.identifier)
+        self._server.forget(dataset.identifier)
+        if before is not None:
+            self._forget(dataset, keep={location, before, self.events(dataset)})
 
     def replace_partitions(self, dataset: Dataset, frame: DataFrame, before: str, changed: Collection[tuple[str, ...]]) -> str:
         """As replace, of the partitions `changed` alone, whose rows the frame has: as `partitions.shown` names them."""
@@ -210,18 +291,20 @@ class CatalogTables:
             self._server.sql(f"{merged} {matched} WHEN NOT MATCHED AND NOT s.{DELETES} THEN {inserted}", changes=frame)
 
     def direct(self, dataset: Dataset) -> DirectTable | None:
-        """The table, if it is one of Delta whose log is on this machine: the same table, by its id, as Spark has."""
+        """The table, if it is one of Delta whose log is on this machine, and stays: the same table, by its id, as Spark has."""
+        if dataset.key in self._pending:
+            return None
         table = direct_table(self._server, dataset.identifier)
-        if table is None or table.identity == self._identities.get(dataset.key):
+        if table is None or table.identity == self._notes.identities.get(dataset.key):
             return table
         if table.identity != identity(self._server, dataset.identifier):
             return None
-        self._identities[dataset.key] = table.identity
+        self._notes.identities[dataset.key] = table.identity
         return table
 
     def locate(self, dataset: Dataset, location: str) -> None:
         """Sets the location of a table's files."""
-        self._server.sql(f"ALTER TABLE {dataset.identifier} SET LOCATION {_text(location)}")
+        self._server.sql(f"ALTER TABLE {dataset.identifier} SET LOCATION {text(location)}")
         self._server.session.catalog.refreshTable(dataset.identifier)
         self._server.forget(dataset.identifier)
 
@@ -254,11 +337,6 @@ def _same(path: str, url: str) -> bool:
     return path == url or (local(url) is not None and local(path) == local(url))
 
 
-def _text(value: str) -> str:
-    """A string in SQL."""
-    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
-
-
 def _columns(dataset: Dataset, fields: Iterable[Field]) -> str:
     """Columns in SQL, with what the dataset's schema says of them. CHAR and VARCHAR are STRING: Deltic neither pads nor limits values."""
     notes = declared_notes(dataset)
@@ -267,9 +345,5 @@ def _columns(dataset: Dataset, fields: Iterable[Field]) -> str:
         required, comment = notes.get(field.name.lower(), (False, None))
         shown.append(f"{quoted([field.name])} {field.type.read.sql}{' NOT NULL' * required}")
         if comment is not None:
-            shown[-1] += f" COMMENT {_text(comment)}"
+            shown[-1] += f" COMMENT {text(comment)}"
     return ", ".join(shown)
-
-
-def _pairs(properties: Mapping[str, Any]) -> str:
-    return ", ".join(f"{_text(str(key))} = {_text(str(value))}" for key, value in properties.items())

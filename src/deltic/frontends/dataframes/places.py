@@ -34,13 +34,21 @@ class Site:
         """The place, in the text of the file; where there is none, such as in a shell, in a text that names the call."""
         lines = linecache.getlines(self.file)
         if not 0 < self.line <= len(lines):
-            return Span(self.called, 0, len(self.called), f"{Path(self.file).name}, line {self.line}")
+            return Span(self.called, 0, len(self.called), f"{self._shown}, line {self.line}")
         start = sum(map(len, lines[: self.line - 1]))
         line = lines[self.line - 1].rstrip()
         column = line.find(f"{self.called}(")
         first = column if column >= 0 else len(line) - len(line.lstrip())
         last = column + len(self.called) if column >= 0 else len(line)
-        return Span("".join(lines), start + first, start + max(last, first + 1), Path(self.file).name)
+        return Span("".join(lines), start + first, start + max(last, first + 1), self._shown)
+
+    @property
+    def _shown(self) -> str:
+        """The file below the working folder; one that is elsewhere with its folder, since several may have its name."""
+        path = Path(self.file)
+        if not path.is_absolute():
+            return self.file
+        return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else Path(*path.parts[-2:]))
 
 
 @dataclass(slots=True)
