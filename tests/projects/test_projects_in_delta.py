@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,10 @@ from test_projects_on_spark import check, rows_of, write
 from benchmarks.connect import DELTA, connect_server
 from benchmarks.sdp_case import refreshed
 from deltic.cli import main
+from deltic.errors import QueryError
 from pipelines_projects import SPEC, written
 
+errors = pytest.importorskip("pyspark.errors")
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
 VIEWS = """
@@ -164,3 +167,48 @@ def test_a_streaming_table_with_other_columns_keeps_its_rows(
     server.session.catalog.refreshTable("counted")
     assert rows_of(server.table("counted")) == {(1,): 4}
     server.close()
+
+
+@pytest.mark.parametrize("format", ["delta", "parquet"])
+def test_a_view_with_other_columns_is_never_empty(remote: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], format: str) -> None:
+    """Its table may be missing for a moment, in files alone; it has the rows of before or of after."""
+    server, reader = server_at(remote), server_at(remote)
+    for name in ("numbers", "shown"):
+        server.sql(f"DROP TABLE IF EXISTS {name}")
+    server.sql("CREATE TABLE numbers USING delta AS SELECT id, id % 3 AS g FROM range(30)")
+    ended, seen, missing = threading.Event(), list[int](), list[str]()
+
+    def read() -> None:
+        while not ended.is_set():
+            try:
+                seen.append(reader.sql("REFRESH TABLE shown") or reader.table("shown").count())
+            except QueryError as error:
+                missing.append(error.message)
+            except errors.PySparkException as error:
+                missing.append(str(error))
+
+    def run(columns: str, partitions: str = "", comment: str = "") -> None:
+        text = f"CREATE MATERIALIZED VIEW shown USING {format} {partitions} COMMENT '{comment}' AS SELECT {columns} FROM numbers"
+        spec = written(tmp_path, {"spark-pipeline.yml": SPEC, "transformations/a.sql": text})
+        assert main(["pipelines", "run", "--spec", str(spec), "--remote", remote]) == 0
+        server.session.catalog.refreshTable("shown")
+        assert check(spec, remote) == {"shown": server.table("shown").count()}
+        about = {row[0]: row[1] for row in server.sql("DESCRIBE EXTENDED shown")}
+        assert about["Comment"] == comment and ("# Partition Information" in about) == bool(partitions), about
+
+    run("id")
+    thread = threading.Thread(target=read)
+    thread.start()
+    try:
+        run("id, g", comment="two")
+        run("CAST(id AS STRING) AS id, g", comment="other")
+        run("CAST(id AS STRING) AS id, g", "PARTITIONED BY (g)", comment="other")
+        run("g", comment="fewer")
+    finally:
+        ended.set()
+        thread.join()
+    assert "shown: other columns" in capsys.readouterr().out
+    assert set(seen) == {30} and len(seen) > 10, seen
+    assert len(missing) < len(seen) / 2 and (format == "parquet" or not missing), missing
+    server.close()
+    reader.close()
