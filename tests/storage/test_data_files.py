@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from deltic.errors import CorruptState, StateError
 from deltic.storage.dictionary import Dictionary
 from deltic.storage.files import INDEXED_ROWS, Content, DataFile, FileRef, Origin, origin_of, write_file
-from deltic.storage.layout import FORMAT_VERSION, HEADER_BYTES
+from deltic.storage.layout import FORMAT_VERSION, HEADER_BYTES, OLDEST_VERSION
 from deltic.trace.batch import Batch
 from deltic.trace.counters import Counters
 from deltic.trace.probe import lookup
@@ -139,6 +139,15 @@ def test_a_newer_format_is_refused_by_name(root: str) -> None:
         StateError, match=f"format version {FORMAT_VERSION + 1}\nexpected: version {FORMAT_VERSION}\nhelp: use a newer Deltic"
     ):
         DataFile(root, ref)
+
+
+def test_files_of_the_oldest_version_open(root: str) -> None:
+    ref = write_file(root, ORIGIN, [Content("a", batch_of((1, 2), (2, 5)))], Dictionary.empty())
+    whole = bytearray(_path(root, ref).read_bytes())
+    whole[8:12] = struct.pack("<I", OLDEST_VERSION)
+    whole[60:64] = struct.pack("<I", zlib.crc32(whole[:60]))
+    _path(root, ref).write_bytes(whole)
+    assert len(DataFile(root, ref).batch("a")) == 2
 
 
 def test_the_directory_is_plain_json(root: str) -> None:

@@ -25,11 +25,13 @@ ROWS = 3 * GUARDED_ROWS
 MARKER = np.iinfo(np.int64).min
 
 
-def large(seed: int, *, spread: int = 2**60, nulls: int = 0) -> Batch:
+def large(seed: int, *, spread: int = 2**60, nulls: int = 0, flagged: bool = False) -> Batch:
+    """flagged: a word goes before the others that is 0 for NULL, and 1 otherwise."""
     random = np.random.default_rng(seed)
     leading = random.integers(-spread, spread, ROWS)
-    leading[:nulls] = MARKER
-    return consolidate(Rows([leading, random.permutation(ROWS)], [np.ones(ROWS, np.int64)]))
+    leading[:nulls] = 0 if flagged else MARKER
+    flags = [np.where(np.arange(ROWS) < nulls, 0, 1)] if flagged else []
+    return consolidate(Rows([*flags, leading, random.permutation(ROWS)], [np.ones(ROWS, np.int64)]))
 
 
 def written(root: str, batch: Batch, dictionary: Dictionary | None = None) -> FileRef:
@@ -49,16 +51,18 @@ def blocks(root: str, ref: FileRef) -> list[FileBlock]:
     return [*place.columns, *place.weights, place.index]
 
 
-def test_opening_verifies_nothing_of_a_large_batch_and_a_probe_only_what_it_reads(root: str) -> None:
-    batch = large(1)
+@pytest.mark.parametrize("flagged", [False, True])
+def test_opening_verifies_nothing_of_a_large_batch_and_a_probe_only_what_it_reads(root: str, flagged: bool) -> None:
+    batch = large(1, flagged=flagged)
     file = DataFile(root, written(root, batch))
-    spine = Spine.over(2, 1, [file.batch("a")])
+    spine = Spine.over(2 + flagged, 1, [file.batch("a")])
     file.dictionary()
     opened = file.verified_bytes
     assert opened <= PAGE_BYTES
-    keys = [batch.columns[0][[5, 40_000]]]
+    keys = [column[[5, 40_000]] for column in batch.columns[: 1 + flagged]]
     assert lookup(spine, keys, Counters())[0].tolist() == [1, 1]
     pages = 1 + 2 * (2 + 3)  # the index' header; for each key at most two pages of the index, and one of each column and weight
+    pages += 3 * flagged  # the index' last word, and a column more
     assert 0 < file.verified_bytes - opened <= pages * PAGE_BYTES
     again = file.verified_bytes
     lookup(spine, keys, Counters())
@@ -71,17 +75,20 @@ def test_opening_verifies_nothing_of_a_large_batch_and_a_probe_only_what_it_read
 
 @pytest.mark.parametrize("spread", [2**60, 40, 1])
 @pytest.mark.parametrize("reader", ["lookup", "probe", "first"])
-def test_a_reader_returns_the_right_rows_or_raises(root: str, spread: int, reader: str) -> None:
-    batch = large(2, spread=spread, nulls=5_000)
+@pytest.mark.parametrize("flagged", [False, True])
+def test_a_reader_returns_the_right_rows_or_raises(root: str, spread: int, reader: str, flagged: bool) -> None:
+    batch = large(2, spread=spread, nulls=5_000, flagged=flagged)
     random = np.random.default_rng(3)
     places = [block.offset + int(random.integers(block.size_bytes)) for block in blocks(root, written(root, batch)) for _ in range(4)]
     detected = 0
     for at in places:
         ref = written(root, batch)
         damage(root, ref, at)
-        spine, good = Spine.over(2, 1, [DataFile(root, ref).batch("a")]), Spine.of(batch)
-        for key in [*batch.columns[0][random.integers(0, len(batch), 30)].tolist(), MARKER, 2**62, -(2**62)]:
-            keys = [np.array([key], np.int64)]
+        spine, good = Spine.over(2 + flagged, 1, [DataFile(root, ref).batch("a")]), Spine.of(batch)
+        some = random.integers(0, len(batch), 30)
+        sought = list(zip(*(column[some].tolist() for column in batch.columns[: 1 + flagged]), strict=True))
+        for words in [*sought, *(((1, word) if flagged else (word,)) for word in (MARKER, 2**62, -(2**62)))]:
+            keys = [np.array([word], np.int64) for word in words]
             try:
                 assert same(reader, spine, keys) == same(reader, good, keys)
             except CorruptState:

@@ -31,11 +31,12 @@ def random_rows(rng: random.Random, kind: str, count: int) -> list[tuple[int, in
         "sparse": lambda: rng.randrange(-(2**62), 2**62),
         "far": lambda: rng.choice((LEAST, GREATEST, 3, 5, rng.randrange(1000))),
         "equal": lambda: 5,
+        "flag": lambda: int(rng.random() < 0.7),
     }
     return [(words[kind](), rng.choice((-1, 1, 2))) for _ in range(count)]
 
 
-KINDS = ("dense", "sparse", "far", "equal")
+KINDS = ("dense", "sparse", "far", "equal", "flag")
 
 
 class Verified:

@@ -16,7 +16,7 @@ from deltic.kernels import decimals, evaluation, level_extremes, nested_words, o
 from deltic.kernels import index as index_kernels
 from deltic.kernels import resolve as operations
 from deltic.kernels.compiler import kernel, part
-from deltic.kernels.index import BUCKETS, index_words
+from deltic.kernels.index import index_length
 from deltic.kernels.instructions import (
     AGGREGATE,
     APPEND,
@@ -89,7 +89,7 @@ from deltic.kernels.level_rows import (
 from deltic.kernels.level_scalars import compute_columns, filter_rows
 from deltic.kernels.level_tables import are_all, resolve
 from deltic.kernels.linked import call, cycles, entry_of
-from deltic.kernels.memory import Words, load
+from deltic.kernels.memory import Words
 from deltic.kernels.merge import DIRECTORY_HEADER
 
 
@@ -211,7 +211,7 @@ def keep(registers: Words, kept: Words, count: int, indexed: int, target: int, e
             entries[entry + DIRECTORY_HEADER + c] = target
             target += 8 * rows
         if indexed and registers[register + INDEX] != 0:
-            words = index_words(load(registers[register + INDEX], BUCKETS))
+            words = index_length(registers[register + INDEX])
             copy_words(target, registers[register + INDEX], words)
             entries[entry + 1] = target
             target += 8 * words

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from deltic.kernels.compiler import part
-from deltic.kernels.index import BUCKETS, index_room, index_words
+from deltic.kernels.index import BY_SECOND, index_length, index_room, index_words
 from deltic.kernels.instructions import (
     APPENDED,
     BATCH,
@@ -96,11 +96,13 @@ def index(register: int, columns: int, registers: Words, state: Words, entries: 
     if n == 0 or columns == 0 or registers[register + INDEX] != 0:
         return DONE
     room = room_of(n)
-    start = take(state, index_words(room))
+    words = index_words(room, BY_SECOND)
+    start = take(state, words)
     if start == 0:
         return FULL
-    fill(start, 0, index_words(room))
-    call(entries[ENTRY_BUILD_INDEX], (registers[register + HEADER], n, start, room))
+    fill(start, 0, words)
+    second = registers[register + HEADER + 1] if columns > 1 else 0
+    call(entries[ENTRY_BUILD_INDEX], (registers[register + HEADER], second, n, start, room))
     registers[register + INDEX] = start
     return DONE
 
@@ -118,7 +120,7 @@ def append(code: Words, at: int, registers: Words, state: Words, entries: Words,
         state[APPENDED] += 1
         state[KEPT] += width * registers[source + ROWS]
         if registers[source + INDEX] != 0:
-            state[KEPT] += index_words(load(registers[source + INDEX], BUCKETS))
+            state[KEPT] += index_length(registers[source + INDEX])
     return outcome
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from deltic.kernels.compiler import kernel, part
-from deltic.kernels.index import count_nulls, index_end, index_header, index_rows
+from deltic.kernels.index import count_nulls, index_end, index_header, index_rows, rows_below, second_serves
 from deltic.kernels.memory import Words, address_of, choose, load, store
 
 BATCH_ROWS, BATCH_INDEX, DIRECTORY_HEADER = range(3)
@@ -38,22 +38,36 @@ def compare_rows(left: Words, left_offset: int, i: int, right: Words, right_offs
 
 
 @part
-def begin(directory: Words, stride: int, index: int, room: int) -> None:
-    """Chooses the layout of the index for the leading words of both inputs."""
+def begin(directory: Words, stride: int, columns: int, index: int, room: int) -> None:
+    """Chooses the layout of the index for the words of both inputs."""
+    left, right = directory[BATCH_ROWS], directory[stride + BATCH_ROWS]
+    greatest, known = 0, False
+    for b in range(2):
+        entry = b * stride
+        n = directory[entry + BATCH_ROWS]
+        if n > 0:
+            word = load(directory[entry + DIRECTORY_HEADER], n - 1)
+            greatest, known = max(greatest, word) if known else word, True
+    before = 0
+    for b in range(2):
+        entry = b * stride
+        before += rows_below(directory[entry + DIRECTORY_HEADER], directory[entry + BATCH_ROWS], greatest)
+    second = columns > 1 and second_serves(left + right, left + right - before)
     low = high = 0
     bounded = False
     for b in range(2):
         entry = b * stride
         n = directory[entry + BATCH_ROWS]
         column = directory[entry + DIRECTORY_HEADER]
-        nulls = count_nulls(column, n)
-        if nulls == n:
+        start = rows_below(column, n, greatest) if second else count_nulls(column, n)
+        if start == n:
             continue
-        first, last = load(column, nulls), load(column, n - 1)
+        indexed = directory[entry + DIRECTORY_HEADER + np.int64(second)]
+        first, last = load(indexed, start), load(indexed, n - 1)
         low = min(low, first) if bounded else first
         high = max(high, last) if bounded else last
         bounded = True
-    index_header(index, low, high, room)
+    index_header(index, low, high, room, second, greatest)
 
 
 @part
@@ -219,7 +233,7 @@ def merge(directory: Words, columns: int, weights: int, target: Words, index: in
     """
     stride = DIRECTORY_HEADER + columns + weights
     if state[READ] == 0 and index != 0:
-        begin(directory, stride, index, room)
+        begin(directory, stride, columns, index, room)
     rows = directory[BATCH_ROWS] + directory[stride + BATCH_ROWS]
     until = min(state[READ] + fuel, rows)
     picks = np.empty(BLOCK + 1, np.int64)
@@ -240,7 +254,7 @@ def merge(directory: Words, columns: int, weights: int, target: Words, index: in
                 for w in range(weights):
                     store(target[columns + w], start + patches[p], sums[p * weights + w])
         if index != 0:
-            index_rows(index, target[0], start, start + count)
+            index_rows(index, target[0], target[1] if columns > 1 else 0, start, start + count)
         state[WRITTEN] = start + count
     if state[READ] < rows:
         return 0

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from deltic.kernels.compiler import kernel, part
-from deltic.kernels.index import BASE, BUCKETS, INDEX_HEADER, NULLS, SHIFT, one_word_each
+from deltic.kernels.index import BASE, BEFORE, BUCKETS, INDEX_HEADER, SHIFT, SHIFT_BITS, by_second, indexed_word, one_word_each
 from deltic.kernels.memory import WORD_MIN, Words, choose, load, prefetch, store
 from deltic.kernels.merge import BATCH_INDEX, BATCH_ROWS, DIRECTORY_HEADER
 
@@ -105,7 +105,7 @@ def seek_buckets(index: int, column: int, large: bool, key: int, first: int, cou
         start = load(index, INDEX_HEADER + bucket)
         end = load(index, INDEX_HEADER + bucket + 1)
         if word == WORD_MIN:
-            start, end = 0, load(index, NULLS)
+            start, end = 0, load(index, BEFORE)
         hits[listed] = i
         low[listed] = start
         high[listed] = end
@@ -113,6 +113,56 @@ def seek_buckets(index: int, column: int, large: bool, key: int, first: int, cou
             prefetch(column, start)
         listed += np.int64(start < end)
     return listed
+
+
+@part
+def seek_second(
+    index: int,
+    leading: int,
+    column: int,
+    rows: int,
+    large: bool,
+    keys: Words,
+    width: int,
+    first: int,
+    count: int,
+    hits: Words,
+    low: Words,
+    high: Words,
+) -> tuple[int, int]:
+    """As seek_buckets where the index is of the second column: (how many keys, words compared). All listed rows have the leading word.
+
+    rows: of the batch. column: the second.
+    """
+    base = np.uint64(load(index, BASE))
+    shift = np.uint64(load(index, SHIFT) & SHIFT_BITS)
+    buckets = np.uint64(load(index, BUCKETS))
+    before, most = load(index, BEFORE), indexed_word(index)
+    if large and width > 1:
+        for i in range(count):
+            bucket = np.int64(min((np.uint64(load(keys[1], first + i)) - base) >> shift, buckets))
+            prefetch(index, INDEX_HEADER + bucket)
+    listed = touched = 0
+    for i in range(count):
+        word = load(keys[0], first + i)
+        start = end = 0
+        if word != most:
+            if before > 0:
+                start, end, compared = equal_range(leading, 0, before, word)
+                touched += compared
+        elif width > 1:
+            bucket = np.int64(min((np.uint64(load(keys[1], first + i)) - base) >> shift, buckets))
+            start = load(index, INDEX_HEADER + bucket)
+            end = load(index, INDEX_HEADER + bucket + 1)
+        else:
+            start, end = before, rows
+        hits[listed] = i
+        low[listed] = start
+        high[listed] = end
+        if large:
+            prefetch(column, start)
+        listed += np.int64(start < end)
+    return listed, touched
 
 
 @part
@@ -165,12 +215,16 @@ def seek_block(
         for i in range(count):
             hits[i], low[i], high[i] = i, 0, directory[entry + BATCH_ROWS]
         return count, 0
-    large = directory[entry + BATCH_ROWS] >= LARGE
-    index = directory[entry + BATCH_INDEX]
-    known = np.int64(one_word_each(index))
-    column = directory[entry + DIRECTORY_HEADER + known]
-    listed = seek_buckets(index, column, large, keys[0], first, count, hits, low, high)
-    touched = 2 * count
+    rows, index = directory[entry + BATCH_ROWS], directory[entry + BATCH_INDEX]
+    large, touched = rows >= LARGE, 2 * count
+    leading, second = directory[entry + DIRECTORY_HEADER], directory[entry + DIRECTORY_HEADER + 1]
+    if by_second(index):
+        known = 1
+        listed, compared = seek_second(index, leading, second, rows, large, keys, width, first, count, hits, low, high)
+        touched += compared
+    else:
+        known = np.int64(one_word_each(index))
+        listed = seek_buckets(index, second if known else leading, large, keys[0], first, count, hits, low, high)
     for c in range(known, width):
         column = directory[entry + DIRECTORY_HEADER + c]
         if large and c > known:

@@ -32,6 +32,7 @@ from deltic.storage.layout import (
     header_of,
     parse_directory,
     read_header,
+    version_of,
     sealed,
     stored_bytes,
 )
@@ -188,7 +189,7 @@ class DataFile:
         try:
             crc, size, _ = read_header(head, ref.name)
             text = self._map[HEADER_BYTES : HEADER_BYTES + size]
-            if crc != ref.checksum or header_of(text, ref.size_bytes) != head:
+            if crc != ref.checksum or header_of(text, ref.size_bytes, version_of(head)) != head:
                 raise CorruptState(f"{ref.name}: the directory is damaged", remedy=REMEDY)
         except CorruptState:
             self._folder.forget_data(ref.name)

@@ -34,7 +34,9 @@ Words = npt.NDArray[np.int64]
 Role = Literal["batch", "change"]
 
 MAGIC: Final = b"DELTIC\r\n"
-FORMAT_VERSION: Final = 2
+FORMAT_VERSION: Final = 3
+OLDEST_VERSION: Final = 2
+"""In files of version 2 no index is of the second column."""
 ALIGNMENT: Final = 64
 HEADER_BYTES: Final = 64
 MOST_COLUMNS: Final = 1 << 16
@@ -113,10 +115,15 @@ def sealed(data: Any) -> tuple[list[Any], int]:
     return [data, table], checksum(table)
 
 
-def header_of(directory: bytes, file_bytes: int) -> bytes:
+def header_of(directory: bytes, file_bytes: int, version: int = FORMAT_VERSION) -> bytes:
     """The 64 bytes before `directory` in a file of `file_bytes`."""
-    head = _HEADER.pack(MAGIC, FORMAT_VERSION, zlib.crc32(directory), len(directory), file_bytes, bytes(28), 0)[:-4]
+    head = _HEADER.pack(MAGIC, version, zlib.crc32(directory), len(directory), file_bytes, bytes(28), 0)[:-4]
     return head + struct.pack("<I", zlib.crc32(head))
+
+
+def version_of(head: bytes) -> int:
+    """The format version in a header that `read_header` takes."""
+    return int(_HEADER.unpack(head)[1])
 
 
 def read_header(head: bytes, name: str) -> tuple[int, int, int]:
@@ -126,7 +133,7 @@ def read_header(head: bytes, name: str) -> tuple[int, int, int]:
     _, version, directory_crc, directory_bytes, file_bytes, _, crc = _HEADER.unpack(head)
     if zlib.crc32(head[:-4]) != crc:
         raise CorruptState(f"{name}: the header is damaged", remedy=REMEDY)
-    if version != FORMAT_VERSION:
+    if not OLDEST_VERSION <= version <= FORMAT_VERSION:
         remedy = (
             "use a newer Deltic" if version > FORMAT_VERSION else "use the Deltic that wrote it, or build the state again from its sources"
         )

@@ -169,7 +169,7 @@ class SegmentMerge:
         rows = [len(batch) for batch in self._batches]
         self._step = max(1, part_bytes // (8 * sum(widths) * len(segments)))
         self._part_bytes = part_bytes
-        self.index = StreamedIndex([batch.columns[0] for batch in self._batches] if widths[0] else [], self._expected(rows))
+        self.index = StreamedIndex([batch.columns for batch in self._batches], self._expected(rows))
         """Of the result."""
         count, text = (
             (sum(size) for size in zip(*((len(each), len(each.text)) for each in self._dictionaries), strict=True)) if strings else (0, 0)

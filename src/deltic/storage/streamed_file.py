@@ -65,7 +65,7 @@ class StreamedFile:
         for block, words in zip(self._words, (*batch.columns, *batch.weights), strict=True):
             block.append(words)
         if self._indexable:
-            for words in self._index.add(batch.columns[0]):
+            for words in self._index.add(batch.columns):
                 self._index_block.append(words)
         self._rows += len(batch)
         if len(ids := np.sort(named(batch, self._shape.strings))):

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from deltic.kernels import sort
-from deltic.kernels.index import BUCKETS, build_index, index_room, index_words
+from deltic.kernels.index import BY_SECOND, build_index, cut_index, index_room, index_words
 from deltic.kernels.memory import Words
 from deltic.kernels.merge import BATCH_INDEX, BATCH_ROWS, DIRECTORY_HEADER
 from deltic.kernels.table import address, zeros
@@ -88,7 +88,7 @@ class Batch(Rows):
         elif name == "_index":
             block, start, columns, weights = self._packed
             end = start + (columns + weights) * self.length
-            self._index = block[end : end + index_words(int(block[end + BUCKETS]))] if columns else block[:0]
+            self._index = cut_index(block[end:]) if columns else block[:0]
         else:
             return super().__getattr__(name)
         return getattr(self, name)
@@ -120,8 +120,9 @@ class Batch(Rows):
         if not self.columns:
             return np.empty(0, np.int64)
         room = index_room(self.length)
-        index = zeros(index_words(room))
-        return index[: build_index(int(self.table[0]), self.length, address(index), room)]
+        index = zeros(index_words(room, BY_SECOND))
+        second = int(self.table[1]) if len(self.columns) > 1 else 0
+        return index[: build_index(int(self.table[0]), second, self.length, address(index), room)]
 
     @property
     def entry(self) -> Words:

@@ -6,14 +6,14 @@ rows it verifies all pages. So opening a batch takes constant time, and verifica
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from threading import Lock
 
 import numpy as np
 
-from deltic.kernels.index import BASE, INDEX_HEADER
+from deltic.kernels.index import BASE, BEFORE, BY_SECOND, INDEX_HEADER, SHIFT, SHIFT_BITS
 from deltic.kernels.memory import WORD_MIN, Words
-from deltic.trace.paging import distinct, pages_of, paging
+from deltic.trace.paging import distinct, pages_of, paging, united
 
 PAGE_BYTES = 4096
 PAGE_WORDS = PAGE_BYTES // 8
@@ -48,14 +48,13 @@ class Guard:
         self.done = False
         """Whether all pages are verified."""
 
-    def sought(self, leading: Words) -> None:
-        """Verifies the rows whose leading word is in `leading`. O(n log n + new pages)."""
+    def sought(self, keys: Sequence[Words]) -> None:
+        """Verifies the rows that begin with the words of a key; keys are columns of words. O(n log n + new pages)."""
         waits = self._fetch_rows is not None and paging.observe()
         if self.done and not waits:
             return
         with self._lock:
-            self._index_pages.need(np.zeros(1, np.int64))
-            starts, ends = self._buckets(leading)
+            starts, ends = united(*self._buckets(keys))
             if waits and self._fetch_rows is not None:
                 self._fetch_rows(starts, ends)
             if not self.done:
@@ -64,25 +63,41 @@ class Guard:
     def between(self, after: int, until: int) -> tuple[int, int]:
         """Verifies rows start … end, among them all with after < leading word ≤ until; returns (start, end)."""
         with self._lock:
-            self._index_pages.need(np.zeros(1, np.int64))
-            base = int(self._index[BASE])
-            if until < base:
-                return 0, 0
-            starts, ends = self._buckets(np.array([max(after, base), until], np.int64))
-            start, end = int(starts[0]), int(ends[1])
-            if not self.done:
-                self._row_pages.need(pages_of(np.array([start]), np.array([end]), PAGE_WORDS))
-            return start, end
+            return self._verified(*self._between(after, until))
 
     def after(self, after: int, count: int) -> tuple[int, int]:
         """Verifies rows start … end, among them the first `count` with after < leading word; returns (start, end)."""
         with self._lock:
-            self._index_pages.need(np.zeros(1, np.int64))
-            starts, ends = self._buckets(np.array([max(after, int(self._index[BASE]))], np.int64))
-            start, end = int(starts[0]), min(int(ends[0]) + count, self._rows)
-            if not self.done:
-                self._row_pages.need(pages_of(np.array([start]), np.array([end]), PAGE_WORDS))
-            return start, end
+            return self._verified(*self._after(after, count))
+
+    def _between(self, after: int, until: int) -> tuple[int, int]:
+        before, base, second = self._header()
+        if second is not None:
+            return (0, before) if until < second else (0 if after < second else self._rows, self._rows)
+        if until < base:
+            return 0, 0
+        starts, ends = self._buckets([np.array([max(after, base), until], np.int64)])
+        return int(starts[0]), int(ends[1])
+
+    def _after(self, after: int, count: int) -> tuple[int, int]:
+        before, base, second = self._header()
+        if second is not None:
+            return (0, min(before + count, self._rows)) if after < second else (self._rows, self._rows)
+        starts, ends = self._buckets([np.array([max(after, base)], np.int64)])
+        return int(starts[0]), min(int(ends[0]) + count, self._rows)
+
+    def _verified(self, start: int, end: int) -> tuple[int, int]:
+        if not self.done:
+            self._row_pages.need(pages_of(np.array([start]), np.array([end]), PAGE_WORDS))
+        return start, end
+
+    def _header(self) -> tuple[int, int, int | None]:
+        """(rows before those that are indexed, the least indexed word, the leading word of those indexed by their second if they are)."""
+        self._index_pages.need(np.zeros(1, np.int64))
+        if self._index[SHIFT] < BY_SECOND:
+            return int(self._index[BEFORE]), int(self._index[BASE]), None
+        self._index_pages.need(np.array([(len(self._index) - 1) // PAGE_WORDS]))
+        return int(self._index[BEFORE]), int(self._index[BASE]), int(self._index[-1])
 
     def rows(self, start: int, end: int) -> None:
         """Verifies rows start … end."""
@@ -98,17 +113,24 @@ class Guard:
                 self._row_pages.need_all()
                 self.done = True
 
-    def _buckets(self, leading: Words) -> tuple[Words, Words]:
-        """The rows that kernels read for these words; see `kernels/index.py`."""
-        nulls, base, shift, buckets = (int(word) for word in self._index[:INDEX_HEADER])
-        offsets = (leading.view(np.uint64) - np.uint64(base % 2**64)) >> np.uint64(shift)
+    def _buckets(self, keys: Sequence[Words]) -> tuple[Words, Words]:
+        """The rows that kernels read for these keys; see `kernels/index.py`."""
+        before, _, second = self._header()
+        outside = keys[0] == WORD_MIN if second is None else keys[0] != second
+        if second is not None and len(keys) == 1:
+            return np.where(outside, 0, before), np.where(outside, before, self._rows)
+        starts, ends = self._rows_of(keys[0 if second is None else 1])
+        return np.where(outside, 0, starts), np.where(outside, before, ends)
+
+    def _rows_of(self, words: Words) -> tuple[Words, Words]:
+        """The rows of the buckets of these words of the indexed column."""
+        _, base, shift, buckets = (int(word) for word in self._index[:INDEX_HEADER])
+        offsets = (words.view(np.uint64) - np.uint64(base % 2**64)) >> np.uint64(shift & SHIFT_BITS)
         entries = np.minimum(offsets, np.uint64(buckets)).astype(np.int64) + INDEX_HEADER
         if paging.active and self._fetch_index is not None:
             self._fetch_index(entries, entries + 2)
         self._index_pages.need(pages_of(entries, entries + 2, PAGE_WORDS))
-        starts, ends = self._index[entries], self._index[entries + 1]
-        null = leading == WORD_MIN
-        return np.where(null, 0, starts), np.where(null, nulls, ends)
+        return self._index[entries], self._index[entries + 1]
 
 
 class Pages:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from deltic.kernels import merge as kernel
-from deltic.kernels.index import BUCKETS, index_room, index_words
+from deltic.kernels.index import BY_SECOND, cut_index, index_room, index_words
 from deltic.kernels.memory import Words
 from deltic.kernels.table import address, block, zeros
 from deltic.trace.batch import Batch
@@ -48,7 +48,7 @@ class Pair:
         self._directory = _entries(left, right)
         self._words, self._target = block(len(left.table), rows, gradual)
         self._room = index_room(rows) if indexed and left.columns else 0
-        self._index = zeros(index_words(self._room) if self._room else 0, gradual)
+        self._index = zeros(index_words(self._room, BY_SECOND) if self._room else 0, gradual)
         self._index_address = address(self._index) if self._room else 0
         self._state = np.zeros(kernel.STATE, np.int64)
 
@@ -68,7 +68,7 @@ class Pair:
     def result(self) -> Batch:
         """The merged batch, once `work` has returned True."""
         length = int(self._state[kernel.WRITTEN])
-        index = self._index[: index_words(int(self._index[BUCKETS]))] if self._room else None
+        index = cut_index(self._index) if self._room else None
         return cut_batch(self._words, self._target, self._shape[0], length, index)
 
 

@@ -67,6 +67,19 @@ def prefetch(content: mmap.mmap, starts: Words, ends: Words, *, alone: bool = Fa
         content.madvise(mmap.MADV_WILLNEED, first * mmap.PAGESIZE, (last + 1 - first) * mmap.PAGESIZE)
 
 
+def united(starts: Words, ends: Words) -> tuple[Words, Words]:
+    """The items starts[i] … ends[i] as ranges that do not overlap, in order.
+
+    >>> [ranges.tolist() for ranges in united(np.array([7, 0, 2, 0, 5]), np.array([9, 3, 4, 3, 5]))]
+    [[0, 7], [4, 9]]
+    """
+    full = ends > starts
+    order = np.argsort(starts[full], kind="stable")
+    starts, ends = starts[full][order], np.maximum.accumulate(ends[full][order])
+    begins = np.append(True, starts[1:] > ends[:-1])[: len(starts)].nonzero()[0]
+    return starts[begins], ends[np.append(begins[1:], len(starts))[: len(begins)] - 1]
+
+
 def pages_of(starts: Words, ends: Words, size: int) -> Words:
     """The pages, of `size` items each, that hold items starts[i] … ends[i]; some may repeat.
 

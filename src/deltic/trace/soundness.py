@@ -11,12 +11,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from deltic.kernels import sort
-from deltic.kernels.index import INDEX_HEADER, index_words
+from deltic.kernels.index import BY_SECOND, INDEX_HEADER, SHIFT, SHIFT_BITS, index_words
 from deltic.kernels.memory import WORD_MIN, Words
 from deltic.trace.batch import Batch
 from deltic.trace.guard import PAGE_WORDS
 
-_BITS = 64
 _CONSOLIDATED = 2
 
 
@@ -62,8 +61,9 @@ def index_is_safe(index: Words, rows: int, pages: Sequence[int]) -> bool:
     """Whether these pages of a radix index name only rows from 0 to `rows`, and its header is valid. O(pages)."""
     if 0 in pages and not _header_is_safe(index, rows):
         return False
+    end = len(index) - int(index[SHIFT] >= BY_SECOND)
     for page in pages:
-        words = index[max(page * PAGE_WORDS, INDEX_HEADER) : (page + 1) * PAGE_WORDS]
+        words = index[max(page * PAGE_WORDS, INDEX_HEADER) : min((page + 1) * PAGE_WORDS, end)]
         if len(words) and (words.min() < 0 or words.max() > rows):
             return False
     return True
@@ -72,18 +72,26 @@ def index_is_safe(index: Words, rows: int, pages: Sequence[int]) -> bool:
 def _header_is_safe(index: Words, rows: int) -> bool:
     if len(index) <= INDEX_HEADER:
         return False
-    nulls, _, shift, buckets = (int(word) for word in index[:INDEX_HEADER])
-    return 0 <= nulls <= rows and 0 <= shift < _BITS and buckets >= 1 and len(index) == index_words(buckets)
+    before, _, shift, buckets = (int(word) for word in index[:INDEX_HEADER])
+    return 0 <= before <= rows and 0 <= shift < 2 * BY_SECOND and buckets >= 1 and len(index) == index_words(buckets, shift)
 
 
 def index_is_right(batch: Batch) -> bool:
     """Whether the index of a batch, all of it verified, gives the rows of each bucket. O(rows + index)."""
     index, leading = batch.index, batch.columns[0]
-    nulls, base, shift, buckets = (int(word) for word in index[:INDEX_HEADER])
-    if nulls != np.searchsorted(leading, WORD_MIN, "right"):
+    before, base, shift, buckets = (int(word) for word in index[:INDEX_HEADER])
+    column, last = leading, [len(batch)]
+    if shift < BY_SECOND:
+        right = before == np.searchsorted(leading, WORD_MIN, "right")
+    else:
+        word = int(index[-1])
+        last.append(word)
+        right = len(batch.columns) > 1 and before == np.searchsorted(leading, word) and bool((leading[before:] == word).all())
+        column = batch.columns[min(1, len(batch.columns) - 1)]
+    if not right:
         return False
-    offsets = (leading[nulls:].view(np.uint64) - np.uint64(base % 2**64)) >> np.uint64(shift)
+    offsets = (column[before:].view(np.uint64) - np.uint64(base % 2**64)) >> np.uint64(shift & SHIFT_BITS)
     if len(offsets) and offsets.max() >= buckets:
         return False
-    ends = nulls + np.cumsum(np.bincount(offsets.astype(np.int64), minlength=buckets))
-    return bool(index[INDEX_HEADER] == nulls and np.array_equal(index[INDEX_HEADER + 1 :], [*ends, len(batch)]))
+    ends = before + np.cumsum(np.bincount(offsets.astype(np.int64), minlength=buckets))
+    return bool(index[INDEX_HEADER] == before and np.array_equal(index[INDEX_HEADER + 1 :], [*ends, *last]))

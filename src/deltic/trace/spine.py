@@ -135,7 +135,7 @@ class Spine:
         """Verifies the pages that a reader of these keys (see `trace/probe.py`) will access; costs nothing if all batches are in memory."""
         for guard in self.guards:
             if keys:
-                guard.sought(keys[0])
+                guard.sought(keys)
             else:
                 guard.everything()
 

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from deltic.kernels.index import BUCKETS, INDEX_HEADER, index_room, index_words
+from deltic.kernels.index import BUCKETS, BY_SECOND, INDEX_HEADER, index_room, index_words, second_serves
 from deltic.kernels.memory import WORD_MIN, Words
 
 PIECE: Final = 1 << 20
@@ -15,32 +15,36 @@ PIECE: Final = 1 << 20
 
 
 class StreamedIndex:
-    """leading: the sorted leading columns of all batches that are merged. rows: about how many rows there will be."""
+    """inputs: the columns of all batches that are merged, sorted. rows: about how many rows there will be."""
 
-    __slots__ = ("_base", "_begun", "_bucket", "_buckets", "_nulls", "_rows", "_shift", "words")
+    __slots__ = ("_base", "_before", "_begun", "_bucket", "_buckets", "_from", "_rows", "_second", "_shift", "words")
 
-    def __init__(self, leading: Sequence[Words], rows: int) -> None:
-        firsts = [(column, int(np.searchsorted(column, WORD_MIN, "right"))) for column in leading]
-        bounds = [(int(column[first]), int(column[-1])) for column, first in firsts if first < len(column)]
+    def __init__(self, inputs: Sequence[Sequence[Words]], rows: int) -> None:
+        filled = [columns for columns in inputs if len(columns) and len(columns[0])]
+        self._second, self._from = _choice(filled)
+        starts = [int(np.searchsorted(columns[0], self._from)) for columns in filled]
+        indexed = [columns[self._second][start:] for columns, start in zip(filled, starts, strict=True)]
+        bounds = [(int(words[0]), int(words[-1])) for words in indexed if len(words)]
         low, high = (min(low for low, _ in bounds), max(high for _, high in bounds)) if bounds else (0, 0)
         self._base, self._shift = low, 0
         while (high - low) >> self._shift >= index_room(rows):
             self._shift += 1
         self._buckets = ((high - low) >> self._shift) + 1
-        self._nulls = self._rows = self._bucket = 0
+        self._before = self._rows = self._bucket = 0
         self._begun = False
-        self.words: Final = index_words(self._buckets)
+        self.words: Final = index_words(self._buckets, BY_SECOND * self._second)
         """How many words the index has."""
 
-    def add(self, leading: Words) -> Iterator[Words]:
-        """The leading words of the next rows; yields the next words of the index, those that no later row can change."""
-        nulls = 0 if self._begun else int(np.searchsorted(leading, WORD_MIN, "right"))
-        self._nulls += nulls
-        if nulls < len(leading):
+    def add(self, columns: Sequence[Words]) -> Iterator[Words]:
+        """The columns of the next rows; yields the next words of the index, those that no later row can change."""
+        rows = len(columns[0])
+        before = 0 if self._begun else int(np.searchsorted(columns[0], self._from))
+        self._before += before
+        if before < rows:
             yield from self._begin()
-            offsets = leading[nulls:].view(np.uint64) - np.uint64(self._base % 2**64)
-            yield from self._ends((offsets >> np.uint64(self._shift)).view(np.int64), nulls)
-        self._rows += len(leading)
+            offsets = columns[self._second][before:].view(np.uint64) - np.uint64(self._base % 2**64)
+            yield from self._ends((offsets >> np.uint64(self._shift)).view(np.int64), before)
+        self._rows += rows
 
     def end(self) -> Iterator[Words]:
         """The remaining words, after the last row."""
@@ -49,20 +53,30 @@ class StreamedIndex:
             size = min(self._buckets - self._bucket, PIECE)
             yield np.full(size, self._rows, np.int64)
             self._bucket += size
-        yield np.array([self._rows], np.int64)
+        yield np.array([self._rows, *([self._from] if self._second else [])], np.int64)
 
     def _begin(self) -> Iterator[Words]:
         if not self._begun:
             self._begun = True
             header = np.empty(INDEX_HEADER + 1, np.int64)
-            header[:BUCKETS], header[BUCKETS:] = (self._nulls, self._base, self._shift), (self._buckets, self._nulls)
+            shift = self._shift + BY_SECOND * self._second
+            header[:BUCKETS], header[BUCKETS:] = (self._before, self._base, shift), (self._buckets, self._before)
             yield header
 
-    def _ends(self, buckets: Words, nulls: int) -> Iterator[Words]:
+    def _ends(self, buckets: Words, before: int) -> Iterator[Words]:
         """The ends of the buckets before the last of these, which later rows may extend."""
         last = min(int(buckets[-1]), self._buckets - 1)  # greater only if the batches are not sorted
         while self._bucket < last:
             size = min(last - self._bucket, PIECE)
             ends = np.searchsorted(buckets, np.arange(self._bucket, self._bucket + size), "right")
-            yield ends.astype(np.int64) + (self._rows + nulls)
+            yield ends.astype(np.int64) + (self._rows + before)
             self._bucket += size
+
+
+def _choice(inputs: Sequence[Sequence[Words]]) -> tuple[int, int]:
+    """(the column to be indexed, the least leading word of the rows that are)."""
+    greatest = max((int(columns[0][-1]) for columns in inputs), default=0)
+    rows = sum(len(columns[0]) for columns in inputs)
+    run = sum(len(columns[0]) - int(np.searchsorted(columns[0], greatest)) for columns in inputs)
+    second = all(len(columns) > 1 for columns in inputs) and bool(second_serves(rows, run))
+    return (1, greatest) if second else (0, WORD_MIN + 1)
