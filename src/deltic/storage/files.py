@@ -32,9 +32,9 @@ from deltic.storage.layout import (
     header_of,
     parse_directory,
     read_header,
-    version_of,
     sealed,
     stored_bytes,
+    version_of,
 )
 from deltic.storage.local import LocalFolder
 from deltic.storage.parsing import REMEDY
