@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import os
 import pickle
@@ -15,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import deltic
+from crashes import PowerLoss, watching
 from deltic.connectors.files import remote as remote_files
 from deltic.connectors.files import source as file_source
 from deltic.connectors.files.offsets import UNSUMMED
@@ -280,6 +282,44 @@ def test_a_pipeline_on_spark_is_that_of_this_process(spark: SparkSession, tmp_pa
     assert found == expected and sum(read) == 2 * ROWS - 30
     assert letters(tmp_path / "spark") == letters(tmp_path / "here") and letters(tmp_path / "here").total() > 5
     assert run(tmp_path / "spark", spark=spark, shards=2) == (expected, [])
+
+
+def delivered(folder: Path) -> Counter[Any]:
+    """The sum of the changes that the sink has, and of them those that are not of a row that the view has once."""
+    total: Counter[Any] = Counter()
+    for path in (folder / "out").rglob("*.parquet"):
+        for row in pq.read_table(path).to_pylist():
+            total[row["id"], row["a"], row["b"]] += row["_weight"]
+    return Counter({row: weight for row, weight in total.items() if weight})
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.usefixtures("all_large")
+def test_runs_that_are_killed_take_each_row_once(spark: SparkSession, tmp_path: Path) -> None:
+    """At steps of the disk all along a run, one after another, of one pipeline: each kill is that of what the one before has left."""
+    for name in ("killed", "here"):
+        (tmp_path / name).mkdir()
+        fill(tmp_path / name)
+    steps, (expected, _) = list[str](), run(tmp_path / "here", rows_per_tick=30)
+    kills = 0
+    for left in (4 * 2**life for life in itertools.count()):
+        passed = itertools.count(left, -1)
+
+        def at(step: str, path: str, passed: Iterator[int] = passed) -> None:
+            steps.append(Path(path).parent.name)
+            if next(passed) <= 0:
+                raise PowerLoss
+
+        try:
+            with watching(at):
+                found, _ = run(tmp_path / "killed", spark=spark, shards=2, rows_per_tick=30)
+            break
+        except PowerLoss:
+            kills += 1
+    assert kills > 3 and {"manifests", "letters", "out"} <= set(steps), (kills, Counter(steps))
+    assert found == expected and letters(tmp_path / "killed") == letters(tmp_path / "here")
+    assert delivered(tmp_path / "killed") == delivered(tmp_path / "here") == found["copied"]
 
 
 @pytest.mark.spark

@@ -172,3 +172,6 @@ def test_the_guide_under_both_commands(remote: str, server: Any, tmp_path: Path,
             del own[name]
         assert spark == own
     assert after["deltic"][1]["sql_customer_orders"] != after["deltic"][0]["sql_customer_orders"]
+    before = tables_of(server)
+    assert "sql_daily_orders_by_state: unchanged" in in_a_new_process(DELTIC, spec, remote)
+    assert tables_of(server) == before

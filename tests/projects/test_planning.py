@@ -234,3 +234,15 @@ def test_columns_that_pyspark_cannot_carry_are_left_to_spark(tmp_path: Path, sou
     refusal = planned(spec, NoSpark(Field("id", INT), *[span] * source)).datasets["a"].refusal
     type, where = ("INTERVAL YEAR TO MONTH", "span in visits") if source else ("ARRAY<INTERVAL YEAR TO MONTH>", "spans in a")
     assert refusal is not None and refusal.message == f"PySpark cannot carry {type}, the type of {where}"
+
+
+def test_a_recursive_query_is_incremental_and_its_name_is_not_looked_up(tmp_path: Path) -> None:
+    sql = """
+CREATE MATERIALIZED VIEW edges AS SELECT * FROM VALUES (1, 2), (2, 3) AS t(a, b);
+CREATE MATERIALIZED VIEW reached AS WITH RECURSIVE r(a, b) AS (
+    SELECT a, b FROM edges UNION ALL SELECT r.a, e.b FROM r JOIN edges e ON r.b = e.a WHERE r.a < 9
+) SELECT a, count(*) AS n FROM r GROUP BY a;
+"""
+    spark = NoSpark()
+    plan = planned(written(tmp_path, {"spark-pipeline.yml": SPEC, "transformations/a.sql": sql}), spark)
+    assert refreshes(plan) == {"edges": "incremental", "reached": "incremental"} and spark.questions == 0

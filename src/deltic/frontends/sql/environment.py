@@ -44,8 +44,9 @@ class Environment:
     def unused(self, name: str) -> str:
         """A unique name for a recursive relation: the given name, with a number if it is in use."""
         used = {plan.name for plan in self.ctes.values() if isinstance(plan, Reference)}
+        known = {one.lower() for one in self.catalog.names()}  # a catalog may have to look up others elsewhere
         number, candidate = 1, name
-        while candidate in used or isinstance(self.catalog.relation(candidate), Reference):
+        while candidate in used or (candidate.lower() in known and isinstance(self.catalog.relation(candidate), Reference)):
             number, candidate = number + 1, f"{name}_{number + 1}"
         return candidate
 
