@@ -18,6 +18,8 @@ from pipelines_projects import SPEC, NoSpark, planned, shop, written
 pytest.importorskip("pyspark.sql.connect.proto")
 pytest.importorskip("yaml")
 
+from deltic.projects.messages import _relations
+
 
 def refreshes(plan: Any) -> dict[str, str]:
     return {key: one.refresh for key, one in plan.datasets.items()}
@@ -246,3 +248,54 @@ CREATE MATERIALIZED VIEW reached AS WITH RECURSIVE r(a, b) AS (
     spark = NoSpark()
     plan = planned(written(tmp_path, {"spark-pipeline.yml": SPEC, "transformations/a.sql": sql}), spark)
     assert refreshes(plan) == {"edges": "incremental", "reached": "incremental"} and spark.questions == 0
+
+
+def test_what_spark_gets_of_a_text_over_views_of_texts_is_one_message_with_references(tmp_path: Path) -> None:
+    """Spark takes references of a text alone, not those of a message that has some already."""
+    sql = """
+CREATE MATERIALIZED VIEW stored AS SELECT * FROM VALUES (1, 'a') AS t(id, name);
+CREATE TEMPORARY VIEW few AS SELECT * FROM stored WHERE id < 9;
+CREATE TEMPORARY VIEW fewer AS SELECT few.* FROM few JOIN stored USING (id);
+CREATE MATERIALIZED VIEW marked AS SELECT uuid() AS u, stored.id FROM fewer JOIN stored ON fewer.id = stored.id;
+"""
+    python = """
+from pyspark import pipelines as dp
+
+@dp.materialized_view
+def told():
+    return spark.sql("SELECT uuid() AS u, d.id FROM {d} d JOIN few ON d.id = few.id", d=spark.table("fewer"))
+"""
+    spec = written(tmp_path, {"spark-pipeline.yml": SPEC, "transformations/a.sql": sql, "transformations/b.py": python})
+    spark = Asked(Field("u", STRING), Field("id", INT))
+    plan = planned(spec, spark)
+    assert plan.datasets["marked"].refresh == plan.datasets["told"].refresh == "recomputed"
+    for message in (*spark.asked, *(one.flows[0].message for one in plan.datasets.values())):
+        for relation in _relations(message):
+            assert relation.with_relations.root.WhichOneof("rel_type") in (None, "sql")
+    marked, told = (_references(plan.datasets[key].flows[0].message) for key in ("marked", "told"))
+    assert marked == {"fewer": {"few": {}}} and set(told) > {"few"} and {"few": {}} in told.values()
+    empty = [_references(message) for message in spark.asked]
+    assert {"fewer": {"few": {"stored": {}}, "stored": {}}, "stored": {}} in empty, empty
+
+
+class Asked(NoSpark):
+    """Keeps the relations whose columns it is asked for."""
+
+    def __init__(self, *fields: Field) -> None:
+        super().__init__(*fields)
+        self.asked: list[Any] = []
+
+    def schema(self, message: Any, names: Any, settings: Any) -> Schema:
+        self.asked.append(message)
+        return super().schema(message, names, settings)
+
+
+def _references(message: Any) -> dict[str, Any]:
+    """The names that stand for relations in a text, each with those in its own."""
+    found: dict[str, Any] = {}
+    for relation in _relations(message):
+        for one in relation.with_relations.references if relation is not message or relation.HasField("with_relations") else ():
+            found.setdefault(one.subquery_alias.alias, _references(one.subquery_alias.input))
+        if relation.HasField("with_relations"):
+            break
+    return found

@@ -403,6 +403,11 @@ class Planner:
     def for_spark(self, message: pb.Relation, names: Names, empty: bool = False) -> pb.Relation:
         """The relation with temporary views in their places. empty: other datasets are empty relations of their columns."""
 
+        def standing(query: str) -> dict[str, pb.Relation]:
+            keys = {read.key for read in reads_of_text(query, names)}
+            others = {key.rpartition(".")[2]: self._stands_for(key, empty) for key in keys}
+            return {name: other for name, other in others.items() if other is not None}
+
         def replaced(relation: pb.Relation) -> pb.Relation | None:
             match relation.WhichOneof("rel_type"):
                 case "read":
@@ -411,15 +416,26 @@ class Planner:
                     last = read.key.rpartition(".")[2]
                     return None if other is None or not read.named else aliased(other, last, relation)
                 case "sql":
-                    keys = {read.key for read in reads_of_text(relation.sql.query, names)}
-                    standing = {key: other for key in keys if (other := self._stands_for(key, empty)) is not None}
-                    if not standing:
-                        return None
-                    return with_references(relation, {key.rpartition(".")[2]: other for key, other in standing.items()})
+                    others = standing(relation.sql.query)
+                    return with_references(relation, others) if others else None
+                case "with_relations" if relation.with_relations.root.WhichOneof("rel_type") == "sql":
+                    return self._more_references(relation, standing(relation.with_relations.root.sql.query), names, empty)
                 case _:
                     return None
 
         return rewritten(message, replaced)
+
+    def _more_references(self, query: pb.Relation, standing: dict[str, pb.Relation], names: Names, empty: bool) -> pb.Relation:
+        """A query in which names stand for relations already: Spark takes all references of a text in one message."""
+        own = [self.for_spark(one, names, empty) for one in query.with_relations.references]
+        given = {one.subquery_alias.alias.lower() for one in own}
+        more = {name: other for name, other in standing.items() if name.lower() not in given}
+        whole = with_references(query.with_relations.root, more)
+        if not more:
+            whole = pb.Relation(with_relations=pb.WithRelations(root=query.with_relations.root))
+        whole.common.CopyFrom(query.common)
+        whole.with_relations.references.extend(own)
+        return whole
 
     def _stands_for(self, key: str, empty: bool) -> pb.Relation | None:
         dataset = self.project.datasets.get(key)
