@@ -43,6 +43,8 @@ INPUTS = (
     "INSERT INTO customers_us_west VALUES ('ann')",
     "CREATE TABLE customers_us_east (name STRING)",
     "INSERT INTO customers_us_east VALUES ('bob')",
+    "CREATE TABLE customer_ids (id STRING)",
+    "INSERT INTO customer_ids VALUES ('1'), ('2')",
 )
 MORE = (
     "INSERT INTO trips VALUES (3, 1.0)",
@@ -142,7 +144,7 @@ def test_a_fresh_project_under_both_commands(remote: str, server: Any, tmp_path:
 
 
 def test_the_guide_under_both_commands(remote: str, server: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    spec = guide(tmp_path / "project")
+    spec = guide(tmp_path / "project", loop=True)
     customers = tmp_path / "project" / "customers" / "all.csv"
     customers.parent.mkdir()
     customers.write_text("customer_id,state\n1,CA\n2,NY\n")

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from deltic.cli import main
-from deltic.errors import CatalogError, DelticError
+from deltic.errors import CatalogError, DelticError, QueryError
 from deltic.schema import BIGINT, INT, STRING, Field, Schema
 from deltic.types import Type
 from pipelines_projects import SPEC, NoSpark, planned, shop, written
@@ -18,6 +20,9 @@ from pipelines_projects import SPEC, NoSpark, planned, shop, written
 pytest.importorskip("pyspark.sql.connect.proto")
 pytest.importorskip("yaml")
 
+from deltic.frontends.dataframes import Frames
+from deltic.frontends.dataframes.types import row_message
+from deltic.projects import load, plan_project
 from deltic.projects.messages import _relations
 
 
@@ -299,3 +304,55 @@ def _references(message: Any) -> dict[str, Any]:
         if relation.HasField("with_relations"):
             break
     return found
+
+
+class Table:
+    """A Spark that has one table."""
+
+    def __init__(self, *, fails: bool = False) -> None:
+        self.fails, self.asked = fails, list[Any]()
+
+    def rows_of(self, message: Any) -> tuple[pa.Table, Any]:
+        self.asked.append(message)
+        if self.fails:
+            raise QueryError("Spark: [TABLE_OR_VIEW_NOT_FOUND] there is no regions")
+        count = 0 if message.HasField("limit") else 2
+        rows = pa.table({"id": pa.array([1, 2], pa.int32()), "name": ["north", "south"]}).slice(0, count)
+        return rows, row_message(Schema((Field("id", INT), Field("name", STRING))))
+
+
+LOOP = """
+from pyspark import pipelines as dp
+
+regions = spark.table("regions")
+assert regions.columns == ["id", "name"]
+for region in regions.collect():
+    @dp.materialized_view(name=f"sales_{region.name}")
+    def sales(chosen=region.id):
+        READ
+        return spark.table("sales").where(f"region = {chosen}")
+"""
+
+
+def looped(folder: Path, outside: Table, read: str = "") -> list[str]:
+    spec = written(folder, {"spark-pipeline.yml": SPEC, "transformations/a.py": LOOP.replace("READ", read)})
+    project = load(spec, Frames(lambda: None), lambda _: outside)  # type: ignore[arg-type, return-value]
+    assert os.environ.get("SPARK_CONNECT_MODE_ENABLED") is None
+    return list(plan_project(project, NoSpark(Field("region", INT)), offline=True).datasets)
+
+
+def test_a_module_may_read_tables_outside_of_its_functions(tmp_path: Path) -> None:
+    outside = Table()
+    assert looped(tmp_path, outside) == ["sales_north", "sales_south"] and len(outside.asked) == 2
+
+
+def test_the_functions_of_a_module_may_not(tmp_path: Path) -> None:
+    outside = Table()
+    with pytest.raises(DelticError, match="cannot look at data"):
+        looped(tmp_path, outside, 'spark.table("regions").count()')
+    assert len(outside.asked) == 2
+
+
+def test_errors_of_what_a_module_reads_have_its_place(tmp_path: Path) -> None:
+    with pytest.raises(DelticError, match=r"transformations/a.py:5: .*TABLE_OR_VIEW_NOT_FOUND"):
+        looped(tmp_path, Table(fails=True))

@@ -35,9 +35,14 @@ def check(spec: Path, remote: str) -> dict[str, int]:
     from deltic.projects import load, plan_project  # noqa: PLC0415  needs the extra
     from deltic.projects.server import Server  # noqa: PLC0415  needs the extra
 
-    project = load(spec, Frames(lambda: None))  # type: ignore[arg-type, return-value]
-    server = Server(project.names, {}, remote)
-    counts = {}
+    opened: list[Server] = []
+
+    def opening(project: Any) -> Server:
+        opened.append(Server(project.names, {}, remote))
+        return opened[0]
+
+    project = load(spec, Frames(lambda: None), opening)  # type: ignore[arg-type, return-value]
+    (server,), counts = opened, {}
     try:
         for key, one in plan_project(project, server).datasets.items():
             if one.dataset.kind == "materialized view":

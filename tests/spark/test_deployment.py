@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import json
+import math
 import os
+import random
 import shutil
 import subprocess
 import sys
 import sysconfig
-import tarfile
 import venv
 import zipfile
+from array import array
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import deltic
+from deltic.connectors.files.remote import LARGE_BYTES
 from deltic.kernels.cache import PRECOMPILED
 from deltic.kernels.precompile import precompile
 
@@ -26,6 +31,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 APP = Path(__file__).with_name("deployed_app.py")
+FILES_APP = Path(__file__).with_name("files_app.py")
 PACKAGE = Path(deltic.__file__).parent
 ROWS = [[1, 3], [2, 2], [3, 1]]
 
@@ -86,7 +92,8 @@ def test_from_a_zip_file(cluster: Cluster, zipped: Path, tmp_path: Path) -> None
 
 @pytest.fixture(scope="module")
 def packed(tmp_path_factory: pytest.TempPathFactory, zipped: Path) -> Path:
-    """An environment as venv-pack makes one: Deltic is in it. Its other packages, hundreds of MB, are those of this environment."""
+    """An environment with Deltic, packed by venv-pack. Its other packages, hundreds of MB, are those of this environment."""
+    pytest.importorskip("venv_pack")
     folder = tmp_path_factory.mktemp("packed")
     venv.create(folder / "made", symlinks=False)
     (packages,) = (folder / "made").glob("lib/python*/site-packages")
@@ -94,8 +101,7 @@ def packed(tmp_path_factory: pytest.TempPathFactory, zipped: Path) -> Path:
         file.extractall(packages)
     (packages / "others.pth").write_text(sysconfig.get_path("purelib"))
     archive = folder / "environment.tar.gz"
-    with tarfile.open(archive, "w:gz") as file:
-        file.add(folder / "made", ".")
+    subprocess.run([sys.executable, "-m", "venv_pack", "-q", "-p", str(folder / "made"), "-o", str(archive)], check=True)
     shutil.rmtree(folder / "made")
     return archive
 
@@ -109,6 +115,21 @@ def test_in_a_packed_environment(cluster: Cluster, packed: Path, tmp_path: Path)
     assert found["workers"] and all("/environment/lib/python" in str(file) for file in found["workers"])
     assert all(f"/environment/lib/python{sys.version_info[0]}.{sys.version_info[1]}/" in str(folder) for folder in found["kernels"])
     assert "compiling" not in run.stderr
+
+
+def test_executors_read_large_files(cluster: Cluster, zipped: Path, tmp_path: Path) -> None:
+    """In two runs, between which a file is added."""
+    (tmp_path / "in").mkdir()
+    draw, numbers = random.Random(5), list[int]()
+    for name, first in (("a", 0), ("b", 2_200_000)):
+        values = array("q", draw.randbytes(8 * 2_200_000))  # which do not get smaller
+        table = pa.table({"id": pa.array(range(first, first + len(values)), pa.int64()), "v": pa.array(values, pa.int64())})
+        pq.write_table(table, tmp_path / "in" / f"{name}.parquet")
+        assert (tmp_path / "in" / f"{name}.parquet").stat().st_size > LARGE_BYTES
+        numbers += (math.copysign(abs(v) % 1000, v) for v in values)
+        sums = [[g, len(numbers[g::3]), sum(numbers[g::3])] for g in range(3)]
+        run = submit(cluster, "--py-files", str(zipped), str(FILES_APP), str(tmp_path), PYSPARK_PYTHON=sys.executable)
+        assert answer(run)["rows"] == sums
 
 
 def test_spark_has_no_cluster_mode_for_python_on_a_standalone_cluster(cluster: Cluster, zipped: Path, tmp_path: Path) -> None:

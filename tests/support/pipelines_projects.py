@@ -188,6 +188,18 @@ def append_customers_us_west() -> DataFrame:
 def append_customers_us_east() -> DataFrame:
     return spark.readStream.table("customers_us_east")
 """
+GUIDE_LOOP = """\
+from pyspark import pipelines as dp
+from pyspark.sql.functions import col, collect_list
+
+customers = spark.read.table("customer_ids").select(collect_list("id")).collect()[0][0]
+
+for customer in customers:
+
+    @dp.materialized_view(name=f"orders_of_{customer}")
+    def orders_of_customer(customer_filter=customer):
+        return spark.table("orders").filter(col("customer_id") == customer_filter)
+"""
 GUIDE_SQL = """\
 CREATE MATERIALIZED VIEW sql_mv AS SELECT * FROM trips;
 
@@ -218,9 +230,13 @@ SELECT * FROM STREAM(customers_us_east);
 """
 
 
-def guide(folder: Path) -> Path:
-    """Writes the examples of Spark's guide to Declarative Pipelines as one project; returns its spec."""
-    return written(folder, {"spark-pipeline.yml": SPEC, "transformations/a.py": GUIDE_PYTHON, "transformations/b.sql": GUIDE_SQL})
+def guide(folder: Path, *, loop: bool = False) -> Path:
+    """Writes the examples of Spark's guide to Declarative Pipelines as one project; returns its spec.
+
+    loop: also that of tables in a loop, which reads a table while it is loaded.
+    """
+    files = {"spark-pipeline.yml": SPEC, "transformations/a.py": GUIDE_PYTHON, "transformations/b.sql": GUIDE_SQL}
+    return written(folder, files | ({"transformations/c.py": GUIDE_LOOP} if loop else {}))
 
 
 class NoSpark:

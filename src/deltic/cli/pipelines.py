@@ -151,8 +151,15 @@ class _Planned:
         self.room = _room()
         loading = self.room.loading
         frames = importlib.import_module("deltic.frontends.dataframes").Frames(lambda: None)
-        self._project = loading.load(loading.spec_path(spec), frames)
-        self.server = self.room.server.Server(self._project.names, self._project.configuration, remote)
+        with ExitStack() as opened:
+
+            def opening(project: Any) -> Any:
+                self.server = self.room.server.Server(project.names, project.configuration, remote)
+                opened.callback(self.server.close)
+                return self.server
+
+            self._project = loading.load(loading.spec_path(spec), frames, opening)
+            opened.pop_all()
 
     def __enter__(self) -> _Planned:
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +19,7 @@ from pyspark.pipelines.output import MaterializedView, Output, Sink, StreamingTa
 from pyspark.pipelines.source_code_location import SourceCodeLocation
 
 from deltic.errors import CatalogError, DelticError, ModuleFailure, QueryError
-from deltic.frontends.dataframes import Frames
+from deltic.frontends.dataframes import Frames, Outside
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.parse_dataset import (
     DatasetStatement,
@@ -63,8 +63,11 @@ def spec_path(given: Path | None) -> Path:
         raise QueryError(first_line(error), remedy="--spec FILE, or run it in the project's folder") from error
 
 
-def load(path: Path, frames: Frames) -> PipelineProject:
-    """The project of a spec. Raises QueryError and CatalogError, with file and line where they are known."""
+def load(path: Path, frames: Frames, open: Callable[[PipelineProject], Outside] | None = None) -> PipelineProject:
+    """The project of a spec. Raises QueryError and CatalogError, with file and line where they are known.
+
+    open: the Spark of the project, before its modules are imported: they may read tables, outside of the functions that define datasets.
+    """
     if not path.is_file():
         raise QueryError(f"there is no file {path}", expected="the file of a pipeline: spark-pipeline.yml")
     try:
@@ -76,6 +79,7 @@ def load(path: Path, frames: Frames) -> PipelineProject:
     names = Names.of(spec.catalog, spec.database)
     project = PipelineProject(spec.name, path.parent.resolve(), spec.storage, spec.configuration, names, frames)
     registry = Registry(project)
+    frames.outside = None if open is None else open(project)
     with frames.active() as session, redirect_stdout(sys.stderr):  # PySpark's lines, and what modules print
         spark: Any = session
         try:

@@ -128,6 +128,12 @@ class Server:
         self.read(rows.num_rows)
         return rows
 
+    def rows_of(self, message: pb.Relation) -> tuple[pa.Table, pb.DataType]:
+        """The rows of a relation that a module of the project reads, and their type. Raises QueryError."""
+        with spark_errors():
+            frame = self.frame(message)
+            return frame.toArrow(), pyspark_types_to_proto_types(frame.schema)
+
     def of_rows(self, rows: pa.Table, schema: Schema) -> Any:
         """Rows of these columns as a DataFrame of the server: there may be none."""
         typed = StructType([StructField(one.name, spark_type(one.type.read)) for one in schema])

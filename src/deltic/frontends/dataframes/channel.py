@@ -1,6 +1,7 @@
 """A channel of Spark Connect that answers within the process: what PySpark's client asks while it makes a plan.
 
-No server, no JVM and no socket: the channel is given to the public `SparkSession.builder.channelBuilder`. A request for rows is refused.
+No server, no JVM and no socket: the channel is given to the public `SparkSession.builder.channelBuilder`. A request for rows is refused,
+unless it comes from a project's module, outside of the functions that define its datasets: a Spark answers that.
 """
 
 from __future__ import annotations
@@ -8,9 +9,10 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import grpc
+import pyarrow as pa
 import pyspark
 import pyspark.sql.connect.proto as pb
 from pyspark.sql.connect.client import ChannelBuilder
@@ -64,15 +66,25 @@ class Refused(grpc.RpcError):  # type: ignore[misc]
         return ()
 
 
+class Outside(Protocol):
+    """A Spark, for code that is not a view's definition. Its methods raise QueryError."""
+
+    def rows_of(self, message: pb.Relation) -> tuple[pa.Table, pb.DataType]:
+        """The rows of a relation, and their type."""
+        ...
+
+
 @dataclass(slots=True)
 class Service:
     """Answers requests by the name of their method.
 
-    schema_of: of a plan that is made so far. keep_view: keeps a temporary view. refused: the error of the last refusal.
+    schema_of: of a plan that is made so far. keep_view: keeps a temporary view. outside: where rows can be had now, if anywhere.
+    refused: the error of the last refusal.
     """
 
     schema_of: Callable[[pb.Plan], Schema]
     keep_view: Callable[[pb.CreateDataFrameViewCommand], None]
+    outside: Callable[[], Outside | None] = lambda: None
     id: str = field(default_factory=lambda: str(uuid.uuid4()))
     settings: dict[str, str] = field(default_factory=lambda: dict(SETTINGS))
     refused: DelticError | None = None
@@ -150,6 +162,9 @@ class Service:
                 parts.insert(0, pb.ExecutePlanResponse(sql_command_result=result))
             case "create_dataframe_view":
                 self._checked(lambda: self.keep_view(command.create_dataframe_view))
+            case None if (outside := self.outside()) is not None:
+                rows, type = self._checked(lambda: outside.rows_of(request.plan.root))
+                parts = [pb.ExecutePlanResponse(schema=type), *map(_carrying, rows.to_batches()), *parts]
             case None if request.plan.root.WhichOneof("rel_type") == "catalog":
                 raise Refused("a view's definition cannot read the catalog: it is a plan that is kept up to date")
             case _:
@@ -165,6 +180,15 @@ class Service:
 
     def ReleaseSession(self, request: pb.ReleaseSessionRequest) -> pb.ReleaseSessionResponse:
         return pb.ReleaseSessionResponse(session_id=request.session_id, server_side_session_id=self.id)
+
+
+def _carrying(rows: pa.RecordBatch) -> pb.ExecutePlanResponse:
+    """The response that has some rows."""
+    written = pa.BufferOutputStream()
+    with pa.ipc.new_stream(written, rows.schema) as stream:
+        stream.write_batch(rows)
+    batch = pb.ExecutePlanResponse.ArrowBatch(row_count=rows.num_rows, data=written.getvalue().to_pybytes())
+    return pb.ExecutePlanResponse(arrow_batch=batch)
 
 
 def _ddl(text: str) -> pb.DataType:

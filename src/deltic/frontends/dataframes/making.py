@@ -20,9 +20,10 @@ from pyspark.sql.udf import UserDefinedFunction
 
 from deltic.errors import CatalogError, QueryError, Span, TypeMismatch, Unsupported
 from deltic.frontends.dataframes.binder import FrameBinder
-from deltic.frontends.dataframes.channel import InProcess, Service
+from deltic.frontends.dataframes.channel import InProcess, Outside, Service
 from deltic.frontends.dataframes.places import Site, Sites, caller, is_users
 from deltic.frontends.dataframes.relations import bind
+from deltic.frontends.dataframes.types import type_of
 from deltic.frontends.sql.environment import Environment
 from deltic.frontends.statements import Namespace
 from deltic.plan.nodes import Plan
@@ -80,10 +81,14 @@ class FrameDefinition:
 
 @dataclass(slots=True)
 class Frames:
-    """Makes DataFrames over the tables and views of a namespace. namespace: as of now. prepare: what is bound for a message."""
+    """Makes DataFrames over the tables and views of a namespace. namespace: as of now. prepare: what is bound for a message.
+
+    outside: a Spark for code that is not in a function of `define`.
+    """
 
     namespace: Callable[[], Namespace]
     prepare: Callable[[pb.Relation], pb.Relation] = lambda message: message
+    outside: Outside | None = None
     _sites: Sites = field(default_factory=Sites)
     _session: SparkSession | None = None
     _service: Service | None = None
@@ -100,7 +105,7 @@ class Frames:
     def spark(self) -> SparkSession:
         """The SparkSession whose plans are bound here."""
         if self._session is None:
-            self._service = Service(self._schema, self._keep_view)
+            self._service = Service(self._schema, self._keep_view, lambda: self.outside if self._views is None else None)
             builder: Any = InProcess(self._service)
             self._session = SparkSession.builder.channelBuilder(builder).create()
         return self._session
@@ -147,6 +152,9 @@ class Frames:
 
     def _schema(self, plan: pb.Plan) -> Schema:
         """Of a DataFrame that is being made."""
+        if self.outside is not None and self._views is None:
+            limited = pb.Relation(limit=pb.Limit(input=plan.root, limit=0))
+            return Schema(tuple(type_of(self.outside.rows_of(limited)[1], None).parts))
         namespace = self.namespace()
         here = self._sites.span(plan.root.common.plan_id) or Span("schema", 0, 6, "<dataframe>")
         views = tuple(replace(one, message=self.prepare(one.message)) for one in self._views or ())
