@@ -38,6 +38,7 @@ from deltic.plan.show import show, show_node, show_terms
 from deltic.plan.walk import nodes
 from deltic.plan.window_nodes import Window
 from deltic.runtimes import TickResult
+from deltic.stacks import roomy
 
 LINEAR = "linear"
 CONSTANT = 1
@@ -229,6 +230,7 @@ class Explanation:
         }
 
 
+@roomy
 def explain(
     plans: Mapping[str, Plan],
     circuit: Dataflow,

@@ -57,6 +57,25 @@ def test_subqueries_are_nested_to_the_limit_and_the_error_beyond_has_a_place() -
         assert raised.value.span is not None
 
 
+@pytest.mark.parametrize("frames", [0, 300, 800])
+@pytest.mark.parametrize("form", ["(n + (n - {}))", "CASE WHEN id > 1 THEN n ELSE {} END", "abs({})"])
+def test_expressions_are_nested_200_deep_however_deep_the_caller_is(form: str, frames: int) -> None:
+    if frames:
+        test_expressions_are_nested_200_deep_however_deep_the_caller_is(form, frames - 1)
+        return
+    text = "id"
+    for _ in range(100 if form.startswith("(n") else 200):  # which is two levels
+        text = form.format(text)
+    with deltic.Session() as session:
+        session.sql("CREATE TABLE t (id BIGINT NOT NULL, n BIGINT NOT NULL)")
+        session.sql(f"CREATE MATERIALIZED VIEW v AS SELECT {text} AS c FROM t")
+        session.apply({"t": [{"id": 1, "n": 7, "_op": "insert"}]})
+        assert session.view("v").rows() == session.query(f"SELECT {text} AS c FROM t").rows()
+        assert str(session.explain("v"))
+        with pytest.raises(SyntaxFailure, match="nested too deeply"):
+            session.sql(f"CREATE MATERIALIZED VIEW w AS SELECT {'abs(' * 211}id{')' * 211} AS c FROM t")
+
+
 @pytest.mark.parametrize("each", ["", " WHERE n > {i}"])
 def test_ctes_that_read_one_another_do_not_multiply(each: str) -> None:
     """As a tree the fiftieth has 10^10 nodes: every rule and the circuit take it as a DAG."""

@@ -31,6 +31,7 @@ from deltic.session.failing_views import check_readable
 from deltic.session.plan_sizes import sizes_of
 from deltic.session.recursive import limited
 from deltic.session.sorting import in_order
+from deltic.stacks import roomy
 from deltic.trace.batch import Batch
 from deltic.trace.counters import Counters
 from deltic.trace.merge import merge
@@ -139,6 +140,7 @@ def answered(contents: Contents, text: str, args: Args, name: str, limit: int | 
     return contents.compute(answer)
 
 
+@roomy
 def answer_of(
     text: str,
     name: str,

@@ -33,7 +33,7 @@ _PREFIXES: Final = {"NOT": "not", "-": "negate", "+": "positive", "~": "~"}
 _TESTS: Final = {"NULL": "is_null", "TRUE": "is_true", "FALSE": "is_false", "JSON": "is_json"}
 
 
-DEPTH: Final = 150
+DEPTH: Final = 210
 """How deep a bound expression may be: passes over them are recursive. AND, OR, ||, +, - and * of many operands are not deep."""
 
 

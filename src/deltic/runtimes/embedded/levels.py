@@ -9,6 +9,7 @@ from deltic.circuit.nodes import Dataflow
 from deltic.circuit.operator import Delta, Tick
 from deltic.circuit.pending import PendingRows
 from deltic.circuit.stage import LevelResult, route, run_level
+from deltic.stacks import roomy
 from deltic.trace.batch import Batch
 from deltic.trace.counters import Counters
 from deltic.trace.merge import merge
@@ -29,6 +30,7 @@ def routed(circuit: Dataflow, changes: Mapping[str, PendingRows], shards: int, w
     return arrived
 
 
+@roomy
 def run_levels(
     circuit: Dataflow,
     state: Sequence[Mapping[str, Spine]],
