@@ -16,7 +16,7 @@ _QUOTED: Final = re.compile("`((?:[^`]|``)*)`")
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class TableLayout:
     """Of a table. format: "" of a view. columns: their types in SQL, by name in lower case. partitions: None if they are not known."""
 
     format: str

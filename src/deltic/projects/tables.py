@@ -20,7 +20,7 @@ from deltic.projects.declared import declared_notes
 from deltic.projects.definitions import LIVE_FORMAT, Dataset
 from deltic.projects.direct import FEED, DirectTable, local
 from deltic.projects.feeds import direct_table, identity
-from deltic.projects.layout import Layout, Remarks, pairs, partitions_of, text
+from deltic.projects.layout import Remarks, TableLayout, pairs, partitions_of, text
 from deltic.projects.names import quoted
 from deltic.projects.net import DELETES, NetChange
 from deltic.projects.notes import ProjectNotes
@@ -52,7 +52,7 @@ class CatalogTables:
     def __init__(self, server: Server, storage: str, state: str, notes: ProjectNotes) -> None:
         self._server, self._storage, self._state = server, storage.rstrip("/"), state
         self._notes = notes
-        self._found: dict[str, Layout | None] = {}
+        self._found: dict[str, TableLayout | None] = {}
         self._default: str | None = None
         self._pending: dict[str, tuple[Schema, str]] = {}
         """Of datasets whose tables have other columns: theirs, and the format of the table."""
@@ -81,16 +81,16 @@ class CatalogTables:
                 continue
         return absent
 
-    def _look_up(self, dataset: Dataset) -> Layout | None:
+    def _look_up(self, dataset: Dataset) -> TableLayout | None:
         """The layout of a table: from the log of one in Delta, otherwise from Spark. None if there is no such table."""
         if not self._server.is_listed(dataset.identifier) and not self._server.exists(dataset.identifier):
             return None
         table = None if dataset.live else self.direct(dataset)
         if table is not None and (columns := table.columns()) is not None:
-            return Layout("delta", columns, table.partitions)
+            return TableLayout("delta", columns, table.partitions)
         listed = self._server.is_listed(dataset.identifier) and not dataset.live
         partitions = partitions_of(self._server.located(dataset.identifier)) if listed else None
-        return Layout(self._provider(dataset), self._columns(dataset), partitions)
+        return TableLayout(self._provider(dataset), self._columns(dataset), partitions)
 
     def format(self, dataset: Dataset) -> str:
         """The format of a dataset."""
@@ -166,7 +166,7 @@ class CatalogTables:
             clauses.append(f"TBLPROPERTIES ({pairs(properties)})")
         return clauses
 
-    def _extend(self, dataset: Dataset, schema: Schema, found: Layout) -> Creation:
+    def _extend(self, dataset: Dataset, schema: Schema, found: TableLayout) -> Creation:
         """Adds the columns that a streaming table lacks. Columns that its flows no longer have stay, and are NULL in new rows."""
         where, remedy = f"{dataset.place}: the table {dataset.key}", f"--full-refresh {dataset.key}, which reads its streams again"
         if found.format != self.format(dataset):
