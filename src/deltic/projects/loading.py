@@ -19,7 +19,7 @@ from pyspark.pipelines.output import MaterializedView, Output, Sink, StreamingTa
 from pyspark.pipelines.source_code_location import SourceCodeLocation
 
 from deltic.errors import CatalogError, DelticError, ModuleFailure, QueryError
-from deltic.frontends.dataframes import Frames, Outside
+from deltic.frontends.dataframes import Frames, OuterSpark
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.parse_dataset import (
     DatasetStatement,
@@ -63,7 +63,7 @@ def spec_path(given: Path | None) -> Path:
         raise QueryError(first_line(error), remedy="--spec FILE, or run it in the project's folder") from error
 
 
-def load(path: Path, frames: Frames, open: Callable[[PipelineProject], Outside] | None = None) -> PipelineProject:
+def load(path: Path, frames: Frames, open: Callable[[PipelineProject], OuterSpark] | None = None) -> PipelineProject:
     """The project of a spec. Raises QueryError and CatalogError, with file and line where they are known.
 
     open: the Spark of the project, before its modules are imported: they may read tables, outside of the functions that define datasets.

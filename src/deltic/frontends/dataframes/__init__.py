@@ -8,7 +8,7 @@ Connect's messages stay in this room. Plans are not optimized.
 
 from __future__ import annotations
 
-from deltic.frontends.dataframes.channel import Outside
+from deltic.frontends.dataframes.channel import OuterSpark
 from deltic.frontends.dataframes.making import FrameDefinition, Frames
 
-__all__ = ["FrameDefinition", "Frames", "Outside"]
+__all__ = ["FrameDefinition", "Frames", "OuterSpark"]

@@ -66,7 +66,7 @@ class Refused(grpc.RpcError):  # type: ignore[misc]
         return ()
 
 
-class Outside(Protocol):
+class OuterSpark(Protocol):
     """A Spark, for code that is not a view's definition. Its methods raise QueryError."""
 
     def rows_of(self, message: pb.Relation) -> tuple[pa.Table, pb.DataType]:
@@ -84,7 +84,7 @@ class Service:
 
     schema_of: Callable[[pb.Plan], Schema]
     keep_view: Callable[[pb.CreateDataFrameViewCommand], None]
-    outside: Callable[[], Outside | None] = lambda: None
+    outside: Callable[[], OuterSpark | None] = lambda: None
     id: str = field(default_factory=lambda: str(uuid.uuid4()))
     settings: dict[str, str] = field(default_factory=lambda: dict(SETTINGS))
     refused: DelticError | None = None

@@ -20,7 +20,7 @@ from pyspark.sql.udf import UserDefinedFunction
 
 from deltic.errors import CatalogError, QueryError, Span, TypeMismatch, Unsupported
 from deltic.frontends.dataframes.binder import FrameBinder
-from deltic.frontends.dataframes.channel import InProcess, Outside, Service
+from deltic.frontends.dataframes.channel import InProcess, OuterSpark, Service
 from deltic.frontends.dataframes.places import Site, Sites, caller, is_users
 from deltic.frontends.dataframes.relations import bind
 from deltic.frontends.dataframes.types import type_of
@@ -88,7 +88,7 @@ class Frames:
 
     namespace: Callable[[], Namespace]
     prepare: Callable[[pb.Relation], pb.Relation] = lambda message: message
-    outside: Outside | None = None
+    outside: OuterSpark | None = None
     _sites: Sites = field(default_factory=Sites)
     _session: SparkSession | None = None
     _service: Service | None = None
