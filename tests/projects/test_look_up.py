@@ -24,7 +24,7 @@ deltalake = pytest.importorskip("deltalake")
 
 from deltic.projects.declared import declared_schema  # noqa: E402  needs the extra
 from deltic.projects.definitions import Dataset, FilePlace  # noqa: E402  needs the extra
-from deltic.projects.layout import Layout, partitions_of  # noqa: E402  needs the extra
+from deltic.projects.layout import TableLayout, partitions_of  # noqa: E402  needs the extra
 from deltic.projects.names import Names  # noqa: E402  needs the extra
 from deltic.projects.notes import NOTE, ProjectNotes  # noqa: E402  needs the extra
 from deltic.projects.server import Server, check_reachable  # noqa: E402  needs the extra
@@ -93,7 +93,7 @@ def looked_up(server: Server, identities: dict[str, str], *names: str) -> dict[s
 def test_tables_whose_id_is_noted_take_one_question(folder: Path) -> None:
     noted = deltalake.DeltaTable(str(folder)).metadata().id
     server = FakeServer({"v": folder}, noted)
-    assert looked_up(server, {"v": noted, "w": "another"}, "v", "w", "temp") == {"v": Layout("delta", COLUMNS, ())}
+    assert looked_up(server, {"v": noted, "w": "another"}, "v", "w", "temp") == {"v": TableLayout("delta", COLUMNS, ())}
     assert server.asked == ["SHOW TABLE EXTENDED IN `spark_catalog`.`default` LIKE 'v|w|temp'"]
     assert server.located("`v`")["Location"] == f"file:{folder}"
 
@@ -101,25 +101,25 @@ def test_tables_whose_id_is_noted_take_one_question(folder: Path) -> None:
 def test_the_id_is_asked_for_once(folder: Path) -> None:
     noted = deltalake.DeltaTable(str(folder)).metadata().id
     server, identities = FakeServer({"v": folder}, noted), {"v": "that of an earlier table"}
-    assert looked_up(server, identities, "v") == {"v": Layout("delta", COLUMNS, ())} and identities == {"v": noted}
+    assert looked_up(server, identities, "v") == {"v": TableLayout("delta", COLUMNS, ())} and identities == {"v": noted}
     assert server.asked[1:] == ["DESCRIBE DETAIL `v`"]
 
 
 def test_a_folder_that_is_not_the_table_of_the_catalog_is_not_read(folder: Path) -> None:
     server, identities = FakeServer({"v": folder}, "the table of another machine"), dict[str, str]()
-    assert looked_up(server, identities, "v") == {"v": Layout("delta", {"from": "Spark"}, ())} and not identities
+    assert looked_up(server, identities, "v") == {"v": TableLayout("delta", {"from": "Spark"}, ())} and not identities
 
 
 def test_catalogs_that_do_not_list_are_asked_for_each_table(folder: Path) -> None:
     noted = deltalake.DeltaTable(str(folder)).metadata().id
     server = FakeServer({"v": folder}, noted, lists=False)
-    assert looked_up(server, {"v": noted}, "v", "w") == {"v": Layout("delta", COLUMNS, ()), "w": None}
+    assert looked_up(server, {"v": noted}, "v", "w") == {"v": TableLayout("delta", COLUMNS, ()), "w": None}
     assert {"exists `v`", "exists `w`", "DESCRIBE EXTENDED `v`"} < set(server.asked)
 
 
 def test_names_that_a_pattern_cannot_have_are_asked_for_alone(folder: Path) -> None:
     server = FakeServer({"a*b": folder}, deltalake.DeltaTable(str(folder)).metadata().id)
-    assert looked_up(server, {}, "a*b") == {"a*b": Layout("delta", COLUMNS, ())}
+    assert looked_up(server, {}, "a*b") == {"a*b": TableLayout("delta", COLUMNS, ())}
     assert server.asked[0] == "exists `a*b`"
 
 
@@ -127,7 +127,7 @@ def test_nested_columns_are_those_that_spark_says(tmp_path: Path) -> None:
     nested = deltalake.schema.ArrayType(deltalake.schema.PrimitiveType("long"), contains_null=True)
     made = deltalake.DeltaTable.create(str(tmp_path / "n"), deltalake.Schema([deltalake.Field("a", nested)]))
     server = FakeServer({"v": tmp_path / "n"}, made.metadata().id)
-    assert looked_up(server, {}, "v") == {"v": Layout("delta", {"from": "Spark"}, ())}
+    assert looked_up(server, {}, "v") == {"v": TableLayout("delta", {"from": "Spark"}, ())}
 
 
 def test_a_table_that_has_been_made_again_is_looked_up_again(folder: Path) -> None:
@@ -254,7 +254,9 @@ class Frame:
         (Path(location) / "part.parquet").write_text("new")
 
 
-def pending(storage: Path, monkeypatch: pytest.MonkeyPatch, found: Layout, **changed: Any) -> tuple[CatalogTables, Dataset, FakeServer]:
+def pending(
+    storage: Path, monkeypatch: pytest.MonkeyPatch, found: TableLayout, **changed: Any
+) -> tuple[CatalogTables, Dataset, FakeServer]:
     """A view whose table has other columns."""
     monkeypatch.setattr(Server, "under", lambda *_: nullcontext())
     server = FakeServer({"v": storage})
@@ -269,7 +271,7 @@ def test_a_view_of_files_with_other_columns_is_exchanged_when_its_rows_are_there
     before = tmp_path / "_deltic_tables" / "v" / "before"
     before.mkdir(parents=True)
     (before / "part.parquet").write_text("old")
-    found = Layout("parquet", {"k": "BIGINT"}, ())
+    found = TableLayout("parquet", {"k": "BIGINT"}, ())
     tables, one, server = pending(tmp_path, monkeypatch, found, format="parquet", partitions=("n",), comment="it's")
     location = tables.replace(one, cast(Any, Frame()), str(before))
     assert server.asked == [
@@ -286,7 +288,7 @@ def test_a_view_of_files_with_other_columns_is_exchanged_when_its_rows_are_there
 def test_a_view_in_delta_with_other_columns_is_exchanged_in_one_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(FakeServer, "sql", lambda self, statement, **frames: self.asked.append(statement) or [])
     declared = StructType([StructField("k", LongType(), True, {"comment": "the key"}), StructField("n", StringType())])
-    tables, one, server = pending(tmp_path, monkeypatch, Layout("delta", {"k": "INT", "n": "STRING"}, ()), schema=declared)
+    tables, one, server = pending(tmp_path, monkeypatch, TableLayout("delta", {"k": "INT", "n": "STRING"}, ()), schema=declared)
     assert tables.direct(one) is None, "rows of other columns are not written to it"
     assert tables.replace(one, cast(Any, Frame()), None) is None
     assert server.asked == [
@@ -297,15 +299,15 @@ def test_a_view_in_delta_with_other_columns_is_exchanged_in_one_commit(tmp_path:
 
 def test_a_table_that_is_partitioned_otherwise_is_exchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     columns = {"k": "BIGINT", "n": "STRING"}
-    pending(tmp_path, monkeypatch, Layout("parquet", columns, ("k",)), format="parquet", partitions=("n",))
-    pending(tmp_path, monkeypatch, Layout("parquet", columns, ("k",)), format="parquet")
+    pending(tmp_path, monkeypatch, TableLayout("parquet", columns, ("k",)), format="parquet", partitions=("n",))
+    pending(tmp_path, monkeypatch, TableLayout("parquet", columns, ("k",)), format="parquet")
     server = FakeServer({})
     for known in (("n",), None):
         tables, one = Tables(server, "/storage", "/state", ProjectNotes()), dataclasses.replace(dataset("v"), partitions=("N",))
-        tables._found = {"v": Layout("delta", columns, known)}
+        tables._found = {"v": TableLayout("delta", columns, known)}
         assert tables.create(one, Schema((Field("k", BIGINT), Field("n", STRING)))) == "kept"
     stream = dataclasses.replace(one, kind="streaming table", partitions=())
-    tables._found = {"v": Layout("delta", columns, ("k", "n"))}
+    tables._found = {"v": TableLayout("delta", columns, ("k", "n"))}
     with pytest.raises(QueryError, match=r"a.sql:1: the table v is partitioned by \(k, n\)"):
         tables.create(stream, Schema((Field("k", BIGINT), Field("n", STRING))))
 
@@ -320,7 +322,7 @@ def test_a_table_that_stays_gets_other_comments_and_properties(folder: Path, mon
 
     def kept(**changed: Any) -> list[str]:
         tables = Tables(server, "/storage", "/state", ProjectNotes(**json.loads(json.dumps(notes.json()))[NOTE]))
-        tables._found = {"v": Layout("delta", {"k": "BIGINT"}, ())}
+        tables._found = {"v": TableLayout("delta", {"k": "BIGINT"}, ())}
         server.asked.clear()
         assert tables.create(dataclasses.replace(dataset("v"), **changed), schema) == "kept"
         notes.remarks = tables._notes.remarks
