@@ -356,3 +356,10 @@ def test_the_functions_of_a_module_may_not(tmp_path: Path) -> None:
 def test_errors_of_what_a_module_reads_have_its_place(tmp_path: Path) -> None:
     with pytest.raises(DelticError, match=r"transformations/a.py:5: .*TABLE_OR_VIEW_NOT_FOUND"):
         looped(tmp_path, Table(fails=True))
+
+
+def test_a_source_that_is_not_there_is_an_error_with_the_place_of_its_reader(tmp_path: Path) -> None:
+    sql = "CREATE MATERIALIZED VIEW a AS SELECT 1 AS id;\nCREATE MATERIALIZED VIEW b AS SELECT count(*) AS n FROM nothing;"
+    spec = written(tmp_path, {"spark-pipeline.yml": SPEC, "transformations/a.sql": sql})
+    with pytest.raises(QueryError, match=r"^\[DELTIC-1000\] transformations/a.sql:2: b: Spark: \[TABLE_OR_VIEW_NOT_FOUND\]"):
+        planned(spec)

@@ -1,4 +1,6 @@
-"""A user's application for spark-submit: `files_app.py FOLDER`. Runs a pipeline over Parquet files, of which the driver reads no row."""
+"""A user's application for spark-submit: `files_app.py FOLDER BYTES`. Runs a pipeline over Parquet files.
+
+Those of so many bytes are large: the driver reads no row of them."""
 
 from __future__ import annotations
 
@@ -22,6 +24,7 @@ def not_here(*_: object) -> None:
 
 def main() -> None:
     spark = SparkSession.builder.appName("files").getOrCreate()
+    setattr(source, "LARGE_BYTES", int(sys.argv[2]))  # noqa: B010  mypy: a constant
     setattr(source, "_Reading", not_here)  # noqa: B010  mypy: a class
     folder = sys.argv[1]
     with deltic.Pipeline(SCRIPT, state=f"{folder}/state", base=folder, spark=spark, shards=2, shared_state=True) as pipeline:

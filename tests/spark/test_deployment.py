@@ -22,7 +22,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import deltic
-from deltic.connectors.files.remote import LARGE_BYTES
 from deltic.kernels.cache import PRECOMPILED
 from deltic.kernels.precompile import precompile
 
@@ -33,6 +32,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 APP = Path(__file__).with_name("deployed_app.py")
 FILES_APP = Path(__file__).with_name("files_app.py")
 PACKAGE = Path(deltic.__file__).parent
+MIB = 1 << 20
 ROWS = [[1, 3], [2, 2], [3, 1]]
 
 
@@ -99,7 +99,7 @@ def packed(tmp_path_factory: pytest.TempPathFactory, zipped: Path) -> Path:
     (packages,) = (folder / "made").glob("lib/python*/site-packages")
     with zipfile.ZipFile(zipped) as file:
         file.extractall(packages)
-    (packages / "others.pth").write_text(sysconfig.get_path("purelib"))
+    (packages / "sitecustomize.py").write_text(f"import sys\n\nsys.path.append({sysconfig.get_path('purelib')!r})\n")
     archive = folder / "environment.tar.gz"
     subprocess.run([sys.executable, "-m", "venv_pack", "-q", "-p", str(folder / "made"), "-o", str(archive)], check=True)
     shutil.rmtree(folder / "made")
@@ -121,14 +121,14 @@ def test_executors_read_large_files(cluster: Cluster, zipped: Path, tmp_path: Pa
     """In two runs, between which a file is added."""
     (tmp_path / "in").mkdir()
     draw, numbers = random.Random(5), list[int]()
-    for name, first in (("a", 0), ("b", 2_200_000)):
-        values = array("q", draw.randbytes(8 * 2_200_000))  # which do not get smaller
+    for name, first in (("a", 0), ("b", 150_000)):
+        values = array("q", draw.randbytes(8 * 150_000))  # which do not get smaller
         table = pa.table({"id": pa.array(range(first, first + len(values)), pa.int64()), "v": pa.array(values, pa.int64())})
-        pq.write_table(table, tmp_path / "in" / f"{name}.parquet")
-        assert (tmp_path / "in" / f"{name}.parquet").stat().st_size > LARGE_BYTES
+        pq.write_table(table, tmp_path / "in" / f"{name}.parquet", row_group_size=20_000)
+        assert (tmp_path / "in" / f"{name}.parquet").stat().st_size > MIB
         numbers += (math.copysign(abs(v) % 1000, v) for v in values)
         sums = [[g, len(numbers[g::3]), sum(numbers[g::3])] for g in range(3)]
-        run = submit(cluster, "--py-files", str(zipped), str(FILES_APP), str(tmp_path), PYSPARK_PYTHON=sys.executable)
+        run = submit(cluster, "--py-files", str(zipped), str(FILES_APP), str(tmp_path), str(MIB), PYSPARK_PYTHON=sys.executable)
         assert answer(run)["rows"] == sums
 
 

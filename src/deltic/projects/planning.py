@@ -37,6 +37,7 @@ from deltic.projects.messages import (
     with_references,
 )
 from deltic.projects.names import Names
+from deltic.projects.server import spark_errors
 from deltic.projects.settings import check_settings
 from deltic.schema import Field, Schema, TableSchema
 
@@ -263,9 +264,16 @@ class Planner:
         source = self.sources[key]
         if key not in self._schemas:
             declared = source_schema(source.message) if self._offline else None
-            self._schemas[key] = _nullable(declared or self._spark.schema(source.message, self.project.names, {}))
+            with spark_errors(self._reader):
+                self._schemas[key] = _nullable(declared or self._spark.schema(source.message, self.project.names, {}))
         check_carried(self._schemas[key], key)
         return TableSchema(key, self._schemas[key], ())
+
+    @property
+    def _reader(self) -> str:
+        """What an error is about: the dataset that is being planned."""
+        dataset = self.project.datasets[self._pending[-1]]
+        return f"{dataset.place}: {dataset.key}: "
 
     def for_deltic(self, message: pb.Relation, names: Names) -> pb.Relation:
         """The relation over tables that are named by their keys."""
