@@ -7,7 +7,6 @@ from threading import Thread
 import numpy as np
 
 from deltic.kernels.recycled import LEAST, Recycler
-from deltic.kernels.table import address
 
 WORDS = LEAST // 8
 
@@ -15,15 +14,15 @@ WORDS = LEAST // 8
 def test_memory_is_lent_again_when_nothing_refers_to_it() -> None:
     recycler = Recycler()
     first = recycler.words(WORDS)
-    place = address(first)
+    place = first.ctypes.data
     part = first.reshape(4, -1)[2, 5:9]
     del first
     assert recycler.nbytes == 0  # the part refers to it
     other = recycler.words(WORDS)
-    assert address(other) != place
+    assert other.ctypes.data != place
     del part
     assert recycler.nbytes == LEAST
-    assert address(again := recycler.words(WORDS - 100)) == place and len(again) == WORDS - 100
+    assert (again := recycler.words(WORDS - 100)).ctypes.data == place and len(again) == WORDS - 100
     assert recycler.nbytes == 0
 
 
@@ -39,14 +38,14 @@ def test_the_oldest_memory_is_given_up_beyond_the_limit() -> None:
     recycler = Recycler(most=3 * LEAST)
     arrays = [recycler.words(WORDS) for _ in range(3)]
     large = recycler.words(8 * WORDS)
-    places = [address(array) for array in arrays]
+    places = [array.ctypes.data for array in arrays]
     while arrays:
         del arrays[0]
     assert recycler.nbytes == 3 * LEAST
     two = recycler.words(2 * WORDS)
     del two
     assert recycler.nbytes == 3 * LEAST
-    assert address(recycler.words(WORDS)) == places[2]
+    assert recycler.words(WORDS).ctypes.data == places[2]
     del large
     assert recycler.nbytes <= 3 * LEAST
 
