@@ -47,7 +47,6 @@ from deltic.kernels.linked import call, words_at
 from deltic.kernels.memory import Words, load, product_overflows, store
 from deltic.kernels.merge import DIRECTORY_HEADER
 from deltic.kernels.read import REPORT, TOUCHED
-from deltic.kernels.sort import working_room
 
 LIGHT = 1 << 40
 """As LARGE of the operator trace_append: heavier weights are checked against the state."""
@@ -83,7 +82,7 @@ def sort(code: Words, at: int, registers: Words, state: Words, entries: Words) -
     if not allot(registers, out, width, n, state):
         return FULL
     target = registers[out + HEADER : out + HEADER + width]
-    rows = call(entries[ENTRY_CONSOLIDATE], (table, columns, weights, n, target, order, np.empty(working_room(n), np.int64)))
+    rows = call(entries[ENTRY_CONSOLIDATE], (table, columns, weights, n, target, order))
     if rows < 0:
         return DECLINED
     registers[out + ORDER], registers[out + ROWS] = BATCH, rows

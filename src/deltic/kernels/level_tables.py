@@ -35,7 +35,6 @@ from deltic.kernels.read import HIT, MATCHES, REPORT, TOUCHED
 from deltic.kernels.resolve import DELETE_ROW, INSERT
 from deltic.kernels.resolve import REPORT as RESOLVE_REPORT
 from deltic.kernels.resolve import ROWS as RESOLVED_ROWS
-from deltic.kernels.sort import working_room
 
 OVERFLOW, NO_ROOM, UNORDERED = -1, -2, -3
 """Instead of a number of rows or keys."""
@@ -65,7 +64,7 @@ def consolidated(table: Words, columns: int, n: int, state: Words, entries: Word
     target = np.empty(columns + 1, np.int64)
     for c in range(columns + 1):
         target[c] = start + 8 * c * n
-    rows = call(entries[ENTRY_CONSOLIDATE], (table, columns, 1, n, target, order, np.empty(working_room(n), np.int64)))
+    rows = call(entries[ENTRY_CONSOLIDATE], (table, columns, 1, n, target, order))
     table[:] = target
     return rows if rows >= 0 else np.int64(OVERFLOW)
 

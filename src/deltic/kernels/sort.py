@@ -25,14 +25,6 @@ START, END, RANGE = range(3)
 """Words of a range of rows that is yet to be sorted. And how many words that are."""
 
 
-def working_words(n: int) -> int:
-    """How many words of working memory `consolidate` needs for n rows. O(1)."""
-    return 4 * n + 1 + (n + 7) // 8
-
-
-working_room = part(working_words)
-
-
 @part
 def insertion_sort(keys: Words, start: int, end: int) -> None:
     """Sorts keys[start:end] (unsigned) in place; for short or nearly sorted runs."""
@@ -206,15 +198,14 @@ def sort_short(table: Words, columns: int, order: Words, same: Words, start: int
 
 
 @part
-def sort_rows(table: Words, columns: int, order: Words, same: Words, keys: Words, spare: Words) -> None:
-    """Sorts the row numbers `order` by their rows; sets same[i] to whether row order[i] equals row order[i - 1].
-
-    keys, spare: working memory, an unsigned word for each row.
-    """
+def sort_rows(table: Words, columns: int, order: Words, same: Words) -> None:
+    """Sorts the row numbers `order` by their rows; sets same[i] to whether row order[i] equals row order[i - 1]."""
     n = len(order)
     pending = np.empty((n // SMALL + 2, RANGE), np.int64)
     pending[0, START], pending[0, END] = 0, n
     depth = 1
+    keys = np.empty(n if n > SMALL else 0, np.uint64)
+    spare = np.empty(n if n > SMALL else 0, np.uint64)
     counts = np.empty(1 << DIGIT_BITS, np.int64)
     while depth > 0:
         depth -= 1
@@ -323,11 +314,10 @@ def measure(table: Words, columns: int, n: int, lows: Words, bits: Words) -> int
 
 
 @part
-def sort_whole(table: Words, columns: int, lows: Words, bits: Words, order: Words, same: Words, keys: Words, spare: Words) -> None:
-    """Sorts as `sort_rows` does, by all bits of the rows as measured. Leaves the sorted words in `keys`: the bits, then the row."""
+def sort_whole(table: Words, columns: int, lows: Words, bits: Words, order: Words, same: Words) -> Words:
+    """Sorts as `sort_rows` does, by all bits of the rows as measured. Returns the sorted words: these bits, then the row's number."""
     n = len(order)
-    for i in range(n):
-        keys[i] = np.uint64(0)
+    keys, spare = np.zeros(n, np.uint64), np.empty(n, np.uint64)
     for c in range(columns):
         grow, floor = np.uint64(bits[c]), np.uint64(lows[c])
         for i in range(n):
@@ -341,6 +331,7 @@ def sort_whole(table: Words, columns: int, lows: Words, bits: Words, order: Word
         order[i] = np.int64(keys[i] & ((np.uint64(1) << number) - np.uint64(1)))
     for i in range(1, n):
         same[i] = keys[i] >> number == keys[i - 1] >> number
+    return keys
 
 
 @part
@@ -351,28 +342,27 @@ def unpack_column(keys: Words, starts: Words, groups: int, shift: int, bits: int
         store(target, g, np.int64(((keys[starts[g]] >> np.uint64(shift)) & mask) + np.uint64(low)))
 
 
-@kernel("int64(int64[::1], int64, int64, int64, int64[::1], int64, int64[::1])")
-def consolidate(table: Words, columns: int, weights: int, n: int, target: Words, ascending: int, working: Words) -> int:
+@kernel("int64(int64[::1], int64, int64, int64, int64[::1], int64)")
+def consolidate(table: Words, columns: int, weights: int, n: int, target: Words, ascending: int) -> int:
     """Writes the sorted rows to target, equal ones merged and those with all weights 0 dropped; returns how many, -1 on weight overflow.
 
-    ascending: whether the rows are sorted already. working: int64[working_words(n)] of any content.
+    ascending: whether the rows are sorted already.
     """
-    order, starts = working[:n], working[n : 2 * n + 1]
-    keys, spare = working[2 * n + 1 : 3 * n + 1].view(np.uint64), working[3 * n + 1 : 4 * n + 1].view(np.uint64)
-    same = working[4 * n + 1 :].view(np.uint8)
+    order = np.empty(n, np.int64)
+    same = np.empty(n, np.uint8)
     for i in range(n):
         order[i] = i
         same[i] = 0
     lows, bits = np.empty(columns, np.int64), np.empty(columns, np.int64)
-    whole = False
+    keys = np.empty(0, np.uint64)
     if ascending:
         for i in range(1, n):
             same[i] = compare_rows(table, 0, i - 1, table, 0, i, columns) == 0
     elif n >= FEW and measure(table, columns, n, lows, bits) <= DIGITS * DIGIT_BITS:
-        sort_whole(table, columns, lows, bits, order, same, keys, spare)
-        whole = True
+        keys = sort_whole(table, columns, lows, bits, order, same)
     else:
-        sort_rows(table, columns, order, same, keys, spare)
+        sort_rows(table, columns, order, same)
+    starts = np.empty(n + 1, np.int64)
     groups = 0
     for i in range(n):
         if same[i] == 0:
@@ -385,7 +375,7 @@ def consolidate(table: Words, columns: int, weights: int, n: int, target: Words,
     groups = drop_zeros(target, columns, weights, starts, groups)
     shift = bit_length(np.uint64(n - 1))
     for c in range(columns - 1, -1, -1):
-        if whole:
+        if len(keys) > 0:
             unpack_column(keys, starts, groups, shift, bits[c], lows[c], target[c])
             shift += bits[c]
         else:

@@ -5,6 +5,7 @@ Whoever calls a kernel takes the addresses here, and keeps the arrays until the 
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -14,7 +15,6 @@ from deltic.kernels import bounds, raw
 from deltic.kernels.build import CHECKED
 from deltic.kernels.compiler import kernel
 from deltic.kernels.memory import HANDLES, Words
-from deltic.kernels.recycled import LEAST, mapped, recycler
 
 INT64 = np.dtype(np.int64)
 LARGE_BYTES = 1 << 22
@@ -65,16 +65,22 @@ def zeros(length: int, gradual: bool = False) -> Words:
     """int64[length] of zeros. gradual: it will be filled in small steps, none of which may pause.
 
     For large arrays NumPy uses huge pages, which is fastest when all is written at once; but the first access to each page may take
-    milliseconds. An array that is filled in small steps is therefore mapped here, in small pages.
+    milliseconds. An array that is filled in small steps is therefore mapped here, in small pages. The mapping is private: the pages of a
+    shared one cost a third more.
     """
-    return np.frombuffer(mapped(8 * length), INT64) if gradual and 8 * length >= LARGE_BYTES else np.zeros(length, INT64)
+    if not gradual or 8 * length < LARGE_BYTES:
+        return np.zeros(length, INT64)
+    private = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}  # Windows has no flags
+    try:
+        return np.frombuffer(mmap.mmap(-1, 8 * length, **private), INT64)
+    except OSError as error:
+        raise MemoryError(f"no room for {8 * length} bytes: {error}") from None
 
 
 def block(columns: int, length: int, gradual: bool = False) -> tuple[Words, Words]:
     """A new int64[columns, length] with any content, for a kernel to fill, and the addresses of its columns. gradual: see `zeros`."""
     size = columns * length
-    recycles = gradual and 8 * size >= LEAST and not CHECKED  # in the checked build an address is valid until its memory is released
-    words = recycler.words(size) if recycles else np.empty(size, INT64)
+    words = zeros(size, True) if gradual and 8 * size >= LARGE_BYTES else np.empty(size, INT64)
     table = words.reshape(columns, length)
     if CHECKED:
         return table, addresses(table, length)

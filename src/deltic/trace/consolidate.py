@@ -2,41 +2,12 @@
 
 from __future__ import annotations
 
-from threading import current_thread, local
-from typing import Final
-
-import numpy as np
-
 from deltic.errors import WeightOverflow
 from deltic.kernels import sort
 from deltic.kernels.memory import Words
 from deltic.kernels.table import block, cut
 from deltic.trace.batch import Batch
 from deltic.trace.rows import Rows
-from deltic.trace.workers import THREAD
-
-KEPT_WORDS: Final = 1 << 20
-"""The most that a thread keeps which does not end with the tick."""
-
-
-class _Working(local):
-    """The memory in which a thread sorts, kept for its next sort: the first use of a page costs more than its rows do."""
-
-    def __init__(self) -> None:
-        self._words = np.empty(0, np.int64)
-        self._ends = current_thread().name == THREAD
-
-    def words(self, n: int) -> Words:
-        """At least n words of any content, which the thread uses until it asks again."""
-        words = self._words
-        if len(words) < n:
-            words = np.empty(1 << (n - 1).bit_length(), np.int64)
-            if self._ends or len(words) <= KEPT_WORDS:
-                self._words = words
-        return words
-
-
-_working: Final = _Working()
 
 
 def overflow(where: str) -> WeightOverflow:
@@ -73,7 +44,7 @@ def consolidate(rows: Rows) -> Batch:
     if order == 2:
         return Batch.trusted(rows.columns, rows.weights, table=rows.table)
     words, target = block(columns + weights, rows.length)
-    length = sort.consolidate(rows.table, columns, weights, rows.length, target, order, _working.words(sort.working_words(rows.length)))
+    length = sort.consolidate(rows.table, columns, weights, rows.length, target, order)
     if length < 0:
         raise overflow("adding equal rows")
     return cut_batch(words, target, columns, length)

@@ -31,23 +31,15 @@ class Entries(NamedTuple):
     used: Words
 
     @staticmethod
-    def with_room(entries: int, size: int, slots: int = 0) -> Entries:
-        """No entries, with room for some, which takes memory once it is used. slots: how many, if not two for each entry.
-
-        Their memory is used at once, since each entry has a random one.
-        """
+    def with_room(entries: int, size: int) -> Entries:
+        """No entries, with room for some, which takes memory once it is used."""
         return Entries(
-            np.zeros(slots or 2 * entries, np.int64),
+            np.zeros(2 * entries, np.int64),
             np.zeros(entries, np.int64),
             np.zeros(entries + 1, np.int64),
             np.empty(size, np.uint8),
             np.zeros(4, np.int64),
         )
-
-    @property
-    def room(self) -> Words:
-        """For how many entries there is room, half of the slots being free, and for how many bytes."""
-        return np.array([min(len(self.ids), len(self.slots) // 2), len(self.arena)], np.int64)
 
     @property
     def located(self) -> tuple[int, int, int, int, int]:

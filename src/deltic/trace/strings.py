@@ -134,8 +134,9 @@ class StringTable:
                 return 0
             while True:
                 entries = self._entries
+                room = np.array([len(entries.ids), len(entries.arena)], np.int64)
                 arguments = (frame, plan, done, target, total, row, *identity.halves, identity.bits)
-                done = text.intern_frame(*arguments, *entries[:3], entries.room, entries.arena, entries.used)
+                done = text.intern_frame(*arguments, *entries[:3], room, entries.arena, entries.used)
                 if done >= 0 or done == text.COLLISION:
                     return int(entries.used[text.NEW]) if done < 0 else done
                 done = text.FULL - done
@@ -146,7 +147,8 @@ class StringTable:
         done = 0
         while done < len(ids):
             entries = self._entries
-            done = text.insert(*run.place, done, ids, *entries[:3], entries.room, entries.arena, entries.used)
+            room = np.array([len(entries.ids), len(entries.arena)], np.int64)
+            done = text.insert(*run.place, done, ids, *entries[:3], room, entries.arena, entries.used)
             if done == text.COLLISION:
                 done = int(entries.used[text.NEW])
                 ids[done] = self._resolved(run.bytes_of(done), int(ids[done]))
@@ -160,16 +162,14 @@ class StringTable:
         What is about to be full grows too: entries and bytes are seldom copied twice.
         """
         old, n = self._entries, len(self)
-        entries, slots, size = len(old.ids), len(old.slots), int(old.starts[n])
+        entries, size = len(old.ids), int(old.starts[n])
         if 2 * n >= entries:
             entries *= 4
-        if 2 * n >= slots:
-            slots *= 4
         room = len(old.arena)
         if 2 * (size + needed) > room:
             more = max(4 * room, size + needed) if room < SPARE else max(2 * room, size + needed)
             room = max(more, size + min(expected, 1 << 26))
-        new = Entries.with_room(entries, room, slots)
+        new = Entries.with_room(entries, room)
         new.ids[:n], new.starts[: n + 1], new.arena[:size] = old.ids[:n], old.starts[: n + 1], old.arena[:size]
         new.used[:] = old.used
         if len(new.slots) == len(old.slots):
