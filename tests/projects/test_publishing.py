@@ -66,19 +66,18 @@ class Published:
         self.session = deltic.Session(state=folder / "state", retain=20)
         self.session.sql(program)
         self.view = self.session.view("v")
-        self.tables, self.said = FakeTables(folder / "table"), list[str]()
+        self.tables = FakeTables(folder / "table")
         deltalake.DeltaTable.create(self.tables.folder, deltalake.Schema.from_arrow(self.view.schema.arrow))
         server = SimpleNamespace(of_rows=lambda rows, schema: rows)
-        self.publisher = Publisher(self.session, cast(Any, server), cast(Any, self.tables), ProjectNotes(), self.said.append)
+        self.publisher = Publisher(self.session, cast(Any, server), cast(Any, self.tables), ProjectNotes())
         self.plan: Any = SimpleNamespace(dataset=Dataset("v", "`v`", "materialized view", FilePlace("a.sql", 1)))
 
     def tick(self, *rows: tuple[int, int]) -> None:
         self.session.apply({"t": [{"k": k, "v": v, "_weight": 1} for k, v in rows]})
 
     def publish(self) -> str:
-        """Publishes the view; returns what was said."""
-        self.publisher.publish(self.plan)
-        return self.said[-1]
+        """Publishes the view; returns what there is to say."""
+        return self.publisher.publish(self.plan)
 
     def check(self) -> None:
         assert self.tables.rows() == Counter(map(repr, self.view.rows()))

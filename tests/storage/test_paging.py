@@ -44,17 +44,23 @@ def test_nothing_is_asked_for_where_there_are_no_rows_or_too_many() -> None:
     assert content.advice == [(mmap.MADV_NORMAL,)]
 
 
-def test_a_process_asks_for_some_time_after_it_waited(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_asks_for_some_time_after_it_waited_for_many_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     faults, now = [7], [100.0]
     monkeypatch.setattr(module, "_faults", lambda: faults[0])
     monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
     observed = Paging()
     assert not observed.observe()
-    faults[0] = 8
+    faults[0] += module.MANY - 1
+    assert not observed.observe()
+    faults[0] += 1
     assert observed.observe()
     assert observed.observe()
     now[0] += module.REMEMBERED_S
     assert not observed.observe()
+    for _ in range(3):  # a few each time, far from one another, are not many
+        faults[0] += module.MANY // 2
+        now[0] += 1.1 * module.REMEMBERED_S
+        assert not observed.observe()
 
 
 @pytest.mark.parametrize("waits", [False, True])

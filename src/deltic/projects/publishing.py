@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -28,33 +27,31 @@ A MERGE takes seconds, and rewrites the files of all rows that it changes; delta
 
 @dataclass(slots=True)
 class Publisher:
-    """say: receives a line for each view."""
+    """Writes views to their tables; different views at the same time, if threads do."""
 
     session: Session
     server: Server
     tables: CatalogTables
     notes: ProjectNotes
-    say: Callable[[str], None]
 
-    def publish(self, one: DatasetPlan) -> None:
-        """Writes a view, or what has changed in it since it was written."""
+    def publish(self, one: DatasetPlan) -> str:
+        """Writes a view, or what has changed in it since it was written; returns what there is to say."""
         key = one.dataset.key
         view = self.session.view(key)
         if one.dataset.live:
-            self.say(f"{key}: live")
-            return
+            return f"{key}: live"
         published = self.notes.published.get(key)
         if published is not None and published[0] != view._arrangement:
             published = None
+        said = "unchanged"
         if published is not None and not self._changed(view, published[1]):
-            self.say(f"{key}: unchanged")
             if self.session.epoch - published[1] < PIPELINE_RETAINS // 2:  # a note is a tick of its own
-                return
+                return f"{key}: {said}"
         else:
             with spark_errors(f"{one.dataset.place}: {key}: "):
                 said = self._written(one.dataset, view, published)
-            self.say(f"{key}: {said}")
         self.notes.published[key] = [view._arrangement, self.session.epoch]
+        return f"{key}: {said}"
 
     def lag(self, one: DatasetPlan) -> int:
         """How many committed epochs a view's table lacks; 0 if the view has not changed in them."""

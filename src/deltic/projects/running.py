@@ -58,7 +58,7 @@ class ProjectRun:
         self.session = Session(state=state, retain=PIPELINE_RETAINS, clock="wall")
         self.notes = ProjectNotes.of(self.session)
         self.tables = CatalogTables(server, plan.project.storage, state, self.notes)
-        self.publisher = Publisher(self.session, server, self.tables, self.notes, say)
+        self.publisher = Publisher(self.session, server, self.tables, self.notes)
 
     def __enter__(self) -> Self:
         return self
@@ -88,10 +88,9 @@ class ProjectRun:
             events = [key for key, one in self.plan.events.items() if self._begins(one, level, selection)]
             self.progress.clock.lap("flows")
             self._tick(level, [*(one.dataset.key for one in run), *events], selection)
-            for one in datasets:
-                if one.level == level and one.refresh == "incremental" and selection.takes(one.dataset.key):
-                    self.publisher.publish(one)
-                    self.progress.wrote(one.dataset.key)
+            self._publish(
+                [one for one in datasets if one.level == level and one.refresh == "incremental" and selection.takes(one.dataset.key)]
+            )
             self.progress.clock.lap("sinks")
             self.progress.ended()
         self._note()
@@ -217,6 +216,12 @@ class ProjectRun:
         if intake or (level == 0 and self.session._reads_time):
             self._apply(intake, selection)
         self.progress.clock.lap("tick")
+
+    def _publish(self, views: Sequence[DatasetPlan]) -> None:
+        """Writes views to their tables, several at a time."""
+        for one, line in zip(views, together(partial(self.publisher.publish, one) for one in views), strict=True):
+            self._say(line)
+            self.progress.wrote(one.dataset.key)
 
     def _apply(self, intake: Intake, selection: Selection) -> None:
         """One tick, without the views that are then recomputed because that is cheaper."""

@@ -336,12 +336,13 @@ class DataFile:
         return checksums
 
     def _verify(self, block: FileBlock, table: Sequence[int], pages: Iterable[int]) -> None:
-        data = memoryview(self._map)[block.offset : block.offset + aligned(block.size_bytes)]
+        data, verified = memoryview(self._map)[block.offset : block.offset + aligned(block.size_bytes)], 0
         for number in pages:
             page = data[number * PAGE_BYTES : (number + 1) * PAGE_BYTES]
             if zlib.crc32(page) != table[number]:
                 raise self._damaged(block, block.offset + number * PAGE_BYTES, len(page))
-            self.verified_bytes += len(page)
+            verified += len(page)
+        self.verified_bytes += verified
 
     def _unsound(self, what: str) -> CorruptState:
         return CorruptState(f"{self.name}: {what}, though the checksum is correct", remedy=REMEDY)

@@ -20,7 +20,9 @@ except ImportError:  # on Windows, where there are no mapped states
     resource = None  # type: ignore[assignment]
 
 REMEMBERED_S: Final = 10.0
-"""How long after it waited for a page the process asks for pages."""
+"""How long after it waited for pages the process asks for them."""
+MANY: Final = 64
+"""For so many pages within REMEMBERED_S a process waits that should ask for them."""
 MOST_PAGES: Final = 1 << 14
 """More pages are not asked for at once: they would displace each other."""
 
@@ -34,14 +36,16 @@ class Paging:
 
     def __init__(self) -> None:
         self.active = False
-        self._faults, self._until = _faults(), 0.0
+        self._faults, self._since, self._until = _faults(), time.monotonic(), 0.0
 
     def observe(self) -> bool:
-        """Whether the process has waited for a page of late. O(1), a microsecond."""
-        faults = _faults()
-        if faults != self._faults:
-            self._faults, self._until = faults, time.monotonic() + REMEMBERED_S
-        self.active = self._until > 0 and time.monotonic() < self._until
+        """Whether the process has waited for many pages of late: for some each does when it begins. O(1), a microsecond."""
+        faults, now = _faults(), time.monotonic()
+        if faults - self._faults >= MANY:
+            self._until = now + REMEMBERED_S
+        if faults - self._faults >= MANY or now - self._since > REMEMBERED_S:
+            self._faults, self._since = faults, now
+        self.active = now < self._until
         return self.active
 
 
