@@ -332,7 +332,7 @@ def _deepest(expr: Expr) -> list[Expr]:
 def test_nesting_has_a_limit_that_says_so(expression: str) -> None:
     optimize(bind_query(f"SELECT {expression} AS x FROM t", "test", TestCatalog()))
     with pytest.raises(SyntaxFailure, match="nested too deeply"):
-        values(f"SELECT {'(- ' * 20}{'(' * 220}{expression}{')' * 240} AS x FROM t")
+        values(f"SELECT {'(- ' * 80}{'(' * 220}{expression}{')' * 300} AS x FROM t")
 
 
 @pytest.mark.parametrize("terms", [2_000, *slow(10_000)])
