@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
-import sys
 from collections.abc import Callable
 from decimal import Decimal
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from calls import calls_of
 from deltic.connectors.frames import change_frame, keys_or_rows, rows_frame
 from deltic.errors import ConstraintViolation, FrameError
 from deltic.schema import (
@@ -427,19 +426,7 @@ def test_a_frame_that_fits_costs_few_calls() -> None:
 
 
 def _calls(work: Callable[[], object]) -> int:
-    """How many functions it calls, those in C too."""
-    count = 0
-
-    def seen(_: Any, event: str, __: Any) -> None:
-        nonlocal count
-        count += event in ("call", "c_call")
-
-    sys.setprofile(seen)
-    try:
-        work()
-    finally:
-        sys.setprofile(None)
-    return count
+    return calls_of(work, ("call", "c_call"))
 
 
 @pytest.mark.parametrize("value", ["1e-99999999", "0e-99999999", "1e-39"])

@@ -13,7 +13,7 @@ from deltic.errors import FrameError
 
 
 def texts(values: Sequence[bytes], kind: pa.DataType) -> pa.Array:
-    """An array whose bytes nobody has looked at."""
+    """An array whose bytes have not been checked."""
     offsets = np.cumsum([0, *map(len, values)]).astype(np.int32 if kind == pa.string() else np.int64)
     return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(offsets.tobytes()), pa.py_buffer(b"".join(values))])
 

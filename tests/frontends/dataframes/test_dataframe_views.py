@@ -6,7 +6,6 @@ import functools
 import os
 import socket
 import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from decimal import Decimal
@@ -16,6 +15,7 @@ from typing import Any
 import pytest
 
 import deltic
+from calls import calls_of
 from dataframe_programs import TABLES, Notebook
 from deltic.errors import CatalogError, QueryError, TypeMismatch, UnknownName, Unsupported
 from deltic.optimizer import optimize
@@ -228,22 +228,7 @@ def test_the_work_of_binding_grows_with_the_relations(step: Callable[[Any, int],
 def _calls(work: Callable[[], object]) -> int:
     """How many Python functions it calls: the least of three runs, since the collector may run finalizers within one."""
     work()
-    return min(_calls_once(work) for _ in range(3))
-
-
-def _calls_once(work: Callable[[], object]) -> int:
-    count = 0
-
-    def seen(_: Any, event: str, __: Any) -> None:
-        nonlocal count
-        count += event == "call"
-
-    sys.setprofile(seen)
-    try:
-        work()
-    finally:
-        sys.setprofile(None)
-    return count
+    return min(calls_of(work) for _ in range(3))
 
 
 def test_a_decorated_function_is_part_of_a_program(tmp_path: Path) -> None:
