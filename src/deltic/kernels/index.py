@@ -68,6 +68,12 @@ def one_word_each(index: int) -> bool:
 
 
 @part
+def bucket_of(word: int, base: int, shift: int, buckets: int) -> int:
+    """The bucket of a word of the indexed column; `buckets` itself, which is empty, for one above the greatest. All are unsigned."""
+    return np.int64(min((np.uint64(word) - base) >> shift, buckets))
+
+
+@part
 def rows_below(column: int, n: int, word: int) -> int:
     """How many of the n sorted words are below `word`. O(log of the result)."""
     rows, step = 0, 1

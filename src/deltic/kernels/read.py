@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from deltic.kernels.compiler import kernel, part
-from deltic.kernels.index import BASE, BEFORE, BUCKETS, INDEX_HEADER, SHIFT, SHIFT_BITS, by_second, indexed_word, one_word_each
+from deltic.kernels.index import BASE, BEFORE, BUCKETS, INDEX_HEADER, SHIFT, SHIFT_BITS, bucket_of, by_second, indexed_word, one_word_each
 from deltic.kernels.memory import WORD_MIN, Words, choose, load, prefetch, store
 from deltic.kernels.merge import BATCH_INDEX, BATCH_ROWS, DIRECTORY_HEADER
 
@@ -86,6 +86,17 @@ def equal_range(column: int, low: int, high: int, word: int) -> tuple[int, int, 
 
 
 @part
+def list_key(key: int, start: int, end: int, column: int, large: bool, listed: int, hits: Words, low: Words, high: Words) -> int:
+    """Lists a key with its rows [start, end), of which `column` is read next; returns 0 if there are none, else 1."""
+    hits[listed] = key
+    low[listed] = start
+    high[listed] = end
+    if large:
+        prefetch(column, start)
+    return np.int64(start < end)
+
+
+@part
 def seek_buckets(index: int, column: int, large: bool, key: int, first: int, count: int, hits: Words, low: Words, high: Words) -> int:
     """Lists the keys first + hits[h] whose bucket is not empty, with its rows [low[h], high[h]); returns how many.
 
@@ -96,22 +107,17 @@ def seek_buckets(index: int, column: int, large: bool, key: int, first: int, cou
     buckets = np.uint64(load(index, BUCKETS))
     if large:
         for i in range(count):
-            bucket = np.int64(min((np.uint64(load(key, first + i)) - base) >> shift, buckets))
+            bucket = bucket_of(load(key, first + i), base, shift, buckets)
             prefetch(index, INDEX_HEADER + bucket)
     listed = 0
     for i in range(count):
         word = load(key, first + i)
-        bucket = np.int64(min((np.uint64(word) - base) >> shift, buckets))
+        bucket = bucket_of(word, base, shift, buckets)
         start = load(index, INDEX_HEADER + bucket)
         end = load(index, INDEX_HEADER + bucket + 1)
         if word == WORD_MIN:
             start, end = 0, load(index, BEFORE)
-        hits[listed] = i
-        low[listed] = start
-        high[listed] = end
-        if large:
-            prefetch(column, start)
-        listed += np.int64(start < end)
+        listed += list_key(i, start, end, column, large, listed, hits, low, high)
     return listed
 
 
@@ -140,7 +146,7 @@ def seek_second(
     before, most = load(index, BEFORE), indexed_word(index)
     if large and width > 1:
         for i in range(count):
-            bucket = np.int64(min((np.uint64(load(keys[1], first + i)) - base) >> shift, buckets))
+            bucket = bucket_of(load(keys[1], first + i), base, shift, buckets)
             prefetch(index, INDEX_HEADER + bucket)
     listed = touched = 0
     for i in range(count):
@@ -151,17 +157,12 @@ def seek_second(
                 start, end, compared = equal_range(leading, 0, before, word)
                 touched += compared
         elif width > 1:
-            bucket = np.int64(min((np.uint64(load(keys[1], first + i)) - base) >> shift, buckets))
+            bucket = bucket_of(load(keys[1], first + i), base, shift, buckets)
             start = load(index, INDEX_HEADER + bucket)
             end = load(index, INDEX_HEADER + bucket + 1)
         else:
             start, end = before, rows
-        hits[listed] = i
-        low[listed] = start
-        high[listed] = end
-        if large:
-            prefetch(column, start)
-        listed += np.int64(start < end)
+        listed += list_key(i, start, end, column, large, listed, hits, low, high)
     return listed, touched
 
 
