@@ -256,6 +256,11 @@ class Type:
         return self.is_float or any(part.type.has_zeros for part in self.parts)
 
     @property
+    def has_one_form(self) -> bool:
+        """Whether values that are equal in SQL are the same: not so of 0.0 and -0.0, nor of texts with a collation."""
+        return not self.has_zeros and not self.is_collated
+
+    @property
     def is_ordered(self) -> bool:
         """Whether its values can be compared: a MAP and a VARIANT cannot, nor what has one in it."""
         return self.name not in ("MAP", "VARIANT") and all(part.type.is_ordered for part in self.parts)

@@ -15,7 +15,23 @@ from deltic.optimizer.push_filters_down import push_filters_down
 from deltic.optimizer.simplify import simplify
 from deltic.plan.columns import conjunction, reference
 from deltic.plan.evaluate import evaluate
-from deltic.plan.nodes import Aggregate, AggregateCall, Distinct, Filter, Join, Order, OverTicks, Plan, Project, Table, TopK, Union, Values
+from deltic.plan.nodes import (
+    Aggregate,
+    AggregateCall,
+    Distinct,
+    Filter,
+    Join,
+    Order,
+    OverTicks,
+    Plan,
+    Project,
+    Table,
+    TopK,
+    Union,
+    Values,
+    Window,
+    WindowCall,
+)
 from deltic.plan.relation import Relation
 from deltic.plan.show import show
 from deltic.schema import BIGINT, BOOLEAN, DOUBLE, INT, STRING, Field, Schema, TableSchema, Type
@@ -146,8 +162,34 @@ def test_unmatched_rows_of_a_full_join_can_be_equal() -> None:
 
 
 def test_top_k_keeps_the_columns_that_break_its_ties() -> None:
-    plan = Project(TopK(T, (Order(column(T, 0)),), 1), (("a", column(T, 0)),))
-    assert show(optimize(plan)) == "Project a := t0#0\n  TopK 1 by t0#0\n    Table t (t0, t1)"
+    """Those before the last column that is read, unless they are keys or terms."""
+    wide = table("w", INT, INT, INT, INT)
+    first = TopK(wide, (Order(column(wide, 2)),), 1)
+    reads = {0: "w0#0, w2#2", 1: "w0#0, w1#1, w2#2", 2: "w2#2", 3: "w0#0, w1#1, w2#2, w3#3"}
+    for index, columns in reads.items():
+        plan = optimize(Project(first, (("a", column(wide, index)),)))
+        narrow = f"    Project {columns}\n      Table w (w0, w1, w2, w3)" if index != 3 else "    Table w (w0, w1, w2, w3)"
+        assert show(plan).split("\n", 2)[2] == narrow, index
+
+
+def test_top_k_keeps_the_columns_before_a_zero() -> None:
+    """Rows with 0.0 and -0.0 tie in a DOUBLE, whose sign then breaks the tie only behind the columns before it."""
+    wide = table("w", INT, DOUBLE, INT)
+    plan = Project(TopK(wide, (Order(column(wide, 1)),), 1), (("d", column(wide, 1)),))
+    assert show(optimize(plan)).splitlines()[2] == "    Project w0#0, w1#1"
+    rows = {"w": Relation([((2, -0.0, 1), 1), ((1, 0.0, 2), 1)])}
+    assert [str(row[0]) for row in evaluate(optimize(plan), rows)] == [str(row[0]) for row in evaluate(plan, rows)] == ["0.0"]
+
+
+def test_a_window_by_rows_keeps_the_columns_that_break_its_ties() -> None:
+    wide = table("w", INT, INT, INT, INT)
+    order = (Order(column(wide, 2)),)
+    for function, read in (("row_number", "w0#0, w1#1, w2#2"), ("rank", "w1#1, w2#2")):
+        window = Window(wide, (), order, (("n", WindowCall(function, INT, False)),))
+        plan = Project(window, (("b", column(wide, 1)), ("n", reference(window.schema, 4))))
+        assert show(optimize(plan)).splitlines()[2] == f"    Project {read}", function
+        rows = {"w": Relation([((2, 5, 1, 7), 1), ((1, 6, 1, 8), 2), ((1, 4, 1, 9), 1), ((0, 0, 0, 0), 1)])}
+        assert evaluate(optimize(plan), rows) == evaluate(plan, rows)
 
 
 def test_an_expression_used_twice_is_not_computed_twice() -> None:

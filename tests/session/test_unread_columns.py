@@ -39,7 +39,7 @@ QUERIES = {
     "SELECT DISTINCT * FROM s": "",
     "SELECT DISTINCT k, b FROM s": "ac",
     "SELECT b, v FROM s ORDER BY v DESC, b LIMIT 2": "ac",
-    "SELECT k, row_number() OVER (PARTITION BY k ORDER BY v, b, a) AS r FROM s": "",
+    "SELECT k, row_number() OVER (PARTITION BY k ORDER BY v, b, a) AS r FROM s": "c",
     "SELECT sum(v) AS v FROM integrate(s)": "abc",
     "SELECT a FROM delay(s)": "",
     "SELECT k, word FROM s LATERAL VIEW explode(split(b, '1')) w AS word": "",

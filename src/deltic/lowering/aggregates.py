@@ -202,11 +202,15 @@ class Grouping:
         return tuple(guarded(argument, conjunction(conditions) if conditions else None) for argument in call.arguments)
 
     def _part_reference(self, part: tuple[Expr, ...], i: int) -> Expr:
+        return reference(self._part_schema(part), i)
+
+    def _part_keys(self, part: tuple[Expr, ...]) -> list[Expr]:
         schema = self._part_schema(part)
-        return reference(schema, len(self.keys) + i)
+        return [reference(schema, len(part) + i) for i in range(len(self.keys))]
 
     def _part_schema(self, part: tuple[Expr, ...]) -> Schema:
-        return Schema((*self.key_fields, *(Field(f"v{i}", e.type, False) for i, e in enumerate(part))))
+        """Values come first: there are more of them than groups, as a rule, so an index over them finds a row in fewer."""
+        return Schema((*(Field(f"v{i}", e.type, False) for i, e in enumerate(part)), *self.key_fields))
 
     def _counted(self, call: AggregateCall) -> Measure | None:
         """The measure that counts the rows of the call, or adds up their frequencies; None if all rows count."""
@@ -235,8 +239,7 @@ class Grouping:
         streams = [self._placed(streams[0], 0, self.main, None)]
         for part, measures in self.branches.items():
             rows = self._distinct(part)
-            keys = [reference(self._part_schema(part), i) for i in range(len(self.keys))]
-            weighed = self.streams.map(rows, keys, Schema(tuple(self.key_fields)), None, tuple(measures))
+            weighed = self.streams.map(rows, self._part_keys(part), Schema(tuple(self.key_fields)), None, tuple(measures))
             streams.append(self._placed(weighed, None, measures, part))
         return streams
 
@@ -249,9 +252,9 @@ class Grouping:
         return self.streams.builder.add(Place(tuple(positions), self._weights), (stream,), shape, self.streams.partition(stream))
 
     def _distinct(self, part: tuple[Expr, ...]) -> int:
-        """The distinct (group, values) in which no value is NULL."""
+        """The distinct (values, group) in which no value is NULL."""
         schema = self._part_schema(part)
-        rows = self.streams.map(self.lowering.relation(self.plan.input), [*self.keys, *part], schema, is_not_null(part))
+        rows = self.streams.map(self.lowering.relation(self.plan.input), [*part, *self.keys], schema, is_not_null(part))
         return self.lowering.distinct(rows)
 
     def _digit_streams(self) -> list[int]:
@@ -262,7 +265,7 @@ class Grouping:
                 stream, keys = self.lowering.relation(self.plan.input), self.keys
             else:
                 stream = self._distinct(part)
-                keys = [reference(self._part_schema(part), i) for i in range(len(self.keys))]
+                keys = self._part_keys(part)
             schema = Schema((*self.key_fields, *values))
             rows = self.streams.map(stream, [*keys, *digits.arguments], schema, is_not_null(digits.arguments))
             shape = Shape(Schema((*self.key_fields, Field("slot", BIGINT, False), Field("position", BIGINT, False))))

@@ -1,8 +1,8 @@
 """Drops columns and aggregates that nothing reads, down to the tables.
 
-DISTINCT, set operations, multisets and top-k need every column (a tie in top-k is broken by the whole row), and so do Python functions and
-operators over ticks. An aggregate needs its keys, and a recursion every column, since its termination may depend on any. An unused
-expression is dropped even if it can fail.
+DISTINCT, set operations and multisets need every column, and so do Python functions and operators over ticks. Top-k, and windows that
+depend on the order of rows, need the columns that break ties: see `_in_order`. An aggregate needs its keys, and a recursion every column,
+since its termination may depend on any. An unused expression is dropped even if it can fail.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import assert_never
 
-from deltic.expr.nodes import Expr
+from deltic.expr.nodes import Column, Expr
 from deltic.plan.columns import columns_of_all, reference, remap
 from deltic.plan.node import once_per_node
 from deltic.plan.nodes import (
@@ -125,7 +125,9 @@ def _pruned(plan: Plan, needed: frozenset[int]) -> Pruned:
             return _prune_aggregate(plan, needed)
         case Window():
             return _prune_window(plan, needed)
-        case Distinct() | TopK() | Multiset() | Reduce() | OverTicks() | Weighted() | Inspect() | Generate():
+        case TopK():
+            return _over_rows(plan, _in_order(plan, needed | columns_of_all(expressions(plan))))
+        case Distinct() | Multiset() | Reduce() | OverTicks() | Weighted() | Inspect() | Generate():
             return replace(plan, input=prune_columns(plan.input)), every
         case SetOperation():
             return replace(plan, left=prune_columns(plan.left), right=prune_columns(plan.right)), every
@@ -170,17 +172,35 @@ def _prune_aggregate(plan: Aggregate, needed: frozenset[int]) -> Pruned:
 
 
 def _prune_window(plan: Window, needed: frozenset[int]) -> Pruned:
-    """Calls that nothing reads go. Where a value depends on the order of peers, which is that of whole rows, every column stays."""
+    """Calls that nothing reads go, and columns that neither a value nor the order of peers depends on."""
     width = len(plan.input.schema)
     calls = [i for i in range(len(plan.calls)) if width + i in needed]
     plan = replace(plan, calls=tuple(plan.calls[i] for i in calls))
     if not calls:
         return _prune(plan.input, needed)
-    every = frozenset(range(width))
-    read = every if any(call.is_by_rows for _, call in plan.calls) else (needed & every) | columns_of_all(expressions(plan))
-    below, kept = _prune(plan.input, read)
-    pruned = map_expressions(replace(plan, input=below), lambda expr: _moved(expr, kept, below.schema))
+    read = (needed & frozenset(range(width))) | columns_of_all(expressions(plan))
+    if any(call.is_by_rows for _, call in plan.calls):
+        read = _in_order(plan, read)
+    pruned, kept = _over_rows(plan, read)
     return pruned, (*kept, *(width + i for i in calls))
+
+
+def _over_rows(plan: TopK | Window, read: frozenset[int]) -> Pruned:
+    """The node, which stores its rows, over an input with exactly these columns."""
+    kept = tuple(sorted(read))
+    below = _narrow(plan.input, kept)
+    return map_expressions(replace(plan, input=below), lambda expr: _moved(expr, kept, below.schema)), kept
+
+
+def _in_order(plan: TopK | Window, read: frozenset[int]) -> frozenset[int]:
+    """With these columns, those by which rows are in the same order as by all columns.
+
+    Ties are broken by the whole row, column by column: rows that are equal as far as the last column that is read are interchangeable.
+    Columns that are keys or terms break no tie.
+    """
+    ordered = (*plan.keys, *(term.expr for term in plan.order))
+    tied = {expr.index for expr in ordered if isinstance(expr, Column) and expr.type.has_one_form}
+    return read | frozenset(range(max(read - tied, default=0))) - tied
 
 
 def _prune_join(plan: Join, needed: frozenset[int]) -> Pruned:

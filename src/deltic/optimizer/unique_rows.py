@@ -13,7 +13,6 @@ from typing import TypeAlias
 from deltic.expr.nodes import Call, Column, Expr, Literal, unwidened
 from deltic.plan.columns import conjuncts
 from deltic.plan.nodes import Filter, Join, Plan, Project
-from deltic.schema import Type
 from deltic.stacks import unbounded
 
 UniqueKey: TypeAlias = "Callable[[Plan], frozenset[int] | None]"
@@ -54,7 +53,7 @@ class _Relations:
                 if left is None or right is None:
                     return None
                 for one, other in plan.keys:
-                    if _has_one_form(one.type):
+                    if one.type.has_one_form:
                         self._pair(_column(one, left), _column(other, right))
                 return [*left, *right]
             case Join(kind="semi" | "anti" | "not_in"):
@@ -69,7 +68,7 @@ class _Relations:
                 return own
 
     def _equate(self, part: Expr, columns: Sequence[int | None]) -> None:
-        if not isinstance(part, Call) or part.function != "equal" or not _has_one_form(part.arguments[0].type):
+        if not isinstance(part, Call) or part.function != "equal" or not part.arguments[0].type.has_one_form:
             return
         left, right = part.arguments
         if isinstance(right, Literal):
@@ -104,8 +103,3 @@ class _Relations:
 def _column(expr: Expr, columns: Sequence[int | None]) -> int | None:
     own = unwidened(expr)
     return columns[own.index] if isinstance(own, Column) else None
-
-
-def _has_one_form(type_: Type) -> bool:
-    """Whether equal values are the same: not so of 0.0 and -0.0, nor of strings with a collation."""
-    return not type_.has_zeros and not type_.is_collated
