@@ -8,6 +8,7 @@ import struct
 import zlib
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,11 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deltic.errors import CorruptState, StateError
+from deltic.storage import layout
 from deltic.storage.dictionary import Dictionary
 from deltic.storage.files import INDEXED_ROWS, Content, DataFile, FileRef, Origin, origin_of, write_file
-from deltic.storage.layout import FORMAT_VERSION, HEADER_BYTES, OLDEST_VERSION
+from deltic.storage.layout import FORMAT_VERSION, HEADER_BYTES, LAST_WITH_CRC, OLDEST_VERSION, checksum
 from deltic.trace.batch import Batch
 from deltic.trace.counters import Counters
+from deltic.trace.guard import PAGE_BYTES
 from deltic.trace.probe import lookup
 from deltic.trace.spine import Spine
 from stored import as_rows, batch_of, dictionary_of
@@ -141,13 +144,26 @@ def test_a_newer_format_is_refused_by_name(root: str) -> None:
         DataFile(root, ref)
 
 
-def test_files_of_the_oldest_version_open(root: str) -> None:
-    ref = write_file(root, ORIGIN, [Content("a", batch_of((1, 2), (2, 5)))], Dictionary.empty())
+@pytest.mark.parametrize("version", range(OLDEST_VERSION, LAST_WITH_CRC + 1))
+def test_files_of_older_versions_open(root: str, version: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def crcs(data: memoryview) -> Any:
+        return np.array([checksum(data[start : start + PAGE_BYTES]) for start in range(0, len(data), PAGE_BYTES)], "<u4")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(layout, "sums_of", crcs)
+        rows = 3000
+        ref = write_file(root, ORIGIN, [Content("a", batch_of(*((i, -i, 1) for i in range(rows))))], Dictionary.empty())
     whole = bytearray(_path(root, ref).read_bytes())
-    whole[8:12] = struct.pack("<I", OLDEST_VERSION)
+    whole[8:12] = struct.pack("<I", version)
     whole[60:64] = struct.pack("<I", zlib.crc32(whole[:60]))
     _path(root, ref).write_bytes(whole)
-    assert len(DataFile(root, ref).batch("a")) == 2
+    file = DataFile(root, ref)
+    assert len(file.batch("a").verified()) == rows
+    assert file.verified_bytes >= 16 * rows
+    whole[file.place("a").columns[1].offset + PAGE_BYTES] ^= 1
+    _path(root, ref).write_bytes(whole)
+    with pytest.raises(CorruptState, match="column 1 is damaged"):
+        DataFile(root, ref).batch("a")
 
 
 def test_the_directory_is_plain_json(root: str) -> None:

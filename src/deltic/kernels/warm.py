@@ -27,6 +27,7 @@ USUAL = (
     "level",
     "intake",
     "resolve",
+    "checksums",
 )
 RARE = ("fixpoint", "recursion", "extend", "ranked", "ranges")
 """Of recursions, multiway joins, percentiles and joins by ranges: half of the time that compiling takes, spent when they are first used."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import mmap
 import re
 import secrets
-import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -21,6 +20,7 @@ from deltic.storage.dictionary import Dictionary, TextGuard, named
 from deltic.storage.folder import folder_at
 from deltic.storage.layout import (
     HEADER_BYTES,
+    LAST_WITH_CRC,
     Directory,
     FileBlock,
     Role,
@@ -40,6 +40,7 @@ from deltic.storage.local import LocalFolder
 from deltic.storage.parsing import REMEDY
 from deltic.trace.batch import Batch
 from deltic.trace.guard import PAGE_BYTES, PAGE_WORDS, Fetch, Guard, Pages, Verify
+from deltic.trace.page_sums import PageSums
 from deltic.trace.paging import paging, prefetch
 from deltic.trace.soundness import RowOrder, index_is_right, index_is_safe
 
@@ -171,7 +172,7 @@ class DataFile:
     The arrays of its batches are views of the map and keep it alive; deleting the file meanwhile does no harm.
     """
 
-    __slots__ = ("_batches", "_dictionary", "_folder", "_map", "_segments", "directory", "name", "verified_bytes")
+    __slots__ = ("_batches", "_by_crc", "_dictionary", "_folder", "_map", "_segments", "directory", "name", "verified_bytes")
 
     def __init__(self, root: str, ref: FileRef) -> None:
         self.name = ref.name
@@ -189,7 +190,9 @@ class DataFile:
         try:
             crc, size, _ = read_header(head, ref.name)
             text = self._map[HEADER_BYTES : HEADER_BYTES + size]
-            if crc != ref.checksum or header_of(text, ref.size_bytes, version_of(head)) != head:
+            version = version_of(head)
+            self._by_crc = version <= LAST_WITH_CRC
+            if crc != ref.checksum or header_of(text, ref.size_bytes, version) != head:
                 raise CorruptState(f"{ref.name}: the directory is damaged", remedy=REMEDY)
         except CorruptState:
             self._folder.forget_data(ref.name)
@@ -310,39 +313,38 @@ class DataFile:
 
     def _verifier(self, *blocks: FileBlock) -> Verify:
         """A function that verifies pages by number in all of these blocks; its first call verifies their tables of page checksums."""
-        tables: list[tuple[FileBlock, Any]] = []
+        sums: list[tuple[FileBlock, PageSums]] = []
 
         def verify(pages: list[int]) -> None:
-            if not tables:
-                tables.extend((block, self._table(block)) for block in blocks)
+            if not sums:
+                sums.extend((block, self._sums(block)) for block in blocks)
+            numbers = np.array(pages, np.int64)
             if paging.active:
-                starts = PAGE_BYTES * np.array(pages)
+                starts = PAGE_BYTES * numbers
                 for block in blocks:
                     prefetch(self._map, block.offset + starts, block.offset + starts + PAGE_BYTES)
-            for block, table in tables:
-                self._verify(block, table, pages)
+            for block, table in sums:
+                self._verify(block, table, numbers)
 
         return verify
 
-    def _table(self, block: FileBlock) -> list[int]:
+    def _sums(self, block: FileBlock) -> PageSums:
         """The checksums of a block's pages."""
         size = aligned(block.size_bytes)
+        words = np.frombuffer(self._map, np.int64, size // 8, block.offset)
         if not block.paged:
-            return [block.checksum]
+            return PageSums(words, [block.checksum], by_crc=True)
         table = memoryview(self._map)[block.offset + size : block.offset + stored_bytes(block.size_bytes)]
         if checksum(table) != block.checksum:
             raise self._damaged(block, block.offset + size, len(table))
-        checksums: list[int] = np.frombuffer(table, "<u4", -(-size // PAGE_BYTES)).tolist()
-        return checksums
+        return PageSums(words, np.frombuffer(table, "<u4", -(-size // PAGE_BYTES)), by_crc=self._by_crc)
 
-    def _verify(self, block: FileBlock, table: Sequence[int], pages: Iterable[int]) -> None:
-        data, verified = memoryview(self._map)[block.offset : block.offset + aligned(block.size_bytes)], 0
-        for number in pages:
-            page = data[number * PAGE_BYTES : (number + 1) * PAGE_BYTES]
-            if zlib.crc32(page) != table[number]:
-                raise self._damaged(block, block.offset + number * PAGE_BYTES, len(page))
-            verified += len(page)
-        self.verified_bytes += verified
+    def _verify(self, block: FileBlock, sums: PageSums, pages: Words) -> None:
+        sizes = np.minimum(aligned(block.size_bytes) - PAGE_BYTES * pages, PAGE_BYTES)
+        if (page := sums.first_damaged(pages)) is not None:
+            start = page * PAGE_BYTES
+            raise self._damaged(block, block.offset + start, min(aligned(block.size_bytes) - start, PAGE_BYTES))
+        self.verified_bytes += int(sizes.sum())
 
     def _unsound(self, what: str) -> CorruptState:
         return CorruptState(f"{self.name}: {what}, though the checksum is correct", remedy=REMEDY)

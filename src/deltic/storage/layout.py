@@ -3,8 +3,8 @@
 Header, little-endian: magic, format version, CRC-32 of the directory, bytes of the directory, bytes of the file, 28 zeros, CRC-32 of
 all preceding bytes. A block is raw little-endian int64 words (or bytes, for strings) with zeros up to the next multiple of 64; its CRC-32
 covers the zeros too, so every byte of the file is covered by a checksum. A block of more than a page (4 KiB) is followed by a table: the
-CRC-32 of each of its pages, as uint32, padded likewise; its own checksum is then that of the table, so a page can be verified
-without reading the others. The directory locates the blocks:
+low 32 bits of the XXH64 of each of its pages, as uint32, padded likewise; its own checksum is then the CRC-32 of the table, so a page can
+be verified without reading the others. The directory locates the blocks:
 
     {"segments": [{"arrangement", "role", "rows", "columns", "weights", "index", "strings", "offset", "checksums"}…],
      "dictionary": {"count", "bytes", "offset", "checksums"}}
@@ -29,20 +29,25 @@ import numpy.typing as npt
 from deltic.errors import CorruptState, StateError
 from deltic.storage.parsing import REMEDY, Json, Malformed, count, counts, items, member, parsed, reading, string
 from deltic.trace.guard import PAGE_BYTES
+from deltic.trace.page_sums import Sums, page_sums
 
 Words = npt.NDArray[np.int64]
 Role = Literal["batch", "change"]
 
 MAGIC: Final = b"DELTIC\r\n"
-FORMAT_VERSION: Final = 3
+FORMAT_VERSION: Final = 4
 OLDEST_VERSION: Final = 2
 """In files of version 2 no index is of the second column."""
+LAST_WITH_CRC: Final = 3
+"""In files of versions up to this one, tables have the CRC-32 of pages."""
 ALIGNMENT: Final = 64
 HEADER_BYTES: Final = 64
 MOST_COLUMNS: Final = 1 << 16
 """The limit on the columns of a batch, and on its weights."""
 _HEADER: Final = struct.Struct("<8sIIQQ28sI")
 _ZEROS: Final = bytes(ALIGNMENT)
+_AT_ONCE: Final = 256 * PAGE_BYTES
+"""Bytes that are copied where a block does not lie at a multiple of 8."""
 
 
 def aligned(size_bytes: int) -> int:
@@ -111,8 +116,16 @@ def sealed(data: Any) -> tuple[list[Any], int]:
     view = memoryview(data).cast("B") if len(data) else memoryview(b"")
     if aligned(len(view)) <= PAGE_BYTES:
         return [data], checksum(data)
-    table = np.array([checksum(view[start : start + PAGE_BYTES]) for start in range(0, len(view), PAGE_BYTES)], "<u4")
+    table = sums_of(view)
     return [data, table], checksum(table)
+
+
+def sums_of(data: Any) -> Sums:
+    """The checksums of a buffer's pages, padded with zeros to a multiple of 64."""
+    whole = len(data) // PAGE_BYTES * PAGE_BYTES
+    parts = [data[start : min(start + _AT_ONCE, whole)] for start in range(0, whole, _AT_ONCE)]
+    parts.append(bytes(data[whole:]).ljust(aligned(len(data)) - whole, b"\0"))
+    return np.concatenate([page_sums(np.require(np.frombuffer(part, np.int64), requirements="A")) for part in parts])
 
 
 def header_of(directory: bytes, file_bytes: int, version: int = FORMAT_VERSION) -> bytes:

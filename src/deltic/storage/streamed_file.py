@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import mmap
 import zlib
-from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -18,9 +17,10 @@ import numpy as np
 from deltic.disk import NewFile
 from deltic.storage.dictionary import Dictionary, named
 from deltic.storage.files import INDEXED_ROWS, FileRef, segment_entry
-from deltic.storage.layout import ALIGNMENT, HEADER_BYTES, Words, aligned, checksum, directory_json, header_of, read_header, stored_bytes
+from deltic.storage.layout import HEADER_BYTES, Words, aligned, checksum, directory_json, header_of, read_header, stored_bytes, sums_of
 from deltic.trace.batch import Batch
 from deltic.trace.guard import PAGE_BYTES
+from deltic.trace.page_sums import Sums
 from deltic.trace.streamed_index import StreamedIndex
 
 _MOST_CHECKSUM: Final = 2**32 - 1
@@ -121,12 +121,16 @@ class StreamedFile:
 class _Block:
     """A block of a file that is appended to. offset: where it begins. stored: the bytes that it takes, once `end` is called."""
 
-    __slots__ = ("_crc", "_crcs", "_file", "_size", "offset", "stored")
+    __slots__ = ("_begun", "_crc", "_file", "_size", "_sums", "offset", "stored")
 
     def __init__(self, file: NewFile, offset: int) -> None:
         self._file, self.offset = file, offset
-        self._size = self._crc = self.stored = 0
-        self._crcs = array("I")
+        self._size = self.stored = 0
+        self._crc = 0
+        """Of the bytes, as long as they are one page."""
+        self._begun = bytearray()
+        """The bytes after those of whole pages."""
+        self._sums = list[Sums]()
         """The checksums of whole pages."""
 
     def append(self, words: Any) -> None:
@@ -135,33 +139,25 @@ class _Block:
             return
         data = np.ascontiguousarray(words).data.cast("B")
         self._file.put(data, self.offset + self._size)
-        for part in self._in_pages(data):
-            self._crc = zlib.crc32(part, self._crc)
-            self._size += len(part)
-            if not self._size % PAGE_BYTES:
-                self._crcs.append(self._crc)
-                self._crc = 0
+        self._size += len(data)
+        if self._size <= PAGE_BYTES:
+            self._crc = zlib.crc32(data, self._crc)
+        first = min(-len(self._begun) % PAGE_BYTES, len(data))
+        self._begun += data[:first]
+        if len(self._begun) == PAGE_BYTES:
+            self._sums.append(sums_of(self._begun))
+            self._begun = bytearray()
+        end = first + (len(data) - first) // PAGE_BYTES * PAGE_BYTES
+        self._sums.append(sums_of(data[first:end]))
+        self._begun += data[end:]
 
     def end(self) -> int:
         """Completes the block; returns its checksum."""
         if padding := aligned(self._size) - self._size:
             self.append(np.zeros(padding, np.uint8))
-        if self._size % PAGE_BYTES or not self._size:
-            self._crcs.append(self._crc)
         self.stored = stored_bytes(self._size)
         if self._size <= PAGE_BYTES:
-            return self._crcs[0]
-        table = np.array(self._crcs, "<u4")
+            return self._crc
+        table = np.concatenate([*self._sums, sums_of(self._begun)])
         self._file.put(table.tobytes().ljust(aligned(table.nbytes), b"\0"), self.offset + self._size)
         return checksum(table)
-
-    def _in_pages(self, data: memoryview) -> Iterator[memoryview]:
-        """The bytes, cut at the ends of pages."""
-        first = min(-self._size % PAGE_BYTES, len(data))
-        if first:
-            yield data[:first]
-        for start in range(first, len(data), PAGE_BYTES):
-            yield data[start : start + PAGE_BYTES]
-
-
-assert PAGE_BYTES % ALIGNMENT == 0
