@@ -61,11 +61,10 @@ def _derived(join: Join, parts: Sequence[Expr], sides: Sequence[str]) -> Join:
     """The join with filtered sides; the same object if they have these filters. A side that many read in parts is not copied for it."""
     width, whole = len(join.left.schema), len(join.left.schema) + len(join.right.schema)
     left, right = join.left, join.right
-    if "left" in sides and not is_much_shared(left):
-        left = sink(left, [remap(each, {i: i for i in range(width)}, left.schema) for each in _implied(parts, range(width))])
-    if "right" in sides and not is_much_shared(right):
-        places = {i: i - width for i in range(width, whole)}
-        right = sink(right, [remap(each, places, right.schema) for each in _implied(parts, range(width, whole))])
+    if "left" in sides and (implied := list(_implied(parts, range(width)))) and not is_much_shared(left):
+        left = sink(left, [remap(each, {i: i for i in range(width)}, left.schema) for each in implied])
+    if "right" in sides and (implied := list(_implied(parts, range(width, whole)))) and not is_much_shared(right):
+        right = sink(right, [remap(each, {i: i - width for i in range(width, whole)}, right.schema) for each in implied])
     return join if left == join.left and right == join.right else replace(join, left=left, right=right)
 
 
