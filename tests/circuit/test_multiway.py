@@ -255,7 +255,7 @@ def test_only_the_read_pages_of_a_mapped_batch_are_verified() -> None:
     batch = consolidate(Rows((source, (source * 7 + np.arange(n) % 4) % n), (np.ones(n, np.int64),)))
     verified: list[int] = []
     for name, turned_batch in (("out", batch), ("in", turned(batch))):
-        guard = Guard(turned_batch.index, n, lambda pages: None, verified.extend)
+        guard = Guard(turned_batch.columns, turned_batch.index, n, lambda pages: None, verified.extend)
         mapped = Batch.trusted(turned_batch.columns, turned_batch.weights, turned_batch.index, guard=guard)
         state[name] = Spine.over(2, 1, (mapped,))
     stepped(MultiwayJoinOperator(triangle_rules()), state, edges((17, 23)))

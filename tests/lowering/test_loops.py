@@ -128,7 +128,7 @@ def test_mapped_state_is_verified_before_it_is_read(
 
 def mapped(batch: Batch, read: list[int]) -> Spine:
     """The batch as if mapped from a file, recording the pages that are verified."""
-    guard = Guard(batch.index, len(batch), read.extend, read.extend)
+    guard = Guard(batch.columns, batch.index, len(batch), read.extend, read.extend)
     batch = Batch.trusted(batch.columns, batch.weights, batch.index, guard=guard)
     spine = Spine(len(batch.columns), len(batch.weights)).appended(batch)
     spine.guards = (guard,)

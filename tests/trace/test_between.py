@@ -12,12 +12,12 @@ from deltic.trace.batch import Batch
 from deltic.trace.between import between, first_after
 from deltic.trace.consolidate import consolidate
 from deltic.trace.counters import Counters
-from deltic.trace.guard import PAGE_WORDS, Guard
+from deltic.trace.guard import PAGE_WORDS
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
+from verified import Verified
 
 LEAST, GREATEST = (int(bound) for bound in (np.iinfo(np.int64).min, np.iinfo(np.int64).max))
-UNREAD = 7_777_777_777
 
 
 def batch_of(rows: list[tuple[int, int]]) -> Batch:
@@ -37,32 +37,6 @@ def random_rows(rng: random.Random, kind: str, count: int) -> list[tuple[int, in
 
 
 KINDS = ("dense", "sparse", "far", "equal", "flag")
-
-
-class Verified:
-    """A batch whose pages have their words only once they are verified; those of the index too."""
-
-    def __init__(self, batch: Batch) -> None:
-        self.columns = [np.full(len(batch), UNREAD) for _ in batch.columns]
-        self.weights = [np.full(len(batch), UNREAD) for _ in batch.weights]
-        index = np.full(len(batch.index), UNREAD)
-        self.pages: list[int] = []
-
-        def copy(source: np.ndarray, target: np.ndarray, pages: list[int]) -> None:
-            for page in pages:
-                target[page * PAGE_WORDS : (page + 1) * PAGE_WORDS] = source[page * PAGE_WORDS : (page + 1) * PAGE_WORDS]
-
-        def rows(pages: list[int]) -> None:
-            self.pages += pages
-            for source, target in zip((*batch.columns, *batch.weights), (*self.columns, *self.weights), strict=True):
-                copy(source, target, pages)
-
-        self.guard = Guard(index, len(batch), lambda pages: copy(batch.index, index, pages), rows)
-        self.batch = Batch.trusted(self.columns, self.weights, index, guard=self.guard)
-
-    @property
-    def spine(self) -> Spine:
-        return Spine.over(2, 1, [self.batch])
 
 
 def ranges(rng: random.Random, words: list[int]) -> Iterator[tuple[int, int]]:

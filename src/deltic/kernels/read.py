@@ -9,6 +9,9 @@ Every kernel counts what it inspected: index entries, rows compared and rows add
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Final, cast
+
 import numpy as np
 
 from deltic.kernels.compiler import kernel, part
@@ -29,60 +32,88 @@ HIT_KEY, HIT_BATCH, HIT_START, HIT_END, HIT = range(5)
 
 
 @part
-def not_below(column: int, low: int, high: int, guess: int, word: int) -> tuple[int, int]:
-    """(the first row of the sorted column[low:high] that is not below `word`, the words compared), searched from `guess` outwards."""
-    step, touched = 1, 1
-    if load(column, guess) < word:
-        below = guess
-        while below + step < high and load(column, below + step) < word:
-            below += step
-            step *= 2
-            touched += 1
-        above = min(below + step, high)
-    else:
-        above = guess
-        while above - step >= low and load(column, above - step) >= word:
-            above -= step
-            step *= 2
-            touched += 1
-        below = max(above - step, low - 1)
-    while below + 1 < above:
-        middle = (below + above) >> 1
-        touched += 1
-        less = load(column, middle) < word
-        below, above = choose(less, middle, below), choose(less, above, middle)
-    return above, touched
+def _seen(column: int, row: int, trail: int) -> int:
+    return load(column, row)
 
 
 @part
-def equal_range(column: int, low: int, high: int, word: int) -> tuple[int, int, int]:
-    """(first, last + 1) of `word` in the sorted column[low:high], which is not empty, and the words compared.
+def _noted(column: int, row: int, trail: int) -> int:
+    count = load(trail, 0) + 1
+    store(trail, 0, count)
+    store(trail, count, row)
+    return load(column, row)
 
-    The search starts where the word would be if words grew evenly, and costs the logarithm of the distance from there.
-    """
-    least, most = load(column, low), load(column, high - 1)
-    if word < least or word > most:
-        return low, low, 2
-    if least == most:
-        return low, high, 2
-    share = np.float64(np.uint64(word) - np.uint64(least)) / np.float64(np.uint64(most) - np.uint64(least))
-    guess = min(low + np.int64(share * np.float64(high - 1 - low)), high - 1)
-    start, touched = not_below(column, low, high, guess, word)
-    if start == high or load(column, start) != word:
-        return start, start, touched + 3
-    end = start + 1
-    step = 1
-    while end + step <= high and load(column, end + step - 1) == word:
-        end += step
-        step *= 2
-        touched += 1
-    last = min(end + step - 1, high)
-    while end < last:
-        middle = (end + last) >> 1
-        touched += 1
-        equal = load(column, middle) == word
-        end, last = choose(equal, middle + 1, end), choose(equal, last, middle)
-    return start, end, touched + 3
+
+Look = Callable[[int, int, int], int]
+Search = Callable[[int, int, int, int, int], tuple[int, int, int]]
+
+
+def _searched_by(look: Look) -> Search:
+    """`equal_range`, which reads a word of a column by `look(column, row, trail)`."""
+
+    @part
+    def not_below(column: int, low: int, high: int, guess: int, word: int, trail: int) -> tuple[int, int]:
+        """(the first row of the sorted column[low:high] that is not below `word`, the words compared), searched from `guess` outwards."""
+        step, touched = 1, 1
+        if look(column, guess, trail) < word:
+            below = guess
+            while below + step < high and look(column, below + step, trail) < word:
+                below += step
+                step *= 2
+                touched += 1
+            above = min(below + step, high)
+        else:
+            above = guess
+            while above - step >= low and look(column, above - step, trail) >= word:
+                above -= step
+                step *= 2
+                touched += 1
+            below = max(above - step, low - 1)
+        while below + 1 < above:
+            middle = (below + above) >> 1
+            touched += 1
+            less = look(column, middle, trail) < word
+            below, above = choose(less, middle, below), choose(less, above, middle)
+        return above, touched
+
+    @part
+    def equal_range(column: int, low: int, high: int, word: int, trail: int) -> tuple[int, int, int]:
+        """(first, last + 1) of `word` in the sorted column[low:high], which is not empty, and the words compared.
+
+        The search starts where the word would be if words grew evenly, and costs the logarithm of the distance from there.
+        """
+        least, most = look(column, low, trail), look(column, high - 1, trail)
+        if word < least or word > most:
+            return low, low, 2
+        if least == most:
+            return low, high, 2
+        share = np.float64(np.uint64(word) - np.uint64(least)) / np.float64(np.uint64(most) - np.uint64(least))
+        guess = min(low + np.int64(share * np.float64(high - 1 - low)), high - 1)
+        start, touched = not_below(column, low, high, guess, word, trail)
+        if start == high or look(column, start, trail) != word:
+            return start, start, touched + 3
+        end = start + 1
+        step = 1
+        while end + step <= high and look(column, end + step - 1, trail) == word:
+            end += step
+            step *= 2
+            touched += 1
+        last = min(end + step - 1, high)
+        while end < last:
+            middle = (end + last) >> 1
+            touched += 1
+            equal = look(column, middle, trail) == word
+            end, last = choose(equal, middle + 1, end), choose(equal, last, middle)
+        return start, end, touched + 3
+
+    return cast("Search", equal_range)
+
+
+equal_range: Final = _searched_by(_seen)
+noted_range: Final = _searched_by(_noted)
+"""The same search; it also notes the rows whose words it reads: in trail[0] how many, and behind it each."""
+MOST_NOTED: Final = 256
+"""Rows that `noted_range` notes, at most: four searches by doubling or halving steps in fewer than 2^63 rows, and both ends."""
 
 
 @part
@@ -154,7 +185,7 @@ def seek_second(
         start = end = 0
         if word != most:
             if before > 0:
-                start, end, compared = equal_range(leading, 0, before, word)
+                start, end, compared = equal_range(leading, 0, before, word, 0)
                 touched += compared
         elif width > 1:
             bucket = bucket_of(load(keys[1], first + i), base, shift, buckets)
@@ -197,7 +228,7 @@ def narrow(column: int, key: int, first: int, listed: int, hits: Words, low: Wor
             touched += 1
         else:
             last_word, last_start, last_end = word, start, end
-            start, end, compared = equal_range(column, start, end, word)
+            start, end, compared = equal_range(column, start, end, word, 0)
             last_low, last_high = start, end
             touched += compared
         hits[kept] = i
@@ -357,3 +388,20 @@ def expand(directory: Words, stride: int, hits: Words, count: int, wanted: Words
         written += filled
         filled = 0
     return written
+
+
+@kernel("int64(int64[::1], int64[::1], int64, int64, int64, int64, int64, int64)")
+def inspect(columns: Words, keys: Words, width: int, n: int, known: int, low: int, high: int, trail: int) -> int:
+    """Notes the rows that `seek_block` reads to find n keys in their buckets, rows low[i] … high[i] of one batch, and leaves in low and
+    high the rows that begin with a key; returns how many are noted.
+
+    known: by how many words of each key its bucket has been found. trail: zeros with room for MOST_NOTED rows of each word, and one.
+    """
+    for i in range(n):
+        start, end = load(low, i), load(high, i)
+        for c in range(load(known, i), width):
+            if start < end:
+                start, end, _ = noted_range(columns[c], start, end, load(keys[c], i), trail)
+        store(low, i, start)
+        store(high, i, end)
+    return load(trail, 0)

@@ -279,7 +279,7 @@ class DataFile:
         verify_index = self._index_verifier(place.index, index, place.rows)
         if index is not None and place.rows >= GUARDED_ROWS:
             assert place.index is not None
-            batch.guard = Guard(index, place.rows, verify_index, verify_rows, self._fetcher(place.index), self._fetcher(*words))
+            batch.guard = Guard(columns, index, place.rows, verify_index, verify_rows, self._fetcher(place.index), self._fetcher(*words))
             return batch
         Pages(-(-place.rows // PAGE_WORDS), verify_rows).need_all()
         if index is not None:

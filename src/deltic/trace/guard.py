@@ -2,21 +2,31 @@
 
 A probe reads only the buckets of its keys. The guard computes their pages from the index and verifies the new ones; for a reader of all
 rows it verifies all pages. So opening a batch takes constant time, and verification costs in proportion to what is read.
+
+Of a bucket of many rows, as where words are distributed unevenly, a probe reads a logarithm. There the guard searches as the probe will and
+notes the rows that it reads: if their pages turn out to be sound, so was the way, and the probe will take the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from threading import Lock
+from typing import Final
 
 import numpy as np
 
+from deltic.kernels import read, table
 from deltic.kernels.index import BASE, BEFORE, BY_SECOND, INDEX_HEADER, SHIFT, SHIFT_BITS
 from deltic.kernels.memory import WORD_MIN, Words
 from deltic.trace.paging import distinct, pages_of, paging, united
 
 PAGE_BYTES = 4096
 PAGE_WORDS = PAGE_BYTES // 8
+
+WIDE: Final = 4 * PAGE_WORDS
+"""Buckets of more rows are searched by the guard."""
+_AT_ONCE: Final = 512
+"""Keys that are searched together, which takes a megabyte for each of their words."""
 
 Verify = Callable[[list[int]], None]
 """Verifies pages by number, or raises."""
@@ -25,15 +35,17 @@ Fetch = Callable[[Words, Words], None]
 
 
 class Guard:
-    """index: that of the batch, not verified yet. verify_index: of pages of the index. verify_rows: of pages of all columns and weights.
+    """columns, index: those of the batch, not verified yet. verify_index: of pages of the index. verify_rows: of pages of all columns and
+    weights.
 
     fetch_index, fetch_rows: of words of the index and of rows, used where the process waits for pages (`trace/paging.py`).
     """
 
-    __slots__ = ("_fetch_index", "_fetch_rows", "_index", "_index_pages", "_lock", "_row_pages", "_rows", "done")
+    __slots__ = ("_columns", "_fetch_index", "_fetch_rows", "_index", "_index_pages", "_lock", "_row_pages", "_rows", "done")
 
     def __init__(
         self,
+        columns: Sequence[Words],
         index: Words,
         rows: int,
         verify_index: Verify,
@@ -41,7 +53,7 @@ class Guard:
         fetch_index: Fetch | None = None,
         fetch_rows: Fetch | None = None,
     ) -> None:
-        self._index, self._rows, self._fetch_index, self._fetch_rows = index, rows, fetch_index, fetch_rows
+        self._columns, self._index, self._rows, self._fetch_index, self._fetch_rows = columns, index, rows, fetch_index, fetch_rows
         self._index_pages = Pages(-(-len(index) // PAGE_WORDS), verify_index)
         self._row_pages = Pages(-(-rows // PAGE_WORDS), verify_rows)
         self._lock = Lock()
@@ -54,7 +66,7 @@ class Guard:
         if self.done and not waits:
             return
         with self._lock:
-            starts, ends = united(*self._buckets(keys))
+            starts, ends = united(*self._inspected(keys, *self._buckets(keys)))
             if waits and self._fetch_rows is not None:
                 self._fetch_rows(starts, ends)
             if not self.done:
@@ -76,14 +88,14 @@ class Guard:
             return (0, before) if until < second else (0 if after < second else self._rows, self._rows)
         if until < base:
             return 0, 0
-        starts, ends = self._buckets([np.array([max(after, base), until], np.int64)])
+        starts, ends, _ = self._buckets([np.array([max(after, base), until], np.int64)])
         return int(starts[0]), int(ends[1])
 
     def _after(self, after: int, count: int) -> tuple[int, int]:
         before, base, second = self._header()
         if second is not None:
             return (0, min(before + count, self._rows)) if after < second else (self._rows, self._rows)
-        starts, ends = self._buckets([np.array([max(after, base)], np.int64)])
+        starts, ends, _ = self._buckets([np.array([max(after, base)], np.int64)])
         return int(starts[0]), min(int(ends[0]) + count, self._rows)
 
     def _verified(self, start: int, end: int) -> tuple[int, int]:
@@ -113,14 +125,43 @@ class Guard:
                 self._row_pages.need_all()
                 self.done = True
 
-    def _buckets(self, keys: Sequence[Words]) -> tuple[Words, Words]:
-        """The rows that kernels read for these keys; see `kernels/index.py`."""
+    def _buckets(self, keys: Sequence[Words]) -> tuple[Words, Words, Words]:
+        """(starts, ends: the rows among which kernels look for these keys; by how many words of a key they have been found).
+
+        See `kernels/index.py`.
+        """
         before, _, second = self._header()
-        outside = keys[0] == WORD_MIN if second is None else keys[0] != second
+        if second is None:
+            outside = keys[0] == WORD_MIN
+            known = np.full(len(outside), int(self._index[SHIFT] == 0))
+        else:
+            outside = keys[0] != second
+            known = 1 - outside
         if second is not None and len(keys) == 1:
-            return np.where(outside, 0, before), np.where(outside, before, self._rows)
+            return np.where(outside, 0, before), np.where(outside, before, self._rows), known
         starts, ends = self._rows_of(keys[0 if second is None else 1])
-        return np.where(outside, 0, starts), np.where(outside, before, ends)
+        return np.where(outside, 0, starts), np.where(outside, before, ends), known
+
+    def _inspected(self, keys: Sequence[Words], starts: Words, ends: Words, known: Words) -> tuple[Words, Words]:
+        """Ranges of the rows that kernels read to find these keys, and of those that begin with one."""
+        wide = ends - starts > WIDE
+        if not wide.any():
+            return starts, ends
+        found = [(starts[~wide], ends[~wide])]
+        columns, places = table.addresses(self._columns, self._rows), wide.nonzero()[0]
+        changes = [np.diff(words[places]) != 0 for words in keys]
+        places = places[np.append(True, np.logical_or.reduce(changes))]
+        for first in range(0, len(places), _AT_ONCE):
+            chosen = places[first : first + _AT_ONCE]
+            sought, low, high = [np.ascontiguousarray(words[chosen]) for words in keys], starts[chosen], ends[chosen]
+            trail = np.zeros(1 + read.MOST_NOTED * len(keys) * len(chosen), np.int64)
+            marks = np.ascontiguousarray(known[chosen], np.int64)
+            words = table.addresses(sought, len(chosen))
+            places_of = (table.address(each) for each in (marks, low, high, trail))
+            count = read.inspect(columns, words, len(keys), len(chosen), *places_of)
+            rows = distinct(trail[1 : count + 1] // PAGE_WORDS) * PAGE_WORDS
+            found += [(low, high), (rows, rows + 1)]
+        return np.concatenate([low for low, _ in found]), np.concatenate([high for _, high in found])
 
     def _rows_of(self, words: Words) -> tuple[Words, Words]:
         """The rows of the buckets of these words of the indexed column."""
