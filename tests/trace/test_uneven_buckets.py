@@ -9,6 +9,7 @@ import pytest
 
 from deltic.kernels import read, table
 from deltic.trace.batch import Batch
+from deltic.trace.between import between, first_after
 from deltic.trace.consolidate import consolidate
 from deltic.trace.counters import Counters
 from deltic.trace.guard import PAGE_WORDS, WIDE
@@ -88,6 +89,21 @@ def test_a_row_of_a_wide_bucket_costs_a_logarithm_of_pages(shape: Callable[[np.r
         keys = [column[row : row + 1] for column in batch.columns]
         assert lookup(hidden.spine, keys, Counters())[0].tolist() == [1]
         assert 0 < len(set(hidden.pages)) <= 24 < len(batch) // PAGE_WORDS // 10
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_ranges_of_words_verify_their_rows_and_a_logarithm(shape: Callable[[np.random.Generator], Columns]) -> None:
+    batch, random = batch_of(shape, 8), np.random.default_rng(8)
+    leading = batch.columns[0]
+    for _ in range(12):
+        start = int(random.integers(0, len(batch) - 600))
+        after, until = int(leading[start]), int(leading[start + 500])
+        hidden, plain = Verified(batch), Spine.of(batch)
+        found, expected = (between(spine, after, until, Counters()) for spine in (hidden.spine, plain))
+        assert [column.tolist() for column in found.columns] == [column.tolist() for column in expected.columns]
+        assert len(set(hidden.pages)) <= 2 * (20 + WIDE // PAGE_WORDS) + len(found) // PAGE_WORDS
+        hidden = Verified(batch)
+        assert first_after(hidden.spine, after, Counters()) == first_after(plain, after, Counters())
 
 
 def test_notes_have_room() -> None:

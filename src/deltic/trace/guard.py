@@ -84,19 +84,39 @@ class Guard:
 
     def _between(self, after: int, until: int) -> tuple[int, int]:
         before, base, second = self._header()
+        if second is not None and until >= second:
+            return self._narrowed(0, before, after)[0] if after < second else self._rows, self._rows
         if second is not None:
-            return (0, before) if until < second else (0 if after < second else self._rows, self._rows)
+            return self._narrowed(0, before, after)[0], self._narrowed(0, before, until)[1]
         if until < base:
             return 0, 0
         starts, ends, _ = self._buckets([np.array([max(after, base), until], np.int64)])
-        return int(starts[0]), int(ends[1])
+        return self._narrowed(int(starts[0]), int(ends[0]), after)[0], self._narrowed(int(starts[1]), int(ends[1]), until)[1]
 
     def _after(self, after: int, count: int) -> tuple[int, int]:
         before, base, second = self._header()
+        if second is not None and after >= second:
+            return self._rows, self._rows
         if second is not None:
-            return (0, min(before + count, self._rows)) if after < second else (self._rows, self._rows)
-        starts, ends, _ = self._buckets([np.array([max(after, base)], np.int64)])
-        return int(starts[0]), min(int(ends[0]) + count, self._rows)
+            start, end = self._narrowed(0, before, after)
+        else:
+            starts, ends, _ = self._buckets([np.array([max(after, base)], np.int64)])
+            start, end = self._narrowed(int(starts[0]), int(ends[0]), after)
+        return start, min(end + count, self._rows)
+
+    def _narrowed(self, start: int, end: int, word: int) -> tuple[int, int]:
+        """A range of few rows within start … end: those before it have leading words up to `word`, and those after it greater ones.
+
+        Verifies a logarithm of the rows.
+        """
+        while end - start > WIDE:
+            middle = (start + end) // 2
+            self._row_pages.need(np.array([middle // PAGE_WORDS]))
+            if self._columns[0][middle] <= word:
+                start = middle + 1
+            else:
+                end = middle
+        return start, end
 
     def _verified(self, start: int, end: int) -> tuple[int, int]:
         if not self.done:
