@@ -311,6 +311,20 @@ def test_nulls_match_nothing_in_shared_arrangements(tmp_path: Path, kind: str, c
                 assert {view: read(rows) for view, rows in content(session).items()} == with_nulls(edges)
 
 
+def test_copies_of_a_key_are_the_key_on_any_number_of_shards() -> None:
+    """On one shard a join reads the table, where they are one column; on several its own arrangement, which stores them once."""
+    with deltic.Session() as session:
+        session.sql("CREATE TABLE t (a BIGINT, b BIGINT); CREATE TABLE u (a BIGINT)")
+        copied = "(SELECT b, a AS p, a AS q, a AS r FROM t) c"
+        session.sql(f"CREATE MATERIALIZED VIEW anti AS SELECT *, q + 1 AS s FROM {copied} WHERE NOT EXISTS (SELECT 1 FROM u WHERE u.a = c.q)")
+        session.sql(f"CREATE MATERIALIZED VIEW both AS SELECT c.*, u.a AS other FROM {copied} JOIN u ON u.a = c.q")
+        catalog = session._definitions.catalog
+        plans = {name: optimize(plan) for name, plan in catalog.plans().items()}
+        on_one, on_three = (lower(plans, catalog.tables, shards) for shards in (1, 3))
+    assert on_one.views == on_three.views
+    assert max(spec.columns for name, spec in on_three.arrangements.items() if name.startswith("trace")) == 3  # a, and b with its flag
+
+
 @pytest.mark.parametrize("count", [12, *slow(400)])
 @pytest.mark.parametrize("draw", [case, mixed, range_case, window_case])
 def test_a_view_is_one_arrangement_on_any_number_of_shards(draw: Callable[[int], Case], count: int) -> None:

@@ -91,14 +91,13 @@ def side(lowering: PlanLowering, stream: int, keys: Sequence[Expr], payload: Seq
     key_fields = [Field(f"k{i}", k.type, k.nullable) for i, k in enumerate(keys)]
     places: list[int] = []
     extra: list[Expr] = []
-    for expr in payload:
-        place = list(keys).index(expr) if expr in keys and not expr.type.has_zeros else None
-        if place is None and expr in extra:
-            place = len(keys) + extra.index(expr)
-        if place is None:
-            place = len(keys) + len(extra)
+    origins = lowering.streams.origins([*keys, *payload], stream)
+    placed = {origin: i for i, origin in reversed([*enumerate(origins[: len(keys)])]) if not origin.type.has_zeros}
+    for expr, origin in zip(payload, origins[len(keys) :], strict=True):
+        if origin not in placed:
+            placed[origin] = len(keys) + len(extra)
             extra.append(expr)
-        places.append(place)
+        places.append(placed[origin])
     fields = [*key_fields, *(Field(f"p{i}", e.type, e.nullable) for i, e in enumerate(extra))]
     mapped = lowering.streams.map(stream, [*map(normalized, keys), *extra], Schema(tuple(fields)))
     return table_side(lowering, stream, mapped, keys, payload, places) or arranged_by_key(lowering, mapped, keys, places)

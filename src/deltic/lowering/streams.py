@@ -187,6 +187,11 @@ class Streams:
         weights = operator.weights if measures else node.shape.weights
         return self.builder.add(operator, (stream,), Shape(target, weights), _kept_partition(node.partition, operator))
 
+    def origins(self, exprs: Sequence[Expr], stream: int) -> list[Expr]:
+        """Expressions over a stream as such over the rows of which it is a map: copies of a column are equal there."""
+        operator = self.builder.nodes[stream].operator
+        return [substitute(expr, operator.columns) for expr in exprs] if isinstance(operator, Map) else list(exprs)
+
     def laid_out(self, stream: int, operator: RangeRows | IntervalRows, shape: Shape) -> int:
         """The rows as a range join stores them."""
         partition = self.partition(stream)
