@@ -316,7 +316,8 @@ def test_copies_of_a_key_are_the_key_on_any_number_of_shards() -> None:
     with deltic.Session() as session:
         session.sql("CREATE TABLE t (a BIGINT, b BIGINT); CREATE TABLE u (a BIGINT)")
         copied = "(SELECT b, a AS p, a AS q, a AS r FROM t) c"
-        session.sql(f"CREATE MATERIALIZED VIEW anti AS SELECT *, q + 1 AS s FROM {copied} WHERE NOT EXISTS (SELECT 1 FROM u WHERE u.a = c.q)")
+        absent = "NOT EXISTS (SELECT 1 FROM u WHERE u.a = c.q)"
+        session.sql(f"CREATE MATERIALIZED VIEW anti AS SELECT *, q + 1 AS s FROM {copied} WHERE {absent}")
         session.sql(f"CREATE MATERIALIZED VIEW both AS SELECT c.*, u.a AS other FROM {copied} JOIN u ON u.a = c.q")
         catalog = session._definitions.catalog
         plans = {name: optimize(plan) for name, plan in catalog.plans().items()}
