@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -99,3 +101,17 @@ dp.create_auto_cdc_flow(target="users", source="visits", keys=["id"], sequence_b
     spec = SPEC + f'configuration:\n  {ZONE}: "Asia/Tokyo"\n'
     with pytest.raises(CatalogError, match=r"a.py:5: users: hour depends on the time zone, Asia/Tokyo"):
         planned(written(tmp_path, {"spark-pipeline.yml": spec, "transformations/a.py": text}), NoSpark(*FIELDS))
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_an_error_of_a_query_is_told_once(tmp_path: Path) -> None:
+    """A Spark that the command starts prints no trace of what it answers, such as to a setting that it was started with."""
+    spec = SPEC + f"configuration:\n  spark.sql.warehouse.dir: {tmp_path}/warehouse\n"
+    written(tmp_path, {"spark-pipeline.yml": spec, "transformations/a.sql": "CREATE MATERIALIZED VIEW v AS SELECT nosuch FROM range(3);"})
+    command = [str(Path(sys.executable).with_name("deltic")), "pipelines", "dry-run"]
+    done = subprocess.run(command, check=False, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 1
+    told = done.stdout + done.stderr
+    assert told.count("nosuch") == 2, "the message, and the line with carets: " + told
+    assert "org.apache.spark.sql" not in told and "WITH_SUGGESTION" not in told, told

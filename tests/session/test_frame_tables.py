@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import deltic
-from deltic.errors import CatalogError, ConstraintViolation, DelticError, FrameError, StateError
+from deltic.errors import CatalogError, ConstraintViolation, DelticError, FrameError, QueryError, StateError
 
 ROWS = [{"id": 1, "name": "ann", "at": datetime(2024, 1, 1), "x": 0.5}, {"id": 2, "name": None, "at": None, "x": None}]
 
@@ -117,3 +117,14 @@ def test_a_table_of_the_state_gets_the_rows_of_the_frame(tmp_path: Path) -> None
         assert sorted(row["a"] for row in session.view("v").rows()) == [2, 3]
         with pytest.raises(CatalogError, match="table t"):
             session.table_from("t", pa.table({"a": [1], "b": ["x"]}), key="a")
+
+
+@pytest.mark.spark
+def test_frames_of_spark_that_are_refused(spark: Any) -> None:
+    frame = spark.createDataFrame([(1,)], "id INT")
+    with deltic.Session() as session:
+        with pytest.raises(FrameError, match="table t, column nothing: all values are NULL, so it has no type"):
+            session.table_from("t", frame.selectExpr("id", "NULL AS nothing"))
+        assert "t" not in session.tables
+        with pytest.raises(QueryError, match="returned a DataFrame of a running Spark"):
+            session.view_of("v", lambda: frame)

@@ -36,12 +36,16 @@ def _arrow(column: pa.ChunkedArray[Any] | Sequence[object], name: str, where: st
 
 def _type(arrow: pa.DataType, name: str, where: str) -> Type:
     if pa.types.is_null(arrow):
-        raise FrameError(f"{where}, column {name}: all values are NULL, so it has no type", remedy="CREATE TABLE, which states the type")
+        raise only_null(name, where)
     plain = _plain(arrow)
     if plain is None:
         message = f"{where}, column {name}: no type has the values of Arrow {arrow}"
         raise FrameError(message, remedy="convert the column first, or CREATE TABLE, which states the type")
     return type_of(plain)
+
+
+def only_null(name: str, where: str) -> FrameError:
+    return FrameError(f"{where}, column {name}: all values are NULL, so it has no type", remedy="CREATE TABLE, which states the type")
 
 
 def _plain(arrow: pa.DataType) -> pa.DataType | None:

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 import pyarrow as pa
 import pyspark.sql.connect.proto as pb
 from pyspark.errors import PySparkException
+from pyspark.logger import PySparkLogger
 from pyspark.sql.connect.dataframe import DataFrame
 from pyspark.sql.connect.plan import LogicalPlan
 from pyspark.sql.connect.session import SparkSession
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
     from pyspark.sql.connect.client import SparkConnectClient
 
 PLUGIN: Final = "org.apache.spark.sql.connect.SparkConnectPlugin"
+_TRACES: Final = "org.apache.spark.sql.connect.utils.ErrorUtils"
+"""The logger by which a server prints the trace of each error that it answers with."""
+_OF_ERRORS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+"""The loggers by which PySpark prints each such error again."""
 _SESSION_CATALOG: Final = "spark.sql.catalog.spark_catalog"
 T = TypeVar("T")
 AT_ONCE: Final = 4
@@ -82,6 +87,8 @@ class Server:
                 with _classic():
                     self.url = self._remote or self._start()
                     self._session = SparkSession.builder.remote(self.url).create()
+                for name in _OF_ERRORS:  # they are raised here, once, with their places
+                    PySparkLogger.getLogger(name).disabled = True
                 for key, value in self._configuration.items():
                     self._set(key, value)
                 if self.names.home != Names().home:
@@ -252,6 +259,8 @@ class Server:
             "spark.connect.authenticate.token": token,
         }
         self._local = local_session(name="deltic pipelines", settings={**self._configuration, **settings})
+        log4j = self._local._jvm.org.apache.logging.log4j
+        log4j.core.config.Configurator.setLevel(_TRACES, log4j.Level.OFF)
         return f"sc://localhost:{port}/;token={token}"
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from deltic.connectors.frames import WEIGHT, rows_frame
-from deltic.connectors.inferring import inferred
+from deltic.connectors.inferring import inferred, only_null
 from deltic.connectors.recognise import is_spark
 from deltic.errors import CatalogError, Span, did_you_mean
 from deltic.frontends.sql.parse_statement import parse_columns
@@ -35,6 +35,9 @@ def table_of_frame(name: str, frame: Any, key: Sequence[str]) -> CreateTable:
 
 def _of_spark(frame: Any, where: str) -> Schema:
     """Spark's own types: Arrow has none for some of them."""
+    for name, kind in frame.dtypes:
+        if kind == "void":
+            raise only_null(name, where)
     quoted = ", ".join(f"`{name.replace('`', '``')}` {kind}" for name, kind in frame.dtypes)
     parts = parse_columns(quoted, where)
     return Schema(tuple(Field(part.name.text, sql_type(part.type)) for part in parts if part.name is not None))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import socket
 import subprocess
 from collections.abc import Callable
@@ -17,7 +18,7 @@ import pytest
 import deltic
 from calls import calls_of
 from dataframe_programs import TABLES, Notebook
-from deltic.errors import CatalogError, QueryError, TypeMismatch, UnknownName, Unsupported
+from deltic.errors import CatalogError, QueryError, SyntaxFailure, TypeMismatch, UnknownName, Unsupported
 from deltic.optimizer import optimize
 from deltic.plan.fingerprint import fingerprint
 
@@ -132,12 +133,13 @@ WRONG: dict[str, tuple[Callable[[Notebook], Any], type[QueryError], str]] = {
     "ambiguous": (lambda n: n.orders.join(n.customers, n.orders.customer == n.customers.id).select("id"), QueryError, "ambiguous"),
     "type": (lambda n: n.orders.select(n.F.upper(n.F.array("id"))), TypeMismatch, "upper"),
     "rows": (lambda n: n.orders.where(n.F.lit(n.orders.count() > 1)), QueryError, "cannot look at data"),
-    "collect": (lambda n: n.orders.collect(), QueryError, "cannot look at data"),
+    "collect": (lambda n: n.orders.collect(), QueryError, "(?s)cannot look at data.*help: return the DataFrame, and read the view's rows"),
     "sample": (lambda n: n.orders.sample(0.5), Unsupported, "nondeterministic"),
     "grouped pandas": (lambda n: n.orders.groupBy("customer").applyInPandas(lambda x: x, "a INT"), Unsupported, "group_map"),
     "two columns": (lambda n: n.orders.crossJoin(n.customers), QueryError, "two columns of the view are called 'id'"),
     "null": (lambda n: n.orders.select(n.F.lit(None).alias("x")), TypeMismatch, "has no type"),
     "a number": (lambda n: 3, QueryError, "returned int"),
+    "sql": (lambda n: n.spark.sql("SELEC 1"), SyntaxFailure, r"py:\d+, sql:1:1: unknown statement"),
     "files": (lambda n: n.spark.read.parquet("/tmp/x"), Unsupported, "reading parquet within a view"),
     "schema of wrong": (lambda n: n.orders.select("amuont").columns, UnknownName, "amuont"),
     "text": (lambda n: n.orders.where("amount >"), QueryError, "something is missing"),
@@ -182,9 +184,18 @@ def test_errors_have_the_place_in_the_program(name: str) -> None:
     span = caught.value.span
     assert span is not None
     own = str(Path(__file__).relative_to(Path.cwd())) if Path(__file__).is_relative_to(Path.cwd()) else f"dataframes/{Path(__file__).name}"
-    assert span.name in (own, "<expr>", "<sql>"), span
+    assert span.name == own or re.fullmatch(rf"{re.escape(own)}:\d+, (sql|expr)", span.name), span
     if span.name == own:
         assert "lambda" in span.picture(), span.picture()
+
+
+@pytest.mark.parametrize("function", [lambda orders, customers: orders, lambda *, spark: spark])
+def test_a_function_with_other_parameters_is_refused(function: Callable[..., Any]) -> None:
+    with (
+        deltic.Session() as session,
+        pytest.raises(QueryError, match=r"(?s)the function requires .*expected: no argument, or the SparkSession"),
+    ):
+        session.view_of("v", function)
 
 
 def test_a_temporary_view_is_of_its_function() -> None:

@@ -23,6 +23,8 @@ from deltic.frontends.sql.parse_statement import parse_columns, parse_type
 from deltic.frontends.sql.sql_types import sql_type
 from deltic.schema import Field, Schema
 
+PLAN_ALONE: Final = "a view's definition cannot"
+"""How the errors of calls begin that require rows."""
 SETTINGS: Final = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
@@ -139,7 +141,7 @@ class Service:
             case "persist" | "unpersist" as kind:
                 getattr(response, kind).SetInParent()
             case kind:
-                raise Refused(f"a view's definition cannot look at data: {kind}")
+                raise Refused(f"{PLAN_ALONE} look at data: {kind}")
         return response
 
     def _checked(self, answer: Callable[[], Any]) -> Any:
@@ -166,9 +168,9 @@ class Service:
                 rows, type = self._checked(lambda: outside.rows_of(request.plan.root))
                 parts = [pb.ExecutePlanResponse(schema=type), *map(_carrying, rows.to_batches()), *parts]
             case None if request.plan.root.WhichOneof("rel_type") == "catalog":
-                raise Refused("a view's definition cannot read the catalog: it is a plan that is kept up to date")
+                raise Refused(f"{PLAN_ALONE} read the catalog: it is a plan that is kept up to date")
             case _:
-                raise Refused("a view's definition cannot look at data, or write it: it is a plan that is kept up to date")
+                raise Refused(f"{PLAN_ALONE} look at data, or write it: it is a plan that is kept up to date")
         operation = request.operation_id or str(uuid.uuid4())
         for part in parts:
             part.session_id, part.server_side_session_id, part.operation_id = request.session_id, self.id, operation

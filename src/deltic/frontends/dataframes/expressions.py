@@ -15,7 +15,7 @@ from pyspark import cloudpickle
 from deltic.errors import AmbiguousName, CircuitError, Span, TypeMismatch, UnknownName, Unsupported, did_you_mean
 from deltic.frontends.dataframes.frame import BoundFrame, FrameColumn
 from deltic.frontends.dataframes.literals import cast_call, literal
-from deltic.frontends.dataframes.places import of_origin
+from deltic.frontends.dataframes.places import name_of_text, of_origin
 from deltic.frontends.dataframes.types import type_of
 from deltic.frontends.python.scalars import UDF
 from deltic.frontends.sql import tree
@@ -69,7 +69,7 @@ class Expressions:
                 names = tuple(tree.Name(name, span) for name in message.alias.name)
                 return [tree.SelectItem(self.node(message.alias.expr), names, span)]
             case "expression_string":
-                item = parse_item(message.expression_string.expression, "<expr>")
+                item = parse_item(message.expression_string.expression, name_of_text("expr", span))
                 if isinstance(item.expression, tree.Star) and not (item.expression.qualifier or item.expression.excluded):
                     return [_item(column, span) for column in self.frame.columns]
                 return [item]
@@ -189,7 +189,7 @@ class Expressions:
         return self.node(message.expr)
 
     def _expression_string(self, message: pb.Expression.ExpressionString, span: Span) -> tree.Expression:
-        return parse_item(message.expression, "<expr>").expression
+        return parse_item(message.expression, name_of_text("expr", span)).expression
 
     def _cast(self, message: pb.Expression.Cast, span: Span) -> tree.Expression:
         lenient = message.eval_mode == TRY

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import pyspark.sql.connect.proto as pb
 from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame as AnyFrame
 from pyspark.sql.connect.dataframe import DataFrame
 from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.connect.udf import UserDefinedFunction as ConnectFunction
@@ -20,7 +21,7 @@ from pyspark.sql.udf import UserDefinedFunction
 
 from deltic.errors import CatalogError, QueryError, Span, TypeMismatch, Unsupported
 from deltic.frontends.dataframes.binder import FrameBinder
-from deltic.frontends.dataframes.channel import InProcess, OuterSpark, Service
+from deltic.frontends.dataframes.channel import PLAN_ALONE, InProcess, OuterSpark, Service
 from deltic.frontends.dataframes.places import Site, Sites, caller, is_users
 from deltic.frontends.dataframes.relations import bind
 from deltic.frontends.dataframes.types import type_of
@@ -33,6 +34,7 @@ from deltic.schema import NULL, Schema
 _MODE: Final = "SPARK_CONNECT_MODE_ENABLED"
 _LOCK: Final = RLock()
 """PySpark chooses Connect's functions by a variable of the process."""
+_LATER: Final = "return the DataFrame, and read the view's rows: session.view(name).rows(); groupBy().count() is a DataFrame of the count"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,17 +117,19 @@ class Frames:
         here = _of_code(function)
         with self.active() as spark, self._with_views() as views:
             try:
-                frame = function(spark) if _takes_session(function) else function()
+                frame = function(spark) if _takes_session(function, here) else function()
             except PySparkException as error:
                 refused = None if self._service is None else self._service.refused
                 if refused is not None:
                     raise refused from error
                 site = _raised_at(error)
                 message = str(error).partition("\n")[0]
-                raise QueryError(message, span=site.span if site else here, remedy="a view is a plan: it cannot look at data") from error
+                remedy = _LATER if message.startswith(PLAN_ALONE) else None
+                raise QueryError(message, span=site.span if site else here, remedy=remedy) from error
             if not isinstance(frame, DataFrame):
+                found = "a DataFrame of a running Spark, which keeps its plan" if isinstance(frame, AnyFrame) else type(frame).__name__
                 expected = "a DataFrame made of session.frame(name) or spark.table(name)"
-                raise QueryError(f"the function returned {type(frame).__name__}", span=here, expected=expected)
+                raise QueryError(f"the function returned {found}", span=here, expected=expected)
             message = frame._plan.to_proto(spark.client).root
             kept = tuple(views)
         return FrameDefinition(message, self._sites, self._sites.span(message.common.plan_id) or here, kept)
@@ -205,9 +209,16 @@ def _functions_of_modules() -> Iterator[None]:
         setattr(UserDefinedFunction, "__call__", classic)  # noqa: B010
 
 
-def _takes_session(function: Callable[..., Any]) -> bool:
-    required = [one for one in signature(function).parameters.values() if one.default is Parameter.empty]
-    return len([one for one in required if one.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)]) == 1
+def _takes_session(function: Callable[..., Any], here: Span) -> bool:
+    required = [
+        one
+        for one in signature(function).parameters.values()
+        if one.default is Parameter.empty and one.kind not in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
+    ]
+    if len(required) > 1 or any(one.kind is Parameter.KEYWORD_ONLY for one in required):
+        names = ", ".join(one.name for one in required)
+        raise QueryError(f"the function requires {names}", span=here, expected="no argument, or the SparkSession alone")
+    return len(required) == 1
 
 
 def _of_code(function: Callable[..., Any]) -> Span:

@@ -101,3 +101,8 @@ def of_origin(call_site: str, fragment: str) -> Span | None:
     """The place that a Column has in its message: `file:line` of the call, and the name of the method."""
     file, _, line = call_site.partition("\n")[0].rpartition(":")
     return Site(file, int(line), fragment).span if line.isdecimal() else None
+
+
+def name_of_text(kind: str, call: Span) -> str:
+    """The name of a text, for errors in it: that of the call that has it, and its kind."""
+    return f"{call.name}:{call.line}, {kind}"

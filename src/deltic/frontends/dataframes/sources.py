@@ -16,6 +16,7 @@ from deltic.errors import Span, SyntaxFailure, Unsupported
 from deltic.frontends.dataframes.binder import FrameBinder
 from deltic.frontends.dataframes.expressions import name_parts
 from deltic.frontends.dataframes.frame import BoundFrame, over
+from deltic.frontends.dataframes.places import name_of_text
 from deltic.frontends.dataframes.types import type_of
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.arguments import Arguments
@@ -51,7 +52,7 @@ def sql(message: pb.SQL, binder: FrameBinder) -> BoundFrame:
     nothing = BoundFrame(Values(((),), Schema(())), ())
     named = {name: binder.constant(nothing, value) for name, value in message.named_arguments.items()}
     positional = [binder.constant(nothing, value) for value in message.pos_arguments]
-    statements = parse(message.query, "<sql>", Arguments(named, positional))
+    statements = parse(message.query, name_of_text("sql", binder.here), Arguments(named, positional))
     if len(statements) != 1 or not isinstance(statements[0], QueryStatement):
         raise SyntaxFailure("expected one query in spark.sql", span=binder.here, expected="SELECT …")
     return over(binder.query(statements[0].query))
