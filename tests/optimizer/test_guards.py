@@ -173,7 +173,7 @@ def test_top_k_keeps_the_columns_that_break_its_ties() -> None:
 
 
 def test_top_k_keeps_the_columns_before_a_zero() -> None:
-    """Rows with 0.0 and -0.0 tie in a DOUBLE, whose sign then breaks the tie only behind the columns before it."""
+    """Rows with 0.0 and -0.0 tie. The columns before the DOUBLE are compared before its sign, so they decide."""
     wide = table("w", INT, DOUBLE, INT)
     plan = Project(TopK(wide, (Order(column(wide, 1)),), 1), (("d", column(wide, 1)),))
     assert show(optimize(plan)).splitlines()[2] == "    Project w0#0, w1#1"

@@ -48,6 +48,7 @@ _HEADER: Final = struct.Struct("<8sIIQQ28sI")
 _ZEROS: Final = bytes(ALIGNMENT)
 _AT_ONCE: Final = 256 * PAGE_BYTES
 """Bytes that are copied where a block does not lie at a multiple of 8."""
+assert PAGE_BYTES % ALIGNMENT == 0
 
 
 def aligned(size_bytes: int) -> int:

@@ -173,12 +173,11 @@ class Guard:
         places = places[np.append(True, np.logical_or.reduce(changes))]
         for first in range(0, len(places), _AT_ONCE):
             chosen = places[first : first + _AT_ONCE]
-            sought, low, high = [np.ascontiguousarray(words[chosen]) for words in keys], starts[chosen], ends[chosen]
+            sought = [words[chosen] for words in keys]
+            by, low, high = known[chosen], starts[chosen], ends[chosen]
             trail = np.zeros(1 + read.MOST_NOTED * len(keys) * len(chosen), np.int64)
-            marks = np.ascontiguousarray(known[chosen], np.int64)
-            words = table.addresses(sought, len(chosen))
-            places_of = (table.address(each) for each in (marks, low, high, trail))
-            count = read.inspect(columns, words, len(keys), len(chosen), *places_of)
+            addresses = [table.address(array) for array in (by, low, high, trail)]
+            count = read.inspect(columns, table.addresses(sought, len(chosen)), len(keys), len(chosen), *addresses)
             rows = distinct(trail[1 : count + 1] // PAGE_WORDS) * PAGE_WORDS
             found += [(low, high), (rows, rows + 1)]
         return np.concatenate([low for low, _ in found]), np.concatenate([high for _, high in found])

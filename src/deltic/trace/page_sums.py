@@ -40,5 +40,5 @@ class PageSums:
         return int(damaged[0]) if len(damaged) else None
 
     def _crcs(self, pages: Words) -> list[int]:
-        data = memoryview(self._words).cast("B")  # type: ignore[arg-type]
+        data = self._words.data.cast("B")
         return [zlib.crc32(data[page * PAGE_BYTES : (page + 1) * PAGE_BYTES]) for page in pages.tolist()]
