@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import shutil
+import signal
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
@@ -44,6 +45,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
     Temporary folders are in memory where there is enough, since a sync of a disk takes milliseconds, and a commit makes several.
     """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell; tests interrupt themselves
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     settings.load_profile("many" if config.option.markexpr == "slow" else "few")
     with suppress(OSError):
         if shutil.disk_usage(MEMORY).free > MEMORY_BYTES and os.access(MEMORY, os.W_OK):

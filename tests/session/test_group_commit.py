@@ -278,6 +278,31 @@ def test_ticks_that_an_interrupted_thread_leaves_are_not_committed_again() -> No
     assert not queue._waiting
 
 
+def test_a_session_closes_in_the_moment_in_which_its_log_is_due(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = _opened(tmp_path)
+    runtime = _runtime(session)
+    waited, closing = Event(), runtime._closing
+
+    class Late:
+        """The thread that folds has waited long enough, but goes on only when `close` has set what wakes it."""
+
+        def wait(self, seconds: float) -> bool:
+            waited.set()
+            assert closing.wait(20)
+            time.sleep(0.05)
+            return False
+
+        set, is_set = closing.set, closing.is_set
+
+    monkeypatch.setattr(runtime, "_closing", Late())
+    session.apply(_insert(1))
+    assert waited.wait(20)
+    closer = Thread(target=session.close, daemon=True)
+    closer.start()
+    closer.join(20)
+    assert not closer.is_alive()
+
+
 def test_a_closed_session_refuses_those_that_wait(tmp_path: Path) -> None:
     session = _opened(tmp_path)
     raised: list[BaseException] = []

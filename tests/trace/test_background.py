@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Iterator
 from weakref import ref
@@ -131,6 +132,7 @@ def test_a_child_goes_on_with_whole_chunks(background: Background) -> None:
         child = os.fork()
         if not child:
             code = 1
+            signal.alarm(int(PATIENCE_S))
             try:
                 merge.allow(EVERYTHING)
                 after = Merge(batches[:1] * 2)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from threading import Event, RLock
+from threading import RLock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -23,6 +23,7 @@ from deltic.pipeline.history import History
 from deltic.pipeline.late import without_late_rows
 from deltic.pipeline.letters import DeadLetters
 from deltic.pipeline.progress import Progress, StageClock, Summary
+from deltic.pipeline.stopping import StopRequest
 from deltic.runtimes.view_errors import is_errors
 from deltic.session import Program, Session
 from deltic.session.clock import due_s
@@ -117,7 +118,7 @@ class Pipeline:
 
     def _attach(self, bound: BoundProgram, state: str | None, rows_per_tick: int | None) -> None:
         session = self.session
-        self._lock, self._stopping, self._idle = RLock(), Event(), True
+        self._lock, self._stopping, self._idle = RLock(), StopRequest(), True
         self._feeds = [
             bound.feed(session.table(name), rows_per_tick or ROWS_PER_TICK).spread(session, rows_per_tick) for name in session.sources
         ]

@@ -268,6 +268,8 @@ class LoggedEmbedded(DurableEmbedded):
     def _fold_regularly(self) -> None:
         while self._due.wait() and not self._closing.wait(max(FOLD_AFTER_S, FOLD_SHARE * self._fold_s)):
             self._due.clear()
+            if self._closing.is_set():  # since the wait has ended: `close` may have set what was cleared
+                return
             try:
                 self.fold()
             except StateError as error:
