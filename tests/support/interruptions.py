@@ -7,6 +7,7 @@ As a program it breaks off its own ticks, and says how often: with the arguments
 from __future__ import annotations
 
 import ast
+import os
 import random
 import resource
 import signal
@@ -207,22 +208,26 @@ def interrupt(seed: int, ticks: int, folder: str | None) -> int:
 
 
 def starve(seed: int, times: int) -> int:
-    """Runs ticks until a memory limit has interrupted this number of them.
+    """Runs ticks until a memory limit has interrupted this number of them; each that it leaves alone makes it smaller.
 
     The first has no limit: it loads kernels, and LLVM ends the process where it finds no memory.
+    Needs the environment SYSTEM_MEMORY: what is freed must not be used again within a limit.
     """
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # a thread that starts without memory ends the process
     rng = random.Random(seed)
     with deltic.Session() as session:
         session.sql(WIDE)
         session.apply({"t": numbered(0)})
-        at, broken, size = ROWS, 0, 64 << 20
+        at, broken, size = ROWS, 0, rng.randrange(LARGEST)
         while broken < times:
+            assert size, "no limit broke a tick"
             rows = numbered(at)
-            breaking = by_limit(rng.randrange(size))
-            if breaking(lambda rows=rows: session.apply({"t": rows})):
-                broken += 1
+            if by_limit(size)(lambda rows=rows: session.apply({"t": rows})):
+                broken, size = broken + 1, rng.randrange(LARGEST)
                 assert counted(session) == {at}
                 session.apply({"t": rows})
+            else:
+                size //= 2
             at += ROWS
             assert counted(session) == {at}
         return broken
@@ -234,6 +239,9 @@ def numbered(first: int) -> pa.Table:
 
 
 ROWS = 20_000
+LARGEST = 64 << 20
+SYSTEM_MEMORY = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "65536", "ARROW_DEFAULT_MEMORY_POOL": "system"}
+"""Every array is mapped by itself, and unmapped when it is freed."""
 WIDE = "CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, amount BIGINT);" + ";".join(
     f"CREATE MATERIALIZED VIEW v{i} AS SELECT id + {i} AS id, amount FROM t" for i in range(5)
 )
