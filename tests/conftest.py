@@ -131,3 +131,12 @@ def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     session = local_session(2, name="deltic tests", settings=settings)
     yield session
     session.stop()
+
+
+@pytest.fixture
+def by_value(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Functions and classes of the test's module travel by value: Spark's workers cannot import it."""
+    cloudpickle = pytest.importorskip("pyspark.cloudpickle")
+    cloudpickle.register_pickle_by_value(request.module)
+    yield
+    cloudpickle.unregister_pickle_by_value(request.module)

@@ -64,10 +64,14 @@ CREATE MATERIALIZED VIEW g AS SELECT k, x, text(s, x) AS t FROM t GROUP BY CUBE 
 """
 
 
-@pytest.mark.parametrize("shards", [1, 3])
-def test_the_rows_are_in_order_after_any_changes(shards: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("on_spark", "shards"), [(False, 1), (False, 3), pytest.param(True, 2, marks=pytest.mark.spark)])
+def test_the_rows_are_in_order_after_any_changes(on_spark: bool, shards: int, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """Long strings, whose words do not order them, among the others; the state is opened again in between."""
     rng, rows = Random(shards), dict[int, dict[str, Any]]()
+    options: dict[str, Any] = {}
+    if on_spark:
+        options["spark"] = request.getfixturevalue("spark")
+        request.getfixturevalue("by_value")
 
     def check(session: deltic.Session) -> None:
         by_key: dict[Value, list[tuple[Value, Value]]] = {}
@@ -88,11 +92,11 @@ def test_the_rows_are_in_order_after_any_changes(shards: int, tmp_path: Path) ->
         (cube,) = [row for row in session.view("g").rows() if row["k"] is None and row["x"] is None] if rows else [{"t": None}]
         assert cube["t"] == whole
 
-    for _ in range(3):
-        with deltic.Session(state=tmp_path / "state", shards=shards) as session:
+    for _ in range(2 if on_spark else 3):
+        with deltic.Session(state=tmp_path / "state", shards=shards, **options) as session:
             session.register("text", Text, str)
             session.sql(VIEWS)
-            for _ in range(12):
+            for _ in range(3 if on_spark else 12):
                 with session.transaction() as tx:
                     for id in rng.sample(range(40), rng.randrange(1, 9)):
                         if id in rows and rng.random() < 0.5:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -179,15 +178,6 @@ def test_under_changes(shards: int) -> None:
 
 def test_after_restarts(tmp_path: Path) -> None:
     run(lambda: define(deltic.Session(state=tmp_path / "state")), 2, 4, restart=True)
-
-
-@pytest.fixture
-def by_value() -> Iterator[None]:
-    """Functions of this module travel by value: Spark's workers cannot import it."""
-    cloudpickle = pytest.importorskip("pyspark.cloudpickle")
-    cloudpickle.register_pickle_by_value(sys.modules[__name__])
-    yield
-    cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
 
 
 @pytest.mark.spark
