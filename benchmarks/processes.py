@@ -1,4 +1,4 @@
-"""The memory of this process and of those that it started: Python's (PSS, as Spark's workers share pages) apart from the JVM's."""
+"""The CPU and the memory of this process and of all below it: Python's memory (PSS, as workers share pages) apart from the JVM's."""
 
 from __future__ import annotations
 
@@ -29,6 +29,18 @@ class Memory:
             except (FileNotFoundError, ProcessLookupError):
                 continue
         self.python_mb, self.jvm_mb = max(self.python_mb, round(python, 1)), max(self.jvm_mb, round(jvm, 1))
+
+
+def cpu_s() -> float:
+    """The CPU seconds of this process and of all below it, to a hundredth, with those that have ended and that a parent has waited for."""
+    ticks = 0
+    for pid in (os.getpid(), *descendants(os.getpid())):
+        try:
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        ticks += sum(map(int, fields[11:15]))  # utime, stime, cutime, cstime
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def process_name(pid: int) -> str:

@@ -11,6 +11,7 @@ import json
 import re
 import resource
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -21,7 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import deltic
-from benchmarks import harness
+from benchmarks import harness, processes
 from benchmarks.queries import tables, texts
 from benchmarks.queries.answers import Row, difference, spoken_by_duckdb
 from deltic import kernels
@@ -134,7 +135,8 @@ def measure(folder: Path, name: str, engine: str, ticks: int, peers: bool) -> ha
         session = _session(engine, Path(made))
         with session:
             peer = _peer(session, engine, data, Path(made)) if peers else None
-            own, other = harness.Stopwatch(), harness.Stopwatch()
+            cpu_s = time.process_time if engine == "embedded" else processes.cpu_s
+            own, other = harness.Stopwatch(cpu_s), harness.Stopwatch(cpu_s)
             own.run(_load, session, queries, data.content)
             correct = _compare(session, queries, peer, other)
             for change in data.changes():
