@@ -18,9 +18,9 @@ import deltic
 from deltic.cli import main, terminal
 from deltic.cli.exits import Exit
 from deltic.cli.sql_runner import StatementRunner
-from deltic.cli.sql_shell import StatementCompleter, converse
+from deltic.cli.sql_shell import StatementCompleter, converse, is_begun
 from deltic.cli.terminal import history_file
-from deltic.errors import DelticError
+from deltic.errors import DelticError, SyntaxFailure
 from deltic.session.state_query import StateQueries
 
 DEFINITIONS = """
@@ -61,6 +61,8 @@ def test_statements_and_queries(screen: Screen) -> None:
         "2 rows",
     ]
     assert screen.after("FROM t |> WHERE id = 1;") == ["id name", "1 a", "1 row"]
+    values = "true AS b, X'0aFF' AS x, array(1, NULL) AS l, named_struct('n', 1, 't', true) AS s, map('k', false) AS m"
+    assert screen.after(f"SELECT {values}")[1] == "true X'0AFF' [1, NULL] {1, true} {k -> false}"
     assert screen.after("(SELECT '[red]' AS a)") == ["a", "[red]", "1 row"]
     assert screen.after("BEGIN") == []
     assert screen.runner.is_open
@@ -74,16 +76,37 @@ def test_statements_and_queries(screen: Screen) -> None:
     assert screen.after("DECLARE least INT = 1; SET VAR least = least + 1; SELECT id FROM t WHERE id = least") == ["id", "2", "1 row"]
 
 
+def test_a_transaction_outlives_an_error_of_syntax(screen: Screen) -> None:
+    screen.after("BEGIN; INSERT INTO t VALUES (1, 'a')")
+    for text, message in (("INSERT INTO t VALUES (2, 'b'", "unmatched opening parenthesis"), ("BEGIN", "BEGIN in a transaction")):
+        with pytest.raises(SyntaxFailure, match=message):
+            screen.after(text)
+    with pytest.raises(SyntaxFailure, match="BEGIN without COMMIT"):
+        screen.runner.finish()
+    assert screen.after("SELECT count(*) AS n FROM t; COMMIT; SELECT count(*) AS n FROM t") == ["n", "0", "1 row", "n", "1", "1 row"]
+    screen.runner.finish()
+
+
+def test_a_table_that_is_too_wide_is_a_list_of_columns(screen: Screen) -> None:
+    numbers = ", ".join(f"{i} AS column_{i}" for i in range(60))
+    lines = screen.after(f"SELECT {numbers} UNION ALL SELECT {numbers}")
+    assert lines[:3] == ["row 1", "column_0 0", "column_1 1"] and "row 2" in lines and lines[-2:] == ["column_59 59", "2 rows"]
+    assert screen.after(f"SELECT * FROM (SELECT {numbers}) LIMIT 0")[:2] == ["column_0", "column_1"]
+    assert screen.after("SELECT repeat('x', 300) AS long, 1 AS n")[0] == "long n"
+
+
 def test_commands(screen: Screen) -> None:
     assert screen.after("\\d") == ["name kind", "t table", "v materialized view", "w view"]
-    assert screen.after("\\d t") == ["column type", "id INT NOT NULL key", "name STRING"]
+    assert screen.after("SHOW TABLES; DESCRIBE w") == [*screen.after("\\d"), "column type", "id INT NOT NULL"]
+    assert screen.after("DESC TABLE t") == screen.after("\\d t") == ["column type", "id INT NOT NULL key", "name STRING"]
     assert "TableInput" not in "".join(screen.after("EXPLAIN v")) and "source" in "".join(screen.after("EXPLAIN VIEW v;"))
     assert "Filter (id#0 > 1)" in (plan := screen.after("EXPLAIN SELECT * FROM t WHERE id > 1")) and "source" in "".join(plan)
     assert "Values (col1)" in "".join(screen.after("EXPLAIN VALUES (1)"))
     assert screen.after("\\timing") == ["timing is on"]
     assert screen.after("DELETE FROM t")[0].endswith("ms")
     assert screen.after("\\?")[0] == "command"
-    assert screen.runner.run("\\q")
+    assert screen.after("help;") == screen.after("\\?")
+    assert screen.runner.run("\\q") and screen.runner.run("exit") and screen.runner.run("QUIT;")
     for text, message in (("\\nope", "no command"), ("\\d nope", "no table or view"), ("EXPLAIN w", "not materialized")):
         with pytest.raises(DelticError, match=message):
             screen.after(text)
@@ -121,9 +144,15 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeyp
     assert capsys.readouterr().out.split() == ["n", "─", "1", "1", "row"]
     assert main(["sql", state, "-c", "SELECT name FROM v; SELECT id FROM t"]) == Exit.OK
     assert capsys.readouterr().out.split()[-3:] == ["1", "1", "row"]
-    monkeypatch.setattr("sys.stdin", io.StringIO("SELECT 1\nAS one;\n\\d\nSELECT 2 AS two"))
+    monkeypatch.setattr("sys.stdin", io.StringIO("SELECT 1 -- one;\nAS one;\n\\d\nSELECT ';\n' AS two; -- done\nhelp\nSELECT 3 AS three"))
     assert main(["sql"]) == Exit.OK
-    assert capsys.readouterr().out.split()[:1] == ["one"]
+    words = capsys.readouterr().out.split()
+    assert words[0] == "one" and {"two", ";", "command", "three"} <= set(words)
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"SELECT '{'x' * 300}' AS a, 1 AS b;\nexit\nSELECT nope;"))
+    assert main(["sql"]) == Exit.OK
+    assert f"{'x' * 300}   1\n" in capsys.readouterr().out
+    assert main(["sql", "-c", "CREATE TABLE t (a INT); BEGIN; INSERT INTO t VALUES (1)"]) == Exit.INPUT
+    assert "BEGIN without COMMIT" in capsys.readouterr().err
     assert main(["sql", "-c", "SELECT nope"]) == Exit.INPUT
     assert "no column 'nope'" in capsys.readouterr().err
     assert main(["sql", str(tmp_path / "nothing"), "-c", "SELECT 1"]) == Exit.INPUT
@@ -141,6 +170,48 @@ def test_the_shell(screen: Screen, monkeypatch: pytest.MonkeyPatch) -> None:
     assert screen.after("SELECT count(*) AS n FROM t")[-2:] == ["1", "1 row"]
 
 
+def test_an_interrupted_statement_ends_no_shell(screen: Screen, monkeypatch: pytest.MonkeyPatch) -> None:
+    printed: list[tuple[str, str]] = []
+    monkeypatch.setattr(terminal, "print_formatted_text", lambda text, **_: printed.extend(text))
+    ran, run = [], screen.runner.run
+
+    def interrupted(text: str) -> bool:
+        ran.append(text)
+        if len(ran) == 1:
+            raise KeyboardInterrupt
+        return run(text)
+
+    monkeypatch.setattr(screen.runner, "run", interrupted)
+    with create_pipe_input() as pipe:
+        pipe.send_text("SELECT 1;\rexit\r")
+        converse(screen.runner, history=InMemoryHistory(), input=pipe, output=DummyOutput())
+    assert ran == ["SELECT 1;", "exit"]
+    assert [text for _, text in printed] == ["interrupted\n"]
+
+
+@pytest.mark.parametrize(
+    ("text", "begun"),
+    [
+        ("SELECT 1", True),
+        ("SELECT 1;", False),
+        ("SELECT 1; -- one", False),
+        ("SELECT 1 -- one;", True),
+        ("SELECT 1; /* one", True),
+        ("SELECT ';", True),
+        ("SELECT ';\n';", False),
+        ("SELECT `a;", True),
+        ("SELECT #;", False),
+        ("-- one", False),
+        (" ", False),
+        ("\\d t", False),
+        ("help", False),
+        ("Exit", False),
+    ],
+)
+def test_a_statement_ends_at_its_semicolon(text: str, begun: bool) -> None:
+    assert is_begun(text) == begun
+
+
 def test_names_are_completed(screen: Screen) -> None:
     completer = StatementCompleter(screen.runner)
 
@@ -148,7 +219,15 @@ def test_names_are_completed(screen: Screen) -> None:
         return [one.text for one in completer.get_completions(Document(text), CompleteEvent())]
 
     assert completed("SELECT na") == ["name"]
-    assert completed("SELECT count(t.i") == ["id", "IN", "INSERT", "INTERSECT", "INTO", "IS"]
+    assert completed("SELECT count(i") == ["id", "IN", "INSERT", "INTERSECT", "INTO", "IS"]
+    assert completed("SELECT count(t.i") == ["id"]
+    assert completed("SELECT v.") == ["name", "n"]
+    assert completed("SELECT 1 FROM v AS x JOIN t y ON x.n") == ["name", "n"]
+    assert completed("SELECT 1 FROM v AS x JOIN t y ON y.") == ["id", "name"]
+    assert completed("SELECT q.n") == ["name", "n"]
+    screen.after("CREATE TABLE `Odd one` (`a-b` INT)")
+    assert completed("SELECT od") == completed("SELECT `od") == ["`Odd one`"]
+    assert completed("SELECT a-") == ["`a-b`"]
     assert completed("\\t") == ["\\timing"]
     assert "MATERIALIZED" in completed("CREATE mat")
     assert completed("SELECT ") == []

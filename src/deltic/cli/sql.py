@@ -15,6 +15,7 @@ from deltic.cli.exits import Exit
 from deltic.cli.script import opened_program
 from deltic.cli.sql_runner import StatementRunner
 from deltic.cli.sql_shell import converse, is_begun
+from deltic.cli.sql_table import PIPE_WIDTH
 from deltic.session import Session
 from deltic.session.state_query import StateQueries
 
@@ -41,16 +42,22 @@ def sql(
     """
     with _opened(state, script) as source:
         console = Console(highlight=False)
+        if not console.is_terminal:
+            console.width = PIPE_WIDTH
         runner = StatementRunner(source, console)
         if command:
             runner.timing = False
             for text in command:
                 runner.run(text)
+            runner.finish()
         elif sys.stdin.isatty():
             converse(runner)
+            if runner.is_open:
+                console.print("the open transaction was not run", style="dim")
         else:
             runner.timing = False
             _read(runner)
+            runner.finish()
     return Exit.OK
 
 
@@ -72,8 +79,9 @@ def _read(runner: StatementRunner) -> None:
     """Runs statements from standard input, where an error ends the run."""
     waiting = ""
     for line in sys.stdin:
+        begins = not waiting.strip()
         waiting += line
-        if not is_begun(waiting):
+        if (begins or ";" in line) and not is_begun(waiting):  # other lines end no statement, and are not scanned again
             if waiting.strip() and runner.run(waiting):
                 return
             waiting = ""

@@ -10,22 +10,25 @@ import pyarrow as pa
 from rich.console import Console
 
 from deltic.cli.sql_table import SHOWN_ROWS, drawn, listed
-from deltic.errors import SetupError, UnknownName
-from deltic.frontends.sql import statement_texts
+from deltic.errors import SetupError, SyntaxFailure, UnknownName
+from deltic.frontends.sql import parse_statements, statement_texts
+from deltic.frontends.sql.tree import TransactionMark
 from deltic.schema import TableSchema
 from deltic.session import Answer, Session
 from deltic.session.state_query import StateQueries
 
 QUERIES: Final = ("SELECT", "WITH", "VALUES", "FROM", "TABLE", "(")
 COMMANDS: Final = {
-    "\\d": "the tables and views; \\d NAME: the columns of one",
+    "\\d": "the tables and views, as SHOW TABLES; \\d NAME: the columns of one, as DESCRIBE NAME",
     "\\timing": "shows how long each statement takes, or no longer",
-    "\\?": "this list",
-    "\\q": "ends the shell, as Ctrl-D does",
+    "\\?": "this list, as help",
+    "\\q": "ends the shell, as exit, quit and Ctrl-D do",
     "EXPLAIN": "[VIEW] NAME; or EXPLAIN SELECT …;: plan and circuit of a materialized view, or of a query",
     "SUBSCRIBE": "VIEW;: prints the changes of a view as they come; those of a state until Ctrl-C",
     "UNSUBSCRIBE": "VIEW;: no longer",
 }
+ALONE: Final = {"help": "\\?", "exit": "\\q", "quit": "\\q"}
+"""Words that are commands, with and without a semicolon."""
 _READ_ONLY: Final = "deltic sql STATE --script FILE, the script with its definitions, opens a session"
 
 
@@ -46,17 +49,28 @@ class StatementRunner:
 
     def names(self) -> Iterator[str]:
         """Names of relations and columns, for completion."""
-        for name, columns, _ in self._relations():
+        for name, columns in self.columns():
             yield name
             yield from columns
 
+    def columns(self) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """Each relation with its columns."""
+        yield from ((name, columns) for name, columns, _ in self._relations())
+
     def run(self, text: str) -> bool:
         """Whether a command ended the shell. Raises DelticError."""
-        if text.lstrip().startswith("\\"):
-            return self._command(*text.strip().rstrip(";").split(maxsplit=1))
+        command = text.strip().rstrip(";").rstrip()
+        command = ALONE.get(command.lower(), command)
+        if command.startswith("\\"):
+            return self._command(*command.split(maxsplit=1))
         for statement in statement_texts(text, "<terminal>"):
             self._statement(statement)
         return False
+
+    def finish(self) -> None:
+        """The end of a script. Raises SyntaxFailure if a transaction is open, whose statements are not run."""
+        if self._open:
+            raise SyntaxFailure("BEGIN without COMMIT: nothing was run", remedy="COMMIT; after the statements that are one tick")
 
     def _command(self, command: str, argument: str = "") -> bool:
         match command:
@@ -95,12 +109,19 @@ class StatementRunner:
         self._console.print(listed(("column", "type", "", ""), rows))
 
     def _statement(self, text: str) -> None:
+        match text.upper().split():
+            case ["SHOW", "TABLES"]:
+                self._command("\\d")
+                return
+            case ["DESCRIBE" | "DESC", _] | ["DESCRIBE" | "DESC", "TABLE", _]:
+                self._command("\\d", text.rsplit(maxsplit=1)[-1])
+                return
         start = perf_counter()
         answer = self._answer(text)
         seconds = perf_counter() - start
         if answer is not None:
             rows = answer.to_arrow()
-            self._console.print(drawn(rows))
+            self._console.print(drawn(rows, self._console.width))
             more = f", the first {SHOWN_ROWS:,} are shown" if rows.num_rows > SHOWN_ROWS else ""
             self._console.print(f"{rows.num_rows:,} row{'s' * (rows.num_rows != 1)}{more}{self._time(seconds, ', ')}", style="dim")
         elif self.timing:
@@ -158,10 +179,13 @@ class StatementRunner:
 
     def _changed(self, view: str, changes: pa.Table) -> None:
         self._console.print(f"{view}:", style="dim")
-        self._console.print(drawn(changes))
+        self._console.print(drawn(changes, self._console.width))
 
     def _in_transaction(self, session: Session, word: str, text: str) -> None:
         """Gathers the statements from BEGIN to COMMIT, which are one script."""
+        (mark,) = parse_statements(text, "<terminal>")  # an error here leaves the transaction as it is
+        if self._open and isinstance(mark, TransactionMark) and mark.word == "BEGIN":
+            raise SyntaxFailure("BEGIN in a transaction", span=mark.span, remedy="COMMIT; or ROLLBACK; before it")
         self._open.append(text)
         if word == "ROLLBACK":
             self._open = []

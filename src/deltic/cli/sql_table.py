@@ -1,4 +1,4 @@
-"""Rows as a table on the terminal."""
+"""Rows on the terminal: as a table, or each as a list of its columns where a table is too wide."""
 
 from __future__ import annotations
 
@@ -14,17 +14,27 @@ from deltic.types import with_variants
 
 SHOWN_ROWS: Final = 1000
 """More rows of an answer are not shown."""
+PIPE_WIDTH: Final = 10_000
+"""The width of an output that is not a terminal, so that programs find a row in a line."""
+_LEGIBLE: Final = 26
+"""Columns are not made narrower than this, which is the width of a TIMESTAMP, and one."""
+_BETWEEN: Final = 3
 
 
-def drawn(rows: pa.Table) -> Table:
-    """The first rows; numbers to the right, NULL in dim letters."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for field in rows.schema:
-        number = pa.types.is_integer(field.type) or pa.types.is_floating(field.type) or pa.types.is_decimal(field.type)
-        table.add_column(Text(field.name), justify="right" if number else "left", overflow="fold")
+def drawn(rows: pa.Table, width: int) -> Table:
+    """The first rows; numbers to the right, NULL in dim letters. width: of the terminal, in characters."""
+    heads = [Text(name) for name in rows.schema.names]
     columns = [column.to_pylist() for column in rows.slice(0, SHOWN_ROWS).columns]
-    for row in zip(*columns, strict=True):
-        table.add_row(*map(_cell, row))
+    cells = [[_cell(value, field.type) for value in column] for field, column in zip(rows.schema, columns, strict=True)]
+    widths = [max(text.cell_len for text in (head, *texts)) for head, texts in zip(heads, cells, strict=True)]
+    if len(widths) > 1 and sum(min(one, _LEGIBLE) for one in widths) + _BETWEEN * (len(widths) - 1) > width:
+        return _records(heads, cells)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for head, field in zip(heads, rows.schema, strict=True):
+        number = pa.types.is_integer(field.type) or pa.types.is_floating(field.type) or pa.types.is_decimal(field.type)
+        table.add_column(head, justify="right" if number else "left", overflow="fold")
+    for row in zip(*cells, strict=True):
+        table.add_row(*row)
     return table
 
 
@@ -38,5 +48,41 @@ def listed(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
     return table
 
 
-def _cell(value: Any) -> Text:
-    return Text("NULL", style="dim") if value is None else Text(str(with_variants(value)))
+def _records(heads: Sequence[Text], cells: Sequence[Sequence[Text]]) -> Table:
+    """A line for each column of each row, below the number of the row."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, show_header=False)
+    table.add_column(overflow="fold", ratio=1)
+    table.add_column(overflow="fold", ratio=3)
+    if not cells[0]:
+        for head in heads:
+            table.add_row(head)
+    for number, row in enumerate(zip(*cells, strict=True), 1):
+        table.add_row(Text(f"row {number}", style="dim"))
+        for head, cell in zip(heads, row, strict=True):
+            table.add_row(head, cell)
+        table.add_section()
+    return table
+
+
+def _cell(value: Any, type: pa.DataType) -> Text:
+    return Text("NULL", style="dim") if value is None else Text(_written(value, type))
+
+
+def _written(value: Any, type: pa.DataType) -> str:
+    """A value as a CAST to STRING writes it, but bytes as a literal."""
+    match value:
+        case None:
+            return "NULL"
+        case bool():
+            return str(value).lower()
+        case bytes():
+            return f"X'{value.hex().upper()}'"
+        case list() if pa.types.is_map(type):
+            pairs = (f"{_written(key, type.key_type)} -> {_written(item, type.item_type)}" for key, item in value)
+            return f"{{{', '.join(pairs)}}}"
+        case list():
+            return f"[{', '.join(_written(one, type.value_type) for one in value)}]"
+        case dict() if isinstance(with_variants(value), dict):
+            return f"{{{', '.join(_written(value[field.name], field.type) for field in type)}}}"
+        case _:
+            return str(with_variants(value))

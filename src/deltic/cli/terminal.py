@@ -31,7 +31,7 @@ def converse_by(
     input: Input | None = None,
     output: Output | None = None,
 ) -> None:
-    """Reads texts until one ends the shell, or the input ends. An error ends no session.
+    """Reads texts until one ends the shell, or the input ends. An error ends no session, and neither does Ctrl-C.
 
     run: runs a text, and returns whether it ends the shell. shell: the name of its history. is_begun: whether Enter continues a text in
     another line, which begins with the continuation. history, input, output: by default the file of the shell, and the terminal.
@@ -58,6 +58,8 @@ def converse_by(
                 return
         except DelticError as error:
             print_error(error, output)
+        except KeyboardInterrupt:
+            print_formatted_text(FormattedText([("ansired bold", "interrupted\n")]), end="", output=output)
 
 
 def history_file(shell: str) -> Path:

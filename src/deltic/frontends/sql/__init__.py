@@ -27,6 +27,8 @@ from deltic.frontends.sql.environment import Environment
 from deltic.frontends.sql.form import Form, check_form
 from deltic.frontends.sql.nesting import shallow
 from deltic.frontends.sql.parse_statement import Parsed, QueryStatement, TableStatement, parse
+from deltic.frontends.sql.parse_statement import is_complete as is_complete_text
+from deltic.frontends.sql.parse_statement import parse as parse_statements
 from deltic.frontends.sql.parse_statement import texts as statement_texts
 from deltic.frontends.sql.user_functions import marked
 from deltic.frontends.sql.variables import variables_of, with_variables
@@ -70,9 +72,11 @@ __all__ = [
     "bind_answer",
     "bind_query",
     "delay_us",
+    "is_complete_text",
     "no_base",
     "parse_script",
     "parse_sql",
+    "parse_statements",
     "statement_texts",
 ]
 

@@ -89,6 +89,16 @@ def tokenize(text: str, name: str, given: Mapping[str, object] = NOTHING_GIVEN) 
     return _identified(_with_given(tokens, given), name) if any(token.word == "IDENTIFIER" for token in tokens) else tokens
 
 
+def is_open(text: str) -> bool:
+    """Whether the text ends within a quote or a comment."""
+    try:
+        tokenize(text, "")
+    except SyntaxFailure as failure:
+        span = failure.span
+        return span is not None and span.end == len(text) and text[span.start] in _OPENING
+    return False
+
+
 def _with_given(tokens: list[Token], given: Mapping[str, object]) -> list[Token]:
     """With the texts that are given for parameters in IDENTIFIER(…) as strings."""
     replaced: list[Token] = []

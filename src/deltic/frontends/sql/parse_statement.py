@@ -13,7 +13,7 @@ from deltic.errors import Span, SyntaxFailure, Unsupported
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.arguments import Arguments
 from deltic.frontends.sql.clauses import ClauseParser
-from deltic.frontends.sql.lexer import NOTHING_GIVEN, NUMBER, SIGN, WORD, Token, tokenize
+from deltic.frontends.sql.lexer import NOTHING_GIVEN, NUMBER, SIGN, WORD, Token, is_open, tokenize
 from deltic.frontends.sql.nesting import shallow
 from deltic.frontends.sql.options import WATERMARK, timed_of
 from deltic.frontends.sql.parse_alteration import AlterationParser
@@ -95,6 +95,17 @@ def parse(text: str, name: str, arguments: Arguments | None = None) -> list[Pars
 def texts(text: str, name: str) -> list[str]:
     """The text of each statement of a script, without its semicolon."""
     return [text[tokens[0].start : tokens[-1].end] for tokens in statement_tokens(text, name)]
+
+
+def is_complete(text: str) -> bool:
+    """Whether the text has ended: its last statement has its semicolon, and no quote or comment is open. So has one without statements."""
+    if is_open(text):
+        return False
+    try:
+        tokens = tokenize(text, "")
+    except SyntaxFailure:
+        return text.rstrip().endswith(";")
+    return not tokens or tokens[-1].word == ";"
 
 
 def parse_item(text: str, name: str) -> tree.SelectItem:
