@@ -73,6 +73,10 @@ ARGUMENTS = {
         *("i, 40", "k, 40", "DISTINCT f, 40", "CAST(i AS DECIMAL(9, 2)), 40"),
         *("date_add(DATE'2020-01-01', CAST(k AS INT)), 40", "make_dt_interval(CAST(k AS INT)), 40"),
     ),
+    "count_min_sketch": (
+        *("n, 0.1D, 0.9D, 42", "h, 0.5D, 0.5D, -1", "DISTINCT i, 0.01D, 0.99D, 2147483650"),
+        *("s, 0.1D, 0.95D, 7", "CAST(repeat(s, id % 3) AS BINARY), 0.3D, 0.7D, 0"),
+    ),
     "approx_count_distinct": ("i", "b", "h % 3", "i, 0.01"),
     "schema_of_variant_agg": ("CAST(i AS VARIANT)", "CAST(s AS VARIANT)", """parse_json(if(b, '{"a": 1}', '{"b": [2.5]}'))"""),
 }

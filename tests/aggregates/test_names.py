@@ -16,6 +16,7 @@ ARGUMENTS = {
     **dict.fromkeys(("percentile", "approx_percentile"), "k, 0.5"),
     **dict.fromkeys(("bitmap_or_agg", "bitmap_and_agg"), "CAST('a' AS BINARY)"),
     "histogram_numeric": "k, 5",
+    "count_min_sketch": "k, 0.1, 0.9, 7",
     "schema_of_variant_agg": "CAST(k AS VARIANT)",
     **dict.fromkeys(("vector_sum", "vector_avg"), "array(CAST(k AS FLOAT))"),
     **dict.fromkeys(("percentile_cont", "percentile_disc"), "0.5) WITHIN GROUP (ORDER BY k"),

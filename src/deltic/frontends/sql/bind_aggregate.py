@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _SKETCH: Final = "COUNT(DISTINCT x), PERCENTILE(x, p) and COUNT(*) by groups are exact, and cost little in a view"
 UNSUPPORTED: Final = {
-    **dict.fromkeys(("count_min_sketch", "approx_top_k_accumulate", "approx_top_k_combine"), _SKETCH),
+    **dict.fromkeys(("approx_top_k_accumulate", "approx_top_k_combine"), _SKETCH),
     **dict.fromkeys(("hll_sketch_agg", "hll_union_agg", "theta_sketch_agg", "theta_union_agg", "theta_intersection_agg"), _SKETCH),
     "measure": "the aggregate itself",
 }
