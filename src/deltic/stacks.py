@@ -9,10 +9,12 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
 from contextvars import copy_context
 from functools import wraps
+from queue import SimpleQueue
 from typing import Final, ParamSpec, TypeVar
+
+from deltic.reentrant import start
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -86,14 +88,21 @@ def _on_another_stack(run: Callable[[], T]) -> T:
     stacks = _place.stacks + 1
     if stacks > STACKS:
         raise RecursionError(f"a recursion of more than {STACKS:,} stacks")
-    result: Future[T] = Future()
+    results: list[T] = []
+    errors: list[BaseException] = []
+    ended: SimpleQueue[None] = SimpleQueue()  # not a Future, whose lock an interrupt could leave held
 
     def work() -> None:
         _place.stacks = stacks
         try:
-            result.set_result(run())
+            results.append(run())
         except BaseException as error:  # the caller raises it
-            result.set_exception(error)
+            errors.append(error)
+        finally:
+            ended.put(None)
 
-    threading.Thread(target=copy_context().run, args=(work,), name="deltic-stack", daemon=True).start()
-    return result.result()
+    start(threading.Thread(target=copy_context().run, args=(work,), name="deltic-stack", daemon=True))
+    ended.get()
+    if errors:
+        raise errors.pop()
+    return results.pop()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import threading
+import time
 from decimal import Context, getcontext, localcontext
 
 import pytest
@@ -17,6 +18,7 @@ from deltic.plan.show import show
 from deltic.plan.walk import transform
 from deltic.schema import BIGINT, Field, Schema, TableSchema
 from deltic.stacks import unbounded
+from interruptions import interrupted_everywhere
 
 DEPTH = 3_000
 
@@ -37,6 +39,10 @@ def test_an_error_reaches_the_caller_and_no_thread_stays() -> None:
     with localcontext(Context(prec=7)), pytest.raises(KeyError, match="7"):
         fail(DEPTH)
     assert threading.active_count() == before
+
+
+def test_an_interrupt_at_any_step_is_raised() -> None:
+    assert interrupted_everywhere(lambda: stacks._on_another_stack(lambda: time.sleep(0.001)), lambda: None) > 20
 
 
 def test_an_endless_recursion_ends(monkeypatch: pytest.MonkeyPatch) -> None:

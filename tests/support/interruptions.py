@@ -134,6 +134,46 @@ def raising(kind: type[BaseException], line: int) -> Iterator[list[int]]:
         sys.settrace(before)
 
 
+def interrupted_everywhere(action: Callable[[], object], check: Callable[[], object]) -> int:
+    """Runs the action and the check again and again, each time interrupted at the next place; returns how many there are."""
+    at, came = 0, True
+    while came:
+        at, came = at + 1, False
+        try:
+            came = interrupted(at, action)
+        except KeyboardInterrupt:
+            came = True
+        else:
+            assert not came, f"the interrupt at place {at} was lost"
+        check()
+    return at - 1
+
+
+def interrupted(at: int, action: Callable[[], object]) -> bool:
+    """Runs the action, with a SIGINT where CPython handles signals for the at-th time; whether there are so many such places.
+
+    They are where a function of Python begins, and after a call of one in C, but for callbacks of weak references, and the end of
+    generators: Python prints what these raise, and goes on. Raises KeyboardInterrupt, and what the action raises.
+    """
+    seen = 0
+
+    def step(frame: FrameType, event: str, _: Any) -> None:
+        nonlocal seen
+        code = frame.f_code
+        if event in ("call", "c_return") and not code.co_filename.endswith(UNINTERRUPTED) and code.co_name != "<genexpr>":
+            seen += 1
+            if seen == at:
+                signal.raise_signal(signal.SIGINT)
+
+    sys.setprofile(step)
+    try:
+        action()
+    finally:
+        sys.setprofile(None)
+    return seen >= at
+
+
+UNINTERRUPTED: Final = (__file__, "/weakref.py", "/_weakrefset.py")
 IN_CALLBACKS: Final = ("__hash__", "representative")
 
 

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deltic.kernels.build import CHECKED
+from deltic.reentrant import ReentrantEvent
 from deltic.schema import BIGINT, DOUBLE, STRING, Field, Schema, TableSchema
 from deltic.trace import workers as module
 from deltic.trace.identity import Identity
@@ -20,6 +21,7 @@ from deltic.trace.partition import partition
 from deltic.trace.rows import Rows
 from deltic.trace.strings import StringTable
 from deltic.trace.workers import Workers
+from interruptions import interrupted_everywhere
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -31,7 +33,7 @@ def divided() -> object:
 
 
 def test_results_are_in_order() -> None:
-    def work(item: int, _: Event) -> tuple[int, str]:
+    def work(item: int, _: ReentrantEvent) -> tuple[int, str]:
         time.sleep(0.01 * (3 - item))
         return item, threading.current_thread().name
 
@@ -44,7 +46,7 @@ def test_results_are_in_order() -> None:
 def test_the_error_of_the_first_item_is_raised() -> None:
     both = threading.Barrier(2)
 
-    def work(item: int, _: Event) -> int:
+    def work(item: int, _: ReentrantEvent) -> int:
         if item < 2:
             both.wait(5)
             time.sleep(0.05 * (1 - item))
@@ -59,7 +61,7 @@ def test_items_wait_for_those_before_them() -> None:
     after = [(), (), (0,), (0, 1), (2,), (3, 4), ()]
     ended: list[int] = []
 
-    def work(item: int, _: Event) -> int:
+    def work(item: int, _: ReentrantEvent) -> int:
         assert ended.count(item) == 0 and set(after[item]) <= set(ended)
         time.sleep(0.002 * (item % 3))
         ended.append(item)
@@ -74,7 +76,7 @@ def test_items_after_a_failed_one_are_not_begun_and_those_before_it_are() -> Non
     begun: list[int] = []
     later = Event()
 
-    def work(item: int, _: Event) -> int:
+    def work(item: int, _: ReentrantEvent) -> int:
         begun.append(item)
         if item == 3:
             later.set()
@@ -93,7 +95,7 @@ def test_items_after_a_failed_one_are_not_begun_and_those_before_it_are() -> Non
 def test_after_an_interrupt_nobody_works() -> None:
     begun, ended = [], []
 
-    def work(item: int, stop: Event) -> None:
+    def work(item: int, stop: ReentrantEvent) -> None:
         begun.append(item)
         if item == 0:
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
@@ -108,7 +110,7 @@ def test_after_an_interrupt_nobody_works() -> None:
 def test_a_second_interrupt_waits_for_those_who_work_too() -> None:
     begun, ended = [], []
 
-    def work(item: int, stop: Event) -> None:
+    def work(item: int, stop: ReentrantEvent) -> None:
         begun.append(item)
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
         ended.append(stop.wait(5))
@@ -120,6 +122,34 @@ def test_a_second_interrupt_waits_for_those_who_work_too() -> None:
         Workers(2).map(work, range(50))
     assert 2 * len(begun) == len(ended)
     assert all(ended)
+
+
+@pytest.mark.parametrize("after", [[()] * 4, [(), (), (0,), (1, 2)]], ids=["independent", "ordered"])
+def test_an_interrupt_at_any_step_is_raised_when_nobody_works(after: list[tuple[int, ...]]) -> None:
+    working = list[int]()
+
+    def work(item: int, _: ReentrantEvent) -> int:
+        working.append(item)
+        time.sleep(0.001)
+        working.remove(item)
+        return item
+
+    def check() -> None:
+        assert not working
+
+    assert interrupted_everywhere(lambda: Workers(2).map(work, range(4), after), check) > 50
+
+
+def test_a_wait_that_releases_its_lock_twice_is_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(self: threading.Thread) -> None:
+        try:
+            raise KeyboardInterrupt
+        finally:
+            raise RuntimeError("release unlocked lock")
+
+    monkeypatch.setattr(threading.Thread, "start", broken)
+    with pytest.raises(KeyboardInterrupt):
+        Workers(2).map(lambda item, _: item, range(5))
 
 
 def test_without_more_threads_the_caller_works(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from threading import Event
 from types import MappingProxyType
 from typing import Final, Protocol
 
 import numpy as np
 
 from deltic.circuit.decoded_change import DecodedChange
+from deltic.reentrant import ReentrantEvent
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
 from deltic.trace.counters import Counters
@@ -76,7 +76,7 @@ class Context:
     inner: dict[str, Counters] = field(default_factory=dict)
     decoded: dict[int, DecodedChange] = field(default_factory=dict)
     ephemeral: frozenset[str] = frozenset()
-    stop: Event | None = None
+    stop: ReentrantEvent | None = None
     passes: Passes | None = None
 
     def check_needed(self) -> None:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from threading import Event, Lock
+from threading import Lock
 from time import perf_counter
 from typing import Final
 
@@ -27,6 +27,7 @@ from deltic.circuit.programs.passes import pass_natively
 from deltic.circuit.programs.program import program_of
 from deltic.circuit.programs.runner import ProgramRun
 from deltic.errors import DataError, DelticError, EvaluationError, Span, WeightOverflow
+from deltic.reentrant import ReentrantEvent
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
 from deltic.trace.counters import Counters
@@ -94,7 +95,7 @@ def run_level(
     tick: Tick,
     *,
     native: bool = False,
-    stop: Event | None = None,
+    stop: ReentrantEvent | None = None,
     workers: Workers = ALONE,
 ) -> LevelResult:
     """Runs one level on one shard. level: None is the whole dataflow, for a single shard.
@@ -185,7 +186,7 @@ def _run_nodes(circuit: Dataflow, level: Level, context: Context, arrived: Mappi
             idle = context.tick.amends and node.stream and node.keeps is None
         return idle or not (rows_in or node.eager)
 
-    def run(node: Instruction, stop: Event) -> Context:
+    def run(node: Instruction, stop: ReentrantEvent) -> Context:
         """Steps the node; returns its own part of the context."""
         own = replace(context, counters=Counters(), appended={}, inner={}, stop=context.stop if workers.threads == 1 else stop)
         inputs = changes.inputs(node)

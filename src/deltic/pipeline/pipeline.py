@@ -23,7 +23,7 @@ from deltic.pipeline.history import History
 from deltic.pipeline.late import without_late_rows
 from deltic.pipeline.letters import DeadLetters
 from deltic.pipeline.progress import Progress, StageClock, Summary
-from deltic.pipeline.stopping import StopRequest
+from deltic.reentrant import ReentrantEvent
 from deltic.runtimes.view_errors import is_errors
 from deltic.session import Program, Session
 from deltic.session.clock import due_s
@@ -118,7 +118,7 @@ class Pipeline:
 
     def _attach(self, bound: BoundProgram, state: str | None, rows_per_tick: int | None) -> None:
         session = self.session
-        self._lock, self._stopping, self._idle = RLock(), StopRequest(), True
+        self._lock, self._stopping, self._idle = RLock(), ReentrantEvent(), True
         self._feeds = [
             bound.feed(session.table(name), rows_per_tick or ROWS_PER_TICK).spread(session, rows_per_tick) for name in session.sources
         ]

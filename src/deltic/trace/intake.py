@@ -9,7 +9,6 @@ import ctypes
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from threading import Event
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -21,6 +20,7 @@ from deltic.kernels import intake
 from deltic.kernels.build import CHECKED
 from deltic.kernels.memory import Words
 from deltic.kernels.table import address
+from deltic.reentrant import ReentrantEvent
 from deltic.schema import BIGINT, INTEGER_BITS, Field, Op, Schema, TableSchema
 from deltic.trace.encoding import MARKER, NEGATIVE_ZERO, Layout, encode, encode_table, whole, words_of
 from deltic.trace.rows import Rows
@@ -254,14 +254,14 @@ class FrameColumns:
             parts += [(total + start, batch.slice(start, end - start)) for start, end in workers.ranges(batch.num_rows)]
             total += batch.num_rows
 
-        def copied(part: tuple[int, pa.RecordBatch], stop: Event) -> bool:
+        def copied(part: tuple[int, pa.RecordBatch], stop: ReentrantEvent) -> bool:
             first, batch = part
             if stop.is_set():
                 return False
             with _ExportedFrame(batch) as place:
                 return self._copied(place, block, total, first, op, ordinal + first)
 
-        return all(workers.map(copied, parts) if workers.divides(total) else (copied(part, Event()) for part in parts))
+        return all(workers.map(copied, parts) if workers.divides(total) else (copied(part, ReentrantEvent()) for part in parts))
 
     def _copied(self, frame: int, block: Words, total: int, row: int, op: int, ordinal: int) -> bool:
         copied = intake.copy_frame(frame, self.plan, self.words, address(block), total, row, op, int(op == WEIGHT), ordinal)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from threading import Event
 
 import numpy as np
 
 from deltic.kernels import vector
 from deltic.kernels.table import block
+from deltic.reentrant import ReentrantEvent
 from deltic.trace.rows import Rows
 from deltic.trace.workers import ALONE, Workers
 
@@ -24,7 +24,7 @@ def partition(rows: Rows, key: Sequence[int], shards: int, workers: Workers = AL
     counts = np.zeros((len(ranges), shards), np.int64)
     words, target = block(width, rows.length)
 
-    def choose(number: int, _: Event) -> None:
+    def choose(number: int, _: ReentrantEvent) -> None:
         start, end = ranges[number]
         vector.shard_rows(table[list(key)] + 8 * start, len(key), end - start, shards, homes[start:end], counts[number])
 
@@ -32,7 +32,7 @@ def partition(rows: Rows, key: Sequence[int], shards: int, workers: Workers = AL
     ends = np.cumsum(counts.sum(0))
     begins = ends - counts.sum(0) + np.cumsum(counts, 0) - counts
 
-    def move(number: int, _: Event) -> None:
+    def move(number: int, _: ReentrantEvent) -> None:
         start, end = ranges[number]
         vector.scatter(table + 8 * start, width, end - start, homes[start:end], begins[number], target)
 

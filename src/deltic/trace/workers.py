@@ -9,8 +9,11 @@ import os
 from collections.abc import Callable, Collection, Sequence
 from contextvars import copy_context
 from heapq import heappop, heappush
-from threading import Condition, Event, Thread
+from queue import SimpleQueue
+from threading import Lock, Thread, get_ident
 from typing import Final, Generic, TypeVar
+
+from deltic.reentrant import ReentrantEvent, start
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -20,7 +23,7 @@ DIVIDED_ROWS: Final = 1 << 16
 """Work on fewer rows is not divided: it takes less time than threads take to start."""
 
 
-_NEVER: Final = Event()
+_NEVER: Final = ReentrantEvent()
 """Of work that nothing stops."""
 
 
@@ -48,7 +51,9 @@ class Workers:
         parts = self.threads if self.divides(rows) else 1
         return [(rows * i // parts, rows * (i + 1) // parts) for i in range(parts)]
 
-    def map(self, work: Callable[[Item, Event], Result], items: Sequence[Item], after: Sequence[Collection[int]] = ()) -> list[Result]:
+    def map(
+        self, work: Callable[[Item, ReentrantEvent], Result], items: Sequence[Item], after: Sequence[Collection[int]] = ()
+    ) -> list[Result]:
         """The results for the items; the second argument is set when the result is not needed any more, as after Ctrl-C.
 
         after: for each item the numbers of the ones before it that must be done first. Raises what the first of the failed items raised.
@@ -60,7 +65,7 @@ class Workers:
         try:
             for _ in range(min(self.threads, len(items))):
                 try:
-                    Thread(target=copy_context().run, args=(division.run,), name=THREAD, daemon=True).start()
+                    start(Thread(target=copy_context().run, args=(division.run,), name=THREAD, daemon=True))
                 except RuntimeError:  # there may be no more threads: this one works, too
                     division.run()
             return division.results()
@@ -69,9 +74,13 @@ class Workers:
 
 
 class _Division(Generic[Item, Result]):
-    """The items of one `map`, which threads take in turn. An interrupt may come at any line of the thread that waits, also in `start`."""
+    """The items of one `map`, which threads take in turn.
 
-    def __init__(self, work: Callable[[Item, Event], Result], items: Sequence[Item], after: Sequence[Collection[int]]) -> None:
+    An interrupt may come at any line of the thread that waits, also in `start`. So that thread only calls what is atomic: of a Condition or
+    an Event an interrupt could leave the lock held, for which those that work then wait.
+    """
+
+    def __init__(self, work: Callable[[Item, ReentrantEvent], Result], items: Sequence[Item], after: Sequence[Collection[int]]) -> None:
         self._work, self._items = work, items
         self._results: dict[int, Result] = {}
         self._errors: dict[int, BaseException] = {}
@@ -83,9 +92,17 @@ class _Division(Generic[Item, Result]):
                 self._dependents[other].append(number)
         self._ready = [number for number, unmet in enumerate(self._unmet) if not unmet]
         """A heap of the items that may begin."""
-        self._end, self._working = len(items), 0
-        """Items from `_end` on are not needed, since one before them has failed."""
-        self._stop, self._changed = Event(), Condition()
+        self._end = len(items)
+        """Items from here on are not needed, since one before them has failed."""
+        self._working = set[int]()
+        """The threads that work."""
+        self._stop, self._lock = ReentrantEvent(), Lock()
+        self._idle = 0
+        """How many threads wait for an item that `_changes` does not wake."""
+        self._changes: SimpleQueue[None] = SimpleQueue()
+        """Wakes one of the idle threads for each entry."""
+        self._finished: SimpleQueue[None] = SimpleQueue()
+        """Wakes the thread that waits for all: an entry for each item that is done."""
 
     def run(self) -> None:
         """Works until no item is left."""
@@ -94,23 +111,26 @@ class _Division(Generic[Item, Result]):
                 self._results[number] = self._work(self._items[number], self._stop)
             except BaseException as error:  # `results` raises it
                 self._errors[number] = error
-            with self._changed:
+            with self._lock:
                 self._finish(number)
 
     def _take(self) -> int | None:
         """The next item; None if none is left. Waits for one that others make ready."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._stop.is_set() or self._has_ready() or not self._working)
-            if self._stop.is_set() or not self._has_ready():
-                return None
-            self._working += 1
-            return heappop(self._ready)
+        while True:
+            with self._lock:
+                if self._stop.is_set() or not (self._has_ready() or self._working):
+                    return None
+                if self._has_ready():
+                    self._working.add(get_ident())
+                    return heappop(self._ready)
+                self._idle += 1
+            self._changes.get()
 
     def _has_ready(self) -> bool:
         return bool(self._ready) and self._ready[0] < self._end
 
     def _finish(self, number: int) -> None:
-        self._working -= 1
+        self._working.discard(get_ident())
         if number in self._errors:
             self._end = min(self._end, number)
         else:
@@ -118,30 +138,46 @@ class _Division(Generic[Item, Result]):
                 self._unmet[dependent] -= 1
                 if not self._unmet[dependent]:
                     heappush(self._ready, dependent)
-        self._changed.notify_all()
+        self._wake()
+        self._finished.put(None)
+
+    def _wake(self) -> None:
+        """Lets the idle threads look again. Under the lock."""
+        idle, self._idle = self._idle, 0
+        for _ in range(idle):
+            self._changes.put(None)
 
     def results(self) -> list[Result]:
         """Waits for all."""
-        with self._changed:
-            self._changed.wait_for(lambda: not self._has_ready() and not self._working)
+        while not self._is_done():
+            self._finished.get()
         if self._errors:
             raise self._errors[min(self._errors)]
         return [self._results[number] for number in range(len(self._items))]
 
+    def _is_done(self) -> bool:
+        with self._lock:
+            return not self._has_ready() and not self._working
+
     def end(self) -> None:
         """Lets nobody begin another item, and waits for those that work, also if interrupts come meanwhile."""
-        self._stop.set()
         interrupt: KeyboardInterrupt | None = None
         while True:
             try:
-                with self._changed:
-                    self._changed.notify_all()
-                    self._changed.wait_for(lambda: not self._working)
-                break
+                if self._has_ended():
+                    break
+                self._finished.get()
             except KeyboardInterrupt as error:
                 interrupt = error
         if interrupt is not None:
             raise interrupt
+
+    def _has_ended(self) -> bool:
+        """Stops all; whether no other thread works."""
+        with self._lock:
+            self._stop.set()
+            self._wake()
+            return self._working <= {get_ident()}  # this one has been interrupted at work
 
 
 def processors() -> int:

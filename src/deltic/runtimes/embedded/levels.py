@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from threading import Event
 
 from deltic.circuit.nodes import Dataflow
 from deltic.circuit.operator import Delta, Tick
 from deltic.circuit.pending import PendingRows
 from deltic.circuit.stage import LevelResult, route, run_level
+from deltic.reentrant import ReentrantEvent
 from deltic.stacks import roomy
 from deltic.trace.batch import Batch
 from deltic.trace.counters import Counters
@@ -57,7 +57,7 @@ def run_levels(
     counters: list[Mapping[str, Counters]] = [{}] * shards
     for level in range(len(circuit.levels)):
 
-        def run(shard: int, stop: Event, level: int = level) -> LevelResult:
+        def run(shard: int, stop: ReentrantEvent, level: int = level) -> LevelResult:
             return run_level(circuit, level, shard, shards, state[shard], strings, arrived[shard], tick, native=True, stop=stop)
 
         results = workers.map(run, range(shards))

@@ -1,19 +1,23 @@
-"""A request to stop, made by a signal handler at any step of the wait for it."""
+"""An event that a signal handler sets at any step of the wait for it."""
 
 from __future__ import annotations
 
 import signal
 import subprocess
 import sys
+from threading import Thread
 
 import pytest
 
+from deltic.reentrant import ReentrantEvent
+from interruptions import interrupted_everywhere
+
 PROGRAM = """
 import signal, sys, time
-from deltic.pipeline.stopping import StopRequest
+from deltic.reentrant import ReentrantEvent
 
 def interrupted(at):
-    request, steps = StopRequest(), 0
+    request, steps = ReentrantEvent(), 0
 
     def step(frame, event, argument):
         nonlocal steps
@@ -43,3 +47,24 @@ def test_a_handler_may_stop_at_any_step_of_the_wait() -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) > 4
+
+
+def test_an_interrupt_at_any_step_makes_no_thread_wait_for_ever() -> None:
+    event = ReentrantEvent()
+
+    def use() -> None:
+        event.clear()
+        event.wait(0.001)
+        event.set()
+
+    def check() -> None:
+        event.clear()
+        threads = [Thread(target=event.wait, daemon=True) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        event.set()
+        for thread in threads:
+            thread.join(20)
+            assert not thread.is_alive()
+
+    assert interrupted_everywhere(use, check) > 5

@@ -1,0 +1,53 @@
+"""Waits that Ctrl-C, or another signal handler, can make neither endless nor another error."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from threading import Thread
+
+
+class ReentrantEvent:
+    """As threading.Event, which a signal handler may set, and whose methods a handler may leave by an exception.
+
+    A threading.Event holds a lock while it is set or cleared, and while a wait begins. A handler that runs just then and sets it waits for
+    its own thread; if it raises, as Ctrl-C does, the lock may stay locked, so that all others wait. What is called here is atomic.
+    """
+
+    __slots__ = ("_made", "_wake")
+
+    def __init__(self) -> None:
+        self._made = False
+        self._wake: SimpleQueue[None] = SimpleQueue()
+
+    def is_set(self) -> bool:
+        return self._made
+
+    def set(self) -> None:
+        self._made = True
+        self._wake.put(None)
+
+    def clear(self) -> None:
+        """While no thread waits. A `set` at the same time may be lost, or end a wait: look after this, and again after the wait."""
+        self._made, self._wake = False, SimpleQueue()
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Returns when it is set, or after `seconds`; whether it is set."""
+        if not self._made:
+            try:
+                with suppress(Empty):
+                    self._wake.get(timeout=seconds)
+            finally:
+                if self._made:
+                    self._wake.put(None)  # type: ignore[unreachable]  # another thread has set it; for the next one that waits
+        return self._made
+
+
+def start(thread: Thread) -> None:
+    """Starts a thread; it may run, or not, if this is interrupted. Raises RuntimeError if there may be no more threads."""
+    try:
+        thread.start()
+    except RuntimeError as error:
+        if isinstance(error.__context__, KeyboardInterrupt):  # of the wait in it, which then releases a lock twice
+            raise error.__context__ from None
+        raise
