@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from queue import SimpleQueue
 from threading import Event, RLock, Thread
 from typing import Any
 
@@ -19,6 +20,7 @@ from deltic.runtimes.embedded import LoggedEmbedded
 from deltic.session.group_commit import TickQueue, WaitingTick
 from deltic.storage.log_file import records
 from engines import abandon
+from interruptions import interrupted_everywhere
 
 SCRIPT = """
 CREATE TABLE sales (id BIGINT NOT NULL, shop STRING, amount BIGINT NOT NULL, PRIMARY KEY (id));
@@ -278,6 +280,83 @@ def test_ticks_that_an_interrupted_thread_leaves_are_not_committed_again() -> No
     assert not queue._waiting
 
 
+def test_an_interrupt_at_any_step_of_a_tick_lets_others_tick() -> None:
+    def commit(group: Sequence[WaitingTick]) -> None:
+        for each in group:
+            each.done = True
+
+    queue = TickQueue(RLock(), commit)
+
+    def tick() -> None:
+        queue._expected, queue._patience_s = 2, 0.001
+        queue.run(WaitingTick({}, {}, lambda: None))
+
+    def check() -> None:
+        thread = Thread(target=tick, daemon=True)
+        thread.start()
+        thread.join(20)
+        assert not thread.is_alive()
+
+    assert interrupted_everywhere(tick, check) > 20
+
+
+def test_a_thread_that_is_interrupted_twice_leaves_no_tick_for_which_others_wait() -> None:
+    """The second time while it waits for the lock, as where it is held for a long commit."""
+
+    class Interrupting:
+        armed = False
+
+        def __enter__(self) -> None:
+            if self.armed:
+                raise KeyboardInterrupt
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+        def acquire(self, timeout: float) -> None:
+            self.armed = True
+            raise KeyboardInterrupt
+
+    def commit(group: Sequence[WaitingTick]) -> None:
+        for each in group:
+            each.done = True
+
+    lock: Any = Interrupting()
+    queue, before, tick = TickQueue(lock, commit), WaitingTick({}, {}, lambda: None), WaitingTick({}, {}, lambda: None)
+    queue._waiting.append(before)  # of the thread that commits, without the tick of this one
+    tick.wake = lock
+    with pytest.raises(KeyboardInterrupt):
+        queue.run(tick)
+    lock.armed, before.done = False, True
+    other = WaitingTick({}, {}, lambda: None)
+    thread = Thread(target=queue.run, args=(other,), daemon=True)
+    thread.start()
+    thread.join(20)
+    assert other.done and not tick.done
+    assert not queue._waiting
+
+
+def test_an_interrupt_at_any_step_of_waking_the_thread_that_folds(tmp_path: Path) -> None:
+    session = _opened(tmp_path)
+    runtime = _runtime(session)
+
+    def end() -> None:
+        thread = Thread(target=runtime._end_folding, daemon=True)
+        thread.start()
+        thread.join(20)
+        assert not thread.is_alive()
+        runtime._closing.clear()
+        runtime._folding, runtime._is_due, runtime._wake = None, False, SimpleQueue()
+
+    def wake() -> None:
+        runtime._fold_soon()
+        runtime._is_due = False
+        runtime._fold_soon()
+
+    assert interrupted_everywhere(wake, end) > 10
+    session.close()
+
+
 def test_a_session_closes_in_the_moment_in_which_its_log_is_due(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     session = _opened(tmp_path)
     runtime = _runtime(session)
@@ -287,6 +366,8 @@ def test_a_session_closes_in_the_moment_in_which_its_log_is_due(tmp_path: Path, 
         """The thread that folds has waited long enough, but goes on only when `close` has set what wakes it."""
 
         def wait(self, seconds: float) -> bool:
+            if waited.is_set():
+                return closing.wait(seconds)
             waited.set()
             assert closing.wait(20)
             time.sleep(0.05)

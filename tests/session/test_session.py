@@ -17,7 +17,9 @@ import pytest
 
 import deltic
 from deltic import errors
+from deltic.session.collector import collector_paused
 from deltic.session.precedence import LONGEST_S, TURN_S, Precedence
+from interruptions import interrupted_everywhere
 
 TABLES = """
 CREATE TABLE orders (id BIGINT, customer BIGINT, amount BIGINT, PRIMARY KEY (id));
@@ -517,6 +519,44 @@ def test_a_read_waits_for_a_tick_but_not_for_long(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("deltic.session.precedence.monotonic", lambda: pytest.fail("a read waits while no tick runs"))
     with precedence.reading():
         pass
+
+
+def test_an_interrupted_read_lets_others_tick_and_an_interrupted_tick_lets_others_read() -> None:
+    precedence = Precedence()
+
+    def read() -> None:
+        precedence._ticking = -1  # another thread
+        with precedence.reading():
+            pass
+
+    def tick() -> None:
+        precedence._reading.add(-1)
+        try:
+            precedence.begin()
+        finally:
+            precedence.end()
+
+    def check() -> None:
+        for action in (tick, read):
+            thread = threading.Thread(target=action, daemon=True)
+            thread.start()
+            thread.join(20)
+            assert not thread.is_alive()
+        tick()
+
+    for action in (read, tick):
+        assert interrupted_everywhere(action, check) > 5
+
+
+def test_the_collector_of_cycles_goes_on_after_an_interrupt() -> None:
+    def pause() -> None:
+        with collector_paused():
+            assert not gc.isenabled()
+
+    def check() -> None:
+        gc.isenabled() or pytest.fail("the collector stays disabled")
+
+    assert interrupted_everywhere(pause, check) > 5
 
 
 def test_a_tick_waits_once_for_a_read_that_has_begun() -> None:

@@ -101,10 +101,7 @@ def durable(tables: Mapping[str, TableSchema], views: Mapping[str, Plan], folder
 
 def abandon(runtime: LoggedEmbedded) -> None:
     """Ends a runtime as a kill does: what is in its commit log stays there."""
-    runtime._closing.set()
-    runtime._due.set()
-    if runtime._folding is not None:
-        runtime._folding.join()
+    runtime._end_folding()
     runtime._merger.stop()
     runtime._merger.close()
     runtime._state.folder.unlock()

@@ -21,8 +21,8 @@ def collector_paused() -> Iterator[None]:
     those that find the collector disabled leave it to the first one.
     """
     enabled = gc.isenabled()
-    gc.disable()
     try:
+        gc.disable()  # within the `try`, since Ctrl-C may come right after it
         yield
     finally:
         if enabled:

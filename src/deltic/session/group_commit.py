@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from threading import Event, Lock, RLock
+from threading import Lock, RLock
 from time import perf_counter
 from typing import Any, Final
+
+from deltic.reentrant import ReentrantEvent
 
 LOST_S: Final = 0.05
 """A thread that waits looks again after so many seconds, since the one that should have woken it may have been interrupted."""
@@ -20,14 +22,17 @@ LONGEST_S: Final = 0.005
 
 
 class WaitingTick:
-    """A tick that a thread waits for. check: raises what prevents it, in its turn. done: it is committed, or has failed with `error`."""
+    """A tick that a thread waits for. check: raises what prevents it, in its turn. done: it is committed, or has failed with `error`.
 
-    __slots__ = ("changes", "check", "done", "error", "notes", "wake")
+    left: its thread is interrupted, and commits nothing any more.
+    """
+
+    __slots__ = ("changes", "check", "done", "error", "left", "notes", "wake")
 
     def __init__(self, changes: Mapping[str, Any], notes: Mapping[str, Any], check: Callable[[], None]) -> None:
         self.changes, self.notes, self.check = changes, notes, check
         self.error: Exception | None = None
-        self.done = False
+        self.done = self.left = False
         self.wake = Lock()
         self.wake.acquire()
 
@@ -44,7 +49,7 @@ class TickQueue:
         self._waiting: deque[WaitingTick] = deque()
         self._expected, self._patience_s = 1, 0.0
         """How many ticks the last group had, and how long its commit took: threads that tick again and again come back together."""
-        self._enough = Event()
+        self._enough = ReentrantEvent()
 
     def run(self, tick: WaitingTick) -> None:
         """Returns when the tick is committed, or raises its error."""
@@ -58,6 +63,7 @@ class TickQueue:
                 else:
                     tick.wake.acquire(timeout=LOST_S)
         except BaseException:
+            tick.left = True  # at once: another interrupt may end the wait for the lock
             with self._lock, suppress(ValueError):  # nobody commits it now; it is not there if it is done
                 self._waiting.remove(tick)
             raise
@@ -65,8 +71,8 @@ class TickQueue:
             raise tick.error
 
     def _is_first(self, tick: WaitingTick) -> bool:
-        """Of those that are not done: an interrupted thread may have left some that are."""
-        return next((each for each in list(self._waiting) if not each.done), None) is tick
+        """Of those that are not done: an interrupted thread may have left some that are, and its own."""
+        return next((each for each in list(self._waiting) if not (each.done or each.left)), None) is tick
 
     def _lead(self, tick: WaitingTick) -> None:
         group: list[WaitingTick] = []
@@ -76,12 +82,12 @@ class TickQueue:
                 try:
                     if not tick.done:
                         self._gather()
-                        group = [each for each in list(self._waiting) if not each.done]
+                        group = [each for each in list(self._waiting) if not (each.done or each.left)]
                         start = perf_counter()
                         self._commit(group)
                         self._expected, self._patience_s = len(group), min(perf_counter() - start, LONGEST_S)
                 finally:  # under the lock: two threads that look at the first tick would remove the second, too
-                    while self._waiting and self._waiting[0].done:
+                    while self._waiting and (self._waiting[0].done or self._waiting[0].left):
                         self._waiting.popleft()
                     first = list(self._waiting)[:1]
         finally:

@@ -13,9 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import Event, get_ident
+from threading import get_ident
 from time import monotonic
 from typing import Final
+
+from deltic.reentrant import ReentrantEvent
 
 TURN_S: Final = 0.005
 """In seconds, how long a read waits for a turn while ticks follow one another, and how long a tick waits for a read."""
@@ -37,11 +39,11 @@ class Precedence:
         """When the last tick ended."""
         self._following = False
         """Whether the last tick followed the one before it."""
-        self._waiting: dict[int, tuple[float, Event]] = {}
+        self._waiting: dict[int, tuple[float, ReentrantEvent]] = {}
         """By thread, since when a read waits, and what it waits for; the longest first."""
         self._reading = set[int]()
         """The threads of reads for which a tick still waits."""
-        self._read = Event()
+        self._read = ReentrantEvent()
         self._next = float("-inf")
         """When the next turn of a read may come."""
 
@@ -77,7 +79,7 @@ class Precedence:
             yield
             return
         if self._ticking is not None or (self._following and monotonic() < self._ended + GAP_S):
-            turn = Event()
+            turn = ReentrantEvent()
             self._waiting[thread] = monotonic(), turn
             turn.wait(LONGEST_S)
             self._waiting.pop(thread, None)

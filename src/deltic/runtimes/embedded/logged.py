@@ -14,7 +14,8 @@ from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from threading import Event, RLock, Thread
+from queue import SimpleQueue
+from threading import RLock, Thread
 from typing import Final
 
 import numpy as np
@@ -22,6 +23,7 @@ import numpy as np
 from deltic.circuit.nodes import Dataflow
 from deltic.circuit.pending import PendingRows
 from deltic.errors import StateError
+from deltic.reentrant import ReentrantEvent
 from deltic.runtimes import RETAINED_EPOCHS, TickResult
 from deltic.runtimes.durable.interrupts import uninterrupted
 from deltic.runtimes.durable.logged import LoggedArrangements
@@ -71,7 +73,9 @@ class LoggedEmbedded(DurableEmbedded):
         """The ticks of the group that is being computed."""
         self._durable: deque[DurableVersion] = deque()
         """The versions of a group that are durable and not shown yet."""
-        self._due, self._closing = Event(), Event()
+        self._is_due, self._closing = False, ReentrantEvent()
+        self._wake: SimpleQueue[None] = SimpleQueue()
+        """Wakes the thread that folds: an entry each time that something is due, and at the end."""
         self._fold_s = 0.0
         self._folding: Thread | None = None
 
@@ -212,7 +216,7 @@ class LoggedEmbedded(DurableEmbedded):
         """Turns the epochs of the log into manifests, which readers of the folder see. Raises StateError."""
         with self._turn:
             if self._durable:  # they are shown soon, by the next turn at the latest
-                self._due.set()
+                self._fold_soon()
                 return
             version = self.committed
             self._log.forget_after(version.epoch)
@@ -229,19 +233,24 @@ class LoggedEmbedded(DurableEmbedded):
 
     def close(self) -> None:
         """See Durable. What cannot be folded stays in the log, for the next writer."""
+        try:
+            self._end_folding()
+        finally:  # also after Ctrl-C in the wait
+            with self._turn:
+                self._show_all()
+                try:
+                    self.fold()
+                except StateError as error:
+                    _logger.warning("the commit log of %s is left to its next writer: %s", self._state.root, error)
+                finally:
+                    self._log.close()
+                    super().close()
+
+    def _end_folding(self) -> None:
         self._closing.set()
-        self._due.set()
+        self._wake.put(None)
         if self._folding is not None:
             self._folding.join()
-        with self._turn:
-            self._show_all()
-            try:
-                self.fold()
-            except StateError as error:
-                _logger.warning("the commit log of %s is left to its next writer: %s", self._state.root, error)
-            finally:
-                self._log.close()
-                super().close()
 
     def _logged(
         self, circuit: Dataflow, epoch: int, notes: Notes, appended: Sequence[Mapping[str, Batch]], identity: Identity
@@ -260,16 +269,20 @@ class LoggedEmbedded(DurableEmbedded):
 
     def _fold_soon(self) -> None:
         if self._folding is None:
-            self._folding = Thread(target=self._fold_regularly, name=FOLDING_THREAD, daemon=True)
-            self._folding.start()
-        if not self._due.is_set():
-            self._due.set()
+            folding = Thread(target=self._fold_regularly, name=FOLDING_THREAD, daemon=True)
+            with uninterrupted():  # `close` joins it, which must have started
+                folding.start()
+                self._folding = folding
+        if not self._is_due:
+            self._is_due = True
+            self._wake.put(None)
 
     def _fold_regularly(self) -> None:
-        while self._due.wait() and not self._closing.wait(max(FOLD_AFTER_S, FOLD_SHARE * self._fold_s)):
-            self._due.clear()
-            if self._closing.is_set():  # since the wait has ended: `close` may have set what was cleared
+        while True:
+            self._wake.get()
+            if self._closing.wait(max(FOLD_AFTER_S, FOLD_SHARE * self._fold_s)):
                 return
+            self._is_due = False  # what is committed from now on is due again, and wakes this thread again
             try:
                 self.fold()
             except StateError as error:
