@@ -19,6 +19,7 @@ from deltic.storage.leases import Lease, oldest_leased
 from deltic.storage.manifest import Change, Manifest, SegmentRef, manifest_name
 from deltic.storage.reader import StateReader
 from deltic.storage.state import State
+from interruptions import interrupted_everywhere
 from stored import as_rows, batch_of
 
 
@@ -192,6 +193,24 @@ def test_readers_always_have_their_files_while_a_writer_is_busy(tmp_path: Path) 
     finally:
         done.set()
         writer.join()
+
+
+def test_a_lease_can_be_released_after_an_interrupt_at_any_step_of_its_release(tmp_path: Path) -> None:
+    folder = open_folder(tmp_path)
+    leases = [Lease(folder, 1)]
+
+    def check() -> None:
+        thread = threading.Thread(target=leases[-1].release, daemon=True)
+        thread.start()
+        thread.join(20)
+        assert not thread.is_alive()
+        leases.append(Lease(folder, 1))
+
+    def release() -> None:
+        leases[-1].release()
+
+    assert interrupted_everywhere(release, check) > 10
+    leases[-1].release()
 
 
 def test_a_folder_without_a_state_is_named_and_not_changed(tmp_path: Path) -> None:

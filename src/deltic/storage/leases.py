@@ -15,6 +15,7 @@ import time
 from typing import Final
 
 from deltic.errors import StateError
+from deltic.reentrant import ReentrantEvent
 from deltic.storage.folder import StateFolder
 from deltic.storage.names import LEASES
 
@@ -33,7 +34,7 @@ class Lease:
         self.epoch = epoch
         self._folder, self._length_s = folder, length_s
         self._name = f"{LEASES}/{secrets.token_hex(8)}.json"
-        self._released = threading.Event()
+        self._released = ReentrantEvent()
         self._write()
         self._thread = threading.Thread(target=self._renew, name=LEASE_THREAD, daemon=True)
         self._thread.start()

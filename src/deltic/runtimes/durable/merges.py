@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
+from deltic.reentrant import ReentrantEvent
+from deltic.runtimes.durable.interrupts import uninterrupted
 from deltic.storage.files import FileRef, Origin
 from deltic.storage.manifest import Change, Manifest, SegmentRef
 from deltic.storage.merging import large_merges, merge_segments
@@ -31,13 +33,33 @@ Perform = Callable[[Manifest, Sequence[Group], Origin], list[Merged]]
 """Runs merges and writes their files; those that fail are left out."""
 
 
+class _Run:
+    """Merges that a thread performs. merged: what it has returned, once it has ended."""
+
+    def __init__(self) -> None:
+        self.ended = ReentrantEvent()
+        self.merged: list[Merged] = []
+
+    def perform(self, perform: Callable[[], list[Merged]]) -> None:
+        try:
+            self.merged = perform()
+        except Exception:
+            # Ticks do not need merges; those that are due are retried after the next commit.
+            _log.warning("a background merge of state failed", exc_info=True)
+        finally:
+            self.ended.set()
+
+
 class Merger:
-    """Starts merges and holds their results until a commit adopts them."""
+    """Starts merges and holds their results until a commit adopts them.
+
+    An interrupt may come at any line of it. So it waits for no Future, whose lock an interrupt could leave held.
+    """
 
     def __init__(self, state: State, perform: Perform) -> None:
         self._state, self._perform = state, perform
         self._pool = ThreadPoolExecutor(1, "deltic-merge")
-        self._running: Future[list[Merged]] | None = None
+        self._running: _Run | None = None
         self._pinned = ExitStack()
         self._stopped = False
 
@@ -45,21 +67,19 @@ class Merger:
         """Starts the merges that are due, unless some are running."""
         if self._stopped or self._running is not None or not (groups := large_merges(self._state.manifest)):
             return
-        origin = self._pinned.enter_context(self._state.merging())
-        self._running = self._pool.submit(self._perform, self._state.manifest, groups, origin)
+        manifest, run = self._state.manifest, _Run()
+        with uninterrupted():
+            origin = self._pinned.enter_context(self._state.merging())
+            self._pool.submit(run.perform, lambda: self._perform(manifest, groups, origin))
+            self._running = run
 
     def take(self, wait: bool = False) -> list[Merged]:
         """Results not returned before. wait: wait for running merges."""
-        if self._running is None or not (wait or self._running.done()):
+        run = self._running
+        if run is None or not (run.ended.wait() if wait else run.ended.is_set()):
             return []
-        try:
-            return self._running.result()
-        except Exception:
-            # Ticks do not need merges; those that are due are retried after the next commit.
-            _log.warning("a background merge of state failed", exc_info=True)
-            return []
-        finally:
-            self._running = None
+        self._running = None
+        return run.merged
 
     def release(self) -> None:
         """Releases the inputs of finished merges to garbage collection: their results are committed or discarded."""
