@@ -11,11 +11,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from threading import Event, RLock
+from threading import RLock
 from typing import TYPE_CHECKING, Any, Final
 
 from deltic.errors import DelticError, StateError, StateInUse
 from deltic.pipeline import Pipeline, Progress
+from deltic.reentrant import ReentrantEvent
 from deltic.session import Program, Session
 from deltic.session.options import RunOptions
 from deltic.storage.folder import open_folder
@@ -65,7 +66,7 @@ class Opened:
     def session(self) -> Session:
         return self.files.session
 
-    def batch(self, name: str, batch_id: int, query: str | None, make: Make, stopping: Event) -> Progress | None:
+    def batch(self, name: str, batch_id: int, query: str | None, make: Make, stopping: ReentrantEvent) -> Progress | None:
         """One tick of a micro-batch; None if it was committed before. Pending deliveries to sinks are made in either case.
 
         make: returns the changes by table. Raises StateError for a batch of another checkpoint, Stopped, and as a tick.

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from threading import Event, RLock
+from threading import RLock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -16,6 +16,7 @@ from deltic.connectors.recognise import in_arrow
 from deltic.errors import CatalogError, DelticError, SetupError
 from deltic.pipeline import Pipeline, Progress
 from deltic.pipeline.bound_program import BoundProgram
+from deltic.reentrant import ReentrantEvent
 from deltic.runtimes.spark.changes import TaggedTable
 from deltic.runtimes.spark.streams import (
     Trigger,
@@ -307,7 +308,7 @@ class BatchFunction:
         query = query_id(batch.sparkSession, self._title)
         try:
             with self._pipeline.opened(batch.sparkSession, keep=own) as opened:
-                stopping = journal.stopping if own else Event()
+                stopping = journal.stopping if own else ReentrantEvent()
                 with self._kept(opened.session, batch):
                     progress = opened.batch(self._name, batch_id, query, lambda session: self._changes(session, batch), stopping)
         except DelticError as error:

@@ -6,11 +6,12 @@ import re
 import time
 from collections import deque
 from collections.abc import Callable
-from threading import Event, Thread
+from threading import Thread, current_thread
 from typing import TYPE_CHECKING, Final
 
 from deltic.errors import SetupError
 from deltic.pipeline import Pipeline, Progress
+from deltic.reentrant import ReentrantEvent
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -35,7 +36,7 @@ class Journal:
     def __init__(self) -> None:
         self.recent: deque[Progress] = deque(maxlen=RECENT)
         self.error: BaseException | None = None
-        self.stopping = Event()
+        self.stopping = ReentrantEvent()
 
     def fail(self, error: BaseException) -> None:
         """Records the error, unless there is one already."""
@@ -43,17 +44,26 @@ class Journal:
 
 
 class Follower:
-    """A thread that reads the script's own files."""
+    """A thread that reads the script's own files.
+
+    ended: set at its end. Not Thread.is_alive, which is False for a running thread once Ctrl-C has ended a `join`.
+    """
 
     def __init__(self, files: Pipeline, journal: Journal, run: Callable[[Pipeline], object], failed: Callable[[], None]) -> None:
         self._files, self._journal, self._run_files, self._failed = files, journal, run, failed
-        self.thread = Thread(target=self._run, name="deltic-files", daemon=True)
-        self.thread.start()
+        self.ended = ReentrantEvent()
+        files._stopping.clear()  # of the follower before, which may have ended before it was stopped
+        self._thread = Thread(target=self._run, name="deltic-files", daemon=True)
+        self._thread.start()
 
     def stop(self) -> None:
         """Ends the thread after the current tick."""
-        if self.thread.is_alive():
+        if not self.ended.is_set():
             self._files.stop()
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Waits until it has ended, unless a subscriber calls this in a tick of its own; whether it has."""
+        return self.ended.is_set() if current_thread() is self._thread else self.ended.wait(seconds)
 
     def _run(self) -> None:
         try:
@@ -61,6 +71,8 @@ class Follower:
         except Exception as error:  # raised by awaitTermination
             self._journal.fail(error)
             self._failed()
+        finally:
+            self.ended.set()
 
 
 class Running:
@@ -87,7 +99,7 @@ class Running:
     @property
     def isActive(self) -> bool:
         """Whether more ticks may come."""
-        follows = self._lasts and self._follower is not None and self._follower.thread.is_alive()
+        follows = self._lasts and self._follower is not None and not self._follower.ended.is_set()
         return follows or (self.query is not None and self.query.isActive)
 
     @property
@@ -115,8 +127,7 @@ class Running:
         if self._follower is not None and ended:
             if self.exception() is not None or not self._lasts:
                 self._follower.stop()
-            self._follower.thread.join(_left(until))
-            ended = not self._follower.thread.is_alive()
+            ended = self._follower.wait(_left(until))
         if ended and (error := self.exception()) is not None:
             raise error
         return ended
@@ -128,7 +139,7 @@ class Running:
         self._end_query()
         if self._follower is not None:
             self._follower.stop()
-            self._follower.thread.join()
+            self._follower.wait()
 
     def _end_query(self) -> None:
         if self.query is not None:
