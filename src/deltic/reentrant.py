@@ -1,10 +1,14 @@
-"""Waits that Ctrl-C, or another signal handler, can make neither endless nor another error."""
+"""Waits that Ctrl-C, another signal handler, or a fork can make neither endless nor another error."""
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from threading import Thread
+from typing import Any, TypeVar
+
+L = TypeVar("L")
 
 
 class ReentrantEvent:
@@ -51,3 +55,11 @@ def start(thread: Thread) -> None:
         if isinstance(error.__context__, KeyboardInterrupt):  # of the wait in it, which then releases a lock twice
             raise error.__context__ from None
         raise
+
+
+def free_after_fork(lock: L) -> L:
+    """A Lock or RLock of the whole process, which the child of a fork finds free: it has no other thread that could release it."""
+    if hasattr(os, "register_at_fork"):  # not on Windows
+        kind: Any = lock
+        os.register_at_fork(after_in_child=kind._at_fork_reinit)  # as the standard library does
+    return lock

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from weakref import ref
@@ -143,3 +145,71 @@ def test_a_child_goes_on_with_whole_chunks(background: Background) -> None:
             finally:
                 os._exit(code)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_fork_that_is_interrupted_waits_for_the_end_of_the_chunk_too() -> None:
+    program = """
+import os, signal, sys, threading, time
+from deltic.trace.background import Background
+
+background, begun, ended = Background(), threading.Event(), []
+
+def chunk():
+    with background._working:
+        begun.set()
+        time.sleep(0.3)
+        ended.append(True)
+
+thread = threading.Thread(target=chunk)
+thread.start()
+begun.wait()
+threading.Timer(0.1, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT)).start()
+signal.signal(signal.SIGINT, signal.default_int_handler)
+child = os.fork()
+if not child:
+    with background._working:
+        os._exit(0 if ended else 1)
+thread.join()
+with background._working:
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+    assert done.returncode == 0, done.stderr
+    assert "unlocked lock" not in done.stderr and "KeyboardInterrupt" in done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_locks_of_the_process_are_free_in_a_child() -> None:
+    program = """
+import os, signal, sys, threading
+import deltic
+from deltic.plan import node
+from deltic.trace import batch, spine
+
+def tick():
+    with deltic.Session() as session:
+        session.sql("CREATE TABLE t (a BIGINT); CREATE MATERIALIZED VIEW v AS SELECT a, count(*) AS n FROM t GROUP BY a")
+        session.apply({"t": [{"a": 1, "_weight": 2}]})
+        assert session.view("v").rows() == [{"a": 1, "n": 2}]
+
+tick()
+held, done = threading.Event(), threading.Event()
+
+def hold():
+    with batch._INDEXING, spine._COUNTING, node._lock:
+        held.set()
+        done.wait()
+
+threading.Thread(target=hold, daemon=True).start()
+held.wait()
+child = os.fork()
+if not child:
+    signal.alarm(20)
+    tick()
+    os._exit(0)
+done.set()
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=3 * PATIENCE_S)
+    assert done.returncode == 0, done.stderr

@@ -14,6 +14,7 @@ from threading import RLock
 from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
 from weakref import WeakValueDictionary
 
+from deltic.reentrant import free_after_fork
 from deltic.stacks import unbounded
 
 N = TypeVar("N", bound="PlanNode")
@@ -21,7 +22,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _representatives: WeakValueDictionary[Hashable, PlanNode] = WeakValueDictionary()
-_lock = RLock()
+_lock = free_after_fork(RLock())
 
 
 class PlanNode:

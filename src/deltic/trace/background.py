@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from queue import SimpleQueue
-from threading import Lock, Thread
+from threading import RLock, Thread
 from typing import Final
 from weakref import ReferenceType, ref
 
@@ -29,14 +29,26 @@ class Background:
 
     def __init__(self) -> None:
         self.enabled = processors() > 1
-        self._working = Lock()
+        self._working = RLock()
         """Held during a chunk, and while the process forks: a child must not inherit half of one."""
         self._reset()
-        os.register_at_fork(before=self._working.acquire, after_in_parent=self._working.release, after_in_child=self._forked)
+        if hasattr(os, "register_at_fork"):  # not on Windows
+            os.register_at_fork(before=self._fork, after_in_parent=self._working.release, after_in_child=self._forked)
 
     def _reset(self) -> None:
         self._offered: SimpleQueue[ReferenceType[Merge]] = SimpleQueue()
         self._thread: Thread | None = None
+
+    def _fork(self) -> None:
+        """Waits for the end of the chunk, also if Ctrl-C comes meanwhile: Python forks whatever is raised here, and only prints it."""
+        raised: BaseException | None = None
+        while not self._working._is_owned():  # type: ignore[attr-defined]  # not in the stubs
+            try:
+                self._working.acquire()
+            except BaseException as error:
+                raised = error
+        if raised is not None:
+            raise raised
 
     def _forked(self) -> None:
         """A child has no threads but the one that forked."""

@@ -18,10 +18,11 @@ from deltic.kernels.index import BY_SECOND, build_index, cut_index, index_room, 
 from deltic.kernels.memory import Words
 from deltic.kernels.merge import BATCH_INDEX, BATCH_ROWS, DIRECTORY_HEADER
 from deltic.kernels.table import address, zeros
+from deltic.reentrant import free_after_fork
 from deltic.trace.guard import Guard
 from deltic.trace.rows import Rows
 
-_INDEXING: Final = Lock()
+_INDEXING: Final = free_after_fork(Lock())
 NO_ORDERS: Final[Mapping[tuple[int, ...], Batch]] = MappingProxyType({})
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from deltic.kernels.memory import Words
 from deltic.kernels.merge import DIRECTORY_HEADER
 from deltic.kernels.table import address
+from deltic.reentrant import free_after_fork
 from deltic.trace.batch import Batch
 from deltic.trace.counters import Counters
 from deltic.trace.guard import Guard
@@ -24,7 +25,7 @@ from deltic.trace.share import Share
 
 View = tuple[tuple[Batch, ...], Words]
 """Batches, and their directory, through which kernels read them."""
-_COUNTING: Final = Lock()
+_COUNTING: Final = free_after_fork(Lock())
 
 
 class Spine:

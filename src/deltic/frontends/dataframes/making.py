@@ -29,10 +29,11 @@ from deltic.frontends.sql.environment import Environment
 from deltic.frontends.statements import Namespace
 from deltic.plan.nodes import Plan
 from deltic.plan.signs import as_view
+from deltic.reentrant import free_after_fork
 from deltic.schema import NULL, Schema
 
 _MODE: Final = "SPARK_CONNECT_MODE_ENABLED"
-_LOCK: Final = RLock()
+_LOCK: Final = free_after_fork(RLock())
 """PySpark chooses Connect's functions by a variable of the process."""
 _LATER: Final = "return the DataFrame, and read the view's rows: session.view(name).rows(); groupBy().count() is a DataFrame of the count"
 
