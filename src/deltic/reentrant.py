@@ -29,7 +29,8 @@ class ReentrantEvent:
 
     def set(self) -> None:
         self._made = True
-        self._wake.put(None)
+        if self._wake.empty():  # else there is what wakes the next one that waits
+            self._wake.put(None)
 
     def clear(self) -> None:
         """While no thread waits. A `set` at the same time may be lost, or end a wait: look after this, and again after the wait."""

@@ -68,3 +68,11 @@ def test_an_interrupt_at_any_step_makes_no_thread_wait_for_ever() -> None:
             assert not thread.is_alive()
 
     assert interrupted_everywhere(use, check) > 5
+
+
+def test_to_set_it_again_and_again_takes_no_memory() -> None:
+    event = ReentrantEvent()
+    for _ in range(1000):
+        event.set()
+        assert event.wait()
+    assert event._wake.qsize() == 1
