@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import gc
 import os
 import shutil
@@ -96,6 +97,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         others = [item for item in items if part_of(item.nodeid) != part]
         config.hook.pytest_deselected(items=others)
         items[:] = [item for item in items if part_of(item.nodeid) == part]
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """A slow test may take as long as it does; the limit of pyproject.toml has begun by now."""
+    if item.get_closest_marker("slow"):
+        faulthandler.cancel_dump_traceback_later()
 
 
 @pytest.fixture(autouse=True)
