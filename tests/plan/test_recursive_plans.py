@@ -232,6 +232,18 @@ def moved(expr: Expr) -> Plan:
 
 
 VALUE = at(X, 1)
+
+
+def counted(plan: Plan) -> Plan:
+    """How many rows there are with each first column."""
+    return Aggregate(plan, (("c0", at(plan, 0)),), (("c1", AggregateCall("count", (), BIGINT, False)),))
+
+
+def marked(plan: Plan) -> Plan:
+    """The edges, each with its first column again if a row of the plan has it."""
+    return join(GRAPH, Distinct(columns(plan, 0)), 0, 0, "left")
+
+
 MONOTONE: Mapping[str, Plan] = {
     "sum": least(Union((GRAPH, moved(resolve("add", [VALUE, at(join(X, GRAPH, 0, 0), 3)]))))),
     "least": least(Union((GRAPH, moved(resolve("least", [VALUE, number(3)]))))),
@@ -246,21 +258,27 @@ MONOTONE: Mapping[str, Plan] = {
     "against what is fixed": union(GRAPH, SetOperation(X, columns(GRAPH, 1, 0), "except"), join(X, GRAPH, 0, 0, "anti")),
     "kept rows": union(GRAPH, columns(join(X, GRAPH, 0, 0, "left"), 0, 1), SetOperation(X, GRAPH, "intersect_all")),
     "inside": union(GRAPH, Recursion((("y", union(X, path(Y, X))),), "y")),
+    "counted": union(GRAPH, columns(Filter(counted(X), resolve("greater", [at(counted(X), 1), number(1)])), 0, 0)),
+    "one match": union(GRAPH, columns(Filter(marked(X), resolve("is_not_null", [at(marked(X), 2)])), 0, 1)),
+    "one match or not": union(GRAPH, columns(Filter(marked(X), resolve("not", [resolve("is_null", [at(marked(X), 2)])])), 0, 1)),
 }
 NOT_MONOTONE: Mapping[str, tuple[str, Plan]] = {
-    "difference": ("can become better and worse", least(Union((GRAPH, moved(resolve("subtract", [number(9), VALUE])))))),
-    "negative multiple": ("better and worse", least(Union((GRAPH, moved(resolve("multiply", [VALUE, number(-1)])))))),
-    "product of two": ("better and worse", least(Union((GRAPH, moved(resolve("multiply", [VALUE, VALUE])))))),
+    "difference": ("may rise and fall", least(Union((GRAPH, moved(resolve("subtract", [number(9), VALUE])))))),
+    "negative multiple": ("may rise and fall", least(Union((GRAPH, moved(resolve("multiply", [VALUE, number(-1)])))))),
+    "product of two": ("may rise and fall", least(Union((GRAPH, moved(resolve("multiply", [VALUE, VALUE])))))),
     "MAX of MIN": (
-        "better and worse",
+        "may rise and fall",
         Aggregate(least(Union((GRAPH, X))), (("c0", at(X, 0)),), (("c1", AggregateCall("max", (VALUE,), BIGINT, False)),)),
     ),
-    "lower bound": ("but not by a better one", least(Union((GRAPH, Filter(X, resolve("greater", [VALUE, number(9)])))))),
-    "equality": ("but not by a better one", least(Union((GRAPH, Filter(X, resolve("equal", [VALUE, number(9)])))))),
+    "lower bound": ("but not by its value in a later", least(Union((GRAPH, Filter(X, resolve("greater", [VALUE, number(9)])))))),
+    "equality": ("but not by its value in a later", least(Union((GRAPH, Filter(X, resolve("equal", [VALUE, number(9)])))))),
     "joined": ("a join compares", least(Union((GRAPH, columns(join(X, GRAPH, 1, 0), 2, 3))))),
     "grouped": ("GROUP BY compares", least(Union((GRAPH, columns(X, 1, 0))))),
     "set difference": ("EXCEPT compares", least(Union((GRAPH, SetOperation(X, GRAPH, "except"))))),
     "count": ("read by COUNT", Aggregate(X, (("c0", at(X, 0)),), (("c1", AggregateCall("count", (), BIGINT, False)),))),
+    "few": ("but not by its value", union(GRAPH, columns(Filter(counted(X), resolve("less", [at(counted(X), 1), number(2)])), 0, 0))),
+    "no match": ("but not by its value", union(GRAPH, columns(Filter(marked(X), resolve("is_null", [at(marked(X), 2)])), 0, 1))),
+    "not merged": ("read by COUNT", least(Union((GRAPH, columns(counted(X), 0, 0))))),
     "first rows": ("under ORDER BY", union(GRAPH, TopK(X, (Order(VALUE),), 3))),
     "except": ("on the right of EXCEPT", SetOperation(GRAPH, X, "except")),
     "anti": ("under NOT EXISTS", join(GRAPH, X, 0, 0, "anti")),
@@ -293,7 +311,7 @@ def test_null_is_the_worst_value_and_greatest_ignores_it() -> None:
         return Aggregate(Union((base, step)), (("c0", at(x, 0)),), (("c1", AggregateCall("min", (at(x, 1),), BIGINT, True)),))
 
     check_monotone({"x": body("least")})
-    with pytest.raises(Unsupported, match="better and worse"):
+    with pytest.raises(Unsupported, match="may rise and fall"):
         check_monotone({"x": body("greatest")})
 
 

@@ -1,8 +1,9 @@
 """Stratification of recursions: more rows in the relations, or better values, must never give fewer rows or worse values.
 
-Rows are ordered column by column. A value of MIN only falls from one iteration to the next, and a value of MAX only rises, with NULL as the
-worst value of both; other columns are fixed. A relation becomes better if each of its rows stays or is replaced by one with the same fixed
-columns and better moving ones. A body that preserves this order is accepted, since its iteration from empty only becomes better.
+Rows are ordered column by column. A value of MIN only falls from one iteration to the next, and one of MAX or COUNT only rises, with NULL
+as the worst value of all; other columns are fixed. A relation becomes better if each of its rows stays or is replaced by one with the same
+fixed columns and better moving ones. A body that preserves this order is accepted, since its iteration from empty only becomes better.
+So is a LEFT JOIN with at most one match, which replaces NULLs: of EXISTS and IN under OR, a BOOLEAN that rises, or of a correlated value.
 The check is syntactic and conservative: it rejects some monotone recursions, and accepts no others.
 """
 
@@ -47,10 +48,12 @@ from deltic.plan.nodes import (
     Values,
     Weighted,
     Window,
+    inputs,
     references,
 )
 from deltic.plan.signs import makes_negative
 from deltic.plan.walk import nodes
+from deltic.schema import BOOLEAN
 from deltic.stacks import unbounded
 
 
@@ -65,10 +68,11 @@ class Trend(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Motion:
-    """A column's or an expression's trend, and whether it may be NULL."""
+    """A column's or an expression's trend, whether it may be NULL, and whether it is a COUNT, which is never negative."""
 
     trend: Trend
     null: bool
+    counts: bool = False
 
 
 Motions = tuple[Motion, ...]
@@ -82,7 +86,10 @@ STEPWISE: Final = ("positive", "floor", "ceil")
 
 _OUTSIDE: Final = "compute it in a query that reads the finished relation, outside the recursion"
 _MINIMUM: Final = "use MIN or MAX … GROUP BY, or compute it in a query that reads the finished relation, outside the recursion"
-_FORM: Final = "use the value of MIN or MAX only in x + y, LEAST, GREATEST, or in x < y where a better value still satisfies it"
+_FORM: Final = (
+    "use it only in x + y, LEAST, GREATEST, or in x < y where a better value still satisfies it; or compute this in a query that reads the "
+    "finished relation, outside the recursion"
+)
 _JOINED: Final[dict[JoinKind, tuple[tuple[str, str], ...]]] = {
     "inner": (),
     "semi": (),
@@ -104,7 +111,7 @@ def check_monotone(relations: Mapping[str, Plan]) -> None:
         for field, motion in zip(relations[name].schema, motions, strict=True):
             if motion.trend == Trend.MIXED:
                 _refuse(
-                    f"column {field.name} of the recursive relation {name} can become better and worse",
+                    f"column {field.name} of the recursive relation {name} may rise and fall from one iteration to the next",
                     _place(relations.values(), frozenset(relations)),
                     _FORM,
                 )
@@ -147,7 +154,7 @@ def _motions(plan: Plan, states: States, names: frozenset[str]) -> Motions:
         case DependentJoin():
             raise AssertionError("subqueries are unnested while a query is bound")
         case Aggregate():
-            return _aggregated(plan, _motions(plan.input, states, names), names)
+            return _aggregated(plan, states, names)
         case SetOperation():
             return _combined(plan, states, names)
         case TickRecursion():
@@ -169,7 +176,7 @@ def _motions(plan: Plan, states: States, names: frozenset[str]) -> Motions:
         case TopK():
             _refuse_read("under ORDER BY … LIMIT", plan, names, _OUTSIDE)
         case Window():
-            _refuse_read("by window functions", plan, names, _OUTSIDE)
+            _refuse_read("by window functions or on the right of an ASOF JOIN", plan, names, _OUTSIDE)
         case Reduce():
             _refuse_read("by a function of whole groups", plan, names, _MINIMUM)
         case Weighted():
@@ -192,7 +199,8 @@ def _refuse_over_ticks(plan: OverTicks, names: frozenset[str]) -> NoReturn:
 
 
 def _joined(plan: Join, states: States, names: frozenset[str]) -> Motions:
-    for side, where in _JOINED[plan.kind]:
+    completes = plan.kind == "left" and plan.residual is None and _is_unique(plan.right, [key for _, key in plan.keys])
+    for side, where in () if completes else _JOINED[plan.kind]:
         if _reads(plan.left if side == "left" else plan.right, names):
             _refuse_read(where, plan.left if side == "left" else plan.right, names, _OUTSIDE)
     left, right = _motions(plan.left, states, names), _motions(plan.right, states, names)
@@ -205,9 +213,30 @@ def _joined(plan: Join, states: States, names: frozenset[str]) -> Motions:
         _check_fixed([_motion(plan.residual, left + right)], "a join's condition", plan.residual.span, plan, names)
     if plan.kind in ("semi", "anti", "not_in"):
         return left
+    if completes and _reads(plan.right, names):
+        return left + tuple(replace(m, trend=Trend.RISING if m.trend == Trend.FIXED else m.trend, null=True) for m in right)
     return tuple(replace(m, null=m.null or plan.kind == "right") for m in left) + tuple(
         replace(m, null=m.null or plan.kind == "left") for m in right
     )
+
+
+def _is_unique(plan: Plan, keys: Sequence[Expr]) -> bool:
+    """Whether no two rows of the plan have the same keys. Conservative."""
+    parts = [part for key in keys for part in (key.arguments if isinstance(key, Call) and key.function == "make_struct" else (key,))]
+    columns = {part.index for part in parts if isinstance(part, Column)}
+    match plan:
+        case Project():
+            return _is_unique(plan.input, [plan.columns[i][1] for i in sorted(columns)])
+        case Filter():
+            return _is_unique(plan.input, keys)
+        case Join(kind="semi" | "anti"):
+            return _is_unique(plan.left, keys)
+        case Distinct():
+            return columns.issuperset(range(len(plan.schema)))
+        case Aggregate():
+            return columns.issuperset(range(len(plan.keys)))
+        case _:
+            return False
 
 
 def _joined_by_variables(plan: MultiwayJoin, states: States, names: frozenset[str]) -> Motions:
@@ -239,7 +268,22 @@ def _generated(plan: Generate, below: Motions, names: frozenset[str]) -> Motions
     return tuple(Motion(Trend.FIXED, field.nullable) for field in plan.returned)
 
 
-def _aggregated(plan: Aggregate, below: Motions, names: frozenset[str]) -> Motions:
+def _merges(plan: Plan, states: States, names: frozenset[str]) -> bool:
+    """Whether several rows of the plan, or of what it reads, may become one as they become better, so that there are fewer."""
+    if not _reads(plan, names):
+        return False
+    if isinstance(plan, Recursion):
+        return True
+    if isinstance(plan, Reference | Distinct | Multiset) and any(m.trend != Trend.FIXED for m in _motions(plan, states, names)):
+        return True
+    return any(_merges(part, states, names) for part in inputs(plan))
+
+
+def _aggregated(plan: Aggregate, states: States, names: frozenset[str]) -> Motions:
+    below = _motions(plan.input, states, names)
+    counts = [call for _, call in plan.aggregates if call.function == "count"]
+    if counts and _merges(plan.input, states, names):
+        _refuse_read("by COUNT", plan, names, _MINIMUM, counts[0].span)
     keys = tuple(_motion(expr, below) for _, expr in plan.keys)
     for (_, expr), motion in zip(plan.keys, keys, strict=True):
         _check_fixed([motion], "GROUP BY", expr.span, plan, names)
@@ -252,13 +296,25 @@ def _extreme(call: AggregateCall, below: Motions, plan: Aggregate, names: frozen
         _refuse_read(f"by {call.function.upper()}", plan, names, _MINIMUM, call.span)
     if call.filter is not None:
         _check_steady(call.filter, below, "FILTER", plan, names)
+    if call.function == "count":
+        _check_counted(call, below, plan, names)
+        return Motion(Trend.RISING, False, counts=True)
     argument = _motion(call.arguments[0], below)
-    trend = better if better is not None and argument.trend in (Trend.FIXED, better) else Trend.MIXED
+    trend = better if argument.trend in (Trend.FIXED, better) else Trend.MIXED
     return Motion(trend, argument.null or not plan.keys or call.filter is not None)
 
 
+def _check_counted(call: AggregateCall, below: Motions, plan: Plan, names: frozenset[str]) -> None:
+    """What is not NULL must stay so, and different values must stay different."""
+    trends = {_motion(argument, below).trend for argument in call.arguments}
+    if trends - {Trend.FIXED} if call.distinct else Trend.MIXED in trends:
+        _refuse_read("by COUNT", plan, names, _MINIMUM, call.span)
+
+
 def _better(call: AggregateCall) -> Trend | None:
-    """The trend of a MIN or MAX as rows are added; None for other aggregates."""
+    """The trend of a MIN, MAX, COUNT, BOOL_OR or BOOL_AND as rows are added; None for other aggregates."""
+    if call.function in ("count", "bool_or", "bool_and"):
+        return Trend.FALLING if call.function == "bool_and" else Trend.RISING
     state = call.definition.state
     if not isinstance(state, First) or state.order != (0,):
         return None
@@ -282,17 +338,25 @@ def _motion(expr: Expr, below: Motions) -> Motion:
     if isinstance(expr, Literal):
         return Motion(Trend.FIXED, expr.value is None)
     parts = [_motion(part, below) for part in children(expr)]
-    null = any(part.null for part in parts) if _is_strict(expr) else expr.nullable
+    if isinstance(expr, Call) and expr.function == "coalesce" and parts[0].counts and expr.arguments[1:] == (Literal(0, expr.type),):
+        return replace(parts[0], null=False)  # of no rows
+    null = _may_be_null(expr, parts)
     if all(part.trend == Trend.FIXED for part in parts):
         return Motion(Trend.FIXED, null)
     return Motion(_moving(expr, parts), null)
+
+
+def _may_be_null(expr: Expr, parts: Sequence[Motion]) -> bool:
+    if isinstance(expr, Call) and expr.function in ("least", "greatest"):
+        return all(part.null for part in parts)
+    return any(part.null for part in parts) if _is_strict(expr) else expr.nullable
 
 
 def _is_strict(expr: Expr) -> bool:
     """Whether the expression is NULL only if one of its parts is."""
     if isinstance(expr, Cast):
         return not expr.lenient
-    return isinstance(expr, Call) and expr.function in ("add", "subtract", "multiply", "negative", "least", "greatest", *STEPWISE)
+    return isinstance(expr, Call) and expr.function in ("add", "subtract", "multiply", "negate", *STEPWISE)
 
 
 def _moving(expr: Expr, parts: Sequence[Motion]) -> Trend:
@@ -301,13 +365,15 @@ def _moving(expr: Expr, parts: Sequence[Motion]) -> Trend:
     match expr:
         case Call(function="add"):
             return _joint(trends)
+        case Call(function="is_not_null") if trends[0] != Trend.MIXED:
+            return Trend.RISING  # false before true
         case Call(function=("least" | "greatest") as function):
             skipping = Trend.RISING if function == "least" else Trend.FALLING  # they ignore NULL, which is the worst value
             hazard = any(part.trend == skipping and part.null for part in parts)
             return Trend.MIXED if hazard else _joint(trends)
         case Call(function="subtract"):
             return _joint((trends[0], _flipped(trends[1])))
-        case Call(function="negative"):
+        case Call(function="negate"):
             return _flipped(trends[0])
         case Call(function="multiply"):
             return _scaled(expr, trends)
@@ -330,20 +396,32 @@ def _scaled(expr: Call, trends: Sequence[Trend]) -> Trend:
     return Trend.MIXED
 
 
-def _is_steady(condition: Expr, below: Motions) -> bool:
-    """Whether every better row satisfies the condition if a row does."""
-    if _motion(condition, below).trend == Trend.FIXED:
+def _is_steady(condition: Expr, below: Motions, value: bool = True) -> bool:
+    """Whether the condition has the value for every better row if it has it for a row."""
+    if _motion(condition, below).trend in (Trend.FIXED, Trend.RISING if value else Trend.FALLING):
         return True
     match condition:
         case Call(function="and" | "or"):
-            return all(_is_steady(part, below) for part in condition.arguments)
-        case Call(function="is_not_null"):
-            return _motion(condition.arguments[0], below).trend != Trend.MIXED
+            return all(_is_steady(part, below, value) for part in condition.arguments)
+        case Call(function="not"):
+            return _is_steady(condition.arguments[0], below, not value)
+        case Case():
+            return _is_steady_case(condition, below, value)
+        case Call(function="is_null"):
+            return not value and _motion(condition.arguments[0], below).trend != Trend.MIXED
         case Call(function=function) if function in LOWER + HIGHER:
             one, other = (_motion(part, below).trend for part in condition.arguments)
-            return _joint((one, _flipped(other))) == (Trend.FALLING if function in LOWER else Trend.RISING)
+            return _joint((one, _flipped(other))) == (Trend.FALLING if (function in LOWER) == value else Trend.RISING)
         case _:
             return False
+
+
+def _is_steady_case(case: Case, below: Motions, value: bool) -> bool:
+    """Whether the case keeps the value: if only its first branch has it, its first condition must stay satisfied."""
+    (condition, first), *others = case.branches
+    rest = (*(result for _, result in others), case.otherwise)
+    only = first == Literal(value, BOOLEAN) and all(isinstance(one, Literal) and one.value is not value for one in rest)
+    return only and _is_steady(condition, below)
 
 
 def _joint(trends: Iterable[Trend]) -> Trend:
@@ -369,13 +447,17 @@ def _reads(plan: Plan, names: frozenset[str]) -> bool:
 
 def _check_fixed(motions: Iterable[Motion], where: str, span: Span | None, plan: Plan, names: frozenset[str]) -> None:
     if any(motion.trend != Trend.FIXED for motion in motions):
-        _refuse(f"{where} compares a value of MIN or MAX, which may change in later iterations", span or _place([plan], names), _FORM)
+        _refuse(
+            f"{where} compares a value of an aggregate or a subquery, which may change in later iterations",
+            span or _place([plan], names),
+            _FORM,
+        )
 
 
 def _check_steady(condition: Expr, below: Motions, where: str, plan: Plan, names: frozenset[str]) -> None:
     if not _is_steady(condition, below):
         _refuse(
-            f"{where} may be satisfied by a value of MIN or MAX but not by a better one",
+            f"{where} may be satisfied by a value of an aggregate or a subquery, but not by its value in a later iteration",
             condition.span or _place([plan], names),
             _FORM,
         )

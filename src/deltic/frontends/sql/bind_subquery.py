@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 Over = Callable[[Expr], Expr]
 SUBQUERIES: Final = (tree.ScalarQuery, tree.ExistsTest, tree.InQuery, tree.QuantifiedTest)
+_ORDERINGS: Final = ("<", "<=", ">", ">=")
 Subquery = tree.ScalarQuery | tree.ExistsTest | tree.InQuery | tree.QuantifiedTest
 
 
@@ -119,21 +120,23 @@ class Subqueries:
         return resolve(ONLY_ROW, [value, count], node.span)
 
     def _quantified(self, binder: ExpressionBinder, node: tree.QuantifiedTest, rows: Plan, outer: Outer) -> Expr:
-        """A comparison with ANY or ALL rows: one with the least and the greatest of them. NULL where a NULL among them could decide."""
+        """A comparison with ANY or ALL rows: one with the least or the greatest of them. NULL where a NULL among them could decide."""
         _check_one_column(node, rows)
         value, other = _equal(binder.bind(node.operand), reference(rows.schema, 0), node.span, node.operator)
         operator = node.operator.lower()
         check_ordered(node.operator, other.type, node.span)
-        calls = [AggregateCall(name, (other,), other.type, True) for name in ("min", "max")]
+        extremes = (("max",) if (operator[0] == "<") != node.every else ("min",)) if operator in _ORDERINGS else ("min", "max")
+        calls = [AggregateCall(name, (other,), other.type, True) for name in extremes]
         calls += [AggregateCall("count", arguments, BIGINT, False) for arguments in ((other,), ())]
         total = Aggregate(rows, (), tuple((call.function, call) for call in calls))
-        least, greatest, present, count = self._add(binder, "inner", total, outer)
-        holds = resolve("and" if node.every else "or", [resolve(operator, [value, one], node.span) for one in (least, greatest)])
+        *compared, present, count = self._add(binder, "inner", total, outer)
+        each = [resolve(operator, [value, one], node.span) for one in compared]
+        holds = each[0] if len(each) == 1 else resolve("and" if node.every else "or", each)
         is_empty = resolve("=", [count, Literal(0, BIGINT)])
         is_unknown = resolve("or", [resolve("<", [present, count]), resolve("is_null", [value])])
         decided = (resolve("not", [holds]), Literal(False, BOOLEAN)) if node.every else (holds, Literal(True, BOOLEAN))
         last = Literal(node.every, BOOLEAN)
-        return case([(is_empty, last), decided, (is_unknown, Literal(None, BOOLEAN))], last, node.span)
+        return case([decided, (is_empty, last), (is_unknown, Literal(None, BOOLEAN))], last, node.span)  # nothing is decided without rows
 
     def _member(self, binder: ExpressionBinder, node: tree.InQuery, rows: Plan, outer: Outer) -> Expr:
         pairs = members(binder, node, rows)
