@@ -16,6 +16,8 @@ from deltic.errors import SetupError, StateError
 from deltic.runtimes.embedded import LoggedEmbedded
 from deltic.storage import commit_log
 from engines import abandon
+from interruptions import interrupted
+from parts import slow
 
 SCRIPT = """
 CREATE TABLE sales (id BIGINT NOT NULL, shop STRING, amount BIGINT, PRIMARY KEY (id));
@@ -140,3 +142,62 @@ def test_a_log_requires_a_folder() -> None:
     for options in ({}, {"state": "s3://bucket/state"}):
         with pytest.raises(SetupError, match="invalid option commit_log=True"):
             deltic.Session(commit_log=True, **options)
+
+
+@pytest.mark.parametrize("stride", [211, *slow(7)])
+def test_a_fold_interrupted_at_any_step_loses_nothing(tmp_path: Path, stride: int) -> None:
+    """The next definition fills its view with all rows, and the next writer finds those that were logged after the interrupt."""
+    session, rows, views = _opened(tmp_path, commit_log=True), 0, 0
+
+    def apply() -> None:
+        nonlocal rows
+        session.apply({"sales": [{"_op": "insert", "id": rows, "shop": "a", "amount": 1}]})
+        rows += 1
+
+    at, came = 1, True
+    while came:
+        for _ in range(3):
+            apply()
+        try:
+            came = interrupted(at, _runtime(session).fold)
+        except KeyboardInterrupt:
+            came = True
+        for name in (f"w{views}", f"w{views - 1}"):
+            if name in session.views:
+                session.sql(f"DROP VIEW {name}")
+        session.sql(f"CREATE MATERIALIZED VIEW w{views} AS SELECT id FROM sales WHERE id >= {-views}")
+        assert len(session.view(f"w{views}").rows()) == rows
+        for _ in range(2):
+            apply()
+        abandon(_runtime(session))
+        session = _opened(tmp_path, commit_log=True)
+        assert session.view("totals").rows() == [{"shop": "a", "total": rows, "most": 1}]
+        at, views = at + stride, views + 1
+    session.close()
+    assert views > 2
+
+
+@pytest.mark.parametrize("last", ["restart", "collect"])
+def test_a_fold_interrupted_after_its_commit_loses_nothing(tmp_path: Path, last: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = _opened(tmp_path, commit_log=True)
+    runtime = _runtime(session)
+
+    def apply(*ids: int) -> None:
+        for id in ids:
+            session.apply({"sales": [{"_op": "insert", "id": id, "shop": "a", "amount": 1}]})
+
+    def interrupt() -> None:
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    apply(0, 1)
+    monkeypatch.setattr(*((runtime._log._writer, "restart") if last == "restart" else (runtime._state, "collect")), interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        runtime.fold()
+    if last == "collect":
+        session.sql("CREATE MATERIALIZED VIEW ids AS SELECT id FROM sales")
+        assert len(session.view("ids").rows()) == 2
+    apply(2, 3)
+    abandon(runtime)
+    with _opened(tmp_path, commit_log=True) as session:
+        assert session.view("totals").rows() == [{"shop": "a", "total": 4, "most": 1}]

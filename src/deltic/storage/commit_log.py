@@ -82,10 +82,10 @@ class CommitLog:
             self._cut()
         if self.epochs:
             fold(self._state, self.epochs, files, adopt)
-        self.epochs.clear()
-        self._marks.clear()
+        # All before the next call, where an interrupt may come. Until the writer begins again, the file counts as torn.
+        self._torn, self._end, self.epochs, self._marks = True, BEGIN, [], []
         self._writer.restart()
-        self._end = BEGIN
+        self._torn = False
         self._state.collect()
 
     def close(self) -> None:

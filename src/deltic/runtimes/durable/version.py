@@ -41,6 +41,11 @@ class DurableVersion:
     def program(self) -> ProgramDescription:
         return self.manifest.program
 
+    @property
+    def is_logged(self) -> bool:
+        """Whether it may have epochs that are not in manifests."""
+        return any(isinstance(shard, LoggedArrangements) for shard in self.shards)
+
     def snapshot(self, arrangement: str) -> list[Spine]:
         return [shard[arrangement] for shard in self.shards]
 

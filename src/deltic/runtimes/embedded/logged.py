@@ -220,7 +220,7 @@ class LoggedEmbedded(DurableEmbedded):
                 return
             version = self.committed
             self._log.forget_after(version.epoch)
-            if not self._log.epochs:
+            if not (self._log.epochs or version.is_logged):  # an interrupted fold may have emptied the log alone
                 return
             start = time.perf_counter()
             merges = self._merger.take(wait=self._crowded())
