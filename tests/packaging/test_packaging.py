@@ -72,7 +72,9 @@ def test_a_command_that_readme_lacks_is_an_error() -> None:
 def test_the_index_of_decisions_lists_each_once() -> None:
     index = (ROOT / "docs" / "adr" / "index.md").read_text()
     listed = re.findall(r"^- \[(.*)\]\((.*\.md)\)(?: \(superseded by (\d{4})\))?$", index, re.MULTILINE)
-    assert listed == [_decision(page) for page in sorted((ROOT / "docs" / "adr").glob("[0-9]*.md"))]
+    pages = sorted((ROOT / "docs" / "adr").glob("[0-9]*.md"))
+    assert listed == [_decision(page) for page in pages]
+    assert len({page.name[:4] for page in pages}) == len(pages), "two decisions have one number"
 
 
 def _decision(page: Path) -> tuple[str, str, str]:
