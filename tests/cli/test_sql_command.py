@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -115,6 +116,8 @@ def test_commands(screen: Screen) -> None:
 def test_subscriptions_print_changes(screen: Screen) -> None:
     assert screen.after("SUBSCRIBE v") == []
     assert screen.after("INSERT INTO t VALUES (1, 'a')") == ["v:", "name n _weight", "a 1 1"]
+    with pytest.raises(SyntaxFailure, match="not the name of a view"):
+        screen.after("SUBSCRIBE v WHERE n > 1")
     assert screen.after("UNSUBSCRIBE v; INSERT INTO t VALUES (2, 'a')") == []
 
 
@@ -153,9 +156,21 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeyp
     assert f"{'x' * 300}   1\n" in capsys.readouterr().out
     assert main(["sql", "-c", "CREATE TABLE t (a INT); BEGIN; INSERT INTO t VALUES (1)"]) == Exit.INPUT
     assert "BEGIN without COMMIT" in capsys.readouterr().err
+    assert main(["sql", "-c", "-- a comment\nSELECT 1 AS one"]) == Exit.OK
+    assert main(["sql", state, "-c", "DELETE FROM t"]) == Exit.INPUT
+    assert "the state is only read" in capsys.readouterr().err
     assert main(["sql", "-c", "SELECT nope"]) == Exit.INPUT
     assert "no column 'nope'" in capsys.readouterr().err
     assert main(["sql", str(tmp_path / "nothing"), "-c", "SELECT 1"]) == Exit.INPUT
+
+
+@pytest.mark.parametrize("errors", ["strict", "surrogateescape"])
+def test_characters_that_the_terminal_lacks_are_escaped(errors: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(raw, "ascii", errors=errors))
+    assert main(["sql", "-c", "SELECT 'é' AS s"]) == Exit.OK
+    sys.stdout.flush()
+    assert b"\\xe9" in raw.getvalue()
 
 
 def test_the_shell(screen: Screen, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from time import perf_counter
 from typing import Final
@@ -10,7 +11,7 @@ import pyarrow as pa
 from rich.console import Console
 
 from deltic.cli.sql_table import SHOWN_ROWS, drawn, listed
-from deltic.errors import SetupError, SyntaxFailure, UnknownName
+from deltic.errors import SyntaxFailure, UnknownName, Unsupported
 from deltic.frontends.sql import parse_statements, statement_texts
 from deltic.frontends.sql.tree import TransactionMark
 from deltic.schema import TableSchema
@@ -29,6 +30,7 @@ COMMANDS: Final = {
 }
 ALONE: Final = {"help": "\\?", "exit": "\\q", "quit": "\\q"}
 """Words that are commands, with and without a semicolon."""
+_ONE_NAME: Final = re.compile(r"(?:VIEW\s+)?(\w+|`[^`]+`)", re.IGNORECASE)
 _READ_ONLY: Final = "deltic sql STATE --script FILE, the script with its definitions, opens a session"
 
 
@@ -145,11 +147,11 @@ class StatementRunner:
             return None
         if isinstance(self._source, StateQueries):
             if word == "SUBSCRIBE" and rest:
-                self._follow(self._source, rest[-1].strip("`"))
+                self._follow(self._source, _view_of(text))
                 return None
-            raise SetupError(f"{word} is not possible: the state is only read", remedy=_READ_ONLY)
+            raise Unsupported(f"{word} is not possible: the state is only read", remedy=_READ_ONLY)
         if word in ("EXPLAIN", "SUBSCRIBE", "UNSUBSCRIBE") and rest:
-            self._of_view(self._source, word, rest[-1].strip("`"))
+            self._of_view(self._source, word, _view_of(text))
         elif word in ("BEGIN", "START") or self._open:
             self._in_transaction(self._source, word, text)
         else:
@@ -192,6 +194,15 @@ class StatementRunner:
         elif word == "COMMIT":
             statements, self._open = self._open, []
             session.sql(";\n".join(statements), name="<terminal>")
+
+
+def _view_of(statement: str) -> str:
+    """The name after EXPLAIN, SUBSCRIBE or UNSUBSCRIBE, and VIEW."""
+    word, _, rest = statement.partition(" ")
+    match = _ONE_NAME.fullmatch(rest.strip())
+    if match is None:
+        raise SyntaxFailure(f"{word.upper()} {rest.strip()}: not the name of a view", expected=f"{word.upper()} [VIEW] name")
+    return match[1].strip("`")
 
 
 def _columns(relation: object) -> tuple[str, ...]:
