@@ -144,7 +144,7 @@ def test_a_log_requires_a_folder() -> None:
             deltic.Session(commit_log=True, **options)
 
 
-@pytest.mark.parametrize("stride", [211, *slow(7)])
+@pytest.mark.parametrize("stride", [211, *slow(41)])
 def test_a_fold_interrupted_at_any_step_loses_nothing(tmp_path: Path, stride: int) -> None:
     """The next definition fills its view with all rows, and the next writer finds those that were logged after the interrupt."""
     session, rows, views = _opened(tmp_path, commit_log=True), 0, 0

@@ -21,6 +21,7 @@ from deltic.storage.reader import StateReader
 from deltic.trace.batch import Batch
 from deltic.trace.counters import Counters
 from deltic.trace.spine import Spine
+from interruptions import interrupted
 
 TABLES = """
 CREATE TABLE sales (id BIGINT NOT NULL, shop STRING, amount DECIMAL(10, 2), PRIMARY KEY (id));
@@ -401,3 +402,21 @@ def test_reserved_and_invalid_notes_are_refused_and_nothing_happens(tmp_path: Pa
 def test_a_negative_number_of_retained_epochs_is_refused(tmp_path: Path) -> None:
     with pytest.raises(errors.SetupError, match="invalid option retain=-1"):
         deltic.Session(state=str(tmp_path / "state"), retain=-1)
+
+
+@pytest.mark.parametrize(("commit_log", "stride"), [(False, 1), (True, 113)])
+def test_a_session_whose_close_is_interrupted_at_any_step_can_be_closed_again(tmp_path: Path, commit_log: bool, stride: int) -> None:
+    at, came = 1, True
+    while came:
+        session = deltic.Session(state=tmp_path, commit_log=commit_log)
+        session.sql("CREATE TABLE t (a BIGINT NOT NULL PRIMARY KEY)")
+        session.apply({"t": [{"_op": "insert", "a": at}]})
+        try:
+            came = interrupted(at, session.close)
+        except KeyboardInterrupt:
+            came = True
+        session.close()
+        with pytest.raises(errors.ClosedError):
+            session.apply({"t": [{"_op": "insert", "a": -at}]})
+        at += stride
+    assert at > 5

@@ -127,7 +127,7 @@ class Session:
         self._clock = SessionClock(options.clock)
         self._progress = options.progress
         self._iteration_limit = options.iteration_limit
-        self._lock = RLock()
+        self._lock, self._ended = RLock(), False
         prepare()
         self._runtime = open_runtime(options)
         self._contents = Contents(self._runtime, self._lock)
@@ -627,11 +627,12 @@ class Session:
             )
 
     def close(self) -> None:
-        """Frees the state; views can no longer be read."""
+        """Frees the state; views can no longer be read. If Ctrl-C ends this, another call does the rest."""
         with self._lock:
-            if not self._contents.closed:
-                self._contents.closed = True
+            self._contents.closed = True
+            if not self._ended:
                 self._runtime.close()
+                self._ended = True
 
     def __enter__(self) -> Session:
         return self

@@ -150,9 +150,9 @@ class LocalFolder:
             os.write(descriptor, this.encode())
 
     def unlock(self) -> None:
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
+        descriptor, self._lock = self._lock, None  # first: it is closed once, also if this is interrupted and called again
+        if descriptor is not None:
+            os.close(descriptor)
 
     def write_data(self, name: str, parts: Sequence[Any]) -> None:
         path = self._path_of(f"{DATA}/{name}")

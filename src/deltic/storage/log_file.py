@@ -107,7 +107,9 @@ class LogWriter:
 
     def close(self, *, delete: bool) -> None:
         """delete: the log has been folded. It may reappear after a power failure, and says nothing then that manifests do not say."""
-        os.close(self._descriptor)
+        descriptor, self._descriptor = self._descriptor, -1  # first: it is closed once, also if this is interrupted and called again
+        if descriptor >= 0:
+            os.close(descriptor)
         if delete:
             disk.unlink(self._path)
 
