@@ -7,6 +7,7 @@ Bad input raises one of these; a broken invariant of Deltic's own is an `assert`
 from __future__ import annotations
 
 import difflib
+import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar, Final
@@ -49,9 +50,16 @@ class Span:
             first, last = max(begin, self.start - WIDTH // 2), min(stop, self.start + WIDTH)
         before, after = "…" * (first > begin), "…" * (last < stop)
         line = before + self.text[first:last] + after
-        indent = "".join("\t" if c == "\t" else " " for c in line[: self.start - first + len(before)])
-        width = max(1, min(self.end, last) - self.start)
+        indent = "".join("\t" if c == "\t" else " " * _cells(c) for c in line[: self.start - first + len(before)])
+        width = max(1, sum(map(_cells, self.text[self.start : min(self.end, last)])))
         return f"  {line}\n  {indent}{'^' * width}"
+
+
+def _cells(character: str) -> int:
+    """The columns of a terminal that a character takes: none for one that combines with the one before, 2 for a wide one."""
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
 class DelticError(Exception):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from deltic.errors import Span
 from sql_errors import FOLDER, cases, error_of, rewrite
 
 FILES = sorted(FOLDER.glob("*.txt"))
@@ -40,3 +41,9 @@ def test_unsupported_syntax_has_a_remedy() -> None:
         if path.stem.startswith("unsupported"):
             for case in cases(path):
                 assert re.search(r"^(help|expected): ", case.text, re.MULTILINE), case.text
+
+
+def test_carets_stand_under_wide_and_combined_characters() -> None:
+    text = "SELECT '日本', 'e\u0301' AS 数 FROM t"
+    start = text.index("数")
+    assert Span(text, start, start + 1, "x").picture().splitlines()[1] == "  " + " " * (start + 1) + "^^"
