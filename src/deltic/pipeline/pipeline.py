@@ -231,9 +231,10 @@ class Pipeline:
             wait_s = due_s(self.session.clock, self.session.next_due)
             least = 0.0 if progress is None else DUE_S
             self._stopping.wait(poll_seconds if wait_s is None else min(poll_seconds, max(wait_s, least)))
-        summary.stopped = self._stopping.is_set()
         self._note()
-        self._stopping.clear()
+        summary.stopped = self._stopping.is_set()
+        if summary.stopped:  # else one that comes now is for the next run
+            self._stopping.clear()
         summary.epoch, summary.failing = self.session.epoch, self.session.failing
         return summary
 
