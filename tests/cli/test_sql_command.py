@@ -64,6 +64,8 @@ def test_statements_and_queries(screen: Screen) -> None:
     assert screen.after("FROM t |> WHERE id = 1;") == ["id name", "1 a", "1 row"]
     values = "true AS b, X'0aFF' AS x, array(1, NULL) AS l, named_struct('n', 1, 't', true) AS s, map('k', false) AS m"
     assert screen.after(f"SELECT {values}")[1] == "true X'0AFF' [1, NULL] {1, true} {k -> false}"
+    values = "1e16D AS d, TIMESTAMP'2024-01-02 03:04:05.5' AS t, CAST(1.1 AS FLOAT) AS f, INTERVAL '3' MONTH AS m, array(2.0D) AS i"
+    assert screen.after(f"SELECT {values}")[1] == "1.0E16 2024-01-02 03:04:05.5 1.1 INTERVAL '3' MONTH [2.0]"
     assert screen.after("(SELECT '[red]' AS a)") == ["a", "[red]", "1 row"]
     assert screen.after("BEGIN") == []
     assert screen.runner.is_open

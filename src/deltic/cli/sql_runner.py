@@ -14,7 +14,8 @@ from deltic.cli.sql_table import SHOWN_ROWS, drawn, listed
 from deltic.errors import SyntaxFailure, UnknownName, Unsupported
 from deltic.frontends.sql import parse_statements, statement_texts
 from deltic.frontends.sql.tree import TransactionMark
-from deltic.schema import TableSchema
+from deltic.plan.nodes import Plan
+from deltic.schema import BIGINT, TableSchema
 from deltic.session import Answer, Session
 from deltic.session.state_query import StateQueries
 
@@ -101,11 +102,15 @@ class StatementRunner:
         views = {view.name: "materialized view" if view.materialized else "view" for view in catalog.views.values()}
         return [(name, _columns(catalog.relation(name)), views.get(name, "table")) for name in catalog.names()]
 
-    def _describe(self, name: str) -> None:
+    def _relation(self, name: str) -> TableSchema | Plan | None:
         relations = self._source.relations if isinstance(self._source, StateQueries) else self._source._relations
-        relation = relations.relation(name)
+        return relations.relation(name)
+
+    def _describe(self, name: str) -> None:
+        relation = self._relation(name)
         if relation is None:
-            raise UnknownName(f"there is no table or view {name!r}", expected=", ".join(relations.names()) or None)
+            names = (known for known, _, _ in self._relations())
+            raise UnknownName(f"there is no table or view {name!r}", expected=", ".join(names) or None)
         key = [relation.schema[i].name for i in relation.key] if isinstance(relation, TableSchema) else []
         rows = [(f.name, f.type.sql, "" if f.nullable else "NOT NULL", "key" if f.name in key else "") for f in relation.schema]
         self._console.print(listed(("column", "type", "", ""), rows))
@@ -123,7 +128,7 @@ class StatementRunner:
         seconds = perf_counter() - start
         if answer is not None:
             rows = answer.to_arrow()
-            self._console.print(drawn(rows, self._console.width))
+            self._console.print(drawn(rows, [field.type for field in answer.schema], self._console.width))
             more = f", the first {SHOWN_ROWS:,} are shown" if rows.num_rows > SHOWN_ROWS else ""
             self._console.print(f"{rows.num_rows:,} row{'s' * (rows.num_rows != 1)}{more}{self._time(seconds, ', ')}", style="dim")
         elif self.timing:
@@ -181,7 +186,10 @@ class StatementRunner:
 
     def _changed(self, view: str, changes: pa.Table) -> None:
         self._console.print(f"{view}:", style="dim")
-        self._console.print(drawn(changes, self._console.width))
+        relation = self._relation(view)
+        assert relation is not None
+        types = [*(field.type for field in relation.schema), BIGINT]  # with the weights
+        self._console.print(drawn(changes, types, self._console.width))
 
     def _in_transaction(self, session: Session, word: str, text: str) -> None:
         """Gathers the statements from BEGIN to COMMIT, which are one script."""

@@ -10,6 +10,8 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from deltic.expr.rows.casts import cast_value
+from deltic.schema import STRING, Type
 from deltic.types import with_variants
 
 SHOWN_ROWS: Final = 1000
@@ -21,18 +23,17 @@ _LEGIBLE: Final = 26
 _BETWEEN: Final = 3
 
 
-def drawn(rows: pa.Table, width: int) -> Table:
-    """The first rows; numbers to the right, NULL in dim letters. width: of the terminal, in characters."""
+def drawn(rows: pa.Table, types: Sequence[Type], width: int) -> Table:
+    """The first rows; numbers to the right, NULL in dim letters. types: of the columns. width: of the terminal, in characters."""
     heads = [Text(name) for name in rows.schema.names]
     columns = [column.to_pylist() for column in rows.slice(0, SHOWN_ROWS).columns]
-    cells = [[_cell(value, field.type) for value in column] for field, column in zip(rows.schema, columns, strict=True)]
+    cells = [[_cell(value, type) for value in column] for type, column in zip(types, columns, strict=True)]
     widths = [max(text.cell_len for text in (head, *texts)) for head, texts in zip(heads, cells, strict=True)]
     if len(widths) > 1 and sum(min(one, _LEGIBLE) for one in widths) + _BETWEEN * (len(widths) - 1) > width:
         return _records(heads, cells)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for head, field in zip(heads, rows.schema, strict=True):
-        number = pa.types.is_integer(field.type) or pa.types.is_floating(field.type) or pa.types.is_decimal(field.type)
-        table.add_column(head, justify="right" if number else "left", overflow="fold")
+    for head, type in zip(heads, types, strict=True):
+        table.add_column(head, justify="right" if type.is_numeric else "left", overflow="fold")
     for row in zip(*cells, strict=True):
         table.add_row(*row)
     return table
@@ -64,25 +65,25 @@ def _records(heads: Sequence[Text], cells: Sequence[Sequence[Text]]) -> Table:
     return table
 
 
-def _cell(value: Any, type: pa.DataType) -> Text:
+def _cell(value: Any, type: Type) -> Text:
     return Text("NULL", style="dim") if value is None else Text(_written(value, type))
 
 
-def _written(value: Any, type: pa.DataType) -> str:
-    """A value as a CAST to STRING writes it, but bytes as a literal."""
-    match value:
-        case None:
+def _written(value: Any, type: Type) -> str:
+    """A value as a CAST to STRING writes it, but NULL and bytes as literals."""
+    parts = [part.type for part in type.parts]
+    match type.name:
+        case _ if value is None:
             return "NULL"
-        case bool():
-            return str(value).lower()
-        case bytes():
+        case "BINARY":
             return f"X'{value.hex().upper()}'"
-        case list() if pa.types.is_map(type):
-            pairs = (f"{_written(key, type.key_type)} -> {_written(item, type.item_type)}" for key, item in value)
-            return f"{{{', '.join(pairs)}}}"
-        case list():
-            return f"[{', '.join(_written(one, type.value_type) for one in value)}]"
-        case dict() if isinstance(with_variants(value), dict):
-            return f"{{{', '.join(_written(value[field.name], field.type) for field in type)}}}"
-        case _:
+        case "MAP":
+            return f"{{{', '.join(f'{_written(key, parts[0])} -> {_written(item, parts[1])}' for key, item in value)}}}"
+        case "ARRAY":
+            return f"[{', '.join(_written(item, parts[0]) for item in value)}]"
+        case "STRUCT":
+            return f"{{{', '.join(_written(part, of) for part, of in zip(value.values(), parts, strict=True))}}}"
+        case "VARIANT":
             return str(with_variants(value))
+        case _:
+            return str(cast_value(value, type, STRING))
