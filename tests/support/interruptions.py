@@ -7,6 +7,7 @@ As a program it breaks off its own ticks, and says how often: with the arguments
 from __future__ import annotations
 
 import ast
+import gc
 import os
 import random
 import resource
@@ -153,7 +154,8 @@ def interrupted(at: int, action: Callable[[], object]) -> bool:
     """Runs the action, with a SIGINT where CPython handles signals for the at-th time; whether there are so many such places.
 
     They are where a function of Python begins, and after a call of one in C, but for callbacks of weak references, and the end of
-    generators: Python prints what these raise, and goes on. Raises KeyboardInterrupt, and what the action raises.
+    generators: Python prints what these raise, and goes on. So the collector waits, too, which ends the garbage of other tests. Raises
+    KeyboardInterrupt, and what the action raises.
     """
     seen = 0
 
@@ -165,11 +167,16 @@ def interrupted(at: int, action: Callable[[], object]) -> bool:
             if seen == at:
                 signal.raise_signal(signal.SIGINT)
 
+    handler, collects = signal.signal(signal.SIGINT, signal.default_int_handler), gc.isenabled()  # PySpark has installed its own
+    gc.disable()
     sys.setprofile(step)
     try:
         action()
     finally:
         sys.setprofile(None)
+        signal.signal(signal.SIGINT, handler)
+        if collects:
+            gc.enable()
     return seen >= at
 
 

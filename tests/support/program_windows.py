@@ -14,7 +14,7 @@ from deltic.frontends.sql.bind_window import with_whole_rows
 from deltic.plan.aggregate_nodes import AggregateCall
 from deltic.plan.nodes import Order
 from deltic.plan.window_nodes import UNBOUNDED, WHOLE, Edge, Window, WindowCall, WindowFrame
-from deltic.schema import BIGINT, DAY_TO_SECOND, DOUBLE, INT, INTEGER_BITS, STRING, TIMESTAMP, TIMESTAMP_NTZ
+from deltic.schema import BIGINT, BINARY, DAY_TO_SECOND, DOUBLE, INT, INTEGER_BITS, STRING, TIMESTAMP, TIMESTAMP_NTZ
 
 if TYPE_CHECKING:
     from program_plans import Bound, Programs, Sized
@@ -129,7 +129,8 @@ def _list(programs: Programs, source: Sized, order: Sequence[Order], distances: 
     name, number = rng.choice(LISTS), scalars.column(source, lambda type: type.is_numeric)
     arguments: tuple[Expr, ...] = (scalars.any(source, 1)[0],)
     if name == "listagg":
-        arguments = (cast(arguments[0], STRING), Literal("-", STRING))
+        value = resolve("hex", arguments) if arguments[0].type == BINARY else arguments[0]  # not all bytes are text
+        arguments = (cast(value, STRING), Literal("-", STRING))
     elif name == "percentile":
         arguments = (Literal(1, INT) if number is None else number[0], Literal(rng.choice((0.0, 0.3, 1.0)), DOUBLE))
     signature = aggregate_function(name).rule(name, [argument.type for argument in arguments], None)
