@@ -40,8 +40,8 @@ def test_a_pipeline_can_be_stopped_after_ctrl_c_has_ended_the_wait(files: Pipeli
 
     running.follow(files, lambda files: files.follow(0.01, lambda _: begun.set()))
     timer = Timer(0, interrupt)
-    timer.start()
     with pytest.raises(KeyboardInterrupt):
+        timer.start()  # the first tick may be over by now
         running.awaitTermination(PATIENCE_S)
     timer.join()
     assert running.isActive

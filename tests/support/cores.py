@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,7 @@ class Compared:
 @contextmanager
 def both_cores() -> Iterator[Compared]:
     """In the block each level is also run by its operators' steps: equal rows, equal counters, equal errors."""
-    compared = Compared()
+    compared, one_by_one = Compared(), Lock()
     large = False
 
     def pass_natively(*arguments: Any) -> Delta | None:
@@ -45,6 +46,10 @@ def both_cores() -> Iterator[Compared]:
         return rows
 
     def run_level(circuit: Any, level: int | None, *rest: Any, native: bool, **options: Any) -> Any:
+        with one_by_one:  # threads of a backfill would set CORE and `large` for one another, and leave CORE behind
+            return compare(circuit, level, *rest, native=native, **options)
+
+    def compare(circuit: Any, level: int | None, *rest: Any, native: bool, **options: Any) -> Any:
         nonlocal large
         assert native
         program = stage.run_level(circuit, level, *rest, native=True, **options)
