@@ -48,6 +48,10 @@ class SessionClock:
         """For a tick with these changes. committed: the notes of the last commit."""
         return marks.advanced(committed, marks.latest(changes)) if marks else self._now(committed)
 
+    def time_of_changes(self, marks: Marks, committed: Notes) -> int:
+        """The time of statements that are about to change rows, in microseconds since 1970 UTC."""
+        return time_us(committed if marks else {**committed, **self._now(committed)})
+
     def notes_of_definitions(self, marks: Marks, committed: Notes, circuit: Dataflow, dropped: Collection[str]) -> Notes:
         """For the installation of a circuit that drops these tables. Raises ClockError if a view reads now() and there is no time."""
         removed = {name.lower() for name in dropped}
@@ -117,6 +121,11 @@ def microseconds(moment: datetime) -> int:
 def instant(notes: Notes) -> datetime | None:
     """The time of the last tick that had one."""
     return None if CLOCK not in notes else EPOCH + timedelta(microseconds=notes[CLOCK])
+
+
+def time_us(notes: Notes) -> int:
+    """The time of a query as of a commit, in microseconds since 1970 UTC: the commit's, or the wall clock's where it has none."""
+    return notes[CLOCK] if CLOCK in notes else wall_us()
 
 
 def notes_at(committed: Notes, moment: datetime) -> Notes:

@@ -25,6 +25,7 @@ from deltic.runtimes import Committed
 from deltic.runtimes.once import content_of
 from deltic.runtimes.readable_view import Readable, listed
 from deltic.schema import STRING, Field, Schema, StreamSchema, TableSchema
+from deltic.session.clock import time_us
 from deltic.session.contents import Contents
 from deltic.session.definitions import Definitions, definitions_of
 from deltic.session.failing_views import check_readable
@@ -151,7 +152,7 @@ def answer_of(
     limit: int | None,
 ) -> Answer:
     """The answer of a query over the relations of a commit; of EXPLAIN the plan, as one row."""
-    bound = bind_answer(text, name, relations, args)
+    bound = bind_answer(text, name, relations, time_us(committed.notes), args)
     if bound.explained:
         rows = pa.table({"plan": [_explained(bound, relations, committed, limit)]})
         return Answer(Schema((Field("plan", STRING, False),)), rows, committed.epoch)

@@ -76,8 +76,12 @@ class RowChanges:
         return [statements for statements in self._ticks if statements]
 
 
-def changed_rows(statements: Sequence[ChangeStatement], contents: Contents, limit: int | None) -> Mapping[TableSchema, Changes]:
+def changed_rows(
+    statements: Sequence[ChangeStatement], contents: Contents, now_us: int, limit: int | None
+) -> Mapping[TableSchema, Changes]:
     """The changes of one tick by table: each statement sees those of the statements before it. limit: of iterations.
+
+    now_us: the time of the statements, in microseconds since 1970 UTC.
 
     Raises QueryError; EvaluationError, ConstraintViolation and DataError for rows that a statement cannot make.
     """
@@ -88,7 +92,7 @@ def changed_rows(statements: Sequence[ChangeStatement], contents: Contents, limi
         batches: dict[str, Batch] = {}
         for i, statement in enumerate(statements):
             relations = QueryRelations(definitions, strings, batches)
-            bound = statement.bind(relations)
+            bound = statement.bind(relations, now_us)
             table = bound.table
 
             def rows(plan: Plan) -> pa.Table:

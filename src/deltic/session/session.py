@@ -153,7 +153,7 @@ class Session:
             draft = Draft(self._catalog, self._undeclared())
             defines = False
             with collector_paused():
-                for statement in parse_sql(script, name, draft, args):
+                for statement in parse_sql(script, name, draft, self._time_of_changes(), args):
                     if isinstance(statement, CHANGES):
                         changes.add(statement)
                     else:
@@ -166,7 +166,8 @@ class Session:
                 self._commits.install(draft.catalog, draft.dropped, replanned=frozenset(draft.replanned))
             for statements in ticks:
                 pending = self._gather()
-                for table, frame in changed_rows(statements, self._contents, self._iteration_limit).items():
+                changed = changed_rows(statements, self._contents, self._time_of_changes(), self._iteration_limit)
+                for table, frame in changed.items():
                     pending.add_changes(table, frame)
                 self._commits.tick(pending.rows(), {})
                 self._trim(pending)
@@ -439,6 +440,9 @@ class Session:
             before({name: len(change) for name, change in rows.items()})
             self._commits.tick(rows, checked(notes))
         self._trim(pending)
+
+    def _time_of_changes(self) -> int:
+        return self._clock.time_of_changes(self._definitions.marks, self._runtime.committed.notes)
 
     @property
     def _on_tasks(self) -> Run | None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields, replace
-from typing import Any
+from dataclasses import replace
 
 import pyspark.sql.connect.proto as pb
 
@@ -15,7 +14,7 @@ from deltic.frontends.dataframes.expressions import Expressions
 from deltic.frontends.dataframes.frame import BoundFrame, over
 from deltic.frontends.dataframes.literals import literal
 from deltic.frontends.sql import tree
-from deltic.frontends.sql.bind_aggregate import aggregate_of
+from deltic.frontends.sql.bind_aggregate import restricted
 from deltic.frontends.sql.naming import expression_name
 from deltic.frontends.sql.parse_grouping import analytic_sets
 from deltic.plan.columns import reference
@@ -71,16 +70,9 @@ def _pivoted(pivot: pb.Aggregate.Pivot, values: Sequence[tree.SelectItem], frame
     return items
 
 
-def _restricted(node: Any, rows: tree.Expression) -> Any:
+def _restricted(node: tree.Expression, rows: tree.Expression) -> tree.Expression:
     """The expression with its aggregates over some rows only."""
-    if isinstance(node, tuple):
-        return tuple(_restricted(part, rows) for part in node)
-    if not tree.is_node(node):
-        return node
-    if isinstance(node, tree.FunctionCall) and aggregate_of(node):
-        both = rows if node.condition is None else tree.Operation(("AND",), (rows, node.condition), node.span)
-        return replace(node, condition=both)
-    return replace(node, **{field.name: _restricted(getattr(node, field.name), rows) for field in fields(node)})
+    return tree.rewritten(node, lambda part: restricted(part, rows))  # type: ignore[no-any-return]
 
 
 def deduplicate(message: pb.Deduplicate, frame: BoundFrame, binder: FrameBinder) -> BoundFrame:

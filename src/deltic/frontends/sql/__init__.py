@@ -30,6 +30,7 @@ from deltic.frontends.sql.parse_statement import Parsed, QueryStatement, TableSt
 from deltic.frontends.sql.parse_statement import is_complete as is_complete_text
 from deltic.frontends.sql.parse_statement import parse as parse_statements
 from deltic.frontends.sql.parse_statement import texts as statement_texts
+from deltic.frontends.sql.statement_time import with_time
 from deltic.frontends.sql.user_functions import marked
 from deltic.frontends.sql.variables import variables_of, with_variables
 from deltic.frontends.statements import (
@@ -94,10 +95,10 @@ class ChangeStatement:
 
     node: tree.RowChange
 
-    def bind(self, catalog: Namespace) -> BoundChange:
-        """Its queries over the relations of a catalog. Raises QueryError."""
+    def bind(self, catalog: Namespace, now_us: int) -> BoundChange:
+        """Its queries over the relations of a catalog, at a time in microseconds since 1970 UTC. Raises QueryError."""
         with shallow(self.node.span):
-            called, _ = marked(self.node, catalog)
+            called, _ = marked(with_time(self.node, now_us), catalog)
             return bind_change(called, Environment(catalog))
 
 
@@ -113,20 +114,25 @@ def parse_script(text: str, name: str, catalog: Namespace, args: Args = None) ->
     return (_statement(one, catalog) for one in parsed)
 
 
-def parse_sql(text: str, name: str, catalog: Namespace, args: Args = None) -> Iterator[Statement | ChangeStatement | tree.TransactionMark]:
-    """As `parse_script`, with statements that change rows, which come after the definitions. Each is bound once to check it."""
+def parse_sql(
+    text: str, name: str, catalog: Namespace, now_us: int, args: Args = None
+) -> Iterator[Statement | ChangeStatement | tree.TransactionMark]:
+    """As `parse_script`, with statements that change rows, which come after the definitions. Each is bound once to check it.
+
+    now_us: the time that variables get, in microseconds since 1970 UTC.
+    """
     if not isinstance(text, str):
         raise QueryError(f"invalid script {shown(text)}", expected="SQL as a string")
     parsed = parse(text, name, Arguments.of(args))
-    return (_change(one, catalog) if isinstance(one, _CHANGES) else _statement(one, catalog) for one in parsed)
+    return (_change(one, catalog, now_us) if isinstance(one, _CHANGES) else _statement(one, catalog, now_us) for one in parsed)
 
 
-def _change(parsed: tree.RowChange | tree.TransactionMark, catalog: Namespace) -> ChangeStatement | tree.TransactionMark:
+def _change(parsed: tree.RowChange | tree.TransactionMark, catalog: Namespace, now_us: int) -> ChangeStatement | tree.TransactionMark:
     if isinstance(parsed, tree.TransactionMark):
         return parsed
     with shallow(parsed.span):
         change = ChangeStatement(with_variables(parsed, variables_of(catalog)))
-    change.bind(catalog)
+    change.bind(catalog, now_us)
     return change
 
 
@@ -151,8 +157,11 @@ def bind_query(text: str, name: str, catalog: Namespace, form: Form | None = Non
         return as_view(plan) if final else plan
 
 
-def bind_answer(text: str, name: str, catalog: Namespace, args: Args = None) -> BoundAnswer:
-    """The plan of one query that is answered once, with its order. Raises subclasses of QueryError."""
+def bind_answer(text: str, name: str, catalog: Namespace, now_us: int, args: Args = None) -> BoundAnswer:
+    """The plan of one query that is answered once, with its order. Raises subclasses of QueryError.
+
+    now_us: the time of the query, in microseconds since 1970 UTC.
+    """
     if not isinstance(text, str):
         raise QueryError(f"invalid query {shown(text)}", expected="SQL as a string")
     parsed = parse(text, name, Arguments.of(args))
@@ -161,12 +170,14 @@ def bind_answer(text: str, name: str, catalog: Namespace, args: Args = None) -> 
         span = _place(parsed[-1]) if parsed else None
         raise SyntaxFailure("expected one query", span=span, expected="SELECT …")
     with shallow(one.span):
-        called, _ = marked(with_variables(one.query, variables_of(catalog)), catalog)
+        called, _ = marked(with_time(with_variables(one.query, variables_of(catalog)), now_us), catalog)
         return replace(bind_ordered(called, Environment(catalog)), explained=one.explained)
 
 
-def _statement(parsed: Parsed, catalog: Namespace) -> Statement:
+def _statement(parsed: Parsed, catalog: Namespace, now_us: int | None = None) -> Statement:
     with shallow(_place(parsed)):
+        if isinstance(parsed, tree.VariableDeclaration | tree.VariableAssignments):
+            parsed = with_time(parsed, now_us)
         return bind_statement(with_variables(parsed, variables_of(catalog)), Environment(catalog))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from deltic.aggregates import AggregateFunction, Signature, aggregate_function, is_aggregate
 from deltic.errors import Span, TypeMismatch, UnknownName, Unsupported
@@ -55,6 +55,14 @@ def aggregate_of(node: object) -> str | None:
     if isinstance(node, tree.FunctionCall) and (node.function is not None or is_aggregate(node.name) or node.name in _TREATED):
         return node.name
     return None
+
+
+def restricted(node: Any, rows: tree.Expression) -> Any:
+    """An aggregate over some of its rows only; another node as it is."""
+    if not isinstance(node, tree.FunctionCall) or aggregate_of(node) is None:
+        return node
+    both = rows if node.condition is None else tree.Operation(("AND",), (rows, node.condition), node.span)
+    return replace(node, condition=both)
 
 
 def has_aggregate(node: object) -> bool:

@@ -14,6 +14,7 @@ from deltic.frontends.sql.bind_lambda import bind_arguments
 from deltic.frontends.sql.bind_schema import WITH_SCHEMA, schema_literal
 from deltic.frontends.sql.bind_time import CLOCK, EXPECTED, REMEDY, now
 from deltic.frontends.sql.refusals import flink
+from deltic.frontends.sql.statement_time import time_literal
 from deltic.schema import STRING
 
 if TYPE_CHECKING:
@@ -74,6 +75,8 @@ def bind_call(binder: ExpressionBinder, node: tree.FunctionCall) -> Expr:
     name, span = node.name, node.span
     if node.condition is not None:
         raise Unsupported("FILTER belongs to COUNT, SUM, AVG, MIN or MAX", span=span, remedy="CASE WHEN … END")
+    if node.now_us is not None:
+        return time_literal(name, node.now_us, [binder.bind(argument) for argument in _scalars(node)], span)
     if name in CLOCK:
         check_count(name, node.arguments, 0, 0, span)
         return bind_now(binder, span)

@@ -25,6 +25,7 @@ from deltic.frontends.sql.bind_window import WINDOW_FUNCTIONS, WindowCollector, 
 from deltic.frontends.sql.cursor import DEFAULT_SCHEMA
 from deltic.frontends.sql.scope import Body, Scope
 from deltic.frontends.sql.sql_types import read_type, sql_type
+from deltic.frontends.sql.statement_time import time_literal
 from deltic.schema import BOOLEAN, DATE, NULL, STRING, TIME, TIMESTAMP, TIMESTAMP_NTZ
 from deltic.stacks import unbounded
 
@@ -292,6 +293,8 @@ class ExpressionBinder:
         matches = self.scope.find(node.word, None)
         if matches:
             return self._only([self.scope.column(column) for column in matches], node.word, node.span)
+        if node.now_us is not None:
+            return time_literal(node.word.lower(), node.now_us, (), node.span)
         if node.word == "CURRENT_TIMESTAMP":
             return bind_now(self, node.span)
         message, remedy = CLOCK_WORDS[node.word]

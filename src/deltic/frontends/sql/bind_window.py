@@ -7,7 +7,7 @@ over one window, that is with one PARTITION BY and ORDER BY, are one node of the
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from deltic.errors import TypeMismatch, UnknownName, Unsupported, did_you_mean
@@ -83,13 +83,15 @@ def with_windows_in_place(select: tree.SelectQuery) -> tree.SelectQuery:
 
 def _placed(node: Any, named: Mapping[str, tree.WindowText]) -> Any:
     """The tree with each window that is a name as what the name means."""
-    if isinstance(node, tuple):
-        return tuple(_placed(part, named) for part in node)
-    if not tree.is_node(node) or isinstance(node, tree.QUERIES):
-        return node
-    if isinstance(node, tree.WindowText):
-        return _meaning(node, named)
-    return replace(node, **{field.name: _placed(getattr(node, field.name), named) for field in fields(node)})
+
+    def placed(part: Any) -> Any:
+        return _meaning(part, named) if isinstance(part, tree.WindowText) else part
+
+    return tree.rewritten(node, placed, _outside_queries)
+
+
+def _outside_queries(node: object) -> bool:
+    return not isinstance(node, tree.QUERIES)
 
 
 def _meaning(text: tree.WindowText, named: Mapping[str, tree.WindowText]) -> tree.WindowText:

@@ -20,6 +20,7 @@ _UPPER: Final = frozenset((
 ))  # fmt: skip
 _RENAMED: Final = {
     "array_agg": "collect_list",
+    "curdate": "current_date",
     "dateadd": "date_add",
     "make_timestamp_ltz": "make_timestamp",
     "to_varchar": "to_char",
@@ -31,6 +32,7 @@ _DEFAULTS: Final[dict[str, tuple[str | None, ...]]] = {
     "aes_decrypt": (None, None, "GCM", "DEFAULT", ""),
     "aggregate": (None, None, None, "lambdafunction(namedlambdavariable(), namedlambdavariable())"),
     "aes_encrypt": (None, None, "GCM", "DEFAULT", "", ""),
+    "current_time": ("6",),
     "from_unixtime": (None, "yyyy-MM-dd HH:mm:ss"),
     "listagg": (None, "NULL"),
     "locate": (None, None, "1"),
@@ -97,6 +99,8 @@ def call_name(node: tree.FunctionCall, named: Named) -> str:
         arguments = ["E()", *arguments]
     if name == "convert_timezone" and len(arguments) == 2:
         arguments = ["current_timezone()", *arguments]
+    if name == "unix_timestamp" and not arguments:
+        arguments = ["current_timestamp()"]
     if name == "position" and node.keywords:
         name = "locate"
     if name == "substr" and node.keywords:

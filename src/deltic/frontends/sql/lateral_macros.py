@@ -9,13 +9,13 @@ without GROUP BY has a row for each of them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from deltic.errors import Span, Unsupported
 from deltic.expr.functions.signature import check_count
 from deltic.frontends.sql import tree
-from deltic.frontends.sql.bind_aggregate import aggregate_of, has_aggregate
+from deltic.frontends.sql.bind_aggregate import has_aggregate, restricted
 from deltic.frontends.sql.table_macros import TableBody, check_names, substituted
 from deltic.frontends.statements import Namespace
 
@@ -165,11 +165,4 @@ class _Body:
 
 def _over_marked(node: Any, mark: tree.ColumnName) -> Any:
     """The tree with each aggregate over the rows that have the mark."""
-    if isinstance(node, tuple):
-        return tuple(_over_marked(part, mark) for part in node)
-    if not tree.is_node(node) or isinstance(node, tree.QUERIES):
-        return node
-    if isinstance(node, tree.FunctionCall) and aggregate_of(node):
-        both = mark if node.condition is None else tree.Operation(("AND",), (mark, node.condition), node.span)
-        return replace(node, condition=both)
-    return replace(node, **{field.name: _over_marked(getattr(node, field.name), mark) for field in fields(node)})
+    return tree.rewritten(node, lambda part: restricted(part, mark), lambda part: not isinstance(part, tree.QUERIES))

@@ -179,7 +179,12 @@ def _without_parameters(node: Any, names: set[str]) -> Any:
 
 
 def _with_fields(node: Any, scope: Scope) -> Any:
-    """The tree with the fields of STRUCT columns, which are column names there, as fields: a column of a table is named without it."""
+    """The tree with the fields of STRUCT columns, which are column names there, as fields: a column of a table is named without it.
+
+    Functions of the time without parentheses are as with them.
+    """
+    if isinstance(node, tree.KeywordExpression) and node.now_us is not None and not scope.find(node.word, None):
+        return tree.FunctionCall(node.word.lower(), (), False, None, False, node.span)
     if not isinstance(node, tree.ColumnName):
         return _mapped(node, lambda part: _with_fields(part, scope))
     words = [part.text for part in node.parts]

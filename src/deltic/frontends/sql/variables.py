@@ -7,7 +7,7 @@ again. As in Spark, a column of that name, also of an enclosing query, hides a v
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from deltic.errors import TypeMismatch, UnknownName, Unsupported, did_you_mean
@@ -34,25 +34,15 @@ def variables_of(catalog: Namespace) -> Mapping[str, SessionVariable]:
 
 def with_variables(node: Node, variables: Mapping[str, SessionVariable]) -> Node:
     """The tree in which every name that may be of a variable has its value."""
-    return _with_values(node, variables) if variables else node
 
-
-def _with_values(node: Any, variables: Mapping[str, SessionVariable]) -> Any:
-    if isinstance(node, tuple):
-        parts = tuple(_with_values(part, variables) for part in node)
-        return node if all(new is old for new, old in zip(parts, node, strict=True)) else parts
-    if not tree.is_node(node):
-        return node
-    if isinstance(node, tree.ColumnName):
+    def valued(node: Any) -> Any:
+        if not isinstance(node, tree.ColumnName):
+            return node
         names = unqualified(node.parts)
         variable = variables.get(names[0].text.lower())
         return node if variable is None else replace(node, variable=tree.VariableUse(variable.value, names[1:]))
-    changed = {}
-    for field in fields(node):
-        old = getattr(node, field.name)
-        if (new := _with_values(old, variables)) is not old:
-            changed[field.name] = new
-    return replace(node, **changed) if changed else node
+
+    return tree.rewritten(node, valued) if variables else node
 
 
 def unqualified(names: tuple[tree.Name, ...]) -> tuple[tree.Name, ...]:

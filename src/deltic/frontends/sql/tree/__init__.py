@@ -120,7 +120,7 @@ from deltic.frontends.sql.tree.statements import (
     VariableDeclaration,
     ViewDeclaration,
 )
-from deltic.frontends.sql.tree.walk import is_node, parts, walk, without_places
+from deltic.frontends.sql.tree.walk import is_node, parts, rewritten, walk, without_places
 
 __all__ = [
     "QUERIES",
@@ -232,6 +232,7 @@ __all__ = [
     "WindowText",
     "is_node",
     "parts",
+    "rewritten",
     "unnest",
     "walk",
     "without_places",

@@ -82,10 +82,11 @@ class StringText:
 
 @dataclass(frozen=True, slots=True)
 class KeywordExpression:
-    """TRUE, FALSE, NULL, and functions without parentheses; in upper case."""
+    """TRUE, FALSE, NULL, and functions without parentheses; in upper case. now_us: the time of the statement, for a function of it."""
 
     word: str
     span: Span
+    now_us: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,7 +330,8 @@ class FunctionCall:
     """name([DISTINCT] argument, …) [WITHIN GROUP (ORDER BY term, …)] [FILTER (WHERE condition)].
 
     name: in lower case. keywords: the call has words between its arguments, which are in the order of the function's parameters.
-    within: the terms of WITHIN GROUP. function: the definition of a user's aggregate.
+    within: the terms of WITHIN GROUP. function: the definition of a user's aggregate. now_us: the time of the statement, for
+    a function of it.
     """
 
     name: str
@@ -340,6 +342,7 @@ class FunctionCall:
     span: Span
     within: tuple[OrderTerm, ...] = ()
     function: object = None
+    now_us: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import cache
 from typing import Any
 
@@ -45,6 +45,25 @@ def walk(node: object, enters: Callable[[object], bool] = lambda _: True) -> Ite
         yield one
         if enters(one):
             waiting.extend(parts(one))
+
+
+@unbounded
+def rewritten(node: Any, change: Callable[[Any], Any], enters: Callable[[object], bool] = lambda _: True) -> Any:
+    """The tree in which `change` has replaced nodes: it returns the same node to go on to its parts. Nodes that are not entered stay."""
+    if isinstance(node, tuple):
+        items = tuple(rewritten(item, change, enters) for item in node)
+        return node if all(new is old for new, old in zip(items, node, strict=True)) else items
+    if not is_node(node) or not enters(node):
+        return node
+    if (new := change(node)) is not node:
+        return new
+    changed = {}
+    kind: Any = type(node)
+    for name in _field_names(kind):
+        old = getattr(node, name)
+        if (new := rewritten(old, change, enters)) is not old:
+            changed[name] = new
+    return replace(node, **changed) if changed else node
 
 
 @unbounded
