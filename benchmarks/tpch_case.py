@@ -12,11 +12,12 @@ import re
 import resource
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -29,43 +30,43 @@ from deltic import kernels
 
 REFRESH: Final = 0.001
 """The share of the orders that a tick deletes or adds, each half."""
+KEYS: Final = {"orders": "o_orderkey", "lineitem": "l_orderkey"}
+"""The tables that change, and the column by which rows are chosen."""
 Tables = dict[str, pa.Table]
 Change = dict[str, tuple[pa.Table, pa.Table]]
 """By table the rows that go, and those that come."""
 
 
 class Data:
-    """The tables that some queries read. Orders that ticks add are not loaded."""
+    """The tables that some queries read, as they are loaded, and the ticks' changes.
+
+    The changes are made at once: a filter of millions of rows between two ticks would leave its garbage to the next one.
+    """
 
     def __init__(self, folder: Path, queries: Mapping[str, str], ticks: int) -> None:
         words = {word.lower() for text in queries.values() for word in re.findall(r"\w+", text)}
         every = [path.stem for path in sorted(folder.glob("*.parquet"))]
-        changing = {"orders", "lineitem"}
-        self.content: Tables = {name: _read(folder / f"{name}.parquet") for name in every if name in words | changing}
+        self.content: Tables = {name: _read(folder / f"{name}.parquet") for name in every if name in words or name in KEYS}
         keys = np.asarray(self.content["orders"]["o_orderkey"])
-        self._count = max(1, round(len(keys) * REFRESH / 2))
-        chosen = np.random.default_rng(0).choice(keys, 2 * ticks * self._count, replace=False)
-        self._batches = np.split(chosen, 2 * ticks)
-        self._reserved: Tables = {}
-        for name, key in (("orders", "o_orderkey"), ("lineitem", "l_orderkey")):
-            held = pc.is_in(self.content[name][key], pa.array(np.concatenate(self._batches[::2])))
-            self._reserved[name] = self.content[name].filter(held)
-            self.content[name] = self.content[name].filter(pc.invert(held))
-        for name in changing - words:
-            del self.content[name]
+        count = max(1, round(len(keys) * REFRESH / 2))
+        batches = np.split(np.random.default_rng(0).choice(keys, 2 * ticks * count, replace=False), 2 * ticks)
+        self.changes: list[Change] = [{} for _ in range(ticks)]
+        for name in KEYS:
+            rows = self.content.pop(name)
+            if name in words:
+                parts = [_with_keys(rows, name, batch) for batch in batches]
+                self.content[name] = _without_keys(rows, name, np.concatenate(batches[::2]))
+                for change, added, removed in zip(self.changes, parts[::2], parts[1::2], strict=True):
+                    change[name] = removed, added
 
-    def changes(self) -> Iterator[Change]:
-        """The ticks' changes; `content` is what there is after each."""
-        for added, removed in zip(self._batches[::2], self._batches[1::2], strict=True):
-            change: Change = {}
-            for name, key in (("orders", "o_orderkey"), ("lineitem", "l_orderkey")):
-                if name in self.content:
-                    gone = pc.is_in(self.content[name][key], pa.array(removed))
-                    new = self._reserved[name].filter(pc.is_in(self._reserved[name][key], pa.array(added)))
-                    # A refresh is one batch, not the thousands of chunks that filters of large tables leave.
-                    change[name] = self.content[name].filter(gone).combine_chunks(), new.combine_chunks()
-                    self.content[name] = pa.concat_tables([self.content[name].filter(pc.invert(gone)), new])
-            yield change
+
+def _with_keys(rows: pa.Table, name: str, keys: npt.NDArray[Any]) -> pa.Table:
+    """One batch, as a refresh is, not the thousands of chunks that a filter of a large table leaves."""
+    return rows.filter(pc.is_in(rows[KEYS[name]], pa.array(keys))).combine_chunks()
+
+
+def _without_keys(rows: pa.Table, name: str, keys: npt.NDArray[Any]) -> pa.Table:
+    return rows.filter(pc.invert(pc.is_in(rows[KEYS[name]], pa.array(keys))))
 
 
 def _read(path: Path) -> pa.Table:
@@ -77,7 +78,7 @@ def _read(path: Path) -> pa.Table:
 class Peer(Protocol):
     """A system that answers the queries again after each change."""
 
-    def change(self, change: Change, content: Tables) -> None: ...
+    def change(self, change: Change) -> None: ...
     def answer(self, text: str) -> list[Row]: ...
 
 
@@ -91,10 +92,9 @@ class DuckDB:
         for name, rows in content.items():
             self._with(rows, f"CREATE TABLE {name} AS SELECT * FROM given")
 
-    def change(self, change: Change, content: Tables) -> None:
+    def change(self, change: Change) -> None:
         for name, (removed, added) in change.items():
-            key = {"orders": "o_orderkey", "lineitem": "l_orderkey"}[name]
-            self._with(removed, f"DELETE FROM {name} WHERE {key} IN (SELECT {key} FROM given)")
+            self._with(removed, f"DELETE FROM {name} WHERE {KEYS[name]} IN (SELECT {KEYS[name]} FROM given)")
             self._with(added, f"INSERT INTO {name} SELECT * FROM given")
 
     def answer(self, text: str) -> list[Row]:
@@ -111,11 +111,14 @@ class Spark:
     """Spark's own answer over Parquet files of the content."""
 
     def __init__(self, spark: Any, content: Tables, folder: Path) -> None:
-        self._spark, self._folder, self._number = spark, folder, 0
+        self._spark, self._folder, self._number, self._content = spark, folder, 0, dict(content)
         self._write(content)
 
-    def change(self, change: Change, content: Tables) -> None:
-        self._write({name: content[name] for name in change})
+    def change(self, change: Change) -> None:
+        for name, (removed, added) in change.items():
+            kept = _without_keys(self._content[name], name, np.unique(np.asarray(removed[KEYS[name]])))
+            self._content[name] = pa.concat_tables([kept, added])
+        self._write({name: self._content[name] for name in change})
 
     def answer(self, text: str) -> list[Row]:
         return [tuple(row) for row in self._spark.sql(text).collect()]
@@ -139,10 +142,11 @@ def measure(folder: Path, name: str, engine: str, ticks: int, peers: bool) -> ha
             own, other = harness.Stopwatch(cpu_s), harness.Stopwatch(cpu_s)
             own.run(_load, session, queries, data.content)
             correct = _compare(session, queries, peer, other)
-            for change in data.changes():
+            data.content.clear()
+            for change in data.changes:
                 own.run(_tick, session, queries, change)
                 if peer is not None:
-                    peer.change(change, data.content)
+                    peer.change(change)
                 correct = _compare(session, queries, peer, other) and correct
             state = sum(size for _, size in session._runtime.statistics().values())
     result: harness.Figures = {"load_s": round(own.wall_ms[0] / 1e3, 3), "load_cpu_s": round(own.cpu_ms[0] / 1e3, 3), **_ticks(own)}
