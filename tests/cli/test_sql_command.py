@@ -86,8 +86,32 @@ def test_a_transaction_outlives_an_error_of_syntax(screen: Screen) -> None:
             screen.after(text)
     with pytest.raises(SyntaxFailure, match="BEGIN without COMMIT"):
         screen.runner.finish()
-    assert screen.after("SELECT count(*) AS n FROM t; COMMIT; SELECT count(*) AS n FROM t") == ["n", "0", "1 row", "n", "1", "1 row"]
+    assert screen.after("COMMIT; SELECT count(*) AS n FROM t") == ["n", "1", "1 row"]
     screen.runner.finish()
+
+
+def test_queries_in_a_transaction_see_its_changes(screen: Screen) -> None:
+    session = screen.runner._source
+    assert isinstance(session, deltic.Session)
+    screen.after("INSERT INTO t VALUES (1, 'a'), (2, 'b'); DECLARE least INT = 5")
+    screen.after("BEGIN; INSERT INTO t VALUES (3, 'c'); DELETE FROM t WHERE id = 1; SET VAR least = 2")
+    assert screen.after("SELECT id FROM t ORDER BY id") == ["id", "2", "3", "2 rows"]
+    assert screen.after("SELECT id, least FROM t WHERE id > least") == ["id least", "3 2", "1 row"]
+    assert screen.after("SELECT name, n FROM v ORDER BY name") == ["name n", "b 1", "c 1", "2 rows"]
+    assert len(session.view("v").rows()) == 2 and session.query("SELECT max(id) AS m FROM t").rows() == [{"m": 2}]
+    for text, message in (
+        ("INSERT INTO t VALUES ('x', 1, 2)", "does not fit the columns"),
+        ("UPDATE t SET nope = 1", "no column"),
+        ("CREATE TABLE u (a INT)", "definition"),
+    ):
+        with pytest.raises(DelticError, match=message):
+            screen.after(text)
+    screen.after("UPDATE t SET name = 'd' WHERE id = 3")
+    assert screen.after("SELECT max(name) AS m FROM t; ROLLBACK; SELECT max(name) AS m, min(least) AS l FROM t") == [
+        *("m", "d", "1 row"),
+        *("m l", "b 5", "1 row"),
+    ]
+    assert screen.after("BEGIN; DELETE FROM t; COMMIT; SELECT count(*) AS n FROM t") == ["n", "0", "1 row"]
 
 
 def test_a_table_that_is_too_wide_is_a_list_of_columns(screen: Screen) -> None:

@@ -12,12 +12,12 @@ from rich.console import Console
 
 from deltic.cli.sql_table import SHOWN_ROWS, drawn, listed
 from deltic.errors import SyntaxFailure, UnknownName, Unsupported
-from deltic.frontends.sql import parse_statements, statement_texts
-from deltic.frontends.sql.tree import TransactionMark
+from deltic.frontends.sql import statement_texts
 from deltic.plan.nodes import Plan
 from deltic.schema import BIGINT, TableSchema
 from deltic.session import Answer, Session
 from deltic.session.state_query import StateQueries
+from deltic.session.typed_transaction import TypedTransaction
 
 QUERIES: Final = ("SELECT", "WITH", "VALUES", "FROM", "TABLE", "(")
 COMMANDS: Final = {
@@ -41,14 +41,14 @@ class StatementRunner:
     def __init__(self, source: Session | StateQueries, console: Console) -> None:
         self._source, self._console = source, console
         self.timing = True
-        self._open: list[str] = []
-        """The statements of a transaction that is open, with its BEGIN."""
+        self._transaction: TypedTransaction | None = None
+        """The one that is open."""
         self._subscriptions: dict[str, Callable[[], None]] = {}
 
     @property
     def is_open(self) -> bool:
         """Whether a transaction is open."""
-        return bool(self._open)
+        return self._transaction is not None
 
     def names(self) -> Iterator[str]:
         """Names of relations and columns, for completion."""
@@ -72,7 +72,7 @@ class StatementRunner:
 
     def finish(self) -> None:
         """The end of a script. Raises SyntaxFailure if a transaction is open, whose statements are not run."""
-        if self._open:
+        if self.is_open:
             raise SyntaxFailure("BEGIN without COMMIT: nothing was run", remedy="COMMIT; after the statements that are one tick")
 
     def _command(self, command: str, argument: str = "") -> bool:
@@ -145,7 +145,7 @@ class StatementRunner:
         if word in QUERIES or explains:
             if isinstance(self._source, StateQueries):
                 self._source.refresh()
-            answer = self._source.query(text, name="<terminal>")
+            answer = self._queried(text)
             if not explains:
                 return answer
             self._print_plan(answer.rows()[0]["plan"])
@@ -157,11 +157,15 @@ class StatementRunner:
             raise Unsupported(f"{word} is not possible: the state is only read", remedy=_READ_ONLY)
         if word in ("EXPLAIN", "SUBSCRIBE", "UNSUBSCRIBE") and rest:
             self._of_view(self._source, word, _view_of(text))
-        elif word in ("BEGIN", "START") or self._open:
+        elif word in ("BEGIN", "START") or self.is_open:
             self._in_transaction(self._source, word, text)
         else:
             self._source.sql(text, name="<terminal>")
         return None
+
+    def _queried(self, text: str) -> Answer:
+        """The answer of a query, which sees the changes of the transaction that is open."""
+        return (self._transaction or self._source).query(text, name="<terminal>")
 
     def _of_view(self, session: Session, word: str, view: str) -> None:
         if word == "EXPLAIN":
@@ -193,15 +197,11 @@ class StatementRunner:
 
     def _in_transaction(self, session: Session, word: str, text: str) -> None:
         """Gathers the statements from BEGIN to COMMIT, which are one script."""
-        (mark,) = parse_statements(text, "<terminal>")  # an error here leaves the transaction as it is
-        if self._open and isinstance(mark, TransactionMark) and mark.word == "BEGIN":
-            raise SyntaxFailure("BEGIN in a transaction", span=mark.span, remedy="COMMIT; or ROLLBACK; before it")
-        self._open.append(text)
-        if word == "ROLLBACK":
-            self._open = []
-        elif word == "COMMIT":
-            statements, self._open = self._open, []
-            session.sql(";\n".join(statements), name="<terminal>")
+        transaction = self._transaction or session._typed_transaction()
+        transaction.add(text, "<terminal>")
+        self._transaction = transaction if transaction.is_open else None
+        if word == "COMMIT":
+            session.sql(transaction.script, name="<terminal>")
 
 
 def _view_of(statement: str) -> str:

@@ -95,11 +95,19 @@ class QueriedRelations(Namespace, Protocol[C_contra]):
 class QueryRelations:
     """The relations of a commit as a query reads them: a materialized view is a table with its content.
 
-    strings: those of the commit. changes: rows that are added to tables; with some, views are computed.
+    strings: those of the commit. changes: rows that are added to tables; with some, views are computed. variables: instead of those of the
+    definitions.
     """
 
-    def __init__(self, definitions: Definitions, strings: StringTable, changes: Mapping[str, Batch] | None = None) -> None:
+    def __init__(
+        self,
+        definitions: Definitions,
+        strings: StringTable,
+        changes: Mapping[str, Batch] | None = None,
+        variables: Mapping[str, SessionVariable] | None = None,
+    ) -> None:
         self._catalog = definitions.catalog
+        self._variables = definitions.catalog.variables() if variables is None else variables
         stored = {} if changes else definitions.views
         self._views = {name.lower(): name for name, view in stored.items() if not view.spec.ephemeral}
         self._definitions, self._strings, self._changes = definitions, strings, changes or {}
@@ -118,7 +126,7 @@ class QueryRelations:
         return self._catalog.functions()
 
     def variables(self) -> Mapping[str, SessionVariable]:
-        return self._catalog.variables()
+        return self._variables
 
     def content(self, table: TableSchema, committed: Committed) -> Sequence[Spine]:
         """The content of a table or a view, a spine for each shard."""

@@ -14,12 +14,12 @@ from deltic.errors import DataError, SyntaxFailure
 from deltic.expr.rows.ordering import order_key
 from deltic.frontends.sql import BoundAnswer, BoundChange, ChangeStatement
 from deltic.frontends.sql.tree import TransactionMark
-from deltic.frontends.statements import DropVariable, SetVariables, Statement
+from deltic.frontends.statements import DropVariable, SessionVariable, SetVariables, Statement
 from deltic.plan.nodes import Plan
 from deltic.runtimes import Committed
 from deltic.schema import TableSchema
 from deltic.session.contents import Contents
-from deltic.session.definitions import Definitions, definitions_of
+from deltic.session.definitions import definitions_of
 from deltic.session.query import QueryRelations, rows_of
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
@@ -39,6 +39,16 @@ class RowChanges:
         self._ticks: list[list[ChangeStatement]] = []
         self._open: TransactionMark | None = None
         self._begun = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a transaction is open."""
+        return self._open is not None
+
+    @property
+    def last(self) -> list[ChangeStatement]:
+        """The statements of the last tick, or of the transaction that is open."""
+        return self._ticks[-1]
 
     def add(self, statement: ChangeStatement | TransactionMark) -> None:
         """Adds one. Raises SyntaxFailure for a mark in the wrong place."""
@@ -85,26 +95,45 @@ def changed_rows(
 
     Raises QueryError; EvaluationError, ConstraintViolation and DataError for rows that a statement cannot make.
     """
+    return contents.compute(lambda committed, strings: Applied(statements, committed, strings, now_us, limit).changes())
 
-    def changed(committed: Committed, strings: StringTable) -> Mapping[TableSchema, Changes]:
-        definitions = definitions_of(committed)
-        frames: dict[str, tuple[TableSchema, list[pa.Table]]] = {}
-        batches: dict[str, Batch] = {}
-        for i, statement in enumerate(statements):
-            relations = QueryRelations(definitions, strings, batches)
+
+class Applied:
+    """Statements applied to the rows of a commit, one after another."""
+
+    def __init__(
+        self, statements: Sequence[ChangeStatement], committed: Committed, strings: StringTable, now_us: int, limit: int | None
+    ) -> None:
+        self._definitions, self._strings = definitions_of(committed), strings
+        self._frames: dict[str, tuple[TableSchema, list[pa.Table]]] = {}
+        self._batches: dict[str, Batch] = {}
+        for statement in statements:
+            relations = self.relations()
             bound = statement.bind(relations, now_us)
-            table = bound.table
 
             def rows(plan: Plan) -> pa.Table:
                 return rows_of(BoundAnswer(plan, len(plan.schema)), relations, committed, strings, limit)  # noqa: B023  called at once
 
-            own = frames.setdefault(table.name, (table, []))[1]
-            own += _frames(bound, rows)
-            if i < len(statements) - 1:
-                batches[table.name] = _batch(change_frame(pa.concat_tables(own), table), table, definitions, strings)
-        return {table: change_frame(pa.concat_tables(own), table) for table, own in frames.values()}
+            self._frames.setdefault(bound.table.name, (bound.table, []))[1].extend(_frames(bound, rows))
+            self._batches.pop(bound.table.name, None)
 
-    return contents.compute(changed)
+    def changes(self) -> dict[TableSchema, Changes]:
+        """By table."""
+        return {table: change_frame(pa.concat_tables(own), table) for table, own in self._frames.values()}
+
+    def relations(self, variables: Mapping[str, SessionVariable] | None = None) -> QueryRelations:
+        """The tables and views after the statements so far. variables: instead of those of the definitions."""
+        for name, (table, own) in self._frames.items():
+            if name not in self._batches:
+                self._batches[name] = self._batch(change_frame(pa.concat_tables(own), table), table)
+        return QueryRelations(self._definitions, self._strings, dict(self._batches), variables)
+
+    def _batch(self, changes: Changes, table: TableSchema) -> Batch:
+        """The changes as words in the order of the table's arrangement."""
+        words = encode_changes(changes.rows, table, self._strings)
+        operators = (node.operator for node in self._definitions.circuit.nodes)
+        source = next(one for one in operators if isinstance(one, TableInput) and one.table.name == table.name)
+        return consolidate(Rows(tuple(words[i] for i in source.order), (changes.weights,)))
 
 
 def _frames(bound: BoundChange, rows: Any) -> Iterator[pa.Table]:
@@ -152,11 +181,3 @@ def _check_matches(bound: BoundChange, gone: Sequence[pa.Table], matched: pa.Tab
 def _tuples(rows: pa.Table) -> Iterator[tuple[Any, ...]]:
     columns = [list(map(frozen, column.to_pylist())) for column in rows.columns]
     return zip(*columns, strict=True)
-
-
-def _batch(changes: Changes, table: TableSchema, definitions: Definitions, strings: StringTable) -> Batch:
-    """The changes as words in the order of the table's arrangement."""
-    words = encode_changes(changes.rows, table, strings)
-    operators = (node.operator for node in definitions.circuit.nodes)
-    source = next(one for one in operators if isinstance(one, TableInput) and one.table.name == table.name)
-    return consolidate(Rows(tuple(words[i] for i in source.order), (changes.weights,)))

@@ -55,6 +55,7 @@ from deltic.session.query import Answer, answered
 from deltic.session.replacement import replacement
 from deltic.session.row_changes import CHANGES, RowChanges, changed_rows
 from deltic.session.transaction import NOTHING, PartialChanges, PendingChanges, Transaction, Unread, unknown_table
+from deltic.session.typed_transaction import TypedTransaction
 from deltic.session.view import View
 from deltic.session.watermark import Watermark
 
@@ -179,6 +180,11 @@ class Session:
         args: as in `sql`. It runs in this process, on Spark too. Raises QueryError with the place; EvaluationError if it fails on a row.
         """
         return answered(self._contents, query, args, name, self._iteration_limit)
+
+    def _typed_transaction(self) -> TypedTransaction:
+        """A transaction whose statements come one by one."""
+        draft = Draft(self._catalog, self._undeclared())
+        return TypedTransaction(draft, self._contents, self._time_of_changes, self._iteration_limit)
 
     def datalog(
         self,
