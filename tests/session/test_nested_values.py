@@ -12,6 +12,7 @@ import pytest
 import deltic
 from deltic.connectors.files.writing import encoded
 from deltic.errors import ConstraintViolation, EvaluationError, FrameError, QueryError
+from deltic.session.state_query import StateQueries
 from tests.support.checked import check_replaced_rows
 
 SCRIPT = """
@@ -138,6 +139,33 @@ def test_try_cast_makes_null_of_the_part_that_fails() -> None:
     session = session_of("a ARRAY<STRING>", "SELECT TRY_CAST(a AS ARRAY<INT>) AS x FROM t")
     session.apply({"t": [{"a": ["1", "x", None], "_weight": 1}]})
     assert session.view("v").rows() == [{"x": [1, None, None]}]
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_nulls_without_a_type_in_nested_values(shards: int, tmp_path: Path) -> None:
+    """Arrow has no buffer for a column whose type is that of NULL."""
+    values = "array(NULL) AS a, array(NULL, array(NULL)) AS b, map(1, NULL) AS m, named_struct('x', NULL, 'y', array()) AS s"
+    expected = {"a": [None], "b": [None, [None]], "m": [(1, None)], "s": {"x": None, "y": []}}
+    with deltic.Session(shards=shards, state=tmp_path / "state") as session:
+        assert session.query(f"SELECT {values}").rows() == [expected]
+        assert session.query("SELECT coalesce(CASE WHEN id > 1 THEN array(NULL) END, array()) AS v FROM range(1, 3)").rows() == [
+            {"v": []},
+            {"v": [None]},
+        ]
+        session.sql(f"""
+            CREATE TABLE t (id INT PRIMARY KEY, a ARRAY<ARRAY<INT>>, m MAP<INT, STRING>, s STRUCT<x: STRING, y: ARRAY<INT>>);
+            CREATE MATERIALIZED VIEW made AS SELECT id, {values} FROM t;
+            CREATE MATERIALIZED VIEW counted AS
+                SELECT array(NULL, CASE WHEN id > 1 THEN array(NULL) END) AS k, count(*) AS n FROM t GROUP BY k;
+            INSERT INTO t VALUES
+                (1, array(NULL), map(1, NULL), named_struct('x', NULL, 'y', array(NULL))), (2, array(array(NULL), array()), NULL, NULL)""")
+        first = {"id": 1, "a": [None], "m": [(1, None)], "s": {"x": None, "y": [None]}}
+        assert session.query("SELECT * FROM t ORDER BY id").rows() == [first, {"id": 2, "a": [[None], []], "m": None, "s": None}]
+        session.sql("DELETE FROM t WHERE a = array(NULL)")
+        assert session.view("made").rows() == [{"id": 2, **expected}]
+    queries = StateQueries(tmp_path / "state")
+    assert queries.query("SELECT * FROM counted").rows() == [{"k": [None, [None]], "n": 1}]
+    queries.close()
 
 
 def test_a_change_of_one_row_writes_one_value(tmp_path: Path) -> None:

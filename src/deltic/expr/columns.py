@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from deltic.errors import EvaluationError
 from deltic.expr.arrays.casts import cast_array
-from deltic.expr.arrays.datum import Datum, Mask, dense, nulls_of, truths
+from deltic.expr.arrays.datum import Datum, Mask, choosable, dense, nulls_of, truths
 from deltic.expr.failing import can_fail
 from deltic.expr.failures import at_row, row_of
 from deltic.expr.nodes import (
@@ -221,10 +221,14 @@ def _value_in(expr: Expr, part: Frame, rows: np.ndarray) -> pa.Array:
 def _case(expr: Case, frame: Frame) -> Datum:
     if len(expr.branches) > frame.length or any(map(can_fail, _later_parts(expr))):
         return _guarded_case(expr, frame)
-    result = value_of(expr.otherwise, frame)
+
+    def branch(value: Expr) -> Datum:
+        return choosable(value_of(value, frame), frame.length, expr.type)
+
+    result = branch(expr.otherwise)
     for condition, value in reversed(expr.branches):
         chosen = pc.fill_null(value_of(condition, frame), False)
-        result = pc.if_else(chosen, value_of(value, frame), result)
+        result = pc.if_else(chosen, branch(value), result)
     return result
 
 

@@ -107,7 +107,7 @@ class _Columns(NamedTuple):
     def enter(self, node: int, array: pa.Array, start: int, end: int) -> int:
         """Enters the column of a node and those of its parts; returns the bytes that its rows from `start` to `end` take at most."""
         row, n = self.nodes[node], end - start
-        if array.null_count:
+        if array.null_count and row[KIND] != nested.VOID:  # of which all values are NULL, without a buffer that says so
             row[VALIDITY], row[BIT] = self._address(array.buffers()[0]), array.offset
         match row[KIND]:
             case nested.STRUCT:

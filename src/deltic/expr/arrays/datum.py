@@ -83,6 +83,11 @@ def validity(nulls: Mask | bool, length: int) -> pa.Buffer | None:
     return None if mask is None else pa.py_buffer(np.packbits(~mask, bitorder="little"))
 
 
+def choosable(datum: Datum, length: int, type: Type) -> Datum:
+    """The datum in a form that Arrow can choose from: it has none for constants in which a NULL has no type."""
+    return dense(datum, length) if type.is_nested else datum
+
+
 def without(array: pa.Array, nulls: Mask | bool, type: Type) -> pa.Array:
     """The array with NULL also where `nulls`."""
     return array if nulls is False else pc.if_else(pa.array(_mask(nulls, len(array))), pa.scalar(None, type.arrow), array)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from deltic.errors import Span, TypeMismatch
-from deltic.expr.arrays.datum import Datum, nulls_of, truths
+from deltic.expr.arrays.datum import Datum, choosable, nulls_of, truths
 from deltic.expr.collating import agreeing
 from deltic.expr.columns import Frame, value_of, value_where
 from deltic.expr.failing import can_fail
@@ -98,7 +98,8 @@ def _coalesce_columns(call: Call, frame: Frame) -> Datum:
         if missing is False:
             return result
         guarded = isinstance(missing, np.ndarray) and can_fail(argument)
-        result = pc.coalesce(result, value_where(argument, frame, np.asarray(missing)) if guarded else value_of(argument, frame))
+        value = value_where(argument, frame, np.asarray(missing)) if guarded else value_of(argument, frame)
+        result = pc.coalesce(result, choosable(value, frame.length, call.type))
     return result
 
 
