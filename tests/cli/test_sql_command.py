@@ -139,6 +139,19 @@ def test_commands(screen: Screen) -> None:
             screen.after(text)
 
 
+def test_columns_are_described_with_their_defaults(screen: Screen, tmp_path: Path) -> None:
+    table = "CREATE TABLE d (id INT PRIMARY KEY, at DATE NOT NULL DEFAULT\n  current_date, s STRING DEFAULT 'a b')"
+    lines = ["column type", "id INT NOT NULL key", "at DATE NOT NULL DEFAULT current_date", "s STRING DEFAULT 'a b'"]
+    screen.after(table)
+    assert screen.after("DESCRIBE D") == lines
+    screen.after("ALTER TABLE d ALTER COLUMN at DROP DEFAULT")
+    assert screen.after("\\d d") == [*lines[:2], "at DATE NOT NULL", lines[3]]
+    with deltic.Session(state=tmp_path / "state") as session:
+        session.sql(table)
+    with StateQueries(tmp_path / "state") as state:
+        assert Screen(state).after("\\d d") == lines
+
+
 def test_subscriptions_print_changes(screen: Screen) -> None:
     assert screen.after("SUBSCRIBE v") == []
     assert screen.after("INSERT INTO t VALUES (1, 'a')") == ["v:", "name n _weight", "a 1 1"]

@@ -83,6 +83,13 @@ def test_show(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     assert earlier["sources"] == {"orders": {"files": 2, "rows": 4, "bytes": 200, "cursor": None}}
 
 
+def test_show_has_defaults(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    with Session(state=tmp_path) as session:
+        session.sql("CREATE TABLE Orders (id INT, Day DATE DEFAULT current_date); CREATE MATERIALIZED VIEW v AS SELECT Day FROM Orders")
+    text = state(capsys, "show", tmp_path)
+    assert text.endswith("table Orders (id INT, Day DATE DEFAULT current_date)\nview v (Day DATE)\n")
+
+
 def test_verify(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     assert re.fullmatch(r"7 manifests and 5 files of [\d.]+ kB: no damage\n", state(capsys, "verify", folder))
     (path,) = (folder / "data").glob("*-000000000004-*")

@@ -96,6 +96,16 @@ def test_rows_of_earlier_ticks_in_another_form_are_refused_and_can_be_exported(t
     capsys.readouterr()
 
 
+def test_a_state_without_defaults_of_columns_gets_those_of_the_script(tmp_path: Path) -> None:
+    old = Path(shutil.copytree(Path(__file__).parent / "old_states" / "rows_of_streams", tmp_path / "old.state"))
+    with deltic.Session(state=str(old)) as session:
+        assert session._runtime.committed.program.defaults == {}
+        session.sql(READINGS.replace("name STRING", "name STRING DEFAULT 'none'"))
+        session.sql("INSERT INTO names (id) VALUES (77)")
+        assert session.query("SELECT name FROM names WHERE id = 77").rows() == [{"name": "none"}]
+        assert session._runtime.committed.program.defaults == {"names": {"name": "'none'"}}
+
+
 @pytest.mark.spark
 def test_spark_reads_it_and_filters_it_whole(old: Path, spark: SparkSession) -> None:
     register(spark)

@@ -112,8 +112,21 @@ class StatementRunner:
             names = (known for known, _, _ in self._relations())
             raise UnknownName(f"there is no table or view {name!r}", expected=", ".join(names) or None)
         key = [relation.schema[i].name for i in relation.key] if isinstance(relation, TableSchema) else []
-        rows = [(f.name, f.type.sql, "" if f.nullable else "NOT NULL", "key" if f.name in key else "") for f in relation.schema]
-        self._console.print(listed(("column", "type", "", ""), rows))
+        rows = [
+            (f.name, f.type.sql, "" if f.nullable else "NOT NULL", "key" if f.name in key else "", self._default(name, f.name))
+            for f in relation.schema
+        ]
+        shown = 5 if any(row[4] for row in rows) else 4
+        self._console.print(listed(("column", "type", "", "", "")[:shown], [row[:shown] for row in rows]))
+
+    def _default(self, table: str, column: str) -> str:
+        """DEFAULT and its expression, or nothing."""
+        if isinstance(self._source, StateQueries):
+            text = self._source.program.default_of(table, column)
+        else:
+            default = self._source._relations.defaults(table).get(column.lower())
+            text = None if default is None else default.text
+        return "" if text is None else f"DEFAULT {text}"
 
     def _statement(self, text: str) -> None:
         match text.upper().split():

@@ -17,6 +17,7 @@ from deltic.connectors.files.writing import encoded
 from deltic.runtimes.read_only import open as open_state
 from deltic.runtimes.stored_view import failing_views
 from deltic.runtimes.view_errors import is_errors
+from deltic.schema import Field
 from deltic.storage.care import MaintenanceResult, compact, gc, size_of
 from deltic.storage.leases import LEASE_S
 from deltic.storage.program import ProgramDescription, TableDescription, ViewDescription
@@ -97,12 +98,17 @@ def _shown(reader: StateReader) -> dict[str, Any]:
 
 
 def _columns(program: ProgramDescription) -> dict[str, list[str]]:
-    """As users declared them: "name TYPE", in their order."""
+    """As users declared them: "name TYPE [DEFAULT expression]", in their order."""
     entries: list[tuple[str, TableDescription | ViewDescription]] = [
         *((f"table {name}", table) for name, table in program.tables.items()),
         *((f"view {name}", view) for name, view in program.views.items() if not is_errors(name)),
     ]
-    return {name: [f"{field.name} {field.type.sql}" for field in entry.columns] for name, entry in entries}
+    return {what: [_column(program, what.partition(" ")[2], field) for field in entry.columns] for what, entry in entries}
+
+
+def _column(program: ProgramDescription, relation: str, field: Field) -> str:
+    default = program.default_of(relation, field.name)
+    return f"{field.name} {field.type.sql}{'' if default is None else f' DEFAULT {default}'}"
 
 
 @app.command(name="verify")

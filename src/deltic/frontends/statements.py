@@ -136,10 +136,27 @@ class Timed:
 
 
 @dataclass(frozen=True, slots=True)
+class ColumnDefault:
+    """The DEFAULT of a column. body: its expression, in the front end's form, which each statement evaluates. text: in SQL, to be shown."""
+
+    body: object = field(repr=False)
+    text: str
+
+
+@runtime_checkable
+class WithDefaults(Protocol):
+    """A namespace whose tables have columns with a DEFAULT."""
+
+    def defaults(self, table: str) -> Mapping[str, ColumnDefault]:
+        """Those of a table, by column in lower case."""
+
+
+@dataclass(frozen=True, slots=True)
 class CreateTable:
     """CREATE TABLE [IF NOT EXISTS].
 
     source: USING and OPTIONS, not validated yet; None for a table without a source. timed: the watermark.
+    defaults: by column in lower case.
     """
 
     table: TableSchema
@@ -147,6 +164,7 @@ class CreateTable:
     span: Span
     source: Options | None = None
     timed: Timed | None = None
+    defaults: Mapping[str, ColumnDefault] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,11 +300,12 @@ class Replan:
 
 @dataclass(frozen=True, slots=True)
 class NewColumn:
-    """A column that a table gets, and its value in the rows that the table has."""
+    """A column that a table gets, its value in the rows that the table has, and its DEFAULT in later ones."""
 
     field: Field
     value: Literal
     span: Span
+    default: ColumnDefault | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,6 +323,18 @@ class AlterTable:
     span: Span
 
 
+@dataclass(frozen=True, slots=True)
+class AlterDefaults:
+    """ALTER TABLE … ALTER COLUMN … SET DEFAULT or DROP DEFAULT: names of columns, their places, and what they have then.
+
+    span: the place of the table's name.
+    """
+
+    name: str
+    columns: tuple[tuple[str, Span, ColumnDefault | None], ...]
+    span: Span
+
+
 Statement = (
     CreateTable
     | CreateView
@@ -316,6 +347,7 @@ Statement = (
     | DropSink
     | DropFunction
     | AlterTable
+    | AlterDefaults
     | Replan
     | SetVariables
     | DropVariable

@@ -50,7 +50,7 @@ def altered(table: TableSchema, statement: AlterTable, timed: Timed | None) -> A
         origins.append(column.value)
     if statement.renamed is not None:
         old, place, new, new_place = statement.renamed
-        position = _position(table, old, place)
+        position = position_of(table, old, place)
         _check_kept(table, position, timed, place, "renamed")
         if any(i != position and field.name.lower() == new.lower() for i, field in enumerate(fields)):
             raise CatalogError(f"table {table.name} has a column {new} already", span=new_place, remedy="give it another name")
@@ -69,7 +69,7 @@ def _dropped(table: TableSchema, statement: AlterTable, timed: Timed | None) -> 
     for name, place in statement.dropped:
         if statement.if_exists and not table.schema.find(name):
             continue
-        position = _position(table, name, place)
+        position = position_of(table, name, place)
         if position in table.key:
             message = f"column {name} is in the primary key of table {table.name}"
             raise CatalogError(message, span=place, remedy="make a new table with another key")
@@ -92,7 +92,8 @@ def _check_kept(table: TableSchema, position: int, timed: Timed | None, place: S
         raise CatalogError(message, span=place, remedy="make a new table with another watermark")
 
 
-def _position(table: TableSchema, name: str, place: Span) -> int:
+def position_of(table: TableSchema, name: str, place: Span) -> int:
+    """The position of a column. Raises UnknownName."""
     found = table.schema.find(name)
     if not found:
         remedy = did_you_mean(name, table.schema.names)

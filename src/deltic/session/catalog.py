@@ -13,7 +13,9 @@ from deltic.connectors.registry import sink_spec, source_spec
 from deltic.errors import CatalogError, CircuitError, QueryError, Span, UnknownName, did_you_mean
 from deltic.expr.nodes import UserFunction
 from deltic.frontends.statements import (
+    AlterDefaults,
     AlterTable,
+    ColumnDefault,
     CreateFunction,
     CreateSink,
     CreateTable,
@@ -42,6 +44,7 @@ from deltic.plan.stream_checks import check_streams
 from deltic.runtimes.view_errors import is_errors
 from deltic.schema import Schema, StreamSchema, TableSchema
 from deltic.session.alterations import Alteration, altered, changed_positions, readers
+from deltic.session.column_defaults import changed_defaults, check_without_source, defaults_after
 from deltic.session.locations import Use, check_locations, sink_uses, source_uses
 from deltic.session.recursive import check_complete, meanings
 
@@ -89,7 +92,8 @@ class Catalog:
 
     sources: by table; tables without a source are not in it. declared: the views that are declared recursive; queries that read one have a
     Reference to it, so it may be created or replaced later. timed: by table, the column that is its watermark.
-    altered: by table, what ALTER TABLE has made of it. values: the variables.
+    altered: by table, what ALTER TABLE has made of it. values: the variables. initial: by table, the defaults of its columns, by column in
+    lower case.
     """
 
     tables: Mapping[str, TableSchema] = field(default_factory=lambda: MappingProxyType({}))
@@ -101,6 +105,7 @@ class Catalog:
     scalars: Mapping[str, DefinedFunction] = field(default_factory=lambda: MappingProxyType({}))
     altered: Mapping[str, tuple[Alteration, ...]] = field(default_factory=lambda: MappingProxyType({}))
     values: Mapping[str, SessionVariable] = field(default_factory=lambda: MappingProxyType({}))
+    initial: Mapping[str, Mapping[str, ColumnDefault]] = field(default_factory=lambda: MappingProxyType({}))
 
     def functions(self) -> Mapping[str, DefinedFunction]:
         """The functions of users."""
@@ -109,6 +114,10 @@ class Catalog:
     def variables(self) -> Mapping[str, SessionVariable]:
         """The variables of the session."""
         return self.values
+
+    def defaults(self, table: str) -> Mapping[str, ColumnDefault]:
+        """The defaults of a table's columns."""
+        return self.initial.get(table.lower(), {})
 
     def python_functions(self) -> Mapping[str, UserFunction]:
         """The functions of users in Python, by the name that SQL calls."""
@@ -166,6 +175,8 @@ class Catalog:
                 return self._drop(statement.name, "sink", statement.if_exists, statement.span)
             case AlterTable():
                 return self._alter_table(statement)
+            case AlterDefaults():
+                return self._alter_defaults(statement)
             case Replan():
                 return self._replanned(statement)
             case SetVariables():
@@ -182,18 +193,15 @@ class Catalog:
         timed = self.timed if statement.timed is None else {**self.timed, key: statement.timed}
         tables = {**self.tables, key: table}
         if source is None:
-            return replace(self, tables=tables, timed=timed)
+            initial = {**self.initial, key: statement.defaults} if statement.defaults else self.initial
+            return replace(self, tables=tables, timed=timed, initial=initial)
+        check_without_source(table, statement.defaults, statement.span)
         check_locations(source_uses(table.name, source), self._uses())
         return replace(self, tables=tables, timed=timed, sources={**self.sources, key: source})
 
     def _alter_table(self, statement: AlterTable) -> Catalog:
         """The catalog with the table altered, and every view that reads it bound again. No view reads what goes or gets another name."""
-        key = statement.name.lower()
-        if (kind := self._kind(key)) not in ("table", "stream"):
-            remedy = did_you_mean(statement.name, [table.name for table in self.tables.values()])
-            message = f"{statement.name} is a {kind}, not a table" if kind else f"there is no table {statement.name!r}"
-            raise UnknownName(message, span=statement.span, remedy=None if kind else remedy)
-        table = self.tables[key]
+        key, table = statement.name.lower(), self._table_to_alter(statement)
         alteration = altered(table, statement, self.timed.get(key))
         if alteration.after == table:
             return self
@@ -201,7 +209,10 @@ class Catalog:
         named = [table.schema[i].name for i in sorted(gone)]
         reading = readers({view.name: view.plan for view in self.views.values()}, table, gone) if gone else []
         after = replace(
-            self, tables={**self.tables, key: alteration.after}, altered={**self.altered, key: (*self.altered.get(key, ()), alteration)}
+            self,
+            tables={**self.tables, key: alteration.after},
+            altered={**self.altered, key: (*self.altered.get(key, ()), alteration)},
+            initial={**self.initial, key: defaults_after(self.defaults(key), alteration, () if key in self.sources else statement.added)},
         )
         views = after._views_of_altered(table, alteration, reading, statement.span)
         if reading:
@@ -210,6 +221,21 @@ class Catalog:
             message = f"{columns} of table {table.name} {'is' if len(named) == 1 else 'are'} read by view{plural} {names}"
             raise CatalogError(message, span=statement.span, remedy=f"drop {names} first, or replace {'them' if plural else 'it'}")
         return replace(after, views=views)
+
+    def _table_to_alter(self, statement: AlterTable | AlterDefaults) -> TableSchema:
+        key = statement.name.lower()
+        if (kind := self._kind(key)) not in ("table", "stream"):
+            remedy = did_you_mean(statement.name, [table.name for table in self.tables.values()])
+            message = f"{statement.name} is a {kind}, not a table" if kind else f"there is no table {statement.name!r}"
+            raise UnknownName(message, span=statement.span, remedy=None if kind else remedy)
+        return self.tables[key]
+
+    def _alter_defaults(self, statement: AlterDefaults) -> Catalog:
+        key, table = statement.name.lower(), self._table_to_alter(statement)
+        changed = changed_defaults(self.defaults(key), table, statement.columns)
+        if key in self.sources:
+            check_without_source(table, changed, statement.span)
+        return replace(self, initial={**self.initial, key: changed})
 
     def _views_of_altered(self, table: TableSchema, alteration: Alteration, reading: list[str], span: Span) -> Mapping[str, ViewDefinition]:
         """The views, those that read the table bound again. reading: gets the names of those that need a column that it lacks now."""
@@ -411,6 +437,7 @@ class Catalog:
             declared=_without(self.declared, key),
             timed=_without(self.timed, key),
             altered=_without(self.altered, key),
+            initial=_without(self.initial, key),
         )
 
     def _replanned(self, statement: Replan) -> Catalog:

@@ -24,6 +24,7 @@ from deltic.session.alterations import Transition, forms_in_state
 from deltic.session.catalog import Catalog
 from deltic.session.clock import SessionClock, notes_at
 from deltic.session.collector import FEW, collector_paused
+from deltic.session.column_defaults import defaults_note
 from deltic.session.compiling import Compiler
 from deltic.session.contents import Contents
 from deltic.session.definitions import NOTHING, Definitions
@@ -199,7 +200,8 @@ class Commits:
         timed = self._clock.notes_of_definitions(marks, self._runtime.notes, circuit, dropped)
         timed = {**timed, **watermarks_of(late_tables(catalog.tables.values()), self._runtime.notes, dropped)}
         definitions = Definitions.of(catalog, self.compiler.plans, circuit, marks, self._definitions, self.compiler.places)
-        described = {QUERIES: queries, PLANS: sizes_note(self.compiler.sizes)}
+        defaults = defaults_note(catalog.tables.keys(), catalog.initial, self._runtime.notes, dropped)
+        described = {QUERIES: queries, PLANS: sizes_note(self.compiler.sizes), **defaults}
         if transitions:
             self._runtime.prepare(*self.compiler.prepared(self._definitions, transitions))
         gone = {*dropped, *(one.after.name for one in transitions)}

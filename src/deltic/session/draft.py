@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from deltic.errors import CatalogError, Span
-from deltic.frontends.statements import AlterTable, CreateTable, DefinedFunction, DropStream, DropTable, Replan, SessionVariable, Statement
+from deltic.frontends.statements import (
+    AlterTable,
+    ColumnDefault,
+    CreateTable,
+    DefinedFunction,
+    DropStream,
+    DropTable,
+    Replan,
+    SessionVariable,
+    Statement,
+)
 from deltic.plan.nodes import Plan
 from deltic.schema import TableSchema
 from deltic.session.catalog import Catalog
@@ -64,6 +74,9 @@ class Draft:
 
     def functions(self) -> Mapping[str, DefinedFunction]:
         return self.catalog.functions()
+
+    def defaults(self, table: str) -> Mapping[str, ColumnDefault]:
+        return self.catalog.defaults(table)
 
     def variables(self) -> Mapping[str, SessionVariable]:
         return self.catalog.variables()

@@ -11,7 +11,7 @@ from deltic.frontends.edn.read import read
 from deltic.frontends.edn.schema import EdnSchema, schema_of
 from deltic.frontends.edn.table_attributes import with_tables
 from deltic.frontends.edn.values import LocatedForm, form_of, write
-from deltic.frontends.statements import AlterTable, Statement
+from deltic.frontends.statements import AlterDefaults, AlterTable, Statement
 from deltic.schema import folded
 from deltic.session.contents import Contents
 from deltic.session.draft import Draft
@@ -84,7 +84,7 @@ class EdnStores:
 
     def check(self, statement: object) -> None:
         """Raises CatalogError for ALTER TABLE of the table of an attribute, whose columns are those of a store."""
-        if not isinstance(statement, AlterTable):
+        if not isinstance(statement, AlterTable | AlterDefaults):
             return
         for store in self._stores.values():
             if statement.name.lower() in {store.schema.table_name(attribute).lower() for attribute in store.schema.stored}:

@@ -16,7 +16,7 @@ from deltic.circuit.nodes import Dataflow
 from deltic.errors import DataError, Unsupported
 from deltic.explain import explain
 from deltic.frontends.sql import Args, BoundAnswer, bind_answer
-from deltic.frontends.statements import DefinedFunction, Namespace, SessionVariable
+from deltic.frontends.statements import ColumnDefault, DefinedFunction, Namespace, SessionVariable
 from deltic.lowering import GrowingProgram
 from deltic.optimizer import optimize
 from deltic.plan.nodes import OverTicks, Plan, Table
@@ -124,6 +124,9 @@ class QueryRelations:
 
     def functions(self) -> Mapping[str, DefinedFunction]:
         return self._catalog.functions()
+
+    def defaults(self, table: str) -> Mapping[str, ColumnDefault]:
+        return self._catalog.defaults(table)
 
     def variables(self) -> Mapping[str, SessionVariable]:
         return self._variables

@@ -32,6 +32,9 @@ QUERIES: Final = "queries"
 PLANS: Final = "plans"
 """The note of the sizes of tables by which joins were ordered: by the fingerprint of a query, by table, [rows, {column: its values}], with
 names in lower case."""
+DEFAULTS: Final = "column_defaults"
+"""The note of the defaults of columns: by table and by column, in lower case, the expression in SQL. It is there to be shown: those of a
+program are what its statements say."""
 MOST_US: Final = 1 << 62
 Notes = Mapping[str, Json]
 PlannedSizes = Mapping[str, tuple[int, Mapping[str, int]]]
@@ -159,8 +162,8 @@ class ViewDescription:
 
 @dataclass(frozen=True, slots=True)
 class ProgramDescription:
-    """arrangements: by id. tables, views: by name as the user wrote it. functions, now_us, watermarks, lateness, queries, plans: see
-    FUNCTIONS, CLOCK, WATERMARKS, LATENESS, QUERIES, PLANS.
+    """arrangements: by id. tables, views: by name as the user wrote it. functions, now_us, watermarks, lateness, queries, plans, defaults:
+    see FUNCTIONS, CLOCK, WATERMARKS, LATENESS, QUERIES, PLANS, DEFAULTS.
 
     id: identifies the state permanently. hash_version: version of the hash functions of shards and string ids. identity: the key of the
     latter. spread: the number of shards under which state without a partition was filled. None, of queries and plans too: not recorded.
@@ -179,6 +182,7 @@ class ProgramDescription:
     spread: int | None = None
     queries: Mapping[str, str] | None = None
     plans: Mapping[str, PlannedSizes] | None = None
+    defaults: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @staticmethod
     def of(notes: Notes) -> ProgramDescription:
@@ -205,6 +209,10 @@ class ProgramDescription:
             "views": {name: entry.json() for name, entry in self.views.items()},
             FUNCTIONS: {name: list(digests) for name, digests in self.functions.items()} or None,
         }
+
+    def default_of(self, table: str, column: str) -> str | None:
+        """The default of a column of a table, in SQL; None without one."""
+        return self.defaults.get(table.lower(), {}).get(column.lower())
 
     def view(self, name: str) -> tuple[str, ViewDescription]:
         """(the view's name as defined, the view), by a name in any case. Raises UnknownName, which lists the views."""
@@ -298,6 +306,10 @@ def _digests(entry: Json) -> tuple[str, ...]:
     return tuple(string(digest, "a digest") for digest in items(entry, "digests"))
 
 
+def _texts(entry: Json) -> Mapping[str, str]:
+    return _entries(lambda text: string(text, "a default"), "defaults of columns")(entry)
+
+
 def _hash(entry: Json) -> str:
     return string(entry, "a hash of a query")
 
@@ -357,6 +369,7 @@ _PARTS: Final[Mapping[str, tuple[str, Callable[[Json], Any]]]] = {
     "spread": ("spread", _or_none(count, "spread")),
     QUERIES: ("queries", lambda value: None if value is None else _entries(_hash, QUERIES)(value)),
     PLANS: ("plans", lambda value: None if value is None else _entries(_planned, PLANS)(value)),
+    DEFAULTS: ("defaults", _entries(_texts, DEFAULTS)),
 }
 """By note: the field that holds it, and its parser."""
 PROGRAM_NOTES: Final = frozenset(_PARTS)

@@ -99,7 +99,7 @@ class ChangeStatement:
         """Its queries over the relations of a catalog, at a time in microseconds since 1970 UTC. Raises QueryError."""
         with shallow(self.node.span):
             called, _ = marked(with_time(self.node, now_us), catalog)
-            return bind_change(called, Environment(catalog))
+            return bind_change(called, Environment(catalog), now_us)
 
 
 def parse_script(text: str, name: str, catalog: Namespace, args: Args = None) -> Iterator[Statement]:
@@ -119,7 +119,7 @@ def parse_sql(
 ) -> Iterator[Statement | ChangeStatement | tree.TransactionMark]:
     """As `parse_script`, with statements that change rows, which come after the definitions. Each is bound once to check it.
 
-    now_us: the time that variables get, in microseconds since 1970 UTC.
+    now_us: the time of the values of variables and of new columns, in microseconds since 1970 UTC.
     """
     if not isinstance(text, str):
         raise QueryError(f"invalid script {shown(text)}", expected="SQL as a string")
@@ -176,7 +176,7 @@ def bind_answer(text: str, name: str, catalog: Namespace, now_us: int, args: Arg
 
 def _statement(parsed: Parsed, catalog: Namespace, now_us: int | None = None) -> Statement:
     with shallow(_place(parsed)):
-        if isinstance(parsed, tree.VariableDeclaration | tree.VariableAssignments):
+        if isinstance(parsed, tree.VariableDeclaration | tree.VariableAssignments | tree.TableAlteration):
             parsed = with_time(parsed, now_us)
         return bind_statement(with_variables(parsed, variables_of(catalog)), Environment(catalog))
 

@@ -196,7 +196,7 @@ class ExpressionBinder:
         try:
             return self._column_named(node)
         except UnknownName:
-            assert isinstance(node.variable.value, Literal | Call)
+            assert isinstance(node.variable.value, Literal | Call | Cast)
             return self._fields(replace(node.variable.value, span=node.span), node.variable.fields)
 
     def _column_named(self, node: tree.ColumnName) -> Expr:
@@ -284,6 +284,9 @@ class ExpressionBinder:
             tables = [c.qualifier for c in self.scope.columns if c.qualifier]
             return UnknownName(f"there is no table {qualifier!r} in FROM", span=span, remedy=did_you_mean(qualifier, tables))
         columns = [c.name for c in self.scope.columns if qualifier is None or (c.qualifier or "").lower() == qualifier.lower()]
+        if qualifier is None and name.upper() == "DEFAULT":
+            remedy = "it stands alone for the value of a column: VALUES (1, DEFAULT), SELECT id, DEFAULT, or SET x = DEFAULT"
+            return UnknownName("DEFAULT has no meaning here", span=span, remedy=remedy)
         shown = name if qualifier is None else f"{qualifier}.{name}"
         return UnknownName(f"there is no column {shown!r}", span=span, remedy=did_you_mean(name, [*columns, *self.aliases]))
 

@@ -15,6 +15,7 @@ from deltic.frontends.sql.bind_alteration import alter_table
 from deltic.frontends.sql.bind_query import bind_tree, renamed
 from deltic.frontends.sql.bind_recursive import declared_body
 from deltic.frontends.sql.bind_select import is_grouped
+from deltic.frontends.sql.column_defaults import column_default
 from deltic.frontends.sql.environment import Environment
 from deltic.frontends.sql.naming import output_name
 from deltic.frontends.sql.nesting import shallow
@@ -51,7 +52,7 @@ def bind_statement(parsed: Parsed, env: Environment) -> Statement:
     """The bound statement."""
     match parsed:
         case TableStatement():
-            return _create_table(parsed)
+            return _create_table(parsed, env)
         case tree.NamedQuery():
             return _create_view(parsed, env)
         case tree.ViewDeclaration():
@@ -69,7 +70,7 @@ def bind_statement(parsed: Parsed, env: Environment) -> Statement:
         case tree.InsertRows() | tree.UpdateRows() | tree.DeleteRows() | tree.MergeRows() | tree.TransactionMark():
             raise Unsupported("a change of rows is not a definition", span=parsed.span, remedy="session.sql() runs it")
         case tree.TableAlteration():
-            return alter_table(parsed)
+            return alter_table(parsed, env.catalog)
         case tree.VariableDeclaration() | tree.VariableAssignments():
             return bind_variables(parsed, variables_of(env.catalog))
         case CreateSink() | DropSink() | DropTable() | DropStream() | DropView() | DropFunction() | DropVariable() | Replan():
@@ -78,7 +79,7 @@ def bind_statement(parsed: Parsed, env: Environment) -> Statement:
             assert_never(parsed)
 
 
-def _create_table(parsed: TableStatement) -> CreateTable:
+def _create_table(parsed: TableStatement, env: Environment) -> CreateTable:
     definition = parsed.table
     fields, key = _columns(definition)
     if parsed.stream and key:
@@ -97,7 +98,13 @@ def _create_table(parsed: TableStatement) -> CreateTable:
     table = _with_lateness(table, definition)
     if parsed.timed is not None:
         check_timed(table, parsed.timed)
-    return CreateTable(table, definition.if_not_exists, definition.name.span, parsed.source, parsed.timed)
+    columns = [part for part in definition.parts if isinstance(part, tree.ColumnDefinition)]
+    defaults = {
+        field.name.lower(): column_default(column.default, field, name, env.catalog)
+        for column, field in zip(columns, table.schema, strict=True)
+        if column.default is not None
+    }
+    return CreateTable(table, definition.if_not_exists, definition.name.span, parsed.source, parsed.timed, defaults)
 
 
 def _with_lateness(table: TableSchema, definition: tree.TableDefinition) -> TableSchema:

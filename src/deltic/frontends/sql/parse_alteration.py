@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from deltic.errors import Unsupported
+from deltic.errors import SyntaxFailure, Unsupported
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.parse_query import QueryParser
 from deltic.frontends.sql.refusals import ALTERED_COLUMN, refuse
 from deltic.frontends.statements import Replan
 
-FORMS: Final = "ADD COLUMN name type [NOT NULL] [DEFAULT value], DROP COLUMN name, or RENAME COLUMN name TO name"
+FORMS: Final = (
+    "ADD COLUMN name type [NOT NULL] [DEFAULT expression], DROP COLUMN name, RENAME COLUMN name TO name, "
+    "ALTER COLUMN name SET DEFAULT expression, or ALTER COLUMN name DROP DEFAULT"
+)
+_NEW_TABLE: Final = "make a new table with it, or ADD COLUMN and DROP COLUMN"
 
 
 class AlterationParser(QueryParser):
@@ -32,8 +36,9 @@ class AlterationParser(QueryParser):
 
     def _altered_table(self, start: int) -> tree.TableAlteration:
         table = self.simple_name("table")
-        added: tuple[tree.AddedColumn, ...] = ()
+        added: tuple[tree.ColumnDefinition, ...] = ()
         dropped: tuple[tree.Name, ...] = ()
+        defaults: tuple[tuple[tree.Name, tree.Expression | None], ...] = ()
         renamed, if_exists = None, False
         if self.sees("RENAME", "COLUMN"):
             self.position += 2
@@ -45,11 +50,14 @@ class AlterationParser(QueryParser):
         elif self._columns_of("DROP"):
             if_exists = self.passes("IF", "EXISTS")
             dropped = self.listed(self._gone) if self.word == "(" else self.several(self._gone)
+        elif self.passes("ALTER") or self.passes("CHANGE"):
+            self.passes("COLUMN")
+            defaults = self.several(self._changed_default)
         else:
             raise Unsupported(f"ALTER TABLE … {self.word} is not supported", span=self.span, expected=FORMS)
         if not self.ended:
             raise self.failure("the end of the statement")
-        return tree.TableAlteration(table, added, dropped, renamed, if_exists, self.since(start))
+        return tree.TableAlteration(table, added, dropped, renamed, if_exists, self.since(start), defaults)
 
     def _columns_of(self, word: str) -> bool:
         return self.passes(word, "COLUMNS") or self.passes(word, "COLUMN")
@@ -57,21 +65,47 @@ class AlterationParser(QueryParser):
     def _gone(self) -> tree.Name:
         return self.identifier("the name of a column")
 
-    def _added(self) -> tree.AddedColumn:
+    def default(self, before: tree.Expression | None) -> tree.Expression:
+        """DEFAULT expression, of a column. before: the column's DEFAULT, if it has one already."""
+        start = self.token.start
+        self.expect("DEFAULT")
+        self.of_column = True
+        value = self.expression()
+        self.of_column = False
+        if before is not None:
+            raise SyntaxFailure("duplicate DEFAULT", span=self.since(start), remedy="leave one of them out")
+        return value
+
+    def _changed_default(self) -> tuple[tree.Name, tree.Expression | None]:
+        """column SET DEFAULT expression, or column DROP DEFAULT."""
+        name = self.identifier("the name of a column")
+        if self.passes("DROP", "DEFAULT"):
+            return name, None
+        if self.sees("SET", "DEFAULT"):
+            self.take()
+            return name, self.default(None)
+        forms = "SET DEFAULT expression, or DROP DEFAULT"
+        if self.ended:
+            raise self.failure(forms)
+        what = f"{self.word} NOT NULL" if self.sees("SET", "NOT") or self.sees("DROP", "NOT") else self.word
+        raise Unsupported(f"ALTER COLUMN … {what} is not supported", span=self.span, expected=forms, remedy=_NEW_TABLE)
+
+    def _added(self) -> tree.ColumnDefinition:
         start = self.token.start
         name = self.identifier("the name of a column")
         if self.ended or self.word in (",", ")"):
             raise Unsupported("a column requires a type", span=name.span, expected=f"{name.text} BIGINT, for example")
         self.passes(":")
-        type, required, default = self.type_name(), False, None
+        type, required = self.type_name(), False
+        default = comment = None
         while not self.ended and self.word not in (",", ")"):
             if self.passes("NOT", "NULL"):
                 required = True
-            elif self.passes("DEFAULT"):
-                default = self.expression()
+            elif self.word == "DEFAULT":
+                default = self.default(default)
             elif self.passes("COMMENT"):
-                self.string("the comment, as a string")
+                comment = self.string("the comment, as a string")
             else:
                 refuse(self, ALTERED_COLUMN)
-                raise self.failure("NOT NULL, DEFAULT value, COMMENT '…', or a comma")
-        return tree.AddedColumn(tree.ColumnDefinition(name, type, required, False, self.since(start)), default)
+                raise self.failure("NOT NULL, DEFAULT expression, COMMENT '…', or a comma")
+        return tree.ColumnDefinition(name, type, required, False, self.since(start), None, comment, default)

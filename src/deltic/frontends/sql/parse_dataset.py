@@ -285,7 +285,11 @@ class ProjectParser(StatementParser):
             self.string("the comment, as a string")
             return name
         self.position -= 1
-        return self._column()
+        column = self._column()
+        if column.default is not None:
+            message = "DEFAULT of a dataset's column is not supported: its queries give every column"
+            raise Unsupported(message, span=column.default.span, remedy="coalesce(column, value) in the query")
+        return column
 
     def _query_text(self) -> QueryText:
         """The rest of the statement."""

@@ -58,7 +58,12 @@ _TRIMS: Final = {"BOTH": "trim", "LEADING": "ltrim", "TRAILING": "rtrim"}
 
 
 class ExpressionParser(WindowParser, ABC):
-    """Rules for expressions. The parser of queries implements `query`."""
+    """Rules for expressions. The parser of queries implements `query`.
+
+    of_column: in the DEFAULT of a column, which NOT NULL may follow.
+    """
+
+    of_column = False
 
     @abstractmethod
     def query(self) -> tree.Query:
@@ -79,7 +84,7 @@ class ExpressionParser(WindowParser, ABC):
             operator_level = LEVELS.get(word)
             if operator_level is not None and level <= operator_level <= highest:
                 left = self._operation(left, operator_level, start)
-            elif level <= PREDICATE <= highest and word in _PREDICATES:
+            elif level <= PREDICATE <= highest and word in _PREDICATES and not (self.of_column and self.sees("NOT", "NULL")):
                 left = self._predicate(left, start)
                 highest = AND
             else:

@@ -32,7 +32,7 @@ UNDERSTOOD: Final = (
 )
 TABLE_FORM: Final = (
     "CREATE TABLE [IF NOT EXISTS] name "
-    "(column type [NOT NULL] [PRIMARY KEY] [LATENESS delay [AHEAD delay]] [COMMENT '…'], …) [COMMENT '…' | USING …]"
+    "(column type [NOT NULL] [DEFAULT expression] [PRIMARY KEY] [LATENESS delay [AHEAD delay]] [COMMENT '…'], …) [COMMENT '…' | USING …]"
 )
 VIEW_FORM: Final = (
     "CREATE [OR REPLACE] [MATERIALIZED | TEMPORARY] VIEW [IF NOT EXISTS] name [(column, …)] [COMMENT '…'] AS SELECT … "
@@ -41,7 +41,7 @@ VIEW_FORM: Final = (
 DECLARE_FORM: Final = "DECLARE RECURSIVE VIEW name (column type [NOT NULL], …) [MAX RECURSION LEVEL n]"
 QUERIES: Final = ("SELECT", "VALUES", "WITH", "(", "FROM", "TABLE")
 """The words that begin a query."""
-COLUMN_FORM: Final = "NOT NULL, PRIMARY KEY, LATENESS INTERVAL …, COMMENT '…', a comma or )"
+COLUMN_FORM: Final = "NOT NULL, DEFAULT expression, PRIMARY KEY, LATENESS INTERVAL …, COMMENT '…', a comma or )"
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,7 +277,7 @@ class StatementParser(ChangeParser, FunctionParser, AlterationParser, VariablePa
         self.passes(":")
         type = self.type_name()
         required = key = False
-        lateness = comment = None
+        lateness = comment = default = None
         while self.word not in (",", ")"):
             if self.passes("NOT", "NULL"):
                 required = True
@@ -287,10 +287,12 @@ class StatementParser(ChangeParser, FunctionParser, AlterationParser, VariablePa
                 lateness = self._lateness()
             elif self.passes("COMMENT"):
                 comment = self.string("the comment, as a string")
+            elif self.word == "DEFAULT":
+                default = self.default(default)
             else:
                 refuse(self, COLUMN)
                 raise self.failure(COLUMN_FORM)
-        return tree.ColumnDefinition(name, type, required, key, self.since(start), lateness, comment)
+        return tree.ColumnDefinition(name, type, required, key, self.since(start), lateness, comment, default)
 
     def _lateness(self) -> tree.LatenessDefinition:
         delay = self._delay("LATENESS")
@@ -354,6 +356,8 @@ class StatementParser(ChangeParser, FunctionParser, AlterationParser, VariablePa
         if column.key or column.lateness is not None:
             what = "PRIMARY KEY" if column.key else "LATENESS"
             raise SyntaxFailure(f"a view has no {what}", span=column.span, expected=DECLARE_FORM)
+        if column.default is not None:
+            raise SyntaxFailure("a view has no DEFAULT", span=column.default.span, expected=DECLARE_FORM)
         return column
 
     def _create_sink(self) -> CreateSink:

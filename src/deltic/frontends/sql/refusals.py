@@ -113,7 +113,6 @@ CREATED: Final[Refusals] = by_first(
 
 COLUMN: Final[Refusals] = by_first(
     {
-        "DEFAULT": ("DEFAULT is not supported", "give every column in the frame"),
         "CHECK": ("CHECK is not supported", "a view of the rows that break the rule"),
         "UNIQUE": ("UNIQUE is not supported", "PRIMARY KEY, or a view of the values that occur twice"),
         "REFERENCES": ("REFERENCES is not supported", "a view with LEFT ANTI JOIN of the rows that break it"),

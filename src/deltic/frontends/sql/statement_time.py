@@ -40,6 +40,11 @@ def with_time(node: Node, now_us: int | None) -> Node:
     return tree.rewritten(node, timed)  # type: ignore[no-any-return]
 
 
+def lacks_time(node: object) -> bool:
+    """Whether a function of the time in the tree has none."""
+    return any(_reads_time(part) and part.now_us is None for part in tree.walk(node))  # type: ignore[attr-defined]
+
+
 def _reads_time(part: object) -> bool:
     if isinstance(part, tree.FunctionCall):
         return part.name in _FORMS or (part.name == _SECONDS and not part.arguments)

@@ -106,7 +106,6 @@ from deltic.frontends.sql.tree.queries import (
     WholeQuery,
 )
 from deltic.frontends.sql.tree.statements import (
-    AddedColumn,
     ColumnDefinition,
     FunctionDefinition,
     FunctionParameter,
@@ -124,7 +123,6 @@ from deltic.frontends.sql.tree.walk import is_node, parts, rewritten, walk, with
 
 __all__ = [
     "QUERIES",
-    "AddedColumn",
     "ArgumentRows",
     "Assignments",
     "BetweenTest",

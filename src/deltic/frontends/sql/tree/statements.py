@@ -19,7 +19,7 @@ class LatenessDefinition:
 
 @dataclass(frozen=True, slots=True)
 class ColumnDefinition:
-    """name type [NOT NULL] [PRIMARY KEY] [lateness] [COMMENT 'comment']."""
+    """name type [NOT NULL] [DEFAULT default] [PRIMARY KEY] [lateness] [COMMENT 'comment']."""
 
     name: Name
     type: TypeName
@@ -28,6 +28,7 @@ class ColumnDefinition:
     span: Span
     lateness: LatenessDefinition | None = None
     comment: str | None = None
+    default: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,23 +49,19 @@ class TableDefinition:
 
 
 @dataclass(frozen=True, slots=True)
-class AddedColumn:
-    """A column of ALTER TABLE … ADD COLUMN. default: its value in the rows that the table has; None is NULL."""
-
-    definition: ColumnDefinition
-    default: Expression | None
-
-
-@dataclass(frozen=True, slots=True)
 class TableAlteration:
-    """ALTER TABLE: one of `added`, `dropped` and `renamed` (the old name, the new one) is given. span: the statement's."""
+    """ALTER TABLE: one of `added`, `dropped`, `renamed` (the old name, the new one) and `defaults` is given. span: the statement's.
+
+    defaults: SET DEFAULT of columns; None is DROP DEFAULT.
+    """
 
     table: Name
-    added: tuple[AddedColumn, ...]
+    added: tuple[ColumnDefinition, ...]
     dropped: tuple[Name, ...]
     renamed: tuple[Name, Name] | None
     if_exists: bool
     span: Span
+    defaults: tuple[tuple[Name, Expression | None], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
