@@ -367,6 +367,18 @@ def test_a_program_has_defaults(tmp_path: Path) -> None:
         deltic.Program(SCRIPT.format(""), "ALTER TABLE t ADD COLUMN d DATE DEFAULT current_date")
 
 
+def test_a_pipeline_has_defaults_and_a_table_with_a_source_keeps_none(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.json").write_text('{"a": 1}\n')
+    script = "CREATE TABLE q (a INT) USING json OPTIONS (path 'in'); CREATE TABLE u (k INT, at TIMESTAMP DEFAULT now());"
+    for more in ("", "ALTER TABLE q ADD COLUMN b INT DEFAULT 1; ALTER TABLE u ALTER COLUMN k SET DEFAULT 3;"):
+        with deltic.Pipeline(script + more, state=str(tmp_path / "state"), base=tmp_path) as pipeline:
+            pipeline.run_once()
+    with StateQueries(tmp_path / "state") as state:
+        assert state.program.defaults == {"u": {"at": "now()", "k": "3"}}
+        assert state.query("SELECT * FROM q").rows() == [{"a": 1, "b": 1}], "it is the value of the rows that the table had"
+
+
 def test_a_variable_may_be_cast_by_its_declaration(session: deltic.Session) -> None:
     session.sql("DECLARE VARIABLE v ARRAY<BIGINT> DEFAULT array(1, 2)")
     assert session.query("SELECT v AS v").rows() == [{"v": [1, 2]}]
