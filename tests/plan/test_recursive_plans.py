@@ -232,6 +232,8 @@ def moved(expr: Expr) -> Plan:
 
 
 VALUE = at(X, 1)
+DIFFERENT = AggregateCall("count", (at(X, 0),), BIGINT, False, True)
+TOTAL = Aggregate(Distinct(columns(X, 1)), (), (("n", AggregateCall("count", (), BIGINT, False)),))
 
 
 def counted(plan: Plan) -> Plan:
@@ -259,6 +261,9 @@ MONOTONE: Mapping[str, Plan] = {
     "kept rows": union(GRAPH, columns(join(X, GRAPH, 0, 0, "left"), 0, 1), SetOperation(X, GRAPH, "intersect_all")),
     "inside": union(GRAPH, Recursion((("y", union(X, path(Y, X))),), "y")),
     "counted": union(GRAPH, columns(Filter(counted(X), resolve("greater", [at(counted(X), 1), number(1)])), 0, 0)),
+    "groups counted": Aggregate(Union((GRAPH, X)), (("c0", at(X, 0)),), (("c1", AggregateCall("count", (), BIGINT, False)),)),
+    "groups counted as a set": least(Union((GRAPH, columns(counted(Distinct(least(X))), 0, 0)))),
+    "different keys counted": least(Union((GRAPH, columns(Aggregate(X, (("c0", at(X, 0)),), (("c1", DIFFERENT),)), 0, 0)))),
     "one match": union(GRAPH, columns(Filter(marked(X), resolve("is_not_null", [at(marked(X), 2)])), 0, 1)),
     "one match or not": union(GRAPH, columns(Filter(marked(X), resolve("not", [resolve("is_null", [at(marked(X), 2)])])), 0, 1)),
 }
@@ -275,10 +280,9 @@ NOT_MONOTONE: Mapping[str, tuple[str, Plan]] = {
     "joined": ("a join compares", least(Union((GRAPH, columns(join(X, GRAPH, 1, 0), 2, 3))))),
     "grouped": ("GROUP BY compares", least(Union((GRAPH, columns(X, 1, 0))))),
     "set difference": ("EXCEPT compares", least(Union((GRAPH, SetOperation(X, GRAPH, "except"))))),
-    "count": ("read by COUNT", Aggregate(X, (("c0", at(X, 0)),), (("c1", AggregateCall("count", (), BIGINT, False)),))),
+    "count of merged rows": ("read by COUNT", least(Union((GRAPH, Project(TOTAL, (("c0", number(0)), ("c1", at(TOTAL, 0)))))))),
     "few": ("but not by its value", union(GRAPH, columns(Filter(counted(X), resolve("less", [at(counted(X), 1), number(2)])), 0, 0))),
     "no match": ("but not by its value", union(GRAPH, columns(Filter(marked(X), resolve("is_null", [at(marked(X), 2)])), 0, 1))),
-    "not merged": ("read by COUNT", least(Union((GRAPH, columns(counted(X), 0, 0))))),
     "first rows": ("under ORDER BY", union(GRAPH, TopK(X, (Order(VALUE),), 3))),
     "except": ("on the right of EXCEPT", SetOperation(GRAPH, X, "except")),
     "anti": ("under NOT EXISTS", join(GRAPH, X, 0, 0, "anti")),

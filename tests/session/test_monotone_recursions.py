@@ -24,6 +24,17 @@ STEPS = {
     "a count": "SELECT dst, src FROM edges WHERE (SELECT count(*) FROM r) >= 4",
     "HAVING count": "SELECT b, 1 FROM r GROUP BY b HAVING count(*) FILTER (WHERE a > 1) >= 2 AND count(DISTINCT a) > 2 OR count(a) > 3",
     "HAVING bool_or": "SELECT b, 1 FROM r GROUP BY b HAVING bool_or(a = 2)",
+    "IS TRUE": "SELECT dst, src FROM edges WHERE (EXISTS (SELECT 1 FROM r WHERE r.b = src) OR cost = 1) IS TRUE "
+    "AND (src IN (SELECT a FROM r)) = TRUE",
+    "CASE": "SELECT dst, src FROM edges WHERE CASE WHEN src < ANY (SELECT b FROM r) THEN TRUE ELSE cost = 1 END "
+    "AND CASE WHEN EXISTS (SELECT 1 FROM r WHERE r.b = src) THEN 2 ELSE 1 END + cost > 2",
+    "EXISTS under OR in an EXISTS": "SELECT dst, src FROM edges WHERE EXISTS (SELECT 1 FROM r WHERE r.a = src "
+    "AND (EXISTS (SELECT 1 FROM r q WHERE q.b = r.a AND q.a = dst) OR cost = 1))",
+    "any count": "SELECT dst, src FROM edges WHERE (SELECT count(*) FROM r WHERE r.b = src) <> 0 "
+    "AND NOT (SELECT count_if(a > 1) FROM r) = 0",
+    "HAVING count_if": "SELECT b, 1 FROM r GROUP BY b HAVING count_if(a > 1) >= 2 OR NOT every(a > 1)",
+    "a match in the relation": "SELECT dst, src FROM edges LEFT JOIN r ON r.a = dst AND r.b = src AND cost > 1 "
+    "WHERE r.b IS NOT NULL OR cost = 2",
     "one match": "SELECT src, q.a FROM edges LEFT JOIN (SELECT DISTINCT a FROM r WHERE b > 2) q ON q.a = dst "
     "WHERE q.a IS NOT NULL OR cost = 2",
 }
@@ -38,6 +49,18 @@ WHOLE = {
     "SELECT dst, k FROM r JOIN edges ON src = x) GROUP BY x) SELECT x, k FROM r",
     "EXISTS as a column": "WITH RECURSIVE r (a, b) AS (SELECT src, cost = 1 FROM edges UNION "
     "SELECT dst, EXISTS (SELECT 1 FROM r WHERE r.a = edges.src AND r.b) FROM edges) SELECT a, b FROM r",
+    "groups counted": "WITH RECURSIVE r (x, n) AS (SELECT x, count(*) FROM (SELECT src AS x FROM edges WHERE cost = 1 UNION ALL "
+    "SELECT dst FROM r JOIN edges ON src = x WHERE n >= 2) GROUP BY x) SELECT x, n FROM r",
+    "open ways": "WITH RECURSIVE r (x, k) AS (SELECT x, bool_or(k) FROM (SELECT dst AS x, coalesce(cost = 1, FALSE) AS k FROM edges "
+    "UNION ALL SELECT dst, (k AND src IS NOT NULL AND dst > 1) OR src = 3 FROM r JOIN edges ON src = x) GROUP BY x) SELECT x, k FROM r",
+    "EXISTS as a number": "WITH RECURSIVE r (a, b) AS (SELECT src, 0 FROM edges UNION "
+    "SELECT dst, CASE WHEN EXISTS (SELECT 1 FROM r WHERE r.a = edges.src AND r.b >= 1) OR cost = 1 THEN 1 ELSE 0 END FROM edges) "
+    "SELECT a, b FROM r",
+    "halves": "WITH RECURSIVE r (x, k) AS (SELECT x, max(k) FROM (SELECT 1 AS x, 9 AS k UNION ALL "
+    "SELECT dst, CAST(k DIV 2 AS INT) FROM r JOIN edges ON src = x WHERE k / 2 >= cost) GROUP BY x) SELECT x, k FROM r",
+    "earliest arrival": "WITH RECURSIVE r (x, k) AS (SELECT x, min(k) FROM (SELECT 1 AS x, TIMESTAMP_NTZ '2024-01-01 08:00:00' AS k "
+    "UNION ALL SELECT dst, k + make_dt_interval(0, 0, cost) FROM r JOIN edges ON src = x "
+    "WHERE k < TIMESTAMP_NTZ '2024-01-01 08:05:00') GROUP BY x) SELECT x, k FROM r",
     "bottleneck": "WITH RECURSIVE r (x, k) AS (SELECT x, max(k) FROM (SELECT 1 AS x, 9 AS k UNION ALL "
     "SELECT dst, least(k, cost) FROM r JOIN edges ON src = x) GROUP BY x) SELECT x, k FROM r",
     "negated twice": "WITH RECURSIVE r (x, k) AS (SELECT x, min(k) FROM (SELECT 1 AS x, 0 AS k UNION ALL "
@@ -71,9 +94,16 @@ def test_random_changes(name: str, shards: int) -> None:
     ("step", "message"),
     [
         ("SELECT dst, src FROM edges WHERE NOT EXISTS (SELECT 1 FROM r WHERE b = src) OR cost = 1", "by its value in a later iteration"),
-        ("SELECT src, CASE WHEN EXISTS (SELECT 1 FROM r WHERE a = dst) THEN 1 ELSE 0 END FROM edges", "column b .* may rise and fall"),
+        ("SELECT src, CASE WHEN EXISTS (SELECT 1 FROM r WHERE a = dst) THEN dst ELSE 0 END FROM edges", "column b .* may rise and fall"),
         ("SELECT dst, src FROM edges WHERE (SELECT count(*) FROM r WHERE b = src) < 2", "by its value in a later iteration"),
         ("SELECT dst, src FROM edges WHERE src > ALL (SELECT b FROM r)", "by its value in a later iteration"),
+        ("SELECT dst, src FROM edges WHERE (EXISTS (SELECT 1 FROM r WHERE b = src)) IS FALSE", "by its value in a later iteration"),
+        ("SELECT dst, src FROM edges WHERE (SELECT count(*) FROM r) = 1", "by its value in a later iteration"),
+        (
+            "SELECT src, dst FROM edges WHERE (cost > 1 AND EXISTS (SELECT 1 FROM r WHERE b = src)) IS NULL",
+            "by its value in a later iteration",
+        ),
+        ("SELECT src, q.a FROM edges LEFT JOIN r q ON q.a = dst", "on the right of a LEFT JOIN"),
         ("SELECT src, q.a FROM edges LEFT JOIN (SELECT a FROM r) q ON q.a = dst", "on the right of a LEFT JOIN"),
         ("SELECT a, CAST(count(*) AS INT) FROM r GROUP BY a", "read by COUNT"),
     ],

@@ -14,13 +14,15 @@ from typing import Literal as OneOf
 
 from deltic.errors import Unsupported
 from deltic.expr.functions import resolve
-from deltic.expr.nodes import Expr, Literal
+from deltic.expr.nodes import Expr, Literal, OuterColumn
+from deltic.expr.typing import case
 from deltic.frontends.sql.bind_recursive import as_declared
 from deltic.plan.columns import reference
 from deltic.plan.monotone import check_monotone
 from deltic.plan.nodes import (
     Aggregate,
     AggregateCall,
+    DependentJoin,
     Distinct,
     Filter,
     Join,
@@ -32,9 +34,12 @@ from deltic.plan.nodes import (
     Union,
     references,
 )
+from deltic.plan.subquery_nodes import outer_number
+from deltic.plan.unnest import unnest
 from deltic.schema import BIGINT, BOOLEAN, INT, Field, Schema
 from program_data import Source, domain
-from program_plans import Bound, Programs, Scalar, Sized, holds
+from program_monotone import MonotonePrograms
+from program_plans import Bound, Scalar, Sized, holds
 
 Bodies = Callable[[dict[str, Sized]], dict[str, Sized]]
 """Bodies of relations, given the relations."""
@@ -42,7 +47,7 @@ Bodies = Callable[[dict[str, Sized]], dict[str, Sized]]
 LARGE = 10**8
 
 
-class RecursivePrograms(Programs):
+class RecursivePrograms(MonotonePrograms):
     """Random plans in which each view reads a recursion. nest: the nesting depth of recursions."""
 
     def __init__(self, rng: Random, sources: Sequence[Source], rows: int, nest: int) -> None:
@@ -69,7 +74,7 @@ class RecursivePrograms(Programs):
     def recursion(self, nest: int, around: list[Sized]) -> Sized:
         """A recursion that reads a relation of `around`, if there are any, and has nest - 1 recursions inside."""
         if nest == 1 and not around and self.rng.random() < 0.45:
-            return self.rng.choice((self.bag, self.extreme))()
+            return self.rng.choice((self.bag, self.extreme, self.extreme, self.flags))()
         return self.sets(nest, around)
 
     def sets(self, nest: int, around: list[Sized]) -> Sized:
@@ -131,7 +136,7 @@ class RecursivePrograms(Programs):
             return inside[0] if self.rng.random() < 0.7 else self.rng.choice(inside)
         source = self.monotone(depth - 1, inside)
         makers = (self._joined, self._joined, self._joined, self._thinner, self._supported, self._without, self._compared)
-        return self.rng.choice(makers)(source, inside)
+        return self.rng.choice((*makers, self.tested, self.tested, self.tested, self.grouped, self.grouped))(source, inside)
 
     def _joined(self, source: Sized, inside: list[Sized]) -> Sized:
         """A join with another plan or, non-linearly, with a recursive relation."""
@@ -181,7 +186,7 @@ class RecursivePrograms(Programs):
         base = self._projected(first, [first.column(i), *([first.column(0)] if self.rng.random() < 0.5 else [])])
         limit = self.rng.choice([base.rows, 60.0])
         keyed = source is self.graph or self.rng.random() < 0.5
-        thinning = self.rng.random() < 0.3
+        thinning, conditional, grouping = (self.rng.random() < 0.3 for _ in range(3))
         state = self.rng.getstate()
 
         def bodies(relations: dict[str, Sized]) -> dict[str, Sized]:
@@ -192,27 +197,28 @@ class RecursivePrograms(Programs):
             greater = resolve("greater", [both.column(len(own.schema) + j)[0], both.column(0)[0]])
             climbed = Join(own.plan, source.plan, "inner", keys, greater)
             rows = self._thinner(Sized(climbed, both.bounds, 0), []) if thinning else Sized(climbed, both.bounds, 0)
+            if conditional:
+                rows = self.under_conditions(rows, own)
             rest = [rows.column(at) for at in range(1, len(own.schema))]
             step = self._projected(rows, [rows.column(len(own.schema) + j), *rest])
+            if grouping:
+                step = self.passing(step, range(len(own.schema)))
             return {name: Sized(Union((base.plan, step.plan)), _widest([base, step]), limit)}
 
         return self._settled({name: base}, bodies)
 
     def extreme(self) -> Sized:
-        """The best value of each key, by MIN or MAX."""
-        function: OneOf["min", "max"] = self.rng.choice(["min", "max"])
-        first, name = self.few(), self._name()
+        """The best value of each key, by MIN or MAX, or of a condition by BOOL_AND or BOOL_OR."""
+        function = self.rng.choice(["min", "min", "max", "max", "bool_and", "bool_or"])
+        rises, first, name = function in ("max", "bool_or"), self.few(), self._name()
         source = self.graph if self.rng.random() < 0.8 else self.rng.choice(self.tables)
-        base = self._projected(first, [self.rng.choice([first.column(0), first.column(0), self._any(first)]), self._any(first)])
+        value = (self.scalars.predicate(first), None) if function.startswith("bool") else self._any(first)
+        base = self._projected(first, [self.rng.choice([first.column(0), first.column(0), self._any(first)]), value])
         state = self.rng.getstate()
 
         def bodies(relations: dict[str, Sized]) -> dict[str, Sized]:
             self.rng.setstate(state)
-            own = relations[name]
-            key = self._edge(own, source)
-            rows = Sized(Join(own.plan, source.plan, "inner", key), own.bounds + source.bounds, 0)
-            places = [at for at in self._of_type(rows, base, 0) if at > 1]
-            step = self._projected(rows, [rows.column(places[-1] if places else 0), self._worse(function, base, rows)])
+            step = self._improved(rises, base, relations[name], source)
             union = Union((base.plan, step.plan))
             value = reference(union.schema, 1)
             call = AggregateCall(function, (value,), value.type, True)
@@ -222,6 +228,60 @@ class RecursivePrograms(Programs):
 
         recursion = self._settled({name: base}, bodies)
         return recursion if _is_monotone(recursion.plan) else self.extreme()
+
+    def _improved(self, rises: bool, base: Sized, own: Sized, source: Sized) -> Sized:
+        """Keys and values that are not better than those of the relation from which they come; base: the types."""
+        if self._edge(own, source) and self.rng.random() < 0.25:
+            rows = self._with_best(rises, own, source)
+        else:
+            rows = Sized(Join(own.plan, source.plan, "inner", self._edge(own, source)), own.bounds + source.bounds, 0)
+        if self.rng.random() < 0.3:
+            rows = Sized(Filter(rows.plan, self._passed(rises, rows)), rows.bounds, 0)
+        places = [at for at in self._of_type(rows, base, 0) if at > 1]
+        value = self._worse(rises, base, rows)
+        return self._projected(rows, [rows.column(places[-1] if places else 0), value])
+
+    def _with_best(self, rises: bool, own: Sized, source: Sized) -> Sized:
+        """The rows of the source, each after its key and the best value under it, by a correlated subquery; NULL where there is none."""
+        ((key, other),) = self._edge(own, source)
+        outer, value = OuterColumn(outer_number(), other.type, other.nullable), own.column(1)[0]
+        call = AggregateCall("max" if rises else "min", (value,), value.type, True)
+        total = Aggregate(Filter(own.plan, resolve("=", [key, outer])), (), (("q", call),))
+        joined = Sized(
+            unnest(DependentJoin(source.plan, total, "inner", ((outer.number, other),))), (*source.bounds, own.bounds[1]), source.rows
+        )
+        return self._projected(
+            joined, [(other, own.bounds[0]), joined.column(len(source.schema)), *map(joined.column, range(len(source.schema)))]
+        )
+
+    def _passed(self, rises: bool, rows: Sized) -> Expr:
+        """A condition on the value of the rows, their second column, that better values satisfy too."""
+        value, key = (rows.column(i)[0] for i in (1, 0))
+        other = self.scalars.column(rows, lambda type: type == value.type, but=1) or self.scalars.literal(value.type)
+        passed = self._better(value, other[0], not rises)
+        return resolve("or", [passed, resolve("=", [key, self.scalars.literal(key.type)[0]])]) if self.rng.random() < 0.5 else passed
+
+    def flags(self) -> Sized:
+        """Keys with a BOOLEAN that only rises: a condition on what the relation has so far."""
+        first, name = self.few(), self._name()
+        base = self._projected(first, [first.column(0), (self.scalars.predicate(first), None)])
+        rows = self.graph if self._of_type(self.graph, base, 0) else first
+        key = rows.column(self.rng.choice(self._of_type(rows, base, 0)))
+        state = self.rng.getstate()
+
+        def bodies(relations: dict[str, Sized]) -> dict[str, Sized]:
+            self.rng.setstate(state)
+            own = relations[name]
+            true = Sized(Filter(own.plan, own.column(1)[0]), own.bounds, own.rows) if self.rng.random() < 0.7 else own
+            wide, condition = self._condition(rows, rows, self._projected(true, [own.column(0)]))
+            if self.rng.random() < 0.5:
+                function = self.rng.choice(["and", "or"])
+                condition = resolve(function, self._shuffled(resolve("is_true", [condition]), self.scalars.selective(rows)))
+            step = self._projected(wide, [key, (condition, None)])
+            return {name: Sized(Distinct(Union((base.plan, step.plan))), _widest([base, step]), base.rows * 2)}
+
+        recursion = self._settled({name: base}, bodies)
+        return recursion if _is_monotone(recursion.plan) else self.flags()
 
     def _edge(self, own: Sized, source: Sized) -> tuple[tuple[Expr, Expr], ...]:
         """From the relation's first column to the first one of its type in the source."""
@@ -234,19 +294,45 @@ class RecursivePrograms(Programs):
     def _of_type(source: Sized, expected: Sized, at: int) -> list[int]:
         return [i for i, field in enumerate(source.schema) if field.type == expected.schema[at].type]
 
-    def _worse(self, function: str, base: Sized, rows: Sized) -> Scalar:
+    def _worse(self, rises: bool, base: Sized, rows: Sized) -> Scalar:
         """A value that is not better than its origin, or one of a finite set."""
         value, size = rows.column(1)
         first = base.bounds[1]
         if value.type in (INT, BIGINT) and first is not None and holds(value.type, first + LARGE) and self.rng.random() < 0.5:
-            step = Literal(self.rng.randint(1, 3), value.type)
-            return resolve("add" if function == "min" else "subtract", [value, step]), first + LARGE
-        others = [i for i in range(2, len(rows.schema)) if rows.schema[i].type == value.type and value.type != BOOLEAN]
+            return self._added(rises, rows, Literal(self.rng.randint(1, 3), value.type)), first + LARGE
+        others = [i for i in range(2, len(rows.schema)) if rows.schema[i].type == value.type]
+        if value.type == BOOLEAN and self.rng.random() < 0.6:
+            return self._turned(rises, value, rows), None
         if not others or self.rng.random() < 0.3:
             return value, size
         other, bound = rows.column(self.rng.choice(others))
         both = resolve(self.rng.choice(["least", "greatest"]), [value, other])
         return both, None if size is None or bound is None else max(size, bound)
+
+    def _added(self, rises: bool, rows: Sized, step: Expr) -> Expr:
+        """The value, some steps worse."""
+        (key, _), (value, _) = rows.column(0), rows.column(1)
+        match self.rng.choice(["add", "add", "negated", "negated twice", "case"]):
+            case "negated":
+                return resolve("add" if rises else "subtract", [value, resolve("negate", [step])])
+            case "negated twice":
+                return resolve("negate", [resolve("add" if rises else "subtract", [resolve("negate", [value]), step])])
+            case "case":
+                worse = resolve("subtract" if rises else "add", [value, step])
+                return case([(resolve("is_not_null", [key]), worse)], value)
+            case _:
+                return resolve("subtract" if rises else "add", [value, step])
+
+    def _turned(self, rises: bool, value: Expr, rows: Sized) -> Expr:
+        """The BOOLEAN with a condition on the rows' other columns, or as TRUE or FALSE."""
+        match self.rng.choice(["and", "or", "not", "is_true"]):
+            case "not":
+                return resolve("not", [resolve("not", [value])])
+            case "is_true":
+                return resolve("is_true", [value])
+            case function:
+                fixed = self.rng.choice([i for i in range(len(rows.schema)) if i != 1])
+                return resolve(function, self._shuffled(value, resolve("is_not_null", [rows.column(fixed)[0]])))
 
     def _columns(self, source: Sized, count: int) -> Sized:
         """Some of its columns, the first, which tables have in common, mostly among them."""

@@ -4,20 +4,20 @@ Rows are ordered column by column. A value of MIN only falls from one iteration 
 as the worst value of all; other columns are fixed. A relation becomes better if each of its rows stays or is replaced by one with the same
 fixed columns and better moving ones. A body that preserves this order is accepted, since its iteration from empty only becomes better.
 So is a LEFT JOIN with at most one match, which replaces NULLs: of EXISTS and IN under OR, a BOOLEAN that rises, or of a correlated value.
-The check is syntactic and conservative: it rejects some monotone recursions, and accepts no others.
+The check is syntactic and conservative: it rejects some monotone recursions, and accepts no others; but see plan/trends.py for NaN.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
-from enum import Enum
+from types import MappingProxyType
 from typing import Final, NoReturn, assert_never
 
 from deltic.aggregates.definition import First
 from deltic.errors import Span, Unsupported
-from deltic.expr.nodes import Call, Case, Cast, Column, Expr, Literal, children
+from deltic.expr.nodes import Call, Column, Expr
+from deltic.plan.columns import reference
 from deltic.plan.nodes import (
     Aggregate,
     AggregateCall,
@@ -52,37 +52,27 @@ from deltic.plan.nodes import (
     references,
 )
 from deltic.plan.signs import makes_negative
+from deltic.plan.trends import Motion, Motions, Trend, is_steady, joint, motion_of
 from deltic.plan.walk import nodes
-from deltic.schema import BOOLEAN
 from deltic.stacks import unbounded
 
 
-class Trend(Enum):
-    """How a column's values change from one iteration to the next; MIXED is in any direction."""
-
-    FIXED = "fixed"
-    FALLING = "falling"
-    RISING = "rising"
-    MIXED = "mixed"
-
-
 @dataclass(frozen=True, slots=True)
-class Motion:
-    """A column's or an expression's trend, whether it may be NULL, and whether it is a COUNT, which is never negative."""
+class Evolution:
+    """How a recursive relation changes. key: columns in which its rows differ, if they are known.
 
-    trend: Trend
-    null: bool
-    counts: bool = False
+    merges: several of its rows may become one as they become better, so that there are fewer.
+    """
+
+    columns: Motions
+    key: frozenset[int] | None = None
+    merges: bool = False
 
 
-Motions = tuple[Motion, ...]
-States = Mapping[str, Motions]
-"""The columns of the recursive relations, by the relation's name."""
+Evolutions = Mapping[str, Evolution]
+"""The recursive relations, by name."""
 
-OPPOSITE: Final = {Trend.FALLING: Trend.RISING, Trend.RISING: Trend.FALLING}
-LOWER: Final = ("less", "less_equal")
-HIGHER: Final = ("greater", "greater_equal")
-STEPWISE: Final = ("positive", "floor", "ceil")
+COUNTS: Final = ("count", "count_if")
 
 _OUTSIDE: Final = "compute it in a query that reads the finished relation, outside the recursion"
 _MINIMUM: Final = "use MIN or MAX … GROUP BY, or compute it in a query that reads the finished relation, outside the recursion"
@@ -107,8 +97,8 @@ def check_monotone(relations: Mapping[str, Plan]) -> None:
 
     The relations of enclosing recursions count as constant here; they are checked with their own recursion.
     """
-    for name, motions in _settled(relations, {}).items():
-        for field, motion in zip(relations[name].schema, motions, strict=True):
+    for name, state in evolutions_of(relations).items():
+        for field, motion in zip(relations[name].schema, state.columns, strict=True):
             if motion.trend == Trend.MIXED:
                 _refuse(
                     f"column {field.name} of the recursive relation {name} may rise and fall from one iteration to the next",
@@ -117,28 +107,36 @@ def check_monotone(relations: Mapping[str, Plan]) -> None:
                 )
 
 
-def _settled(relations: Mapping[str, Plan], around: States) -> States:
-    """The motions of the relations' columns: the least that their bodies preserve."""
-    inner = {name: tuple(Motion(Trend.FIXED, False) for _ in body.schema) for name, body in relations.items()}
+def evolutions_of(relations: Mapping[str, Plan], around: Evolutions = MappingProxyType({})) -> Evolutions:
+    """How the relations change: the least that their bodies preserve. Raises as check_monotone. around: of enclosing recursions."""
+    inner = {
+        name: Evolution(tuple(Motion(Trend.FIXED, False) for _ in body.schema), _key(body, around)) for name, body in relations.items()
+    }
     while True:
         states = {**around, **inner}
-        now = {name: tuple(map(_either, inner[name], _motions(body, states, frozenset(states)))) for name, body in relations.items()}
+        now = {name: _next(state, relations[name], states) for name, state in inner.items()}
         if now == inner:
             return now
         inner = now
 
 
+def _next(state: Evolution, body: Plan, states: Evolutions) -> Evolution:
+    names = frozenset(states)
+    columns = tuple(map(_either, state.columns, _motions(body, states, names)))
+    return replace(state, columns=columns, merges=state.merges or _merges(body, states, names))
+
+
 @unbounded
-def _motions(plan: Plan, states: States, names: frozenset[str]) -> Motions:
+def _motions(plan: Plan, states: Evolutions, names: frozenset[str]) -> Motions:
     """The motions of the plan's columns. Raises Unsupported if it is not monotone in `names`."""
     if not _reads(plan, names):
         return tuple(Motion(Trend.FIXED, field.nullable) for field in plan.schema)
     match plan:
         case Reference():
-            return states[plan.name]
+            return states[plan.name].columns
         case Project():
             below = _motions(plan.input, states, names)
-            return tuple(_motion(expr, below) for _, expr in plan.columns)
+            return tuple(motion_of(expr, below) for _, expr in plan.columns)
         case Filter():
             below = _motions(plan.input, states, names)
             _check_steady(plan.predicate, below, "a condition", plan, names)
@@ -160,9 +158,7 @@ def _motions(plan: Plan, states: States, names: frozenset[str]) -> Motions:
         case TickRecursion():
             _refuse_read("by a feedback over ticks", plan, names, _OUTSIDE)
         case Recursion():
-            inside = {name for name, _ in plan.relations}
-            outside = {name: state for name, state in states.items() if name not in inside}
-            return _settled(dict(plan.relations), outside)[plan.result]
+            return _evolution_of(plan, states).columns
         case Expand():
             return _expanded(plan, _motions(plan.input, states, names), names)
         case FlatMap():
@@ -198,48 +194,71 @@ def _refuse_over_ticks(plan: OverTicks, names: frozenset[str]) -> NoReturn:
     )
 
 
-def _joined(plan: Join, states: States, names: frozenset[str]) -> Motions:
-    completes = plan.kind == "left" and plan.residual is None and _is_unique(plan.right, [key for _, key in plan.keys])
+def _joined(plan: Join, states: Evolutions, names: frozenset[str]) -> Motions:
+    completes = plan.kind == "left" and _is_unique(plan.right, [key for _, key in plan.keys], states)
     for side, where in () if completes else _JOINED[plan.kind]:
         if _reads(plan.left if side == "left" else plan.right, names):
             _refuse_read(where, plan.left if side == "left" else plan.right, names, _OUTSIDE)
     left, right = _motions(plan.left, states, names), _motions(plan.right, states, names)
     pairs = plan.keys if plan.value is None else (*plan.keys, plan.value)
     for one, other in pairs:
-        _check_fixed((_motion(one, left), _motion(other, right)), "a join", one.span or other.span, plan, names)
-    if plan.residual is not None and plan.kind in ("inner", "semi"):
+        _check_fixed((motion_of(one, left), motion_of(other, right)), "a join", one.span or other.span, plan, names)
+    moves = _reads(plan.right, names)
+    if plan.residual is not None and (completes or plan.kind in ("inner", "semi")):
         _check_steady(plan.residual, left + right, "a join's condition", plan, names)
+        moves = moves or motion_of(plan.residual, left + right).trend != Trend.FIXED
     elif plan.residual is not None:
-        _check_fixed([_motion(plan.residual, left + right)], "a join's condition", plan.residual.span, plan, names)
+        _check_fixed([motion_of(plan.residual, left + right)], "a join's condition", plan.residual.span, plan, names)
     if plan.kind in ("semi", "anti", "not_in"):
         return left
-    if completes and _reads(plan.right, names):
+    if completes and moves:
         return left + tuple(replace(m, trend=Trend.RISING if m.trend == Trend.FIXED else m.trend, null=True) for m in right)
     return tuple(replace(m, null=m.null or plan.kind == "right") for m in left) + tuple(
         replace(m, null=m.null or plan.kind == "left") for m in right
     )
 
 
-def _is_unique(plan: Plan, keys: Sequence[Expr]) -> bool:
-    """Whether no two rows of the plan have the same keys. Conservative."""
-    parts = [part for key in keys for part in (key.arguments if isinstance(key, Call) and key.function == "make_struct" else (key,))]
-    columns = {part.index for part in parts if isinstance(part, Column)}
+def _is_unique(plan: Plan, values: Sequence[Expr], states: Evolutions) -> bool:
+    """Whether no two rows of the plan have the same values. Conservative."""
+    parts = [
+        part for value in values for part in (value.arguments if isinstance(value, Call) and value.function == "make_struct" else (value,))
+    ]
+    key = _key(plan, states)
+    return key is not None and key <= {part.index for part in parts if isinstance(part, Column)}
+
+
+def _key(plan: Plan, states: Evolutions) -> frozenset[int] | None:
+    """Columns in which any two rows of the plan differ; None if there are none, or they are not known."""
     match plan:
+        case Reference():
+            return states[plan.name].key if plan.name in states else None
         case Project():
-            return _is_unique(plan.input, [plan.columns[i][1] for i in sorted(columns)])
+            return _places(_key(plan.input, states), plan)
         case Filter():
-            return _is_unique(plan.input, keys)
-        case Join(kind="semi" | "anti"):
-            return _is_unique(plan.left, keys)
+            return _key(plan.input, states)
+        case Join(kind="semi" | "anti" | "not_in"):
+            return _key(plan.left, states)
+        case Join(kind="inner"):
+            left, right = _key(plan.left, states), _key(plan.right, states)
+            return None if left is None or right is None else left | {len(plan.left.schema) + i for i in right}
         case Distinct():
-            return columns.issuperset(range(len(plan.schema)))
+            below = _key(plan.input, states)
+            return frozenset(range(len(plan.schema))) if below is None else below
         case Aggregate():
-            return columns.issuperset(range(len(plan.keys)))
+            return frozenset(range(len(plan.keys)))
+        case Union(inputs=(one, Values(rows=()))):
+            return _key(one, states)
         case _:
-            return False
+            return None
 
 
-def _joined_by_variables(plan: MultiwayJoin, states: States, names: frozenset[str]) -> Motions:
+def _places(key: frozenset[int] | None, plan: Project) -> frozenset[int] | None:
+    """The columns of the projection that have the values of the key, if it has them all."""
+    places = {expr.index: i for i, (_, expr) in enumerate(plan.columns) if isinstance(expr, Column)}
+    return None if key is None or not key <= places.keys() else frozenset(places[i] for i in key)
+
+
+def _joined_by_variables(plan: MultiwayJoin, states: Evolutions, names: frozenset[str]) -> Motions:
     columns = tuple(motion for part in plan.inputs for motion in _motions(part, states, names))
     shared = frozenset(plan.shared)
     _check_fixed([motion for motion, variable in zip(columns, plan.flat, strict=True) if variable in shared], "a join", None, plan, names)
@@ -251,12 +270,12 @@ def _joined_by_variables(plan: MultiwayJoin, states: States, names: frozenset[st
 def _made(plan: FlatMap, below: Motions, names: frozenset[str]) -> Motions:
     if makes_negative(plan):
         _refuse_read("under repeat_row with a count that may be negative", plan, names, _OUTSIDE, plan.span)
-    _check_fixed([_motion(argument, below) for argument in plan.arguments], f"{plan.function}()", plan.span, plan, names)
+    _check_fixed([motion_of(argument, below) for argument in plan.arguments], f"{plan.function}()", plan.span, plan, names)
     return below + tuple(Motion(Trend.FIXED, field.nullable) for field in plan.returned)
 
 
 def _expanded(plan: Expand, below: Motions, names: frozenset[str]) -> Motions:
-    keys = [_motion(expr, below) for _, expr in plan.keys]
+    keys = [motion_of(expr, below) for _, expr in plan.keys]
     _check_fixed(keys, "GROUP BY", None, plan, names)
     return below + tuple(Motion(Trend.FIXED, field.nullable) for field in plan.schema.fields[len(below) :])
 
@@ -268,23 +287,38 @@ def _generated(plan: Generate, below: Motions, names: frozenset[str]) -> Motions
     return tuple(Motion(Trend.FIXED, field.nullable) for field in plan.returned)
 
 
-def _merges(plan: Plan, states: States, names: frozenset[str]) -> bool:
-    """Whether several rows of the plan, or of what it reads, may become one as they become better, so that there are fewer."""
+def _evolution_of(plan: Recursion, states: Evolutions) -> Evolution:
+    inside = {name for name, _ in plan.relations}
+    return evolutions_of(dict(plan.relations), {name: state for name, state in states.items() if name not in inside})[plan.result]
+
+
+def _merges(plan: Plan, states: Evolutions, names: frozenset[str]) -> bool:
+    """Whether several rows of the plan may become one as they become better. Groups remain, since their keys are fixed."""
     if not _reads(plan, names):
         return False
-    if isinstance(plan, Recursion):
-        return True
-    if isinstance(plan, Reference | Distinct | Multiset) and any(m.trend != Trend.FIXED for m in _motions(plan, states, names)):
-        return True
-    return any(_merges(part, states, names) for part in inputs(plan))
+    match plan:
+        case Reference():
+            return states[plan.name].merges
+        case Recursion():
+            return _evolution_of(plan, states).merges
+        case Aggregate():
+            return False
+        case Distinct():
+            motions = _motions(plan, states, names)
+            fixed = [reference(plan.schema, i) for i, motion in enumerate(motions) if motion.trend == Trend.FIXED]
+            return len(fixed) < len(motions) and not _is_unique(plan.input, fixed, states)
+        case Join(kind=("semi" | "anti" | "not_in")):
+            return _merges(plan.left, states, names)
+        case _:
+            return any(_merges(part, states, names) for part in inputs(plan))
 
 
-def _aggregated(plan: Aggregate, states: States, names: frozenset[str]) -> Motions:
+def _aggregated(plan: Aggregate, states: Evolutions, names: frozenset[str]) -> Motions:
     below = _motions(plan.input, states, names)
-    counts = [call for _, call in plan.aggregates if call.function == "count"]
+    counts = [call for _, call in plan.aggregates if call.function in COUNTS and not call.distinct]
     if counts and _merges(plan.input, states, names):
-        _refuse_read("by COUNT", plan, names, _MINIMUM, counts[0].span)
-    keys = tuple(_motion(expr, below) for _, expr in plan.keys)
+        _refuse_read(f"by {counts[0].function.upper()}", plan, names, _MINIMUM, counts[0].span)
+    keys = tuple(motion_of(expr, below) for _, expr in plan.keys)
     for (_, expr), motion in zip(plan.keys, keys, strict=True):
         _check_fixed([motion], "GROUP BY", expr.span, plan, names)
     return keys + tuple(_extreme(call, below, plan, names) for _, call in plan.aggregates)
@@ -296,24 +330,26 @@ def _extreme(call: AggregateCall, below: Motions, plan: Aggregate, names: frozen
         _refuse_read(f"by {call.function.upper()}", plan, names, _MINIMUM, call.span)
     if call.filter is not None:
         _check_steady(call.filter, below, "FILTER", plan, names)
-    if call.function == "count":
+    if call.function in COUNTS:
         _check_counted(call, below, plan, names)
         return Motion(Trend.RISING, False, counts=True)
-    argument = _motion(call.arguments[0], below)
+    argument = motion_of(call.arguments[0], below)
     trend = better if argument.trend in (Trend.FIXED, better) else Trend.MIXED
     return Motion(trend, argument.null or not plan.keys or call.filter is not None)
 
 
 def _check_counted(call: AggregateCall, below: Motions, plan: Plan, names: frozenset[str]) -> None:
-    """What is not NULL must stay so, and different values must stay different."""
-    trends = {_motion(argument, below).trend for argument in call.arguments}
+    """What is not NULL, or TRUE, must stay so, and different values must stay different."""
+    if call.function == "count_if" and not call.distinct:
+        return _check_steady(call.arguments[0], below, "COUNT_IF", plan, names)
+    trends = {motion_of(argument, below).trend for argument in call.arguments}
     if trends - {Trend.FIXED} if call.distinct else Trend.MIXED in trends:
-        _refuse_read("by COUNT", plan, names, _MINIMUM, call.span)
+        _refuse_read(f"by {call.function.upper()}", plan, names, _MINIMUM, call.span)
 
 
 def _better(call: AggregateCall) -> Trend | None:
     """The trend of a MIN, MAX, COUNT, BOOL_OR or BOOL_AND as rows are added; None for other aggregates."""
-    if call.function in ("count", "bool_or", "bool_and"):
+    if call.function in (*COUNTS, "bool_or", "bool_and"):
         return Trend.FALLING if call.function == "bool_and" else Trend.RISING
     state = call.definition.state
     if not isinstance(state, First) or state.order != (0,):
@@ -321,7 +357,7 @@ def _better(call: AggregateCall) -> Trend | None:
     return Trend.RISING if state.descending else Trend.FALLING
 
 
-def _combined(plan: SetOperation, states: States, names: frozenset[str]) -> Motions:
+def _combined(plan: SetOperation, states: Evolutions, names: frozenset[str]) -> Motions:
     except_ = plan.kind.startswith("except")
     if except_ and _reads(plan.right, names):
         _refuse_read("on the right of EXCEPT", plan.right, names, _OUTSIDE)
@@ -331,114 +367,12 @@ def _combined(plan: SetOperation, states: States, names: frozenset[str]) -> Moti
     return sides[0] if except_ else tuple(Motion(Trend.FIXED, a.null and b.null) for a, b in zip(*sides, strict=True))
 
 
-def _motion(expr: Expr, below: Motions) -> Motion:
-    """The motion of an expression over rows with the motions `below`."""
-    if isinstance(expr, Column):
-        return below[expr.index]
-    if isinstance(expr, Literal):
-        return Motion(Trend.FIXED, expr.value is None)
-    parts = [_motion(part, below) for part in children(expr)]
-    if isinstance(expr, Call) and expr.function == "coalesce" and parts[0].counts and expr.arguments[1:] == (Literal(0, expr.type),):
-        return replace(parts[0], null=False)  # of no rows
-    null = _may_be_null(expr, parts)
-    if all(part.trend == Trend.FIXED for part in parts):
-        return Motion(Trend.FIXED, null)
-    return Motion(_moving(expr, parts), null)
-
-
-def _may_be_null(expr: Expr, parts: Sequence[Motion]) -> bool:
-    if isinstance(expr, Call) and expr.function in ("least", "greatest"):
-        return all(part.null for part in parts)
-    return any(part.null for part in parts) if _is_strict(expr) else expr.nullable
-
-
-def _is_strict(expr: Expr) -> bool:
-    """Whether the expression is NULL only if one of its parts is."""
-    if isinstance(expr, Cast):
-        return not expr.lenient
-    return isinstance(expr, Call) and expr.function in ("add", "subtract", "multiply", "negate", *STEPWISE)
-
-
-def _moving(expr: Expr, parts: Sequence[Motion]) -> Trend:
-    """The trend of an expression with parts that are not fixed."""
-    trends = [part.trend for part in parts]
-    match expr:
-        case Call(function="add"):
-            return _joint(trends)
-        case Call(function="is_not_null") if trends[0] != Trend.MIXED:
-            return Trend.RISING  # false before true
-        case Call(function=("least" | "greatest") as function):
-            skipping = Trend.RISING if function == "least" else Trend.FALLING  # they ignore NULL, which is the worst value
-            hazard = any(part.trend == skipping and part.null for part in parts)
-            return Trend.MIXED if hazard else _joint(trends)
-        case Call(function="subtract"):
-            return _joint((trends[0], _flipped(trends[1])))
-        case Call(function="negate"):
-            return _flipped(trends[0])
-        case Call(function="multiply"):
-            return _scaled(expr, trends)
-        case Call(function=function) if function in STEPWISE and len(trends) == 1:
-            return trends[0]
-        case Cast() if not expr.lenient and expr.type.is_numeric and expr.argument.type.is_numeric:
-            return trends[0]
-        case Case() if all(trend == Trend.FIXED for trend in trends[:-1:2]):
-            return _joint((*trends[1::2], trends[-1]))
-        case _:
-            return Trend.MIXED
-
-
-def _scaled(expr: Call, trends: Sequence[Trend]) -> Trend:
-    """The trend of a product with a constant."""
-    for factor, trend in zip(expr.arguments, reversed(trends), strict=True):
-        constant = factor.argument if isinstance(factor, Cast) else factor
-        if isinstance(constant, Literal) and isinstance(constant.value, int | float | Decimal):
-            return trend if constant.value >= 0 else _flipped(trend)
-    return Trend.MIXED
-
-
-def _is_steady(condition: Expr, below: Motions, value: bool = True) -> bool:
-    """Whether the condition has the value for every better row if it has it for a row."""
-    if _motion(condition, below).trend in (Trend.FIXED, Trend.RISING if value else Trend.FALLING):
-        return True
-    match condition:
-        case Call(function="and" | "or"):
-            return all(_is_steady(part, below, value) for part in condition.arguments)
-        case Call(function="not"):
-            return _is_steady(condition.arguments[0], below, not value)
-        case Case():
-            return _is_steady_case(condition, below, value)
-        case Call(function="is_null"):
-            return not value and _motion(condition.arguments[0], below).trend != Trend.MIXED
-        case Call(function=function) if function in LOWER + HIGHER:
-            one, other = (_motion(part, below).trend for part in condition.arguments)
-            return _joint((one, _flipped(other))) == (Trend.FALLING if (function in LOWER) == value else Trend.RISING)
-        case _:
-            return False
-
-
-def _is_steady_case(case: Case, below: Motions, value: bool) -> bool:
-    """Whether the case keeps the value: if only its first branch has it, its first condition must stay satisfied."""
-    (condition, first), *others = case.branches
-    rest = (*(result for _, result in others), case.otherwise)
-    only = first == Literal(value, BOOLEAN) and all(isinstance(one, Literal) and one.value is not value for one in rest)
-    return only and _is_steady(condition, below)
-
-
-def _joint(trends: Iterable[Trend]) -> Trend:
-    moving = set(trends) - {Trend.FIXED}
-    return moving.pop() if len(moving) == 1 else Trend.MIXED if moving else Trend.FIXED
-
-
-def _flipped(trend: Trend) -> Trend:
-    return OPPOSITE.get(trend, trend)
-
-
 def _either(one: Motion, other: Motion) -> Motion:
-    return Motion(_joint((one.trend, other.trend)), one.null or other.null)
+    return Motion(joint((one.trend, other.trend)), one.null or other.null)
 
 
 def _all_of(column: Sequence[Motion]) -> Motion:
-    return Motion(_joint(motion.trend for motion in column), any(motion.null for motion in column))
+    return Motion(joint(motion.trend for motion in column), any(motion.null for motion in column))
 
 
 def _reads(plan: Plan, names: frozenset[str]) -> bool:
@@ -455,7 +389,7 @@ def _check_fixed(motions: Iterable[Motion], where: str, span: Span | None, plan:
 
 
 def _check_steady(condition: Expr, below: Motions, where: str, plan: Plan, names: frozenset[str]) -> None:
-    if not _is_steady(condition, below):
+    if not is_steady(condition, below):
         _refuse(
             f"{where} may be satisfied by a value of an aggregate or a subquery, but not by its value in a later iteration",
             condition.span or _place([plan], names),

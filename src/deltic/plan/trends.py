@@ -1,0 +1,210 @@
+"""How the values of expressions change from one iteration of a recursion to the next, over rows that only become better.
+
+A value only rises, only falls, or may do both; NULL is the worst value in either direction. The rules are conservative. Arithmetic of
+DOUBLEs is taken for that of numbers: infinities and NaN, which is greatest and stays so under negation, may break its order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from enum import Enum
+from typing import Final
+
+from deltic.expr.nodes import Call, Case, Cast, Column, Expr, Literal, Value, children
+from deltic.schema import BOOLEAN
+
+
+class Trend(Enum):
+    """How a column's values change from one iteration to the next; MIXED is in any direction."""
+
+    FIXED = "fixed"
+    FALLING = "falling"
+    RISING = "rising"
+    MIXED = "mixed"
+
+
+@dataclass(frozen=True, slots=True)
+class Motion:
+    """A column's or an expression's trend, whether it may be NULL, and whether it is a COUNT, which is never negative."""
+
+    trend: Trend
+    null: bool
+    counts: bool = False
+
+
+Motions = tuple[Motion, ...]
+
+OPPOSITE: Final = {Trend.FALLING: Trend.RISING, Trend.RISING: Trend.FALLING}
+LOWER: Final = ("less", "less_equal")
+HIGHER: Final = ("greater", "greater_equal")
+STEPWISE: Final = ("positive", "floor", "ceil")
+SHIFTS: Final = ("add_days", "add_months", "add_microseconds")
+
+
+def motion_of(expr: Expr, below: Motions) -> Motion:
+    """The motion of an expression over rows with the motions `below`."""
+    if isinstance(expr, Column):
+        return below[expr.index]
+    if isinstance(expr, Literal):
+        return Motion(Trend.FIXED, expr.value is None)
+    parts = [motion_of(part, below) for part in children(expr)]
+    if isinstance(expr, Call) and expr.function == "coalesce" and parts[0].counts and expr.arguments[1:] == (Literal(0, expr.type),):
+        return replace(parts[0], null=False)  # of no rows
+    null = _may_be_null(expr, parts)
+    if all(part.trend == Trend.FIXED for part in parts):
+        return Motion(Trend.FIXED, null)
+    return Motion(_switched(expr, below) or _moving(expr, parts), null)
+
+
+def _may_be_null(expr: Expr, parts: Sequence[Motion]) -> bool:
+    if isinstance(expr, Call) and expr.function in ("least", "greatest"):
+        return all(part.null for part in parts)
+    return any(part.null for part in parts) if _is_strict(expr) else expr.nullable
+
+
+def _is_strict(expr: Expr) -> bool:
+    """Whether the expression is NULL only if one of its parts is."""
+    if isinstance(expr, Cast):
+        return not expr.lenient
+    strict = ("add", "subtract", "multiply", "negate", "not", "equal", "not_equal", *LOWER, *HIGHER, *STEPWISE, *SHIFTS)
+    return isinstance(expr, Call) and expr.function in strict
+
+
+def _moving(expr: Expr, parts: Sequence[Motion]) -> Trend:
+    """The trend of an expression with parts that are not fixed."""
+    trends = [part.trend for part in parts]
+    match expr:
+        case Call(function="add"):
+            return joint(trends)
+        case Call(function=("is_not_null" | "is_null") as function) if trends[0] != Trend.MIXED:
+            return Trend.RISING if function == "is_not_null" else Trend.FALLING  # false before true
+        case Call(function="not"):
+            return _flipped(trends[0])
+        case Call(function=("and" | "or")):
+            return _connected(expr, parts)
+        case Call(function=function) if function in LOWER + HIGHER:
+            return joint((trends[0], _flipped(trends[1])) if function in HIGHER else (_flipped(trends[0]), trends[1]))
+        case Call(function=("least" | "greatest") as function):
+            skipping = Trend.RISING if function == "least" else Trend.FALLING  # they ignore NULL, which is the worst value
+            hazard = any(part.trend == skipping and part.null for part in parts)
+            return Trend.MIXED if hazard else joint(trends)
+        case Call(function=function) if function in SHIFTS and (expr.type.name != "TIMESTAMP" or function != "add_months"):
+            return joint(trends)  # months of local time can go back where clocks do
+        case Call(function="subtract"):
+            return joint((trends[0], _flipped(trends[1])))
+        case Call(function="negate"):
+            return _flipped(trends[0])
+        case Call(function="multiply"):
+            return _scaled(expr, trends)
+        case Call(function=("divide" | "integral_divide"), arguments=(_, divisor)) if sign := _sign(divisor):
+            return trends[0] if sign > 0 else _flipped(trends[0])
+        case Call(function=("equal" | "not_equal") as function):
+            return _compared(expr, parts, function == "equal")
+        case Call(function=function) if function in STEPWISE and len(trends) == 1:
+            return trends[0]
+        case Cast() if not expr.lenient and expr.type.is_numeric and expr.argument.type.is_numeric:
+            return trends[0]
+        case Case() if all(trend == Trend.FIXED for trend in trends[:-1:2]):
+            return joint((*trends[1::2], trends[-1]))
+        case _:
+            return Trend.MIXED
+
+
+def _connected(expr: Call, parts: Sequence[Motion]) -> Trend:
+    """The trend of an AND or OR. NULL is the worst value, but TRUE AND NULL is NULL where FALSE AND NULL is FALSE."""
+    trend = joint(part.trend for part in parts)
+    hazard = any(part.null and any(other.trend != Trend.FIXED for other in parts if other is not part) for part in parts)
+    return Trend.MIXED if hazard and trend == (Trend.RISING if expr.function == "and" else Trend.FALLING) else trend
+
+
+def _switched(expr: Expr, below: Motions) -> Trend | None:
+    """The trend of IS TRUE, IS FALSE, or CASE WHEN condition THEN one constant ELSE another; None for other expressions."""
+    first: Value
+    last: Value
+    match expr:
+        case Call(function="same", arguments=(condition, Literal(value=bool() as value))):
+            first, last = True, False
+        case Call(function="coalesce", arguments=(condition, Literal(value=bool() as last))):
+            first = value = not last
+        case Case(branches=((condition, Literal(value=first)),), otherwise=Literal(value=last)):
+            value = True
+        case _:
+            return None
+    if not is_steady(condition, below, value):
+        if motion_of(condition, below).null or not is_steady(condition, below, not value):
+            return Trend.MIXED
+        first, last = last, first
+    if last is None:
+        return Trend.RISING
+    if not (isinstance(first, int | Decimal) and isinstance(last, int | Decimal)):
+        return Trend.MIXED
+    return Trend.RISING if first >= last else Trend.FALLING
+
+
+def _scaled(expr: Call, trends: Sequence[Trend]) -> Trend:
+    """The trend of a product with a constant."""
+    for factor, trend in zip(expr.arguments, reversed(trends), strict=True):
+        if (sign := _sign(factor)) is not None:
+            return _flipped(trend) if sign < 0 else trend
+    return Trend.MIXED
+
+
+def _sign(expr: Expr) -> int | None:
+    """-1, 0 or 1 for a constant number; None for other expressions."""
+    constant = expr.argument if isinstance(expr, Cast) else expr
+    if not (isinstance(constant, Literal) and isinstance(constant.value, int | float | Decimal)):
+        return None
+    return (constant.value > 0) - (constant.value < 0)
+
+
+def _compared(expr: Call, parts: Sequence[Motion], equal: bool) -> Trend:
+    """The trend of a comparison of a condition with TRUE or FALSE, or of a count with 0."""
+    for one, part in zip(reversed(expr.arguments), parts, strict=True):
+        if not isinstance(one, Literal):
+            continue
+        if isinstance(one.value, bool):
+            return part.trend if one.value == equal else _flipped(part.trend)
+        if part.counts and one.value == 0:
+            return Trend.FALLING if equal else Trend.RISING
+    return Trend.MIXED
+
+
+def is_steady(condition: Expr, below: Motions, value: bool = True) -> bool:
+    """Whether the condition has the value for every better row if it has it for a row."""
+    if motion_of(condition, below).trend in (Trend.FIXED, Trend.RISING if value else Trend.FALLING):
+        return True
+    match condition:
+        case Call(function="and" | "or"):
+            return all(is_steady(part, below, value) for part in condition.arguments)
+        case Call(function="not"):
+            return is_steady(condition.arguments[0], below, not value)
+        case Case():
+            return _is_steady_case(condition, below, value)
+        case Call(function=("equal" | "not_equal") as name, arguments=(part, Literal(value=bool() as constant))):
+            return is_steady(part, below, constant == ((name == "equal") == value))
+        case Call(function=function) if function in LOWER + HIGHER:
+            one, other = (motion_of(part, below).trend for part in condition.arguments)
+            return joint((one, _flipped(other))) == (Trend.FALLING if (function in LOWER) == value else Trend.RISING)
+        case _:
+            return False
+
+
+def _is_steady_case(case: Case, below: Motions, value: bool) -> bool:
+    """Whether its first branch has the value under a condition that stays satisfied, and the rest keeps the value or never has it."""
+    (condition, first), *others = case.branches
+    if first != Literal(value, BOOLEAN) or not is_steady(condition, below):
+        return False
+    results = (*(result for _, result in others), case.otherwise)
+    rest = replace(case, branches=tuple(others)) if others else case.otherwise
+    return all(isinstance(one, Literal) and one.value is not value for one in results) or is_steady(rest, below, value)
+
+
+def joint(trends: Iterable[Trend]) -> Trend:
+    moving = set(trends) - {Trend.FIXED}
+    return moving.pop() if len(moving) == 1 else Trend.MIXED if moving else Trend.FIXED
+
+
+def _flipped(trend: Trend) -> Trend:
+    return OPPOSITE.get(trend, trend)
