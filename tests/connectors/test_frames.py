@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable
 from decimal import Decimal
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -14,8 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import deltic
 from calls import calls_of
 from deltic.connectors.frames import change_frame, keys_or_rows, rows_frame
+from deltic.connectors.list_views import without_list_views
 from deltic.errors import ConstraintViolation, FrameError
 from deltic.schema import (
     BIGINT,
@@ -433,3 +436,36 @@ def _calls(work: Callable[[], object]) -> int:
 def test_a_decimal_of_more_places_than_arrow_supports_is_refused(value: str) -> None:
     with pytest.raises(ConstraintViolation, match=r"row 0, column x: .* does not fit"):
         rows_frame([{"x": Decimal(value)}], one(decimal(38, 38)))
+
+
+_VIEWS: Final = pa.list_view(pa.int32())
+
+
+@pytest.mark.parametrize(
+    "views",
+    [
+        pa.array([[1, 2], None, [], [3]], _VIEWS),
+        pa.array([[1], None], pa.large_list_view(pa.int8())),
+        pa.array([[[1], None], None, []], pa.list_view(_VIEWS)),
+        pa.array([[[1], [2]], [[3], None]], pa.list_(_VIEWS, 2)),
+        pa.array([{"a": [1], "b": 2}, None], pa.struct([("a", _VIEWS), ("b", pa.int8())])),
+        pa.array([[("k", [1])], None, []], pa.map_(pa.string(), _VIEWS)),
+        pa.ListViewArray.from_arrays(pa.array([2, 0, 1], pa.int32()), pa.array([1, 2, 0], pa.int32()), pa.array([7, 8, 9], pa.int32())),
+    ],
+    ids=lambda views: str(views.type),
+)
+def test_list_views_become_lists(views: Any) -> None:
+    for part in (views, views[1:], views[:1], views[:0]):
+        lists = without_list_views(pa.chunked_array([part]))
+        lists.validate(full=True)
+        assert lists.to_pylist() == part.to_pylist() and "view" not in str(lists.type)
+    assert without_list_views(pa.chunked_array([], views.type)).type == lists.type
+
+
+def test_columns_of_list_views_and_of_halves_are_taken() -> None:
+    with deltic.Session() as session:
+        session.sql("CREATE TABLE t (id INT PRIMARY KEY, v ARRAY<INT>)")
+        with session.transaction() as tx:
+            tx.insert("t", pa.table({"id": [1, 2], "v": pa.array([[1, None], None], _VIEWS)}))
+            tx.upsert("t", pd.DataFrame({"id": np.array([3.0], np.float16), "v": [[4]]}))
+        assert session.query("SELECT * FROM t ORDER BY id").rows() == [{"id": 1, "v": [1, None]}, {"id": 2, "v": None}, {"id": 3, "v": [4]}]

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from deltic.connectors.list_views import without_list_views
 from deltic.connectors.recognise import Column
 from deltic.domains import has_map, has_nanoseconds, outside, with_bad_keys, with_fields
 from deltic.errors import ConstraintViolation, FrameError
@@ -31,7 +32,7 @@ def fit(column: Column, field: Field, where: str) -> pa.ChunkedArray[Any]:
     """`column` converted to the field's type; NULLs are not checked. Raises FrameError, ConstraintViolation. Zero-copy if unchanged."""
     if isinstance(column, list):
         return _fit_values(column, field, where)
-    plain = without_dictionary(column)
+    plain = without_list_views(without_dictionary(column))
     arrow_type = field.type.arrow
     if plain.type == arrow_type:
         check_parts(plain, field, where)
@@ -153,7 +154,7 @@ def _parts_may_become(source: pa.DataType, target: Type) -> bool:
     """Whether the parts are those of the type, a STRUCT's fields by name (any case) and in its order, and may become what they must."""
     t = pa.types
     if target.name == "ARRAY":
-        lists = t.is_list(source) or t.is_large_list(source) or t.is_fixed_size_list(source) or t.is_list_view(source)
+        lists = t.is_list(source) or t.is_large_list(source) or t.is_fixed_size_list(source)
         return bool(lists) and may_become(source.value_type, target.parts[0].type)
     if target.name == "MAP":
         parts = [source.key_type, source.item_type] if t.is_map(source) else []

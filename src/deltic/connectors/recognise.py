@@ -152,6 +152,8 @@ def _of_series(series: Any, name: str, schema: Schema) -> Column:
     if series.dtype == object and not (pa.types.is_string(array.type) or pa.types.is_null(array.type)):
         return _values(series)  # Arrow's inferred type can lose information: of a date and a datetime it makes two dates
     column: pa.ChunkedArray[Any] = array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
+    if pa.types.is_float16(column.type):  # of which Arrow computes little
+        column = column.cast(pa.float32())
     position = schema.find(name)
     if len(position) == 1 and schema[position[0]].type.is_integer and pa.types.is_floating(column.type):
         whole = pc.and_(pc.equal(pc.floor(column), column), pc.less_equal(pc.abs(column), pa.scalar(2.0**53)))
