@@ -39,27 +39,27 @@ def rows(session: deltic.Session, table: str = "t") -> list[tuple[Any, ...]]:
 STORED: Final = (0, NOON, date(2024, 5, 1), None)
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "INSERT INTO t (id) VALUES (1)",
-        "INSERT INTO t (id) SELECT 1",
-        "INSERT INTO t (s, id, day) VALUES (DEFAULT, 1, DEFAULT)",
-        "INSERT INTO t VALUES (1, DEFAULT, DEFAULT, default, NULL)",
-        "INSERT INTO t VALUES (1, (DEFAULT), DEFAULT, DEFAULT, DEFAULT)",
-        "INSERT INTO t SELECT 1, DEFAULT, DEFAULT, DEFAULT, DEFAULT",
-        "INSERT INTO t SELECT *, DEFAULT, DEFAULT FROM (SELECT 1, 0, now())",
-        "INSERT INTO t (id, n) SELECT col1, DEFAULT FROM VALUES (1) ORDER BY col1 LIMIT 1",
-        "INSERT INTO t (id, n) SELECT * FROM VALUES (1, DEFAULT) AS v(x, y)",
-        "INSERT INTO t (id, n) (VALUES (1, DEFAULT))",
-        "INSERT INTO t (id, n) FROM VALUES (1) |> SELECT col1, DEFAULT",
-        "INSERT INTO t BY NAME SELECT 1 AS id",
-        "INSERT INTO t VALUES (1, 5, NULL, NULL, 'x'); UPDATE t SET n = DEFAULT, at = DEFAULT, day = DEFAULT, s = DEFAULT WHERE id = 1",
-        "MERGE INTO t USING (SELECT 1 AS k) ON id = k WHEN NOT MATCHED THEN INSERT (id, n, s) VALUES (k, DEFAULT, DEFAULT)",
-        "INSERT INTO t VALUES (1, 5, NULL, NULL, 'x'); MERGE INTO t USING (SELECT 1 AS k) ON id = k"
-        " WHEN MATCHED THEN UPDATE SET n = DEFAULT, at = DEFAULT, t.day = DEFAULT, s = DEFAULT",
-    ],
+STATEMENTS: Final = (
+    "INSERT INTO t (id) VALUES (1)",
+    "INSERT INTO t (id) SELECT 1",
+    "INSERT INTO t (s, id, day) VALUES (DEFAULT, 1, DEFAULT)",
+    "INSERT INTO t VALUES (1, DEFAULT, DEFAULT, default, NULL)",
+    "INSERT INTO t VALUES (1, (DEFAULT), DEFAULT, DEFAULT, DEFAULT)",
+    "INSERT INTO t SELECT 1, DEFAULT, DEFAULT, DEFAULT, DEFAULT",
+    "INSERT INTO t SELECT *, DEFAULT, DEFAULT FROM (SELECT 1, 0, now())",
+    "INSERT INTO t (id, n) SELECT col1, DEFAULT FROM VALUES (1) ORDER BY col1 LIMIT 1",
+    "INSERT INTO t (id, n) SELECT * FROM VALUES (1, DEFAULT) AS v(x, y)",
+    "INSERT INTO t (id, n) (VALUES (1, DEFAULT))",
+    "INSERT INTO t (id, n) FROM VALUES (1) |> SELECT col1, DEFAULT",
+    "INSERT INTO t BY NAME SELECT 1 AS id",
+    "INSERT INTO t VALUES (1, 5, NULL, NULL, 'x'); UPDATE t SET n = DEFAULT, at = DEFAULT, day = DEFAULT, s = DEFAULT WHERE id = 1",
+    "MERGE INTO t USING (SELECT 1 AS k) ON id = k WHEN NOT MATCHED THEN INSERT (id, n, s) VALUES (k, DEFAULT, DEFAULT)",
+    "INSERT INTO t VALUES (1, 5, NULL, NULL, 'x'); MERGE INTO t USING (SELECT 1 AS k) ON id = k"
+    " WHEN MATCHED THEN UPDATE SET n = DEFAULT, at = DEFAULT, t.day = DEFAULT, s = DEFAULT",
 )
+
+
+@pytest.mark.parametrize("statement", STATEMENTS)
 def test_statements_store_defaults(session: deltic.Session, statement: str) -> None:
     session.sql(statement)
     assert rows(session) == [(1, *STORED)]
@@ -185,31 +185,40 @@ def test_statements_that_are_refused(statement: str) -> None:
 
 
 @pytest.mark.spark
-def test_spark_stores_and_refuses_the_same(spark: SparkSession) -> None:
-    spark.sql("DROP TABLE IF EXISTS x")
+def test_spark_stores_and_refuses_the_same(spark: SparkSession, tmp_path: Path) -> None:
+    made = 0
 
-    def ran(statement: str) -> None:
-        spark.sql(statement)
+    def create(table: str) -> None:
+        nonlocal made
+        made += 1
+        spark.sql(f"{table} USING parquet LOCATION '{tmp_path / str(made)}'")
 
     try:
         for column, value in VALUES.items():
             if "->" in column:  # Spark does not resolve a lambda in a DEFAULT
                 continue
-            ran(f"CREATE TABLE x (a INT, {column}) USING parquet")
-            ran("INSERT INTO x (a) VALUES (1)")
-            ran("INSERT INTO x VALUES (2, DEFAULT)")
+            create(f"CREATE TABLE x (a INT, {column})")
+            spark.sql("INSERT INTO x (a) VALUES (1)")
+            spark.sql("INSERT INTO x VALUES (2, DEFAULT)")
             stored = [row.asDict(recursive=True)["b"] for row in spark.table("x").collect()]
             assert stored == [value, value], column
-            ran("DROP TABLE x")
+            spark.sql("DROP TABLE x")
+        create(TABLE)
+        inserts = [statement for statement in STATEMENTS if "UPDATE" not in statement and "MERGE" not in statement]  # parquet has no others
+        for statement in inserts:
+            spark.sql(statement)
+        days = "id, n, at BETWEEN now() - INTERVAL 1 HOUR AND now() AS at, day BETWEEN current_date - 1 AND current_date AS day, s"
+        assert [tuple(row) for row in spark.sql(f"SELECT {days} FROM t").collect()] == [(1, 0, True, True, None)] * len(inserts)
         for column in REFUSED:
             with pytest.raises(Exception, match=r"INVALID_DEFAULT_VALUE|UNRESOLVED_ROUTINE|EXCEED_LIMIT_LENGTH|DUPLICATE"):
-                ran(f"CREATE TABLE x (a INT, {column}) USING parquet")
-        ran("CREATE TABLE x (a INT, b INT DEFAULT 2) USING parquet")
+                create(f"CREATE TABLE x (a INT, {column})")
+        create("CREATE TABLE x (a INT, b INT DEFAULT 2)")
         for statement in REFUSED_STATEMENTS:
             with pytest.raises(Exception, match=r"ARITY_MISMATCH|DEFAULT_PLACEMENT_INVALID|UNRESOLVED_COLUMN"):
-                ran(statement)
+                spark.sql(statement)
     finally:
-        spark.sql("DROP TABLE IF EXISTS x")
+        for table in ("x", "t"):
+            spark.sql(f"DROP TABLE IF EXISTS {table}")
 
 
 MISUSES: Final = {
