@@ -16,7 +16,6 @@ from deltic.errors import Unsupported
 from deltic.expr.functions import resolve
 from deltic.expr.nodes import Expr, Literal, OuterColumn
 from deltic.expr.typing import case
-from deltic.frontends.sql.bind_recursive import as_declared
 from deltic.plan.columns import reference
 from deltic.plan.monotone import check_monotone
 from deltic.plan.nodes import (
@@ -34,6 +33,7 @@ from deltic.plan.nodes import (
     Union,
     references,
 )
+from deltic.plan.recursion import as_declared
 from deltic.plan.subquery_nodes import outer_number
 from deltic.plan.unnest import unnest
 from deltic.schema import BIGINT, BOOLEAN, INT, Field, Schema

@@ -32,14 +32,19 @@ from deltic.plan.nodes import (
     Join,
     Plan,
     Project,
+    Recursion,
+    Reference,
     SetOperation,
     TemporalFilter,
+    TickRecursion,
     TopK,
     Union,
     Values,
     Window,
     inputs,
+    references,
 )
+from deltic.plan.recursion import as_declared
 from deltic.plan.walk import expressions, map_expressions, map_inputs
 from deltic.schema import BOOLEAN, Schema
 from deltic.stacks import unbounded
@@ -72,13 +77,15 @@ class Pushed:
 class Domain:
     """Distinct rows, whose column i has the values of the OuterColumn of number numbers[i]. span: of a subquery that reads it.
 
-    exact: no rows for other values may be computed, since an expression could fail on them.
+    exact: no rows for other values may be computed, since an expression could fail on them, or a recursion have no end.
+    relations: those of the recursions in whose bodies it is pushed down, with its columns after theirs.
     """
 
     plan: Plan
     numbers: tuple[int, ...]
     exact: bool
     span: Span | None
+    relations: Mapping[str, Reference] = field(default_factory=dict)
     done: dict[Plan, Pushed] = field(default_factory=dict)
 
     def in_place(self, expr: Expr, schema: Schema, start: int, positions: Mapping[int, int] | None = None) -> Expr:
@@ -97,6 +104,10 @@ class Domain:
         """Those of the domain in rows of `schema`."""
         return [(schema[start + i].name, reference(schema, start + i)) for i in range(len(self.numbers))]
 
+    def reaches(self, plan: Plan) -> bool:
+        """Whether the plan has rows of its own for each row of the domain."""
+        return depends(plan, self.numbers) or any(name in self.relations for name, _ in references(plan))
+
     def reads(self, exprs: Iterable[Expr]) -> bool:
         return any(one.number in self.numbers for expr in exprs for one in outer_columns(expr))
 
@@ -105,7 +116,7 @@ class Domain:
 def pushed(plan: Plan, domain: Domain) -> Pushed:
     """The plan for all rows of the domain. Raises Unsupported."""
     if plan not in domain.done:
-        domain.done[plan] = _pushed(plan, domain) if depends(plan, domain.numbers) else _crossed(plan, domain)
+        domain.done[plan] = _pushed(plan, domain) if domain.reaches(plan) else _crossed(plan, domain)
     return domain.done[plan]
 
 
@@ -158,6 +169,10 @@ def _pushed(plan: Plan, domain: Domain) -> Pushed:
             assert isinstance(over, Window)
             of_each = replace(over, keys=(*over.keys, *(expr for _, expr in _last(below, domain))))
             return _reordered(of_each, len(plan.input.schema), len(plan.schema), below.nullable, domain)
+        case Reference():
+            return Pushed(replace(domain.relations[plan.name], span=plan.span), tuple(one.nullable for one in domain.plan.schema))
+        case Recursion() if not isinstance(plan, TickRecursion):
+            return _recursive(plan, domain)
         case _:
             what = type(plan).__name__
             message = f"a correlated subquery is not supported with {_WORDS.get(what, what)}"
@@ -175,7 +190,27 @@ def _generated(plan: Generate, call: BesideRow, domain: Domain) -> Pushed:
     return _reordered(Generate(rows, beside, returned), kept, len(plan.schema), below.nullable, domain)
 
 
-_WORDS = {"Recursion": "a recursive query", "OverTicks": "functions over ticks", "Generate": "a table function in Python"}
+def _recursive(plan: Recursion, domain: Domain) -> Pushed:
+    """The recursions of all rows of the domain as one: each relation has the domain's columns, which the base has and the steps keep."""
+    schemas = {name: Schema((*body.schema, *domain.plan.schema)) for name, body in plan.relations}
+    while True:
+        relations = {name: Reference(name, schema) for name, schema in schemas.items()}
+        inside = replace(domain, exact=True, relations={**domain.relations, **relations}, done={})
+        bodies = {name: pushed(body, inside).plan for name, body in plan.relations}
+        wider = {name: _widened(schema, bodies[name].schema) for name, schema in schemas.items()}
+        if wider == schemas:
+            break
+        schemas = wider
+    declared = tuple((name, as_declared(body, schemas[name])) for name, body in bodies.items())
+    return Pushed(replace(plan, relations=declared), tuple(one.nullable for one in domain.plan.schema))
+
+
+def _widened(schema: Schema, body: Schema) -> Schema:
+    """The schema, with the columns nullable that the body's are."""
+    return Schema(tuple(replace(one, nullable=one.nullable or other.nullable) for one, other in zip(schema, body, strict=True)))
+
+
+_WORDS = {"TickRecursion": "a feedback over ticks", "OverTicks": "functions over ticks", "Generate": "a table function in Python"}
 
 
 def _over(plan: Plan, below: Pushed, domain: Domain) -> Plan:
@@ -203,7 +238,7 @@ def _reordered(plan: Plan, start: int, width: int, nullable: tuple[bool, ...], d
 
 
 def _filtered(plan: Filter, domain: Domain) -> Pushed:
-    if not domain.exact and not depends(plan.input, domain.numbers) and (given := _given(plan, domain)) is not None:
+    if not domain.exact and not domain.reaches(plan.input) and (given := _given(plan, domain)) is not None:
         return given
     below = pushed(plan.input, domain)
     return Pushed(_over(plan, below, domain), below.nullable)
@@ -251,8 +286,8 @@ def _joined(plan: Join, domain: Domain) -> Pushed:
     """One side or both for each row of the domain; if both, they are joined by it too."""
     values = () if plan.value is None else (plan.value,)
     pairs = (*plan.keys, *values)
-    left = depends(plan.left, domain.numbers) or domain.reads(a for a, _ in pairs) or plan.kind in (*_LEFT, "full")
-    right = depends(plan.right, domain.numbers) or domain.reads(b for _, b in pairs) or plan.kind in ("right", "full")
+    left = domain.reaches(plan.left) or domain.reads(a for a, _ in pairs) or plan.kind in (*_LEFT, "full")
+    right = domain.reaches(plan.right) or domain.reads(b for _, b in pairs) or plan.kind in ("right", "full")
     left = left or not right
     sides = [pushed(side, domain) if each else None for side, each in ((plan.left, left), (plan.right, right))]
     rows = [side.plan if side is not None else old for side, old in zip(sides, (plan.left, plan.right), strict=True)]

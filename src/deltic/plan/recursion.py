@@ -5,8 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from deltic.errors import Span
-from deltic.plan.nodes import Aggregate, Join, MultiwayJoin, Plan, Recursion, Reference, SetOperation, Table, Values, inputs, references
+from deltic.plan.columns import reference
+from deltic.plan.nodes import (
+    Aggregate,
+    Join,
+    MultiwayJoin,
+    Plan,
+    Project,
+    Recursion,
+    Reference,
+    SetOperation,
+    Table,
+    Union,
+    Values,
+    inputs,
+    references,
+)
 from deltic.plan.walk import map_inputs, nodes
+from deltic.schema import Schema
 from deltic.stacks import unbounded
 
 
@@ -139,6 +155,13 @@ def bound_to(plan: Plan, meanings: Mapping[str, Plan]) -> Plan:
         return map_inputs(node, bound) if _read(node) & meanings.keys() else node
 
     return bound(plan)
+
+
+def as_declared(plan: Plan, schema: Schema) -> Plan:
+    """The plan under a schema of the same types with more nullable columns."""
+    if plan.schema.names != schema.names:
+        plan = Project(plan, tuple((field.name, reference(plan.schema, i)) for i, field in enumerate(schema)))
+    return plan if plan.schema == schema else Union((plan, Values((), schema)))
 
 
 def place_of(plan: Recursion, name: str) -> Span | None:

@@ -16,8 +16,8 @@ from deltic.frontends.sql.base_terms import base_of
 from deltic.frontends.sql.environment import BindQuery, Environment
 from deltic.plan.columns import reference
 from deltic.plan.monotone import check_monotone
-from deltic.plan.nodes import ITERATION_LIMIT, Distinct, Plan, Project, Recursion, Reference, Union, Values
-from deltic.plan.recursion import has_base
+from deltic.plan.nodes import ITERATION_LIMIT, Distinct, Plan, Project, Recursion, Reference
+from deltic.plan.recursion import as_declared, has_base
 from deltic.schema import NULL, Field, Schema
 
 
@@ -73,13 +73,6 @@ def _check_types(name: str, base: Schema, whole: Schema, place: Span) -> None:
                 span=place,
                 remedy=f"CAST(… AS {actual.type.sql}) in the base{step}",
             )
-
-
-def as_declared(plan: Plan, schema: Schema) -> Plan:
-    """The plan under a schema of the same types with more nullable columns."""
-    if plan.schema.names != schema.names:
-        plan = Project(plan, tuple((field.name, reference(plan.schema, i)) for i, field in enumerate(schema)))
-    return plan if plan.schema == schema else Union((plan, Values((), schema)))
 
 
 def declared_body(plan: Plan, declared: Reference, place: Span) -> Plan:
