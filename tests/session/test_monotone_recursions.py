@@ -18,6 +18,8 @@ STEPS = {
     "OR (cost > 1 AND EXISTS (SELECT 1 FROM r WHERE r.b = edges.src AND r.a < edges.dst))",
     "NOT NOT EXISTS": "SELECT dst, src FROM edges WHERE NOT (NOT EXISTS (SELECT 1 FROM r WHERE r.b = edges.src) AND cost = 1)",
     "ANY": "SELECT dst, src FROM edges WHERE src > ANY (SELECT b FROM r) OR cost <= ANY (SELECT b FROM r WHERE r.a <=> edges.src)",
+    "another value": "SELECT dst, src FROM edges WHERE src <> ANY (SELECT b FROM r WHERE a = dst) OR NOT (cost = ALL (SELECT a FROM r))",
+    "a value or NULL": "SELECT dst, src FROM edges WHERE CASE WHEN EXISTS (SELECT 1 FROM r WHERE r.b = src) THEN cost END >= 1",
     "NOT ALL": "SELECT dst, src FROM edges WHERE NOT (cost < ALL (SELECT b FROM r WHERE r.a = edges.dst))",
     "a correlated least": "SELECT dst, src FROM edges WHERE src > (SELECT min(r.b) FROM r WHERE r.a = edges.dst)",
     "a correlated count": "SELECT dst, src FROM edges WHERE (SELECT count(*) FROM r WHERE r.b = edges.src) >= 2 OR cost = 1",
@@ -106,6 +108,8 @@ def test_random_changes(name: str, shards: int) -> None:
         ("SELECT src, q.a FROM edges LEFT JOIN r q ON q.a = dst", "on the right of a LEFT JOIN"),
         ("SELECT src, q.a FROM edges LEFT JOIN (SELECT a FROM r) q ON q.a = dst", "on the right of a LEFT JOIN"),
         ("SELECT a, CAST(count(*) AS INT) FROM r GROUP BY a", "read by COUNT"),
+        ("SELECT * FROM (SELECT a, b FROM r) PIVOT (max(a) FOR b IN (1 AS x, 2 AS y))", "read by a count, of PIVOT"),
+        ("SELECT dst, src FROM edges WHERE src = ALL (SELECT b FROM r)", "by its value in a later iteration"),
     ],
 )
 def test_others_are_refused(step: str, message: str) -> None:

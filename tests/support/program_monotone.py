@@ -101,16 +101,19 @@ class MonotonePrograms(Programs):
         return both, reference(both.schema, len(wide.schema))
 
     def _quantified(self, wide: Sized, rows: Sized, source: Sized) -> Condition:
-        """ANY, or NOT ALL, by the least or greatest value and the counts of NULLs and rows."""
+        """ANY, or NOT ALL, by the least or greatest value, or both for <> ANY, and the counts of NULLs and rows."""
         right, outer = self._rows_for(rows, source)
         other, value = self._comparable(rows, source)
-        every, function = self.rng.random() < 0.5, self.rng.choice(["<", "<=", ">", ">="])
-        extreme = "max" if (function[0] == "<") != every else "min"
-        calls = (AggregateCall(extreme, (other,), other.type, True), *(_count(of) for of in ((other,), ())))
+        every, functions = self.rng.random() < 0.5, (self.rng.choice(["<", "<=", ">", ">="]),)
+        if self.rng.random() < 0.25:
+            functions = ("<=", ">=") if every else (">", "<")
+        extremes = ("min", "max") if len(functions) == 2 else ("max",) if (functions[0][0] == "<") != every else ("min",)
+        calls = (*(AggregateCall(name, (other,), other.type, True) for name in extremes), *(_count(of) for of in ((other,), ())))
         total = Aggregate(right, (), tuple((f"q{i}", call) for i, call in enumerate(calls)))
         both = self._joined_with(wide, "inner", total, outer)
-        best, present, count = (reference(both.schema, len(wide.schema) + i) for i in range(3))
-        holds = resolve(function, [value, best])
+        *best, present, count = (reference(both.schema, len(wide.schema) + i) for i in range(len(calls)))
+        each = [resolve(function, [value, one]) for function, one in zip(functions, best, strict=True)]
+        holds = each[0] if len(each) == 1 else resolve("and" if every else "or", each)
         decided = (resolve("not", [holds]), Literal(False, BOOLEAN)) if every else (holds, Literal(True, BOOLEAN))
         unknown = resolve("or", [resolve("<", [present, count]), resolve("is_null", [value])])
         last = Literal(every, BOOLEAN)

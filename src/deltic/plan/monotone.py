@@ -97,14 +97,7 @@ def check_monotone(relations: Mapping[str, Plan]) -> None:
 
     The relations of enclosing recursions count as constant here; they are checked with their own recursion.
     """
-    for name, state in evolutions_of(relations).items():
-        for field, motion in zip(relations[name].schema, state.columns, strict=True):
-            if motion.trend == Trend.MIXED:
-                _refuse(
-                    f"column {field.name} of the recursive relation {name} may rise and fall from one iteration to the next",
-                    _place(relations.values(), frozenset(relations)),
-                    _FORM,
-                )
+    evolutions_of(relations)
 
 
 def evolutions_of(relations: Mapping[str, Plan], around: Evolutions = MappingProxyType({})) -> Evolutions:
@@ -115,9 +108,22 @@ def evolutions_of(relations: Mapping[str, Plan], around: Evolutions = MappingPro
     while True:
         states = {**around, **inner}
         now = {name: _next(state, relations[name], states) for name, state in inner.items()}
+        if not around:
+            _check_columns(relations, now)
         if now == inner:
             return now
         inner = now
+
+
+def _check_columns(relations: Mapping[str, Plan], states: Evolutions) -> None:
+    for name, state in states.items():
+        for field, motion in zip(relations[name].schema, state.columns, strict=True):
+            if motion.trend == Trend.MIXED:
+                _refuse(
+                    f"column {field.name} of the recursive relation {name} may rise and fall from one iteration to the next",
+                    _place(relations.values(), frozenset(relations)),
+                    _FORM,
+                )
 
 
 def _next(state: Evolution, body: Plan, states: Evolutions) -> Evolution:
@@ -317,7 +323,7 @@ def _aggregated(plan: Aggregate, states: Evolutions, names: frozenset[str]) -> M
     below = _motions(plan.input, states, names)
     counts = [call for _, call in plan.aggregates if call.function in COUNTS and not call.distinct]
     if counts and _merges(plan.input, states, names):
-        _refuse_read(f"by {counts[0].function.upper()}", plan, names, _MINIMUM, counts[0].span)
+        _refuse_read(_written(counts[0]), plan, names, _MINIMUM, counts[0].span)
     keys = tuple(motion_of(expr, below) for _, expr in plan.keys)
     for (_, expr), motion in zip(plan.keys, keys, strict=True):
         _check_fixed([motion], "GROUP BY", expr.span, plan, names)
@@ -344,7 +350,12 @@ def _check_counted(call: AggregateCall, below: Motions, plan: Plan, names: froze
         return _check_steady(call.arguments[0], below, "COUNT_IF", plan, names)
     trends = {motion_of(argument, below).trend for argument in call.arguments}
     if trends - {Trend.FIXED} if call.distinct else Trend.MIXED in trends:
-        _refuse_read(f"by {call.function.upper()}", plan, names, _MINIMUM, call.span)
+        _refuse_read(_written(call), plan, names, _MINIMUM, call.span)
+
+
+def _written(call: AggregateCall) -> str:
+    """What reads a relation by the aggregate, which is not in the text if it is one of PIVOT or ANY."""
+    return f"by {call.function.upper()}" if call.span is not None or call.function not in COUNTS else "by a count, of PIVOT or a subquery"
 
 
 def _better(call: AggregateCall) -> Trend | None:

@@ -120,7 +120,7 @@ def _connected(expr: Call, parts: Sequence[Motion]) -> Trend:
 
 
 def _switched(expr: Expr, below: Motions) -> Trend | None:
-    """The trend of IS TRUE, IS FALSE, or CASE WHEN condition THEN one constant ELSE another; None for other expressions."""
+    """The trend of IS TRUE, IS FALSE, CASE WHEN condition THEN value END, or with constants THEN and ELSE; None for other expressions."""
     first: Value
     last: Value
     match expr:
@@ -128,6 +128,9 @@ def _switched(expr: Expr, below: Motions) -> Trend | None:
             first, last = True, False
         case Call(function="coalesce", arguments=(condition, Literal(value=bool() as last))):
             first = value = not last
+        case Case(branches=((condition, shown),), otherwise=Literal(value=None)) if is_steady(condition, below):
+            trend = motion_of(shown, below).trend
+            return Trend.RISING if trend == Trend.FIXED else trend
         case Case(branches=((condition, Literal(value=first)),), otherwise=Literal(value=last)):
             value = True
         case _:

@@ -130,7 +130,8 @@ class Subqueries:
         calls += [AggregateCall("count", arguments, BIGINT, False) for arguments in ((other,), ())]
         total = Aggregate(rows, (), tuple((call.function, call) for call in calls))
         *compared, present, count = self._add(binder, "inner", total, outer)
-        each = [resolve(operator, [value, one], node.span) for one in compared]
+        tests = (operator,) if len(compared) == 1 else ("<=", ">=") if node.every else (">", "<")  # another value is less or greater
+        each = [resolve(test, [value, one], node.span) for test, one in zip(tests, compared, strict=True)]
         holds = each[0] if len(each) == 1 else resolve("and" if node.every else "or", each)
         is_empty = resolve("=", [count, Literal(0, BIGINT)])
         is_unknown = resolve("or", [resolve("<", [present, count]), resolve("is_null", [value])])
