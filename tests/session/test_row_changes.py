@@ -29,6 +29,15 @@ def session() -> Any:
         yield session
 
 
+def test_an_overwritten_table_changes_by_the_difference(session: deltic.Session) -> None:
+    session.sql("CREATE MATERIALIZED VIEW copied AS SELECT id, y FROM u")
+    session.sql("BEGIN; INSERT INTO u VALUES (5, 5); INSERT OVERWRITE u SELECT * FROM u WHERE id > 3 UNION ALL SELECT 6, 6; COMMIT")
+    assert sorted(tuple(row.values()) for row in session.view("copied").changes().to_pylist()) == [(1, 1, -2), (5, 5, 1), (6, 6, 1)]
+    session.sql("CREATE STREAM arrivals (id INT)")
+    with pytest.raises(DelticError, match="rows of stream arrivals can only be inserted"):
+        session.sql("INSERT OVERWRITE arrivals VALUES (1)")
+
+
 @pytest.mark.parametrize(
     ("statement", "table", "expected"),
     [
@@ -37,6 +46,9 @@ def session() -> Any:
         ("INSERT INTO u BY NAME SELECT 7 AS y, 5L AS id", "u", [(1, 1), (1, 1), (4, 4), (5, 7)]),
         ("INSERT INTO u (FROM u |> WHERE id = 4)", "u", [(1, 1), (1, 1), (4, 4), (4, 4)]),
         ("INSERT INTO t VALUES (9, 1.6, 2)", "t", [(1, 10, "a"), (2, 20, None), (3, None, "c"), (9, 1, "2")]),
+        ("INSERT OVERWRITE u SELECT id, y + 1 FROM u WHERE id = 1", "u", [(1, 2), (1, 2)]),
+        ("INSERT OVERWRITE TABLE t (id, s) VALUES (1, 'a'), (5, 'e')", "t", [(1, None, "a"), (5, None, "e")]),
+        ("INSERT OVERWRITE t BY NAME SELECT 2 AS id, 20 AS x WHERE FALSE", "t", []),
         ("UPDATE t SET x = x + id, s = 'q' WHERE id < 3", "t", [(1, 11, "q"), (2, 22, "q"), (3, None, "c")]),
         ("UPDATE t AS r SET r.id = r.id + 1", "t", [(2, 10, "a"), (3, 20, None), (4, None, "c")]),
         ("UPDATE u SET y = 0 WHERE id IN (SELECT id FROM t)", "u", [(1, 0), (1, 0), (4, 4)]),
@@ -91,7 +103,8 @@ def test_statements(session: deltic.Session, statement: str, table: str, expecte
         ("INSERT INTO t SELECT y, y, 'a' FROM (SELECT CAST(NULL AS INT) AS y)", "id"),
         ("INSERT INTO t (id, ID) VALUES (9, 9)", "given twice"),
         ("INSERT INTO t (id, nope) VALUES (9, 9)", "no column 'nope'"),
-        ("INSERT OVERWRITE t VALUES (9, 9, 'a')", "INSERT OVERWRITE is not supported"),
+        ("INSERT OVERWRITE t PARTITION (id = 9) VALUES (9, 'a')", "PARTITION is not supported in INSERT"),
+        ("INSERT INTO t REPLACE WHERE id = 9 VALUES (9, 9, 'a')", "REPLACE WHERE is not supported in INSERT"),
         ("INSERT INTO v VALUES (1, 2)", "v is a view"),
         ("INSERT INTO nope VALUES (1)", "no table 'nope'"),
         ("UPDATE t SET x = 1 / (id - 2)", "division by zero"),

@@ -51,15 +51,16 @@ class BoundChange:
 def bind_change(node: tree.RowChange, env: Environment, now_us: int) -> BoundChange:
     """The bound statement. now_us: its time, in microseconds since 1970 UTC. Raises QueryError; EvaluationError if a DEFAULT fails."""
     table = _table(node.table if isinstance(node, tree.InsertRows) else node.table.name, env)
-    if isinstance(table, StreamSchema) and not isinstance(node, tree.InsertRows):
+    if isinstance(table, StreamSchema) and not (isinstance(node, tree.InsertRows) and not node.overwrites):
         raise Unsupported(f"rows of stream {table.name} can only be inserted", span=node.span, remedy="make it a table")
     defaults = DefaultValues(table, env.catalog, now_us)
     match node:
         case tree.InsertRows():
-            return BoundChange(table, (_inserted(node, defaults, env),), None, node.span)
+            overwritten = tree.TableName(node.table, None, node.table.span)
+            gone = (_deleted(overwritten, None, node.span, env),) if node.overwrites else ()
+            return BoundChange(table, (*gone, _inserted(node, defaults, env)), None, node.span)
         case tree.DeleteRows():
-            rows = _plan(_rows(node.table, node.where, node.span), env)
-            return BoundChange(table, (ChangedRows(rows, True, False),), None, node.span)
+            return BoundChange(table, (_deleted(node.table, node.where, node.span, env),), None, node.span)
         case tree.UpdateRows():
             assignments = defaults.in_assignments(node.assignments)
             query = _rows(node.table, node.where, node.span, assignments)
@@ -99,6 +100,10 @@ def _own_columns(table: tree.TableName) -> tree.SelectItem:
 def _rows(table: tree.TableName, where: tree.Expression | None, span: Span, assignments: tree.Assignments = ()) -> tree.SelectQuery:
     values = [_item(value, f"new{i}") for i, (_, value) in enumerate(assignments, 1)]
     return _select([_own_columns(table), *values], table, where, span)
+
+
+def _deleted(table: tree.TableName, where: tree.Expression | None, span: Span, env: Environment) -> ChangedRows:
+    return ChangedRows(_plan(_rows(table, where, span), env), True, False)
 
 
 def _inserted(node: tree.InsertRows, defaults: DefaultValues, env: Environment) -> ChangedRows:

@@ -10,6 +10,8 @@ from deltic.frontends.sql.parse_query import QueryParser
 
 CHANGES: Final = ("INSERT", "UPDATE", "DELETE", "MERGE", "TRUNCATE", "BEGIN", "START", "COMMIT", "ROLLBACK")
 """The words that begin such statements."""
+_WHOLE: Final = "INSERT INTO table (column, …) query"
+_REMEDIES: Final = {"REPLACE": "DELETE FROM table WHERE condition, then INSERT INTO, between BEGIN and COMMIT"}
 
 
 class ChangeParser(QueryParser):
@@ -47,21 +49,21 @@ class ChangeParser(QueryParser):
 
     def _insert(self) -> tree.InsertRows:
         start = self.take().start
-        if self.word in ("OVERWRITE", "REPLACE"):
-            raise Unsupported(f"INSERT {self.word} is not supported", span=self.span, remedy="TRUNCATE TABLE, then INSERT INTO")
-        self.expect("INTO")
+        if self.word == "REPLACE":
+            raise Unsupported("INSERT REPLACE is not supported", span=self.span, remedy="INSERT OVERWRITE, which replaces all rows")
+        overwrites = self.passes("OVERWRITE")
+        if not overwrites:
+            self.expect("INTO")
         self.passes("TABLE")
         table = self.simple_name("table")
         for words in (("PARTITION",), ("REPLACE", "WHERE"), ("WITH", "SCHEMA")):
             if self.sees(*words):
-                raise Unsupported(
-                    f"{' '.join(words)} is not supported in INSERT", span=self.span, remedy="INSERT INTO table (column, …) query"
-                )
+                raise Unsupported(f"{' '.join(words)} is not supported in INSERT", span=self.span, remedy=_REMEDIES.get(words[0], _WHOLE))
         by_name = self.passes("BY", "NAME")
         columns = () if by_name or self.word != "(" or self._begins_query(self.position + 1) else self.listed(self.identifier)
         if self.word not in ("SELECT", "VALUES", "WITH", "FROM", "TABLE", "("):
             raise self.failure("VALUES or a query")
-        return tree.InsertRows(table, columns, by_name, self.query(), self.since(start))
+        return tree.InsertRows(table, columns, by_name, self.query(), self.since(start), overwrites)
 
     def _update(self) -> tree.UpdateRows:
         start = self.take().start

@@ -15,13 +15,14 @@ Assignments = tuple[tuple[Name, Expression], ...]
 
 @dataclass(frozen=True, slots=True)
 class InsertRows:
-    """INSERT INTO table [(column, …)] [BY NAME] query."""
+    """INSERT {INTO | OVERWRITE} table [(column, …)] [BY NAME] query. overwrites: all rows of the table go."""
 
     table: Name
     columns: tuple[Name, ...]
     by_name: bool
     query: Query
     span: Span
+    overwrites: bool = False
 
 
 @dataclass(frozen=True, slots=True)
