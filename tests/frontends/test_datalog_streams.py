@@ -244,3 +244,11 @@ def test_a_view_that_rules_read_cannot_become_a_stream() -> None:
         session.datalog("output relation O(k: s64)\nO(k) :- W(k).")
         with pytest.raises(DelticError, match="would be derived from the stream W"):
             session.sql("CREATE OR REPLACE VIEW w AS SELECT k FROM q")
+
+
+@pytest.mark.filterwarnings("ignore::deltic.session.datalog.DatalogWarning")
+def test_a_stream_that_nothing_derives_is_an_empty_relation() -> None:
+    program = "stream S(k: s64)\ninput relation N(k: s64)\noutput relation O(k: s64)\nO(k) :- S'(k).\nO(k) :- N(k), not S'(k)."
+    with of_session(program) as session:
+        session.apply({"n": [{"k": 1, "_weight": 1}]})
+        assert contents(session, "O") == [(1,)]
