@@ -16,18 +16,28 @@ from deltic.expr.interpreter import evaluate
 from deltic.expr.nodes import Column, Expr, Literal, Value, children
 from deltic.expr.typing import case, cast
 from deltic.plan.trends import Motion, Trend, is_steady, motion_of
-from deltic.schema import BIGINT, BOOLEAN, DOUBLE, INT, SMALLINT, STRING, Type, decimal
+from deltic.schema import BIGINT, BOOLEAN, DOUBLE, INT, SMALLINT, STRING, Field, Type, decimal
+from deltic.types import struct
 from seeds import rotating
 
 DECIMAL = decimal(5, 2)
+PAIR = struct((Field("a", INT), Field("b", INT)))
 DOMAIN: dict[Type, tuple[Value, ...]] = {
     BOOLEAN: (False, True),
     INT: (-2, -1, 0, 1, 2, 3),
     DECIMAL: tuple(map(Decimal, ("-1.50", "0.00", "0.25", "2.00"))),
     DOUBLE: (-1.5, -0.0, 0.0, 1.5, 2e9),
 }
-COLUMNS = [(type, trend, null) for type in DOMAIN for trend in (Trend.FIXED, Trend.RISING, Trend.FALLING) for null in (False, True)]
-BELOW = tuple(Motion(trend, null) for _, trend, null in COLUMNS)
+PAIRS_OF = {True: ((0, 1), (0, 2), (1, -1), (2, 0)), False: ((0, 1), (None, 2), (1, None), (2, 0))}
+"""The values of STRUCTs: those without NULLs, and others."""
+COLUMNS = [
+    (type, trend, null, filled)
+    for type in (*DOMAIN, PAIR)
+    for trend in (Trend.FIXED, Trend.RISING, Trend.FALLING)
+    for null in (False, True)
+    for filled in ((False, True) if type == PAIR else (False,))
+]
+BELOW = tuple(Motion(trend, null, filled=filled) for _, trend, null, filled in COLUMNS)
 OPERATORS = ("+", "-", "*", "<", "<=", ">", ">=", "=", "<>", "<=>", "least", "greatest", "coalesce")
 CONNECTIVES = ("and", "or", "=", "<=>", "coalesce", "least", "<")
 UNARY = ("is_null", "is_not_null", "negate", "positive", "floor", "ceil", "abs")
@@ -39,8 +49,8 @@ def random_expr(rng: Random, type: Type, depth: int) -> Expr:
     """An expression of the type, or of another one for some operators."""
     if depth == 0 or rng.random() < 0.15:
         if rng.random() < 0.25:
-            return Literal(None if rng.random() < 0.15 else rng.choice(DOMAIN[type]), type)
-        at = rng.choice([i for i, (each, _, _) in enumerate(COLUMNS) if each == type])
+            return Literal(None if rng.random() < 0.15 else rng.choice(DOMAIN.get(type, PAIRS_OF[True])), type)
+        at = rng.choice([i for i, (each, *_) in enumerate(COLUMNS) if each == type])
         return Column(at, type, COLUMNS[at][2])
     try:
         return combined(rng, type, depth)
@@ -49,6 +59,11 @@ def random_expr(rng: Random, type: Type, depth: int) -> Expr:
 
 
 def combined(rng: Random, type: Type, depth: int) -> Expr:
+    if type == PAIR and rng.random() < 0.5:
+        parts = (random_expr(rng, INT, depth - 1) for _ in range(2))
+        return resolve("named_struct", [part for name, value in zip("ab", parts, strict=True) for part in (Literal(name, STRING), value)])
+    if type == INT and rng.random() < 0.15:
+        return resolve("field", [random_expr(rng, PAIR, depth - 1), Literal(rng.choice("ab"), STRING)])
     one, other = (random_expr(rng, type, depth - 1) for _ in range(2))
     match rng.randrange(7):
         case 0:
@@ -74,8 +89,8 @@ def random_rows(rng: Random, read: Sequence[int]) -> tuple[list[Value], list[Val
     worse: list[Value] = [None] * len(COLUMNS)
     better = list(worse)
     for i in read:
-        type, trend, null = COLUMNS[i]
-        values = [*DOMAIN[type], *([None] if null else [])]
+        type, trend, null, filled = COLUMNS[i]
+        values = [*DOMAIN.get(type, PAIRS_OF[filled]), *([None] if null else [])]
         one, other = rng.choice(values), rng.choice(values)
         if trend == Trend.FIXED:
             other = one
@@ -104,6 +119,7 @@ def check(rng: Random, expr: Expr) -> Trend:
             continue
         where = f"{expr} has {one} over {rows[0]}, {other} over {rows[1]}"
         assert motion.null or (one is not None and other is not None), where
+        assert not motion.filled or not any(isinstance(value, tuple) and None in value for value in (one, other)), where
         if motion.trend == Trend.FIXED:
             assert repr(one) == repr(other), where
         elif motion.trend != Trend.MIXED:
@@ -114,7 +130,7 @@ def check(rng: Random, expr: Expr) -> Trend:
 
 def check_many(seed: int, count: int) -> Counter[Trend]:
     rng = Random(f"trends {seed}")
-    return Counter(check(rng, random_expr(rng, rng.choice([BOOLEAN, *DOMAIN]), rng.choice([1, 2, 3]))) for _ in range(count))
+    return Counter(check(rng, random_expr(rng, rng.choice([BOOLEAN, *DOMAIN, PAIR]), rng.choice([1, 2, 3]))) for _ in range(count))
 
 
 def test_trends() -> None:

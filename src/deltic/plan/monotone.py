@@ -102,9 +102,7 @@ def check_monotone(relations: Mapping[str, Plan]) -> None:
 
 def evolutions_of(relations: Mapping[str, Plan], around: Evolutions = MappingProxyType({})) -> Evolutions:
     """How the relations change: the least that their bodies preserve. Raises as check_monotone. around: of enclosing recursions."""
-    inner = {
-        name: Evolution(tuple(Motion(Trend.FIXED, False) for _ in body.schema), _key(body, around)) for name, body in relations.items()
-    }
+    inner = {name: Evolution(_of_no_rows(body), _key(body, around)) for name, body in relations.items()}
     while True:
         states = {**around, **inner}
         now = {name: _next(state, relations[name], states) for name, state in inner.items()}
@@ -136,7 +134,7 @@ def _next(state: Evolution, body: Plan, states: Evolutions) -> Evolution:
 def _motions(plan: Plan, states: Evolutions, names: frozenset[str]) -> Motions:
     """The motions of the plan's columns. Raises Unsupported if it is not monotone in `names`."""
     if not _reads(plan, names):
-        return tuple(Motion(Trend.FIXED, field.nullable) for field in plan.schema)
+        return _fixed(plan)
     match plan:
         case Reference():
             return states[plan.name].columns
@@ -189,6 +187,20 @@ def _motions(plan: Plan, states: Evolutions, names: frozenset[str]) -> Motions:
             raise AssertionError("reads nothing")
         case _:
             assert_never(plan)
+
+
+def _fixed(plan: Plan) -> Motions:
+    """Of a plan that reads no recursive relation."""
+    if isinstance(plan, Project):
+        below = _fixed(plan.input)
+        return tuple(motion_of(expr, below) for _, expr in plan.columns)
+    if isinstance(plan, Values) and not plan.rows:
+        return _of_no_rows(plan)
+    return tuple(Motion(Trend.FIXED, field.nullable) for field in plan.schema)
+
+
+def _of_no_rows(plan: Plan) -> Motions:
+    return tuple(Motion(Trend.FIXED, False, filled=True) for _ in plan.schema)
 
 
 def _refuse_over_ticks(plan: OverTicks, names: frozenset[str]) -> NoReturn:
@@ -341,7 +353,7 @@ def _extreme(call: AggregateCall, below: Motions, plan: Aggregate, names: frozen
         return Motion(Trend.RISING, False, counts=True)
     argument = motion_of(call.arguments[0], below)
     trend = better if argument.trend in (Trend.FIXED, better) else Trend.MIXED
-    return Motion(trend, argument.null or not plan.keys or call.filter is not None)
+    return Motion(trend, argument.null or not plan.keys or call.filter is not None, filled=argument.filled)
 
 
 def _check_counted(call: AggregateCall, below: Motions, plan: Plan, names: frozenset[str]) -> None:
@@ -379,11 +391,12 @@ def _combined(plan: SetOperation, states: Evolutions, names: frozenset[str]) -> 
 
 
 def _either(one: Motion, other: Motion) -> Motion:
-    return Motion(joint((one.trend, other.trend)), one.null or other.null)
+    return Motion(joint((one.trend, other.trend)), one.null or other.null, filled=one.filled and other.filled)
 
 
 def _all_of(column: Sequence[Motion]) -> Motion:
-    return Motion(joint(motion.trend for motion in column), any(motion.null for motion in column))
+    null, filled = any(motion.null for motion in column), all(motion.filled for motion in column)
+    return Motion(joint(motion.trend for motion in column), null, filled=filled)
 
 
 def _reads(plan: Plan, names: frozenset[str]) -> bool:

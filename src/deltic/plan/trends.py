@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Final
 
 from deltic.expr.nodes import Call, Case, Cast, Column, Expr, Literal, Value, children
-from deltic.schema import BOOLEAN
+from deltic.schema import BOOLEAN, INT
 
 
 class Trend(Enum):
@@ -27,11 +27,15 @@ class Trend(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Motion:
-    """A column's or an expression's trend, whether it may be NULL, and whether it is a COUNT, which is never negative."""
+    """A column's or an expression's trend, and whether it may be NULL.
+
+    counts: it is a COUNT, which is never negative. filled: it is a STRUCT without a NULL in it.
+    """
 
     trend: Trend
     null: bool
     counts: bool = False
+    filled: bool = False
 
 
 Motions = tuple[Motion, ...]
@@ -52,10 +56,28 @@ def motion_of(expr: Expr, below: Motions) -> Motion:
     parts = [motion_of(part, below) for part in children(expr)]
     if isinstance(expr, Call) and expr.function == "coalesce" and parts[0].counts and expr.arguments[1:] == (Literal(0, expr.type),):
         return replace(parts[0], null=False)  # of no rows
+    if isinstance(expr, Call) and expr.function == "make_struct":
+        return _struct(parts)
+    if isinstance(expr, Call) and expr.function == "field" and expr.arguments[0].type.name == "STRUCT":
+        return _field(expr, parts[0])
     null = _may_be_null(expr, parts)
     if all(part.trend == Trend.FIXED for part in parts):
         return Motion(Trend.FIXED, null)
     return Motion(_switched(expr, below) or _moving(expr, parts), null)
+
+
+def _struct(parts: Sequence[Motion]) -> Motion:
+    """STRUCTs are compared part by part, and NULL in them is the least value."""
+    trend = joint(part.trend for part in parts)
+    hazard = trend == Trend.FALLING and any(part.null for part in parts if part.trend != Trend.FIXED)
+    return Motion(Trend.MIXED if hazard else trend, False, filled=not any(part.null for part in parts))
+
+
+def _field(expr: Call, struct: Motion) -> Motion:
+    """Of a STRUCT that rises or falls, the first part does too; the others may do both where that changes."""
+    is_first = expr.arguments[1] == Literal(0, INT)
+    same = struct.trend == Trend.FIXED or (is_first and (struct.filled or struct.trend == Trend.RISING))
+    return Motion(struct.trend if same else Trend.MIXED, struct.null or not struct.filled)
 
 
 def _may_be_null(expr: Expr, parts: Sequence[Motion]) -> bool:
