@@ -319,6 +319,18 @@ class TaskFailed(DelticError):
     code = "DELTIC-7001"
 
 
+class PlanWarning(UserWarning):
+    """A view is correct, but its plan is expensive. place: `file:line:column`. text: without the place."""
+
+    def __init__(self, span: Span, text: str) -> None:
+        self.place, self.text = f"{span.name}:{span.line}:{span.column}", text
+        super().__init__(f"{self.place}: {text}")
+
+
+class DatalogWarning(UserWarning):
+    """A relation of a Datalog program that nothing derives, or that nothing reads."""
+
+
 def most_like(name: str, candidates: Iterable[str]) -> str | None:
     """The candidate that is most like `name`, whose case does not count; None if none is."""
     lowered = {candidate.lower(): candidate for candidate in reversed(list(candidates))}

@@ -10,12 +10,20 @@ from typing import Any
 import pytest
 
 import deltic
-from deltic.errors import AbsentRow, ArithmeticOverflow, CatalogError, DivisionByZero, DuplicateKey, EvaluationError, TypeMismatch
+from deltic.errors import (
+    AbsentRow,
+    ArithmeticOverflow,
+    CatalogError,
+    DatalogWarning,
+    DivisionByZero,
+    DuplicateKey,
+    EvaluationError,
+    TypeMismatch,
+)
 from deltic.frontends.datalog import bind_datalog
 from deltic.frontends.datalog.facts import text_of, value_of
 from deltic.frontends.datalog.kinds import TIME_KIND
 from deltic.frontends.datalog.shown_values import shown_value
-from deltic.session.datalog import DatalogWarning
 
 GRAPH = """
 input relation Edge(from: u32, to: u32)

@@ -246,7 +246,7 @@ def test_a_view_that_rules_read_cannot_become_a_stream() -> None:
             session.sql("CREATE OR REPLACE VIEW w AS SELECT k FROM q")
 
 
-@pytest.mark.filterwarnings("ignore::deltic.session.datalog.DatalogWarning")
+@pytest.mark.filterwarnings("ignore::deltic.errors.DatalogWarning")
 def test_a_stream_that_nothing_derives_is_an_empty_relation() -> None:
     program = "stream S(k: s64)\ninput relation N(k: s64)\noutput relation O(k: s64)\nO(k) :- S'(k).\nO(k) :- N(k), not S'(k)."
     with of_session(program) as session:

@@ -13,7 +13,7 @@ from tests.support.parts import slow
 
 TABLES = "CREATE TABLE a (id BIGINT, x BIGINT); CREATE TABLE b (n STRING, y BIGINT)"
 RANKINGS = {"DISTANCE abs(a.x - b.y)": "abs(a.x - b.y)", "SIMILARITY (a.x - b.y) % 3": "-((a.x - b.y) % 3)", "DISTANCE y": "b.y"}
-pytestmark = pytest.mark.filterwarnings("ignore::deltic.session.plan_warnings.PlanWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::deltic.errors.PlanWarning")
 
 
 def queries() -> dict[str, tuple[str, str]]:

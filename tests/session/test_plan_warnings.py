@@ -9,7 +9,7 @@ import pytest
 
 import deltic
 from deltic.cli import main
-from deltic.session.plan_warnings import PlanWarning
+from deltic.errors import PlanWarning
 
 TABLES = "CREATE TABLE t (k BIGINT, x BIGINT); CREATE TABLE u (k BIGINT, y BIGINT); CREATE TABLE w (k BIGINT, z BIGINT);\n"
 

@@ -14,7 +14,7 @@ import pytest
 
 import deltic
 from deltic.circuit.operators.range_join import RangeJoin
-from deltic.session.plan_warnings import PlanWarning
+from deltic.errors import PlanWarning
 from deltic.trace.counters import Counters
 from tests.support.parts import slow
 from tests.support.range_queries import QUERIES, Change, changes, tables

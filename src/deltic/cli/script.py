@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from deltic.cli.module import ProgramFile, imported
+from deltic.errors import PlanWarning
 from deltic.session import Program
-from deltic.session.plan_warnings import PlanWarning
 
 PYTHON: Final = ".py"
 

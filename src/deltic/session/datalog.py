@@ -9,13 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from deltic.errors import QueryError, Span, SyntaxFailure
+from deltic.errors import DatalogWarning, QueryError, Span, SyntaxFailure
 from deltic.frontends.datalog import DIALECTS, DatalogBinder, Dialect, bind_datalog, imports
 from deltic.frontends.statements import Namespace, Statement
-
-
-class DatalogWarning(UserWarning):
-    """A relation that nothing derives, or that nothing reads."""
 
 
 @dataclass(frozen=True, slots=True)

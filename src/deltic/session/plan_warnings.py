@@ -6,18 +6,9 @@ import warnings
 from collections.abc import Mapping
 from typing import Final
 
-from deltic.errors import Span
+from deltic.errors import PlanWarning, Span
 from deltic.optimizer.keyless_joins import keyless_joins, one_sided_joins
 from deltic.plan.nodes import Plan
-
-
-class PlanWarning(UserWarning):
-    """A view is correct, but its plan is expensive. place: `file:line:column`. text: without the place."""
-
-    def __init__(self, span: Span, text: str) -> None:
-        self.place, self.text = f"{span.name}:{span.line}:{span.column}", text
-        super().__init__(f"{self.place}: {text}")
-
 
 ALL: Final = "no equality joins {} with the other relations, so each change is compared with all rows of the other side"
 SOME: Final = (
