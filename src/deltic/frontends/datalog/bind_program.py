@@ -35,7 +35,7 @@ from deltic.frontends.statements import CreateSink, CreateTable, CreateView, Nam
 from deltic.plan.columns import reference
 from deltic.plan.monotone import check_monotone
 from deltic.plan.nodes import ITERATION_LIMIT, Distinct, Plan, Project, Reference, Table, Union, Values
-from deltic.plan.recursion import components, finished, has_base
+from deltic.plan.recursion import as_declared, components, finished, has_base
 from deltic.plan.signs import as_view
 from deltic.schema import Field, Schema, StreamSchema, TableSchema
 
@@ -191,7 +191,7 @@ class DatalogBinder:
             if wider == schemas:
                 break
             schemas = wider
-        bodies = {name: _as_declared(body, schemas[name]) for name, body in bodies.items()}
+        bodies = {name: as_declared(body, schemas[name]) for name, body in bodies.items()}
         for name in group:
             if name not in streams and not has_base(bodies, name):  # an empty stream is one, too
                 bodies[name] = Values((), schemas[name])
@@ -343,8 +343,3 @@ def _wider(schema: Schema, body: Schema) -> Schema:
     """The columns, nullable where those of the body are: parts of structs are to SQL."""
     fields = zip(schema, body, strict=True)
     return Schema(tuple(replace(field, nullable=field.nullable or of_body.nullable) for field, of_body in fields))
-
-
-def _as_declared(plan: Plan, schema: Schema) -> Plan:
-    """The body with exactly this schema."""
-    return plan if plan.schema == schema else Union((plan, Values((), schema)))
