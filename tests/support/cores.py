@@ -46,7 +46,7 @@ def both_cores() -> Iterator[Compared]:
         return rows
 
     def run_level(circuit: Any, level: int | None, *rest: Any, native: bool, **options: Any) -> Any:
-        with one_by_one:  # threads of a backfill would set CORE and `large` for one another, and leave CORE behind
+        with one_by_one:  # concurrent shards would overwrite each other's CORE, and one could restore the other's value
             return compare(circuit, level, *rest, native=native, **options)
 
     def compare(circuit: Any, level: int | None, *rest: Any, native: bool, **options: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from deltic.connectors.list_views import is_list_view
 from deltic.connectors.recognise import columns_of
 from deltic.errors import FrameError
 from deltic.schema import Field, Schema
@@ -60,7 +61,7 @@ def _plain(arrow: pa.DataType) -> pa.DataType | None:
     if t.is_struct(arrow) and not is_variant(arrow):
         parts = [(part.name, _plain(part.type)) for part in arrow]
         return None if any(kind is None for _, kind in parts) else pa.struct(parts)
-    if t.is_list(arrow) or t.is_large_list(arrow) or t.is_fixed_size_list(arrow) or t.is_list_view(arrow) or t.is_large_list_view(arrow):
+    if t.is_list(arrow) or t.is_large_list(arrow) or t.is_fixed_size_list(arrow) or is_list_view(arrow):
         item = _plain(arrow.value_type)
         return None if item is None else pa.list_(item)
     if t.is_map(arrow):

@@ -18,7 +18,8 @@ def without_list_views(column: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
     return pa.chunked_array(chunks, None if chunks else _without_list_views(pa.array([], column.type)).type)
 
 
-def _is_list_view(type: pa.DataType) -> bool:
+def is_list_view(type: pa.DataType) -> bool:
+    """Whether it is one of either width."""
     return bool(pa.types.is_list_view(type) or pa.types.is_large_list_view(type))
 
 
@@ -27,7 +28,7 @@ def _has_list_view(type: pa.DataType) -> bool:
         return _has_list_view(type.key_type) or _has_list_view(type.item_type)
     if pa.types.is_struct(type):
         return any(_has_list_view(part.type) for part in type)
-    return _is_list_view(type) or (hasattr(type, "value_type") and _has_list_view(type.value_type))
+    return is_list_view(type) or (hasattr(type, "value_type") and _has_list_view(type.value_type))
 
 
 def _without_list_views(array: pa.Array[Any]) -> pa.Array[Any]:

@@ -72,7 +72,7 @@ def _pivoted(pivot: pb.Aggregate.Pivot, values: Sequence[tree.SelectItem], frame
 
 def _restricted(node: tree.Expression, rows: tree.Expression) -> tree.Expression:
     """The expression with its aggregates over some rows only."""
-    return tree.rewritten(node, lambda part: restricted(part, rows))  # type: ignore[no-any-return]
+    return tree.rewritten(node, lambda part: restricted(part, rows))
 
 
 def deduplicate(message: pb.Deduplicate, frame: BoundFrame, binder: FrameBinder) -> BoundFrame:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeGuard, TypeVar
 
 from deltic.errors import Span, TypeMismatch
 from deltic.expr import Expr, Literal
@@ -37,15 +37,15 @@ def with_time(node: Node, now_us: int | None) -> Node:
 
     if now_us is None or not any(map(_reads_time, tree.walk(node))):
         return node
-    return tree.rewritten(node, timed)  # type: ignore[no-any-return]
+    return tree.rewritten(node, timed)
 
 
 def lacks_time(node: object) -> bool:
     """Whether a function of the time in the tree has none."""
-    return any(_reads_time(part) and part.now_us is None for part in tree.walk(node))  # type: ignore[attr-defined]
+    return any(_reads_time(part) and part.now_us is None for part in tree.walk(node))
 
 
-def _reads_time(part: object) -> bool:
+def _reads_time(part: object) -> TypeGuard[tree.FunctionCall | tree.KeywordExpression]:
     if isinstance(part, tree.FunctionCall):
         return part.name in _FORMS or (part.name == _SECONDS and not part.arguments)
     return isinstance(part, tree.KeywordExpression) and part.word.lower() in _FORMS

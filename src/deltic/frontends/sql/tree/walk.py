@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from deltic.stacks import unbounded
+
+Node = TypeVar("Node")
 
 
 def parts(node: object) -> Iterator[object]:
@@ -48,22 +50,23 @@ def walk(node: object, enters: Callable[[object], bool] = lambda _: True) -> Ite
 
 
 @unbounded
-def rewritten(node: Any, change: Callable[[Any], Any], enters: Callable[[object], bool] = lambda _: True) -> Any:
+def rewritten(node: Node, change: Callable[[Any], Any], enters: Callable[[object], bool] = lambda _: True) -> Node:
     """The tree in which `change` has replaced nodes: it returns the same node to go on to its parts. Nodes that are not entered stay."""
     if isinstance(node, tuple):
         items = tuple(rewritten(item, change, enters) for item in node)
-        return node if all(new is old for new, old in zip(items, node, strict=True)) else items
+        return node if all(new is old for new, old in zip(items, node, strict=True)) else cast("Node", items)
     if not is_node(node) or not enters(node):
         return node
-    if (new := change(node)) is not node:
-        return new
+    one: Any = node
+    if (new := change(one)) is not one:
+        return cast("Node", new)
     changed = {}
-    kind: Any = type(node)
+    kind: Any = type(one)
     for name in _field_names(kind):
         old = getattr(node, name)
         if (new := rewritten(old, change, enters)) is not old:
             changed[name] = new
-    return replace(node, **changed) if changed else node
+    return replace(one, **changed) if changed else node
 
 
 @unbounded
