@@ -1,8 +1,9 @@
 """TPC-H's queries as views: `python -m benchmarks.tpch [--sf 1] [--engine embedded|spark] [--queries q1 …] [--ticks N] [--no-peers]`.
 
 Each query is a view in a process of its own; the case `all` is the 22 of them in one session. After the load come ticks of a refresh of
-0.1 % of the orders and their items: half are deleted, half are new. Figures are by wall and by CPU; the peer computes the same query again
-after each tick: DuckDB, or Spark for the engine spark. `faster` is its median over that of a tick. All answers are compared.
+0.1 % of the orders and their items: half are deleted by key, half are new. Figures are by wall and by CPU; the peer computes the same query
+again after each tick: DuckDB, or Spark for the engine spark. `faster` is its median over that of a tick; `load_ratio` the load's time over
+that of the peer's tables and first answers. All answers are compared.
 
 The data are those of tpchgen-cli, which is generated once into a temporary folder, or into --data.
 """
