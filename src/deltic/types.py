@@ -198,7 +198,7 @@ class Type:
     @property
     def is_validated(self) -> bool:
         """Whether an Arrow array of it may have contents that are no values: texts that are not UTF-8, parts outside of their buffers."""
-        return self.held.is_nested or pa.types.is_string(self.arrow)
+        return self.held.is_nested or pa.types.is_string(self.arrow) or pa.types.is_binary(self.arrow)
 
     @property
     def is_day_time(self) -> bool:

@@ -57,7 +57,12 @@ def check_parts(column: pa.Array[Any] | pa.ChunkedArray[Any], field: Field, wher
 
 def _malformed(column: pa.Array[Any] | pa.ChunkedArray[Any]) -> int | None:
     """The first row whose text is not UTF-8; None if the offsets of the column are wrong."""
-    for row, value in enumerate(column.cast(pa.binary()).to_pylist()):
+    try:
+        bytes_ = column.cast(pa.binary())
+        bytes_.validate(full=True)
+    except pa.ArrowInvalid:
+        return None
+    for row, value in enumerate(bytes_.to_pylist()):
         try:
             (value or b"").decode()
         except UnicodeDecodeError:

@@ -17,17 +17,20 @@ from deltic.kernels.compiler import kernel, part
 from deltic.kernels.intake import BUFFERS, CHILDREN, LENGTH, NULLS, OFFSET
 from deltic.kernels.memory import WORD_MIN, Words, address_of, copy_bytes, load, load_byte, load_int32, load_unaligned, prefetch, store
 
-COLLISION = -1
-FULL = -2
+COLLISION, INVALID, FULL = -1, -2, -3
 AHEAD = 8
 """How many strings ahead memory is requested: a large table is in no cache, and each string has its own places in it."""
 MEMO_BITS = 7
 MEMO, REMEMBERED, TRIAL = 1 << MEMO_BITS, 5, 256
 """Strings that are remembered while a column is hashed, the words for each (length, two words of its ends, where it begins, id), and among
 how many strings they must pay."""
-NUMBER, PLACE, WIDE_OFFSETS, COLUMN = range(4)
-"""Words of a column of strings in a frame: its number there, the position of its word in a row, whether its offsets are int64. And how many
-words that are."""
+NUMBER, PLACE, WIDE_OFFSETS, CHECK, COLUMN = range(5)
+"""Words of a column of strings in a frame: its number there, the position of its word in a row, whether its offsets are int64, what is
+checked of its strings. And how many words that are."""
+NOTHING, BOUNDS, UTF8 = range(3)
+"""What is checked of strings: nothing; that each lies between the column's first offset and its last; that it is UTF-8, too."""
+HIGH_BITS = -0x7F7F7F7F7F7F7F80
+"""The highest bit of each byte."""
 ENTRIES, NEEDED, KNOWN, NEW = range(4)
 """Words of a table's counters: how many entries; the bytes of a string for which there is no room; the entry and the new string that
 collide."""
@@ -148,10 +151,50 @@ def _place(first: int, last: int, length: int) -> int:
 
 
 @part
+def _character(address: int, end: int) -> int:
+    """How many bytes the character has that begins at `address` and not with an ASCII byte; 0 if it is not UTF-8 (RFC 3629, section 4)."""
+    first, second = load_byte(address), load_byte(address + 1) if address + 1 < end else np.int64(0)
+    least, most = 0x80, 0xBF
+    if 0xC2 <= first < 0xE0:
+        length = 2
+    elif 0xE0 <= first < 0xF0:
+        length = 3
+        least, most = 0xA0 if first == 0xE0 else 0x80, 0x9F if first == 0xED else 0xBF
+    elif 0xF0 <= first < 0xF5:
+        length = 4
+        least, most = 0x90 if first == 0xF0 else 0x80, 0x8F if first == 0xF4 else 0xBF
+    else:
+        return np.int64(0)
+    if address + length > end or second < least or second > most:
+        return np.int64(0)
+    for i in range(2, length):
+        if load_byte(address + i) & 0xC0 != 0x80:
+            return np.int64(0)
+    return np.int64(length)
+
+
+@part
+def _is_utf8(address: int, length: int) -> bool:
+    place, end = address, address + length
+    while place < end:
+        if place + 8 <= end and load_unaligned(place) & HIGH_BITS == 0:
+            place += 8
+        elif load_byte(place) < 0x80:
+            place += 1
+        else:
+            character = _character(place, end)
+            if character == 0:
+                return False
+            place += character
+    return True
+
+
+@part
 def _hash_column(
-    data: int, offsets: int, wide: int, n: int, validity: int, bit: int, key0: int, key1: int, bits: int, out: int, firsts: int
+    data: int, offsets: int, wide: int, n: int, validity: int, bit: int, key0: int, key1: int, bits: int, check: int, out: int, firsts: int
 ) -> int:
-    """As `hash_strings`, whose results are at these addresses."""
+    """As `hash_strings`, whose results are at these addresses; INVALID if a check finds that a string is no value."""
+    end = _offset(offsets, wide, n) if check != NOTHING else np.int64(0)
     memo = np.empty(REMEMBERED * MEMO, np.int64)
     for place in range(MEMO):
         memo[REMEMBERED * place] = -1
@@ -164,6 +207,8 @@ def _hash_column(
             continue
         start = _offset(offsets, wide, i)
         length = _offset(offsets, wide, i + 1) - start
+        if check != NOTHING and (length < 0 or start + length > end):
+            return np.int64(INVALID)
         if uses_memo:
             first, last = _ends(data + start, length)
             place = _place(first, last, length)
@@ -174,6 +219,8 @@ def _hash_column(
                 repeated += 1
                 continue
             memo[place], memo[place + 1], memo[place + 2], memo[place + 3] = length, first, last, start
+        if check == UTF8 and not _is_utf8(data + start, length):
+            return np.int64(INVALID)
         hashed = np.int64(_siphash(data + start, length, key0, key1))
         id_ = hashed if bits == 64 else hashed & ((np.int64(1) << bits) - 1)
         id_ = np.int64(0) if id_ == WORD_MIN else id_
@@ -197,7 +244,7 @@ def hash_strings(
     first[m] on. A memo of MEMO strings finds most repetitions in a column of few different strings, for less than the hash costs; where
     less than one in four repeats it is given up after TRIAL strings or a few more.
     """
-    return _hash_column(data, offsets, wide, n, validity, bit, key0, key1, bits, address_of(out), address_of(first))
+    return _hash_column(data, offsets, wide, n, validity, bit, key0, key1, bits, NOTHING, address_of(out), address_of(first))
 
 
 @part
@@ -288,7 +335,8 @@ def intern_frame(
     used: Words,
 ) -> int:
     """`hash_strings` and `insert` for columns `begin` and following of a plan. Returns how many there are; FULL - c if there is no room for
-    a string of column c, or COLLISION if one of column used[NEW] differs from one with its id: the column then is to be begun again.
+    a string of column c, or COLLISION if one of column used[NEW] differs from one with its id: the column then is to be begun again;
+    INVALID if one is no value.
 
     frame: the address of the ArrowArray of a struct. plan: COLUMN words for each column. target: the address of pending rows, word after
     word, `total` of each; the ids go to those from `row` on.
@@ -301,7 +349,9 @@ def intern_frame(
         validity = load(buffers, 0) if load(column, NULLS) != 0 else 0
         offsets, data = load(buffers, 1) + (8 if wide else 4) * bit, load(buffers, 2)
         out = target + 8 * (total * plan[COLUMN * c + PLACE] + row)
-        m = _hash_column(data, offsets, wide, n, validity, bit, key0, key1, bits, out, address_of(firsts))
+        m = _hash_column(data, offsets, wide, n, validity, bit, key0, key1, bits, plan[COLUMN * c + CHECK], out, address_of(firsts))
+        if m == INVALID:
+            return np.int64(INVALID)
         done = _insert_column(data, offsets, wide, 0, address_of(firsts), m, slots, ids, starts, room, arena, used)
         if done == COLLISION:
             used[NEW] = c

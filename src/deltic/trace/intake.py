@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from deltic.canonical import normalized
 from deltic.domains import is_restricted
-from deltic.kernels import intake
+from deltic.kernels import intake, text
 from deltic.kernels.build import CHECKED
 from deltic.kernels.memory import Words
 from deltic.kernels.table import address
@@ -111,10 +111,14 @@ class _BytesColumn(NamedTuple):
     zeros: bool
     validated: bool
 
-    def planned(self, kind: pa.DataType) -> tuple[int, int, int] | None:
+    def planned(self, kind: pa.DataType) -> tuple[int, ...] | None:
         """A column of this Arrow type, as for the kernel of strings; None if it does not read such columns."""
         wide = None if self.field.type.held.is_nested else _WIDE.get(kind.id)
-        return None if wide is None else (self.number, self.place, wide)
+        return (
+            None
+            if wide is None
+            else (self.number, self.place, wide, text.UTF8 if pa.types.is_string(self.field.type.arrow) else text.BOUNDS)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,14 +214,16 @@ class FrameColumns:
     ) -> bool:
         total: int = frame.num_rows
         batches = _batches(frame) if total else []
-        checked = [each.number for each in self.ids if each.validated and each.number not in unread]
-        if not total or not all(_is_valid(batch.column(number)) for batch in batches for number in checked):
+        if not total:
             return False
         if total <= SMALL:
             interned = self._copy_small(batches[0], block, op, ordinal, strings, unread)
         else:
             interned = frozenset[int]() if self._copy_large(batches, block, op, ordinal, workers) else None
         if interned is None:
+            return False
+        checked = [each.number for each in self.ids if each.validated and each.number not in interned and each.number not in unread]
+        if not all(_is_valid(batch.column(number)) for batch in batches for number in checked):
             return False
         row = 0
         for batch in batches:
@@ -239,12 +245,14 @@ class FrameColumns:
         """Copies all columns but those of ids, and some of these, which it returns; None for values that the kernel does not take."""
         kinds = [(each, each.planned(batch.column(each.number).type)) for each in self.ids if each.number not in unread]
         plan = [planned for _, planned in kinds if planned is not None]
+        if not all(_is_valid(batch.column(number), full=False) for number, *_ in plan):
+            return None
         with _ExportedFrame(batch) as place:
             if not self._copied(place, block, batch.num_rows, 0, op, ordinal):
                 return None
             words = np.array(plan, np.int64).reshape(-1)
             done = strings.intern_frame(place, words, address(block), batch.num_rows, 0) if plan else 0
-        return frozenset(number for number, _, _ in plan[:done])
+        return None if done == text.INVALID else frozenset(number for number, *_ in plan[:done])
 
     def _copy_large(self, batches: Sequence[pa.RecordBatch], block: Words, op: int, ordinal: int, workers: Workers) -> bool:
         """Copies all columns but those of ids; False for values that the kernel does not take."""
@@ -293,10 +301,13 @@ def _batches(frame: pa.Table | pa.RecordBatch) -> list[pa.RecordBatch]:
     return frame.combine_chunks().to_batches() if len(batches) > 1 and frame.num_rows <= SMALL else batches
 
 
-def _is_valid(column: pa.Array) -> bool:
-    """Whether texts are UTF-8, and the parts of nested values within their buffers, without decimals of more digits than their type."""
+def _is_valid(column: pa.Array, full: bool = True) -> bool:
+    """Whether texts are UTF-8, and the parts of nested values within their buffers, without decimals of more digits than their type.
+
+    full: False to check the first offset and the last alone, for a kernel that checks those between them.
+    """
     try:
-        column.validate(full=True)
+        column.validate(full=full)
     except pa.ArrowInvalid:
         return False
     return True

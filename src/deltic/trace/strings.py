@@ -127,7 +127,10 @@ class StringTable:
             return ids if self._identity is identity else self.identity.ids(run)
 
     def intern_frame(self, frame: int, plan: Words, target: int, total: int, row: int) -> int:
-        """`intern` for several columns of an Arrow frame, as for the kernel: how many of them are done; `intern` must do the others."""
+        """`intern` for several columns of an Arrow frame, as for the kernel: how many of them are done; `intern` must do the others.
+
+        text.INVALID if a string is no value of its column.
+        """
         with self.lock:
             identity, done = self.identity, 0
             if self.parent is not None or identity.overrides:
@@ -137,8 +140,10 @@ class StringTable:
                 room = np.array([len(entries.ids), len(entries.arena)], np.int64)
                 arguments = (frame, plan, done, target, total, row, *identity.halves, identity.bits)
                 done = text.intern_frame(*arguments, *entries[:3], room, entries.arena, entries.used)
-                if done >= 0 or done == text.COLLISION:
-                    return int(entries.used[text.NEW]) if done < 0 else done
+                if done == text.COLLISION:
+                    return int(entries.used[text.NEW])
+                if done >= text.INVALID:
+                    return done
                 done = text.FULL - done
                 self._grow(int(entries.used[text.NEEDED]), 0)
 
