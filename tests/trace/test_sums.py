@@ -305,6 +305,11 @@ def four_limbs(number: int) -> list[np.ndarray]:
 def divided(total: int, count: int, scale: int, result: tuple[int, int]) -> Decimal | None:
     """None if it overflows."""
     value, overflow = divide_decimal(four_limbs(total), np.array([count]), scale, decimal(*result))
+    if abs(total) < 2**95:  # two limbs, also such that are not the least
+        for shift in (0, 1, -5):
+            two = np.array([(total >> 32) - shift]), np.array([(total & 0xFFFFFFFF) + (shift << 32)])
+            same, also = divide_decimal(two, np.array([count]), scale, decimal(*result))
+            assert (same.to_pylist(), also.tolist()) == (value.to_pylist(), overflow.tolist())
     value.validate(full=True)
     return None if overflow[0] else value.to_pylist()[0]
 

@@ -17,6 +17,9 @@ from deltic.kernels.wide import is_less, negated
 
 DIGITS = 10
 LOW = 0xFFFFFFFF
+MOST = 2**63 - 1
+SHORT_HIGH, SHORT_LOW = 2**30, 2**62
+"""Below these, two limbs are a sum of one word."""
 
 
 @part
@@ -95,6 +98,38 @@ def _divide(digits: Any, divisor: int) -> int:
 
 
 @part
+def _is_lifted(rest: int, count: int, slack: int) -> bool:
+    """Whether a quotient with this remainder is rounded up.
+
+    Half up: 2 · rest ≥ count. The first rounding also lifts what is below a half by count / slack at most.
+    """
+    short = count - rest - rest if rest <= count - rest else 0
+    return short <= (count // slack if slack else 0)
+
+
+@part
+def _is_short(high: int, low: int) -> bool:
+    """Whether the sum of the last two limbs is one word."""
+    return -SHORT_HIGH < high < SHORT_HIGH and -SHORT_LOW < low < SHORT_LOW
+
+
+@part
+def _short_quotient(word: int, count: int, zeros: int, slack: int, bounds: Words) -> tuple[int, bool]:
+    """The quotient of a sum of one word, and True if all is within one word and the bounds; else it is for `_quotient`."""
+    negative = (word < 0) != (count < 0)
+    word, count = abs(word), abs(count)
+    fits = is_less(0, word, bounds[0], bounds[1])
+    for _ in range(zeros):
+        fits &= word <= MOST // 10
+        word *= 10
+    if not fits or count == 0:
+        return np.int64(0), False
+    quotient = word // count
+    quotient += np.int64(count > 1 and _is_lifted(word - quotient * count, count, slack))
+    return -quotient if negative else quotient, is_less(0, quotient, bounds[2], bounds[3])
+
+
+@part
 def _quotient(digits: Any, count: int, zeros: int, slack: int, bounds: Words) -> bool:
     """A magnitude · 10^zeros / count, as `divide` says, for a count that is not negative; whether both are within bounds."""
     if count == 0:
@@ -105,13 +140,9 @@ def _quotient(digits: Any, count: int, zeros: int, slack: int, bounds: Words) ->
         for j in range(DIGITS):
             digits[j] *= 10
         _carry(digits)
-    if count > 1:
-        rest = _divide(digits, count)
-        # Half up: 2 · rest ≥ count. The first rounding also lifts what is below a half by count / slack at most.
-        short = count - rest - rest if rest <= count - rest else 0
-        if short <= (count // slack if slack else 0):
-            digits[0] += 1
-            _carry(digits)
+    if count > 1 and _is_lifted(_divide(digits, count), count, slack):
+        digits[0] += 1
+        _carry(digits)
     return fits and _fits(digits, bounds[2], bounds[3])
 
 
@@ -124,8 +155,15 @@ def divide(limbs: Words, counts: int, zeros: int, slack: int, bounds: Words, pai
     """
     digits = np.empty(DIGITS, np.int64)
     for i in range(len(overflow)):
-        negative = _gather(limbs, i, digits)
         count = load(counts, i) if counts else 1
+        if len(limbs) == 2 and _is_short(load(limbs[0], i), load(limbs[1], i)):
+            quotient, fits = _short_quotient((load(limbs[0], i) << 32) + load(limbs[1], i), count, zeros, slack, bounds)
+            if fits:
+                overflow[i] = False
+                store(pairs, 2 * i, quotient)
+                store(pairs, 2 * i + 1, quotient >> 63)
+                continue
+        negative = _gather(limbs, i, digits)
         if count < 0:
             negative, count = not negative, -count
         overflow[i] = not _quotient(digits, count, zeros, slack, bounds)
@@ -142,6 +180,11 @@ def mean(sums: Words, slot: int, limbs: int, count: int, code: Words, at: int, o
 
     The code has at `at`: zeros, slack, bounds.
     """
+    if limbs == 2 and _is_short(sums[slot], sums[slot + 1]):
+        quotient, fits = _short_quotient((sums[slot] << 32) + sums[slot + 1], count, code[at], code[at + 1], code[at + 2 : at + 6])
+        if fits:
+            out[0], out[1] = quotient >> 63, quotient
+            return 0
     digits = np.zeros(DIGITS, np.int64)
     for j in range(limbs):
         _add(digits, j, sums[slot + limbs - 1 - j])
