@@ -16,6 +16,7 @@ from deltic.expr import resolve
 from deltic.expr.failing import can_fail
 from deltic.expr.nodes import Column, Literal
 from deltic.optimizer import JOINS, LAST, RANKS, RULES, optimize
+from deltic.optimizer.restrict_groups import restrict_groups
 from deltic.plan.columns import agrees, conjunction, shift
 from deltic.plan.evaluate import Moment, evaluate
 from deltic.plan.fingerprint import fingerprint
@@ -109,7 +110,7 @@ def test_many_more_random_programs_mean_the_same(block: int) -> None:
 
 
 @pytest.mark.parametrize("seeds", [range(30, 34), *slow(rotating(400))], ids=len)
-@pytest.mark.parametrize("rule", (*RULES, *RANKS), ids=lambda rule: rule.__name__)
+@pytest.mark.parametrize("rule", (*RULES, *RANKS, restrict_groups), ids=lambda rule: rule.__name__)
 def test_each_rule_alone_keeps_the_relation(rule: object, seeds: range) -> None:
     assert callable(rule)
     changed = 0
@@ -117,7 +118,7 @@ def test_each_rule_alone_keeps_the_relation(rule: object, seeds: range) -> None:
         program = mixed(seed)
         tables = applied(empty(program.tables), program.ticks[0])
         tables["events"] = events(seed)
-        made = (of_times, of_disjunctions, of_sides, of_limits, of_left_joins, of_first_rows)
+        made = (of_times, of_disjunctions, of_sides, of_limits, of_left_joins, of_few_groups, of_first_rows)
         timed = (timed for view in program.views.values() for timed in (view, *(plan for make in made for plan in make(view))))
         for plan in (*timed, *of_windows()):
             after = rule(plan)
@@ -162,6 +163,15 @@ def of_left_joins(plan: Plan) -> Iterator[Plan]:
     key = Column(0, plan.schema[0].type, plan.schema[0].nullable, "k")
     groups = Aggregate(plan, (("k", key),), (("n", AggregateCall("count", (), BIGINT, False)),))
     yield Join(Join(groups, groups, "left", ((key, key),)), groups, "inner", ((key, key),))
+
+
+def of_few_groups(plan: Plan) -> Iterator[Plan]:
+    """The rows of the plan beside their groups by a column, of those groups that have a property."""
+    key, value = (Column(i, plan.schema[i].type, plan.schema[i].nullable, "c") for i in (0, -1 % len(plan.schema)))
+    counts = Aggregate(plan, (("k", key),), (("n", AggregateCall("count", (value,), BIGINT, False)),))
+    few = Filter(counts, resolve("equal", [Column(1, BIGINT, False, "n"), Literal(1, BIGINT)]))
+    sums = Aggregate(plan, (("k", key),), (("n", AggregateCall("count", (), BIGINT, False)),))
+    yield Join(plan, Join(few, sums, "left", ((key, key),)), "inner", ((key, key),))
 
 
 def of_limits(plan: Plan) -> Iterator[Plan]:

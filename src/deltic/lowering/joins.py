@@ -17,12 +17,12 @@ from deltic.circuit.operators.keys import ONE, Keys
 from deltic.circuit.operators.semijoin import SemiJoin
 from deltic.circuit.operators.table import TableInput
 from deltic.expr.nodes import Call, Column, Expr, Literal
-from deltic.lowering.keys import stored_position
 from deltic.lowering.protocol import PlanLowering
 from deltic.lowering.ranges import lower_range_join
 from deltic.lowering.streams import ZERO, Arranged, Nulls, Streams, is_any_null, is_not_null, normalized
 from deltic.plan.columns import map_columns, reference
 from deltic.plan.extremes import by_extreme
+from deltic.plan.key_order import with_ordered_keys
 from deltic.plan.nodes import Filter, Join, Plan, Project, Union, Weighted, references
 from deltic.plan.signs import may_be_negative
 from deltic.plan.time_joins import is_pairing
@@ -71,19 +71,6 @@ def lower_join(lowering: PlanLowering, plan: Join) -> int:
         case _:
             _share_matches(lowering, plan)
             return lowering.relation(_outer(plan))
-
-
-def with_ordered_keys(plan: Join) -> Join:
-    """The join with its keys in a canonical order, so that joins by the same columns share arrangements.
-
-    That is the order in which a table stores them, the right one if both do, if they are its first columns; else that of the left columns.
-    """
-    stored = [[stored_position(below, pair[i]) for pair in plan.keys] for i, below in ((1, plan.right), (0, plan.left))]
-    first = (places for places in stored if sorted(place for place in places if place is not None) == list(range(len(places))))
-    columns = [expr.index if isinstance(expr, Column) else len(plan.left.schema) for expr, _ in plan.keys]
-    places = next(first, columns)
-    keys = tuple(plan.keys[i] for i in sorted(range(len(places)), key=lambda i: places[i] or 0))
-    return plan if keys == plan.keys else replace(plan, keys=keys)
 
 
 def side(lowering: PlanLowering, stream: int, keys: Sequence[Expr], payload: Sequence[Expr]) -> Side:

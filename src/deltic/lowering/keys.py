@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from deltic.expr.nodes import Column, Expr
+from deltic.expr.nodes import Column
 from deltic.plan.node import once_per_node
 from deltic.plan.nodes import Aggregate, Filter, Join, Plan, Project, Table, TemporalFilter, TopK, Window
-from deltic.stacks import unbounded
 
 
 @once_per_node
@@ -31,18 +30,3 @@ def _projected(plan: Project, key: tuple[int, ...] | None) -> tuple[int, ...] | 
         return None
     places = {e.index: i for i, (_, e) in reversed(list(enumerate(plan.columns))) if isinstance(e, Column)}
     return tuple(places[k] for k in key) if all(k in places for k in key) else None
-
-
-@unbounded
-def stored_position(plan: Plan, expr: Expr) -> int | None:
-    """The position of the column in a table's stored order, primary key first; None if it is not a column of a table."""
-    if isinstance(expr, Column):
-        match plan:
-            case Table():
-                key = plan.table.key
-                return (*key, *(i for i in range(len(plan.schema)) if i not in key)).index(expr.index)
-            case Project():
-                return stored_position(plan.input, plan.columns[expr.index][1])
-            case Filter():
-                return stored_position(plan.input, expr)
-    return None

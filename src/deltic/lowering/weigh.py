@@ -12,11 +12,12 @@ from dataclasses import replace
 from deltic.aggregates.definition import Measure
 from deltic.expr.nodes import Column, Expr
 from deltic.lowering.expand import weigh_expand
-from deltic.lowering.joins import Side, arranged_by_key, joined, table_side, with_ordered_keys
+from deltic.lowering.joins import Side, arranged_by_key, joined, table_side
 from deltic.lowering.multiway import weigh_multiway_join
 from deltic.lowering.protocol import PlanLowering
 from deltic.lowering.streams import is_not_null, normalized
 from deltic.lowering.weighing import Weighing
+from deltic.plan.key_order import with_ordered_keys
 from deltic.plan.nodes import Expand, Join, MultiwayJoin, Plan, Project
 from deltic.plan.ranges import range_of
 from deltic.schema import Field, Schema

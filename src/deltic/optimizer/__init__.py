@@ -38,6 +38,7 @@ from deltic.optimizer.prune_columns import prune_columns
 from deltic.optimizer.pull_left_joins_up import pull_left_joins_up
 from deltic.optimizer.push_filters_down import push_filters_down
 from deltic.optimizer.push_time_down import push_time_down
+from deltic.optimizer.restrict_groups import restrict_groups
 from deltic.optimizer.row_estimates import UNKNOWN, Sizes
 from deltic.optimizer.simplify import simplify
 from deltic.optimizer.stand_for_views import replaced, stand_for_views
@@ -46,7 +47,7 @@ from deltic.plan.nodes import Plan, Project
 from deltic.plan.streams import is_stream
 from deltic.schema import Type
 
-Rule = Callable[[Plan], Plan]
+Rule = Callable[..., Plan]
 
 RULES: Final[tuple[Rule, ...]] = (
     forget_unjoinable_rows,
@@ -67,7 +68,9 @@ RULES: Final[tuple[Rule, ...]] = (
 JOINS: Final[tuple[Rule, ...]] = (order_joins, form_multiway_joins)
 RANKS: Final[tuple[Rule, ...]] = (limit_ranks,)
 """Once joins are settled; RULES follow again."""
-LAST: Final[tuple[Rule, ...]] = (forget_aggregated_rows, merge_projections, extract_fields, simplify, form_range_joins)
+LAST: Final[tuple[Rule, ...]] = (forget_aggregated_rows, merge_projections, extract_fields, simplify, form_range_joins, restrict_groups)
+SIZED: Final[tuple[Rule, ...]] = (order_joins, restrict_groups)
+"""Those that get the sizes of tables, too."""
 ROUNDS: Final = 20  # rules move down or remove, or split what they match no more; plans settle in a few rounds
 
 NO_VIEWS: Final[Mapping[Plan, Plan]] = MappingProxyType({})
@@ -79,18 +82,15 @@ def optimize(plan: Plan, views: Mapping[Plan, Plan] = NO_VIEWS, sizes: Sizes = U
     """The fixed point of RULES: the same relation with the same schema, in fewer and narrower nodes.
 
     views: plans that occur in this one, each with the optimized plan whose state holds its rows. Rules do not look into them.
-    sizes: of tables, by which its joins are ordered.
+    sizes: of tables, by which its joins are ordered and its groups restricted.
     """
-
-    def sized(plan: Plan) -> Plan:
-        return order_joins(plan, sizes)
 
     above, meanings = stand_for_views(plan, views) if views else (plan, {})
     settled = _settled(above)
     for _ in range(ROUNDS):
         formed = settled
         for rule in JOINS:
-            formed = _applied(sized if rule is order_joins else rule, formed)
+            formed = _applied(rule, formed, sizes)
         if formed == settled:
             break
         settled = _settled(formed)
@@ -100,7 +100,7 @@ def optimize(plan: Plan, views: Mapping[Plan, Plan] = NO_VIEWS, sizes: Sizes = U
     if ranked != settled:
         settled = _settled(ranked)
     for rule in LAST:
-        settled = _applied(rule, settled)
+        settled = _applied(rule, settled, sizes)
     if meanings:
         settled = _applied(forget_aggregated_rows, replaced(settled, meanings))
     return _named(settled, plan.schema.names)
@@ -116,8 +116,8 @@ def _settled(plan: Plan) -> Plan:
     return plan
 
 
-def _applied(rule: Rule, plan: Plan) -> Plan:
-    after = rule(plan)
+def _applied(rule: Rule, plan: Plan, sizes: Sizes = UNKNOWN) -> Plan:
+    after = rule(plan, sizes) if rule in SIZED else rule(plan)
     assert _columns(after) == _columns(plan), rule.__name__
     assert is_stream(after) == is_stream(plan), rule.__name__
     return after
