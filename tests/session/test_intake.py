@@ -18,12 +18,13 @@ from deltic.connectors.frames import WEIGHT, rows_frame
 from deltic.errors import ConstraintViolation, DelticError, FrameError
 from deltic.kernels.build import CHECKED
 from deltic.schema import STRING, Field, Op, Schema, TableSchema, Type
-from deltic.session.transaction import PendingChanges, plain_changes, plain_rows
+from deltic.session.transaction import PendingChanges, plain_changes, plain_keys, plain_rows
 from deltic.trace import intake
 from deltic.trace.encoding import decode_table, encode_table
 from deltic.trace.identity import Identity
 from deltic.trace.intake import FrameColumns, encode_changes, intake_of
 from deltic.trace.strings import HashedStrings, SoughtStrings, StringTable
+from deltic.trace.workers import ALONE
 
 DEFINITION = "CREATE TABLE t (a BIGINT NOT NULL, b BIGINT, c INT NOT NULL, d SMALLINT, e TINYINT, PRIMARY KEY (a))"
 IDENTITY = Identity(b"k" * 16)
@@ -223,6 +224,9 @@ def test_frames_have_the_pending_rows_of_the_general_path(seed: int, monkeypatch
     rows = rows_of(rng, table, int(rng.integers(1, 40)))
     strings = StringTable(IDENTITY)
     assert CHECKED or all(plain_rows(rows, table, op, 0, strings) is not None for op in (Op.INSERT, Op.DELETE_ROW))
+    if table.key:
+        keys = rows.select([table.schema[i].name for i in table.key])
+        assert CHECKED or plain_keys(keys, table, 0, strings, ALONE) is not None
     marked = rows.append_column("_op", pa.array(["Insert"] * rows.num_rows))
     assert CHECKED or plain_changes(marked, table, 0, strings) is not None
     assert pending(table, rows, monkeypatch, plain=True) == pending(table, rows, monkeypatch, plain=False)

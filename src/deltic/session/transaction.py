@@ -82,6 +82,10 @@ class PendingChanges:
     def add_deletes(self, table: TableSchema, keys_or_whole_rows: Any) -> None:
         """Rows to delete, as `Transaction.delete` takes them."""
         if len(table.key) < len(table.schema):
+            keys = plain_keys(keys_or_whole_rows, table, self._next, self._strings, self._workers)
+            if keys is not None:
+                self._append_plain(table, Op.DELETE_KEY, keys)
+                return
             plain = plain_rows(keys_or_whole_rows, table, Op.DELETE_ROW, self._next, self._strings, self._workers)
             if plain is not None:
                 self._append_plain(table, Op.DELETE_ROW, plain.rows)
@@ -275,6 +279,20 @@ def plain_rows(
     dicts = intake_of(table).dicts
     rows = None if dicts is None else dicts.of_dicts(frame, ordinal, keyed=bool(table.key), op=int(op))
     return None if rows is None else EncodedRows(PendingRows(rows), None)
+
+
+def plain_keys(frame: Any, table: TableSchema, ordinal: int, strings: StringTable, workers: Workers) -> PendingRows | None:
+    """Deletes by the keys of a frame of the key's columns alone, in their order; None in other cases. Raises as `shaped`."""
+    intake = intake_of(table)
+    columns = intake.key_frames
+    if columns is None or not columns.is_checked or not isinstance(frame, pa.Table):
+        return None
+    fits = fit_of(frame.schema, intake.keys)
+    if fits.verdict != "rows":
+        return None
+    frame = shaped(frame, intake.keys, fits.narrow) if fits.wide else frame
+    rows = columns.sized(fits.narrow).rows(frame, int(Op.DELETE_KEY), ordinal, strings, None, workers)
+    return None if rows is None else PendingRows(rows)
 
 
 _ARROW: Final = (pa.Table, pa.RecordBatch)

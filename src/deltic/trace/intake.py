@@ -8,7 +8,6 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -22,7 +21,7 @@ from deltic.kernels.memory import Words
 from deltic.kernels.table import address
 from deltic.reentrant import ReentrantEvent
 from deltic.schema import BIGINT, INTEGER_BITS, Field, Op, Schema, TableSchema
-from deltic.trace.encoding import MARKER, NEGATIVE_ZERO, Layout, encode, encode_table, whole, words_of
+from deltic.trace.encoding import MARKER, NEGATIVE_ZERO, Layout, encode, encode_table, whole
 from deltic.trace.rows import Rows
 from deltic.trace.strings import StringTable
 from deltic.trace.sums import NARROW
@@ -45,13 +44,14 @@ _release: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 class TableIntake(NamedTuple):
     """How the rows of a table become words. frames: None if the kernel cannot copy them. dicts: None if not all columns are integers.
 
-    keys: the key as a table of its own.
+    keys: the key as a table of its own. key_frames: for frames of the key's columns alone, as whole rows.
     """
 
     table: TableSchema
     frames: FrameColumns | None
     dicts: IntegerColumns | None
     keys: TableSchema
+    key_frames: FrameColumns | None
 
 
 _intakes: dict[int, TableIntake] = {}
@@ -65,7 +65,8 @@ def intake_of(table: TableSchema) -> TableIntake:
         if len(_intakes) >= _KEPT:
             _intakes.clear()
         keys = TableSchema(table.name, Schema(tuple(table.schema[i] for i in table.key)), tuple(range(len(table.key))))
-        kept = _intakes[id(table)] = TableIntake(table, FrameColumns.of(table), IntegerColumns.of(table), keys)
+        key_frames = FrameColumns.of(table, table.key) if table.key else None
+        kept = _intakes[id(table)] = TableIntake(table, FrameColumns.of(table), IntegerColumns.of(table), keys, key_frames)
     return kept
 
 
@@ -126,7 +127,8 @@ class FrameColumns:
     """How frames with the Arrow types of a table become words: by a call of a kernel for all columns but those of ids, and one for these.
 
     plan: as for the kernel. words: of a row. ids: the columns whose words are ids. arrow: by column its Arrow type, None if its words are
-    ids. is_checked: whether no value that the kernel takes is refused by the table.
+    ids. is_checked: whether no value that the kernel takes is refused by the table. blank: int64[words], a row without values, if frames do
+    not have all columns of the table.
     """
 
     plan: Words
@@ -134,18 +136,23 @@ class FrameColumns:
     ids: tuple[_BytesColumn, ...]
     arrow: tuple[pa.DataType | None, ...]
     is_checked: bool
+    blank: Words | None
 
     @staticmethod
-    def of(table: TableSchema) -> FrameColumns | None:
-        """None if the kernel has no kind for a column."""
-        fields = table.schema.fields
+    def of(table: TableSchema, given: Sequence[int] | None = None) -> FrameColumns | None:
+        """given: the columns that frames have, in their order; all by default. None if the kernel has no kind for a column."""
+        given = range(len(table.schema)) if given is None else given
+        fields = [table.schema[i] for i in given]
         if CHECKED or any(field.type.kind.stored == "none" for field in fields):  # Arrow's memory has no handles
             return None
-        places = list(accumulate((words_of(field.type, field.nullable) for field in fields), initial=0))
-        zeros = [i in table.key and field.type.has_zeros for i, field in enumerate(fields)]
+        layout = Layout.of(table.schema)
+        places = [layout.slices[i].start for i in given]
+        zeros = [i in table.key and table.schema[i].type.has_zeros for i in given]
+        blank = np.zeros(layout.width, np.int64)
+        blank[list(layout.strings)] = MARKER
         return FrameColumns(
-            np.array([word for one in zip(fields, places, zeros, strict=False) for word in _planned(*one)], np.int64),
-            places[-1],
+            np.array([word for one in zip(fields, places, zeros, strict=True) for word in _planned(*one)], np.int64),
+            layout.width,
             tuple(
                 _BytesColumn(i, places[i], field, zeros[i], field.type.is_validated)
                 for i, field in enumerate(fields)
@@ -153,6 +160,7 @@ class FrameColumns:
             ),
             tuple(None if field.type.has_bytes else field.type.arrow for field in fields),
             not any(_is_left(field) for field in fields),
+            None if len(fields) == len(table.schema) else blank,
         )
 
     def sized(self, narrow: Mapping[int, int]) -> FrameColumns:
@@ -182,6 +190,8 @@ class FrameColumns:
         """
         n = frame.num_rows
         block = np.empty((self.words + 3) * n, np.int64)
+        if self.blank is not None:
+            block[: self.words * n].reshape(self.words, n)[:] = self.blank[:, np.newaxis]
         if not self._copy(frame, block, op, ordinal, strings, workers, unread):
             return None
         if ops is not None:
