@@ -5,7 +5,8 @@ changes nothing. All rules satisfy these laws, which are tested on random plans:
 - the relation is the same, and so are the schema's types, nullability and (at the root) names; a stream stays one;
 - the result fails only where the written plan fails: no expression that can fail (expr/failing.py) moves ahead of the filter or join that
   guards it. Unused expressions may be dropped, and their failures with them.
-When a plan has settled, JOINS order its joins by the keys and filters that they have then, and form multiway joins, and it settles again.
+When a plan has settled, JOINS place and order its joins by the keys and filters that they have then, form multiway joins, and it settles
+again.
 LAST come rules whose results the others would take apart, such as an expression below the filter that reads it; each is applied once.
 A view whose state depends on earlier ticks is a table to the plans that read it: with its filter or its columns moved into it, they would
 begin with other rows than the view has.
@@ -37,6 +38,7 @@ from deltic.optimizer.order_joins import order_joins
 from deltic.optimizer.prune_columns import prune_columns
 from deltic.optimizer.pull_left_joins_up import pull_left_joins_up
 from deltic.optimizer.push_filters_down import push_filters_down
+from deltic.optimizer.push_semijoins_down import push_semijoins_down
 from deltic.optimizer.push_time_down import push_time_down
 from deltic.optimizer.restrict_groups import restrict_groups
 from deltic.optimizer.row_estimates import UNKNOWN, Sizes
@@ -65,11 +67,11 @@ RULES: Final[tuple[Rule, ...]] = (
     drop_limits,
     prune_columns,
 )
-JOINS: Final[tuple[Rule, ...]] = (order_joins, form_multiway_joins)
+JOINS: Final[tuple[Rule, ...]] = (push_semijoins_down, order_joins, form_multiway_joins)
 RANKS: Final[tuple[Rule, ...]] = (limit_ranks,)
 """Once joins are settled; RULES follow again."""
 LAST: Final[tuple[Rule, ...]] = (forget_aggregated_rows, merge_projections, extract_fields, simplify, form_range_joins, restrict_groups)
-SIZED: Final[tuple[Rule, ...]] = (order_joins, restrict_groups)
+SIZED: Final[tuple[Rule, ...]] = (push_semijoins_down, order_joins, restrict_groups)
 """Those that get the sizes of tables, too."""
 ROUNDS: Final = 20  # rules move down or remove, or split what they match no more; plans settle in a few rounds
 
