@@ -89,6 +89,17 @@ def test_filtered_arms_of_a_snowflake_are_joined_first() -> None:
     assert tables_of(optimize(joined(arms, *equal))) == "(item (orders (customer (nation region))))"
 
 
+def test_tables_that_others_refer_to_are_estimated_smaller_where_sizes_are_unknown() -> None:
+    """The nation is looked up before the items, not in the joined rows, although its filter selects more than that of the items."""
+    few = Filter(ITEM, conjunction([resolve(sign, [column(ITEM, "l_part"), Literal(n, BIGINT)]) for sign, n in ((">", 3), ("<", 9))]))
+    nations = Filter(NATION, resolve("in", [column(NATION, "n_region"), Literal(7, BIGINT), Literal(8, BIGINT)]))
+    equal = (("s_key", "l_supplier"), ("l_order", "o_key"), ("s_nation", "n_key"))
+    plan = optimize(joined([SUPPLIER, few, ORDERS, nations], *equal))
+    assert tables_of(plan) == "(((supplier nation) item) orders)"
+    alike = Sizes(tuple((name, TableSize(1_000_000)) for name in ("supplier", "item", "orders", "nation")))
+    assert tables_of(optimize(joined([SUPPLIER, few, ORDERS, nations], *equal), sizes=alike)) == "(((supplier item) orders) nation)"
+
+
 def test_without_keys_and_filters_the_written_order_stays() -> None:
     plain = [table(name, f"{name}_a", f"{name}_b", key=()) for name in "tuvw"]
     plan = joined([*plain], ("t_b", "u_a"), ("u_b", "v_a"), ("v_b", "w_a"))

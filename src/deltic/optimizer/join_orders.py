@@ -8,10 +8,10 @@ filtered relations of a snowflake's arm are joined with one another first. O(n²
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
-from deltic.optimizer.row_estimates import matching
+from deltic.optimizer.row_estimates import ROWS_PER_VALUE, matching
 from deltic.stacks import unbounded
 
 Order = int | tuple["Order", "Order"]
@@ -57,6 +57,38 @@ class _Part:
     classes: frozenset[int]
     rows: float
     is_product: bool = False
+
+
+def scaled(relations: Sequence[GraphRelation], unsized: Sequence[bool]) -> list[GraphRelation]:
+    """With fewer rows of relations of unknown size whose unique keys others refer to: each row of a key is referred to by several.
+
+    >>> fact, arm = (GraphRelation(1e6, 1e6, frozenset(classes), frozenset(key)) for classes, key in (((0, 1), (0,)), ((1, 2), (1,))))
+    >>> [relation.rows for relation in scaled([fact, arm, GraphRelation(1e5, 1e6, frozenset({2}), frozenset({2}))], [True] * 3)]
+    [1000000.0, 100000.0, 1000.0]
+    """
+    above = [[i for i, other in enumerate(relations) if i != number and _refers(other, one)] for number, one in enumerate(relations)]
+    depths = [0] * len(relations)
+    for _ in relations:  # a chain of references is no longer
+        before = list(depths)
+        for number, others in enumerate(above):
+            depths[number] = max((1 + depths[i] for i in others), default=0)
+        if depths == before:
+            break
+    shares = [ROWS_PER_VALUE**-depth if unknown else 1.0 for depth, unknown in zip(depths, unsized, strict=True)]
+    return [
+        replace(each, rows=max(1.0, each.rows * share), values=max(1.0, each.values * share))
+        for each, share in zip(relations, shares, strict=True)
+    ]
+
+
+def _refers(one: GraphRelation, other: GraphRelation) -> bool:
+    """Whether the equalities compare the unique key of the other with columns of this one that are not unique."""
+    return _has_key(one, other) and not _has_key(other, one)
+
+
+def _has_key(one: GraphRelation, other: GraphRelation) -> bool:
+    """Whether equalities compare the unique key of the other with columns of this one."""
+    return other.unique is not None and other.unique <= one.classes
 
 
 class JoinGraph:

@@ -21,9 +21,9 @@ from deltic.errors import Span
 from deltic.expr.nodes import Call, Column, Expr, columns_of
 from deltic.optimizer.drop_distinct import unique_key
 from deltic.optimizer.hypergraph import cyclic_core
-from deltic.optimizer.join_orders import GraphCondition, GraphRelation, JoinGraph, Order
+from deltic.optimizer.join_orders import GraphCondition, GraphRelation, JoinGraph, Order, scaled
 from deltic.optimizer.join_tree import LARGEST, JoinTree, equality, join_tree, over_joined, over_leaves, tree_size
-from deltic.optimizer.row_estimates import UNKNOWN, Sizes, column_values, rows_of, share, values_of
+from deltic.optimizer.row_estimates import UNKNOWN, Sizes, column_values, has_unknown_size, rows_of, share, values_of
 from deltic.plan.columns import remap
 from deltic.plan.node import once_per_node
 from deltic.plan.nodes import Join, Plan, inputs
@@ -106,8 +106,9 @@ class _Ordering:
                 assert leaf is not None, "a class has an expression over several leaves"
                 self.members[leaf].setdefault(number, []).append(expr)
         conditions = [(frozenset(self._leaves(part)), part) for part in tree.conditions]
+        unsized = [has_unknown_size(leaf, sizes) for leaf in tree.leaves]
         self.graph = JoinGraph(
-            [self._relation(number) for number in range(len(tree.leaves))],
+            scaled([self._relation(number) for number in range(len(tree.leaves))], unsized),
             [GraphCondition(read, share(part), _is_equality(part)) for read, part in conditions if len(read) > 1],
         )
 

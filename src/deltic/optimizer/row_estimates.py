@@ -63,6 +63,10 @@ class Sizes:
 
     tables: tuple[tuple[str, TableSize], ...] = ()
 
+    def has(self, table: str) -> bool:
+        """Whether the size of the table is known."""
+        return self._of(table) is not None
+
     def rows(self, table: str) -> float:
         """At least one."""
         size = self._of(table)
@@ -235,6 +239,20 @@ def values_of(plan: Plan, sizes: Sizes) -> float:
             return values_of(plan.left, sizes)
         case _:
             return rows_of(plan, sizes)
+
+
+@once_per_node
+def has_unknown_size(plan: Plan, sizes: Sizes) -> bool:
+    """Whether the rows are those of a table of unknown size, or a share of them."""
+    match plan:
+        case Table():
+            return not sizes.has(plan.table.name)
+        case Filter() | TemporalFilter() | Project():
+            return has_unknown_size(plan.input, sizes)
+        case Join(kind="semi" | "anti" | "not_in"):
+            return has_unknown_size(plan.left, sizes)
+        case _:
+            return False
 
 
 def _is_unique(plan: Plan, keys: Sequence[Expr]) -> bool:
