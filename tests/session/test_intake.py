@@ -24,7 +24,7 @@ from deltic.trace.encoding import decode_table, encode_table
 from deltic.trace.identity import Identity
 from deltic.trace.intake import FrameColumns, encode_changes, intake_of
 from deltic.trace.strings import HashedStrings, SoughtStrings, StringTable
-from deltic.trace.workers import ALONE
+from deltic.trace.workers import ALONE, DIVIDED_ROWS, Workers
 
 DEFINITION = "CREATE TABLE t (a BIGINT NOT NULL, b BIGINT, c INT NOT NULL, d SMALLINT, e TINYINT, PRIMARY KEY (a))"
 IDENTITY = Identity(b"k" * 16)
@@ -173,6 +173,30 @@ def test_strings_of_all_columns_are_interned_together(seed: int, bits: int) -> N
         assert general.identity.overrides or listed(words) == listed(expected)  # which of two colliding strings comes first may differ
         assert decode_table(words, table.schema, fast) == rows.cast(table.schema.arrow)
     assert len(fast) == len(general) and len(fast.identity.overrides) == len(general.identity.overrides)
+
+
+@pytest.mark.skipif(CHECKED, reason="Arrow's memory has no handles")
+@pytest.mark.parametrize("bits", [64, 12])
+def test_threads_share_the_columns_of_a_large_frame(bits: int) -> None:
+    table = TableSchema("t", Schema((Field("n", Type("INT")), Field("a", STRING), Field("b", STRING), Field("c", Type("BINARY")))))
+    n, rng = DIVIDED_ROWS + 5, np.random.default_rng(bits)
+    columns_of = intake_of(table).frames
+    assert columns_of is not None
+    columns = {f.name: [None if i % 7 == 0 else str(i) for i in rng.integers(0, 300, n).tolist()] for f in table.schema.fields[1:]}
+    whole = pa.table({"n": pa.array(range(n), pa.int32()), **columns}).cast(table.schema.arrow)
+    frame = pa.concat_tables([whole.slice(start, n // 5 + 1) for start in range(0, n, n // 5 + 1)])
+    words = {}
+    for threads in (1, 3):
+        strings = StringTable(Identity(b"k" * 16, bits))
+        rows = columns_of.rows(frame, int(Op.INSERT), 9, strings, workers=Workers(threads))
+        assert rows is not None
+        words[threads] = rows.columns
+        assert decode_table(rows.columns[: columns_of.words], table.schema, strings) == whole.combine_chunks()
+        assert len(strings) == 257 and bool(strings.identity.overrides) is (bits == 12)
+    same = all((one == other).all() for one, other in zip(words[1], words[3], strict=True))
+    assert same or bits == 12  # which of two colliding strings comes first may differ
+    invalid = frame.set_column(2, "b", pa.array([b"\xff"] * n, pa.binary()).view(pa.string()))
+    assert columns_of.rows(invalid, int(Op.INSERT), 9, StringTable(IDENTITY), workers=Workers(3)) is None
 
 
 def test_strings_of_frames_that_are_only_looked_up_are_not_kept() -> None:

@@ -6,9 +6,9 @@ What always holds: the words are those of `encoding.py`. Rows that a table refus
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -19,13 +19,15 @@ from deltic.kernels import intake, text
 from deltic.kernels.build import CHECKED
 from deltic.kernels.memory import Words
 from deltic.kernels.table import address
-from deltic.reentrant import ReentrantEvent
 from deltic.schema import BIGINT, INTEGER_BITS, Field, Op, Schema, TableSchema
 from deltic.trace.encoding import MARKER, NEGATIVE_ZERO, Layout, encode, encode_table, whole
 from deltic.trace.rows import Rows
 from deltic.trace.strings import StringTable
 from deltic.trace.sums import NARROW
 from deltic.trace.workers import ALONE, Workers
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 FEW: Final = 64
 """Rows of a list of dicts up to which Python's values become words one by one."""
@@ -233,20 +235,25 @@ class FrameColumns:
         if interned is None:
             return False
         checked = [each.number for each in self.ids if each.validated and each.number not in interned and each.number not in unread]
-        if not all(_is_valid(batch.column(number)) for batch in batches for number in checked):
+        if not all(_divided(_is_valid, [batch.column(number) for batch in batches for number in checked], total, workers)):
             return False
+
+        def intern(part: tuple[pa.Array, Words, _BytesColumn]) -> None:
+            column, words, each = part
+            words[:] = encode(normalized(column, each.field.type) if each.zeros else column, each.field, strings)[0]
+
+        parts: list[tuple[pa.Array, Words, _BytesColumn]] = []
         row = 0
         for batch in batches:
-            for number, place, field, zeros, _ in self.ids:
-                if number in interned:
-                    continue
-                column, start = batch.column(number), place * total + row
-                if number in unread:
-                    block[start : start + len(column)] = MARKER
-                    continue
-                column = normalized(column, field.type) if zeros else column
-                block[start : start + len(column)] = encode(column, field, strings)[0]
+            for each in self.ids:
+                start = each.place * total + row
+                words = block[start : start + batch.num_rows]
+                if each.number in unread:
+                    words[:] = MARKER
+                elif each.number not in interned:
+                    parts.append((batch.column(each.number), words, each))
             row += batch.num_rows
+        _divided(intern, parts, total, workers)
         return True
 
     def _copy_small(
@@ -272,18 +279,23 @@ class FrameColumns:
             parts += [(total + start, batch.slice(start, end - start)) for start, end in workers.ranges(batch.num_rows)]
             total += batch.num_rows
 
-        def copied(part: tuple[int, pa.RecordBatch], stop: ReentrantEvent) -> bool:
+        def copied(part: tuple[int, pa.RecordBatch]) -> bool:
             first, batch = part
-            if stop.is_set():
-                return False
             with _ExportedFrame(batch) as place:
                 return self._copied(place, block, total, first, op, ordinal + first)
 
-        return all(workers.map(copied, parts) if workers.divides(total) else (copied(part, ReentrantEvent()) for part in parts))
+        return all(_divided(copied, parts, total, workers))
 
     def _copied(self, frame: int, block: Words, total: int, row: int, op: int, ordinal: int) -> bool:
         copied = intake.copy_frame(frame, self.plan, self.words, address(block), total, row, op, int(op == WEIGHT), ordinal)
         return bool(copied != intake.NOT_PLAIN)
+
+
+def _divided(work: Callable[[Item], Result], items: Sequence[Item], rows: int, workers: Workers) -> list[Result | None]:
+    """The results for the parts of a frame of so many rows, which are divided among threads if there are many."""
+    if not workers.divides(rows):
+        return [work(item) for item in items]
+    return workers.map(lambda item, stop: None if stop.is_set() else work(item), items)
 
 
 class _ExportedFrame:
