@@ -114,15 +114,6 @@ def casts_behind_a_guard() -> Plan:
     return Filter(both, where)
 
 
-def spend_of_a_region() -> Plan:
-    """Sums of all customers, of which a join reads those of one region, beside the orders that they are of."""
-    sums = Aggregate(ORDERS, (("customer", at(ORDERS, 1)),), (("spend", total(at(ORDERS, 2))),))
-    region = Filter(CUSTOMERS, resolve("equal", [at(CUSTOMERS, 1), Literal(3, INT)]))
-    of_region = Join(region, sums, "inner", ((at(CUSTOMERS, 0), at(sums, 0)),))
-    join = Join(ORDERS, of_region, "inner", ((at(ORDERS, 1), at(of_region, 0)),))
-    return keep(join, 0, 2, 7, 10)
-
-
 PLANS: tuple[Callable[[], Plan], ...] = (
     spend_by_region,
     customers_without_orders,
@@ -131,7 +122,6 @@ PLANS: tuple[Callable[[], Plan], ...] = (
     outer_join_conditions,
     rejected_nulls,
     casts_behind_a_guard,
-    spend_of_a_region,
 )
 
 

@@ -6,7 +6,8 @@ part's quantities, of which a query reads those of one brand. A semi-join below 
 
 The semi-join reads its rows by key when a key comes to the filtered relation, so they must be stored by key. Where another join of the plan
 stores them so, or the table itself, sorted by its primary key, it costs nothing but a look-up for each changed row. Otherwise groups stay
-as they are.
+as they are. The result is no fixed point of the other rules: prune_columns would narrow the sides of the semi-join, which are then others
+than those that are stored.
 """
 
 from __future__ import annotations
