@@ -178,7 +178,7 @@ def _session(engine: str, folder: Path) -> deltic.Session:
         return deltic.Session()
     from deltic.runtimes.spark.session import local_session  # noqa: PLC0415 - the embedded engine runs without Spark
 
-    return deltic.Session(spark=local_session(name="tpch"), state=folder / "state")
+    return deltic.Session(spark=local_session(name="tpch", memory="8g"), state=folder / "state")
 
 
 def _peer(session: deltic.Session, engine: str, data: Data, folder: Path) -> Peer:
