@@ -20,7 +20,7 @@ from typing import Final, NoReturn, assert_never
 from deltic.errors import Span, Unsupported
 from deltic.expr.failing import can_fail
 from deltic.expr.functions import resolve
-from deltic.expr.nodes import Call, Expr, Literal, columns_of, unwidened
+from deltic.expr.nodes import Call, Column, Expr, Literal, columns_of, unwidened
 from deltic.optimizer.push_time_down import Bounds, map_bounds, with_bounds
 from deltic.plan.columns import conjunction, conjuncts, reference, shift, substitute
 from deltic.plan.node import once_per_node
@@ -278,6 +278,20 @@ def _past_table_function(plan: FlatMap, below: JoinTree) -> JoinTree:
     arguments = tuple(substitute(argument, below.columns) for argument in plan.arguments)
     columns = (Call(plan.function, (*arguments, Literal(i, INT)), field.type, field.nullable) for i, field in enumerate(plan.returned))
     return replace(below, columns=(*below.columns, *columns), obstacles=(*below.obstacles, TABLE_FUNCTION))
+
+
+def side_places(join: Join) -> tuple[dict[int, int], dict[int, int]]:
+    """For the left and the right side of a join: the column of the side at which a column of the join is.
+
+    The sides of an inner join have also the columns that its keys make equal to one of theirs.
+    """
+    width = len(join.left.schema)
+    left, right = {i: i for i in range(width)}, {width + i: i for i in range(len(join.right.schema))}
+    pairs = [(one.index, other.index) for one, other in join.keys if isinstance(one, Column) and isinstance(other, Column)]
+    if join.kind == "inner":
+        left.update((width + other, one) for one, other in pairs)
+        right.update(pairs)
+    return left, right
 
 
 def refuse_hint(hint: Hint, obstacle: str) -> NoReturn:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from deltic.expr.nodes import Column
 from deltic.optimizer.drop_distinct import unique_key
+from deltic.optimizer.join_tree import side_places
 from deltic.optimizer.row_estimates import UNKNOWN, Sizes, rows_of
 from deltic.plan.columns import reference
 from deltic.plan.nodes import Filter, Join, Plan, Project, inputs
@@ -99,10 +100,11 @@ def _place(
             return None if below is None else below._replace(plan=replace(plan, input=below.plan))
         case Join(kind="inner"):
             places = []
-            for number, side in enumerate((plan.left, plan.right)):
-                own = _on_side(plan, columns, number)
-                if own is None:
+            sides = plan.left, plan.right
+            for number, at in enumerate(side_places(plan)):
+                if not at.keys() >= set(columns):
                     continue
+                side, own = sides[number], [at[i] for i in columns]
                 unique = unique_key(side)
                 here = _Place(rows_of(side, sizes), unique is None or not unique <= set(own), moved(side, own))
                 deeper = _place(side, own, moved, shared, sizes)
@@ -112,16 +114,3 @@ def _place(
             return min(places, key=lambda each: (each.rows, each.repeats), default=None)
         case _:
             return None
-
-
-def _on_side(plan: Join, columns: Sequence[int], number: int) -> list[int] | None:
-    """The columns of an inner join as those of a side, which has them or, by the keys, equal ones; None if it has not."""
-    width = len(plan.left.schema)
-    equal: dict[int, int] = {}
-    for one, other in plan.keys:
-        if isinstance(one, Column) and isinstance(other, Column):
-            equal |= {width + other.index: one.index} if number == 0 else {one.index: other.index}
-    own = {i: i for i in range(width)} if number == 0 else {width + i: i for i in range(len(plan.right.schema))}
-    places = [own.get(i, equal.get(i)) for i in columns]
-    found = [place for place in places if place is not None]
-    return found if len(found) == len(places) else None

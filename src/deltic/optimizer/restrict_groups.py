@@ -22,6 +22,7 @@ from typing import Final
 from deltic.expr.nodes import Column, Expr, columns_of
 from deltic.optimizer.arranged_sides import arranged_sides, core_of, plain, stored_side
 from deltic.optimizer.drop_distinct import unique_key
+from deltic.optimizer.join_tree import side_places
 from deltic.optimizer.row_estimates import UNKNOWN, Sizes, column_values, rows_of, values_of
 from deltic.optimizer.stand_for_views import replaced
 from deltic.plan.columns import columns_of_all, reference, remap
@@ -131,7 +132,7 @@ def _groupings(order: Sequence[Plan]) -> Iterator[tuple[Aggregate, list[_Matches
 
 def _passed(node: Join, own: Sequence[_Matches]) -> tuple[list[_Matches], list[_Matches]]:
     """What the rows of either side must match. own: what those of the join must."""
-    left, right = _side_places(node)
+    left, right = side_places(node)
     to_left = _over(own, left) if node.kind not in ("right", "full") else []
     to_right = _over(own, right) if node.kind in ("inner", "right") else []
     if node.kind in TO_LEFT:
@@ -144,17 +145,6 @@ def _passed(node: Join, own: Sequence[_Matches]) -> tuple[list[_Matches], list[_
 def _matching(rows: Plan, pairs: Sequence[tuple[Expr, Expr]]) -> list[_Matches]:
     keys = tuple((one.index, other) for one, other in pairs if isinstance(one, Column) and not one.type.is_collated)
     return [_Matches(rows, keys)] if keys and not (may_be_negative(rows) or references(rows) or reads_ticks(rows)) else []
-
-
-def _side_places(node: Join) -> tuple[dict[int, int], dict[int, int]]:
-    """For each side: column of the join → the column of the side that it is, or equals."""
-    width = len(node.left.schema)
-    left, right = {i: i for i in range(width)}, {width + i: i for i in range(len(node.right.schema))}
-    pairs = [(one.index, other.index) for one, other in node.keys if isinstance(one, Column) and isinstance(other, Column)]
-    if node.kind == "inner":
-        left.update((width + other, one) for one, other in pairs)
-        right.update(pairs)
-    return left, right
 
 
 def _places(node: Project) -> dict[int, int]:
@@ -183,7 +173,7 @@ def _joined(rows: Plan, columns: Sequence[int]) -> list[tuple[Plan, Sequence[int
         case Project(input=Project() | Join(kind="inner") as input):
             below = [(input, _places(rows))]
         case Join(kind="inner"):
-            below = [*zip((rows.left, rows.right), _side_places(rows), strict=True)]
+            below = [*zip((rows.left, rows.right), side_places(rows), strict=True)]
     found = [_joined(part, [places[i] for i in columns]) for part, places in below if places.keys() >= set(columns)]
     return [*(one for each in found for one in each), (rows, columns)]
 
@@ -246,7 +236,7 @@ class _SemiJoins:
                 return None if grouping is None else (grouping, every)
             case Join(kind="inner"):
                 sides = [rows.left, rows.right]
-                for i, places in enumerate(_side_places(rows)):
+                for i, places in enumerate(side_places(rows)):
                     own = _whole(matches, places)
                     if own is not None and (found := self.semi_join(sides[i], own, frozenset(range(len(sides[i].schema))))) is not None:
                         sides[i] = _columns(*found)

@@ -16,7 +16,6 @@ from deltic.connectors.frames import WEIGHT, Changes, change_frame, keys_or_rows
 from deltic.errors import ClosedError, DataError, UnknownName
 from deltic.schema import Op, StreamSchema, TableSchema
 from deltic.trace.encoding import Layout
-from deltic.trace.entries import MARKER
 from deltic.trace.intake import encode_changes, intake_of, owned
 from deltic.trace.strings import StringTable
 from deltic.trace.workers import ALONE, Workers
@@ -178,12 +177,10 @@ class PendingChanges:
         self._parts.setdefault(table.name, []).append(rows)
 
     def _key_words(self, table: TableSchema, keys: pa.Table) -> list[Any]:
-        """Words of whole rows, of which only the key counts; other strings are NULL, since every string id must be known."""
+        """Words of whole rows, of which only the key counts."""
         layout = Layout.of(table.schema)
         key_words = encode_changes(keys, intake_of(table).keys, self._strings)
-        words: list[Any] = [np.zeros(keys.num_rows, np.int64)] * layout.width
-        for position in layout.strings:
-            words[position] = np.full(keys.num_rows, MARKER)
+        words: list[Any] = [np.full(keys.num_rows, word) for word in layout.blank()]
         positions = (w for i in table.key for w in range(layout.slices[i].start, layout.slices[i].stop))
         for position, word in zip(positions, key_words, strict=True):
             words[position] = word

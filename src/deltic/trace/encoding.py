@@ -59,6 +59,12 @@ class Layout:
     def of(schema: Schema) -> Layout:
         return _layout(schema)
 
+    def blank(self) -> npt.NDArray[np.int64]:
+        """int64[width], the words of a row without values: strings are NULL, since every other id must be that of a string."""
+        words = np.zeros(self.width, np.int64)
+        words[list(self.strings)] = MARKER
+        return words
+
 
 @lru_cache(maxsize=4096)
 def _layout(schema: Schema) -> Layout:

@@ -117,11 +117,8 @@ class _BytesColumn(NamedTuple):
     def planned(self, kind: pa.DataType) -> tuple[int, ...] | None:
         """A column of this Arrow type, as for the kernel of strings; None if it does not read such columns."""
         wide = None if self.field.type.held.is_nested else _WIDE.get(kind.id)
-        return (
-            None
-            if wide is None
-            else (self.number, self.place, wide, text.UTF8 if pa.types.is_string(self.field.type.arrow) else text.BOUNDS)
-        )
+        check = text.UTF8 if pa.types.is_string(self.field.type.arrow) else text.BOUNDS
+        return None if wide is None else (self.number, self.place, wide, check)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +147,6 @@ class FrameColumns:
         layout = Layout.of(table.schema)
         places = [layout.slices[i].start for i in given]
         zeros = [i in table.key and table.schema[i].type.has_zeros for i in given]
-        blank = np.zeros(layout.width, np.int64)
-        blank[list(layout.strings)] = MARKER
         return FrameColumns(
             np.array([word for one in zip(fields, places, zeros, strict=True) for word in _planned(*one)], np.int64),
             layout.width,
@@ -162,7 +157,7 @@ class FrameColumns:
             ),
             tuple(None if field.type.has_bytes else field.type.arrow for field in fields),
             not any(_is_left(field) for field in fields),
-            None if len(fields) == len(table.schema) else blank,
+            None if len(fields) == len(table.schema) else layout.blank(),
         )
 
     def sized(self, narrow: Mapping[int, int]) -> FrameColumns:
