@@ -154,16 +154,11 @@ def joined(
     weights: tuple[tuple[int, int], ...] = ((0, 0),),
     limbs: tuple[tuple[int, int], ...] = (),
 ) -> int:
-    """The join of two arranged sides. order: (side, payload field) for each field of `schema`.
-
-    If a field is NOT NULL in `schema` but nullable in its side, it has no NULLs there, and its flag word is left out. The flag of a
-    nullable key is added after the join.
-    """
+    """The join of two arranged sides. order: (side, payload field) for each field of `schema`. The flag of a nullable key is added last."""
     a, b = left.arranged, right.arranged
     payload = [(left, right)[s].payload[i] for s, i in order]
-    narrow = _narrowed(schema, payload)
-    widths = [words_of(field.type, field.nullable) for field in narrow]
-    output = tuple((s, word) for (s, _), words, n in zip(order, payload, widths, strict=True) for word in words[-n:])
+    narrow, read = _narrowed(schema, payload)
+    output = tuple((s, word) for (s, _), words in zip(order, read, strict=True) for word in words)
     keys = _sought(left, right)
     operator = JoinOperator(a.id, b.id, a.key, ((a.width, a.weights), (b.width, b.weights)), output, weights, limbs, keys=keys)
     partition = _joined_partition(left, right, output)
@@ -173,10 +168,13 @@ def joined(
     return lowering.streams.conform(builder.add(operator, inputs, shape, partition, reads=(a.id, b.id), content=content), schema)
 
 
-def _narrowed(schema: Schema, payload: Sequence[Sequence[int]]) -> Schema:
-    """The schema, NOT NULL where the words of a field have no flag."""
-    fields = (replace(f, nullable=f.nullable and len(w) == words_of(f.type, True)) for f, w in zip(schema, payload, strict=True))
-    return Schema(tuple(fields))
+def _narrowed(schema: Schema, payload: Sequence[Sequence[int]]) -> tuple[Schema, list[Sequence[int]]]:
+    """The schema, NOT NULL where the words of a field have no flag, and the words to read of each field.
+
+    A field that is NOT NULL in `schema` but nullable in its side has no NULLs there: its flag word is not read.
+    """
+    fields = [replace(f, nullable=f.nullable and len(w) == words_of(f.type, True)) for f, w in zip(schema, payload, strict=True)]
+    return Schema(tuple(fields)), [words[-words_of(f.type, f.nullable) :] for f, words in zip(fields, payload, strict=True)]
 
 
 def _sought(left: Side, right: Side) -> Keys:
@@ -277,15 +275,18 @@ def _once(plan: Plan) -> Plan:
 
 def _semi_keyed(lowering: PlanLowering, left: Side, right: Side, schema: Schema, anti: bool) -> int:
     a, b = left.arranged, right.arranged
-    narrow = _narrowed(schema, left.payload)
-    output = tuple(word for words in left.payload for word in words)
+    narrow, read = _narrowed(schema, left.payload)
+    output = tuple(word for words in read for word in words)
     keys = _sought(left, right)
+    shape = Shape(narrow)
+    assert len(output) == shape.layout.width
     operator = SemiJoin(a.id, b.id, a.key, a.width, b.width, output, anti, keys)
     partition = _joined_partition(left, right, tuple((0, w) for w in output))
     builder = lowering.streams.builder
-    content = builder.digest("semijoin", left.content, right.content, len(left.values), anti)
+    unflagged = tuple(i for i, (kept, words) in enumerate(zip(read, left.payload, strict=True)) if kept != words)
+    content = builder.digest("semijoin", left.content, right.content, len(left.values), anti, *unflagged)
     inputs = tuple(lowering.streams.not_null(side.arranged.node, side.nulls) for side in (left, right))
-    node = builder.add(operator, inputs, Shape(narrow), partition, reads=(a.id, b.id), content=content)
+    node = builder.add(operator, inputs, shape, partition, reads=(a.id, b.id), content=content)
     return lowering.streams.conform(node, schema)
 
 
