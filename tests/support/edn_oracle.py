@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterator, Sequence
+from decimal import Context, localcontext
 from fractions import Fraction
 from typing import Any, TypeAlias
 
@@ -38,6 +39,8 @@ from edn_calls import Typed, called
 
 Datoms: TypeAlias = set[tuple[int, str, Typed]]
 Env: TypeAlias = dict[str, Typed]
+
+EXACT = Context(prec=100)
 
 
 class NotBound(Exception):
@@ -120,8 +123,11 @@ def _aggregate(one: AggregateTerm, values: list[Typed]) -> Typed:
             return "long", len(set(values))
         case "distinct":
             return "set", tuple(map(untyped, dict.fromkeys(values)))
-        case "min" | "max" | "sum":
-            return typed({"min": min, "max": max, "sum": sum}[one.function](bare))
+        case "sum":
+            with localcontext(EXACT):
+                return typed(sum(bare))
+        case "min" | "max":
+            return typed({"min": min, "max": max}[one.function](bare))
         case "avg" | "variance" | "stddev" if any(abs(value) == math.inf for value in bare):
             return "double", sum(bare) if one.function == "avg" else math.nan
         case "avg":
@@ -141,6 +147,10 @@ class Oracle:
         self.datoms, self.rules = datoms, rules
         self.tables: dict[str, set[tuple[Typed, ...]]] = {}
         """The rows of recursive rules."""
+        self._defined: dict[tuple[int, frozenset[tuple[str, Typed]]], list[tuple[Typed, ...]]] = {}
+        """The rows of a branch of a rule for what was bound when it was called."""
+        self._constants: dict[int, Typed] = {}
+        """The value of each constant of the query."""
         calls = {name: {one.name for branch in branches for one in rules_of(branch.clauses)} for name, branches in rules.items()}
         while any(more - calls[name] for name in calls for more in [set().union(*(calls[one] for one in calls[name]))]):
             calls = {name: set().union(calls[name], *(calls[one] for one in calls[name])) for name in calls}
@@ -156,8 +166,15 @@ class Oracle:
             if all(now[name] == self.tables[name] for name in group):
                 return
             self.tables.update(now)
+            self._defined.clear()
 
     def _definition(self, branch: RuleBranch, start: Env) -> list[tuple[Typed, ...]]:
+        call = id(branch), frozenset(start.items())
+        if call not in self._defined:
+            self._defined[call] = self._computed(branch, start)
+        return self._defined[call]
+
+    def _computed(self, branch: RuleBranch, start: Env) -> list[tuple[Typed, ...]]:
         names = [one.name for one in branch.variables]
         found = self.solve(branch.clauses, start, frozenset(names))
         for env in found:
@@ -220,7 +237,7 @@ class Oracle:
                     start = {}
                     for term, variable in zip(clause.arguments, branch.variables, strict=True):
                         if isinstance(term, ConstantForm):
-                            start[variable.name] = typed(term.form.value)
+                            start[variable.name] = self._value(term)
                         elif isinstance(term, QueryVariable) and term.name in env:
                             start[variable.name] = env[term.name]
                     if any(one.name not in start for one in branch.required):
@@ -234,9 +251,14 @@ class Oracle:
             if isinstance(term, QueryVariable):
                 if new.setdefault(term.name, value) != value:
                     return
-            elif isinstance(term, ConstantForm) and typed(term.form.value) != value:
+            elif isinstance(term, ConstantForm) and self._value(term) != value:
                 return
         yield new
+
+    def _value(self, term: ConstantForm) -> Typed:
+        if id(term) not in self._constants:
+            self._constants[id(term)] = typed(term.form.value)
+        return self._constants[id(term)]
 
     def _function(self, clause: FunctionClause, env: Env) -> Iterator[Env]:
         if any(isinstance(one, QueryVariable) and one.name not in env for one in clause.arguments):
