@@ -13,11 +13,12 @@ from deltic.circuit.framed import among
 from deltic.circuit.operator import Context
 from deltic.circuit.operators.linear import negated
 from deltic.circuit.scopes import distinct_rows
-from deltic.circuit.skip_list import LEAST, is_after, scan
+from deltic.circuit.skip_list import LEAST
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
 from deltic.trace.counters import Counters
 from deltic.trace.probe import lookup, probe
+from deltic.trace.ranges import BEFORE, LAST, Cuts, first_before
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
 from deltic.trace.strings import PREFIX_BYTES, StringTable
@@ -25,8 +26,6 @@ from deltic.trace.strings import PREFIX_BYTES, StringTable
 Words = tuple[np.ndarray, ...]
 EdgeKind = OneOf["unbounded", "own", "limit"]
 """Where a frame starts or ends: with its partition, at its own key, or at a key of its own."""
-AHEAD: Final = 64
-"""How many frames are read at first to find those that contain a change: more calls cost more than the rows."""
 
 GREATEST: Final = int(np.iinfo(np.int64).max)
 MANY: Final = 64
@@ -94,6 +93,18 @@ class FrameLayout:
         held = copies.take(np.flatnonzero(copies.weights[0] > 0))
         return held.columns[0], self.frames((*(word[held.columns[0]] for word in partitions), *held.columns[1:]))
 
+    def ends(self, keys: Words, follows: np.ndarray, chosen: np.ndarray) -> list[tuple[int, Cuts]]:
+        """Where the frames that contain each of the `chosen` changes end, those that end at it or after it, as `first_before` takes cuts:
+        before one that starts after it, and before those of the next change. follows: which changes have one in their partition."""
+        key = self.key + (self.order if self.end == "limit" else 0)
+        cuts = []
+        if self.start != "unbounded":
+            cuts.append((key + (self.order if self.start == "limit" else 0), Cuts.after([word[chosen] for word in keys])))
+        if self.end != "unbounded":
+            following = np.minimum(chosen + 1, len(follows) - 1)
+            cuts.append((self.key, Cuts(tuple(word[following] for word in keys), np.where(follows[chosen], BEFORE, LAST))))
+        return cuts
+
     def reaching(self, frames: Spine, changes: Words, chosen: np.ndarray | None, counters: Counters) -> Words:
         """The rows of frames that contain a changed key. changes: sorted (partition, key). chosen: changes whose frames suffice; None: all.
 
@@ -107,21 +118,8 @@ class FrameLayout:
         if self.end == "unbounded":  # of each partition those that start at its last change or before it
             starts, chosen = tuple(np.full(n, LEAST) for _ in keys), np.flatnonzero(~follows)
 
-        def stops(run: np.ndarray, rows: Words) -> np.ndarray:
-            run = chosen[run]
-            own = self.frames((*(word[run] for word in partitions), *rows))
-            stopped = np.zeros(len(run), bool)
-            if own.lows is not None:
-                stopped |= is_after(own.lows, [word[run] for word in keys])
-            if own.highs is not None:
-                following = np.minimum(run + 1, n - 1)
-                stopped |= follows[run] & ~is_after([word[following] for word in keys], own.highs)
-            return stopped
-
         of, starts = (tuple(word[chosen] for word in words) for words in (partitions, starts))
-        run, rows, stopped = scan(frames, of, starts, stops, counters, limit=AHEAD)
-        run, rows = chosen[run[~stopped]], tuple(word[~stopped] for word in rows)
-        columns = (*(word[run] for word in partitions), *rows)
+        run, columns, _ = first_before(frames, of, starts, self.ends(keys, follows, chosen), counters)
         return columns if len(chosen) == 1 else distinct_rows([Rows(columns, (np.ones(len(run), np.int64),))], self.width)
 
 

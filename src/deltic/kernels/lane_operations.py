@@ -106,17 +106,16 @@ def divide(op: int, target: int, a: int, b: int, lanes: int, room: int, block: i
 
 
 @part
-def fit(op: int, target: int, a: int, bits: int, lanes: int, room: int, block: int, m: int) -> None:
+def fit(op: int, target: int, a: int, least: int, greatest: int, lanes: int, room: int, block: int, m: int) -> None:
     """The value, which fails outside of a range."""
     values, high = load(lanes, LANE * a + VALUE), load(lanes, LANE * a + HIGH)
     store(lanes, LANE * target + VALUE, values)
     store(lanes, LANE * target + HIGH, high)
     pass_state(lanes, target, a)
-    half = 1 << (bits & 63) >> 1
     for i in range(m):
         x = load(values, i)
         if op == FIT:
-            outside = x < -half or x >= half
+            outside = x < least or x > greatest
         else:
             h = high_of(high, values, i)
             outside = not is_within(h, x, BOUND_HIGH, BOUND_LOW)
@@ -344,7 +343,7 @@ def operate(op: int, target: int, a: int, b: int, c: int, lanes: int, room: int,
     elif op <= QUOTIENT:
         divide(op, target, a, b, lanes, room, block, m)
     elif op in (FIT, FIT_WIDE):
-        fit(op, target, a, b, lanes, room, block, m)
+        fit(op, target, a, b, c, lanes, room, block, m)
     elif op == SAME:
         same(target, a, b, lanes, room, block, m)
     elif op <= LESS_EQUAL or EQUAL_WIDE <= op <= LESS_EQUAL_WIDE:

@@ -1,4 +1,4 @@
-"""The kernel that finds the rows under a key whose values lie between two cuts, over all batches of a spine.
+"""Kernels that read the rows under a key between two cuts, over all batches of a spine: all of them, or in order up to a row past cuts.
 
 Directory, keys and hits are those of `read.py`. A value is one word or several; the rows of one key are sorted by it. A cut is a place
 between values: before a value, after it, or at one of the two ends.
@@ -11,10 +11,24 @@ import numpy as np
 from deltic.kernels.compiler import kernel, part
 from deltic.kernels.memory import Words, load, store
 from deltic.kernels.merge import DIRECTORY_HEADER
-from deltic.kernels.read import BLOCK, HIT_BATCH, HIT_END, HIT_KEY, HIT_START, MATCHES, TOUCHED, seek_block
+from deltic.kernels.ordered import BATCH, CURSOR, ROW, SPAN, gather_cursors, next_row, open_cursors, take_row
+from deltic.kernels.read import BLOCK, HIT_BATCH, HIT_END, HIT_KEY, HIT_START, MATCHES, OVERFLOW, TOUCHED, seek_block
 
 FIRST, BEFORE, AFTER, LAST = -1, 0, 1, 2
 """Kinds of a cut: before all values, before its value, after its value, after all values."""
+
+
+@part
+def is_before(directory: Words, entry: int, column: int, words: int, row: int, cut: Words, at: int, i: int) -> bool:
+    """Whether the value of a row is before cut i. column: of its first word. at: where the addresses of the cuts are."""
+    kind = load(cut[at + words], i)
+    if kind in (FIRST, LAST):
+        return kind == LAST
+    for w in range(words):
+        word, bound = load(directory[entry + DIRECTORY_HEADER + column + w], row), load(cut[at + w], i)
+        if word != bound:
+            return word < bound
+    return kind == AFTER
 
 
 @part
@@ -29,13 +43,7 @@ def rows_before(directory: Words, entry: int, column: int, words: int, low: int,
     while low < high:
         middle = (low + high) >> 1
         touched += 1
-        before = kind == AFTER
-        for w in range(words):
-            word, bound = load(directory[entry + DIRECTORY_HEADER + column + w], middle), load(cut[w], i)
-            if word != bound:
-                before = word < bound
-                break
-        if before:
+        if is_before(directory, entry, column, words, middle, cut, 0, i):
             low = middle + 1
         else:
             high = middle
@@ -92,3 +100,69 @@ def seek_range(
     report[TOUCHED] = touched + matches
     report[MATCHES] = matches
     return total
+
+
+@kernel(
+    "int64(int64[::1], int64, int64, int64, int64[::1], int64, int64[::1], int64, int64[::1], int64, int64[::1], int64, int64, int64[::1], "
+    "int64, int64[::1])"
+)
+def first_before(
+    directory: Words,
+    batches: int,
+    columns: int,
+    weights: int,
+    keys: Words,
+    prefix: int,
+    starts: Words,
+    width: int,
+    places: Words,
+    words: int,
+    cuts: Words,
+    begin: int,
+    end: int,
+    target: Words,
+    room: int,
+    report: Words,
+) -> int:
+    """For the keys begin to end: the rows in order from start i on, up to the first that is not before one of its cuts.
+
+    places: the columns of the values that the cuts cut, each of `words` words. cuts: for each place the addresses of the words of n cuts,
+    then of their kinds. Rows and results are those of `first` (`ordered.py`).
+    """
+    stride = DIRECTORY_HEADER + columns + weights
+    spans = np.empty((BLOCK, batches, SPAN), np.int64)
+    cursors = np.empty((batches + 1, CURSOR), np.int64)
+    sums = np.empty(2 * weights, np.int64)
+    written = touched = 0
+    for i in range(begin, end):
+        if (i - begin) % BLOCK == 0:
+            touched += open_cursors(directory, batches, stride, keys, prefix, starts, width, i, min(BLOCK, end - i), spans)
+        active = gather_cursors(spans[(i - begin) % BLOCK], batches, cursors)
+        kept, before = written, True
+        while before:
+            least = next_row(directory, stride, prefix, columns, cursors, active)
+            if least < 0:
+                break
+            entry, row = cursors[least, BATCH] * stride, cursors[least, ROW]
+            read, within = take_row(directory, stride, prefix, columns, weights, cursors, active, least, sums)
+            touched += read
+            if not within:
+                report[OVERFLOW] = 1
+                return i
+            if sums[0] <= 0:
+                continue
+            for p in range(len(places)):
+                before &= is_before(directory, entry, places[p], words, row, cuts, p * (words + 1), i)
+            if not before:
+                break
+            if written == room:
+                report[TOUCHED], report[MATCHES] = touched, kept
+                return i
+            store(target[0], written, i)
+            for c in range(columns):
+                store(target[1 + c], written, load(directory[entry + DIRECTORY_HEADER + c], row))
+            for w in range(weights):
+                store(target[1 + columns + w], written, sums[w])
+            written += 1
+    report[TOUCHED], report[MATCHES] = touched, written
+    return end

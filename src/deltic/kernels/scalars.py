@@ -24,7 +24,8 @@ PLAIN, MARKED, FLAGGED, WIDE, WIDE_MARKED, CONSTANT_VALUE, TEXT, NOTHING = range
 """A column of the input, by the position of its first word: never NULL; with the marker of NULL; with a flag before it; of two words.
 A constant: its word and its high word. The id of a text, by its number. NULL."""
 ADD, SUBTRACT, MULTIPLY, REMAINDER, QUOTIENT, FIT = range(16, 22)
-"""Of integers, which fail outside 64 bits, and towards zero. FIT: fails outside as many bits as the second operand says."""
+"""Of integers, which fail outside 64 bits, and towards zero. FIT: fails outside of the least and the greatest value, which are the other
+operands."""
 EQUAL, LESS, LESS_EQUAL, SAME = range(22, 26)
 NOT, AND, OR, IS_PRESENT, CHOOSE, COALESCE = range(32, 38)
 """CHOOSE: a condition, the value if it is TRUE, the value if not."""

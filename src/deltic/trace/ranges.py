@@ -1,9 +1,9 @@
-"""The reader of a spine by ranges: the rows under a key whose next words, a value, lie between two cuts."""
+"""The readers of a spine by ranges: the rows under a key whose next words, a value, lie between two cuts, or come first, up to a cut."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -11,10 +11,13 @@ from deltic.kernels import ranges, read
 from deltic.kernels.memory import Words
 from deltic.kernels.ranges import AFTER, BEFORE, FIRST, LAST
 from deltic.kernels.table import addresses, block
+from deltic.trace.consolidate import overflow
 from deltic.trace.counters import Counters
 from deltic.trace.spine import Spine
 
-__all__ = ["AFTER", "BEFORE", "Cuts", "probe_few", "probe_range"]
+__all__ = ["AFTER", "BEFORE", "LAST", "Cuts", "first_before", "probe_few", "probe_range"]
+ROOM: Final = 512
+"""For how many rows `first_before` has room at first: another call costs more than the room."""
 
 Found = tuple[Words, tuple[Words, ...], tuple[Words, ...]]
 """The number of the key of each row, the columns, all weights."""
@@ -88,3 +91,36 @@ def probe_few(
     del hit_words
     out = tuple(found)
     return out[0], out[1 : 1 + len(columns)], out[1 + len(columns) :]
+
+
+def first_before(
+    spine: Spine, prefixes: Sequence[Words], starts: Sequence[Words], ends: Sequence[tuple[int, Cuts]], counters: Counters
+) -> Found:
+    """The rows of each prefix i from start i on, up to the first that is not before each of its cuts: as `first` (trace/probe.py).
+
+    starts: the least values of the columns after the prefix, of one at least. ends: the column at which a value begins, and a cut for each
+    prefix, of values of the same number of words. O(n · log state + rows, also cancelled ones).
+    """
+    n = len(starts[0])
+    spine.expect(prefixes)
+    batches, directory = spine.view
+    keys, begins = addresses(prefixes, n), addresses(starts, n)
+    cuts = addresses([word for _, cut in ends for word in (*cut.words, cut.kinds)], n)
+    places, words = np.array([place for place, _ in ends], np.int64), len(ends[0][1].words) if ends else 0
+    shape = len(batches), spine.columns, spine.weights
+    parts: list[Words] = []
+    done, room = 0, 4 * n + ROOM
+    while done < n or not parts:
+        out, target = block(1 + spine.columns + spine.weights, room)
+        report = np.zeros(read.REPORT, np.int64)
+        sought = keys, len(prefixes), begins, len(starts), places, words, cuts
+        done = ranges.first_before(directory, *shape, *sought, done, n, target, room, report)
+        if report[read.OVERFLOW]:
+            raise overflow("adding the weights of a row")
+        parts.append(out[:, : report[read.MATCHES]])
+        counters.touched += int(report[read.TOUCHED])
+        room *= 4
+    counters.batches += len(batches)
+    spine.count_sought(n)
+    rows = tuple(parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1))
+    return rows[0], rows[1 : 1 + spine.columns], rows[1 + spine.columns :]

@@ -18,10 +18,11 @@ from deltic.circuit.framed import dense_ranks, exact_ranks, frame_entries
 from deltic.circuit.key_frames import EdgeKind, FrameChange, FrameLayout, KeyFrames, long_keys
 from deltic.circuit.operator import Context, Delta, as_batch
 from deltic.circuit.scopes import distinct_rows
-from deltic.circuit.skip_list import LEAST, is_after, scan
+from deltic.circuit.skip_list import LEAST
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
 from deltic.trace.probe import lookup, probe
+from deltic.trace.ranges import Cuts, first_before
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
 
@@ -97,14 +98,9 @@ class FrameEntries:
         """The entries of single frames."""
         n, highs = len(frames.keys[0]), frames.highs
         lows = frames.lows or tuple(np.full(n, LEAST) for _ in range(self.order))
-
-        def stops(run: np.ndarray, rows: Words) -> np.ndarray:
-            return np.zeros(len(run), bool) if highs is None else is_after(rows[: self.order], [word[run] for word in highs])
-
-        run, rows, stopped = scan(entries, frames.partitions, lows, stops, context.counters)
-        run, rows = run[~stopped], tuple(word[~stopped] for word in rows)
-        copies = lookup(entries, (*(word[run] for word in frames.partitions), *rows), context.counters)
-        return self._of_frames(Rows((run, *rows[self.order :]), copies), frames)
+        ends = [] if highs is None else [(self.key, Cuts.after(highs))]
+        run, columns, copies = first_before(entries, frames.partitions, lows, ends, context.counters)
+        return self._of_frames(Rows((run, *columns[self.key + self.order :]), copies), frames)
 
     def moved(self, delta: Batch, frames: Spine, now: Spine, context: Context) -> Rows:
         """The changes of the frames that were there before and still are."""

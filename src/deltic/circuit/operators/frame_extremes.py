@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -24,10 +23,11 @@ from deltic.circuit.key_frames import EdgeKind, FrameLayout, KeyFrames, followed
 from deltic.circuit.operator import Context, Delta, as_batch
 from deltic.circuit.operators.value_levels import ValueList
 from deltic.circuit.scopes import distinct_rows
-from deltic.circuit.skip_list import LEAST, RATIO, differs, is_after, scan
+from deltic.circuit.skip_list import LEAST, RATIO, differs, is_after
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
 from deltic.trace.probe import first, first_of_each, lookup
+from deltic.trace.ranges import Cuts, first_before
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
 
@@ -267,9 +267,9 @@ class FrameExtremes:
         if "unbounded" in (self.start, self.end):
             return self._carried(changes, levels, context)
         memory = context.old(self.memory, self.remembered, 1)
-        stops = partial(self._is_past, changes)
-        run, columns, stopped = scan(memory, changes.partitions, changes.places, stops, context.counters)
-        passed = self._read(run, columns).take(np.flatnonzero(~stopped))
+        ends = self.layout.ends(changes.places, changes.follows, np.arange(len(changes.follows)))
+        run, columns, _ = first_before(memory, changes.partitions, changes.places, ends, context.counters)
+        passed = self._read(run, columns[self.key :])
         of, low, high = dense_ranks([(*changes.partitions, *changes.places), *self._frames(changes, passed).edges()])
         least = self._leasts(of, changes.words, low, high, context)
         passed = passed.take(np.flatnonzero(~self._precedes(passed.firsts, least, context)))
@@ -278,12 +278,6 @@ class FrameExtremes:
     def _read(self, run: np.ndarray, columns: Words) -> Passed:
         frame = self.layout.width - self.key
         return Passed(run, tuple(columns[:frame]), Firsts(columns[frame], tuple(columns[frame + 1 :])))
-
-    def _is_past(self, changes: FirstChanges, run: np.ndarray, columns: Words) -> np.ndarray:
-        """Whether a frame that ends after a change does not contain it, or is read for the next change."""
-        own = self._frames(changes, self._read(run, columns))
-        past = self._is_next(changes, run, columns)
-        return past if own.lows is None else past | is_after(own.lows, [word[run] for word in changes.places])
 
     def _is_next(self, changes: FirstChanges, run: np.ndarray, columns: Words) -> np.ndarray:
         """Whether a frame is read for the next change."""
@@ -361,13 +355,10 @@ class FrameExtremes:
         partitions = tuple(word[anchors.run] for word in changes.partitions)
         edges = [self._places(rows[: self.order]) for rows in (anchors.rows, tuple(word[last] for word in read.rows))]
         low, high = reversed(edges) if self.is_backward else edges
-
-        def stops(run: np.ndarray, rows: Words) -> np.ndarray:
-            return is_after(rows[: self.order], [word[run] for word in high])
-
         level = np.zeros(len(anchors.run), np.int64)
-        number, rows, stopped = scan(levels.heads, (*partitions, level), low, stops, context.counters)
-        number, rows = number[~stopped], tuple(word[~stopped] for word in rows)
+        ends = [(self.key + 1, Cuts.after(high))]
+        number, columns, _ = first_before(levels.heads, (*partitions, level), low, ends, context.counters)
+        rows = columns[self.key + 1 :]
         has = np.flatnonzero(anchors.firsts.present)
         entries = (np.concatenate([number, has]), *(np.append(word, np.full(len(has), LEAST)) for word in self._places(rows[: self.order])))
         words = tuple(np.append(row, word[has]) for row, word in zip(rows[self.order :], anchors.firsts.words, strict=True))

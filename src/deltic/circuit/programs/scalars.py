@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from deltic.circuit.programs.assembler import Assembler
 from deltic.circuit.programs.nested import Fields
+from deltic.expr.arrays.dates import CALENDAR, DAY
 from deltic.expr.nodes import Call, Case, Cast, Column, Constants, Expr, Literal, Value, unwidened
 from deltic.kernels import instructions, scalars
 from deltic.schema import BIGINT, BOOLEAN, DATE, STRING, Field, Schema, Type
@@ -145,7 +146,7 @@ class Operations:
             return lane
         if target.is_integer and (source.is_integer or source == BOOLEAN):
             bits = INTEGER_BITS[target.name]
-            return lane if source == BOOLEAN or INTEGER_BITS[source.name] <= bits else self.emit(scalars.FIT, lane, bits)
+            return lane if source == BOOLEAN or INTEGER_BITS[source.name] <= bits else _fitted(self, lane, target)
         if not (target.is_decimal and (source.is_integer or source.is_decimal)):
             raise NoOperations
         places = target.scale - source.scale
@@ -214,7 +215,8 @@ def _product(to: Operations, call: Call) -> int:
 def _fitted(to: Operations, lane: int, type: Type) -> int:
     """A lane that fails where the value does not fit the type. Sums and products of decimals of fewer than 38 digits always fit."""
     if type.is_integer:
-        return lane if type == BIGINT else to.emit(scalars.FIT, lane, INTEGER_BITS[type.name])
+        half = 1 << (INTEGER_BITS[type.name] - 1)
+        return lane if type == BIGINT else to.emit(scalars.FIT, lane, -half, half - 1)
     return to.emit(scalars.FIT_WIDE, lane) if type.precision == scalars.DIGITS else lane
 
 
@@ -318,6 +320,21 @@ def _membership(to: Operations, call: Call) -> int:
     return result
 
 
+def _shift(operation: int, unit: int) -> Compiler:
+    """A date or a time and a number of units, of so many microseconds; whole days of a date. Fails outside of the calendar."""
+
+    def operations(to: Operations, call: Call) -> int:
+        moment, count = call.arguments
+        if call.type not in CALENDAR or not count.type.is_integer:
+            raise NoOperations
+        lane = to.value(count)
+        if call.type != DATE and unit > 1:
+            lane = to.emit(scalars.MULTIPLY, lane, to.emit(scalars.CONSTANT_VALUE, unit, 0))
+        return to.emit(scalars.FIT, to.emit(operation, to.value(_typed(moment, call.type)), lane), *CALENDAR[call.type])
+
+    return operations
+
+
 def _part_of_date(operation: int) -> Compiler:
     def operations(to: Operations, call: Call) -> int:
         if call.arguments[0].type != DATE:
@@ -386,6 +403,9 @@ CALLS: Final[dict[str, Compiler]] = {
     "startswith": _part_of_text(before=False, after=True),
     "endswith": _part_of_text(before=True, after=False),
     "contains": _part_of_text(before=True, after=True),
+    "add_days": _shift(scalars.ADD, DAY),
+    "subtract_days": _shift(scalars.SUBTRACT, DAY),
+    "add_microseconds": _shift(scalars.ADD, 1),
     "year": _part_of_date(scalars.YEAR),
     "month": _part_of_date(scalars.MONTH),
     "day": _part_of_date(scalars.DAY),

@@ -15,7 +15,7 @@ from deltic.expr.arrays.distinct import per_distinct
 from deltic.expr.nodes import Call
 from deltic.expr.registry import row_form
 from deltic.expr.rows.dates import DATE_UNITS, TIME_UNITS
-from deltic.schema import BIGINT, DATE, INT, TIMESTAMP, Type, decimal
+from deltic.schema import BIGINT, DATE, INT, TIMESTAMP, TIMESTAMP_NTZ, Type, decimal
 
 SECOND: Final = 1_000_000
 DAY: Final = 86400 * SECOND
@@ -23,6 +23,8 @@ FIRST_DAY: Final = -719162  # 0001-01-01
 LAST_DAY: Final = 2932896  # 9999-12-31
 FIRST_MICRO: Final = FIRST_DAY * DAY
 LAST_MICRO: Final = (LAST_DAY + 1) * DAY - 1
+CALENDAR: Final = {DATE: (FIRST_DAY, LAST_DAY), **dict.fromkeys((TIMESTAMP, TIMESTAMP_NTZ), (FIRST_MICRO, LAST_MICRO))}
+"""The first and the last value of a type."""
 _MOST_DAYS: Final = 4_000_000  # more months than the calendar
 _FIRST_MONTH: Final = -1969 * 12
 _LAST_MONTH: Final = 8030 * 12 - 1
@@ -54,7 +56,7 @@ def unix_timestamp(call: Call, length: int, value: Datum) -> Datum:
 
 def _shifted(call: Call, values: np.ndarray, arguments: tuple[Datum, ...], bad: Mask | bool = False) -> Datum:
     """The values as the call's type. Raises ArithmeticOverflow where `bad`, or where they leave the calendar."""
-    first, last = (FIRST_DAY, LAST_DAY) if call.type == DATE else (FIRST_MICRO, LAST_MICRO)
+    first, last = CALENDAR[call.type]
     nulls = strict_nulls(*arguments)
     outside = (bad | (values < first) | (values > last)) & ~np.asarray(nulls)
     fail_at(outside, row_form(call), *arguments)
