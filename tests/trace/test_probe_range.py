@@ -1,12 +1,13 @@
-"""The rows between two cuts under a key: those that a comparison of every row finds, and none if there are more than asked for."""
+"""The rows between two cuts under a key, or up to a cut in order: those that a comparison of every row finds."""
 
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from deltic.trace.consolidate import consolidate
 from deltic.trace.counters import Counters
-from deltic.trace.ranges import Cuts, probe_few, probe_range
+from deltic.trace.ranges import LAST, ROOM, Cuts, first_before, probe_few, probe_range
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
 
@@ -30,3 +31,36 @@ def test_rows_between_cuts_and_no_more_than_asked_for() -> None:
     assert few.touched == counters.touched - len(expected)
     again = probe_few(*given, few, len(expected))
     assert again is not None and (again[0] == source).all()
+
+
+def rows(n: int, rng: np.random.Generator, sign: int = 1) -> Rows:
+    """(key, low, high) with high ascending as low does not."""
+    high = rng.integers(0, 60, n)
+    return Rows((rng.integers(0, 3, n), high, high - rng.integers(0, 9, n)), (np.full(n, sign),))
+
+
+@pytest.mark.parametrize("n", [0, 1, 300, 4 * ROOM])
+def test_rows_in_order_up_to_cuts(n: int) -> None:
+    """Of several batches, some of whose rows cancel; more rows than there is room for at first."""
+    rng = np.random.default_rng(n)
+    parts = [rows(n, rng), rows(n // 2, rng), rows(n // 2, rng, -1)]
+    gone = parts[0].take(np.arange(n // 4))
+    parts.append(Rows(gone.columns, (-gone.weights[0],)))
+    spine = Spine.over(3, 1, map(consolidate, parts))
+    whole = consolidate(Rows.concat(parts))
+    held = list(zip(*(word.tolist() for word in (*whole.columns, *whole.weights)), strict=True))
+    sought = 12
+    key, start, past, end = (rng.integers(low, high, sought) for low, high in ((0, 4), (-5, 50), (-5, 65), (0, 70)))
+    kinds = np.where(np.arange(sought) % 3 == 0, LAST, 0)
+    cuts = [(2, Cuts.after((past,))), (1, Cuts((end,), kinds))]
+    for ends in (cuts, cuts[:1], []):
+        expected = []
+        for i in range(sought):
+            for row in held:
+                if row[0] != key[i] or row[1] < start[i] or row[3] <= 0:
+                    continue
+                if (ends and row[2] > past[i]) or (len(ends) > 1 and kinds[i] != LAST and row[1] >= end[i]):
+                    break
+                expected.append((i, *row))
+        run, columns, weights = first_before(spine, (key,), (start,), ends, Counters())
+        assert list(zip(*(word.tolist() for word in (run, *columns, *weights)), strict=True)) == expected

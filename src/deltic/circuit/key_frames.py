@@ -126,8 +126,12 @@ class FrameLayout:
 class FrameContents(Protocol[Read_contra]):
     """What an operator makes of the entries in frames. Read_contra: how it reads entries as of one moment."""
 
+    @property
+    def texts(self) -> tuple[tuple[int, bool], ...]:
+        """(position of a string id in a key, whether it sorts descending)."""
+
     def whole(self, delta: Batch, changed: Batch, many: bool, context: Context) -> Words:
-        """The partitions to read whole. many: many keys are new or gone."""
+        """The partitions to read whole: those with long strings in keys, or all if `many` keys are new or gone."""
 
     def all(self, partitions: Words, entries: Read_contra, frames: Spine, context: Context) -> Rows:
         """Of all frames of partitions."""
@@ -154,7 +158,8 @@ class FrameChange(Generic[Version]):
         delta, changed, key = self.delta, self.frames, layout.key
         now = self.before.with_batch(changed)
         existed, exists = (lookup(spine, changed.columns, context.counters)[0] > 0 for spine in (self.before, now))
-        whole = contents.whole(delta, changed, int((existed != exists).sum()) * MANY >= now.rows, context)
+        many = int((existed != exists).sum()) * MANY >= now.rows
+        whole = contents.whole(delta, changed, many, context) if many or contents.texts else (np.zeros(0, np.int64),)
         parts = []
         if len(whole[0]):
             parts += [contents.all(whole, self.new, now, context), negated(contents.all(whole, self.old, self.before, context))]
@@ -162,8 +167,10 @@ class FrameChange(Generic[Version]):
             changed, existed, exists = consolidate(changed.take(np.flatnonzero(rest))), existed[rest], exists[rest]
             delta = consolidate(delta.take(np.flatnonzero(~among(delta.columns[:key], whole))))
         own = layout.frames(changed.columns)
-        parts.append(contents.within(own.take(np.flatnonzero(exists & ~existed)), self.new, context))
-        parts.append(negated(contents.within(own.take(np.flatnonzero(existed & ~exists)), self.old, context)))
+        for chosen, version in ((exists & ~existed, self.new), (existed & ~exists, self.old)):
+            if chosen.any():
+                rows = contents.within(own.take(np.flatnonzero(chosen)), version, context)
+                parts.append(rows if version is self.new else negated(rows))
         parts.append(contents.moved(delta, self.before, now, context))
         return consolidate(Rows.concat(parts))
 

@@ -107,14 +107,13 @@ def first_before(
     keys, begins = addresses(prefixes, n), addresses(starts, n)
     cuts = addresses([word for _, cut in ends for word in (*cut.words, cut.kinds)], n)
     places, words = np.array([place for place, _ in ends], np.int64), len(ends[0][1].words) if ends else 0
-    shape = len(batches), spine.columns, spine.weights
+    shape = len(batches), spine.columns, spine.weights, keys, len(prefixes), begins, len(starts)
     parts: list[Words] = []
     done, room = 0, 4 * n + ROOM
     while done < n or not parts:
         out, target = block(1 + spine.columns + spine.weights, room)
         report = np.zeros(read.REPORT, np.int64)
-        sought = keys, len(prefixes), begins, len(starts), places, words, cuts
-        done = ranges.first_before(directory, *shape, *sought, done, n, target, room, report)
+        done = ranges.first_before(directory, *shape, places, words, cuts, done, n, target, room, report)
         if report[read.OVERFLOW]:
             raise overflow("adding the weights of a row")
         parts.append(out[:, : report[read.MATCHES]])

@@ -147,7 +147,7 @@ class FrameSums:
         """The change of the frames that were there before and still are: what changes within them."""
         if not len(delta):
             return Rows.empty(self._width + self.more, self.weights)
-        changes = distinct_rows([Rows(delta.columns[: self._width], delta.weights)], self._width)
+        changes = distinct_rows([delta], self._width)
         chosen = self._effective(delta, followed(changes[: self.key]))
         rows = self._layout.reaching(now, changes, chosen, context.counters)
         still = np.flatnonzero(lookup(frames, rows, context.counters)[0] > 0)
