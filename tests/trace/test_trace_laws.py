@@ -170,7 +170,7 @@ def test_merge_of_long_and_short_runs(sizes: tuple[int, ...], spread: int, fuel:
         part.columns[0][part.columns[0] == 1] = LOW
     cancelling = consolidate(parts[0])
     batches = [consolidate(part) for part in parts] + [Batch.trusted(cancelling.columns, [-cancelling.weights[0]])]
-    running = Merge(batches, gradual=fuel < 10**9)
+    running = Merge(batches)
     while running.work(fuel) == 0:
         pass
     merged = running.result()

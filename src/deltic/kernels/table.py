@@ -61,15 +61,15 @@ def addresses(arrays: Sequence[Words] | Words, length: int) -> Words:
     return np.array(starts, INT64)
 
 
-def zeros(length: int, gradual: bool = False) -> Words:
-    """int64[length] of zeros. gradual: it will be filled in small steps, none of which may pause.
+def fresh(length: int) -> Words:
+    """int64[length] with any content, for a kernel to fill.
 
-    For large arrays NumPy uses huge pages, which is fastest when all is written at once; but the first access to each page may take
-    milliseconds. An array that is filled in small steps is therefore mapped here, in small pages. The mapping is private: the pages of a
-    shared one cost a third more.
+    NumPy asks for huge pages for large arrays. The first access to one takes as long as 2 MB are zeroed, which is up to milliseconds where
+    a hypervisor gives memory on demand, and a third of a load. A large array is therefore mapped here, in small pages. The mapping is
+    private: the pages of a shared one cost a third more.
     """
-    if not gradual or 8 * length < LARGE_BYTES:
-        return np.zeros(length, INT64)
+    if 8 * length < LARGE_BYTES:
+        return np.empty(length, INT64)
     private = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}  # Windows has no flags
     try:
         return np.frombuffer(mmap.mmap(-1, 8 * length, **private), INT64)
@@ -77,10 +77,15 @@ def zeros(length: int, gradual: bool = False) -> Words:
         raise MemoryError(f"no room for {8 * length} bytes: {error}") from None
 
 
-def block(columns: int, length: int, gradual: bool = False) -> tuple[Words, Words]:
-    """A new int64[columns, length] with any content, for a kernel to fill, and the addresses of its columns. gradual: see `zeros`."""
+def zeros(length: int) -> Words:
+    """int64[length] of zeros, as `fresh`."""
+    return np.zeros(length, INT64) if 8 * length < LARGE_BYTES else fresh(length)
+
+
+def block(columns: int, length: int) -> tuple[Words, Words]:
+    """A new int64[columns, length] with any content, for a kernel to fill, and the addresses of its columns."""
     size = columns * length
-    words = zeros(size, True) if gradual and 8 * size >= LARGE_BYTES else np.empty(size, INT64)
+    words = fresh(size)
     table = words.reshape(columns, length)
     if CHECKED:
         return table, addresses(table, length)

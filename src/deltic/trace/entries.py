@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from deltic.errors import DataError
 from deltic.kernels import text
-from deltic.kernels.table import address, buffer_address
+from deltic.kernels.table import address, buffer_address, fresh, zeros
 
 Words = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
@@ -34,10 +34,10 @@ class Entries(NamedTuple):
     def with_room(entries: int, size: int) -> Entries:
         """No entries, with room for some, which takes memory once it is used."""
         return Entries(
-            np.zeros(2 * entries, np.int64),
-            np.zeros(entries, np.int64),
-            np.zeros(entries + 1, np.int64),
-            np.empty(size, np.uint8),
+            zeros(2 * entries),
+            zeros(entries),
+            zeros(entries + 1),
+            fresh((size + 7) >> 3).view(np.uint8)[:size],
             np.zeros(4, np.int64),
         )
 

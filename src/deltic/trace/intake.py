@@ -18,7 +18,7 @@ from deltic.domains import is_restricted
 from deltic.kernels import intake, text
 from deltic.kernels.build import CHECKED
 from deltic.kernels.memory import Words
-from deltic.kernels.table import address
+from deltic.kernels.table import address, fresh
 from deltic.schema import BIGINT, INTEGER_BITS, Field, Op, Schema, TableSchema
 from deltic.trace.encoding import MARKER, NEGATIVE_ZERO, Layout, encode, encode_table, whole
 from deltic.trace.rows import Rows
@@ -186,7 +186,7 @@ class FrameColumns:
         Raises CollidingStrings.
         """
         n = frame.num_rows
-        block = np.empty((self.words + 3) * n, np.int64)
+        block = fresh((self.words + 3) * n)
         if self.blank is not None:
             block[: self.words * n].reshape(self.words, n)[:] = self.blank[:, np.newaxis]
         if not self._copy(frame, block, op, ordinal, strings, workers, unread):

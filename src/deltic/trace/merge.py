@@ -38,17 +38,14 @@ class Pair:
 
     __slots__ = ("_directory", "_index", "_index_address", "_room", "_shape", "_state", "_target", "_words")
 
-    def __init__(self, left: Batch, right: Batch, indexed: bool, gradual: bool) -> None:
-        """The caller must keep the inputs until the end.
-
-        indexed: whether an index over the output is wanted. gradual: whether the work will be done in small steps.
-        """
+    def __init__(self, left: Batch, right: Batch, indexed: bool) -> None:
+        """The caller must keep the inputs until the end. indexed: whether an index over the output is wanted."""
         rows = left.length + right.length
         self._shape = len(left.columns), len(left.weights)
         self._directory = _entries(left, right)
-        self._words, self._target = block(len(left.table), rows, gradual)
+        self._words, self._target = block(len(left.table), rows)
         self._room = index_room(rows) if indexed and left.columns else 0
-        self._index = zeros(index_words(self._room, BY_SECOND) if self._room else 0, gradual)
+        self._index = zeros(index_words(self._room, BY_SECOND) if self._room else 0)
         self._index_address = address(self._index) if self._room else 0
         self._state = np.zeros(kernel.STATE, np.int64)
 
@@ -83,9 +80,9 @@ class _Step(NamedTuple):
     """Rows read in earlier steps."""
 
     @staticmethod
-    def of(batches: Sequence[Batch], gradual: bool, before: int = 0) -> _Step:
+    def of(batches: Sequence[Batch], before: int = 0) -> _Step:
         left, right, *waiting = sorted(batches, key=len)
-        return _Step(Pair(left, right, not waiting, gradual), (left, right), tuple(waiting), before)
+        return _Step(Pair(left, right, not waiting), (left, right), tuple(waiting), before)
 
 
 class Merge:
@@ -95,7 +92,7 @@ class Merge:
     again. Threads may share it: one at a time works.
     """
 
-    __slots__ = ("__weakref__", "_allowed", "_gradual", "_lock", "_step", "cost", "done", "inputs", "shared")
+    __slots__ = ("__weakref__", "_allowed", "_lock", "_step", "cost", "done", "inputs", "shared")
 
     cost: int
     """Rows that it reads at most."""
@@ -104,12 +101,12 @@ class Merge:
     shared: bool
     """Whether another thread works on it, too."""
 
-    def __init__(self, inputs: Sequence[Batch], gradual: bool = True) -> None:
+    def __init__(self, inputs: Sequence[Batch]) -> None:
         self.inputs = tuple(batch.verified() for batch in inputs)
         self.cost, self.shared = _reads(self.inputs), False
-        self._gradual, self._allowed, self.done = gradual, 0, False
+        self._allowed, self.done = 0, False
         self._lock = Lock()
-        self._step = _Step.of(self.inputs, gradual)
+        self._step = _Step.of(self.inputs)
 
     @property
     def read(self) -> int:
@@ -130,7 +127,7 @@ class Merge:
                     return 0
                 fuel -= pair.read - read
                 if waiting:
-                    self._step = _Step.of((*waiting, pair.result()), self._gradual, before + pair.read)
+                    self._step = _Step.of((*waiting, pair.result()), before + pair.read)
                 else:
                     self.done = True
             return max(fuel, 1)
@@ -178,6 +175,6 @@ def merge(batches: Sequence[Batch]) -> Batch:
         return full[0].verified()
     if len(full) > 2 and sum(batch.length for batch in full) < SORTED_ROWS:
         return consolidate(Rows.concat([batch.verified() for batch in full]))
-    running = Merge(full, gradual=False)
+    running = Merge(full)
     running.work(EVERYTHING)
     return running.result()
