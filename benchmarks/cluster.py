@@ -25,6 +25,7 @@ import pyspark
 from benchmarks import flights_pipeline as flights
 from benchmarks import harness
 from deltic.runtimes.spark.java import find_java
+from deltic.runtimes.spark.runtime import DRIVER_ROWS
 
 HOSTS: Final = ("127.0.0.1", "127.0.0.2")
 EVERY_S: Final = 12 * 3_600
@@ -45,6 +46,7 @@ class Cluster:
         folder.mkdir()
         (folder / "conf").mkdir()
         lines = [f"spark.speculation{name} {value}\n" for name, value in SPECULATION.items()]
+        lines.append(f"{DRIVER_ROWS} 0\n")  # every tick is a job, since executors are killed
         (folder / "conf" / "spark-defaults.conf").write_text("".join(lines))
         home = Path(pyspark.__file__).parent
         self._environment = os.environ | {

@@ -29,6 +29,7 @@ from benchmarks.peers.spark_recompute import Recompute
 from benchmarks.processes import Memory
 from benchmarks.spark_stages import Shuffled, Stages
 from benchmarks.spark_views import VIEWS, View
+from deltic.runtimes.spark.runtime import DRIVER_ROWS
 from deltic.runtimes.spark.session import local_session
 
 CORES = SHARDS = 2
@@ -158,7 +159,7 @@ def _stored(spark: SparkSession, table: pa.Table, path: Path) -> DataFrame:
 
 
 def main(folder: str) -> None:
-    spark = local_session(CORES, name="deltic benchmark", memory="4g")
+    spark = local_session(CORES, name="deltic benchmark", memory="4g", settings={DRIVER_ROWS: "0"})
     print(json.dumps(Case(spark, Path(folder)).run()))
     spark.stop()
 

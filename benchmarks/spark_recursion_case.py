@@ -25,6 +25,7 @@ from benchmarks.recursion import CLOSURE, COLUMNS, SCRIPTS
 from benchmarks.spark_case import CORES, SHARDS, Timings
 from benchmarks.spark_stages import Stages
 from benchmarks.workloads import Feed
+from deltic.runtimes.spark.runtime import DRIVER_ROWS
 from deltic.runtimes.spark.session import local_session
 
 LOOP, RECURSIVE = "spark_loop", "spark"
@@ -100,7 +101,7 @@ def _edges(feed: Feed, tick: int) -> pa.Table:
 
 
 def main(folder: str) -> None:
-    spark = local_session(CORES, name="deltic benchmark", memory="4g")
+    spark = local_session(CORES, name="deltic benchmark", memory="4g", settings={DRIVER_ROWS: "0"})
     print(json.dumps(Case(spark, Path(folder)).run()))
     spark.stop()
 

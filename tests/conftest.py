@@ -129,15 +129,27 @@ def goldens(request: pytest.FixtureRequest) -> Goldens:
 
 @pytest.fixture(scope="session")
 def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
-    """A Spark session that Deltic made, on two cores; one for all the tests that need one from the first of them on."""
+    """A Spark session that Deltic made, on two cores; one for all the tests that need one from the first of them on.
+
+    Every tick is a job, except with `driver_ticks`.
+    """
     pytest.importorskip("pyspark")
     from deltic.runtimes.spark.session import local_session  # noqa: PLC0415  needs the extra
 
     java = DEEP if request.config.option.markexpr == "slow" else QUICK
-    settings = {"spark.driver.extraJavaOptions": java, "spark.sql.timeType.enabled": "true"}
+    settings = {"spark.driver.extraJavaOptions": java, "spark.sql.timeType.enabled": "true", "spark.deltic.driverRows": "0"}
     session = local_session(2, name="deltic tests", settings=settings)
     yield session
     session.stop()
+
+
+@pytest.fixture
+def driver_ticks(spark: SparkSession) -> Iterator[None]:
+    """The driver computes small ticks of the sessions that the test opens, as by default."""
+    before = spark.conf.get("spark.deltic.driverRows")
+    spark.conf.unset("spark.deltic.driverRows")
+    yield
+    spark.conf.set("spark.deltic.driverRows", before or "0")
 
 
 @pytest.fixture

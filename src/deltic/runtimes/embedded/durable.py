@@ -16,7 +16,7 @@ from deltic.runtimes.durable.outcome import Performed
 from deltic.runtimes.durable.strings import CurrentStrings
 from deltic.runtimes.durable.version import DurableVersion
 from deltic.runtimes.durable.writing import write_shard
-from deltic.runtimes.embedded.levels import routed, run_levels
+from deltic.runtimes.embedded.levels import Budget, routed, run_levels
 from deltic.storage.files import Origin
 from deltic.storage.manifest import Manifest
 from deltic.trace.batch import Batch
@@ -46,9 +46,9 @@ class DurableEmbedded(Durable):
     def _perform(self, version: DurableVersion, changes: Mapping[str, PendingRows], tick: Tick) -> Performed:
         return self._written(version, *self._ran(version, changes, tick), tick)
 
-    def _ran(self, version: DurableVersion, changes: Mapping[str, PendingRows], tick: Tick) -> Ran:
+    def _ran(self, version: DurableVersion, changes: Mapping[str, PendingRows], tick: Tick, budget: Budget | None = None) -> Ran:
         arrived = routed(version.circuit, changes, self.shards, self.workers)
-        return run_levels(version.circuit, version.shards, self.strings, arrived, tick, self.workers)
+        return run_levels(version.circuit, version.shards, self.strings, arrived, tick, self.workers, budget)
 
     def _written(
         self, version: DurableVersion, appended: Sequence[Mapping[str, Batch]], counters: Sequence[Mapping[str, Counters]], tick: Tick

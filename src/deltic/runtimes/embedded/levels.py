@@ -19,6 +19,28 @@ from deltic.trace.strings import StringTable
 from deltic.trace.workers import ALONE, Workers
 
 
+class BudgetExceeded(Exception):
+    """Levels have computed more rows than their budget allows."""
+
+
+class Budget:
+    """How many rows levels may compute, or read in arrangements."""
+
+    def __init__(self, rows: int) -> None:
+        self._left = rows
+
+    def spend(self, counters: Mapping[str, Counters]) -> None:
+        """Raises BudgetExceeded."""
+        self._left -= work_of(counters)
+        if self._left < 0:
+            raise BudgetExceeded
+
+
+def work_of(counters: Mapping[str, Counters]) -> int:
+    """The rows that nodes computed, or read in arrangements."""
+    return sum(node.rows_out + node.touched for node in counters.values())
+
+
 def routed(circuit: Dataflow, changes: Mapping[str, PendingRows], shards: int, workers: Workers = ALONE) -> list[dict[str, Delta]]:
     """The tables' changes by shard and port. workers: divide many rows."""
     if shards == 1:
@@ -38,12 +60,14 @@ def run_levels(
     arrived: list[dict[str, Delta]],
     tick: Tick,
     workers: Workers = ALONE,
+    budget: Budget | None = None,
 ) -> tuple[list[dict[str, Batch]], list[Mapping[str, Counters]]]:
     """(by shard the batch to append to each arrangement, by shard the counters of each node), or raises the first of the users' errors by
     rank.
 
     state: the arrangements of each shard. arrived: by shard and port; rows that cross levels are added to it. With one shard the whole
     circuit runs as one level. workers: compute the shards of a large tick, or of a backfill; of a single shard its operators.
+    budget: is checked after each level of each shard; raises BudgetExceeded.
     """
     shards = len(state)
     if workers.threads > 1 and tick.fresh is None and not workers.divides(sum(len(rows) for inbox in arrived for rows in inbox.values())):
@@ -52,13 +76,18 @@ def run_levels(
         whole = run_level(circuit, None, 0, 1, state[0], strings, arrived[0], tick, native=True, workers=workers)
         if whole.failure is not None:
             raise whole.failure.error()
+        if budget is not None:
+            budget.spend(whole.counters)
         return [whole.appended], [whole.counters]
     appended: list[dict[str, Batch]] = [{} for _ in range(shards)]
     counters: list[Mapping[str, Counters]] = [{}] * shards
     for level in range(len(circuit.levels)):
 
         def run(shard: int, stop: ReentrantEvent, level: int = level) -> LevelResult:
-            return run_level(circuit, level, shard, shards, state[shard], strings, arrived[shard], tick, native=True, stop=stop)
+            result = run_level(circuit, level, shard, shards, state[shard], strings, arrived[shard], tick, native=True, stop=stop)
+            if budget is not None:
+                budget.spend(result.counters)
+            return result
 
         results = workers.map(run, range(shards))
         failures = [r.failure for r in results if r.failure is not None]

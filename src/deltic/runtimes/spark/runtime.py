@@ -1,7 +1,8 @@
-"""The Spark runtime: each tick is one action whose tasks run the stage function, committed by one manifest.
+"""The Spark runtime: a tick is one action whose tasks run the stage function, committed by one manifest.
 
-The driver fixes what must be the same everywhere (epoch, time, the files of the state) and commits; it reads state only for users.
-Only the DataFrame API is used.
+The driver fixes what must be the same everywhere (epoch, time, the files of the state) and commits. It computes small ticks itself, as the
+embedded runtime does: that takes less time than to make a plan for Spark. Otherwise it reads state only for users. Only the DataFrame API
+is used.
 """
 
 from __future__ import annotations
@@ -22,12 +23,13 @@ from deltic.circuit.nodes import Dataflow, Port
 from deltic.circuit.operator import Tick
 from deltic.circuit.pending import PendingRows
 from deltic.circuit.stage import route
+from deltic.errors import SetupError
 from deltic.runtimes import RETAINED_EPOCHS
-from deltic.runtimes.durable import Durable
 from deltic.runtimes.durable.merges import Group, Merged
 from deltic.runtimes.durable.outcome import Performed
-from deltic.runtimes.durable.strings import CurrentStrings
 from deltic.runtimes.durable.version import DurableVersion
+from deltic.runtimes.embedded.durable import DurableEmbedded
+from deltic.runtimes.embedded.levels import Budget, BudgetExceeded, work_of
 from deltic.runtimes.spark.changes import InputPort, Messages
 from deltic.runtimes.spark.described import described, tick_description
 from deltic.runtimes.spark.failures import check_workers, run_job
@@ -55,16 +57,22 @@ from deltic.storage.folder import open_folder
 from deltic.storage.history import epochs_in
 from deltic.storage.manifest import Manifest
 from deltic.trace.batch import Batch
-from deltic.trace.identity import Identity
-from deltic.trace.strings import StringTable
 
+DRIVER_ROWS: Final = "spark.deltic.driverRows"
+"""The setting of a Spark session: a tick of up to so many rows is computed by the driver. 0: every tick is a job."""
+SMALL_ROWS: Final = 1 << 15
+"""Its default."""
+SMALL_WORK: Final = 1 << 20
+"""How many rows the driver may compute, or read in arrangements, for a tick; one that takes more starts again on Spark."""
+FEW_SHARDS: Final = 32
+"""With more shards the driver computes no tick: it would write their files one after another."""
 BUNDLE_BYTES: Final = 1 << 23
 """The most that the driver sends to one shard without an exchange."""
 
 Tables = Mapping[str, PendingRows | Messages]
 
 
-class SparkRuntime(Durable):
+class SparkRuntime(DurableEmbedded):
     """state: the folder, which tasks and driver must both reach; by default a temporary one that is deleted with the runtime.
 
     shards: the number of hash ranges of the state (default: unchanged; of a new one, the session's parallelism). shared_state: every
@@ -82,15 +90,18 @@ class SparkRuntime(Durable):
     ) -> None:
         check_workers(spark)
         check_reach(spark, state, shared_state)
+        self._driver_rows = driver_rows(spark)
         self._spark = spark
         self._temporary = tempfile.TemporaryDirectory(prefix="deltic-") if state is None else None
         root = self._temporary.name if self._temporary else state
         assert root is not None
         if shards is None and not epochs_in(open_folder(root)):
             shards = parallelism(spark)
-        self._written: tuple[Dictionary, ...] = ()
-        super().__init__(root, shards, retain)
+        self._written_strings: tuple[Dictionary, ...] = ()
+        super().__init__(root, shards, retain=retain)
         self._program: tuple[Dataflow, PickledCircuit] | None = None
+        self._laborious = False
+        """Whether the last small changes took more than SMALL_WORK."""
 
     def close(self) -> None:
         """Unlocks the state folder; the Spark session stays open."""
@@ -98,23 +109,49 @@ class SparkRuntime(Durable):
         if self._temporary is not None:
             self._temporary.cleanup()
 
-    def _string_table(self, identity: Identity) -> StringTable:
-        return StringTable(identity, CurrentStrings(self.dictionaries))
-
     def dictionaries(self) -> Iterable[Dictionary]:
         """Those of the committed state, and of the tick being committed."""
-        return (*self._written, *super().dictionaries())
+        return (*self._written_strings, *super().dictionaries())
 
     def _perform(self, version: DurableVersion, changes: Tables, tick: Tick) -> Performed:
+        small = self._is_small(version, changes, tick)
+        if small and not self._laborious:
+            self._written_strings = ()
+            try:
+                held = {name: rows for name, rows in changes.items() if isinstance(rows, PendingRows)}
+                return self._written(version, *self._ran(version, held, tick, Budget(SMALL_WORK)), tick)
+            except BudgetExceeded:
+                pass  # nothing was written
+        performed = self._performed_on_spark(version, changes, tick)
+        if small:
+            self._laborious = sum(work_of(outcome.counters) for outcome in performed.outcomes) > SMALL_WORK
+        return performed
+
+    def _is_small(self, version: DurableVersion, changes: Tables, tick: Tick) -> bool:
+        """Whether the driver may compute the tick: its rows are few and here, and so are the files of the state, which it maps.
+
+        Rows of a backfill are those of the state.
+        """
+        if (
+            not self._driver_rows
+            or self.shards > FEW_SHARDS
+            or not self._state.folder.local
+            or any(isinstance(change, Messages) for change in changes.values())
+        ):
+            return False
+        read = 0 if tick.fresh is None else sum(segment.rows for segment in version.manifest.segments())
+        return read + sum(len(pending.rows) for pending in changes.values() if isinstance(pending, PendingRows)) <= self._driver_rows
+
+    def _performed_on_spark(self, version: DurableVersion, changes: Tables, tick: Tick) -> Performed:
         """Tasks compute string ids by hashing alone; if strings turn out to share one, they get other ids, and the tick runs again."""
         while isinstance(performed := self._performed(version, changes, tick), frozenset):
-            self._written = ()
+            self._written_strings = ()
             self.strings.intern(pa.array(sorted(performed), pa.large_binary()))
         return performed
 
     def _performed(self, version: DurableVersion, changes: Tables, tick: Tick) -> Performed | frozenset[bytes]:
         """One run of the tick, or strings whose ids collide."""
-        self._written = ()
+        self._written_strings = ()
         circuit = version.circuit
         frame = self._frame(circuit, self._program_of(circuit), changes, tick)
         named = tick_description(self._state.root, tick.epoch, len(circuit.levels), [*changes], fills=tick.fresh is not None)
@@ -143,7 +180,7 @@ class SparkRuntime(Durable):
         ids, values = np.concatenate([part.ids for part in new]), pa.concat_arrays([part.values for part in new])
         with self.strings.lock:
             clashing = self.strings.clashing(ids, values)
-            self._written = tuple(new)
+            self._written_strings = tuple(new)
         return clashing
 
     def _merge(self, manifest: Manifest, groups: Sequence[Group], origin: Origin) -> list[Merged]:
@@ -219,6 +256,16 @@ class SparkRuntime(Durable):
 def _target(circuit: Dataflow, table: TableSchema, ports: Mapping[str, Port]) -> InputPort:
     port = ports[f"table:{table.name}"]
     return InputPort(table, circuit.routes[table.name], port.name, port.target_level)
+
+
+def driver_rows(spark: SparkSession) -> int:
+    """The setting DRIVER_ROWS. Raises SetupError."""
+    text = spark.conf.get(DRIVER_ROWS, str(SMALL_ROWS)) or ""
+    if not text.isdecimal():
+        raise SetupError(
+            f"the Spark setting {DRIVER_ROWS} is {text!r}", expected="a number of rows", remedy="0 makes every tick a Spark job"
+        )
+    return int(text)
 
 
 def parallelism(spark: SparkSession) -> int:
