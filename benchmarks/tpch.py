@@ -2,8 +2,8 @@
 
 Each query is a view in a process of its own; the case `all` is the 22 of them in one session. After the load come ticks of a refresh of
 0.1 % of the orders and their items: half are deleted by key, half are new. Figures are by wall and by CPU; the peer computes the same query
-again after each tick: DuckDB, or Spark for the engine spark, whose driver computes ticks as small as these without a Spark job. `faster` is its median over that of a tick; `load_ratio` the load's time over
-that of the peer's tables and first answers. All answers are compared.
+again after each tick: DuckDB, or Spark for the engine spark, whose driver computes ticks as small as these without a Spark job. `faster` is
+its median over that of a tick; `load_ratio` the load's time over that of the peer's tables and first answers. All answers are compared.
 
 The data are those of tpchgen-cli, which is generated once into a temporary folder, or into --data.
 """
