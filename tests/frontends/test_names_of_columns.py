@@ -11,6 +11,7 @@ from sql_data import TestCatalog
 
 NAMES = {
     "sqrt(x)": "SQRT(x)",
+    "(k, 3)": "named_struct(k, k, col2, 3)",
     "ceil(x)": "CEIL(x)",
     "ceil(x, 1)": "ceil(x, 1)",
     "ceiling(x)": "ceiling(x)",

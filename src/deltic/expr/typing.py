@@ -94,6 +94,18 @@ def common_type(types: Sequence[Type]) -> Type | None:
     return common
 
 
+def compared_type(types: Sequence[Type]) -> Type | None:
+    """As `common_type`, for comparisons, to which the names of a STRUCT's fields do not matter: they are those of the first type."""
+    return common_type([types[0], *(_renamed(type, types[0]) for type in types[1:])])
+
+
+def _renamed(type: Type, like: Type) -> Type:
+    if type.name != like.name or len(type.parts) != len(like.parts):
+        return type
+    pairs = zip(type.parts, like.parts, strict=True)
+    return replace(type, parts=tuple(replace(part, name=named.name, type=_renamed(part.type, named.type)) for part, named in pairs))
+
+
 def common_type_without_strings(types: Sequence[Type]) -> Type | None:
     """As `common_type`, but STRING has a common type only with STRING (GREATEST and LEAST)."""
     present = [t for t in types if t != NULL]

@@ -20,7 +20,7 @@ from deltic.expr.nodes import WIDENED, Call, Column, Expr, Literal, OuterColumn,
 from deltic.expr.registry import Function, Nulls, Rewrite, Typed, resolve
 from deltic.expr.rows.collated_text import key_for
 from deltic.expr.rows.ordering import equal, normalized, order, zero_signs
-from deltic.expr.typing import cast, common_type, common_type_without_strings
+from deltic.expr.typing import cast, common_type_without_strings, compared_type
 from deltic.schema import BOOLEAN, DOUBLE, FLOAT, INT, NULL, STRING, Type
 
 
@@ -29,7 +29,7 @@ def comparable(name: str, arguments: Sequence[Expr], span: Span | None) -> tuple
     left, right = arguments
     left, right = filled(left, right), filled(right, left)
     left, right = exact_operand(left, right.type), exact_operand(right, left.type)
-    common = common_type([left.type, right.type])
+    common = compared_type([left.type, right.type])
     if common is None:
         types = f"{left.type.sql} and {right.type.sql}"
         raise TypeMismatch(f"{name} cannot compare {types}", span=span, expected="operands of one type", remedy="cast one of them")

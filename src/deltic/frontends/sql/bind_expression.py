@@ -103,6 +103,8 @@ class ExpressionBinder:
                 return self._operation(node)
             case tree.Parenthesised():
                 return self._placed(node.inner)
+            case tree.RowValue():
+                return self._placed(tree.FunctionCall("struct", node.items, False, None, False, node.span))
             case tree.Prefix(operator="NOT") if self.subqueries is not None and (moved := denied(node)) is not None:
                 return self._placed(moved)
             case tree.Prefix():
@@ -174,11 +176,9 @@ class ExpressionBinder:
                 return Unsupported(message, span=node.span, remedy="give the arguments in their order")
             case tree.Star():
                 return Unsupported("* is not supported here", span=node.span, remedy="name the columns")
-            case tree.LambdaText():
-                return Unsupported("a lambda is not an argument of this function", span=node.span, remedy=f"{HIGHER_ORDER} take lambdas")
             case _:
-                assert isinstance(node, tree.RowValue), node
-                return Unsupported("a row in parentheses is not a value", span=node.span, remedy="list the columns without them")
+                assert isinstance(node, tree.LambdaText), node
+                return Unsupported("a lambda is not an argument of this function", span=node.span, remedy=f"{HIGHER_ORDER} take lambdas")
 
     def _operation(self, node: tree.Operation) -> Expr:
         """Operators of one level, folded from the left; AND, OR and || of many operands are one call."""

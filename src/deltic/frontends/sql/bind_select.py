@@ -162,8 +162,8 @@ def _bind_item(select: _Select, item: tree.SelectItem) -> None:
         _bind_star(select, node)
     elif makes_rows(node):
         _bind_made(select, item)
-    elif len(item.names) > 1 or isinstance(node, tree.RowValue):
-        raise Unsupported("a row in parentheses is not a value", span=item.span, remedy="list the columns without them")
+    elif len(item.names) > 1:
+        raise Unsupported(f"{len(item.names)} names for one column", span=item.span, remedy="give it one name")
     else:
         select.add(output_name(item, select.relation.scope), select.binder("SELECT").bind(node))
 

@@ -64,6 +64,8 @@ def expression_name(node: tree.Expression) -> str:
             return f"{expression_name(node.value)}[{expression_name(node.index)}]"
         case tree.Parenthesised():
             return expression_name(node.inner)
+        case tree.RowValue():
+            return f"named_struct({', '.join(_field(item, i) for i, item in enumerate(node.items, 1))})"
         case tree.NumberText():
             return _number(node)
         case tree.StringText():
@@ -105,6 +107,17 @@ def expression_name(node: tree.Expression) -> str:
             return _operation(node)
         case _:
             return _text(node)
+
+
+def _field(node: tree.Expression, place: int) -> str:
+    """The name and the value of a field of a row in parentheses."""
+    match node:
+        case tree.ColumnName():
+            return f"{node.parts[-1].text}, {expression_name(node)}"
+        case tree.FieldOf():
+            return f"{node.field.text}, {expression_name(node)}"
+        case _:
+            return f"col{place}, {expression_name(node)}"
 
 
 def _argument(node: tree.ParameterValue) -> str:
