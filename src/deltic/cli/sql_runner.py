@@ -12,7 +12,7 @@ from rich.console import Console
 
 from deltic.cli.sql_table import SHOWN_ROWS, drawn, listed
 from deltic.errors import SyntaxFailure, UnknownName, Unsupported
-from deltic.frontends.sql import statement_texts
+from deltic.frontends.sql import changes_rows, statement_texts
 from deltic.plan.nodes import Plan
 from deltic.schema import BIGINT, TableSchema
 from deltic.session import Answer, Session
@@ -155,7 +155,7 @@ class StatementRunner:
         first, *rest = text.replace("(", " ( ", 1).split()
         word = first.upper()
         explains = word == "EXPLAIN" and len(rest) > (rest[0].upper() == "VIEW" if rest else 0) + 1
-        if word in QUERIES or explains:
+        if (word in QUERIES and not changes_rows(text)) or explains:
             if isinstance(self._source, StateQueries):
                 self._source.refresh()
             answer = self._queried(text)

@@ -72,6 +72,7 @@ __all__ = [
     "Timed",
     "bind_answer",
     "bind_query",
+    "changes_rows",
     "delay_us",
     "is_complete_text",
     "no_base",
@@ -134,6 +135,14 @@ def _change(parsed: tree.RowChange | tree.TransactionMark, catalog: Namespace, n
         change = ChangeStatement(with_variables(parsed, variables_of(catalog)))
     change.bind(catalog, now_us)
     return change
+
+
+def changes_rows(text: str) -> bool:
+    """Whether the text is a statement that changes rows, such as WITH … INSERT; False where it has a syntax error."""
+    try:
+        return any(isinstance(one, _CHANGES) for one in parse(text, "<text>"))
+    except QueryError:
+        return False
 
 
 def bind_query(text: str, name: str, catalog: Namespace, form: Form | None = None, *, final: bool = True) -> Plan:

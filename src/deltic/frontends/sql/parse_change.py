@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final, Literal
 
 from deltic.errors import SyntaxFailure, Unsupported
@@ -32,6 +33,26 @@ class ChangeParser(QueryParser):
                 return self._truncate()
             case _:
                 return self._mark()
+
+    def begins_change(self) -> bool:
+        """Whether a WITH that is next belongs to a statement that changes rows."""
+        position = self.position
+        try:
+            self._with()
+            return self.word in CHANGES
+        except SyntaxFailure:
+            return False  # which reading the query says
+        finally:
+            self.position = position
+
+    def change_with(self) -> tree.InsertRows:
+        """WITH name AS (query), … INSERT …."""
+        start = self.token.start
+        recursive, ctes = self._with()
+        if self.word != "INSERT":
+            raise Unsupported(f"WITH before {self.word} is not supported", span=self.span, remedy="WITH inside of its subqueries")
+        insert = self._insert()
+        return replace(insert, query=tree.WholeQuery(ctes, recursive, insert.query, (), None, self.since(start)), span=self.since(start))
 
     def _mark(self) -> tree.TransactionMark:
         start, word = self.token.start, self.take().word

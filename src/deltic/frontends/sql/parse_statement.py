@@ -193,6 +193,8 @@ class StatementParser(ChangeParser, FunctionParser, AlterationParser, VariablePa
                 return self.declared_variable()
             case "SET":
                 return self.assigned_variables()
+            case "WITH" if self.begins_change():
+                return self.change_with()
             case word if word in QUERIES:
                 return QueryStatement(self.query(), self.since(self.tokens[0].start))
             case "EXPLAIN":
