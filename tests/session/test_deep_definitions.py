@@ -57,6 +57,20 @@ def test_subqueries_are_nested_to_the_limit_and_the_error_beyond_has_a_place() -
         assert raised.value.span is not None
 
 
+@pytest.mark.parametrize("count", [25, *slow(50)])
+@pytest.mark.filterwarnings("ignore::deltic.errors.PlanWarning")
+def test_subqueries_correlated_by_inequality_are_nested(count: int) -> None:
+    condition = "TRUE"
+    for i in range(count, 0, -1):
+        condition = f"NOT EXISTS (SELECT 1 FROM t t{i} WHERE t{i}.n > t{i - 1}.n AND {condition})"
+    with deltic.Session() as session:
+        session.sql(f"CREATE TABLE t (n INT); CREATE MATERIALIZED VIEW v AS SELECT n FROM t t0 WHERE {condition}")
+        session.sql("INSERT INTO t VALUES (1), (3), (2)")
+        assert session.view("v").rows() == [{"n": 3}]
+        session.sql("DELETE FROM t WHERE n = 3")
+        assert session.view("v").rows() == [{"n": 2}]
+
+
 @pytest.mark.parametrize("frames", [0, 300, 800])
 @pytest.mark.parametrize("form", ["(n + (n - {}))", "CASE WHEN id > 1 THEN n ELSE {} END", "abs({})"])
 def test_expressions_are_nested_200_deep_however_deep_the_caller_is(form: str, frames: int) -> None:

@@ -372,7 +372,8 @@ def _or_default(call: AggregateCall, column: Expr) -> Expr:
     return resolve("coalesce", [column, Literal(aggregate_value(call, ()), call.type)])
 
 
-def surely_evaluates(plan: Plan, numbers: Iterable[int]) -> bool:
+@once_per_node
+def surely_evaluates(plan: Plan, numbers: tuple[int, ...]) -> bool:
     """Whether no expression in the dependent part of the plan can fail."""
     if not depends(plan, numbers):
         return True
