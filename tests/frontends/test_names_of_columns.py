@@ -53,6 +53,16 @@ NAMES = {
     "1e1 + 2D + 01.50": "((10.0 + 2.0) + 1.50)",
     "int(s) + 1": "(s + 1)",
     "CAST(array(k) AS ARRAY<BIGINT>)": "array(k)",
+    "CAST(k AS BIGINT)": "k",
+    "try_cast((t.K) AS STRING)": "K",
+    "(s::STRING)": "s",
+    "k::BIGINT::STRING": "CAST(CAST(k AS BIGINT) AS STRING)",
+    "string(CAST(k AS BIGINT))": "CAST(k AS BIGINT)",
+    "CAST(k + 1 AS BIGINT)": "CAST((k + 1) AS BIGINT)",
+    "CAST(max(k) AS BIGINT)": "CAST(max(k) AS BIGINT)",
+    "max(CAST(k AS BIGINT))": "max(CAST(k AS BIGINT))",
+    "CAST(k AS BIGINT) + 1": "(CAST(k AS BIGINT) + 1)",
+    "CAST(1 AS BIGINT)": "CAST(1 AS BIGINT)",
     "transform(array(k), (v, i) -> v + i)": (
         "transform(array(k), lambdafunction((namedlambdavariable() + namedlambdavariable()), namedlambdavariable(), namedlambdavariable()))"
     ),
@@ -67,8 +77,33 @@ NAMES = {
 }
 """Text of an item over the table t: Spark's name."""
 FIELDS = {"q.st.a": "a", "st.a + q.st.b": "(st.a + st.b)", "m.x": "x", "coalesce(m.x, 1)": "coalesce(m[x], 1)"}
+FIELDS |= {"CAST(st AS STRING)": "st", "CAST(st.a AS STRING)": "CAST(st.a AS STRING)", "q.st.a::STRING": "CAST(st.a AS STRING)"}
 """The same over a STRUCT st and a MAP m of a relation q."""
 NESTED = "FROM (SELECT named_struct('a', k, 'b', k) AS st, map('x', k) AS m FROM t) q"
+
+PARTS = {
+    "struct(k, (t.id), K + 1, k::BIGINT, CAST(k AS INT), x AS y)": ["k", "id", "col3", "col4", "col5", "y"],
+    "struct(S, nested.A)": ["S", "A"],
+    "struct(max(k), count(*), max(k) AS top)": ["col1", "col2", "top"],
+    "struct(max(nested).a, first(m)['x'], collect_list(k)[0])": ["a", "x", "col3"],
+    "struct(k, rank() OVER (ORDER BY k), sum(k) OVER ())": ["k", "col2", "col3"],
+    "struct(k, (SELECT max(k) FROM t), EXISTS (SELECT 1 FROM t), (SELECT max(nested) FROM t).a)": ["k", "col2", "col3", "a"],
+    "struct(m['x'], (m)['y'], m[s], m.z, array(k)[0], nested['a'])": ["x", "y", "col3", "z", "col5", "a"],
+    "(SELECT struct(max(k), min(k)) FROM t)": ["col1", "col2"],
+    "transform(array(struct(k + 1)), v -> struct(v, v.col1))[0]": ["v", "col1"],
+    "arrays_zip(array(1), a, collect_list(k) OVER (), A::ARRAY<BIGINT>)[0]": ["0", "a", "2", "3"],
+    "arrays_zip(collect_list(k), collect_list(k), (SELECT max(a) FROM t))[0]": ["0", "1", "2"],
+    "arrays_zip(am['x'], max(nested).b)[0]": ["x", "b"],
+}
+"""Text of a STRUCT: the names of its fields in Spark."""
+AROUND = {
+    "SELECT k + 1 AS next, max(k) AS top, struct(next, top) AS st FROM t GROUP BY k + 1": ["next", "top"],
+    "SELECT k, rank() OVER (ORDER BY k) AS place, struct(k, place) AS st FROM t": ["k", "place"],
+    "SELECT m['x'], struct(m['x'], count(*)) AS st FROM t GROUP BY m['x']": ["x", "col2"],
+    "SELECT struct(k, max(x)) AS st FROM t GROUP BY k HAVING st.col2 > 1": ["k", "col2"],
+    "SELECT struct(*) AS st FROM (SELECT k::STRING, max(x) AS x FROM t GROUP BY k)": ["k", "x"],
+}
+COLUMNS = "id, k, x, s, named_struct('a', k, 'b', array(k)) AS nested, map('x', k) AS m, array(k) AS a, map('x', array(k)) AS am"
 
 
 def _name(query: str) -> str:
@@ -86,6 +121,27 @@ def test_names_of_fields(text: str, name: str) -> None:
     assert _name(f"SELECT {text} {NESTED}") == name
 
 
+def _queries() -> dict[str, list[str]]:
+    queries = {f"SELECT {text} AS st FROM t{' GROUP BY am' * ('am[' in text)}": names for text, names in PARTS.items()} | AROUND
+    return {f"WITH t AS (SELECT {COLUMNS} FROM t) {query}": names for query, names in queries.items()}
+
+
+@pytest.mark.parametrize(("query", "names"), _queries().items())
+def test_names_of_the_fields_of_structs(query: str, names: list[str]) -> None:
+    schema = bind_query(query, "test", TestCatalog()).schema
+    assert [part.name for part in schema[len(schema) - 1].type.parts] == names
+
+
+def test_a_column_that_is_cast_is_read_by_its_name() -> None:
+    for query, names in {
+        "SELECT k FROM (SELECT CAST(k AS STRING), count(*) FROM t GROUP BY k)": ["k"],
+        "SELECT k::STRING, count(*) FROM t GROUP BY k::STRING HAVING k = '1'": ["k", "count(1)"],
+        "SELECT k::STRING FROM t UNION ALL SELECT s FROM t": ["k"],
+        "FROM t |> EXTEND k::STRING |> SELECT t.s, x": ["s", "x"],
+    }.items():
+        assert list(bind_query(query, "test", TestCatalog()).schema.names) == names
+
+
 @pytest.mark.slow
 @pytest.mark.spark
 def test_the_names_are_those_of_spark(spark: Any) -> None:
@@ -94,3 +150,5 @@ def test_the_names_are_those_of_spark(spark: Any) -> None:
     queries = {f"SELECT {text} FROM t": name for text, name in NAMES.items()}
     queries |= {f"SELECT {text} {NESTED}": name for text, name in FIELDS.items()}
     assert {query: session.sql(query).columns for query in queries} == {query: [name] for query, name in queries.items()}
+    fields = {query: session.sql(query).schema[-1].dataType.names for query in _queries()}
+    assert fields == _queries()

@@ -15,7 +15,7 @@ from deltic.expr.functions.comparison import common_arguments
 from deltic.expr.functions.nested import name_of
 from deltic.expr.functions.signature import INTEGER, Parameter, TypeRule, accept, any_nullable, check_count
 from deltic.expr.nodes import Expr, Literal
-from deltic.expr.registry import Function, Nulls, Typed, resolve
+from deltic.expr.registry import Function, Nulls, Rewrite, Typed, resolve
 from deltic.expr.rows import collections as rows
 from deltic.expr.rows.sequences import sequence, sequence_by
 from deltic.expr.typing import cast, common_type
@@ -73,8 +73,18 @@ def _concatenated(name: str, arguments: Sequence[Expr], span: Span | None) -> Ty
 
 def _zipped(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
     """ARRAYs: fields are called as columns and fields are, else by their positions from 0."""
+    return _zipped_as(name, [name_of(a) or str(i) for i, a in enumerate(arguments)], arguments, span)
+
+
+def _named_zipped(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
+    """name, array, name, array, …: the names are constants."""
+    names = [word.value for word in arguments[::2] if isinstance(word, Literal) and isinstance(word.value, str)]
+    return _zipped_as(name, names, arguments[1::2], span).call("arrays_zip", span)
+
+
+def _zipped_as(name: str, names: Sequence[str], arguments: Sequence[Expr], span: Span | None) -> Typed:
     taken = tuple(accept(name, i, a, ARRAY_OR_NULL, span) for i, a in enumerate(arguments, 1))
-    fields = tuple(Field(name_of(a) or str(i), element_type(a)) for i, a in enumerate(taken))
+    fields = tuple(Field(field, element_type(array)) for field, array in zip(names, taken, strict=True))
     try:
         return Typed(taken, array_type(struct(fields)), any_nullable(taken))
     except ValueError as error:
@@ -133,6 +143,7 @@ FUNCTIONS: Final = (
         name="concat_arrays", named=False, signature=_concatenated, can_fail=False, rows=rows.concatenated, arrays=arrays.concatenated
     ),
     Function(name="arrays_zip", collated=as_is, signature=_zipped, can_fail=False, rows=rows.zipped, arrays=per_distinct),
+    Rewrite(name="named_arrays_zip", named=False, build=_named_zipped),
     Function(name="sequence", signature=_stepped, can_fail=True, rows=sequence, arrays=per_distinct),
     Function(name="sequence_by", named=False, signature=_stepped_by, can_fail=True, rows=sequence_by, arrays=per_distinct),
 )

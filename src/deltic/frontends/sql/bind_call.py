@@ -13,6 +13,7 @@ from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_lambda import bind_arguments
 from deltic.frontends.sql.bind_schema import WITH_SCHEMA, schema_literal
 from deltic.frontends.sql.bind_time import CLOCK, EXPECTED, REMEDY, now
+from deltic.frontends.sql.naming import field_name
 from deltic.frontends.sql.refusals import flink
 from deltic.frontends.sql.statement_time import time_literal
 from deltic.schema import STRING
@@ -59,6 +60,8 @@ TABLE_FUNCTIONS: Final = (
     "range",
 )
 
+_WITH_FIELDS: Final = {"struct": ("named_struct", "col", 1), "arrays_zip": ("named_arrays_zip", "", 0)}
+"""Functions that make fields of their arguments: the one that takes their names too, and what arguments without one are called."""
 
 CLOCK_WORDS: Final = {
     **{
@@ -90,8 +93,8 @@ def bind_call(binder: ExpressionBinder, node: tree.FunctionCall) -> Expr:
     rule = lambda_rule(name)
     if rule is not None:
         return resolve(name, bind_arguments(binder, name, _scalars(node), rule, span), span)
-    if any(isinstance(argument, tree.NamedValue) for argument in node.arguments):
-        return _named_fields(binder, node)
+    if name in _WITH_FIELDS and node.arguments:
+        return _with_fields(binder, node)
     arguments = [binder.bind(argument) for argument in _scalars(node)]
     if len(arguments) > (schema := WITH_SCHEMA.get(name, len(arguments))):
         arguments[schema] = schema_literal(name, arguments[schema])
@@ -101,17 +104,24 @@ def bind_call(binder: ExpressionBinder, node: tree.FunctionCall) -> Expr:
     return resolve(name, arguments, span)
 
 
-def _named_fields(binder: ExpressionBinder, node: tree.FunctionCall) -> Expr:
-    """struct(value AS name, …); a value without a name has that of its column, or of its place."""
+def _with_fields(binder: ExpressionBinder, node: tree.FunctionCall) -> Expr:
+    """A call whose arguments are fields of STRUCTs, named as they are written: struct(value AS name, …), arrays_zip(array, …)."""
+    function, otherwise, first = _WITH_FIELDS[node.name]
     fields: list[Expr] = []
-    for i, argument in enumerate(_scalars(node), 1):
-        if isinstance(argument, tree.NamedValue):
-            name, value = argument.name.text, binder.bind(argument.value)
-        else:
-            value = binder.bind(argument)
-            name = name_of(value) or f"col{i}"
-        fields += (Literal(name, STRING, value.span), value)
-    return resolve("named_struct", fields, node.span, written=node.name)
+    for i, argument in enumerate(_scalars(node), first):
+        value = binder.bind(argument.value if isinstance(argument, tree.NamedValue) else argument)
+        fields += (Literal(_field_name(argument, value) or f"{otherwise}{i}", STRING, value.span), value)
+    return resolve(function, fields, node.span, written=node.name)
+
+
+def _field_name(node: tree.Expression, value: Expr) -> str:
+    match tree.unnest(node):
+        case tree.ColumnName(variable=variable) if variable is not None and isinstance(value, Literal):
+            return ""
+        case tree.KeywordExpression():
+            return name_of(value)  # of a column with such a name
+        case inner:
+            return field_name(inner)
 
 
 def bind_now(binder: ExpressionBinder, span: Span) -> Expr:

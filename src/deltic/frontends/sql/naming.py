@@ -27,9 +27,31 @@ def output_name(item: tree.SelectItem, scope: Scope | None = None) -> str:
     if item.names:
         return item.names[0].text
     node = item.expression
-    if scope is None or isinstance(tree.unnest(node), tree.ColumnName):
+    inner = tree.unnest(node)
+    if isinstance(inner, tree.CastCall) and isinstance(column := tree.unnest(inner.operand), tree.ColumnName) and _is_column(column, scope):
+        return expression_name(column)
+    if scope is None or isinstance(inner, tree.ColumnName):
         return expression_name(node)
     return expression_name(_with_fields(node, scope))
+
+
+def _is_column(node: tree.ColumnName, scope: Scope | None) -> bool:
+    """Whether a name is that of a column, and not of a field of one."""
+    *qualifier, name = (part.text for part in node.parts)
+    return len(qualifier) < 2 if scope is None else bool(scope.find(name, ".".join(qualifier) or None))
+
+
+def field_name(node: tree.Expression) -> str:
+    """The name that a column, a field, the value of a MAP under a constant, or AS gives to a field that is made of it; "" for others."""
+    match tree.unnest(node):
+        case tree.NamedValue(name=name) | tree.FieldOf(field=name):
+            return name.text
+        case tree.ColumnName(parts=(*_, name)):
+            return name.text
+        case tree.Subscript(index=index) if isinstance(key := tree.unnest(index), tree.StringText):
+            return key.text
+        case _:
+            return ""
 
 
 def expression_name(node: tree.Expression) -> str:
