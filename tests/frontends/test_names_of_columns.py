@@ -89,6 +89,7 @@ PARTS = {
     "struct(k, rank() OVER (ORDER BY k), sum(k) OVER ())": ["k", "col2", "col3"],
     "struct(k, (SELECT max(k) FROM t), EXISTS (SELECT 1 FROM t), (SELECT max(nested) FROM t).a)": ["k", "col2", "col3", "a"],
     "struct(m['x'], (m)['y'], m[s], m.z, array(k)[0], nested['a'])": ["x", "y", "col3", "z", "col5", "a"],
+    "struct(TRUE, NULL, parse_json(s):b, parse_json(s):b::INT)": ["col1", "col2", "b", "col4"],
     "(SELECT struct(max(k), min(k)) FROM t)": ["col1", "col2"],
     "transform(array(struct(k + 1)), v -> struct(v, v.col1))[0]": ["v", "col1"],
     "arrays_zip(array(1), a, collect_list(k) OVER (), A::ARRAY<BIGINT>)[0]": ["0", "a", "2", "3"],
@@ -137,6 +138,8 @@ def test_a_column_that_is_cast_is_read_by_its_name() -> None:
         "SELECT k FROM (SELECT CAST(k AS STRING), count(*) FROM t GROUP BY k)": ["k"],
         "SELECT k::STRING, count(*) FROM t GROUP BY k::STRING HAVING k = '1'": ["k", "count(1)"],
         "SELECT k::STRING FROM t UNION ALL SELECT s FROM t": ["k"],
+        "SELECT k + 1 AS next, CAST(next AS STRING) FROM t": ["next", "next"],
+        "SELECT r.* FROM t, LATERAL (SELECT CAST(t.k AS STRING)) r": ["k"],
         "FROM t |> EXTEND k::STRING |> SELECT t.s, x": ["s", "x"],
     }.items():
         assert list(bind_query(query, "test", TestCatalog()).schema.names) == names

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final
 
 from deltic.errors import Span, UnknownName, Unsupported, did_you_mean
 from deltic.expr import Expr, Literal, known_functions, resolve
-from deltic.expr.functions.nested import name_of
 from deltic.expr.functions.signature import check_count
 from deltic.expr.registry import lambda_rule
 from deltic.frontends.sql import tree
@@ -110,18 +109,8 @@ def _with_fields(binder: ExpressionBinder, node: tree.FunctionCall) -> Expr:
     fields: list[Expr] = []
     for i, argument in enumerate(_scalars(node), first):
         value = binder.bind(argument.value if isinstance(argument, tree.NamedValue) else argument)
-        fields += (Literal(_field_name(argument, value) or f"{otherwise}{i}", STRING, value.span), value)
+        fields += (Literal(field_name(argument) or f"{otherwise}{i}", STRING, value.span), value)
     return resolve(function, fields, node.span, written=node.name)
-
-
-def _field_name(node: tree.Expression, value: Expr) -> str:
-    match tree.unnest(node):
-        case tree.ColumnName(variable=variable) if variable is not None and isinstance(value, Literal):
-            return ""
-        case tree.KeywordExpression():
-            return name_of(value)  # of a column with such a name
-        case inner:
-            return field_name(inner)
 
 
 def bind_now(binder: ExpressionBinder, span: Span) -> Expr:

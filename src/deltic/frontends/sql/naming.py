@@ -36,13 +36,18 @@ def output_name(item: tree.SelectItem, scope: Scope | None = None) -> str:
 
 
 def _is_column(node: tree.ColumnName, scope: Scope | None) -> bool:
-    """Whether a name is that of a column, and not of a field of one."""
+    """Whether a name is that of a column, and not of a field of one or a variable."""
     *qualifier, name = (part.text for part in node.parts)
-    return len(qualifier) < 2 if scope is None else bool(scope.find(name, ".".join(qualifier) or None))
+    if scope is None:
+        return len(qualifier) < 2
+    if not qualifier and node.variable is None:
+        return True
+    scopes = (scope, *(outer.scope for outer in scope.around()))
+    return any(one.find(name, ".".join(qualifier) or None) for one in scopes)
 
 
 def field_name(node: tree.Expression) -> str:
-    """The name that a column, a field, the value of a MAP under a constant, or AS gives to a field that is made of it; "" for others."""
+    """The name that a column, a variable, a field, the value of a MAP under a constant, or AS gives to a field of it; "" for others."""
     match tree.unnest(node):
         case tree.NamedValue(name=name) | tree.FieldOf(field=name):
             return name.text
@@ -50,6 +55,10 @@ def field_name(node: tree.Expression) -> str:
             return name.text
         case tree.Subscript(index=index) if isinstance(key := tree.unnest(index), tree.StringText):
             return key.text
+        case tree.PathOf(field=str(field)):
+            return field
+        case tree.KeywordExpression(word=word) as inner if word not in ("TRUE", "FALSE", "NULL"):
+            return inner.span.written
         case _:
             return ""
 
