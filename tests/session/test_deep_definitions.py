@@ -72,7 +72,7 @@ def test_subqueries_correlated_by_inequality_are_nested(count: int) -> None:
 
 
 @pytest.mark.parametrize("frames", [0, 300, 800])
-@pytest.mark.parametrize("form", ["(n + (n - {}))", "CASE WHEN id > 1 THEN n ELSE {} END", "abs({})"])
+@pytest.mark.parametrize("form", ["(n + (n - {}))", "CASE WHEN id > 1 THEN n ELSE {} END", "CASE WHEN n > 1 THEN {} ELSE n END", "abs({})"])
 def test_expressions_are_nested_200_deep_however_deep_the_caller_is(form: str, frames: int) -> None:
     if frames:
         test_expressions_are_nested_200_deep_however_deep_the_caller_is(form, frames - 1)

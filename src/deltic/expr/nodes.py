@@ -13,6 +13,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
+from operator import attrgetter
 from typing import Any, Final
 
 from deltic.errors import Span
@@ -97,8 +98,53 @@ def lookup_key(value: Value) -> Value:
     return value if value == value else "NaN"
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class _Composite:
+    """Base of the expressions with parts, which are often shared: equality takes each pair of parts once, and a hash is computed once.
+
+    Comparison is not recursive: a level of nested tuples would take up to five frames of Python's stack.
+    """
+
+    __slots__ = ("_hash",)
+    _hash: int
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return NotImplemented
+        waiting: list[tuple[Any, Any]] = [(self, other)]
+        compared: set[tuple[int, int]] = set()
+        while waiting:
+            one, two = waiting.pop()
+            if one is two:
+                continue
+            kind = type(one)
+            if kind is not type(two):
+                return False
+            own = _OWN.get(kind)
+            if own is None:
+                if one != two:
+                    return False
+                continue
+            if (place := (id(one), id(two))) in compared:
+                continue
+            compared.add(place)
+            parts, others = children(one), children(two)
+            if len(parts) != len(others) or own(one) != own(two):
+                return False
+            waiting += zip(parts, others, strict=True)
+        return True
+
+    def __hash__(self) -> int:
+        try:
+            return self._hash
+        except AttributeError:
+            this: Any = self
+            value = hash((_OWN[type(this)](this), children(this)))
+            object.__setattr__(self, "_hash", value)
+            return value
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Call(_Composite):
     """A call of a function or operator, by the name of its record (expr/registry.py): 'add', 'and', 'upper', …
 
     `and`, `or`, `concat` and `add` have two arguments or more: a chain of ten thousand is one call.
@@ -111,8 +157,8 @@ class Call:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Cast:
+@dataclass(frozen=True, slots=True, eq=False)
+class Cast(_Composite):
     """CAST (ANSI), or TRY_CAST when `lenient`: a value that cannot be cast becomes NULL."""
 
     argument: Expr
@@ -122,8 +168,8 @@ class Cast:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+@dataclass(frozen=True, slots=True, eq=False)
+class Case(_Composite):
     """CASE WHEN c THEN v … ELSE otherwise END; branches are evaluated only on the rows that reach them."""
 
     branches: tuple[tuple[Expr, Expr], ...]
@@ -181,8 +227,8 @@ class GroupMerge:
     state: tuple[Field, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PythonFunction:
+@dataclass(frozen=True, slots=True, eq=False)
+class PythonFunction(_Composite):
     """Element `part` of the result of a user's function for `arguments`, the values of its parameters in order."""
 
     function: UserFunction
@@ -215,8 +261,8 @@ class LambdaVariable:
 VariableKey = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Lambda:
+@dataclass(frozen=True, slots=True, eq=False)
+class Lambda(_Composite):
     """(parameters) -> body: a function from elements to a value. Used only as an argument of calls; it has no value of its own."""
 
     parameters: tuple[LambdaVariable, ...]
@@ -277,6 +323,16 @@ def children(expr: Expr) -> tuple[Expr, ...]:
             return (expr.argument,)
         case Case():
             return (*(part for branch in expr.branches for part in branch), expr.otherwise)
+
+
+_OWN: Final[Mapping[type, Callable[[Any], Any]]] = {
+    Call: attrgetter("function", "type", "nullable"),
+    Cast: attrgetter("type", "nullable", "lenient"),
+    Case: attrgetter("type", "nullable"),
+    PythonFunction: attrgetter("function", "part", "type", "nullable"),
+    Lambda: attrgetter("parameters"),
+}
+"""What is compared of expressions with parts, beside these."""
 
 
 def unwidened(expr: Expr) -> Expr:

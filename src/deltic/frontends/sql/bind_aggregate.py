@@ -17,7 +17,7 @@ from deltic.expr.nodes import CHAINS, columns_of, free_variables, is_fixed, oute
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_grouping import FUNCTIONS as GROUPING_FUNCTIONS
 from deltic.frontends.sql.bind_grouping import bind_grouping
-from deltic.frontends.sql.scope import AGGREGATED, SUBQUERY, WINDOWED, Outer
+from deltic.frontends.sql.scope import AGGREGATED, ALIASED, KEYED, SUBQUERY, WINDOWED, Outer
 from deltic.frontends.statements import PythonAggregate
 from deltic.plan.columns import map_children
 from deltic.plan.nodes import AggregateCall
@@ -262,12 +262,12 @@ def _check_count(function: AggregateFunction, name: str, given: int, ordered: bo
 def onto(expr: Expr, keys: Sequence[Expr], outputs: Sequence[Expr], clause: str) -> Expr:
     """`expr` rewritten over the rows of an Aggregate: keys[i] becomes outputs[i], the j-th aggregate outputs[len(keys) + j].
 
-    Raises QueryError if another column remains. Columns of an enclosing query, values of subqueries and window functions are unchanged.
+    Raises QueryError if another column remains. Columns of an enclosing query, values of subqueries, window functions and aliases stay.
     """
     if (position := position_of(expr, keys)) is not None:
         return replace(outputs[position], span=expr.span)
     if isinstance(expr, Column) and expr.index < SUBQUERY:
-        if expr.index >= WINDOWED:
+        if expr.index >= WINDOWED or ALIASED <= expr.index < KEYED:
             return expr
         if expr.index < AGGREGATED:
             raise TypeMismatch(

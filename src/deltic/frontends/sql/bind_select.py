@@ -22,6 +22,7 @@ from deltic.frontends.sql.bind_time_window import TimeWindow, check_no_session, 
 from deltic.frontends.sql.bind_window import WindowCollector, with_whole_rows, with_windows_in_place
 from deltic.frontends.sql.environment import BindQuery, Environment
 from deltic.frontends.sql.hints import check_followed, join_hint
+from deltic.frontends.sql.lateral_aliases import Aliases, with_items_below
 from deltic.frontends.sql.naming import output_name
 from deltic.frontends.sql.rows_of_groups import rows_of_groups
 from deltic.frontends.sql.scope import AGGREGATED, SUBQUERY, WINDOWED, ScopedRelation, reads_windows
@@ -64,14 +65,15 @@ class _Select:
     keys: list[Expr] = field(default_factory=list)
     sets: GroupingSets = field(default_factory=GroupingSets)
     outputs: list[tuple[str, Expr]] = field(default_factory=list)
-    aliases: dict[str, list[Expr]] = field(default_factory=dict)
+    aliases: Aliases = field(default_factory=Aliases)
 
-    def binder(self, clause: str) -> ExpressionBinder:
+    def binder(self, clause: str, nodes: Sequence[tree.Expression] | None = None) -> ExpressionBinder:
+        """The binder of a clause. nodes: what it binds that is evaluated over the select list; None: it is evaluated below that."""
         windows = self.windows if clause in _WITH_WINDOWS else None
         return ExpressionBinder(
             self.relation.scope,
             clause,
-            self.aliases,
+            self.aliases.whole if nodes is None else self.aliases.read_by(nodes),
             collector=self.collector,
             subqueries=self.subqueries,
             windows=windows,
@@ -81,7 +83,8 @@ class _Select:
     def add(self, name: str, expr: Expr) -> None:
         """Adds an output column, which later items and clauses may reference by name."""
         self.outputs.append((name, expr))
-        self.aliases.setdefault(name.lower(), []).append(expr)
+        sets = self.node.group is not None and self.node.group.sets is not None  # a key is NULL in the rows of sets without it
+        self.aliases.add(name, expr, substituted=sets or self.time_window is not None)
 
 
 def bind_block(node: tree.SelectQuery, terms: tuple[tree.OrderTerm, ...], env: Environment, bind_query: BindQuery) -> SelectBlock:
@@ -103,11 +106,14 @@ def bind_block(node: tree.SelectQuery, terms: tuple[tree.OrderTerm, ...], env: E
     _bind_keys(select)
     having = _having(select)
     qualify = None if node.qualify is None else select.binder("QUALIFY").condition(node.qualify)
-    order = bind_order(terms, replace(select.binder("ORDER BY"), aliases_first=True), select.outputs)
+    binder = select.binder("ORDER BY", [term.expression for term in terms])
+    order = bind_order(terms, replace(binder, aliases_first=True), select.outputs)
     plan = _made(select, apply(relation.plan, where, subqueries))
-    if not _is_grouped_itself(select, order):
-        return with_windows(SelectBlock(plan, tuple(select.outputs), order), select, qualify)
-    return _aggregated(select, plan, having, qualify, order)
+    if _is_grouped_itself(select, order):
+        block = _aggregated(select, plan, having, qualify, order)
+    else:
+        block = with_windows(SelectBlock(plan, tuple(select.outputs), order), select, qualify)
+    return SelectBlock(*with_items_below(block.plan, block.outputs, block.order))
 
 
 def _is_grouped_itself(select: _Select, order: tuple[Order, ...]) -> bool:
@@ -165,7 +171,7 @@ def _bind_item(select: _Select, item: tree.SelectItem) -> None:
     elif len(item.names) > 1:
         raise Unsupported(f"{len(item.names)} names for one column", span=item.span, remedy="give it one name")
     else:
-        select.add(output_name(item, select.relation.scope), select.binder("SELECT").bind(node))
+        select.add(output_name(item, select.relation.scope), select.binder("SELECT", [node]).bind(node))
 
 
 def _bind_made(select: _Select, item: tree.SelectItem) -> None:
@@ -209,15 +215,20 @@ def _bind_keys(select: _Select) -> None:
 
 def _is_every(select: _Select, group: tree.GroupClause) -> bool:
     """Whether it is GROUP BY ALL: `all` is a keyword unless a column has that name."""
-    return group.every and not select.relation.scope.find("all", None) and "all" not in select.aliases
+    return group.every and not select.relation.scope.find("all", None) and "all" not in select.aliases.whole
 
 
 def _every_key(select: _Select) -> list[Expr]:
-    return [expr for _, expr in select.outputs if not _is_aggregated(expr, select.subqueries)]
+    return [expr for expr in _whole(select) if not _is_aggregated(expr, select.subqueries)]
+
+
+def _whole(select: _Select) -> list[Expr]:
+    """The select list over the rows below it."""
+    return [select.aliases.expanded(expr) for _, expr in select.outputs]
 
 
 def _key(select: _Select, node: tree.Expression) -> Expr:
-    key = _ordinal(node, select.outputs, "GROUP BY") or replace(select.binder("GROUP BY"), collector=None).bind(node)
+    key = _ordinal(node, _whole(select), "GROUP BY") or replace(select.binder("GROUP BY"), collector=None).bind(node)
     if _is_aggregated(key, select.subqueries):
         what = "a window function" if reads_windows(key) else "an aggregate"
         raise Unsupported(f"{what} is not allowed in GROUP BY", span=node.span, remedy="compute it in a subquery of FROM first")
@@ -231,7 +242,7 @@ def _is_aggregated(expr: Expr, subqueries: Subqueries) -> bool:
     return any(AGGREGATED <= index < SUBQUERY for index in read) or reads_grouping(expr)
 
 
-def _ordinal(node: tree.Expression, outputs: Sequence[tuple[str, Expr]], clause: str) -> Expr | None:
+def _ordinal(node: tree.Expression, outputs: Sequence[Expr], clause: str) -> Expr | None:
     """The select item with the ordinal in GROUP BY or ORDER BY; None if the node is not a number."""
     number = tree.unnest(node)
     if not isinstance(number, tree.NumberText):
@@ -239,7 +250,7 @@ def _ordinal(node: tree.Expression, outputs: Sequence[tuple[str, Expr]], clause:
     ordinal = literals.whole(number, len(outputs))
     if not ordinal:
         raise TypeMismatch(f"{clause} {number.text:.40} is not in the select list", span=node.span, expected=f"1 to {len(outputs)}")
-    return outputs[ordinal - 1][1]
+    return outputs[ordinal - 1]
 
 
 def _having(select: _Select) -> list[Conjunct]:
@@ -258,7 +269,7 @@ def bind_order(terms: tuple[tree.OrderTerm, ...], binder: ExpressionBinder, outp
         return tuple(Order(expr, terms[0].descending, terms[0].nulls_first) for _, expr in outputs)
     bound = []
     for term in terms:
-        expr = _ordinal(term.expression, outputs, "ORDER BY") or binder.bind(term.expression)
+        expr = _ordinal(term.expression, [expr for _, expr in outputs], "ORDER BY") or binder.bind(term.expression)
         check_ordered("ORDER BY", expr.type, expr.span or term.expression.span)
         bound.append(Order(expr, term.descending, term.nulls_first))
     return tuple(bound)

@@ -2,7 +2,8 @@
 
 Names are case-insensitive. A column of an enclosing query is an OuterColumn. An aggregate that is not computed yet is a Column with index
 AGGREGATED + its number, a key of GROUP BY with a subquery one with KEYED + its number, a window function one with WINDOWED + its number,
-the value of a subquery one with SUBQUERY + its number. None of them occurs in the plans that the binder returns.
+the value of a subquery one with SUBQUERY + its number, a select item that is read by its alias one with ALIASED + its position. None of
+them occurs in the plans that the binder returns.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from deltic.plan.nodes import Plan, Table
 from deltic.plan.subquery_nodes import outer_number
 from deltic.schema import Field, Schema
 
+ALIASED: Final = 1 << 22
 KEYED: Final = 1 << 23
 AGGREGATED: Final = 1 << 24
 WINDOWED: Final = 1 << 26
