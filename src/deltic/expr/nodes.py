@@ -104,8 +104,11 @@ class _Composite:
     Comparison is not recursive: a level of nested tuples would take up to five frames of Python's stack.
     """
 
-    __slots__ = ("_hash",)
+    __slots__ = ("_columns", "_hash", "_outer", "_variables")
+    _columns: frozenset[int]
     _hash: int
+    _outer: frozenset[OuterColumn]
+    _variables: frozenset[VariableKey]
 
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):
@@ -344,8 +347,14 @@ def columns_of(expr: Expr) -> frozenset[int]:
     """Positions of the input row that the expression reads."""
     if isinstance(expr, Column):
         return frozenset((expr.index,))
-    parts = children(expr)
-    return frozenset().union(*map(columns_of, parts)) if parts else frozenset()
+    if not isinstance(expr, _Composite):
+        return frozenset()
+    try:
+        return expr._columns
+    except AttributeError:
+        columns = frozenset[int]().union(*map(columns_of, children(expr)))
+        object.__setattr__(expr, "_columns", columns)
+        return columns
 
 
 FieldPath = tuple[int, tuple[int, ...]]
@@ -370,16 +379,29 @@ def free_variables(expr: Expr) -> frozenset[VariableKey]:
     """The parameters of lambdas around the expression that it reads."""
     if isinstance(expr, LambdaVariable):
         return frozenset((expr.key,))
-    variables = frozenset[VariableKey]().union(*map(free_variables, children(expr)))
-    return variables - {parameter.key for parameter in expr.parameters} if isinstance(expr, Lambda) else variables
+    if not isinstance(expr, _Composite):
+        return frozenset()
+    try:
+        return expr._variables
+    except AttributeError:
+        variables = frozenset[VariableKey]().union(*map(free_variables, children(expr)))
+        variables = variables - {parameter.key for parameter in expr.parameters} if isinstance(expr, Lambda) else variables
+        object.__setattr__(expr, "_variables", variables)
+        return variables
 
 
 def outer_columns(expr: Expr) -> frozenset[OuterColumn]:
     """The columns of enclosing queries that the expression reads."""
     if isinstance(expr, OuterColumn):
         return frozenset((expr,))
-    parts = children(expr)
-    return frozenset[OuterColumn]().union(*map(outer_columns, parts)) if parts else frozenset()
+    if not isinstance(expr, _Composite):
+        return frozenset()
+    try:
+        return expr._outer
+    except AttributeError:
+        columns = frozenset[OuterColumn]().union(*map(outer_columns, children(expr)))
+        object.__setattr__(expr, "_outer", columns)
+        return columns
 
 
 def is_fixed(expr: Expr) -> bool:

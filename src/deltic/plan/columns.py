@@ -51,10 +51,17 @@ def map_children(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
 
 
 def map_columns(expr: Expr, change: Callable[[Column], Expr]) -> Expr:
-    """The expression with every Column replaced by the result of `change`."""
-    if isinstance(expr, Column):
-        return change(expr)
-    return map_children(expr, lambda part: map_columns(part, change))
+    """The expression with every Column replaced by the result of `change`; a shared part stays shared."""
+    done: dict[int, Expr] = {}
+
+    def mapped(part: Expr) -> Expr:
+        if isinstance(part, Column):
+            return change(part)
+        if (after := done.get(id(part))) is None:
+            after = done[id(part)] = map_children(part, mapped)
+        return after
+
+    return mapped(expr)
 
 
 def shift(expr: Expr, by: int) -> Expr:

@@ -325,9 +325,12 @@ class ExpressionBinder:
 
 def check_bound(bound: Expr, span: Span) -> None:
     """Raises SyntaxFailure for an expression that is too deep, and TypeMismatch for a literal that is not a value of the expected type."""
-    waiting = [(bound, 1)]
+    waiting, deepest = [(bound, 1)], dict[int, int]()
     while waiting:
         part, depth = waiting.pop()
+        if deepest.get(id(part), 0) >= depth:  # a shared part
+            continue
+        deepest[id(part)] = depth
         if depth > DEPTH:
             remedy = "split it into views, or into columns of a subquery"
             raise SyntaxFailure("the expression is nested too deeply", span=span, expected=f"at most {DEPTH} operators deep", remedy=remedy)

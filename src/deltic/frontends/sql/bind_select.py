@@ -26,6 +26,7 @@ from deltic.frontends.sql.lateral_aliases import Aliases, with_items_below
 from deltic.frontends.sql.naming import output_name
 from deltic.frontends.sql.rows_of_groups import rows_of_groups
 from deltic.frontends.sql.scope import AGGREGATED, SUBQUERY, WINDOWED, ScopedRelation, reads_windows
+from deltic.frontends.sql.shared_below import with_shared_below
 from deltic.plan.columns import map_columns, reference
 from deltic.plan.nodes import Aggregate, AggregateCall, Order, Plan, Project, Window
 from deltic.plan.walk import map_expressions
@@ -113,7 +114,11 @@ def bind_block(node: tree.SelectQuery, terms: tuple[tree.OrderTerm, ...], env: E
         block = _aggregated(select, plan, having, qualify, order)
     else:
         block = with_windows(SelectBlock(plan, tuple(select.outputs), order), select, qualify)
-    return SelectBlock(*with_items_below(block.plan, block.outputs, block.order))
+    plan, outputs, order = with_items_below(block.plan, block.outputs, block.order)
+    plan, exprs = with_shared_below(plan, [*(expr for _, expr in outputs), *(term.expr for term in order)])
+    names = [name for name, _ in outputs]
+    listed = tuple(zip(names, exprs, strict=False))
+    return SelectBlock(plan, listed, tuple(replace(term, expr=expr) for term, expr in zip(order, exprs[len(names) :], strict=True)))
 
 
 def _is_grouped_itself(select: _Select, order: tuple[Order, ...]) -> bool:

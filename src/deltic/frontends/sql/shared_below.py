@@ -1,0 +1,119 @@
+"""Subexpressions that a select list has many times, computed once for each row in projections below it.
+
+SQL has forms that read an operand several times: BETWEEN, CASE x WHEN, NULLIF, and parameters of functions in SQL. Nested in one another,
+their expressions are small as a DAG, and exponentially large as a tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Final
+
+from deltic.expr.nodes import Call, Case, Expr, Lambda, children, free_variables
+from deltic.expr.registry import FUNCTIONS, Nulls
+from deltic.plan.columns import map_children, reference
+from deltic.plan.nodes import Plan, Project
+from deltic.plan.traits import is_cheap
+
+FEW: Final = 500
+"""Nodes that expressions may have as trees, however much of them is shared."""
+_FIRST: Final = frozenset(("and", "or", "coalesce"))
+"""Functions that evaluate their arguments themselves, the first one always."""
+
+
+def with_shared_below(plan: Plan, exprs: Sequence[Expr]) -> tuple[Plan, list[Expr]]:
+    """The rows with shared subexpressions as columns, and the expressions over them; both unchanged unless sharing makes them much smaller.
+
+    A subexpression is computed below only if every row evaluates it at one of its places, so that nothing fails that did not fail there.
+    """
+    sizes: dict[Expr, int] = {}
+    if sum(_size(expr, sizes) for expr in exprs) <= max(FEW, 4 * len(sizes)):
+        return plan, list(exprs)
+    shared = _shared(exprs)
+    levels: dict[Expr, int] = {}
+    for expr in exprs:
+        _level(expr, shared, levels)
+    over: dict[Expr, Expr] = {}
+    for level in sorted({levels[expr] for expr in shared}):
+        own = [expr for expr in shared if levels[expr] == level]
+        kept: list[tuple[str, Expr]] = [(name, reference(plan.schema, i)) for i, name in enumerate(plan.schema.names)]
+        computed = [(f"shared{i}", _parts_over(expr, over)) for i, expr in enumerate(own, len(kept))]
+        plan = Project(plan, (*kept, *computed))
+        over |= {expr: reference(plan.schema, len(kept) + i) for i, expr in enumerate(own)}
+    return plan, [_over(expr, over) for expr in exprs]
+
+
+def _size(expr: Expr, sizes: dict[Expr, int]) -> int:
+    """The nodes of the expression as a tree."""
+    if expr not in sizes:
+        sizes[expr] = 1 + sum(_size(part, sizes) for part in children(expr))
+    return sizes[expr]
+
+
+def _shared(exprs: Iterable[Expr]) -> dict[Expr, None]:
+    """The subexpressions with several places, one of which every row evaluates."""
+    places: dict[Expr, int] = {}
+    waiting = list(exprs)
+    while waiting:
+        expr = waiting.pop()
+        places[expr] = places.get(expr, 0) + 1
+        if places[expr] == 1:
+            waiting += children(expr)
+    certain: dict[Expr, None] = {}
+    waiting = list(exprs)
+    while waiting:
+        expr = waiting.pop()
+        if expr not in certain:
+            certain[expr] = None
+            waiting += _evaluated(expr)
+    return {expr: None for expr in certain if places[expr] > 1 and not is_cheap(expr) and not free_variables(expr)}
+
+
+def _evaluated(expr: Expr) -> tuple[Expr, ...]:
+    """The parts that are evaluated wherever the expression is."""
+    match expr:
+        case Lambda():
+            return ()
+        case Case():
+            return children(expr)[:1]
+        case Call():
+            return _arguments_evaluated(expr)
+        case _:
+            return children(expr)
+
+
+def _arguments_evaluated(call: Call) -> tuple[Expr, ...]:
+    function = FUNCTIONS.get(call.function)
+    if function is None or function.catches:
+        return ()
+    match function.nulls:
+        case Nulls.SEEN:
+            return call.arguments
+        case Nulls.STRICT if not call.arguments[:1] or call.arguments[0].nullable:
+            return call.arguments[:1]
+        case Nulls.STRICT:
+            return call.arguments[:2]
+        case Nulls.STRICT_BACKWARDS:
+            return call.arguments[-1:]
+        case Nulls.FOLDED:
+            return call.arguments[:1]
+        case Nulls.LAZY:
+            return call.arguments[:1] if call.function in _FIRST else ()
+
+
+def _level(expr: Expr, shared: Collection[Expr], levels: dict[Expr, int]) -> int:
+    """The number of projections that an expression's column stands above."""
+    if expr not in levels:
+        levels[expr] = max((_level(part, shared, levels) + (part in shared) for part in children(expr)), default=0)
+    return levels[expr]
+
+
+def _over(expr: Expr, over: dict[Expr, Expr]) -> Expr:
+    """The expression with columns for what is computed below."""
+    if expr not in over:
+        over[expr] = _parts_over(expr, over)
+    return over[expr]
+
+
+def _parts_over(expr: Expr, over: dict[Expr, Expr]) -> Expr:
+    return map_children(expr, lambda part: _over(part, over))
