@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import date, datetime
 from pathlib import Path
+from random import Random
+from typing import Any
 
 import pytest
 
 from deltic.errors import EvaluationError
+from deltic.expr import Literal, resolve
+from deltic.expr.nodes import Column, Expr
 from deltic.optimizer import optimize
 from deltic.plan.evaluate import evaluate
 from deltic.plan.isolate import isolated
-from deltic.plan.nodes import Window
+from deltic.plan.nodes import FlatMap, Project, Table, TableFunction, Window
+from deltic.plan.relation import Relation
 from deltic.plan.show import show
 from deltic.plan.walk import nodes
+from deltic.schema import BIGINT, DATE, INT, TIMESTAMP_NTZ, Field, Schema, TableSchema
 from engines import checked_durable, embedded, run
 from parts import slow
 from programs import Case, applied, case, daring, empty, expected, mixed, outcome
@@ -86,3 +93,87 @@ def test_errors_come_and_go_as_in_the_oracle(seeds: range) -> None:
 def test_errors_come_and_go_over_restarts(seeds: range, tmp_path: Path) -> None:
     for program in failing(seeds):
         checked_durable(program, tmp_path)
+
+
+FIELDS = {"a": INT, "b": INT, "c": INT, "d": DATE, "e": DATE, "t": TIMESTAMP_NTZ}
+MADE = TableSchema("r", Schema((*(Field(name, type) for name, type in FIELDS.items()), Field("id", BIGINT, False))))
+A, B, C, D, E, T = (Column(i, type, True, name) for i, (name, type) in enumerate(FIELDS.items()))
+REST = resolve("%", [Literal(6, INT), C])
+DAY = 86_400_000_000
+SLIDING = (Literal(2 * DAY, BIGINT), Literal(DAY, BIGINT), Literal(0, BIGINT))
+CALLS: dict[str, tuple[TableFunction, tuple[Expr, ...]]] = {
+    "sequence": ("sequence", (A, B)),
+    "sequence by a column": ("sequence", (A, B, C)),
+    "sequence of what fails": ("sequence", (A, REST, C)),
+    "days by a column": ("sequence", (D, E, C)),
+    "series": ("generate_series", (A, B)),
+    "series by a column": ("generate_series", (A, REST, B)),
+    "sliding windows": ("window_starts", (T, *SLIDING)),
+    "elements": ("array", (A, REST)),
+    "copies": ("repeat_row", (resolve("greatest", [resolve("%", [Literal(6, BIGINT), C]), Literal(1, BIGINT)]),)),
+}
+
+
+def made(name: str, *, outer: bool) -> Project:
+    function, arguments = CALLS[name]
+    names = () if function == "repeat_row" else ("x",)
+    rows = FlatMap(Table(MADE), function, arguments, names, outer=outer and bool(names))
+    return Project(rows, tuple((field.name, Column(i, field.type, field.nullable, field.name)) for i, field in enumerate(rows.schema)))
+
+
+def made_row(rng: Random, id: int) -> tuple[Any, ...]:
+    """A row, of which in half of the cases every table function has elements."""
+    if rng.random() < 0.5:
+        return (2, 5, 1, date(2020, 1, 1), date(2020, 1, 3), datetime(2020, 1, 1, 5), id)
+    numbers = [None, -2, -1, 0, 0, 1, 3]
+    day = date(2020, 1, rng.randint(1, 3))
+    time = rng.choice([None, datetime(1, 1, 1), datetime(1, 1, 1, 5), datetime(1, 1, 2), datetime(2020, 1, 1)])
+    return (
+        rng.choice(numbers),
+        rng.choice([*numbers, 2**31 - 1]),
+        rng.choice(numbers),
+        day,
+        rng.choice([day, None, date(2020, 1, 2)]),
+        time,
+        id,
+    )
+
+
+def fails(plan: Project, pair: tuple[tuple[Any, ...], int]) -> bool:
+    """Whether the view fails over this row alone."""
+    try:
+        evaluate(plan, {"r": Relation([pair])})
+    except EvaluationError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("seeds", [range(4), *slow(rotating(100))], ids=len)
+@pytest.mark.parametrize("name", CALLS)
+def test_rows_of_which_a_table_function_fails_are_errors(name: str, seeds: range) -> None:
+    failed = whole = 0
+    for seed in seeds:
+        rng = Random(f"{name} {seed}")
+        plan = made(name, outer=seed % 2 == 1)
+        view = isolated(plan)
+        assert view.errors is not None
+        views = {"content": view.content, "errors": view.errors}
+        ids, rows, ticks = iter(range(1_000)), list[tuple[Any, ...]](), []
+        for _ in range(8):
+            gone = [row for row in rows if rng.random() < 0.5]
+            new = [made_row(rng, next(ids)) for _ in range(rng.randint(0, 3))]
+            rows = [row for row in rows if row not in gone] + new
+            ticks.append({"r": [*((row, -1) for row in gone), *((row, 1) for row in new)]})
+        program = Case(seed, {"r": MADE}, views, ticks, False)
+        outcomes = expected(program)
+        tables = empty(program.tables)
+        for tick, after in zip(ticks, outcomes, strict=True):
+            tables = applied(tables, tick)
+            assert isinstance(after, dict)
+            good = [pair for pair in tables["r"].items() if not fails(plan, pair)]
+            assert sum(weight for _, weight in after["errors"].items()) == len(tables["r"]) - len(good)
+            assert after["content"] == evaluate(plan, {"r": Relation(good)})
+            whole += len(after["content"]) > 0
+            failed += len(after["errors"]) > 0
+        run(embedded(program.tables, {key: optimize(part) for key, part in views.items()}, 1 + 2 * (seed % 2)), program, outcomes)
+    assert failed and whole

@@ -190,3 +190,28 @@ def test_errors_on_spark(spark: Any, tmp_path: Path) -> None:
         put(session, (2, 9, 4), (3, 9, 5))
         assert session.failing == {}
         assert sorted(map(tuple, reader.option("view", "v").load().collect())) == [(1, 3), (2, 1), (3, 4)]
+
+
+def test_a_row_on_which_a_table_function_fails_is_an_error_with_its_place() -> None:
+    with deltic.Session(on_view_error="isolate") as session:
+        session.sql(
+            "CREATE TABLE t (id INT PRIMARY KEY, s INT); CREATE MATERIALIZED VIEW counted AS SELECT count(*) AS n FROM t;\n"
+            "CREATE MATERIALIZED VIEW v AS SELECT id, y FROM t LATERAL VIEW explode(sequence(2, s, 1)) v AS y"
+        )
+        session.sql("INSERT INTO t VALUES (1, -5), (2, 2147483647), (3, 3), (4, NULL)")
+        assert session.view("counted").rows() == [{"n": 4}]
+        errors = sorted(session.view("v").errors().to_pylist(), key=lambda error: str(error["row"]))
+        assert [(error["error"], error["row"]) for error in errors] == [
+            ("[DELTIC-3000] a sequence from 2 to -5 by 1 never ends", "id = 1, s = -5"),
+            ("[DELTIC-3000] from 2 to 2147483647 by 1 there are more than 10,000,000 elements", "id = 2, s = 2147483647"),
+        ]
+        assert {(error["place"], error["expression"]) for error in errors} == {("<sql>:2:64", "explode(sequence(2, s, 1))")}
+        drop(session, 1, 2)
+        assert session.view("v").rows() == [{"id": 3, "y": 2}, {"id": 3, "y": 3}]
+
+
+def test_a_table_function_that_fails_says_where() -> None:
+    with deltic.Session() as session:
+        session.sql("CREATE TABLE t (s INT); CREATE MATERIALIZED VIEW v AS SELECT explode(sequence(2, s, 1)) AS y FROM t")
+        with pytest.raises(EvaluationError, match=r"<sql>:1:62: a sequence from 2 to -5 by 1 never ends"):
+            session.sql("INSERT INTO t VALUES (-5)")

@@ -207,12 +207,13 @@ class Streams:
         """The fields `carried` of the stream and the element, once for each element."""
         node = self.builder.nodes[stream]
         fallible = plan.function in FALLIBLE or any(map(can_fail, plan.arguments))
+        schema, kept = node.shape.schema, tuple(carried)
         operator = FlatMapOperator(
-            node.shape.schema, plan.function, plan.arguments, tuple(carried), plan.returned, plan.position, plan.outer, fallible
+            schema, plan.function, plan.arguments, kept, plan.returned, plan.position, plan.outer, fallible, plan.span
         )
         columns = tuple(reference(node.shape.schema, i) for i in carried)
-        kept = Map(node.shape.schema, Schema(operator.target.fields[: len(carried)]), columns)
-        return self.builder.add(operator, (stream,), Shape(operator.target), _kept_partition(node.partition, kept))
+        passed = Map(node.shape.schema, Schema(operator.target.fields[: len(carried)]), columns)
+        return self.builder.add(operator, (stream,), Shape(operator.target), _kept_partition(node.partition, passed))
 
     def generate(self, stream: int, plan: Generate) -> int:
         """The rows that a user's table function returns for those of the stream."""

@@ -20,6 +20,7 @@ from typing import Final
 from deltic.errors import Span
 from deltic.expr import resolve
 from deltic.expr.failing import can_fail
+from deltic.expr.functions.element_counts import COUNTED, count_name
 from deltic.expr.nodes import Call, Case, Column, Expr, Literal, columns_of
 from deltic.plan.node import once_per_node
 from deltic.plan.nodes import (
@@ -95,6 +96,10 @@ def _node(node: Plan) -> Parts:
             return _of_aggregate(node)
         case Join():
             return _of_join(node)
+        case FlatMap() if node.function in COUNTED:
+            count = resolve(count_name(node.function), node.arguments, node.span)
+            content, errors = _without_failures(node.input, (count,), node.arguments, (*node.arguments, count))
+            return (replace(node, input=content) if errors else node), errors
         case _ if isinstance(node, _ROWS):
             exprs = expressions(node)
             content, errors = _without_failures(node.input, exprs, exprs)
@@ -102,13 +107,21 @@ def _node(node: Plan) -> Parts:
     return node, ()
 
 
-def _without_failures(input: Plan, exprs: Sequence[Expr], shown: Sequence[Expr]) -> Parts:
-    """The rows of `input` on which no expression fails, and the errors of the others. shown: expressions whose columns an error shows."""
-    failing = tuple(dict.fromkeys(expr for expr in exprs if can_fail(expr)))
+def _without_failures(input: Plan, exprs: Sequence[Expr], shown: Sequence[Expr], causes: Sequence[Expr] = ()) -> Parts:
+    """The rows of `input` on which no expression fails, and the errors of the others. shown: expressions whose columns an error shows.
+
+    causes: if not the expressions themselves, those of which the first that fails is the one that an error is of.
+    """
+    failing = _failing(exprs)
     if not failing:
         return input, ()
     fails = resolve("fails", failing)
-    return Filter(input, resolve("not", (fails,))), (_errors(input, fails, failing, shown),)
+    return Filter(input, resolve("not", (fails,))), (_errors(input, fails, _failing(causes or exprs), shown),)
+
+
+def _failing(exprs: Sequence[Expr]) -> tuple[Expr, ...]:
+    """Those that can fail."""
+    return tuple(dict.fromkeys(expr for expr in exprs if can_fail(expr)))
 
 
 def _errors(input: Plan, fails: Expr, failing: Sequence[Expr], shown: Sequence[Expr]) -> Plan:

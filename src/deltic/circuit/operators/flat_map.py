@@ -6,13 +6,14 @@ Expressions that can fail run on consolidated rows, as in a Map.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 
 from deltic.circuit.operator import Context, Delta
 from deltic.circuit.operators.selection_vector import SelectionVector
+from deltic.errors import Span
 from deltic.expr.arrays.elements import elements_of, places_within
 from deltic.expr.nodes import Expr
 from deltic.schema import INT, Field, Schema
@@ -26,7 +27,7 @@ from deltic.trace.weights import multiply
 class FlatMapOperator:
     """Maps rows of `source` to their fields `carried` and then those of `returned`: the element, preceded by its position if `position`.
 
-    function, arguments, outer: as in the plan node.
+    function, arguments, outer, span: as in the plan node.
     """
 
     source: Schema
@@ -37,6 +38,7 @@ class FlatMapOperator:
     position: bool = False
     outer: bool = False
     fallible: bool = False
+    span: Span | None = field(default=None, compare=False, repr=False)
 
     @property
     def name(self) -> str:
@@ -62,7 +64,7 @@ class FlatMapOperator:
         if not self.returned:
             return self._repeated(rows if len(applicable) == rows.length else rows.take(applicable), values[0])
         counts = np.zeros(rows.length, np.int64)
-        counts[applicable], elements = elements_of(self.function, values, self.returned[-1].type, len(applicable))
+        counts[applicable], elements = elements_of(self.function, values, self.returned[-1].type, len(applicable), self.span)
         copies = np.maximum(counts, 1) if self.outer else counts
         source = np.repeat(np.arange(rows.length), copies)
         within = places_within(copies) if self.outer or self.position else None

@@ -31,6 +31,7 @@ from deltic.expr.functions import (
     comparison,
     csv_text,
     dates,
+    element_counts,
     encodings,
     epochs,
     event_time,
@@ -107,6 +108,7 @@ TOPICS: Final[Mapping[str, tuple[Function | Rewrite, ...]]] = MappingProxyType(
             *attempts.FUNCTIONS,
             *subqueries.FUNCTIONS,
             *failures.FUNCTIONS,
+            *element_counts.FUNCTIONS,
         ),
         "casts": casts.FUNCTIONS,
     }

@@ -37,6 +37,17 @@ def elements(function: str, arguments: Sequence[Any], span: Span | None = None) 
     return _steps(function == "sequence", *arguments, span=span)
 
 
+def count_of(function: str, arguments: Sequence[Any], span: Span | None = None) -> int:
+    """How many elements sequence, generate_series or window_starts has. Raises EvaluationError, as `elements` does.
+
+    >>> count_of("sequence", (1, 5_000_000)), count_of("generate_series", (3, 1))
+    (5000000, 0)
+    """
+    if function == "window_starts":
+        return len(_window_starts(*arguments, span=span))
+    return len(_stepped(function == "sequence", *arguments, span=span)[1])
+
+
 def _window_starts(time: datetime.datetime, size: int, slide: int, origin: int, *, span: Span | None) -> Sequence[Value]:
     """The last start up to the time, and those before it of windows that do not end before the time."""
     since = ((time - datetime.datetime(1970, 1, 1, tzinfo=time.tzinfo)) // MICROSECOND - origin) % slide
@@ -45,12 +56,16 @@ def _window_starts(time: datetime.datetime, size: int, slide: int, origin: int, 
 
 def _steps(towards: bool, start: Any, stop: Any, step: int | None = None, *, span: Span | None) -> Sequence[Value]:
     """The elements of sequence, if `towards`, or generate_series. Only with `towards` the step must lead to the stop."""
+    are_days, numbers = _stepped(towards, start, stop, step, span=span)
+    return list(map(datetime.date.fromordinal, numbers) if are_days else numbers)
+
+
+def _stepped(towards: bool, start: Any, stop: Any, step: int | None = None, *, span: Span | None) -> tuple[bool, Sequence[int]]:
+    """(whether they are days, the numbers)."""
     by = step if step is not None else -1 if towards and stop < start else 1
     if isinstance(start, datetime.date):
-        first = start.toordinal()
-        days = _numbers(towards, first, stop.toordinal(), by, start, stop, span)
-        return [datetime.date.fromordinal(day) for day in days]
-    return list(_numbers(towards, start, stop, by, start, stop, span))
+        return True, _numbers(towards, start.toordinal(), stop.toordinal(), by, start, stop, span)
+    return False, _numbers(towards, start, stop, by, start, stop, span)
 
 
 def _numbers(towards: bool, first: int, last: int, by: int, start: Value, stop: Value, span: Span | None) -> Sequence[int]:
