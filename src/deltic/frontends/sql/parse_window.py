@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC
+from dataclasses import replace
 from typing import Final
 
-from deltic.errors import Unsupported
+from deltic.errors import Span, Unsupported
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.lexer import QUOTED, WORD
 from deltic.frontends.sql.parse_order import OrderParser
@@ -17,6 +18,10 @@ _OVER: Final = "OVER (PARTITION BY x ORDER BY y), or OVER and the name of a wind
 _BOUND: Final = "UNBOUNDED PRECEDING, n PRECEDING, CURRENT ROW, n FOLLOWING or UNBOUNDED FOLLOWING"
 
 
+_PICKING: Final = ("any_value", "first", "first_value", "last", "last_value")
+"""The aggregates that take IGNORE NULLS without OVER."""
+
+
 class WindowParser(OrderParser, ABC):
     """The rules for what follows OVER, and for the clause WINDOW."""
 
@@ -24,10 +29,7 @@ class WindowParser(OrderParser, ABC):
         """[IGNORE | RESPECT NULLS] [OVER window], after a call."""
         nulls = self.passes_nulls()
         if not self.passes("OVER"):
-            if nulls is not None:
-                remedy = "FILTER (WHERE x IS NOT NULL)" if nulls == "IGNORE" else "leave it out"
-                raise Unsupported(f"{nulls} NULLS is not supported without OVER", span=self.since(start), remedy=remedy)
-            return call
+            return call if nulls is None else _with_nulls(call, nulls, self.since(start))
         window = self.window_specification()
         return tree.OverCall(call, nulls == "IGNORE", window, self.since(start))
 
@@ -101,3 +103,12 @@ class WindowParser(OrderParser, ABC):
         name = self.identifier("the name of a window")
         self.expect("AS")
         return tree.NamedWindow(name, self.window_specification(), self.since(start))
+
+
+def _with_nulls(call: tree.FunctionCall, nulls: str, span: Span) -> tree.FunctionCall:
+    """An aggregate with IGNORE or RESPECT NULLS: f(x) IGNORE NULLS is f(x, TRUE). Raises Unsupported."""
+    if call.name not in _PICKING:
+        remedy = "FILTER (WHERE x IS NOT NULL)" if nulls == "IGNORE" else "leave it out"
+        raise Unsupported(f"{call.name} has no {nulls} NULLS without OVER", span=span, remedy=remedy)
+    ignores = tree.KeywordExpression("TRUE" if nulls == "IGNORE" else "FALSE", span)
+    return replace(call, arguments=(call.arguments[0], ignores)) if len(call.arguments) in (1, 2) else call
