@@ -201,3 +201,40 @@ def test_queries_beside_ticks_see_whole_commits() -> None:
         done.set()
         reader.join()
         assert not failures
+
+
+@pytest.mark.parametrize("function", ["first", "first_value", "last", "last_value", "any_value"])
+def test_ignore_nulls_without_over_is_the_second_argument(function: str) -> None:
+    with deltic.Session() as session:
+        session.sql(
+            f"CREATE TABLE t (id INT PRIMARY KEY, g INT, s INT); CREATE MATERIALIZED VIEW v AS SELECT g, {function}(s) IGNORE NULLS AS x, "
+            f"{function}(s, true) AS y, {function}(s) FILTER (WHERE id > 1) RESPECT NULLS AS z FROM t GROUP BY g"
+        )
+        session.sql("INSERT INTO t VALUES (1, 1, 2), (2, 1, NULL), (3, 1, 5), (4, 2, NULL)")
+        most = 5 if function.startswith("last") else 2
+        assert session.view("v").rows() == [{"g": 1, "x": most, "y": most, "z": 5}, {"g": 2, "x": None, "y": None, "z": None}]
+        session.sql("DELETE FROM t WHERE id = 3")
+        assert session.view("v").rows() == [{"g": 1, "x": 2, "y": 2, "z": None}, {"g": 2, "x": None, "y": None, "z": None}]
+        assert session.query(f"SELECT {function}(s) IGNORE NULLS FROM t").rows() == [{f"{function}(s)": 2}]
+
+
+def test_pivot_and_unpivot_are_steps_of_pipe_syntax() -> None:
+    with deltic.Session() as session:
+        session.sql(
+            """
+            CREATE TABLE t (id INT PRIMARY KEY, g INT, s INT, p INT);
+            CREATE MATERIALIZED VIEW wide AS FROM t |> SELECT g, s, p
+                |> PIVOT (sum(p) FOR s IN (2 AS two, 3 AS three)) |> EXTEND g + 1 AS h;
+            CREATE MATERIALIZED VIEW long AS FROM t |> DROP g |> UNPIVOT (v FOR n IN (s, p AS pp)) |> WHERE t.id < 3;
+            INSERT INTO t VALUES (1, 1, 2, 3), (2, 1, NULL, 5), (3, 2, 3, 7), (4, 1, 2, 1);
+            """
+        )
+        assert session.view("wide").rows() == [{"g": 1, "two": 4, "three": None, "h": 2}, {"g": 2, "two": None, "three": 7, "h": 3}]
+        long = sorted(tuple(row.values()) for row in session.view("long").rows())
+        assert long == [(1, "pp", 3), (1, "s", 2), (2, "pp", 5)]
+        session.sql("DELETE FROM t WHERE id = 1")
+        assert session.view("wide").rows()[0] == {"g": 1, "two": 1, "three": None, "h": 2}
+        assert session.view("long").rows() == [{"id": 2, "n": "pp", "v": 5}]
+        assert session.query("FROM t |> PIVOT (sum(id) FOR g IN (1)) AS q |> SELECT q.p |> ORDER BY p DESC |> LIMIT 1").rows() == [{"p": 7}]
+        with pytest.raises(QueryError, match="there is no column 'q'"):
+            session.query("FROM t |> PIVOT (sum(p) FOR q IN (1))")

@@ -34,6 +34,10 @@ max(k) FOR b IN (true)
 """
 
 WHOLE = """
+FROM t |> SELECT k, b, id |> PIVOT (sum(id) AS s, count(*) AS c FOR b IN (true AS yes, false no))
+FROM t |> SELECT k, b, id |> WHERE id > 1 |> PIVOT (sum(id) FOR k IN (1, 2 AS two)) AS q |> WHERE q.b |> SELECT q.two, q.`1`
+FROM t |> SELECT id, k, CAST(id AS INT) + 1 AS n |> UNPIVOT INCLUDE NULLS (v FOR name IN (k, n AS more)) |> WHERE id > 2
+FROM t |> SELECT id, k |> UNPIVOT (v FOR name IN (id, k)) |> AGGREGATE sum(v) AS total, count(*) AS c GROUP BY name
 SELECT * FROM t PIVOT (sum(id) FOR k IN (1, 2))
 SELECT * FROM (SELECT k, id FROM t) PIVOT (sum(id) FOR k IN (1, 2))
 SELECT * FROM (SELECT k, id FROM t WHERE false) PIVOT (sum(id) FOR k IN (1, 2))

@@ -16,6 +16,7 @@ from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_aggregate import has_aggregate
 from deltic.frontends.sql.bind_expression import ExpressionBinder
 from deltic.frontends.sql.bind_limit import cut, slice_of
+from deltic.frontends.sql.bind_pivot import bind_pivot, bind_unpivot
 from deltic.frontends.sql.bind_relation import bind_from, bind_join
 from deltic.frontends.sql.bind_select import SelectBlock, bind_block, bind_order, is_grouped
 from deltic.frontends.sql.environment import BindQuery, Environment
@@ -121,6 +122,10 @@ def _step(step: tree.PipeStep, piped: _Piped, binder: _Binder) -> _Piped:
             return _ordered(step, piped)
         case tree.PipeLimit():
             return _limited(step, piped)
+        case tree.PipePivot(clause=tree.PivotedTable() as clause):
+            return _Piped(bind_pivot(clause, piped.rows))
+        case tree.PipePivot(clause=tree.UnpivotedTable() as clause):
+            return _Piped(bind_unpivot(clause, piped.rows))
         case _:
             assert_never(step)
 

@@ -8,15 +8,17 @@ from typing import Final
 
 from deltic.errors import SyntaxFailure, Unsupported
 from deltic.frontends.sql import tree
-from deltic.frontends.sql.parse_expression import ExpressionParser
+from deltic.frontends.sql.parse_pivot import PivotParser
 from deltic.frontends.sql.refusals import AFTER_SOURCE, refuse
 
 PIPE: Final = "|>"
-_STEPS: Final = "SELECT, WHERE, EXTEND, SET, DROP, AS, AGGREGATE, ORDER BY, LIMIT, OFFSET, a JOIN, UNION, EXCEPT or INTERSECT"
+_STEPS: Final = (
+    "SELECT, WHERE, EXTEND, SET, DROP, AS, AGGREGATE, PIVOT, UNPIVOT, ORDER BY, LIMIT, OFFSET, a JOIN, UNION, EXCEPT or INTERSECT"
+)
 _JOINS: Final = frozenset(("INNER", "CROSS", "LEFT", "RIGHT", "FULL", "NATURAL", "SEMI", "ANTI", "JOIN", "ASOF"))
 
 
-class PipeParser(ExpressionParser, ABC):
+class PipeParser(PivotParser, ABC):
     """The rules for steps after |>."""
 
     @abstractmethod
@@ -71,6 +73,8 @@ class PipeParser(ExpressionParser, ABC):
                 return tree.PipeOrder(self.order_by(), span)
             case "UNION" | "EXCEPT" | "MINUS" | "INTERSECT":
                 return self._combines()
+            case "PIVOT" | "UNPIVOT" if self.sees_pivot():
+                return tree.PipePivot(self.pivoted(tree.PipedRows(None, span), self.token.start), span)
             case _:
                 return self._other()
 

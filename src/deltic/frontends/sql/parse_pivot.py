@@ -23,7 +23,7 @@ class PivotParser(GroupingParser, ABC):
         nulls = self.sees("UNPIVOT", "INCLUDE", "NULLS") or self.sees("UNPIVOT", "EXCLUDE", "NULLS")
         return nulls or self.sees("PIVOT", "(") or self.sees("UNPIVOT", "(")
 
-    def pivoted(self, source: tree.Source, start: int) -> tree.Source:
+    def pivoted(self, source: tree.Source, start: int) -> tree.PivotedTable | tree.UnpivotedTable:
         """The clause, over the relation before it."""
         if self.take().word == "PIVOT":
             return self._pivot(source, start)

@@ -12,7 +12,6 @@ from deltic.frontends.sql.lexer import HINT, NUMBER, QUOTED, STRING, WORD
 from deltic.frontends.sql.parse_asof import AsofParser, without_asof
 from deltic.frontends.sql.parse_expression import NO_OPERANDS
 from deltic.frontends.sql.parse_pipe import PIPE, PipeParser
-from deltic.frontends.sql.parse_pivot import PivotParser
 from deltic.frontends.sql.refusals import AFTER_ITEM, AFTER_SOURCE, CLAUSES, OPERANDS, STATEMENTS, refuse, refuse_flink
 from deltic.stacks import unbounded
 
@@ -36,7 +35,7 @@ TABLE_FUNCTIONS: Final = "explode(array(…)), explode(sequence(…)) or explode
 """The table functions in FROM."""
 
 
-class QueryParser(PipeParser, PivotParser, AsofParser):
+class QueryParser(PipeParser, AsofParser):
     """Rules for queries and what stands in FROM."""
 
     @unbounded

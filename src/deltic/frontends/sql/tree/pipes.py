@@ -9,6 +9,7 @@ from deltic.errors import Span
 from deltic.frontends.sql.tree.expressions import ColumnName, Expression, Name, OrderTerm
 
 if TYPE_CHECKING:
+    from deltic.frontends.sql.tree.pivots import PivotedTable, UnpivotedTable
     from deltic.frontends.sql.tree.queries import JoinClause, LimitClause, Query, SelectItem, SelectQuery
 
 
@@ -104,8 +105,27 @@ class PipeLimit:
     span: Span
 
 
+@dataclass(frozen=True, slots=True)
+class PipePivot:
+    """|> PIVOT (…) or UNPIVOT (…), of the rows before it."""
+
+    clause: PivotedTable | UnpivotedTable
+    span: Span
+
+
 PipeStep = (
-    PipeSelect | PipeWhere | PipeExtend | PipeSet | PipeDrop | PipeAlias | PipeJoin | PipeCombine | PipeAggregate | PipeOrder | PipeLimit
+    PipeSelect
+    | PipeWhere
+    | PipeExtend
+    | PipeSet
+    | PipeDrop
+    | PipeAlias
+    | PipeJoin
+    | PipeCombine
+    | PipeAggregate
+    | PipeOrder
+    | PipeLimit
+    | PipePivot
 )
 
 

@@ -240,7 +240,8 @@ class WholeQuery:
 
 @dataclass(frozen=True, slots=True)
 class PipedRows:
-    """The rows before a step of a PipeQuery, as the FROM of what the step means. relation: bound, with the names of its columns."""
+    """The rows before a step of a PipeQuery, as the FROM of what the step means. relation: bound, with the names of its
+    columns; None until then."""
 
     relation: object
     span: Span
