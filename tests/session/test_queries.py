@@ -238,3 +238,24 @@ def test_pivot_and_unpivot_are_steps_of_pipe_syntax() -> None:
         assert session.query("FROM t |> PIVOT (sum(id) FOR g IN (1)) AS q |> SELECT q.p |> ORDER BY p DESC |> LIMIT 1").rows() == [{"p": 7}]
         with pytest.raises(QueryError, match="there is no column 'q'"):
             session.query("FROM t |> PIVOT (sum(p) FOR q IN (1))")
+
+
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        ("SELECT id, NULL FROM t", [{"id": 1, "NULL": None}, {"id": 2, "NULL": None}]),
+        ("SELECT NULL AS n", [{"n": None}]),
+        ("SELECT NULL AS n, id FROM t ORDER BY n, id DESC", [{"n": None, "id": 2}, {"n": None, "id": 1}]),
+        ("SELECT NULL AS n, count(*) AS c FROM t GROUP BY 1", [{"n": None, "c": 2}]),
+        ("SELECT DISTINCT CASE WHEN id > 1 THEN NULL END AS n FROM t UNION ALL SELECT NULL", [{"n": None}, {"n": None}]),
+        ("SELECT max(NULL) AS n, array() AS a, struct(NULL AS x) AS s FROM t", [{"n": None, "a": [], "s": {"x": None}}]),
+    ],
+)
+def test_columns_that_are_only_null_are_answered(query: str, rows: list[dict[str, Any]]) -> None:
+    with deltic.Session() as session:
+        session.sql("CREATE TABLE t (id INT PRIMARY KEY); INSERT INTO t VALUES (1), (2)")
+        answer = session.query(query)
+        assert answer.rows() == rows
+        assert [pa.types.is_null(field.type) for field in answer.to_arrow().schema] == [
+            name in ("n", "NULL") for name in answer.to_arrow().schema.names
+        ]

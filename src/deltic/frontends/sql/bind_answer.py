@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from deltic.errors import TypeMismatch
 from deltic.expr import Column
 from deltic.expr.collating import key_of
 from deltic.frontends.sql import tree
@@ -14,7 +13,6 @@ from deltic.frontends.sql.environment import Environment
 from deltic.plan.columns import reference
 from deltic.plan.nodes import Order, Plan, Project, TopK
 from deltic.plan.signs import as_view
-from deltic.schema import NULL
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +29,6 @@ def bind_answer(query: tree.Query, env: Environment) -> BoundAnswer:
     """The plan of a query and its order. Raises QueryError."""
     ordered = _ordered(query)
     plan = bind_tree(query if ordered is None else ordered, env)
-    for field in plan.schema:
-        if field.type == NULL:
-            raise TypeMismatch(f"the column {field.name!r} is only NULL and has no type", span=query.span, remedy="CAST(NULL AS type)")
     if ordered is None:
         return BoundAnswer(as_view(plan, "the query"), len(plan.schema))
     columns = tuple((field.name, reference(plan.schema, i)) for i, field in enumerate(plan.schema))

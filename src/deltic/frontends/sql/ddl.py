@@ -15,6 +15,7 @@ from deltic.frontends.sql.bind_alteration import alter_table
 from deltic.frontends.sql.bind_query import bind_tree, renamed
 from deltic.frontends.sql.bind_recursive import declared_body
 from deltic.frontends.sql.bind_select import is_grouped
+from deltic.frontends.sql.bind_table_function import makes_rows
 from deltic.frontends.sql.column_defaults import column_default
 from deltic.frontends.sql.environment import Environment
 from deltic.frontends.sql.naming import output_name
@@ -208,14 +209,21 @@ def _at_window_close(plan: Plan, query: tree.Query, span: Span) -> Plan:
 def _check_view(plan: Plan, node: tree.NamedQuery) -> None:
     """Raises QueryError unless the view's columns have distinct names, and types."""
     seen: set[str] = set()
-    for field in plan.schema:
+    for i, field in enumerate(plan.schema):
         if field.name.lower() in seen:
             span = _place(field.name, node, 1)
             raise QueryError(f"two columns of the view are called {field.name!r}", span=span, remedy="AS gives one another name")
         seen.add(field.name.lower())
         if field.type == NULL:
-            span = _place(field.name, node, 0)
+            span = _value_place(i, node) or _place(field.name, node, 0)
             raise TypeMismatch(f"the column {field.name!r} is only NULL and has no type", span=span, remedy="CAST(NULL AS type)")
+
+
+def _value_place(position: int, node: tree.NamedQuery) -> Span | None:
+    """The place of the expression in the select list that is this column; None if a star may come before it."""
+    expressions = [item.expression for item in _select_list(node.query)[: position + 1]]
+    plain = len(expressions) > position and not any(isinstance(one, tree.Star) or makes_rows(one) for one in expressions)
+    return expressions[position].span if plain else None
 
 
 def _place(name: str, node: tree.NamedQuery, nth: int) -> Span:
