@@ -75,9 +75,10 @@ class Pushed:
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """Distinct rows, whose column i has the values of the OuterColumn of number numbers[i]. span: of a subquery that reads it.
+    """Distinct rows, whose column i has the values of the OuterColumn of number numbers[i]. span: of a column that a subquery reads.
 
     exact: no rows for other values may be computed, since an expression could fail on them, or a recursion have no end.
+    subquery: the place of the subquery.
     relations: those of the recursions in whose bodies it is pushed down, with its columns after theirs.
     """
 
@@ -85,6 +86,7 @@ class Domain:
     numbers: tuple[int, ...]
     exact: bool
     span: Span | None
+    subquery: Span | None
     relations: Mapping[str, Reference] = field(default_factory=dict)
     done: dict[Plan, Pushed] = field(default_factory=dict)
 
@@ -127,7 +129,7 @@ def _crossed(plan: Plan, domain: Domain) -> Pushed:
         constants = [(f.name, Literal(value, f.type)) for f, value in zip(plan.schema, plan.rows[0], strict=True)]
         if all(f.nullable == constant.nullable for f, (_, constant) in zip(plan.schema, constants, strict=True)):
             return Pushed(Project(domain.plan, (*constants, *domain.columns(domain.plan.schema, 0))), nullable)
-    return Pushed(Join(plan, domain.plan, "inner"), nullable)
+    return Pushed(Join(plan, domain.plan, "inner", span=domain.subquery), nullable)
 
 
 def _pushed(plan: Plan, domain: Domain) -> Pushed:

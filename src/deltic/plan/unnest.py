@@ -14,6 +14,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from deltic.errors import Span
 from deltic.expr import Call, Column, Expr, can_fail, case, columns_of, resolve
 from deltic.expr.functions.comparison import check_ordered
 from deltic.expr.nodes import TRUE, OuterColumn, outer_columns
@@ -189,16 +190,20 @@ def _direct(join: DependentJoin, rows: _Rows, outer: _Outer) -> Plan | None:
         case "not_in":
             assert join.value is not None
             value = substitute(join.value[1], rows.columns)
-            return None if outer.into(value) is not value else Join(left, right, "not_in", keys, residual, (join.value[0], value))
+            return (
+                None
+                if outer.into(value) is not value
+                else Join(left, right, "not_in", keys, residual, (join.value[0], value), span=join.span)
+            )
         case "mark":
             compared = () if residual is None else columns_of(residual)
-            return None if any(i < width and _is_map(left.schema[i]) for i in compared) else _marked(left, right, keys, residual)
+            return None if any(i < width and _is_map(left.schema[i]) for i in compared) else _marked(left, right, keys, residual, join.span)
         case "inner":
-            return _selected(Join(left, right, "inner", keys, residual), left.schema, join.right.schema, columns)
+            return _selected(Join(left, right, "inner", keys, residual, span=join.span), left.schema, join.right.schema, columns)
         case "left":
             if not all(isinstance(expr, Column) for expr in rows.columns):
                 return None
-            joined = Join(left, right, "left", keys, residual)
+            joined = Join(left, right, "left", keys, residual, span=join.span)
             own = [reference(joined.schema, expr.index) for expr in columns if isinstance(expr, Column)]
             return _selected(joined, left.schema, join.right.schema, own)
 
@@ -209,7 +214,7 @@ def _selected(joined: Plan, left: Schema, right: Schema, columns: Sequence[Expr]
     return Project(joined, (*own, *zip(right.names, columns, strict=True)))
 
 
-def _marked(left: Plan, right: Plan, keys: Sequence[tuple[Expr, Expr]], residual: Expr | None) -> Plan:
+def _marked(left: Plan, right: Plan, keys: Sequence[tuple[Expr, Expr]], residual: Expr | None, span: Span | None) -> Plan:
     """Each left row, and whether it has a match: an outer join with the distinct keys that there are."""
     if residual is None:
         matches = Distinct(Project(right, tuple((f"k{i}", key) for i, (_, key) in enumerate(keys))))
@@ -223,7 +228,7 @@ def _marked(left: Plan, right: Plan, keys: Sequence[tuple[Expr, Expr]], residual
     both = Schema(values.schema.fields + right.schema.fields)
     moved = places | {width + i: len(read) + i for i in range(len(right.schema))}
     own_keys = tuple((remap(key, places, values.schema), other) for key, other in keys)
-    pairs = Join(values, right, "semi", own_keys, remap(residual, moved, both))
+    pairs = Join(values, right, "semi", own_keys, remap(residual, moved, both), span=span)
     outer = [reference(left.schema, i) for i in read]
     return _flagged(left, pairs, null_safe(outer, [reference(pairs.schema, i) for i in range(len(read))]))
 
@@ -295,7 +300,7 @@ def _domain(join: DependentJoin, outer: _Outer, plan: Plan) -> Domain:
         one = places[number]
         check_ordered(f"a subquery that reads {one.name}", one.type, one.span)
     values = _distinct(join.left, [(places[number].name or f"outer{i}", outer.values[number]) for i, number in enumerate(numbers)])
-    return Domain(values, numbers, not surely_evaluates(plan, numbers), next((one.span for one in places.values()), None))
+    return Domain(values, numbers, not surely_evaluates(plan, numbers), next((one.span for one in places.values()), None), join.span)
 
 
 def _distinct(plan: Plan, columns: Sequence[tuple[str, Expr]]) -> Distinct:

@@ -121,7 +121,7 @@ def _joined(plan: Plan, member: Membership, subqueries: Subqueries, over: Callab
     outer = tuple((one.number, subqueries.filled(over(column))) for column, one in member.outer.columns.values())
     pairs = [(subqueries.filled(over(value)), other) for value, other in member.pairs]
     if member.kind == "not_in":
-        return subqueries.env.unnest(DependentJoin(plan, member.rows, "not_in", outer, None, pairs[0]))
+        return subqueries.env.unnest(DependentJoin(plan, member.rows, "not_in", outer, None, pairs[0], member.span))
     equal = [resolve("=", [value, shift(other, len(plan.schema))]) for value, other in pairs]
     if member.kind == "anti":
         equal = [resolve("coalesce", [part, Literal(True, BOOLEAN)]) for part in equal]

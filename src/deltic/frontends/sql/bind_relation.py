@@ -144,7 +144,8 @@ def _lateral(
     scope = Scope(left.scope.columns + moved(right.scope.columns, len(left.plan.schema)), _both(left.plan, right.plan), env.outer)
     condition = None if join.condition is None else ExpressionBinder(scope, "ON of LATERAL").condition(join.condition)
     values = tuple((one.number, column) for column, one in outer.columns.values())
-    plan = env.unnest(DependentJoin(left.plan, right.plan, "left" if kind == "left" else "inner", values, condition))
+    joined = DependentJoin(left.plan, right.plan, "left" if kind == "left" else "inner", values, condition, span=node.span)
+    plan = env.unnest(joined)
     return ScopedRelation(plan, Scope(scope.columns, plan.schema))
 
 

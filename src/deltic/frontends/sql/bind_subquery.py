@@ -55,13 +55,14 @@ def outer_of(binder: ExpressionBinder) -> Outer:
 class _Added:
     """A dependent join that adds columns to the rows of a query: those from `start` on.
 
-    outer: the numbers of the OuterColumns in `rows`, and what they are over the rows of the query.
+    outer: the numbers of the OuterColumns in `rows`, and what they are over the rows of the query. span: the place of the subquery.
     """
 
     start: int
     kind: DependentKind
     rows: Plan
     outer: tuple[tuple[int, Expr], ...]
+    span: Span | None = None
 
     @property
     def columns(self) -> tuple[Field, ...]:
@@ -88,8 +89,9 @@ class Subqueries:
         """The value of a subquery."""
         if binder.lambdas:
             raise Unsupported("a subquery is not supported in a lambda", span=node.span, remedy="select its value in FROM, and read that")
-        start = self._end()
+        start, before = self._end(), len(self.added)
         value = self._bound(binder, node)
+        self.added[before:] = [one if one.span is not None else replace(one, span=node.span) for one in self.added[before:]]
         self._find_first(node, start, binder.body is None)
         return value
 
@@ -226,7 +228,7 @@ class Subqueries:
     def _join(self, plan: Plan, added: _Added, over: Over) -> Plan:
         plan = self.joined(plan, [expr for _, expr in added.outer], over)
         outer = tuple((number, self.filled(over(expr))) for number, expr in added.outer)
-        joined = self.env.unnest(DependentJoin(plan, added.rows, added.kind, outer))
+        joined = self.env.unnest(DependentJoin(plan, added.rows, added.kind, outer, span=added.span))
         first = len(joined.schema) - len(added.columns)
         self.places |= {added.start + i: reference(joined.schema, first + i) for i in range(len(added.columns))}
         return joined
