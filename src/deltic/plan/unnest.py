@@ -334,7 +334,7 @@ def _by_domain(join: DependentJoin, outer: _Outer) -> Plan:
     named = [expr for _, expr in domain.columns(right.schema, start)]
     keys = _by_values([outer.values[number] for number in domain.numbers], named, below.nullable)
     if join.kind == "mark":
-        return _marked(left, right, keys, None)
+        return _marked(left, right, keys, None, join.span)
     more, residual = ((), None) if join.condition is None else split(_remapped(join.condition, left, right), width)
     value = None
     if join.value is not None:

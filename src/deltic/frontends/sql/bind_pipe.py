@@ -122,10 +122,9 @@ def _step(step: tree.PipeStep, piped: _Piped, binder: _Binder) -> _Piped:
             return _ordered(step, piped)
         case tree.PipeLimit():
             return _limited(step, piped)
-        case tree.PipePivot(clause=tree.PivotedTable() as clause):
-            return _Piped(bind_pivot(clause, piped.rows))
-        case tree.PipePivot(clause=tree.UnpivotedTable() as clause):
-            return _Piped(bind_unpivot(clause, piped.rows))
+        case tree.PipePivot():
+            clause = step.clause
+            return _Piped(bind_pivot(clause, piped.rows) if isinstance(clause, tree.PivotedTable) else bind_unpivot(clause, piped.rows))
         case _:
             assert_never(step)
 
