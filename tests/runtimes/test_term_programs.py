@@ -23,6 +23,7 @@ SLOW_DURABLE = 400
 DRAWN = 5_000
 ELSEWHERE = frozenset((
     *("chain", "in_range", "normalize", "zero_signs", "widened", "fails", "failure", "row_text"),  # of the optimizer and of lowering
+    *("sequence_count", "generate_series_count", "window_starts_count"),  # of errors as data
     "is_json",  # which SQL writes IS JSON
     *("only_row", "session_end", "frequency", "json_field", "variant_entries"),  # of subqueries, windows, aggregates and table functions
 ))  # fmt: skip
