@@ -101,7 +101,7 @@ def lookup_key(value: Value) -> Value:
 class _Composite:
     """Base of the expressions with parts, which are often shared: equality takes each pair of parts once, and a hash is computed once.
 
-    Comparison is not recursive: a level of nested tuples would take up to five frames of Python's stack.
+    Neither is recursive: a level of nested tuples would take up to five frames of Python's stack.
     """
 
     __slots__ = ("_columns", "_hash", "_outer", "_variables")
@@ -137,13 +137,15 @@ class _Composite:
         return True
 
     def __hash__(self) -> int:
-        try:
-            return self._hash
-        except AttributeError:
-            this: Any = self
-            value = hash((_OWN[type(this)](this), children(this)))
-            object.__setattr__(self, "_hash", value)
-            return value
+        waiting: list[Any] = [] if hasattr(self, "_hash") else [self]
+        while waiting:
+            one = waiting[-1]
+            parts = children(one)
+            if inner := [part for part in parts if isinstance(part, _Composite) and not hasattr(part, "_hash")]:
+                waiting += inner
+                continue
+            object.__setattr__(waiting.pop(), "_hash", hash((_OWN[type(one)](one), parts)))
+        return self._hash
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -14,6 +14,7 @@ from deltic.expr.registry import FUNCTIONS, Nulls
 from deltic.plan.columns import map_children, reference
 from deltic.plan.nodes import Plan, Project
 from deltic.plan.traits import is_cheap
+from deltic.stacks import unbounded
 
 FEW: Final = 500
 """Nodes that expressions may have as trees, however much of them is shared."""
@@ -101,6 +102,7 @@ def _arguments_evaluated(call: Call) -> tuple[Expr, ...]:
             return call.arguments[:1] if call.function in _FIRST else ()
 
 
+@unbounded
 def _level(expr: Expr, shared: Collection[Expr], levels: dict[Expr, int]) -> int:
     """The number of projections that an expression's column stands above."""
     if expr not in levels:
@@ -108,6 +110,7 @@ def _level(expr: Expr, shared: Collection[Expr], levels: dict[Expr, int]) -> int
     return levels[expr]
 
 
+@unbounded
 def _over(expr: Expr, over: dict[Expr, Expr]) -> Expr:
     """The expression with columns for what is computed below."""
     if expr not in over:
