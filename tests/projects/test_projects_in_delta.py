@@ -176,16 +176,15 @@ def test_a_view_with_other_columns_is_never_empty(remote: str, tmp_path: Path, c
     for name in ("numbers", "shown"):
         server.sql(f"DROP TABLE IF EXISTS {name}")
     server.sql("CREATE TABLE numbers USING delta AS SELECT id, id % 3 AS g FROM range(30)")
-    ended, seen, missing = threading.Event(), list[int](), list[str]()
+    ended, seen, missing, overtaken = threading.Event(), list[int](), list[str](), list[str]()
 
     def read() -> None:
         while not ended.is_set():
             try:
                 seen.append(reader.sql("REFRESH TABLE shown") or reader.table("shown").count())
-            except QueryError as error:
-                missing.append(error.message)
-            except errors.PySparkException as error:
-                missing.append(str(error))
+            except (QueryError, errors.PySparkException) as error:
+                # Delta refuses a read whose plan was made before a change of the schema, whoever changed it; a reader asks again.
+                (overtaken if "DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS" in str(error) else missing).append(str(error))
 
     def run(columns: str, partitions: str = "", comment: str = "") -> None:
         text = f"CREATE MATERIALIZED VIEW shown USING {format} {partitions} COMMENT '{comment}' AS SELECT {columns} FROM numbers"
@@ -210,5 +209,6 @@ def test_a_view_with_other_columns_is_never_empty(remote: str, tmp_path: Path, c
     assert "shown: other columns" in capsys.readouterr().out
     assert set(seen) == {30} and len(seen) > 10, seen
     assert len(missing) < len(seen) / 2 and (format == "parquet" or not missing), missing
+    assert len(overtaken) <= 4, overtaken  # one reader, and four of the runs change the table
     server.close()
     reader.close()
