@@ -104,10 +104,11 @@ class _Composite:
     Neither is recursive: a level of nested tuples would take up to five frames of Python's stack.
     """
 
-    __slots__ = ("_columns", "_hash", "_outer", "_variables")
+    __slots__ = ("_columns", "_hash", "_outer", "_size", "_variables")
     _columns: frozenset[int]
     _hash: int
     _outer: frozenset[OuterColumn]
+    _size: int
     _variables: frozenset[VariableKey]
 
     def __eq__(self, other: object) -> bool:
@@ -357,6 +358,29 @@ def columns_of(expr: Expr) -> frozenset[int]:
         columns = frozenset[int]().union(*map(columns_of, children(expr)))
         object.__setattr__(expr, "_columns", columns)
         return columns
+
+
+def size_of(expr: Expr) -> int:
+    """The nodes of the expression as a tree, however much of it is shared."""
+    if not isinstance(expr, _Composite):
+        return 1
+    try:
+        return expr._size
+    except AttributeError:
+        size = 1 + sum(map(size_of, children(expr)))
+        object.__setattr__(expr, "_size", size)
+        return size
+
+
+def distinct_parts(exprs: Iterable[Expr]) -> Iterator[Expr]:
+    """The expressions and all that they consist of, each once."""
+    waiting, seen = list(exprs), set[Expr]()
+    while waiting:
+        expr = waiting.pop()
+        if expr not in seen:
+            seen.add(expr)
+            waiting += children(expr)
+            yield expr
 
 
 FieldPath = tuple[int, tuple[int, ...]]

@@ -17,6 +17,7 @@ from deltic.lowering.multiway import weigh_multiway_join
 from deltic.lowering.protocol import PlanLowering
 from deltic.lowering.streams import is_not_null, normalized
 from deltic.lowering.weighing import Weighing
+from deltic.plan.columns import is_mostly_shared
 from deltic.plan.key_order import with_ordered_keys
 from deltic.plan.nodes import Expand, Join, MultiwayJoin, Plan, Project
 from deltic.plan.ranges import range_of
@@ -30,7 +31,9 @@ def weigh(lowering: PlanLowering, plan: Plan, weighing: Weighing, schema: Schema
 
 def _weigh(lowering: PlanLowering, plan: Plan, weighing: Weighing, schema: Schema) -> int:
     if isinstance(plan, Project) and not (isinstance(plan.input, Join) and range_of(plan.input) is not None):
-        return weigh(lowering, plan.input, weighing.through([e for _, e in plan.columns]), schema)
+        through = weighing.through([e for _, e in plan.columns])
+        if not is_mostly_shared(through.expressions()):
+            return weigh(lowering, plan.input, through, schema)
     if isinstance(plan, Join) and _splits(plan, weighing):
         return _weigh_join(lowering, plan, weighing, schema)
     if isinstance(plan, Expand):
@@ -46,7 +49,7 @@ def _splits(plan: Join, weighing: Weighing) -> bool:
     """Whether the join can be weighed by side: an inner equijoin, and plain columns, which cannot fail on rows without a match."""
     if plan.kind != "inner" or not plan.keys or plan.residual is not None:
         return False
-    return all(isinstance(e, Column) for e in (*weighing.groups, *weighing.present, *(m.argument for m in weighing.measures)))
+    return all(isinstance(e, Column) for e in weighing.expressions())
 
 
 def _weigh_join(lowering: PlanLowering, plan: Join, weighing: Weighing, schema: Schema) -> int:

@@ -21,6 +21,10 @@ class Weighing:
     measures: tuple[Measure, ...]
     present: tuple[Expr, ...] = ()
 
+    def expressions(self) -> tuple[Expr, ...]:
+        """All of them, over the plan's rows."""
+        return (*self.groups, *self.present, *(measure.argument for measure in self.measures))
+
     def through(self, columns: Sequence[Expr]) -> Weighing:
         """The same over the input of a projection."""
         return Weighing(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Final
 
 from deltic.expr.nodes import (
     TRUE,
@@ -25,10 +26,15 @@ from deltic.expr.nodes import (
     PythonFunction,
     children,
     columns_of,
+    distinct_parts,
+    size_of,
 )
 from deltic.plan.nodes import Join, MultiwayJoin, Plan, inputs
 from deltic.plan.walk import expressions, nodes
 from deltic.schema import BOOLEAN, Schema
+
+_FEW: Final = 500
+"""Nodes that expressions may have as trees, however much of them is shared."""
 
 
 def map_children(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
@@ -48,6 +54,12 @@ def map_children(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
             return replace(expr, argument=new[0])
         case Case():
             return replace(expr, branches=tuple(zip(new[:-1:2], new[1::2], strict=True)), otherwise=new[-1])
+
+
+def is_mostly_shared(exprs: Sequence[Expr]) -> bool:
+    """Whether the expressions are much larger as trees than as a graph, and large."""
+    size = sum(map(size_of, exprs))
+    return size > _FEW and size > 4 * sum(1 for _ in distinct_parts(exprs))
 
 
 def map_columns(expr: Expr, change: Callable[[Column], Expr]) -> Expr:

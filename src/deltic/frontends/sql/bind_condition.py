@@ -17,6 +17,7 @@ from deltic.frontends.sql.bind_expression import ExpressionBinder
 from deltic.frontends.sql.bind_subquery import Subqueries, members, outer_of
 from deltic.frontends.sql.bind_time import Timely, conditions
 from deltic.frontends.sql.scope import Outer, reads_subqueries
+from deltic.frontends.sql.shared_below import over_shared
 from deltic.plan.columns import conjunction, shift
 from deltic.plan.equalities import with_equality
 from deltic.plan.nodes import DependentJoin, Filter, Plan, TemporalFilter
@@ -93,7 +94,7 @@ def apply(plan: Plan, conditions: Sequence[Conjunct], subqueries: Subqueries, ov
             plan = joined or plan
             rest.extend([] if joined else [bound])
     if rest:
-        plan = Filter(plan, conjunction(rest))
+        plan = over_shared(Filter(plan, conjunction(rest)))
     times = [condition for condition in conditions if isinstance(condition, Timely)]
     plan = _timed(plan, [time.over(over) for time in times if not any(map(reads_subqueries, time.moments))])
     for member in conditions:
@@ -102,7 +103,7 @@ def apply(plan: Plan, conditions: Sequence[Conjunct], subqueries: Subqueries, ov
     tests = [condition for condition in exprs if reads_subqueries(condition)]
     plan = subqueries.joined(plan, tests, over)
     if tests:
-        plan = Filter(plan, conjunction(subqueries.filled(over(test)) for test in tests))
+        plan = over_shared(Filter(plan, conjunction(subqueries.filled(over(test)) for test in tests)))
     late = [time for time in times if any(map(reads_subqueries, time.moments))]
     plan = subqueries.joined(plan, [moment for time in late for moment in time.moments], over)
     return _timed(plan, [time.over(over).over(subqueries.filled) for time in late])

@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from deltic.errors import Span, TypeMismatch, Unsupported
-from deltic.expr import Call, Column, Expr, Literal, case, children, resolve
+from deltic.expr import Call, Column, Expr, Literal, case, resolve
 from deltic.expr.functions.signature import check_count
+from deltic.expr.nodes import distinct_parts
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.scope import AGGREGATED
 from deltic.plan.columns import map_children, reference
@@ -52,7 +53,7 @@ def bind_grouping_column(span: Span) -> Expr:
 
 def reads_grouping(expr: Expr) -> bool:
     """Whether the expression has a call of GROUPING or GROUPING_ID."""
-    return (isinstance(expr, Call) and expr.function in FUNCTIONS) or any(map(reads_grouping, children(expr)))
+    return any(isinstance(part, Call) and part.function in FUNCTIONS for part in distinct_parts([expr]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from deltic.frontends.sql.lateral_aliases import Aliases, with_items_below
 from deltic.frontends.sql.naming import output_name
 from deltic.frontends.sql.rows_of_groups import rows_of_groups
 from deltic.frontends.sql.scope import AGGREGATED, SUBQUERY, WINDOWED, ScopedRelation, reads_windows
-from deltic.frontends.sql.shared_below import with_shared_below
+from deltic.frontends.sql.shared_below import over_shared, with_shared_below
 from deltic.plan.columns import map_columns, reference
 from deltic.plan.nodes import Aggregate, AggregateCall, Order, Plan, Project, Window
 from deltic.plan.walk import map_expressions
@@ -317,7 +317,7 @@ def _aggregated(select: _Select, plan: Plan, having: list[Conjunct], qualify: Ex
 
     having = [keyed.over(condition) if isinstance(condition, Expr) else condition for condition in having]
     block = SelectBlock(
-        apply(node, having, subqueries, lambda expr: over("HAVING", expr)),
+        apply(over_shared(node), having, subqueries, lambda expr: over("HAVING", expr)),
         tuple((name, over("SELECT", expr)) for name, expr in select.outputs),
         tuple(replace(term, expr=over("ORDER BY", term.expr)) for term in order),
     )
@@ -357,7 +357,8 @@ def with_windows(
         named = tuple((f"{call.function}{i}", call) for i, call in own)
         window = map_expressions(Window(plan, key.keys, key.order, named), lambda expr: over("a window function", expr))
         assert isinstance(window, Window)
-        plan = replace(window, calls=tuple((name, with_whole_rows(call, window.order, block.plan.schema)) for name, call in window.calls))
+        calls_over = tuple((name, with_whole_rows(call, window.order, block.plan.schema)) for name, call in window.calls)
+        plan = over_shared(replace(window, calls=calls_over))
 
     def placed(column: Column) -> Expr:
         return replace(reference(plan.schema, places[column.index]), span=column.span) if column.index in places else column

@@ -1,4 +1,4 @@
-"""Subexpressions that a select list has many times, computed once for each row in projections below it.
+"""Subexpressions that a clause has many times, computed once for each row in projections below it.
 
 SQL has forms that read an operand several times: BETWEEN, CASE x WHEN, NULLIF, and parameters of functions in SQL. Nested in one another,
 their expressions are small as a DAG, and exponentially large as a tree.
@@ -7,17 +7,17 @@ their expressions are small as a DAG, and exponentially large as a tree.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Final
+from dataclasses import replace
+from typing import Final, cast
 
 from deltic.expr.nodes import Call, Case, Expr, Lambda, children, free_variables
 from deltic.expr.registry import FUNCTIONS, Nulls
-from deltic.plan.columns import map_children, reference
-from deltic.plan.nodes import Plan, Project
+from deltic.plan.columns import is_mostly_shared, map_children, reference
+from deltic.plan.nodes import Aggregate, Filter, Plan, Project, Window
 from deltic.plan.traits import is_cheap
+from deltic.plan.walk import expressions, map_expressions
 from deltic.stacks import unbounded
 
-FEW: Final = 500
-"""Nodes that expressions may have as trees, however much of them is shared."""
 _FIRST: Final = frozenset(("and", "or", "coalesce"))
 """Functions that evaluate their arguments themselves, the first one always."""
 
@@ -27,8 +27,7 @@ def with_shared_below(plan: Plan, exprs: Sequence[Expr]) -> tuple[Plan, list[Exp
 
     A subexpression is computed below only if every row evaluates it at one of its places, so that nothing fails that did not fail there.
     """
-    sizes: dict[Expr, int] = {}
-    if sum(_size(expr, sizes) for expr in exprs) <= max(FEW, 4 * len(sizes)):
+    if not is_mostly_shared(exprs):
         return plan, list(exprs)
     shared = _shared(exprs)
     levels: dict[Expr, int] = {}
@@ -44,11 +43,19 @@ def with_shared_below(plan: Plan, exprs: Sequence[Expr]) -> tuple[Plan, list[Exp
     return plan, [_over(expr, over) for expr in exprs]
 
 
-def _size(expr: Expr, sizes: dict[Expr, int]) -> int:
-    """The nodes of the expression as a tree."""
-    if expr not in sizes:
-        sizes[expr] = 1 + sum(_size(part, sizes) for part in children(expr))
-    return sizes[expr]
+def over_shared(node: Filter | Aggregate | Window) -> Plan:
+    """The node with what its expressions share computed below it; the rows are the same."""
+    exprs = expressions(node)
+    below, over = with_shared_below(node.input, exprs)
+    if below is node.input:
+        return node
+    replaced = iter(over)
+    computed = replace(cast("Filter | Aggregate | Window", map_expressions(node, lambda _: next(replaced))), input=below)
+    if isinstance(node, Aggregate):
+        return computed
+    width, more = len(node.input.schema), len(below.schema) - len(node.input.schema)
+    places = [i if i < width else i + more for i in range(len(node.schema))]
+    return Project(computed, tuple((computed.schema.names[i], reference(computed.schema, i)) for i in places))
 
 
 def _shared(exprs: Iterable[Expr]) -> dict[Expr, None]:
