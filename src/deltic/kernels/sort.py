@@ -297,6 +297,22 @@ def sortedness(table: Words, columns: int, weights: int, n: int) -> int:
     return level
 
 
+@kernel("int64(int64[::1], int64, int64, int64, int64, int64)")
+def ranges_ascend(table: Words, columns: int, weights: int, starts: int, ends: int, count: int) -> int:
+    """1 if the rows starts[i] … ends[i] ascend strictly and have weights other than 0, for all of `count` ranges; otherwise 0."""
+    for r in range(count):
+        start, end = load(starts, r), load(ends, r)
+        for i in range(start, end):
+            if i > start and compare_rows(table, 0, i - 1, table, 0, i, columns) >= 0:
+                return 0
+            live = False
+            for w in range(weights):
+                live |= load(table[columns + w], i) != 0
+            if not live:
+                return 0
+    return 1
+
+
 @part
 def measure(table: Words, columns: int, n: int, lows: Words, bits: Words) -> int:
     """lows[c] = the least word of a column, bits[c] = how many bits its words need above that; returns the bits of a row."""

@@ -10,13 +10,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from deltic.kernels import sort
+from deltic.kernels import sort, table
 from deltic.kernels.index import BY_SECOND, INDEX_HEADER, SHIFT, SHIFT_BITS, index_words
 from deltic.kernels.memory import WORD_MIN, Words
 from deltic.trace.batch import Batch
 from deltic.trace.guard import PAGE_WORDS
-
-_CONSOLIDATED = 2
 
 
 class RowOrder:
@@ -34,27 +32,17 @@ class RowOrder:
 
         pages: ascending, each once.
         """
-        self._checked[pages] = True
-        return all(self._ascends(first, last + 1) for first, last in _runs(pages))
-
-    def _ascends(self, first: int, end: int) -> bool:
-        start = first * PAGE_WORDS - int(first > 0 and self._checked[first - 1])
-        stop = min(end * PAGE_WORDS + int(end < len(self._checked) and self._checked[end]), self._rows)
-        return sort.sortedness(self._table + 8 * start, self._columns, self._weights, stop - start) == _CONSOLIDATED
-
-
-def _runs(pages: Sequence[int]) -> list[tuple[int, int]]:
-    """(first, last) of each run of consecutive pages.
-
-    >>> _runs([3, 4, 5, 9, 11, 12]), _runs([])
-    ([(3, 5), (9, 9), (11, 12)], [])
-    """
-    if not pages:
-        return []
-    if pages[-1] - pages[0] == len(pages) - 1:
-        return [(pages[0], pages[-1])]
-    ends = [i for i in range(1, len(pages)) if pages[i] != pages[i - 1] + 1]
-    return [(pages[start], pages[end - 1]) for start, end in zip([0, *ends], [*ends, len(pages)], strict=True)]
+        if not len(pages):
+            return True
+        numbers = np.array(pages, np.int64)
+        self._checked[numbers] = True
+        borders = np.flatnonzero(np.diff(numbers) != 1)
+        firsts, ends = numbers[np.append(0, borders + 1)], numbers[np.append(borders, len(numbers) - 1)] + 1
+        starts = firsts * PAGE_WORDS - ((firsts > 0) & self._checked[firsts - 1])
+        known = np.append(self._checked, False)
+        stops = np.minimum(ends * PAGE_WORDS + known[ends], self._rows)
+        ranges = table.address(starts), table.address(stops), len(starts)
+        return bool(sort.ranges_ascend(self._table, self._columns, self._weights, *ranges))
 
 
 def index_is_safe(index: Words, rows: int, pages: Sequence[int]) -> bool:
