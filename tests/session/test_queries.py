@@ -81,6 +81,10 @@ def test_all_answers_equal_the_oracle(shards: int) -> None:
     [
         ("SELECT id FROM t ORDER BY id DESC", [8, 7, 6, 5, 4, 3, 2, 1]),
         ("SELECT id FROM t ORDER BY k DESC NULLS FIRST, id LIMIT 4", [5, 6, 7, 8]),
+        ("SELECT id FROM t SORT BY k DESC NULLS FIRST, id LIMIT 4", [5, 6, 7, 8]),
+        ("SELECT id FROM t DISTRIBUTE BY k % 2, id SORT BY id DESC", [8, 7, 6, 5, 4, 3, 2, 1]),
+        ("SELECT id FROM t WHERE id < 4 CLUSTER BY -id", [3, 2, 1]),
+        ("FROM t |> SORT BY id DESC |> LIMIT 2 |> SELECT id", [8, 7]),
         ("SELECT id FROM t WHERE id < 7 ORDER BY x, id", [6, 2, 3, 1, 5, 4]),  # NULL, -0.0 = 0.0, 1.5, NaN
         ("SELECT id FROM t WHERE id < 7 ORDER BY x DESC, id DESC", [4, 5, 1, 3, 2, 6]),
         ("SELECT DISTINCT id FROM t ORDER BY -id OFFSET 5", [3, 2, 1]),

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from deltic.errors import QueryError, Span, TypeMismatch, UnknownName, Unsupported, did_you_mean
 from deltic.expr import Expr
 from deltic.frontends.sql import tree
-from deltic.frontends.sql.bind_query import bind_tree
+from deltic.frontends.sql.bind_query import bind_tree, with_ctes
 from deltic.frontends.sql.default_values import DefaultValues, positions_of
 from deltic.frontends.sql.environment import Environment
 from deltic.frontends.sql.store_assignment import as_stored
@@ -54,6 +54,9 @@ def bind_change(node: tree.RowChange, env: Environment, now_us: int) -> BoundCha
     if isinstance(table, StreamSchema) and not (isinstance(node, tree.InsertRows) and not node.overwrites):
         raise Unsupported(f"rows of stream {table.name} can only be inserted", span=node.span, remedy="make it a table")
     defaults = DefaultValues(table, env.catalog, now_us)
+    if not isinstance(node, tree.InsertRows):
+        _check_hidden(node.table.name, node.given)
+        env = with_ctes(node.given, env)
     match node:
         case tree.InsertRows():
             overwritten = tree.TableName(node.table, None, node.table.span)
@@ -77,6 +80,15 @@ def _table(name: tree.Name, env: Environment) -> TableSchema:
     if not isinstance(relation, TableSchema):
         raise Unsupported(f"{name.text} is a view: its rows follow from those of tables", span=name.span, remedy="change these tables")
     return relation
+
+
+def _check_hidden(table: tree.Name, given: tree.WithClause) -> None:
+    """Raises Unsupported if a query of WITH has the name of the changed table."""
+    for cte in given.ctes:
+        if cte.name.text.lower() == table.text.lower():
+            raise Unsupported(
+                f"the CTE {cte.name.text!r} hides the table that is changed", span=cte.name.span, remedy="give it another name"
+            )
 
 
 def _plan(query: tree.Query, env: Environment) -> Plan:

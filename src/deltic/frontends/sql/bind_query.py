@@ -53,7 +53,7 @@ def bind_tree(node: tree.Query, env: Environment) -> Plan:
         case tree.PipeQuery():
             return bind_pipe(node, env, bind_tree)
         case tree.WholeQuery():
-            env = _with_ctes(node, env)
+            env = with_ctes(node, env)
             return _bind_select(node, env) if isinstance(node.body, tree.SelectQuery) else _ordered(bind_tree(node.body, env), node)
 
 
@@ -61,7 +61,8 @@ def _named(plan: Plan, alias: tree.TableAlias | None) -> Plan:
     return plan if alias is None else renamed(plan, alias.columns)
 
 
-def _with_ctes(node: tree.WholeQuery, env: Environment) -> Environment:
+def with_ctes(node: tree.WholeQuery | tree.WithClause, env: Environment) -> Environment:
+    """The environment with the queries of its WITH."""
     names: set[str] = set()
     for cte in node.ctes:
         name = cte.name.text

@@ -45,14 +45,19 @@ class ChangeParser(QueryParser):
         finally:
             self.position = position
 
-    def change_with(self) -> tree.InsertRows:
-        """WITH name AS (query), … INSERT …."""
+    def change_with(self) -> tree.RowChange:
+        """WITH name AS (query), … and INSERT, UPDATE, DELETE or MERGE."""
         start = self.token.start
         recursive, ctes = self._with()
-        if self.word != "INSERT":
-            raise Unsupported(f"WITH before {self.word} is not supported", span=self.span, remedy="WITH inside of its subqueries")
-        insert = self._insert()
-        return replace(insert, query=tree.WholeQuery(ctes, recursive, insert.query, (), None, self.since(start)), span=self.since(start))
+        if self.word not in ("INSERT", "UPDATE", "DELETE", "MERGE"):
+            raise self.failure("a query, INSERT, UPDATE, DELETE or MERGE")
+        change = self.change()
+        assert not isinstance(change, tree.TransactionMark)
+        if isinstance(change, tree.InsertRows):
+            return replace(
+                change, query=tree.WholeQuery(ctes, recursive, change.query, (), None, self.since(start)), span=self.since(start)
+            )
+        return replace(change, given=tree.WithClause(recursive, ctes), span=self.since(start))
 
     def _mark(self) -> tree.TransactionMark:
         start, word = self.token.start, self.take().word
@@ -120,6 +125,8 @@ class ChangeParser(QueryParser):
 
     def _merge(self) -> tree.MergeRows:
         start = self.take().start
+        if self.sees("WITH", "SCHEMA"):
+            raise Unsupported("WITH SCHEMA EVOLUTION is not supported", span=self.span, remedy="ALTER TABLE … ADD COLUMN before it")
         self.expect("INTO")
         table = self._target()
         self.expect("USING")

@@ -1,12 +1,15 @@
-"""ORDER BY, of a query and of WITHIN GROUP."""
+"""ORDER BY, of a query and of WITHIN GROUP, and the clauses that stand for it."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Final
 
 from deltic.errors import SyntaxFailure
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.parse_type import TypeParser
+
+_ORGANIZING: Final = ("ORDER", "SORT", "DISTRIBUTE", "CLUSTER")
 
 
 class OrderParser(TypeParser, ABC):
@@ -26,6 +29,29 @@ class OrderParser(TypeParser, ABC):
         terms = self.order_by()
         self.expect(")")
         return terms
+
+    def organization(self) -> tuple[tree.OrderTerm, ...]:
+        """[ORDER BY …, SORT BY …, CLUSTER BY …, or DISTRIBUTE BY … [SORT BY …]], what Spark's grammar calls queryOrganization.
+
+        The rows are one partition here, so each of them is an order.
+        """
+        word = self.word if self.tokens[self.position + 1].word == "BY" else ""
+        if word not in _ORGANIZING:
+            return ()
+        if word == "ORDER":
+            terms = self.order_by()
+        else:
+            self.position += 2
+            terms = tuple(self.several(self.term if word == "SORT" else self._key))
+            if word == "DISTRIBUTE" and self.passes("SORT", "BY"):
+                terms = (*self.several(self.term), *terms)
+        if self.word in _ORGANIZING and self.tokens[self.position + 1].word == "BY":
+            expected = "one of them, or DISTRIBUTE BY … SORT BY …"
+            raise SyntaxFailure(f"{self.word} BY after {word} BY", span=self.span, expected=expected)
+        return terms
+
+    def _key(self) -> tree.OrderTerm:
+        return tree.OrderTerm(self.expression(), False, True)
 
     def order_by(self) -> tuple[tree.OrderTerm, ...]:
         """[ORDER BY term, …]."""

@@ -69,8 +69,8 @@ class PipeParser(PivotParser, ABC):
             case "AGGREGATE":
                 self.position += 1
                 return self._aggregates()
-            case "ORDER":
-                return tree.PipeOrder(self.order_by(), span)
+            case "ORDER" | "SORT" | "DISTRIBUTE" | "CLUSTER" if order := self.organization():
+                return tree.PipeOrder(order, span)
             case "UNION" | "EXCEPT" | "MINUS" | "INTERSECT":
                 return self._combines()
             case "PIVOT" | "UNPIVOT" if self.sees_pivot():

@@ -45,7 +45,7 @@ class QueryParser(PipeParser, AsofParser):
         recursive, ctes = self._with() if self.word == "WITH" else (False, ())
         first = self.token.start
         body = self._piped(self._set_operation(1), first)
-        order = self.order_by()
+        order = self.organization()
         limit = self._limit()
         refuse(self, CLAUSES)
         if isinstance(body, tree.PipeQuery):

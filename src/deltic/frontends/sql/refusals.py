@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from deltic.frontends.sql.cursor import TokenCursor
 
 LEAVE_OUT: Final = "leave it out"
-_LIMITED = "ORDER BY … LIMIT n keeps the first n rows"
 _TRANSACTION = "change tables with session.transaction(): insert, upsert, delete"
 _PIVOT = ("PIVOT and UNPIVOT are not supported after LATERAL VIEW", "a subquery in FROM")
 _SAMPLE = ("TABLESAMPLE is not supported: its result changes from run to run", "filter on a hash of the key")
@@ -58,7 +57,8 @@ OPERANDS: Final[Refusals] = by_first(
 AFTER_ARGUMENT: Final[Refusals] = by_first(
     {
         "AS": ("names in parentheses are not supported here", "struct(value AS name), or named_struct('name', value)"),
-        **dict.fromkeys(("PARTITION BY", "DISTRIBUTE BY", "WITH SINGLE", "ORDER BY"), ("functions of tables are not supported", "a view")),
+        **dict.fromkeys(("PARTITION BY", "DISTRIBUTE BY", "WITH SINGLE"), ("functions of tables are not supported", "a view")),
+        "ORDER BY": ("ORDER BY is not supported between the arguments of a function", "function(…) WITHIN GROUP (ORDER BY …)"),
     }
 )
 """After an argument of a call, and in rows in parentheses."""
@@ -84,9 +84,6 @@ AFTER_SOURCE: Final = by_first(_SOURCES)
 
 CLAUSES: Final[Refusals] = by_first(
     {
-        "SORT BY": ("SORT BY is not supported", _LIMITED),
-        "DISTRIBUTE BY": ("DISTRIBUTE BY is not supported", "leave it out: it changes no result"),
-        "CLUSTER BY": ("CLUSTER BY is not supported", "leave it out: it changes no result"),
         **dict.fromkeys(("FETCH FIRST", "FETCH NEXT"), ("FETCH is not supported", "LIMIT n")),
         **dict.fromkeys(("PIVOT (", "UNPIVOT (", "UNPIVOT INCLUDE", "UNPIVOT EXCLUDE"), _PIVOT),
         **_SOURCES,

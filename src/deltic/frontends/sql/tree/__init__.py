@@ -14,6 +14,7 @@ from deltic.frontends.sql.tree.changes import (
     RowChange,
     TransactionMark,
     UpdateRows,
+    WithClause,
 )
 from deltic.frontends.sql.tree.expressions import (
     BetweenTest,
@@ -230,6 +231,7 @@ __all__ = [
     "ViewDeclaration",
     "WholeQuery",
     "WindowText",
+    "WithClause",
     "is_node",
     "parts",
     "rewritten",

@@ -7,10 +7,18 @@ from typing import Literal
 
 from deltic.errors import Span
 from deltic.frontends.sql.tree.expressions import Expression, Name
-from deltic.frontends.sql.tree.queries import Query, Source, TableName
+from deltic.frontends.sql.tree.queries import CommonTable, Query, Source, TableName
 
 Assignments = tuple[tuple[Name, Expression], ...]
 """(column, value), …"""
+
+
+@dataclass(frozen=True, slots=True)
+class WithClause:
+    """WITH [RECURSIVE] name AS (query), … before a statement."""
+
+    recursive: bool = False
+    ctes: tuple[CommonTable, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,21 +35,23 @@ class InsertRows:
 
 @dataclass(frozen=True, slots=True)
 class UpdateRows:
-    """UPDATE table SET column = value, … [WHERE condition]."""
+    """[WITH …] UPDATE table SET column = value, … [WHERE condition]."""
 
     table: TableName
     assignments: Assignments
     where: Expression | None
     span: Span
+    given: WithClause = WithClause()
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteRows:
-    """DELETE FROM table [WHERE condition], or TRUNCATE TABLE table."""
+    """[WITH …] DELETE FROM table [WHERE condition], or TRUNCATE TABLE table."""
 
     table: TableName
     where: Expression | None
     span: Span
+    given: WithClause = WithClause()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +67,14 @@ class MergeClause:
 
 @dataclass(frozen=True, slots=True)
 class MergeRows:
-    """MERGE INTO table USING source ON condition WHEN …"""
+    """[WITH …] MERGE INTO table USING source ON condition WHEN …"""
 
     table: TableName
     source: Source
     condition: Expression
     clauses: tuple[MergeClause, ...]
     span: Span
+    given: WithClause = WithClause()
 
 
 @dataclass(frozen=True, slots=True)
