@@ -153,7 +153,6 @@ CLAUSES = [
         "SELECT g, sum(x) AS n, count_if(x > 0) AS m FROM b GROUP BY g",
     ),
     ("SELECT {} AS k, count(*) AS n FROM t GROUP BY 1 HAVING max({}) > 0", "SELECT x AS k, count(*) AS n FROM b GROUP BY x HAVING x > 0"),
-    ("SELECT id, {} IN (SELECT s FROM t) AS m FROM t", "SELECT id, x IN (SELECT s FROM t) AS m FROM b"),
     (
         "SELECT id, sum({}) OVER (PARTITION BY g ORDER BY {}, id) AS w, s FROM t QUALIFY w > 0",
         "SELECT id, w, s FROM (SELECT id, sum(x) OVER (PARTITION BY g ORDER BY x, id) AS w, s FROM b) WHERE w > 0",

@@ -373,13 +373,13 @@ def size_of(expr: Expr) -> int:
 
 
 def distinct_parts(exprs: Iterable[Expr]) -> Iterator[Expr]:
-    """The expressions and all that they consist of, each once."""
-    waiting, seen = list(exprs), set[Expr]()
+    """The expressions and all that they consist of, each once, in the order of their text."""
+    waiting, seen = [*exprs][::-1], set[Expr]()
     while waiting:
         expr = waiting.pop()
         if expr not in seen:
             seen.add(expr)
-            waiting += children(expr)
+            waiting += children(expr)[::-1]
             yield expr
 
 

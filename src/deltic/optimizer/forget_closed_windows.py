@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from deltic.expr.nodes import Expr, PythonFunction, children
+from deltic.expr.nodes import Expr, PythonFunction, distinct_parts
 from deltic.plan.columns import reference
 from deltic.plan.nodes import Aggregate, Distinct, Filter, FlatMap, OverTicks, Plan, Project, Table, Union
 from deltic.plan.streams import is_stream
@@ -75,4 +75,4 @@ def _is_scan(plan: Plan) -> bool:
 
 def calls_python(expr: Expr) -> bool:
     """Whether the expression calls a function in Python."""
-    return isinstance(expr, PythonFunction) or any(map(calls_python, children(expr)))
+    return any(isinstance(part, PythonFunction) for part in distinct_parts([expr]))

@@ -13,7 +13,7 @@ from itertools import permutations
 from typing import Final, NamedTuple
 
 from deltic.expr.failing import can_fail
-from deltic.expr.nodes import Call, Expr, PythonFunction, children, columns_of, outer_columns
+from deltic.expr.nodes import Call, Expr, PythonFunction, columns_of, distinct_parts, outer_columns
 from deltic.plan.columns import conjunction, conjuncts, shift
 from deltic.plan.join_nodes import Join, is_word
 from deltic.schema import BOOLEAN, NULL, Type
@@ -144,7 +144,7 @@ def _comparison(part: Expr, width: int) -> _Comparison | None:
 
 
 def _calls_python(expr: Expr) -> bool:
-    return isinstance(expr, PythonFunction) or any(map(_calls_python, children(expr)))
+    return any(isinstance(part, PythonFunction) for part in distinct_parts([expr]))
 
 
 def _range(point: Expr, used: Sequence[_Comparison], parts: Sequence[Expr], width: int) -> Range:

@@ -264,6 +264,18 @@ def onto(expr: Expr, keys: Sequence[Expr], outputs: Sequence[Expr], clause: str)
 
     Raises QueryError if another column remains. Columns of an enclosing query, values of subqueries, window functions and aliases stay.
     """
+    done: dict[int, Expr] = {}
+
+    def over(part: Expr) -> Expr:
+        if (after := done.get(id(part))) is None:
+            after = done[id(part)] = _onto(part, keys, outputs, clause, over)
+        return after
+
+    return over(expr)
+
+
+def _onto(expr: Expr, keys: Sequence[Expr], outputs: Sequence[Expr], clause: str, over: Callable[[Expr], Expr]) -> Expr:
+    """over: rewrites the parts."""
     if (position := position_of(expr, keys)) is not None:
         return replace(outputs[position], span=expr.span)
     if isinstance(expr, Column) and expr.index < SUBQUERY:
@@ -277,8 +289,8 @@ def onto(expr: Expr, keys: Sequence[Expr], outputs: Sequence[Expr], clause: str)
             )
         return replace(outputs[len(keys) + expr.index - AGGREGATED], span=expr.span)
     if isinstance(expr, Call) and (shorter := [(part, i) for i, part in enumerate(keys) if _is_shorter(part, expr)]):
-        return _chain_onto(expr, shorter, keys, outputs, clause)
-    return map_children(expr, lambda part: onto(part, keys, outputs, clause))
+        return _chain_onto(expr, shorter, outputs, over)
+    return map_children(expr, over)
 
 
 def position_of(expr: Expr, keys: Sequence[Expr]) -> int | None:
@@ -304,7 +316,7 @@ def _is_shorter(part: Expr, chain: Call) -> bool:
     return same and len(children(part)) < len(chain.arguments)
 
 
-def _chain_onto(expr: Call, shorter: Sequence[tuple[Expr, int]], keys: Sequence[Expr], outputs: Sequence[Expr], clause: str) -> Expr:
+def _chain_onto(expr: Call, shorter: Sequence[tuple[Expr, int]], outputs: Sequence[Expr], over: Callable[[Expr], Expr]) -> Expr:
     """A call of AND, OR, || or + that may start with a shorter chain among the keys, as k + 1 + 2 with k + 1; the longest is replaced."""
     arguments: list[Expr] = []
     rest = expr.arguments
@@ -315,7 +327,7 @@ def _chain_onto(expr: Call, shorter: Sequence[tuple[Expr, int]], keys: Sequence[
             arguments.append(outputs[match[1]])
             rest = rest[len(children(match[0])) :]
         else:
-            arguments.append(onto(rest[0], keys, outputs, clause))
+            arguments.append(over(rest[0]))
             rest = rest[1:]
     return replace(expr, arguments=tuple(arguments))
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from deltic.errors import Span, Unsupported
-from deltic.expr import Call, Expr, Literal, children
+from deltic.expr import Call, Expr, Literal
+from deltic.expr.nodes import distinct_parts
 from deltic.frontends.sql.scope import reads_outer
 from deltic.plan.columns import conjuncts
 from deltic.plan.nodes import Bound
@@ -65,9 +66,7 @@ def timely(condition: Expr) -> Timely | None:
 
 def _clock(expr: Expr) -> Call | None:
     """The place of now() in the expression; None if it has none."""
-    if isinstance(expr, Call) and expr.function == NOW:
-        return expr
-    return next((span for part in children(expr) if (span := _clock(part)) is not None), None)
+    return next((part for part in distinct_parts([expr]) if isinstance(part, Call) and part.function == NOW), None)
 
 
 def _compared(condition: Expr, negated: bool = False) -> Timely | None:
