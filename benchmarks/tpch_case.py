@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import resource
 import tempfile
@@ -120,6 +121,7 @@ class Spark:
             kept = _without_keys(self._content[name], name, np.unique(np.asarray(removed[KEYS[name][0]])))
             self._content[name] = pa.concat_tables([kept, added])
         self._write({name: self._content[name] for name in change})
+        os.sync()  # a commit of the next tick waits for the disk, which would still be writing the peer's tables
 
     def answer(self, text: str) -> list[Row]:
         return [tuple(row) for row in self._spark.sql(text).collect()]
