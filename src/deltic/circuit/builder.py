@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 from deltic.circuit.nodes import ArrangementSpec, Dataflow, Level, Node, NodeKind, Port, Shape
 from deltic.circuit.operator import Operator
@@ -206,12 +206,17 @@ def _ports(nodes: Sequence[Node]) -> list[Port]:
     return list(ports.values())
 
 
+_PLAIN: Final = frozenset((str, int, bool, float, bytes, type(None)))
+
+
 def canonical(value: object, *, named: bool = False) -> str:
     """Frozen data as the repr of nested tuples of text, without fields that equality ignores (spans, derived fields).
 
     named: whether the names of columns count, as they do for tables and for functions that see them. A class is represented by its name in
     STATE_NAMES, or by its own name without "Operator". The text is built without the tuples: a view of 10,000 terms is hashed repeatedly.
     """
+    if type(value) in _PLAIN:
+        return repr(repr(value))
     if isinstance(value, tuple | list):
         return _nested([canonical(part, named=named) for part in value])
     if isinstance(value, Type):

@@ -7,7 +7,7 @@ since its termination may depend on any. An unused expression is dropped even if
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import assert_never
 
@@ -107,7 +107,7 @@ def _pruned(plan: Plan, needed: frozenset[int]) -> Pruned:
             return _over(replace(plan, columns=tuple(plan.columns[i] for i in read))), read
         case Filter():
             below, kept = _prune(plan.input, needed | columns_of_all(expressions(plan)))
-            return Filter(below, _moved(plan.predicate, kept, below.schema)), kept
+            return Filter(below, _mover(kept, below.schema)(plan.predicate)), kept
         case Join():
             return _prune_join(plan, needed)
         case MultiwayJoin():
@@ -120,7 +120,7 @@ def _pruned(plan: Plan, needed: frozenset[int]) -> Pruned:
             return _prune_expand(plan, needed)
         case TemporalFilter() | ByWatermark():
             below, kept = _prune(plan.input, needed | columns_of_all(expressions(plan)))
-            return map_expressions(replace(plan, input=below), lambda expr: _moved(expr, kept, below.schema)), kept
+            return map_expressions(replace(plan, input=below), _mover(kept, below.schema)), kept
         case Aggregate():
             return _prune_aggregate(plan, needed)
         case Window():
@@ -140,7 +140,7 @@ def _pruned(plan: Plan, needed: frozenset[int]) -> Pruned:
 def _over(plan: Project | Aggregate) -> Plan:
     """The node over an input with only the columns that it reads."""
     below, kept = _prune(plan.input, columns_of_all(expressions(plan)))
-    return map_inputs(map_expressions(plan, lambda expr: _moved(expr, kept, below.schema)), lambda _: below)
+    return map_inputs(map_expressions(plan, _mover(kept, below.schema)), lambda _: below)
 
 
 def _prune_flat_map(plan: FlatMap, needed: frozenset[int]) -> Pruned:
@@ -148,7 +148,7 @@ def _prune_flat_map(plan: FlatMap, needed: frozenset[int]) -> Pruned:
     width = len(plan.input.schema)
     read = frozenset(i for i in needed if i < width) | columns_of_all(plan.arguments)
     below, kept = _prune(plan.input, read)
-    pruned = map_expressions(replace(plan, input=below), lambda expr: _moved(expr, kept, below.schema))
+    pruned = map_expressions(replace(plan, input=below), _mover(kept, below.schema))
     return pruned, (*kept, *range(width, len(plan.schema)))
 
 
@@ -157,7 +157,7 @@ def _prune_expand(plan: Expand, needed: frozenset[int]) -> Pruned:
     width = len(plan.input.schema)
     read = frozenset(i for i in needed if i < width) | columns_of_all(expressions(plan))
     below, kept = _prune(plan.input, read)
-    pruned = map_expressions(replace(plan, input=below), lambda expr: _moved(expr, kept, below.schema))
+    pruned = map_expressions(replace(plan, input=below), _mover(kept, below.schema))
     return pruned, (*kept, *range(width, len(plan.schema)))
 
 
@@ -189,7 +189,7 @@ def _over_rows(plan: TopK | Window, read: frozenset[int]) -> Pruned:
     """The node, which stores its rows, over an input with exactly these columns."""
     kept = tuple(sorted(read))
     below = _narrow(plan.input, kept)
-    return map_expressions(replace(plan, input=below), lambda expr: _moved(expr, kept, below.schema)), kept
+    return map_expressions(replace(plan, input=below), _mover(kept, below.schema)), kept
 
 
 def _in_order(plan: TopK | Window, read: frozenset[int]) -> frozenset[int]:
@@ -213,14 +213,15 @@ def _prune_join(plan: Join, needed: frozenset[int]) -> Pruned:
     left_kept, right_kept = tuple(sorted(left_read)), tuple(sorted(right_read))
     left, right = _narrow(plan.left, left_kept), _narrow(plan.right, right_kept)
     kept = (*left_kept, *(width + i for i in right_kept))
-    pairs = [(_moved(a, left_kept, left.schema), _moved(b, right_kept, right.schema)) for a, b in (*plan.keys, *values)]
+    of_left, of_right = _mover(left_kept, left.schema), _mover(right_kept, right.schema)
+    pairs = [(of_left(one), of_right(other)) for one, other in (*plan.keys, *values)]
     both = Schema(left.schema.fields + right.schema.fields)
     pruned = replace(
         plan,
         left=left,
         right=right,
         keys=tuple(pairs[: len(plan.keys)]),
-        residual=None if plan.residual is None else _moved(plan.residual, kept, both),
+        residual=None if plan.residual is None else _mover(kept, both)(plan.residual),
         value=pairs[-1] if values else None,
     )
     return pruned, left_kept if plan.kind in ("semi", "anti", "not_in") else kept
@@ -250,6 +251,7 @@ def _prune_multiway_join(plan: MultiwayJoin, needed: frozenset[int]) -> Pruned:
     return pruned, tuple(sorted(needed))
 
 
-def _moved(expr: Expr, kept: Sequence[int], schema: Schema) -> Expr:
-    positions: Mapping[int, int] = {old: new for new, old in enumerate(kept)}
-    return remap(expr, positions, schema)
+def _mover(kept: Sequence[int], schema: Schema) -> Callable[[Expr], Expr]:
+    """Rewrites expressions over all columns as such over those that are kept, the columns of `schema`."""
+    positions = {old: new for new, old in enumerate(kept)}
+    return lambda expr: remap(expr, positions, schema)

@@ -86,7 +86,10 @@ def remap(expr: Expr, positions: Mapping[int, int], schema: Schema) -> Expr:
 
     def move(column: Column) -> Column:
         position = positions[column.index]
-        return replace(column, index=position, nullable=schema[position].nullable)
+        nullable = schema[position].nullable
+        if position == column.index and nullable == column.nullable:
+            return column
+        return replace(column, index=position, nullable=nullable)
 
     return map_columns(expr, move)
 
