@@ -6,6 +6,7 @@ import gc
 import threading
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -184,6 +185,29 @@ def test_lookup(session: deltic.Session) -> None:
         view.lookup({"colour": 7})
     with pytest.raises(errors.DataError):
         view.lookup((7, 8))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_tick_without_rows_runs_no_operator(threads: int) -> None:
+    """Unless something follows time or ticks."""
+    with deltic.Session(shards=threads, threads=threads) as made:
+        made.sql(TABLES + SPEND + "; CREATE MATERIALIZED VIEW n AS SELECT count(*) AS n, max(amount) AS most FROM orders")
+        made.sql("INSERT INTO orders VALUES (1, 2, 3)")
+        epoch = made.epoch
+        with made.transaction():
+            pass
+        assert made.epoch == epoch + 1 and made.last_tick is not None and not made.last_tick.counters
+        assert [made.view(name).changes().num_rows for name in ("spend", "n")] == [0, 0]
+        made.sql("INSERT INTO orders VALUES (4, 2, 5)")
+        assert made.view("n").changes().to_pylist() == [
+            {"n": 1, "most": 3, "_weight": -1},
+            {"n": 2, "most": 5, "_weight": 1},
+        ]
+        made.advance_to(datetime(2026, 1, 1, tzinfo=UTC))
+        made.sql("CREATE MATERIALIZED VIEW late AS SELECT id FROM orders WHERE timestamp_millis(amount) > now() - INTERVAL 1 SECOND")
+        with made.transaction():
+            pass
+        assert made.last_tick.counters
 
 
 def test_changes_are_those_of_the_last_tick(session: deltic.Session) -> None:

@@ -13,6 +13,7 @@ from typing import Any, Final
 from deltic.circuit.nodes import ArrangementSpec, Dataflow, Level, Node, NodeKind, Port, Shape
 from deltic.circuit.operator import Operator
 from deltic.circuit.operators.accumulate import AccumulateOperator
+from deltic.circuit.operators.aggregate import AggregateOperator
 from deltic.circuit.operators.arrange import Arrange
 from deltic.circuit.operators.child import Child
 from deltic.circuit.operators.fold_groups import FoldSums
@@ -146,7 +147,9 @@ class CircuitBuilder:
             leaves = tuple(p for p in ports if p.source_level == index)
             levels.append(Level(index, own, arrives, leaves, owned, reads))
         whole = _whole(nodes, tuple(p for p in ports if p.source_level < 0))
-        return Dataflow(nodes, tuple(levels), whole, self._specified(nodes), dict(self.tables), dict(self.views), _routes(nodes))
+        arrangements = self._specified(nodes)
+        rests = not any(spec.ephemeral for spec in arrangements.values()) and not any(map(_acts_alone, nodes))
+        return Dataflow(nodes, tuple(levels), whole, arrangements, dict(self.tables), dict(self.views), _routes(nodes), rests)
 
     def _specified(self, nodes: Sequence[Node]) -> dict[str, ArrangementSpec]:
         """The arrangements, each at the level of the node that owns it, and partitioned like it unless the spec has a partition."""
@@ -156,6 +159,11 @@ class CircuitBuilder:
             partition = owners[name].partition if spec.partition is None else spec.partition
             specified[name] = replace(spec, level=owners[name].level, partition=partition, ephemeral=owners[name].ephemeral)
         return specified
+
+
+def _acts_alone(node: Node) -> bool:
+    """Whether the node may have a change in a tick without rows. A table, and an aggregate without keys, are eager for backfills."""
+    return node.operator.eager and not isinstance(node.operator, TableInput | AggregateOperator)
 
 
 def _streams(operator: Operator, reads_stream: bool) -> tuple[bool, bool]:

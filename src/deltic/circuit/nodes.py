@@ -211,7 +211,7 @@ class Dataflow:
     """A whole program. tables, views: name → arrangement.
 
     whole: all levels as one without exchanges, for a single shard. routes: for each table the word columns, in the user's order, whose
-    hash determines a row's shard.
+    hash determines a row's shard. rests: a tick without rows, which is no backfill, changes nothing: no operator follows time or ticks.
     """
 
     nodes: tuple[Node, ...]
@@ -221,6 +221,7 @@ class Dataflow:
     tables: Mapping[str, str]
     views: Mapping[str, str]
     routes: Mapping[str, tuple[int, ...]]
+    rests: bool = True
 
     @cached_property
     def ephemeral(self) -> frozenset[str]:

@@ -47,6 +47,7 @@ class Reader:
         self._fields = [(f, slices[p]) for f, p in zip(self.schema, positions, strict=True)]
         self._arrow = self.schema.arrow
         self._changes = self._arrow.append(pa.field(WEIGHT, pa.int64(), False))
+        self._no_changes = self._changes.empty_table()
 
     def table(self, words: Sequence[np.ndarray], strings: StringTable) -> pa.Table:
         """Rows as the user's columns."""
@@ -63,7 +64,7 @@ class Reader:
     def changes(self, change: Batch | None, strings: StringTable) -> pa.Table:
         """A change as the user's columns, then `_weight`."""
         if change is None:
-            return self._changes.empty_table()
+            return self._no_changes
         return pa.Table.from_arrays(
             [*self._arrays(change.columns, strings), decode((change.weights[0],), _WEIGHT, strings)], schema=self._changes
         )

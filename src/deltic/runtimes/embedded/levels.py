@@ -70,6 +70,8 @@ def run_levels(
     budget: is checked after each level of each shard; raises BudgetExceeded.
     """
     shards = len(state)
+    if circuit.rests and tick.fresh is None and not tick.amends and not any(len(rows) for inbox in arrived for rows in inbox.values()):
+        return [{} for _ in range(shards)], [{} for _ in range(shards)]
     if workers.threads > 1 and tick.fresh is None and not workers.divides(sum(len(rows) for inbox in arrived for rows in inbox.values())):
         workers = ALONE
     if shards == 1:
