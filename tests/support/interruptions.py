@@ -112,8 +112,8 @@ class Broken:
 def raising(kind: type[BaseException], line: int) -> Iterator[list[int]]:
     """Raises at the line-th executed line of Deltic in the block; yields [lines so far].
 
-    Lines at which neither signals nor allocations come between are left out: the head of a `with`, by which Python also leaves it, and what
-    stands in a `finally`. So are functions that callbacks of weak references run: Python prints what these raise, and goes on.
+    Lines at which neither signals nor allocations come between are left out: the head of a `with`, by which Python also leaves it, `try:`,
+    which does nothing, and what stands in a `finally`. So are functions that callbacks of weak references run: Python prints what these raise, and goes on.
     """
     seen = [0]
 
@@ -191,6 +191,8 @@ def sheltered(file: str) -> frozenset[int]:
     for node in ast.walk(ast.parse(Path(file).read_text())):
         if isinstance(node, ast.With):
             lines.update(range(node.lineno, node.body[0].lineno))
+        if isinstance(node, ast.Try):
+            lines.add(node.lineno)
         for statement in node.finalbody if isinstance(node, ast.Try) else ():
             lines.update(range(statement.lineno, (statement.end_lineno or 0) + 1))
         if isinstance(node, ast.FunctionDef) and node.name in IN_CALLBACKS:
