@@ -113,7 +113,8 @@ def raising(kind: type[BaseException], line: int) -> Iterator[list[int]]:
     """Raises at the line-th executed line of Deltic in the block; yields [lines so far].
 
     Lines at which neither signals nor allocations come between are left out: the head of a `with`, by which Python also leaves it, `try:`,
-    which does nothing, and what stands in a `finally`. So are functions that callbacks of weak references run: Python prints what these raise, and goes on.
+    which does nothing, and what stands in a `finally`. So are functions that callbacks of weak references run: Python prints what these
+    raise, and goes on.
     """
     seen = [0]
 
