@@ -188,3 +188,9 @@ def test_what_some_rows_do_not_evaluate_is_not_computed_for_them() -> None:
         made.sql("INSERT INTO t VALUES (1, 0, 1), (2, 5, 1)")
         made.sql(f"CREATE MATERIALIZED VIEW v AS SELECT id, CASE WHEN g <> 0 THEN {nested} END AS x FROM t")
         assert made.view("v").rows() == [{"id": 1, "x": None}, {"id": 2, "x": 20}]
+        made.sql(f"CREATE MATERIALIZED VIEW w AS SELECT sum({nested}) FILTER (WHERE g <> 0) AS x FROM t")
+        made.sql(
+            f"CREATE MATERIALIZED VIEW u AS SELECT id, sum({nested}) FILTER (WHERE g <> 0) OVER () AS x FROM t WHERE g = 0 OR {nested} > 0"
+        )
+        assert made.view("w").rows() == [{"x": 20}]
+        assert made.view("u").rows() == [{"id": 1, "x": 20}, {"id": 2, "x": 20}]

@@ -13,7 +13,7 @@ from typing import Final, cast
 from deltic.expr.nodes import Call, Case, Expr, Lambda, children, free_variables
 from deltic.expr.registry import FUNCTIONS, Nulls
 from deltic.plan.columns import is_mostly_shared, map_children, reference
-from deltic.plan.nodes import Aggregate, Filter, Plan, Project, Window
+from deltic.plan.nodes import Aggregate, AggregateCall, Filter, Plan, Project, Window
 from deltic.plan.traits import is_cheap
 from deltic.plan.walk import expressions, map_expressions
 from deltic.stacks import unbounded
@@ -22,14 +22,15 @@ _FIRST: Final = frozenset(("and", "or", "coalesce"))
 """Functions that evaluate their arguments themselves, the first one always."""
 
 
-def with_shared_below(plan: Plan, exprs: Sequence[Expr]) -> tuple[Plan, list[Expr]]:
+def with_shared_below(plan: Plan, exprs: Sequence[Expr], certain: Sequence[Expr] | None = None) -> tuple[Plan, list[Expr]]:
     """The rows with shared subexpressions as columns, and the expressions over them; both unchanged unless sharing makes them much smaller.
 
-    A subexpression is computed below only if every row evaluates it at one of its places, so that nothing fails that did not fail there.
+    certain: those that every row evaluates; by default all. A subexpression is computed below only if every row evaluates it at one of its
+    places, so that nothing fails that did not fail there.
     """
     if not is_mostly_shared(exprs):
         return plan, list(exprs)
-    shared = _shared(exprs)
+    shared = _shared(exprs, exprs if certain is None else certain)
     levels: dict[Expr, int] = {}
     for expr in exprs:
         _level(expr, shared, levels)
@@ -46,7 +47,7 @@ def with_shared_below(plan: Plan, exprs: Sequence[Expr]) -> tuple[Plan, list[Exp
 def over_shared(node: Filter | Aggregate | Window) -> Plan:
     """The node with what its expressions share computed below it; the rows are the same."""
     exprs = expressions(node)
-    below, over = with_shared_below(node.input, exprs)
+    below, over = with_shared_below(node.input, exprs, _certain(node))
     if below is node.input:
         return node
     replaced = iter(over)
@@ -58,8 +59,24 @@ def over_shared(node: Filter | Aggregate | Window) -> Plan:
     return Project(computed, tuple((computed.schema.names[i], reference(computed.schema, i)) for i in places))
 
 
-def _shared(exprs: Iterable[Expr]) -> dict[Expr, None]:
-    """The subexpressions with several places, one of which every row evaluates."""
+def _certain(node: Filter | Aggregate | Window) -> Sequence[Expr]:
+    """Its expressions but for the arguments of aggregates with FILTER, which other rows do not evaluate."""
+    match node:
+        case Filter():
+            return expressions(node)
+        case Aggregate():
+            return expressions(replace(node, aggregates=tuple((name, _without_filtered(call)) for name, call in node.aggregates)))
+        case Window():
+            parts = [replace(call, aggregate=call.aggregate and _without_filtered(call.aggregate)) for _, call in node.calls]
+            return expressions(replace(node, calls=tuple(("", part) for part in parts)))
+
+
+def _without_filtered(call: AggregateCall) -> AggregateCall:
+    return call if call.filter is None else replace(call, arguments=())
+
+
+def _shared(exprs: Iterable[Expr], evaluated: Iterable[Expr]) -> dict[Expr, None]:
+    """The subexpressions with several places, one of which every row evaluates. evaluated: the expressions that every row evaluates."""
     places: dict[Expr, int] = {}
     waiting = list(exprs)
     while waiting:
@@ -68,7 +85,7 @@ def _shared(exprs: Iterable[Expr]) -> dict[Expr, None]:
         if places[expr] == 1:
             waiting += children(expr)
     certain: dict[Expr, None] = {}
-    waiting = list(exprs)
+    waiting = list(evaluated)
     while waiting:
         expr = waiting.pop()
         if expr not in certain:
