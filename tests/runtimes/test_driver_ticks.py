@@ -12,8 +12,10 @@ import deltic
 from deltic.errors import DuplicateKey, SetupError
 from deltic.runtimes.embedded import DurableEmbedded
 from deltic.runtimes.spark import SparkRuntime
+from deltic.trace.identity import Identity
 from engines import Engine, restarts, run
 from programs import case, expected
+from tests.support.strings import identity
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -106,6 +108,23 @@ def test_an_error_rolls_the_tick_back(spark: SparkSession, session: deltic.Sessi
     assert (session.epoch, jobs(spark)) == (epoch, before)
     insert(session, [2])
     assert session.view("spend").rows() == [{"customer": "Ä", "amount": 3}]
+
+
+def test_strings_of_abandoned_runs_and_of_tasks_collide(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the driver interned in a run that it gave up stays interned; the tasks compute ids of their own for the same strings."""
+    monkeypatch.setattr(Identity, "drawn", staticmethod(lambda: identity(1, 6)))
+    monkeypatch.setattr(f"{RUNTIME}.SMALL_WORK", 40)
+    with deltic.Session(spark=spark, state=tmp_path / "state", shards=2) as session, deltic.Session() as plain:
+        before = jobs(spark)
+        for each in (session, plain):
+            each.sql(SCRIPT)
+            for numbers in (range(2), range(2, 12), range(12, 13), range(13, 15)):
+                insert(each, numbers, lambda i: f"customer {i % 20}")
+            each.apply({"orders": [{"id": i, "_op": "delete"} for i in range(0, 15, 5)]})
+        assert jobs(spark) - before > 1
+        assert len(session.notes["strings"]["overrides"]) > 1
+        for view in ("spend", "pairs"):
+            assert sorted(session.view(view).rows(), key=str) == sorted(plain.view(view).rows(), key=str)
 
 
 @pytest.mark.parametrize("seed", [20_003, 20_005])
