@@ -383,6 +383,11 @@ def distinct_parts(exprs: Iterable[Expr]) -> Iterator[Expr]:
             yield expr
 
 
+def calls_python(expr: Expr) -> bool:
+    """Whether the expression calls a function in Python."""
+    return any(isinstance(part, PythonFunction) for part in distinct_parts([expr]))
+
+
 FieldPath = tuple[int, tuple[int, ...]]
 """A column of STRUCTs, and the position of a field in it, of a field in that, and so on."""
 

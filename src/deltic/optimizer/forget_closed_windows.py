@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from deltic.expr.nodes import Expr, PythonFunction, distinct_parts
+from deltic.expr.nodes import Expr, calls_python
 from deltic.plan.columns import reference
 from deltic.plan.nodes import Aggregate, Distinct, Filter, FlatMap, OverTicks, Plan, Project, Table, Union
 from deltic.plan.streams import is_stream
@@ -71,8 +71,3 @@ def _is_scan(plan: Plan) -> bool:
     if isinstance(plan, Project | Filter | FlatMap):
         return not any(map(calls_python, expressions(plan))) and _is_scan(plan.input)
     return isinstance(plan, Table)
-
-
-def calls_python(expr: Expr) -> bool:
-    """Whether the expression calls a function in Python."""
-    return any(isinstance(part, PythonFunction) for part in distinct_parts([expr]))

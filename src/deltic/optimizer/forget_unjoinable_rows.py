@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from deltic.expr.nodes import Expr
-from deltic.optimizer.forget_closed_windows import calls_python, rows_of_ticks
+from deltic.expr.nodes import Expr, calls_python
+from deltic.optimizer.forget_closed_windows import rows_of_ticks
 from deltic.plan.columns import conjuncts
 from deltic.plan.nodes import Filter, Join, OverTicks, Plan
 from deltic.plan.time_joins import is_pairing, paired

@@ -29,7 +29,7 @@ from deltic.expr.nodes import (
     distinct_parts,
     size_of,
 )
-from deltic.plan.nodes import Join, MultiwayJoin, Plan, inputs
+from deltic.plan.nodes import Join, MultiwayJoin, Plan, Project, inputs
 from deltic.plan.walk import expressions, nodes
 from deltic.schema import BOOLEAN, Schema
 
@@ -54,6 +54,11 @@ def map_children(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
             return replace(expr, argument=new[0])
         case Case():
             return replace(expr, branches=tuple(zip(new[:-1:2], new[1::2], strict=True)), otherwise=new[-1])
+
+
+def extended(plan: Plan, computed: Iterable[tuple[str, Expr]]) -> Project:
+    """The rows with more columns after their own."""
+    return Project(plan, (*((name, reference(plan.schema, i)) for i, name in enumerate(plan.schema.names)), *computed))
 
 
 def is_mostly_shared(exprs: Sequence[Expr]) -> bool:

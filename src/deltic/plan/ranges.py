@@ -13,7 +13,7 @@ from itertools import permutations
 from typing import Final, NamedTuple
 
 from deltic.expr.failing import can_fail
-from deltic.expr.nodes import Call, Expr, PythonFunction, columns_of, distinct_parts, outer_columns
+from deltic.expr.nodes import Call, Expr, calls_python, columns_of, outer_columns
 from deltic.plan.columns import conjunction, conjuncts, shift
 from deltic.plan.join_nodes import Join, is_word
 from deltic.schema import BOOLEAN, NULL, Type
@@ -137,14 +137,10 @@ def _comparison(part: Expr, width: int) -> _Comparison | None:
             strict = GREATER_FIRST[function]
         case _:
             return None
-    if lesser.type != greater.type or not is_ordered(lesser.type) or outer_columns(part) or _calls_python(part):
+    if lesser.type != greater.type or not is_ordered(lesser.type) or outer_columns(part) or calls_python(part):
         return None
     sides = [{i < width for i in columns_of(operand)} for operand in (lesser, greater)]
     return _Comparison(lesser, greater, strict, sides[0] == {True}, part) if sides in ([{True}, {False}], [{False}, {True}]) else None
-
-
-def _calls_python(expr: Expr) -> bool:
-    return any(isinstance(part, PythonFunction) for part in distinct_parts([expr]))
 
 
 def _range(point: Expr, used: Sequence[_Comparison], parts: Sequence[Expr], width: int) -> Range:

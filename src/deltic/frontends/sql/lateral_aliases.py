@@ -17,8 +17,8 @@ from deltic.expr.nodes import is_fixed
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_aggregate import aggregate_of
 from deltic.frontends.sql.scope import ALIASED, KEYED
-from deltic.plan.columns import columns_of_all, map_columns, reference
-from deltic.plan.nodes import Order, Plan, Project
+from deltic.plan.columns import columns_of_all, extended, map_columns, reference
+from deltic.plan.nodes import Order, Plan
 from deltic.plan.traits import is_cheap
 
 Outputs = Sequence[tuple[str, Expr]]
@@ -89,10 +89,9 @@ def with_items_below(plan: Plan, outputs: Outputs, order: Sequence[Order]) -> tu
 
     for level in range(max(levels.values(), default=-1) + 1):
         own = [item for item in read if levels[item] == level]
-        kept: list[tuple[str, Expr]] = [(name, reference(plan.schema, i)) for i, name in enumerate(plan.schema.names)]
-        below, computed = plan, [(outputs[item][0], map_columns(outputs[item][1], placed)) for item in own]
-        places |= {item: len(kept) + i for i, item in enumerate(own)}
-        plan = Project(below, (*kept, *computed))
+        width, computed = len(plan.schema), [(outputs[item][0], map_columns(outputs[item][1], placed)) for item in own]
+        places |= {item: i for i, item in enumerate(own, width)}
+        plan = extended(plan, computed)
 
     def over(position: int) -> Expr:
         expr = outputs[position][1]

@@ -9,7 +9,8 @@ from deltic.errors import SyntaxFailure
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.parse_type import TypeParser
 
-_ORGANIZING: Final = ("ORDER", "SORT", "DISTRIBUTE", "CLUSTER")
+ORGANIZING: Final = ("ORDER", "SORT", "DISTRIBUTE", "CLUSTER")
+"""The words before BY that begin the order of a query."""
 
 
 class OrderParser(TypeParser, ABC):
@@ -36,7 +37,7 @@ class OrderParser(TypeParser, ABC):
         The rows are one partition here, so each of them is an order.
         """
         word = self.word if self.tokens[self.position + 1].word == "BY" else ""
-        if word not in _ORGANIZING:
+        if word not in ORGANIZING:
             return ()
         if word == "ORDER":
             terms = self.order_by()
@@ -45,7 +46,7 @@ class OrderParser(TypeParser, ABC):
             terms = tuple(self.several(self.term if word == "SORT" else self._key))
             if word == "DISTRIBUTE" and self.passes("SORT", "BY"):
                 terms = (*self.several(self.term), *terms)
-        if self.word in _ORGANIZING and self.tokens[self.position + 1].word == "BY":
+        if self.word in ORGANIZING and self.tokens[self.position + 1].word == "BY":
             expected = "one of them, or DISTRIBUTE BY … SORT BY …"
             raise SyntaxFailure(f"{self.word} BY after {word} BY", span=self.span, expected=expected)
         return terms

@@ -11,6 +11,7 @@ from deltic.frontends.sql import tree
 from deltic.frontends.sql.lexer import HINT, NUMBER, QUOTED, STRING, WORD
 from deltic.frontends.sql.parse_asof import AsofParser, without_asof
 from deltic.frontends.sql.parse_expression import NO_OPERANDS
+from deltic.frontends.sql.parse_order import ORGANIZING
 from deltic.frontends.sql.parse_pipe import PIPE, PipeParser
 from deltic.frontends.sql.refusals import AFTER_ITEM, AFTER_SOURCE, CLAUSES, OPERANDS, STATEMENTS, refuse, refuse_flink
 from deltic.stacks import unbounded
@@ -29,7 +30,7 @@ _STRICT: Final = frozenset((
 """What Spark's grammar calls strictNonReserved: no aliases of tables."""
 
 EMIT: Final = ("EMIT", "ON", "WINDOW", "CLOSE")
-_PAIRS: Final = frozenset(("GROUP", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE"))
+_PAIRS: Final = frozenset(("GROUP", *ORGANIZING))
 _JOIN_WORDS: Final = frozenset(("INNER", "CROSS", "LEFT", "RIGHT", "FULL", "OUTER", "SEMI", "ANTI", "NATURAL", "ASOF", "JOIN"))
 TABLE_FUNCTIONS: Final = "explode(array(…)), explode(sequence(…)) or explode(split(…))"
 """The table functions in FROM."""

@@ -12,7 +12,7 @@ from typing import Final, cast
 
 from deltic.expr.nodes import Call, Case, Expr, Lambda, children, free_variables
 from deltic.expr.registry import FUNCTIONS, Nulls
-from deltic.plan.columns import is_mostly_shared, map_children, reference
+from deltic.plan.columns import extended, is_mostly_shared, map_children, reference
 from deltic.plan.nodes import Aggregate, AggregateCall, Filter, Plan, Project, Window
 from deltic.plan.traits import is_cheap
 from deltic.plan.walk import expressions, map_expressions
@@ -37,10 +37,9 @@ def with_shared_below(plan: Plan, exprs: Sequence[Expr], certain: Sequence[Expr]
     over: dict[Expr, Expr] = {}
     for level in sorted({levels[expr] for expr in shared}):
         own = [expr for expr in shared if levels[expr] == level]
-        kept: list[tuple[str, Expr]] = [(name, reference(plan.schema, i)) for i, name in enumerate(plan.schema.names)]
-        computed = [(f"shared{i}", _parts_over(expr, over)) for i, expr in enumerate(own, len(kept))]
-        plan = Project(plan, (*kept, *computed))
-        over |= {expr: reference(plan.schema, len(kept) + i) for i, expr in enumerate(own)}
+        width = len(plan.schema)
+        plan = extended(plan, [(f"shared{i}", _parts_over(expr, over)) for i, expr in enumerate(own, width)])
+        over |= {expr: reference(plan.schema, i) for i, expr in enumerate(own, width)}
     return plan, [_over(expr, over) for expr in exprs]
 
 

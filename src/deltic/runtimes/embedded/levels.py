@@ -70,9 +70,10 @@ def run_levels(
     budget: is checked after each level of each shard; raises BudgetExceeded.
     """
     shards = len(state)
-    if circuit.rests and tick.fresh is None and not tick.amends and not any(len(rows) for inbox in arrived for rows in inbox.values()):
+    ordinary, rows = tick.fresh is None, sum(len(part) for inbox in arrived for part in inbox.values())
+    if circuit.rests and ordinary and not tick.amends and not rows:
         return [{} for _ in range(shards)], [{} for _ in range(shards)]
-    if workers.threads > 1 and tick.fresh is None and not workers.divides(sum(len(rows) for inbox in arrived for rows in inbox.values())):
+    if workers.threads > 1 and ordinary and not workers.divides(rows):
         workers = ALONE
     if shards == 1:
         whole = run_level(circuit, None, 0, 1, state[0], strings, arrived[0], tick, native=True, workers=workers)
