@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -145,6 +146,26 @@ def test_random_programs_by_the_driver_and_by_jobs(spark: SparkSession, tmp_path
         run(engine, program, expected(program), restarts=restarts(seed, len(program.ticks), on_spark, embedded))
     finally:
         engine.runtime.close()
+
+
+@pytest.mark.slow
+def test_a_definition_that_calls_a_function_is_a_job_which_needs_its_module(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here_alone.py").write_text("def double(row):\n    return 2 * row.v\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    double = importlib.import_module("here_alone").double
+    circuit = deltic.Circuit()
+    circuit.output("o", circuit.input("t", schema={"v": int}).map(double, schema={"v": int}))
+    with deltic.Session(spark=spark, state=tmp_path / "state", shards=2) as session:
+        session.sql("CREATE TABLE s (v BIGINT); CREATE MATERIALIZED VIEW before AS SELECT sum(v) AS v FROM s")
+        with pytest.raises(SetupError, match="Spark's workers cannot import module here_alone"):
+            session.install(circuit)
+        before = jobs(spark)
+        session.sql("CREATE MATERIALIZED VIEW after AS SELECT count(*) AS n FROM s")
+        session.apply({"s": [{"v": 4, "_op": "insert"}]})
+        assert jobs(spark) == before
+        assert session.view("before").rows() == [{"v": 4}] and session.view("after").rows() == [{"n": 1}]
 
 
 def test_a_setting_that_is_no_number(spark: SparkSession, tmp_path: Path) -> None:

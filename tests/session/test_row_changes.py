@@ -105,6 +105,55 @@ def test_statements(session: deltic.Session, statement: str, table: str, expecte
     assert session.view("v").rows() == session.query("SELECT count(*) AS n, sum(x) AS s FROM t").rows()
 
 
+NESTED = """
+    CREATE TABLE n (id INT PRIMARY KEY, st STRUCT<p: INT, q: STRUCT<r: BIGINT, w: STRING>>, p INT);
+    INSERT INTO n VALUES (1, named_struct('p', 10, 'q', named_struct('r', 100L, 'w', 'a')), 1), (2, NULL, 2),
+        (3, named_struct('p', 30, 'q', NULL), 3);
+"""
+
+
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("UPDATE n SET st.p = id + st.p WHERE id = 1", {1: {"p": 11, "q": {"r": 100, "w": "a"}}}),
+        ("UPDATE n SET st.p = 7", {1: {"p": 7, "q": {"r": 100, "w": "a"}}, 2: {"p": 7, "q": None}, 3: {"p": 7, "q": None}}),
+        ("UPDATE n AS st SET st.p = 7 WHERE st.id = 2", {}),
+        ("UPDATE n AS m SET m.st.Q.r = 7, ST.q.w = 8", {i: {"p": p, "q": {"r": 7, "w": "8"}} for i, p in ((1, 10), (2, None), (3, 30))}),
+        (
+            "MERGE INTO n USING (SELECT 1 AS id, 5 AS p) AS s ON n.id = s.id WHEN MATCHED THEN UPDATE SET n.st.p = s.p, p = 0",
+            {1: {"p": 5, "q": {"r": 100, "w": "a"}}},
+        ),
+    ],
+)
+def test_fields_are_set_as_in_spark(statement: str, expected: dict[int, Any]) -> None:
+    """A field of NULL is set in a STRUCT of NULLs."""
+    before = {1: {"p": 10, "q": {"r": 100, "w": "a"}}, 2: None, 3: {"p": 30, "q": None}}
+    with deltic.Session() as session:
+        session.sql(NESTED)
+        session.sql(statement)
+        assert {row["id"]: row["st"] for row in session.query("SELECT * FROM n").rows()} == before | expected
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("UPDATE n SET st.x = 1", "column st of table n has no field 'x'"),
+        ("UPDATE n SET p.x = 1", "column p of table n is INT"),
+        ("UPDATE n SET x.p = 1", "table n has no column 'x'"),
+        ("UPDATE n AS m SET n.p = 1", "table n has no column 'n'"),
+        ("UPDATE n SET st.p = 1, st = NULL", "given twice"),
+        ("UPDATE n SET st.q.r = 1, st.q = NULL", "given twice"),
+        ("UPDATE n SET st.p = 'x'", "column st.p of table n is INT"),
+        ("UPDATE n SET st.p = DEFAULT", "DEFAULT has no meaning here"),
+    ],
+)
+def test_fields_that_cannot_be_set(statement: str, message: str) -> None:
+    with deltic.Session() as session:
+        session.sql(NESTED)
+        with pytest.raises(DelticError, match=message):
+            session.sql(statement)
+
+
 @pytest.mark.parametrize(
     ("script", "message"),
     [

@@ -15,6 +15,12 @@ WITHOUT: Final = (InspectOperator, Schema, Layout)
 """Classes whose fields contain no function that a view is computed with."""
 
 
+def fills_by_functions(circuit: Dataflow, fresh: frozenset[str]) -> bool:
+    """Whether a backfill of the arrangements `fresh` needs a node with such a function."""
+    needed = circuit.upstream(fresh)
+    return any(node.id in needed and any(user_functions(node.operator, WITHOUT)) for node in circuit.nodes)
+
+
 def functions_of(circuit: Dataflow) -> Mapping[str, list[str]]:
     """Name → the sorted digests of the functions of this name."""
     digests_of: dict[str, set[str]] = {}

@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from deltic.errors import QueryError, Span, TypeMismatch, UnknownName, Unsupported, did_you_mean
 from deltic.expr import Expr
 from deltic.frontends.sql import tree
+from deltic.frontends.sql.assigned_columns import AssignedColumn, assigned_columns, positions_of
 from deltic.frontends.sql.bind_query import bind_tree, with_ctes
-from deltic.frontends.sql.default_values import DefaultValues, positions_of
+from deltic.frontends.sql.default_values import DefaultValues
 from deltic.frontends.sql.environment import Environment
 from deltic.frontends.sql.store_assignment import as_stored
 from deltic.plan.columns import reference
@@ -65,9 +66,9 @@ def bind_change(node: tree.RowChange, env: Environment, now_us: int) -> BoundCha
         case tree.DeleteRows():
             return BoundChange(table, (_deleted(node.table, node.where, node.span, env),), None, node.span)
         case tree.UpdateRows():
-            assignments = defaults.in_assignments(node.assignments)
-            query = _rows(node.table, node.where, node.span, assignments)
-            return BoundChange(table, (_updated(query, table, assignments, env),), None, node.span)
+            columns, values = _assigned(node.assignments, node.table, defaults)
+            query = _rows(node.table, node.where, node.span, values)
+            return BoundChange(table, (_updated(query, table, columns, env),), None, node.span)
         case tree.MergeRows():
             return _merged(node, defaults, env)
 
@@ -103,14 +104,25 @@ def _item(expression: tree.Expression, name: str) -> tree.SelectItem:
     return tree.SelectItem(expression, (tree.Name(name, expression.span),), expression.span)
 
 
+def _called(table: tree.TableName) -> tree.Name:
+    return table.name if table.alias is None else table.alias.name
+
+
 def _own_columns(table: tree.TableName) -> tree.SelectItem:
     """Those of the changed table, by its alias or name."""
-    name = table.name if table.alias is None else table.alias.name
-    return tree.SelectItem(tree.Star(name, (), table.span), (), table.span)
+    return tree.SelectItem(tree.Star(_called(table), (), table.span), (), table.span)
 
 
-def _rows(table: tree.TableName, where: tree.Expression | None, span: Span, assignments: tree.Assignments = ()) -> tree.SelectQuery:
-    values = [_item(value, f"new{i}") for i, (_, value) in enumerate(assignments, 1)]
+def _assigned(
+    assignments: tree.Assignments, table: tree.TableName, defaults: DefaultValues
+) -> tuple[list[AssignedColumn], list[tree.SelectItem]]:
+    """What is assigned, and the values as select items."""
+    columns = assigned_columns([names for names, _ in assignments], defaults.table, _called(table).text)
+    values = defaults.in_values([value for _, value in assignments], columns)
+    return columns, [_item(value, f"new{i}") for i, value in enumerate(values, 1)]
+
+
+def _rows(table: tree.TableName, where: tree.Expression | None, span: Span, values: Sequence[tree.SelectItem] = ()) -> tree.SelectQuery:
     return _select([_own_columns(table), *values], table, where, span)
 
 
@@ -129,13 +141,13 @@ def _inserted(node: tree.InsertRows, defaults: DefaultValues, env: Environment) 
     if len(names) != len(plan.schema):
         expected = f"{len(names)}, found {len(plan.schema)}"
         raise TypeMismatch("the query does not fit the columns of INSERT", span=node.query.span, expected=expected)
-    return _filled(plan, names, defaults, node.query.span)
+    return _filled(plan, positions_of(names, table), defaults, node.query.span)
 
 
-def _filled(plan: Plan, names: Sequence[tree.Name], defaults: DefaultValues, span: Span) -> ChangedRows:
-    """Rows to insert from those of a plan, whose columns have these names in the table."""
+def _filled(plan: Plan, positions: Sequence[int], defaults: DefaultValues, span: Span) -> ChangedRows:
+    """Rows to insert from those of a plan, whose columns have these positions in the table."""
     table = defaults.table
-    given = {position: reference(plan.schema, i) for i, position in enumerate(positions_of(names, table))}
+    given = {position: reference(plan.schema, i) for i, position in enumerate(positions)}
     values = [given[i] if i in given else defaults.value(i, span) for i in range(len(table.schema))]
     return ChangedRows(_stored(plan, (), values, table, span), False, True)
 
@@ -148,13 +160,13 @@ def _stored(plan: Plan, kept: Sequence[int], values: Sequence[Expr], table: Tabl
     return Project(plan, tuple(columns))
 
 
-def _updated(query: tree.SelectQuery, table: TableSchema, assignments: tree.Assignments, env: Environment) -> ChangedRows:
+def _updated(query: tree.SelectQuery, table: TableSchema, columns: Sequence[AssignedColumn], env: Environment) -> ChangedRows:
     """Rows of the table's columns and the assigned values, as rows that go and rows that come."""
     plan = _plan(query, env)
     width = len(table.schema)
     values: list[Expr] = [reference(plan.schema, i) for i in range(width)]
-    for i, position in enumerate(positions_of([name for name, _ in assignments], table)):
-        values[position] = reference(plan.schema, width + i)
+    for i, one in enumerate(columns):
+        values[one.position] = one.assigned(values[one.position], reference(plan.schema, width + i), table.name, query.span)
     return ChangedRows(_stored(plan, range(width), values, table, query.span), True, True)
 
 
@@ -204,17 +216,16 @@ def _clause(
     node: tree.MergeRows, clause: tree.MergeClause, where: tree.Expression | None, defaults: DefaultValues, env: Environment
 ) -> ChangedRows:
     table = defaults.table
-    assignments = _from_source(node, table, env) if clause.assignments is None else defaults.in_assignments(clause.assignments)
+    assignments = _from_source(node, table, env) if clause.assignments is None else clause.assignments
+    columns, values = _assigned(assignments, node.table, defaults)
     if clause.action == "insert":
-        items = [_item(value, f"new{i}") for i, (_, value) in enumerate(assignments, 1)]
-        plan = _plan(_select(items, _join(node.source, "LEFT ANTI", node.table, node.condition), where, clause.span), env)
-        return _filled(plan, [name for name, _ in assignments], defaults, clause.span)
+        plan = _plan(_select(values, _join(node.source, "LEFT ANTI", node.table, node.condition), where, clause.span), env)
+        return _filled(plan, [one.position for one in columns], defaults, clause.span)
     joined = _join(node.table, "INNER" if clause.kind == "matched" else "LEFT ANTI", node.source, node.condition)
-    values_of_row = [_item(value, f"new{i}") for i, (_, value) in enumerate(assignments, 1)]
-    query = _select([_own_columns(node.table), *values_of_row], joined, where, clause.span)
+    query = _select([_own_columns(node.table), *values], joined, where, clause.span)
     if clause.action == "delete":
         return ChangedRows(_plan(query, env), True, False)
-    return _updated(query, table, assignments, env)
+    return _updated(query, table, columns, env)
 
 
 def _from_source(node: tree.MergeRows, table: TableSchema, env: Environment) -> tree.Assignments:
@@ -229,5 +240,5 @@ def _from_source(node: tree.MergeRows, table: TableSchema, env: Environment) -> 
             raise UnknownName(f"the source has no column {field.name!r}", span=node.source.span, remedy="name the columns and values")
         name = tree.Name(field.name, node.span)
         parts = (name,) if qualifier is None else (qualifier, name)
-        assignments.append((name, tree.ColumnName(parts, node.span)))
+        assignments.append(((name,), tree.ColumnName(parts, node.span)))
     return tuple(assignments)

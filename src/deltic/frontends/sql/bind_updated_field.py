@@ -1,4 +1,4 @@
-"""A STRUCT with a field that is set or left out: withField and dropFields of DataFrames, which SQL has no text for."""
+"""A STRUCT with a field that is set or left out: SET of UPDATE and MERGE, and withField and dropFields of DataFrames."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from deltic.expr import Expr, Literal, case, resolve
 from deltic.schema import NULL, STRING
 
 
-def updated_field(struct: Expr, path: Sequence[str], value: Expr | None, span: Span) -> Expr:
-    """`struct` with `value` as the field at `path`, or without it; NULL stays NULL. As in Spark, every field of the name is meant.
+def updated_field(struct: Expr, path: Sequence[str], value: Expr | None, span: Span, *, in_null: bool = False) -> Expr:
+    """`struct` with `value` as the field at `path`, or without it. As in Spark, every field of the name is meant.
+
+    NULL stays NULL; with in_null, it becomes a STRUCT whose other fields are NULL.
 
     Raises TypeMismatch for a value that is no STRUCT, a path through a field that there is not, and a STRUCT without a field.
     """
@@ -23,7 +25,8 @@ def updated_field(struct: Expr, path: Sequence[str], value: Expr | None, span: S
         expected = f"one of {', '.join(part.name for part in struct.type.parts)}"
         raise TypeMismatch(f"{struct.type.sql} has no field {name}", span=span, expected=expected)
     if rest:
-        fields = [(other, updated_field(part, rest, value, span) if i in at else part) for i, (other, part) in enumerate(held)]
+        within = {i: updated_field(held[i][1], rest, value, span, in_null=in_null) for i in at}
+        fields = [(other, within.get(i, part)) for i, (other, part) in enumerate(held)]
     elif value is None:
         fields = [one for i, one in enumerate(held) if i not in at]
     else:
@@ -32,4 +35,4 @@ def updated_field(struct: Expr, path: Sequence[str], value: Expr | None, span: S
     if not fields:
         raise TypeMismatch(f"{struct.type.sql} would have no fields", span=span, expected="a field that stays")
     made = resolve("named_struct", [part for other, one in fields for part in (Literal(other, STRING), one)], span)
-    return case([(resolve("is_null", [struct], span), Literal(None, NULL))], made, span) if struct.nullable else made
+    return case([(resolve("is_null", [struct], span), Literal(None, NULL))], made, span) if struct.nullable and not in_null else made

@@ -6,12 +6,13 @@ called so hides it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from deltic.errors import QueryError, Span, TypeMismatch, UnknownName, did_you_mean
+from deltic.errors import Span, TypeMismatch
 from deltic.expr import Expr, Literal
 from deltic.frontends.sql import tree
+from deltic.frontends.sql.assigned_columns import AssignedColumn
 from deltic.frontends.sql.column_defaults import default_value, defaults_of
 from deltic.frontends.statements import Namespace
 from deltic.schema import TableSchema
@@ -34,10 +35,9 @@ class DefaultValues:
             self._values[position] = default_value(default, field, self.table.name, self._now_us)
         return self._values[position]
 
-    def in_assignments(self, assignments: tree.Assignments) -> tree.Assignments:
-        """column = value, …, where DEFAULT has its value."""
-        positions = positions_of([name for name, _ in assignments], self.table)
-        return tuple((name, self._word(value, i)) for (name, value), i in zip(assignments, positions, strict=True))
+    def in_values(self, values: Iterable[tree.Expression], columns: Sequence[AssignedColumn]) -> list[tree.Expression]:
+        """What columns are set to, where DEFAULT has its value; a field has none."""
+        return [value if one.path else self._word(value, one.position) for value, one in zip(values, columns, strict=True)]
 
     def in_query(self, query: tree.Query, positions: Sequence[int]) -> tree.Query:
         """The query of an INSERT into columns, where DEFAULT has its value."""
@@ -93,17 +93,3 @@ class DefaultValues:
             message = f"column {field.name} of table {self.table.name} is NOT NULL and has no DEFAULT"
             raise TypeMismatch(message, span=node.span, remedy="give it a value")
         return replace(node, variable=tree.VariableUse(self.value(position, node.span), ()))
-
-
-def positions_of(names: Sequence[tree.Name], table: TableSchema) -> list[int]:
-    """The columns of the table, each once."""
-    own = [name.lower() for name in table.schema.names]
-    positions: list[int] = []
-    for name in names:
-        if name.text.lower() not in own:
-            remedy = did_you_mean(name.text, list(table.schema.names))
-            raise UnknownName(f"table {table.name} has no column {name.text!r}", span=name.span, remedy=remedy)
-        if (position := own.index(name.text.lower())) in positions:
-            raise QueryError(f"the column {name.text!r} is given twice", span=name.span)
-        positions.append(position)
-    return positions

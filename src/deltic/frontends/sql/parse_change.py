@@ -102,13 +102,13 @@ class ChangeParser(QueryParser):
     def _assignments(self) -> tree.Assignments:
         return self.several(self._assigned)
 
-    def _assigned(self) -> tuple[tree.Name, tree.Expression]:
-        """[table.]column = value."""
-        name = self.identifier("the name of a column")
+    def _assigned(self) -> tuple[tuple[tree.Name, ...], tree.Expression]:
+        """[table.]column[.field …] = value."""
+        names = [self.identifier("the name of a column")]
         while self.passes("."):
-            name = self.identifier("a name after the dot")
+            names.append(self.identifier("a name after the dot"))
         self.expect("=")
-        return name, self.expression()
+        return tuple(names), self.expression()
 
     def _delete(self) -> tree.DeleteRows:
         start = self.take().start
@@ -171,4 +171,4 @@ class ChangeParser(QueryParser):
         values = self.listed(self.expression)
         if len(values) != len(columns):
             raise SyntaxFailure("the values do not fit the columns", span=self.since(start), expected=f"{len(columns)} values")
-        return tuple(zip(columns, values, strict=True))
+        return tuple(((column,), value) for column, value in zip(columns, values, strict=True))

@@ -36,6 +36,19 @@ class ScopeColumn:
     filled: int = 0
     """As of Column."""
 
+    def qualifiers(self) -> Iterator[str | None]:
+        """What may be before the name."""
+        if not self.hidden:
+            yield None
+        if self.qualifier is not None:
+            yield from qualifiers(self.qualifier)
+
+
+def qualifiers(relation: str) -> Iterator[str]:
+    """The names of a relation, in small letters: a table of a schema, `schema.table`, is meant by `table` too."""
+    parts = relation.lower().split(".")
+    yield from (".".join(parts[i:]) for i in range(len(parts)))
+
 
 @dataclass(frozen=True, slots=True)
 class Scope:
@@ -59,7 +72,7 @@ class Scope:
         if not self._found:
             found: dict[tuple[str, str | None], list[ScopeColumn]] = {}
             for column in self.columns:
-                for meant in _qualifiers(column):
+                for meant in column.qualifiers():
                     found.setdefault((column.name.lower(), meant), []).append(column)
             self._found.update(found)
         return tuple(self._found.get((name.lower(), None if qualifier is None else qualifier.lower()), ()))
@@ -68,22 +81,13 @@ class Scope:
         """The columns of `*`, or of `qualifier.*`, in which hidden ones come first, as in Spark."""
         if qualifier is None:
             return tuple(c for c in self.columns if not c.hidden)
-        columns = [c for c in self.columns if qualifier.lower() in _qualifiers(c)]
+        columns = [c for c in self.columns if qualifier.lower() in c.qualifiers()]
         return tuple(sorted(columns, key=lambda c: not c.hidden))
 
     def column(self, column: ScopeColumn) -> Column:
         """The expression that reads a column."""
         own = self.schema[column.index]
         return Column(column.index, own.type, own.nullable, column.name, filled=column.filled)
-
-
-def _qualifiers(column: ScopeColumn) -> Iterator[str | None]:
-    """What may be before a column's name. A table of a schema, `schema.table`, is meant by `table` too."""
-    if not column.hidden:
-        yield None
-    if column.qualifier is not None:
-        parts = column.qualifier.lower().split(".")
-        yield from (".".join(parts[i:]) for i in range(len(parts)))
 
 
 @dataclass(slots=True)

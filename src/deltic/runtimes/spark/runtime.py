@@ -19,6 +19,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import spark_partition_id
 
+from deltic.circuit.functions import fills_by_functions
 from deltic.circuit.nodes import Dataflow, Port
 from deltic.circuit.operator import Tick
 from deltic.circuit.pending import PendingRows
@@ -130,13 +131,14 @@ class SparkRuntime(DurableEmbedded):
     def _is_small(self, version: DurableVersion, changes: Tables, tick: Tick) -> bool:
         """Whether the driver may compute the tick: its rows are few and here, and so are the files of the state, which it maps.
 
-        Rows of a backfill are those of the state.
+        Rows of a backfill are those of the state. One that calls functions is a job, which fails where workers lack their modules.
         """
         if (
             not self._driver_rows
             or self.shards > FEW_SHARDS
             or not self._state.folder.local
             or any(isinstance(change, Messages) for change in changes.values())
+            or (tick.fresh is not None and fills_by_functions(version.circuit, tick.fresh))
         ):
             return False
         read = 0 if tick.fresh is None else sum(segment.rows for segment in version.manifest.segments())

@@ -9,8 +9,8 @@ from deltic.errors import Span
 from deltic.frontends.sql.tree.expressions import Expression, Name
 from deltic.frontends.sql.tree.queries import CommonTable, Query, Source, TableName
 
-Assignments = tuple[tuple[Name, Expression], ...]
-"""(column, value), …"""
+Assignments = tuple[tuple[tuple[Name, ...], Expression], ...]
+"""(the names before =, the value), …"""
 
 
 @dataclass(frozen=True, slots=True)
