@@ -9,7 +9,7 @@ import numpy as np
 
 from deltic.schema import BIGINT, Field
 from deltic.trace.encoding import words_of
-from deltic.trace.strings import StringTable
+from deltic.trace.strings import PREFIX_BYTES, StringTable
 
 Words = tuple[np.ndarray, ...]
 BYTES_WORDS = 3
@@ -74,6 +74,11 @@ def _order_words(words: Words, field: Field, descending: bool, strings: StringTa
         prefix = strings.order_words(words[0])
         return (*(~w if descending else w for w in prefix), words[0])
     return tuple(~w for w in words) if descending else words
+
+
+def is_long(last: int, descending: bool) -> bool:
+    """Whether a string has PREFIX_BYTES or more, which its order words do not tell from others. last: the last of these words."""
+    return (~last if descending else last) & 0xFF == PREFIX_BYTES + 1
 
 
 def exact_order(columns: Sequence[np.ndarray], texts: Mapping[int, bool], strings: StringTable) -> np.ndarray:

@@ -294,7 +294,7 @@ class StringTable:
         return self.located(ids).texts(pa.binary())
 
     def order_words(self, ids: Words) -> tuple[Words, Words, Words]:
-        """Three signed words that sort like the bytes: the first 23, zero-padded, then a byte for the length (24 for all longer strings).
+        """Three signed words that sort like the bytes: the first 23, zero-padded, then a byte, the length + 1 (25 for all longer strings).
 
         NULL has the marker in each, and so sorts before every string.
         """

@@ -13,13 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from deltic.circuit.operator import Context, Delta
-from deltic.circuit.terms import exact_order
+from deltic.circuit.terms import exact_order, is_long
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
 from deltic.trace.probe import first, probe
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
-from deltic.trace.strings import PREFIX_BYTES
 
 Words = tuple[np.ndarray, ...]
 NO_WORD = int(np.iinfo(np.int64).min)
@@ -53,7 +52,7 @@ class TopKOperator:
         delta = inputs[0]
         assert isinstance(delta, Batch)
         old = context.old(self.memory, self.width, 1).scan(context.counters)
-        if self.limit == 0 or (self._full(old) and self._after_the_end(delta, old, context)):
+        if self.limit == 0 or (self._full(old) and self._after_the_end(delta, old)):
             return Rows.empty(len(self.output), 1)
         new = self._first_rows(delta, old, context)
         change = consolidate(
@@ -68,25 +67,22 @@ class TopKOperator:
     def _full(self, old: Batch) -> bool:
         return int(old.weights[0].sum()) == self.limit
 
-    def _after_the_end(self, delta: Batch, old: Batch, context: Context) -> bool:
+    def _after_the_end(self, delta: Batch, old: Batch) -> bool:
         """Whether all rows of the change sort after the last row of the result, whatever the bytes of long strings are."""
-        sure = self._sure([c[-1] for c in old.columns], context)
+        sure = self._sure([c[-1] for c in old.columns])
         return [int(c[0]) for c in delta.columns[:sure]] > [int(c[-1]) for c in old.columns[:sure]]
 
-    def _sure(self, row: Sequence[np.int64], context: Context) -> int:
+    def _sure(self, row: Sequence[np.int64]) -> int:
         """The number of words of a row that determine its order: all, or those before the id of the first long string."""
-        for position, _ in self.texts:
-            if context.strings.exceeds(np.array([row[position]]), PREFIX_BYTES)[0]:
-                return position
-        return self.width
+        return next((position for position, descending in self.texts if is_long(int(row[position - 1]), descending)), self.width)
 
     def _first_rows(self, delta: Batch, old: Batch, context: Context) -> Rows:
         spine = context.old(self.arrangement, self.width, 1)
         now = spine.with_batch(delta)
-        heads = [self._start([c[0] for c in old.columns], context)] if len(old) else []
+        heads = [self._start([c[0] for c in old.columns])] if len(old) else []
         inserted = np.flatnonzero(delta.weights[0] > 0)
         if len(inserted):
-            heads.append(self._start([c[inserted[0]] for c in delta.columns], context))
+            heads.append(self._start([c[inserted[0]] for c in delta.columns]))
         if not heads:
             return Rows.empty(self.width, 1)
         start = [np.array([word], np.int64) for word in min(heads)]
@@ -94,9 +90,9 @@ class TopKOperator:
         rows = Rows(tuple(columns), (self._cut(weights[0], self.limit),))
         return self._by_bytes(now, rows, context) if self.texts and len(rows) else rows
 
-    def _start(self, row: Sequence[np.int64], context: Context) -> tuple[int, ...]:
+    def _start(self, row: Sequence[np.int64]) -> tuple[int, ...]:
         """The least words of rows that sort like this one or later."""
-        sure = self._sure(row, context)
+        sure = self._sure(row)
         return tuple(int(word) if i < sure else NO_WORD for i, word in enumerate(row))
 
     @staticmethod
@@ -108,7 +104,7 @@ class TopKOperator:
 
     def _by_bytes(self, now: Spine, rows: Rows, context: Context) -> Rows:
         """Corrects the end of the result by the bytes of long strings, which decide among rows with equal first bytes."""
-        cut = self._sure([c[-1] for c in rows.columns], context)
+        cut = self._sure([c[-1] for c in rows.columns])
         if cut == self.width or not self._full_rows(rows):
             return rows
         prefix = [c[-1:] for c in rows.columns[:cut]]

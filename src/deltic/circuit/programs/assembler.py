@@ -94,7 +94,9 @@ class Assembler:
         self.appends: list[tuple[str, Register]] = []
         """The arrangements that instructions append to, by the slot of the instruction."""
         self.texts: dict[str, int] = {}
-        """The texts that values are compared with, by number."""
+        """The texts that instructions read, by number."""
+        self.made: set[str] = set()
+        """Those that may be results."""
         self.strings = False
         """Whether an instruction may read bytes of strings."""
         self.node = NO_REGISTER

@@ -25,7 +25,7 @@ class LevelProgram:
 
     code: the instructions. words: those of its registers. arrives: the register of each port. inputs: of each node, by its number. outputs:
     of each node, by its id. names: of the nodes. shared: the ids of those that several read. spots: the arrangements that it reads.
-    texts: those that values are compared with. strings: whether it reads bytes of strings. appends: what it may append: (arrangement,
+    texts: those that instructions read. strings: whether it reads bytes of strings. appends: what it may append: (arrangement,
     register). lines: the listing. native: how many nodes have instructions.
     """
 
@@ -95,7 +95,7 @@ def assembled(level: Level) -> LevelProgram:
         tuple(node.name for node in level.nodes),
         level.shared,
         tuple(to.spots),
-        TextIds(tuple(to.texts)),
+        TextIds(tuple(to.texts), to.made),
         to.strings,
         tuple(to.appends),
         tuple(to.lines),

@@ -1,7 +1,8 @@
 """Compiles expressions to the operations of `filter` and `compute` instructions (`kernels/scalars.py`).
 
 Always: the operations give the values of the expression on every row on which it has one, and fail on the others. An expression that they
-cannot compute raises NoOperations: its operator then runs by its `step`. Strings are compared by their ids, for equality alone.
+cannot compute raises NoOperations: its operator then runs by its `step`. Strings are compared by their ids, for equality alone. FLOAT and
+DOUBLE are compared and passed on by their words, whose order is theirs but for -0.0, which equals 0.0.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from deltic.circuit.programs.nested import Fields
 from deltic.expr.arrays.dates import CALENDAR, DAY
 from deltic.expr.nodes import Call, Case, Cast, Column, Constants, Expr, Literal, Value, unwidened
 from deltic.kernels import instructions, scalars
-from deltic.schema import BIGINT, BOOLEAN, DATE, STRING, Field, Schema, Type
+from deltic.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, Field, Schema, Type
 from deltic.trace.encoding import Layout, encode_words
 from deltic.trace.sums import NARROW, QUOTIENT_SCALE, bound
 from deltic.types import INTEGER_BITS
@@ -29,6 +30,8 @@ MOST_LANES: Final = 256
 DEEPEST: Final = 64
 """Calls within calls."""
 LEAST_WORD: Final = -(2**63)
+NEGATIVE_ZERO: Final = -1
+"""The word of -0.0."""
 
 
 class NoOperations(Exception):
@@ -49,6 +52,7 @@ class Operations:
         """What operations read besides lanes; it follows them."""
         self.lanes = 0
         self._of: dict[Expr, int] = {}
+        self._unsigned: dict[int, int] = {}
         self._depth = 0
 
     @property
@@ -112,15 +116,26 @@ class Operations:
     def _literal(self, value: Value, type: Type) -> int:
         if value is None:
             return self.emit(scalars.NOTHING)
-        if type.has_bytes or type.is_float:
+        if type == STRING and isinstance(value, str):
+            return self.text(value, made=True)
+        if type.has_bytes:
             raise NoOperations
         words = [int(word[0]) for word in encode_words(pa.array([value], type.arrow), Field("", type, False))]
         high, low = (words[0], words[1] ^ LEAST_WORD) if len(words) == 2 else (words[0] >> 63, words[0])
         return self.emit(scalars.CONSTANT_VALUE, low, high)
 
-    def text(self, value: str) -> int:
-        """The lane of a text that values are compared with: that of its id, or of an id that no value has."""
+    def text(self, value: str, *, made: bool = False) -> int:
+        """The lane of a text. made: it may be a result. Else values are compared with it: without an id, it has one that no value has."""
+        if made:
+            self._to.made.add(value)
         return self.emit(scalars.TEXT, instructions.STATE + self._to.texts.setdefault(value, len(self._to.texts)))
+
+    def unsigned_zero(self, lane: int) -> int:
+        """A FLOAT or DOUBLE with 0.0 for -0.0."""
+        if lane not in self._unsigned:
+            zero, negative = (self.emit(scalars.CONSTANT_VALUE, word, word >> 63) for word in (0, NEGATIVE_ZERO))
+            self._unsigned[lane] = self.emit(scalars.CHOOSE, self.emit(scalars.EQUAL, lane, negative), zero, lane)
+        return self._unsigned[lane]
 
     def pattern(self, value: Expr, pieces: Sequence[bytes]) -> int:
         """The lane of whether a text is these pieces with any text between them."""
@@ -142,7 +157,7 @@ class Operations:
 
     def _cast(self, cast: Cast) -> int:
         source, target, lane = cast.argument.type, cast.type, self.value(cast.argument)
-        if source == target:
+        if source == target or (source.is_float and target == DOUBLE):
             return lane
         if target.is_integer and (source.is_integer or source == BOOLEAN):
             bits = INTEGER_BITS[target.name]
@@ -254,7 +269,7 @@ def _negative(to: Operations, call: Call) -> int:
 def _compared(to: Operations, left: Expr, right: Expr, *, ordered: bool) -> tuple[int, int]:
     """The lanes of two values of one type whose words compare as they do."""
     type = left.type
-    if right.type != type or type.is_float or (type.has_bytes and (ordered or type != STRING)):
+    if right.type != type or (type.has_bytes and (ordered or type != STRING)):
         raise NoOperations
     return _operand(to, left), _operand(to, right)
 
@@ -262,7 +277,7 @@ def _compared(to: Operations, left: Expr, right: Expr, *, ordered: bool) -> tupl
 def _operand(to: Operations, expr: Expr) -> int:
     if isinstance(expr, Literal) and expr.type == STRING and isinstance(expr.value, str):
         return to.text(expr.value)
-    return to.value(expr)
+    return to.unsigned_zero(to.value(expr)) if expr.type.is_float else to.value(expr)
 
 
 def _comparison(narrow: int, wide: int, *, swapped: bool = False, ordered: bool = True, negated: bool = False) -> Compiler:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import Final
 from weakref import WeakKeyDictionary
 
@@ -18,21 +19,25 @@ Ids = npt.NDArray[np.int64]
 
 
 class TextIds:
-    """Texts, and their ids in string tables, which are kept while they are valid."""
+    """Texts, and their ids in string tables, which are kept while they are valid. made: those that may be results."""
 
-    def __init__(self, texts: tuple[str, ...]) -> None:
+    def __init__(self, texts: tuple[str, ...], made: Set[str]) -> None:
         self._texts = pa.array(texts, pa.string())
+        self._made = pa.array([text for text in texts if text in made], pa.string())
         self._ids: WeakKeyDictionary[StringTable, tuple[object, Ids]] = WeakKeyDictionary()
 
     def __len__(self) -> int:
         return len(self._texts)
 
     def of(self, strings: StringTable) -> Ids:
-        """The id of each text; NO_ID if the table does not have it. Keeps none in the table."""
+        """The id of each text; NO_ID if the table does not have it. Adds those that may be results. Raises CollidingStrings."""
         version, length = strings.version, len(strings)
         kept = self._ids.get(strings)
         if kept is not None and kept[0] in ((version, None), (version, length)):
             return kept[1]
+        if len(self._made):
+            strings.intern(self._made)
+            version, length = strings.version, len(strings)
         ids = strings.known(self._texts)
         present, _ = strings.find(ids)
         ids = np.where(present, ids, NO_ID)
