@@ -299,6 +299,35 @@ def change(op: object, id: object, name: object = None, amount: object = None) -
     return {"_op": op, "id": id, "name": name, "amount": amount}
 
 
+@given(
+    st.lists(st.sampled_from(["insert", "update", "upsert", "delete", "Insert", "i", "delets", "", "insertdelete"]), max_size=6), st.data()
+)
+def test_names_of_operations_in_slices_of_an_array(names: list[str], data: st.DataObject) -> None:
+    """Usual ones are read from the bytes."""
+    known = {"insert": Op.INSERT, "i": Op.INSERT, "update": Op.UPDATE, "upsert": Op.UPSERT, "delete": Op.DELETE_ROW}
+    begin = data.draw(st.integers(0, len(names)))
+    rows = pa.table(
+        {"id": range(len(names)), "name": ["a"] * len(names), "amount": [1.0] * len(names), "_op": pa.array(names, pa.string())}
+    )
+    codes = [known.get(name.lower()) for name in names[begin:]]
+    if None in codes:
+        with pytest.raises(FrameError, match=f"row {codes.index(None)}: _op is {names[begin:][codes.index(None)]!r}"):
+            change_frame(rows.slice(begin), ORDERS)
+    else:
+        assert change_frame(rows.slice(begin), ORDERS).ops.tolist() == codes
+
+
+@pytest.mark.parametrize("offsets", [[0, 6, 12], [0, 13, 12], [0, -6, 12]])
+def test_names_of_operations_in_damaged_arrays(offsets: list[int]) -> None:
+    buffers = [None, pa.py_buffer(np.array(offsets, np.int32)), pa.py_buffer(b"insertdelete")]
+    rows = pa.table({"id": [1, 2], "name": ["a", "b"], "amount": [1.0, 2.0], "_op": pa.Array.from_buffers(pa.string(), 2, buffers)})
+    if offsets == [0, 6, 12]:
+        assert change_frame(rows, ORDERS).ops.tolist() == [Op.INSERT, Op.DELETE_ROW]
+    else:
+        with pytest.raises(FrameError, match="table orders, column _op: the column is damaged"):
+            change_frame(rows, ORDERS)
+
+
 def test_operations_by_name_in_any_case() -> None:
     names = ["insert", "I", "c", "Create", "UPDATE", "u", "upsert", "delete", "d"]
     for frame in (

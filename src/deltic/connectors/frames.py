@@ -51,7 +51,14 @@ OPERATIONS: Final = {
     "delete": Op.DELETE_ROW,
     "d": Op.DELETE_ROW,
 }
+USUAL: Final = 6
+"""How many letters the names have that are usual; the sum of the first and the third tells them apart."""
 KNOWN_OPERATIONS: Final = "insert, update, delete or upsert (or i, u, d, c)"
+_CODE_BY_LETTERS: Final[Words] = np.zeros(256, np.int64)
+_LETTERS: Final = np.zeros((max(OPERATIONS.values()) + 1, USUAL), np.uint8)
+"""By code, the letters of its usual name; zeros for others, which no name has."""
+for _name in ("insert", "update", "upsert", "delete"):
+    _CODE_BY_LETTERS[ord(_name[0]) + ord(_name[2])], _LETTERS[OPERATIONS[_name]] = OPERATIONS[_name], list(_name.encode())
 _DELETES: Final = frozenset(name for name, op in OPERATIONS.items() if op is Op.DELETE_ROW)
 
 
@@ -289,6 +296,9 @@ def _first(flags: pa.ChunkedArray[Any]) -> int:
 
 def _codes(mark: Column, table: TableSchema) -> Words:
     """int64[n]: codes of Op; every delete is a DELETE_ROW for now."""
+    if (usual := _usual_codes(mark)) is not None:
+        _check_keyed(usual, table)
+        return usual
     names = fit(mark, Field(OP, STRING), _where(table)).combine_chunks()
     encoded = names.dictionary_encode(null_encoding="encode")
     codes = np.array([_code(name, table) for name in encoded.dictionary.to_pylist()], np.int64)
@@ -302,6 +312,23 @@ def _codes(mark: Column, table: TableSchema) -> Words:
     result: Words = codes[indices]
     _check_keyed(result, table)
     return result
+
+
+def _usual_codes(mark: Column) -> Words | None:
+    """The codes if all names are the usual ones, of six letters: from the bytes of an array that no other check needs. Else None."""
+    if isinstance(mark, list) or mark.type != pa.string() or mark.num_chunks != 1 or not len(mark):
+        return None
+    names, count = mark.chunk(0), len(mark) + 1
+    _, offsets, text = names.buffers()
+    if names.null_count or offsets is None or text is None or offsets.size < 4 * (names.offset + count):
+        return None
+    starts = np.frombuffer(offsets, np.int32, count, 4 * names.offset)
+    first, last = int(starts[0]), int(starts[-1])
+    if not 0 <= first <= last <= text.size or not (starts == np.arange(first, first + USUAL * count, USUAL)).all():
+        return None
+    letters = np.frombuffer(text, np.uint8, last - first, first).reshape(-1, USUAL)
+    codes = _CODE_BY_LETTERS[letters[:, 0] + letters[:, 2]]
+    return codes if (letters == _LETTERS[codes]).all() else None
 
 
 def _code(name: str | None, table: TableSchema) -> int:

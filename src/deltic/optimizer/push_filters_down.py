@@ -204,13 +204,11 @@ def _with_parts(
     width = len(plan.left.schema)
     back = {width + i: i for i in range(len(plan.right.schema))}
     same = {i: i for i in range(width)}
-    keys = list(plan.keys)
+    keys = dict.fromkeys(plan.keys)
     for equality in equalities:
         assert isinstance(equality, Call)
         one, other = sorted(equality.arguments, key=lambda side: min(columns_of(side)))
-        pair = (remap(one, same, plan.left.schema), remap(other, back, plan.right.schema))
-        if pair not in keys:
-            keys.append(pair)
+        keys.setdefault((remap(one, same, plan.left.schema), remap(other, back, plan.right.schema)))
     left = sink(plan.left, [remap(part, same, plan.left.schema) for part in to_left], shared)
     right = sink(plan.right, [remap(part, back, plan.right.schema) for part in to_right], shared)
     return replace(plan, left=left, right=right, keys=tuple(keys))
@@ -232,7 +230,8 @@ def _reads_keys(part: Expr, keys: Sequence[Expr]) -> bool:
 def _split(parts: Sequence[Expr], may_move: Callable[[Expr], bool]) -> tuple[list[Expr], list[Expr]]:
     """(the parts that may move and cannot fail, the others), both in the given order."""
     moving = [part for part in parts if not can_fail(part) and may_move(part)]
-    return moving, [part for part in parts if part not in moving]
+    moved = frozenset(moving)
+    return moving, [part for part in parts if part not in moved]
 
 
 def _moved(parts: Sequence[Expr], schema: Schema) -> list[Expr]:

@@ -51,7 +51,7 @@ class TopKOperator:
     def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
         delta = inputs[0]
         assert isinstance(delta, Batch)
-        old = context.old(self.memory, self.width, 1).scan(context.counters)
+        old = self._remembered(context)
         if self.limit == 0 or (self._full(old) and self._after_the_end(delta, old)):
             return Rows.empty(len(self.output), 1)
         new = self._first_rows(delta, old, context)
@@ -64,10 +64,15 @@ class TopKOperator:
         context.append(self.memory, change)
         return Rows(tuple(change.columns[i] for i in self.output), change.weights)
 
-    def _full(self, old: Batch) -> bool:
+    def _remembered(self, context: Context) -> Rows:
+        """The old result."""
+        _, columns, weights = first(context.old(self.memory, self.width, 1), (), None, self.limit, context.counters)
+        return Rows(columns, weights)
+
+    def _full(self, old: Rows) -> bool:
         return int(old.weights[0].sum()) == self.limit
 
-    def _after_the_end(self, delta: Batch, old: Batch) -> bool:
+    def _after_the_end(self, delta: Batch, old: Rows) -> bool:
         """Whether all rows of the change sort after the last row of the result, whatever the bytes of long strings are."""
         sure = self._sure([c[-1] for c in old.columns])
         return [int(c[0]) for c in delta.columns[:sure]] > [int(c[-1]) for c in old.columns[:sure]]
@@ -76,7 +81,7 @@ class TopKOperator:
         """The number of words of a row that determine its order: all, or those before the id of the first long string."""
         return next((position for position, descending in self.texts if is_long(int(row[position - 1]), descending)), self.width)
 
-    def _first_rows(self, delta: Batch, old: Batch, context: Context) -> Rows:
+    def _first_rows(self, delta: Batch, old: Rows, context: Context) -> Rows:
         spine = context.old(self.arrangement, self.width, 1)
         now = spine.with_batch(delta)
         heads = [self._start([c[0] for c in old.columns])] if len(old) else []
