@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -119,6 +120,7 @@ NESTED = """
         ("UPDATE n SET st.p = 7", {1: {"p": 7, "q": {"r": 100, "w": "a"}}, 2: {"p": 7, "q": None}, 3: {"p": 7, "q": None}}),
         ("UPDATE n AS st SET st.p = 7 WHERE st.id = 2", {}),
         ("UPDATE n AS m SET m.st.Q.r = 7, ST.q.w = 8", {i: {"p": p, "q": {"r": 7, "w": "8"}} for i, p in ((1, 10), (2, None), (3, 30))}),
+        ("UPDATE default.n SET default.n.st.p = 7, default.n.p = 8 WHERE id = 1", {1: {"p": 7, "q": {"r": 100, "w": "a"}}}),
         (
             "MERGE INTO n USING (SELECT 1 AS id, 5 AS p) AS s ON n.id = s.id WHEN MATCHED THEN UPDATE SET n.st.p = s.p, p = 0",
             {1: {"p": 5, "q": {"r": 100, "w": "a"}}},
@@ -134,6 +136,18 @@ def test_fields_are_set_as_in_spark(statement: str, expected: dict[int, Any]) ->
         assert {row["id"]: row["st"] for row in session.query("SELECT * FROM n").rows()} == before | expected
 
 
+def test_many_fields_are_set_in_the_time_of_their_text() -> None:
+    with deltic.Session() as session:
+        session.sql(f"CREATE TABLE w (id INT PRIMARY KEY, s STRUCT<{', '.join(f'f{i}: INT' for i in range(40))}>)")
+        session.sql("INSERT INTO w VALUES (1, NULL)")
+        start = time.process_time()
+        session.sql("UPDATE w SET " + ", ".join(f"s.f{i} = {i}" for i in range(30)))
+        session.sql("UPDATE w SET " + ", ".join(f"s.f{i} = s.f{i + 1}" for i in range(1, 40, 2) if i < 39))
+        assert time.process_time() - start < 5
+        wanted = {f"f{i}": (i + i % 2 if i + i % 2 < 30 else None) for i in range(40)} | {"f39": None}
+        assert session.query("SELECT s FROM w").rows() == [{"s": wanted}]
+
+
 @pytest.mark.parametrize(
     ("statement", "message"),
     [
@@ -141,8 +155,9 @@ def test_fields_are_set_as_in_spark(statement: str, expected: dict[int, Any]) ->
         ("UPDATE n SET p.x = 1", "column p of table n is INT"),
         ("UPDATE n SET x.p = 1", "table n has no column 'x'"),
         ("UPDATE n AS m SET n.p = 1", "table n has no column 'n'"),
-        ("UPDATE n SET st.p = 1, st = NULL", "given twice"),
-        ("UPDATE n SET st.q.r = 1, st.q = NULL", "given twice"),
+        ("UPDATE n SET st.p = 1, st = NULL", "'st' and 'st.p' are both given"),
+        ("UPDATE n SET st.q.r = 1, st.q = NULL", "'st.q' and 'st.q.r' are both given"),
+        ("UPDATE n SET st.q.r = 1, ST.Q.R = NULL", "the column 'st.q.r' is given twice"),
         ("UPDATE n SET st.p = 'x'", "column st.p of table n is INT"),
         ("UPDATE n SET st.p = DEFAULT", "DEFAULT has no meaning here"),
     ],

@@ -151,6 +151,33 @@ def _round(digits: Any) -> float:
     return -value if negative else value
 
 
+@part
+def is_digit(position: int) -> bool:
+    """Whether a limb of a sum of doubles may have this position."""
+    return LOWEST <= position < LOWEST + ROOM - 1 or NAN <= position <= NEGATIVE_INFINITY
+
+
+@part
+def add_limb(position: int, limb: int, digits: Any, counts: Any) -> None:
+    """Adds a limb to a sum: to its digits, or to its counts of NaN and of the infinities."""
+    if position >= NAN:
+        counts[position - NAN] += limb
+    else:
+        digits[position - LOWEST] += limb & LOW
+        digits[position - LOWEST + 1] += limb >> 32
+
+
+@part
+def rounded_sum(digits: Any, counts: Any) -> float:
+    """The double of a sum of fewer than 2^30 limbs, correctly rounded. It changes the digits."""
+    positive, negative = counts[1] > 0 or counts[2] < 0, counts[1] < 0 or counts[2] > 0
+    if counts[0] or (positive and negative):
+        return math.nan
+    if positive:
+        return math.inf
+    return -math.inf if negative else _round(digits)
+
+
 @kernel("void(int64, int64, int64, float64[::1])")
 def round_sums(starts: int, positions: int, limbs: int, out: Any) -> None:
     """out[g] = the correctly rounded sum of limbs starts[g] … starts[g + 1], fewer than 2^30 in any order."""
@@ -160,18 +187,5 @@ def round_sums(starts: int, positions: int, limbs: int, out: Any) -> None:
         digits[:] = 0
         counts[:] = 0
         for i in range(load(starts, g), load(starts, g + 1)):
-            position, limb = load(positions, i), load(limbs, i)
-            if position >= NAN:
-                counts[position - NAN] += limb
-            else:
-                digits[position - LOWEST] += limb & LOW
-                digits[position - LOWEST + 1] += limb >> 32
-        positive, negative = counts[1] > 0 or counts[2] < 0, counts[1] < 0 or counts[2] > 0
-        if counts[0] or (positive and negative):
-            out[g] = math.nan
-        elif positive:
-            out[g] = math.inf
-        elif negative:
-            out[g] = -math.inf
-        else:
-            out[g] = _round(digits)
+            add_limb(load(positions, i), load(limbs, i), digits, counts)
+        out[g] = rounded_sum(digits, counts)

@@ -24,7 +24,7 @@ BATCH = 2
 """The order of a batch; that of `sortedness`."""
 
 END, BEGIN, FINISH, STEP, APPEND, JUMP, JUMP_UNLESS = range(7)
-SELECT, WEIGH, SORT, INDEXED, CHECK_LIGHT, CONCATENATE, NEGATE, TOUCH, FILTER, COMPUTE, FIELDS, UNNEST = range(7, 19)
+SELECT, WEIGH, SORT, INDEXED, CHECK_LIGHT, CONCATENATE, NEGATE, TOUCH, FILTER, COMPUTE, FIELDS, UNNEST, TAKE_APART = range(7, 20)
 FIRST_OF_SPINES = 32
 CHECK_PRESENT, CHECK_KEYS, MATCH, KEEP_PRESENT, FLIP, REWEIGH, AGGREGATE, RESOLVE, EXTREMES = range(FIRST_OF_SPINES, FIRST_OF_SPINES + 9)
 """The opcodes; those from FIRST_OF_SPINES on read spines."""
@@ -52,6 +52,7 @@ DONE, FULL, DECLINED, STEPPED = range(4)
 
 ENTRY_SORTEDNESS, ENTRY_CONSOLIDATE, ENTRY_BUILD_INDEX, ENTRY_LOOKUP, ENTRY_SEEK, ENTRY_EXPAND, ENTRY_EVALUATE, ENTRY_RESOLVE = range(8)
 ENTRY_READ_FIELDS, ENTRY_COUNT_ELEMENTS, ENTRY_READ_ELEMENTS, ENTRY_MEAN, ENTRY_FIRST, ENTRY_EXTREMES = range(8, 14)
+ENTRY_SPLIT, ENTRY_TAKE_APART = range(14, 16)
 """The addresses of the kernels that instructions call."""
 
 WORD, CONSTANT = range(2)
@@ -97,6 +98,15 @@ def borrow(state: Words, words: int) -> int:
         return 0
     state[HIGH] -= words
     return np.int64(state[ARENA] + 8 * state[HIGH])
+
+
+@part
+def block(words: int, n: int, state: Words) -> Words:
+    """The addresses of so many borrowed columns of n words, from 0 on if the arena is full."""
+    table, start = np.zeros(words, np.int64), borrow(state, words * n + 1)
+    for c in range(words):
+        table[c] = start + 8 * c * n if start != 0 else 0
+    return table
 
 
 @part

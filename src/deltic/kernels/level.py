@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from deltic.kernels import decimals, evaluation, level_extremes, nested_words, ordered, read, sort
+from deltic.kernels import decimals, evaluation, floats, level_digits, level_extremes, nested_words, ordered, read, sort
 from deltic.kernels import index as index_kernels
 from deltic.kernels import resolve as operations
 from deltic.kernels.compiler import kernel, part
@@ -31,6 +31,7 @@ from deltic.kernels.instructions import (
     DONE,
     END,
     ENTRY_EXTREMES,
+    ENTRY_TAKE_APART,
     EXTREMES,
     FIELDS,
     FILTER,
@@ -60,6 +61,7 @@ from deltic.kernels.instructions import (
     STARTED,
     STEP,
     STEPPED,
+    TAKE_APART,
     TOUCH,
     UNNEST,
     WEIGH,
@@ -136,6 +138,8 @@ def rows_instruction(opcode: int, code: Words, at: int, registers: Words, state:
         return fields(code, at, registers, state, entries)
     if opcode == UNNEST:
         return unnest(code, at, registers, state, entries)
+    if opcode == TAKE_APART:
+        return call(entries[ENTRY_TAKE_APART], (code, at, registers, state, entries))
     return index(code[at], code[at + 1], registers, state, entries)
 
 
@@ -246,5 +250,7 @@ CALLED: Final = (
     decimals.mean,
     ordered.first,
     level_extremes.extremes,
+    floats.split_products,
+    level_digits.take_apart,
 )
 """In the order of the ENTRY constants."""

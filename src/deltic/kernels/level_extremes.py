@@ -1,4 +1,5 @@
-"""The instruction of level programs for groups with MIN and MAX: their rows, from sums and from the first rows of sorted arrangements.
+"""The instruction of level programs for groups with MIN and MAX, or with sums of doubles: their rows, from sums, from digits, and from the
+first rows of sorted arrangements.
 
 A kernel of its own, which `level.run` calls. It reads what the `step` of the operator reads, in the same order, and counts it alike.
 """
@@ -26,12 +27,13 @@ from deltic.kernels.instructions import (
     SPINE_BATCHES,
     SPINE_DIRECTORY,
     allot,
-    borrow,
+    block,
     copy_words,
     count_read,
     fill,
     set_empty,
 )
+from deltic.kernels.level_digits import REAL, write_reals
 from deltic.kernels.level_groups import emit, render
 from deltic.kernels.level_joins import NO_ROOM, with_change
 from deltic.kernels.level_rows import sum_weights
@@ -42,8 +44,8 @@ from deltic.kernels.memory import WORD_MIN, Words, load, store
 from deltic.kernels.merge import DIRECTORY_HEADER
 from deltic.kernels.read import HIT, HIT_END, HIT_KEY, HIT_START, MATCHES, OVERFLOW, REPORT, TOUCHED
 
-HEAD = 10
-"""Operands before those of extremes."""
+HEAD = 13
+"""Operands before those of sums of doubles and of extremes."""
 CHANGE, ARRANGEMENT, WIDTH, PARTS = range(4)
 """Operands of an extreme: the register of its change, its spine, how many order words it has; then the parts of each of these."""
 MASK, PLACE, FORM, PART = range(4)
@@ -54,15 +56,6 @@ PLAIN, MARKED, FLAGGED, IS_NULL = range(4)
 IS_NULL: not a word of the row, but whether the word at its place is NULL's marker."""
 EXISTED, FILLED, OLD = range(3)
 """Columns of a table of groups: whether a group had a row; whether it has rows now; the words of its old row, then those of its new row."""
-
-
-@part
-def block(words: int, n: int, state: Words) -> Words:
-    """The addresses of so many columns of n words, from 0 on if the arena is full."""
-    table, start = np.zeros(words, np.int64), borrow(state, words * n + 1)
-    for c in range(words):
-        table[c] = start + 8 * c * n if start != 0 else 0
-    return table
 
 
 @part
@@ -271,11 +264,13 @@ def replaced(
 @kernel("int64(int64[::1], int64, int64[::1], int64[::1], int64[::1], int64[::1], int64[::1])")
 def extremes(code: Words, at: int, registers: Words, spines: Words, state: Words, counters: Words, entries: Words) -> int:
     """out, groups, words of the key, the change of the sums, weights, spine of the sums, that of the rows before, words of the results,
-    whether an empty group has a row, extremes, the operands of each, results, each: the rows of groups before and after."""
+    whether an empty group has a row, extremes, sums of doubles, the change and the spine of their digits, the operands of each of these
+    sums and of each extreme, results, each: the rows of groups before and after."""
     out, groups, key, change, weights = code[at], code[at + 1], code[at + 2], code[at + 3], code[at + 4]
     spine, memory, width, always, count = code[at + 5], code[at + 6], code[at + 7], code[at + 8] != 0, code[at + 9]
-    n, batches, operands = registers[groups + ROWS], spines[SPINE * spine + SPINE_BATCHES], at + HEAD
-    unverified = batches < 0 or spines[SPINE * memory + SPINE_BATCHES] < 0
+    reals, digits_change, digits = code[at + 10], code[at + 11], code[at + 12]
+    n, batches, operands = registers[groups + ROWS], spines[SPINE * spine + SPINE_BATCHES], at + HEAD + REAL * reals
+    unverified = batches < 0 or spines[SPINE * memory + SPINE_BATCHES] < 0 or (reals > 0 and spines[SPINE * digits + SPINE_BATCHES] < 0)
     for _ in range(count):
         unverified |= spines[SPINE * code[operands + ARRANGEMENT] + SPINE_BATCHES] < 0
         operands += PARTS + PART * code[operands + WIDTH]
@@ -302,6 +297,14 @@ def extremes(code: Words, at: int, registers: Words, spines: Words, state: Words
     for c in range(width):
         copy_words(table[OLD + width + c], table[OLD + c], n)
     at += HEAD
+    if reals > 0:
+        filled, new = table[EXISTED] if always else table[FILLED], table[OLD + width :]
+        outcome = write_reals(
+            code, at, reals, key, keys, n, digits, digits_change, sums, filled, new, registers, spines, state, counters, entries
+        )
+        if outcome != DONE:
+            return outcome
+    at += REAL * reals
     for _ in range(count):
         for i in range(n):
             if load(table[EXISTED], i) == 0:

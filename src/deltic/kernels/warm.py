@@ -23,6 +23,7 @@ USUAL = (
     "floats",
     "decimals",
     "evaluation",
+    "level_digits",
     "level_extremes",
     "level",
     "intake",

@@ -28,7 +28,7 @@ from deltic.lowering.selections import AllRows, FirstRow, MergedRows, RankedValu
 from deltic.lowering.streams import ZERO, Arranged, guarded, is_not_null, normalized
 from deltic.lowering.weigh import weigh
 from deltic.lowering.weighing import Weighing
-from deltic.plan.columns import conjunction, reference
+from deltic.plan.columns import narrowed, reference
 from deltic.plan.fingerprint import fingerprint
 from deltic.plan.nodes import Aggregate, AggregateCall, Plan, TickAggregate
 from deltic.plan.streams import derivative, integrals
@@ -196,10 +196,8 @@ class Grouping:
         part = self._part(call)
         if part is not None:
             return tuple(self._part_reference(part, i) for i in range(len(part)))
-        conditions = [] if call.filter is None else [call.filter]
-        if len(call.arguments) > 1 and (present := is_not_null(call.required)) is not None:
-            conditions.append(present)
-        return tuple(guarded(argument, conjunction(conditions) if conditions else None) for argument in call.arguments)
+        condition = narrowed(call.filter, is_not_null(call.required) if len(call.arguments) > 1 else None)
+        return tuple(guarded(argument, condition) for argument in call.arguments)
 
     def _part_reference(self, part: tuple[Expr, ...], i: int) -> Expr:
         return reference(self._part_schema(part), i)
@@ -224,7 +222,7 @@ class Grouping:
             return None
         if len(call.arguments) == 1 and call.filter is None:
             return Measure("count", call.arguments[0])
-        return Measure("count", guarded(TRUE, conjunction(c for c in (call.filter, present) if c is not None)))
+        return Measure("count", guarded(TRUE, narrowed(call.filter, present)))
 
     def _selection(self, call: AggregateCall) -> Selection | None:
         keys = tuple((field.name, key) for field, key in zip(self.key_fields, self.keys, strict=True))

@@ -26,7 +26,7 @@ from deltic.circuit.operators.not_null import NotNull
 from deltic.circuit.operators.table import StreamInput, TableInput
 from deltic.expr.failing import can_fail
 from deltic.expr.nodes import TRUE, Call, Case, Column, Expr, Literal, children
-from deltic.plan.columns import conjunction, reference, substitute
+from deltic.plan.columns import conjunction, narrowed, reference, substitute
 from deltic.plan.nodes import FlatMap, Generate, Inspect
 from deltic.schema import BIGINT, BOOLEAN, Field, Forms, Schema, StreamSchema, TableSchema
 from deltic.trace.encoding import MARKER, Layout, words_of
@@ -179,9 +179,7 @@ class Streams:
         ):
             columns = [substitute(e, inner.columns) for e in columns]
             measures = tuple(Measure(m.kind, substitute(m.argument, inner.columns)) for m in measures)
-            parts = [inner.predicate, None if predicate is None else substitute(predicate, inner.columns)]
-            present = [p for p in parts if p is not None]
-            predicate = conjunction(present) if present else None
+            predicate = narrowed(inner.predicate, None if predicate is None else substitute(predicate, inner.columns))
             return self.map(node.inputs[0], columns, target, predicate, measures)
         operator = Map(node.shape.schema, target, tuple(columns), predicate, measures)
         weights = operator.weights if measures else node.shape.weights

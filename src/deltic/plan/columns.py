@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from deltic.expr.failing import can_fail
 from deltic.expr.nodes import (
     TRUE,
     Call,
@@ -130,6 +131,15 @@ def conjunction(parts: Iterable[Expr]) -> Expr:
     """AND over the parts; TRUE over none."""
     flat = tuple(each for part in parts for each in conjuncts(part))
     return Call("and", flat, BOOLEAN, any(part.nullable for part in flat)) if len(flat) > 1 else flat[0] if flat else TRUE
+
+
+def narrowed(condition: Expr | None, then: Expr | None) -> Expr | None:
+    """TRUE where both are; None is TRUE. `then` is evaluated only where the condition is TRUE, unlike in an AND, if that is NULL."""
+    if condition is None or then is None:
+        return then if condition is None else condition
+    if condition.nullable and can_fail(then):
+        return Case(((condition, then),), Literal(False, BOOLEAN), BOOLEAN, then.nullable)
+    return conjunction([condition, then])
 
 
 def agrees(plan: Plan) -> bool:

@@ -30,6 +30,7 @@ NAMES: Final = {
     op.COMPUTE: "compute",
     op.FIELDS: "fields",
     op.UNNEST: "unnest",
+    op.TAKE_APART: "take_apart",
     op.CHECK_PRESENT: "check_present",
     op.CHECK_KEYS: "check_keys",
     op.MATCH: "match",
@@ -95,8 +96,8 @@ class Assembler:
         """The arrangements that instructions append to, by the slot of the instruction."""
         self.texts: dict[str, int] = {}
         """The texts that instructions read, by number."""
-        self.made: set[str] = set()
-        """Those that may be results."""
+        self.made: dict[str, None] = {}
+        """Those that may be values, in order."""
         self.strings = False
         """Whether an instruction may read bytes of strings."""
         self.node = NO_REGISTER
@@ -169,14 +170,24 @@ class Assembler:
 
     def mark(self) -> tuple[int, ...]:
         """What `reset` undoes to."""
-        return len(self.code), len(self.lines), len(self.appends), len(self.registers), self.words, len(self.spots), len(self.texts)
+        return (
+            len(self.code),
+            len(self.lines),
+            len(self.appends),
+            len(self.registers),
+            self.words,
+            len(self.spots),
+            len(self.texts),
+            len(self.made),
+        )
 
     def reset(self, mark: tuple[int, ...]) -> None:
         """Forgets the instructions since a mark."""
-        code, lines, appends, registers, self.words, spots, texts = mark
+        code, lines, appends, registers, self.words, spots, texts, made = mark
         del self.code[code:], self.lines[lines:], self.appends[appends:], self.registers[registers:]
         self.spots = dict(list(self.spots.items())[:spots])
         self.texts = dict(list(self.texts.items())[:texts])
+        self.made = dict.fromkeys(list(self.made)[:made])
 
     def begin(self, node: Node, number: int, inputs: Sequence[Register], out: Register) -> int:
         """The position of the operand that is the end of the node's instructions."""

@@ -12,6 +12,7 @@ from typing import Any, Final
 from deltic.circuit.operators.aggregate import AggregateOperator
 from deltic.circuit.operators.arrange import Arrange
 from deltic.circuit.operators.chain import Chain
+from deltic.circuit.operators.digits import TakeApart
 from deltic.circuit.operators.flat_map import FlatMapOperator
 from deltic.circuit.operators.join import JoinOperator
 from deltic.circuit.operators.linear import Constant, Exchange, Negate, Place, Plus
@@ -144,6 +145,13 @@ def _multiset(operator: MultisetOperator, inputs: Sequence[Register], out: Regis
     return Layout.of(operator.schema).width == source.columns
 
 
+def _take_apart(operator: TakeApart, inputs: Sequence[Register], out: Register, to: Assembler) -> bool:
+    (source,), key = inputs, operator.key
+    shown = f"{out} ← {source}[{_words(range(key))[1:-1]}, digits of {key}]"
+    to.emit(op.TAKE_APART, out, source, key, operator.slot, shown=shown)
+    return operator.kind == "real"
+
+
 def _plus(operator: Plus, inputs: Sequence[Register], out: Register, to: Assembler) -> bool:
     to.concatenate(out, *inputs)
     return True
@@ -184,6 +192,7 @@ EMITTERS: Final[dict[type, Emitter]] = {
     Reweigh: _reweigh,
     MultisetOperator: _multiset,
     AggregateOperator: aggregate,
+    TakeApart: _take_apart,
     Plus: _plus,
     Negate: _negate,
     Place: _place,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from deltic.circuit.extremes import Extreme
 from deltic.circuit.operators.aggregate import AggregateOperator
-from deltic.circuit.programs.assembler import Assembler, Register, Spot
+from deltic.circuit.programs.assembler import NO_REGISTER, Assembler, Register, Spot
 from deltic.circuit.results import Result
 from deltic.circuit.terms import Term
 from deltic.kernels import instructions as op
@@ -19,7 +19,7 @@ Numbers = tuple[int, ...]
 
 
 def aggregate(operator: AggregateOperator, inputs: Sequence[Register], out: Register, to: Assembler) -> bool:
-    if operator.extremes:
+    if operator.extremes or operator.digits is not None:
         return _extremes(operator, inputs, out, to)
     results = [_result(result) for result in operator.results]
     if len(inputs) > 1 or operator.memory is not None or any(result is None for result in results):
@@ -61,9 +61,9 @@ def _result(result: Result) -> tuple[int, ...] | None:
 
 
 def _extremes(operator: AggregateOperator, inputs: Sequence[Register], out: Register, to: Assembler) -> bool:
-    results = [_words_written(operator, i) if r.kind == "extreme" else _result(r) for i, r in enumerate(operator.results)]
+    results = [_words_written(operator, i) if r.kind == "extreme" or _is_real(r) else _result(r) for i, r in enumerate(operator.results)]
     parts = [_parts(operator, number) for number in range(len(operator.extremes))]
-    if operator.memory is None or operator.digits is not None or None in results or None in parts:
+    if operator.memory is None or None in results or None in parts:
         return False
     sums, *changes = [to.sorted(source) for source in inputs]
     for change in (sums, *changes):
@@ -71,8 +71,15 @@ def _extremes(operator: AggregateOperator, inputs: Sequence[Register], out: Regi
     groups = _groups(operator.key, (sums, *changes), to)
     rows = to.register(out.columns, 1)
     spot, memory = to.spot(operator.sums), to.spot(operator.memory)
-    operands: list[int | Register | Spot] = [len(changes)]
+    operands: list[int | Register | Spot] = [len(operator.extremes)]
     firsts = []
+    if operator.digits is None:
+        operands += [0, NO_REGISTER, 0]
+    else:
+        digits, *changes = changes
+        summed, stored = [i for i, r in enumerate(operator.results) if _is_real(r)], to.spot(operator.digits)
+        operands += [len(summed), digits, stored, *(number for i in summed for number in _real(operator, i))]
+        firsts.append(f"digits in {stored} + {digits}")
     for change, extreme, part in zip(changes, operator.extremes, parts, strict=True):
         assert isinstance(extreme, Extreme) and part is not None
         arrangement = to.spot(extreme.arrangement)
@@ -97,6 +104,17 @@ def _groups(key: int, inputs: Sequence[Register], to: Assembler) -> Register:
     every = to.register(key, 1)
     to.concatenate(every, *keys)
     return to.sorted(every)
+
+
+def _is_real(result: Result) -> bool:
+    """Whether it is a sum of doubles, or its mean."""
+    return result.kind in ("total", "mean") and result.sources[0].kind == "real" and result.target.type == DOUBLE
+
+
+def _real(operator: AggregateOperator, i: int) -> Numbers:
+    """The operands of such a sum."""
+    result, place = operator.results[i], operator.offsets[i].start - operator.offsets[0].start
+    return result.sources[0].slot, result.counted, int(result.kind == "mean"), int(result.target.nullable), place
 
 
 def _words_written(operator: AggregateOperator, i: int) -> Numbers:

@@ -95,7 +95,7 @@ def assembled(level: Level) -> LevelProgram:
         tuple(node.name for node in level.nodes),
         level.shared,
         tuple(to.spots),
-        TextIds(tuple(to.texts), to.made),
+        TextIds(tuple(to.texts), tuple(to.made)),
         to.strings,
         tuple(to.appends),
         tuple(to.lines),

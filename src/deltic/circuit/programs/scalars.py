@@ -125,9 +125,9 @@ class Operations:
         return self.emit(scalars.CONSTANT_VALUE, low, high)
 
     def text(self, value: str, *, made: bool = False) -> int:
-        """The lane of a text. made: it may be a result. Else values are compared with it: without an id, it has one that no value has."""
+        """The lane of a text. made: it is a value. Else values are compared with it: without an id, it has one that no value has."""
         if made:
-            self._to.made.add(value)
+            self._to.made[value] = None
         return self.emit(scalars.TEXT, instructions.STATE + self._to.texts.setdefault(value, len(self._to.texts)))
 
     def unsigned_zero(self, lane: int) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
 from typing import Final
 from weakref import WeakKeyDictionary
 
@@ -19,18 +18,17 @@ Ids = npt.NDArray[np.int64]
 
 
 class TextIds:
-    """Texts, and their ids in string tables, which are kept while they are valid. made: those that may be results."""
+    """Texts, and their ids in string tables, which are kept while they are valid. made: those that are values, so that tables have them."""
 
-    def __init__(self, texts: tuple[str, ...], made: Set[str]) -> None:
-        self._texts = pa.array(texts, pa.string())
-        self._made = pa.array([text for text in texts if text in made], pa.string())
+    def __init__(self, texts: tuple[str, ...], made: tuple[str, ...]) -> None:
+        self._texts, self._made = pa.array(texts, pa.string()), pa.array(made, pa.string())
         self._ids: WeakKeyDictionary[StringTable, tuple[object, Ids]] = WeakKeyDictionary()
 
     def __len__(self) -> int:
         return len(self._texts)
 
     def of(self, strings: StringTable) -> Ids:
-        """The id of each text; NO_ID if the table does not have it. Adds those that may be results. Raises CollidingStrings."""
+        """The id of each text; NO_ID if the table does not have it. Adds those that are values. Raises CollidingStrings."""
         version, length = strings.version, len(strings)
         kept = self._ids.get(strings)
         if kept is not None and kept[0] in ((version, None), (version, length)):

@@ -9,6 +9,7 @@ from deltic.errors import QueryError, Span, TypeMismatch, UnknownName, did_you_m
 from deltic.expr import Expr
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_updated_field import updated_field
+from deltic.frontends.sql.cursor import DEFAULT_SCHEMA
 from deltic.frontends.sql.scope import qualifiers
 from deltic.frontends.sql.store_assignment import as_stored
 from deltic.schema import Field, TableSchema
@@ -16,22 +17,26 @@ from deltic.schema import Field, TableSchema
 
 @dataclass(frozen=True, slots=True)
 class AssignedColumn:
-    """The column at `position` of a table, or the field of it at `path`. field: its type, and its name with the names that lead to it."""
+    """The column at `position` of a table, or the field of it at `path`. field: its type, and its name with the names that lead to it.
+
+    span: of the last name.
+    """
 
     position: int
     path: tuple[str, ...]
     field: Field
+    span: Span
 
     def meets(self, other: AssignedColumn) -> bool:
         """Whether one is the other or contains it."""
         shared = min(len(self.path), len(other.path))
         return self.position == other.position and self.path[:shared] == other.path[:shared]
 
-    def assigned(self, column: Expr, value: Expr, table: str, span: Span) -> Expr:
+    def assigned(self, column: Expr, value: Expr, table: str) -> Expr:
         """The column with the value. A field of NULL is set in a STRUCT of NULLs, as in Spark. Raises TypeMismatch."""
         if not self.path:
             return value
-        return updated_field(column, self.path, as_stored(value, self.field, table, span), span, in_null=True)
+        return updated_field(column, self.path, as_stored(value, self.field, table, self.span), self.span, in_null=True)
 
 
 def assigned_columns(targets: Iterable[Sequence[tree.Name]], table: TableSchema, qualifier: str) -> list[AssignedColumn]:
@@ -39,13 +44,15 @@ def assigned_columns(targets: Iterable[Sequence[tree.Name]], table: TableSchema,
 
     Raises UnknownName and TypeMismatch for a name that leads nowhere, and QueryError for a column that is given twice.
     """
-    known = frozenset(qualifiers(qualifier))
+    known = frozenset((*qualifiers(qualifier), f"{DEFAULT_SCHEMA}.{qualifier.lower()}"))
     found: list[AssignedColumn] = []
     for names in targets:
         start = next((i for i in range(len(names) - 1, 0, -1) if _is_qualified(names, i, known, table)), 0)
         one = _assigned(names[start:], table)
-        if any(map(one.meets, found)):
-            raise QueryError(f"the column {one.field.name!r} is given twice", span=names[-1].span)
+        if (other := next(filter(one.meets, found), None)) is not None:
+            twice = f"the column {one.field.name!r} is given twice"
+            message = twice if one.path == other.path else f"{one.field.name!r} and {other.field.name!r} are both given"
+            raise QueryError(message, span=one.span, expected="each part of a column once")
         found.append(one)
     return found
 
@@ -76,4 +83,4 @@ def _assigned(names: Sequence[tree.Name], table: TableSchema) -> AssignedColumn:
             raise UnknownName(f"column {field.name} of table {table.name} has no field {name.text!r}", span=name.span, remedy=remedy)
         path.append(part.name)
         field = replace(part, name=f"{field.name}.{part.name}")
-    return AssignedColumn(positions[0], tuple(path), field)
+    return AssignedColumn(positions[0], tuple(path), field, names[-1].span)

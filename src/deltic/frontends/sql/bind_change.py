@@ -166,7 +166,7 @@ def _updated(query: tree.SelectQuery, table: TableSchema, columns: Sequence[Assi
     width = len(table.schema)
     values: list[Expr] = [reference(plan.schema, i) for i in range(width)]
     for i, one in enumerate(columns):
-        values[one.position] = one.assigned(values[one.position], reference(plan.schema, width + i), table.name, query.span)
+        values[one.position] = one.assigned(values[one.position], reference(plan.schema, width + i), table.name)
     return ChangedRows(_stored(plan, range(width), values, table, query.span), True, True)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from deltic.errors import Span, TypeMismatch
 from deltic.expr import Expr, Literal, case, resolve
+from deltic.expr.nodes import Call, Case
 from deltic.schema import NULL, STRING
 
 
@@ -19,7 +20,7 @@ def updated_field(struct: Expr, path: Sequence[str], value: Expr | None, span: S
     if struct.type.name != "STRUCT":
         raise TypeMismatch(f"a field of {struct.type.sql} cannot be set or dropped", span=span, expected="a STRUCT")
     name, *rest = path
-    held = [(part.name, resolve("field", [struct, Literal(part.name, STRING)], span)) for part in struct.type.parts]
+    held, origin = _fields(struct, span)
     at = [i for i, (other, _) in enumerate(held) if other.lower() == name.lower()]
     if rest and not at:
         expected = f"one of {', '.join(part.name for part in struct.type.parts)}"
@@ -35,4 +36,18 @@ def updated_field(struct: Expr, path: Sequence[str], value: Expr | None, span: S
     if not fields:
         raise TypeMismatch(f"{struct.type.sql} would have no fields", span=span, expected="a field that stays")
     made = resolve("named_struct", [part for other, one in fields for part in (Literal(other, STRING), one)], span)
-    return case([(resolve("is_null", [struct], span), Literal(None, NULL))], made, span) if struct.nullable and not in_null else made
+    return case([(resolve("is_null", [origin], span), Literal(None, NULL))], made, span) if origin.nullable and not in_null else made
+
+
+def _fields(struct: Expr, span: Span) -> tuple[list[tuple[str, Expr]], Expr]:
+    """(name, value) of each field where a STRUCT is not NULL, and what is NULL where it is.
+
+    Of one that was updated before they are its parts: a field of it would be all of it again, for each update.
+    """
+    inner, origin = struct, struct
+    match struct:
+        case Case(branches=((Call(function="is_null", arguments=(tested,)), Literal(value=None)),), otherwise=Call() as made):
+            inner, origin = made, tested
+    if isinstance(inner, Call) and inner.function == "make_struct":
+        return [(part.name, value) for part, value in zip(struct.type.parts, inner.arguments, strict=True)], origin
+    return [(part.name, resolve("field", [struct, Literal(part.name, STRING)], span)) for part in struct.type.parts], struct
