@@ -86,6 +86,7 @@ def test_an_operator_that_scans_is_found(session: deltic.Session, monkeypatch: p
         return honest(self, inputs, context)
 
     monkeypatch.setattr(Reweigh, "step", scanning)
+    monkeypatch.setattr("deltic.circuit.stage.CORE", "python")
     with session.transaction() as tx:
         tx.insert("a", [{"id": -2, "k": 3, "v": 5_000}])
     assert touched(session, "distinct") > BOUND
