@@ -15,7 +15,7 @@ from deltic.kernels import extend, fixpoint, recursion
 from deltic.trace import interrupts
 
 ATTEMPTS = 5
-"""On a busy machine the signal may come after the kernel has returned."""
+"""On a busy machine the signal may come after the kernel has returned, or not at all."""
 LONG_S = 0.01
 
 PATHS = """
@@ -52,15 +52,20 @@ def test_ctrl_c_in_a_kernel(script: str, module: ModuleType, edges: list[tuple[i
             watched = Watched(kernel)
             monkeypatch.setattr(module, name, watched)
             watched.thread.start()
+            interrupted = False
             try:
-                with pytest.raises(KeyboardInterrupt):
-                    session.apply({"t": rows})
-            finally:
+                session.apply({"t": rows})
                 watched.over.set()
                 watched.thread.join()
-            assert session.view("v").rows() == before
+            except KeyboardInterrupt:
+                interrupted = True
+            watched.over.set()
+            watched.thread.join()
             if watched.hit:
+                assert interrupted and session.view("v").rows() == before
                 break
+            if session.view("v").rows() != before:
+                session.apply({"t": [{**row, "_weight": -1} for row in rows]})
         assert watched.hit, "no signal came while the kernel ran"
         monkeypatch.undo()
         session.apply({"t": rows})
