@@ -14,7 +14,6 @@ from deltic.circuit.operators.extreme_levels import ExtremeLevels
 from deltic.circuit.operators.frame_entries import FrameEntries
 from deltic.circuit.operators.frame_extremes import FrameExtremes
 from deltic.circuit.operators.frame_sums import FrameSums
-from deltic.circuit.operators.group_top_k import GroupTopK
 from deltic.circuit.operators.join import JoinOperator
 from deltic.circuit.operators.neighbours import NeighboursOperator
 from deltic.circuit.operators.number_copies import NumberCopies
@@ -55,13 +54,11 @@ def sought(operator: Any) -> int:
             | FrameEntries()
             | FrameExtremes()
             | SessionsOperator()
-            | GroupTopK()
+            | TopKOperator()
         ):
             return operator.key
         case Reweigh() | NumberCopies():
             return operator.width
-        case TopKOperator():
-            return 1
     raise AssertionError(f"{operator.name} looks something up")
 
 

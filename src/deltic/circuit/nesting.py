@@ -18,7 +18,6 @@ from deltic.circuit.operators.arrange import Arrange
 from deltic.circuit.operators.child import ITERATION_LIMIT, Child
 from deltic.circuit.operators.feedback import Feedback, Import
 from deltic.circuit.operators.fold_groups import FoldSums
-from deltic.circuit.operators.group_top_k import GroupTopK
 from deltic.circuit.operators.inspect import InspectOperator
 from deltic.circuit.operators.join import JoinOperator
 from deltic.circuit.operators.linear import Exchange
@@ -186,8 +185,7 @@ def nested(operator: Operator, depth: int, depths: Mapping[str, int]) -> Operato
         case MultisetOperator():
             return NestedMultiset(operator, depth)
         case TopKOperator():
-            key = operator.key if isinstance(operator, GroupTopK) else 1
-            return NestedReduce(operator, depth, key, ((operator.arrangement, operator.width, 1),), len(operator.output))
+            return NestedReduce(operator, depth, operator.key, ((operator.arrangement, operator.width, 1),), len(operator.output))
         case AggregateOperator():
             return _nested_aggregate(operator, depth)
         case (

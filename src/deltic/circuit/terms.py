@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from deltic.kernels.text import LONG
 from deltic.schema import BIGINT, Field
 from deltic.trace.encoding import words_of
-from deltic.trace.strings import PREFIX_BYTES, StringTable
+from deltic.trace.strings import StringTable
 
 Words = tuple[np.ndarray, ...]
 BYTES_WORDS = 3
@@ -76,9 +77,10 @@ def _order_words(words: Words, field: Field, descending: bool, strings: StringTa
     return tuple(~w for w in words) if descending else words
 
 
-def is_long(last: int, descending: bool) -> bool:
-    """Whether a string has PREFIX_BYTES or more, which its order words do not tell from others. last: the last of these words."""
-    return (~last if descending else last) & 0xFF == PREFIX_BYTES + 1
+def is_long(last: np.ndarray, descending: bool) -> np.ndarray:
+    """Which strings have PREFIX_BYTES or more, so that their order words do not tell them from others. last: the last of these words."""
+    long: np.ndarray = (~last if descending else last) & 0xFF == LONG
+    return long
 
 
 def exact_order(columns: Sequence[np.ndarray], texts: Mapping[int, bool], strings: StringTable) -> np.ndarray:

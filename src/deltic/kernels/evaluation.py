@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from deltic.kernels.compiler import kernel, part
-from deltic.kernels.lane_operations import divide_wide, like, operate
+from deltic.kernels.lane_operations import divide_wide, like, operate, text_word
 from deltic.kernels.lanes import high_of, own, state_of
 from deltic.kernels.memory import WORD_MIN, Words, load, store
 from deltic.kernels.scalars import (
@@ -33,6 +33,7 @@ from deltic.kernels.scalars import (
     PUT_WIDE,
     STATE,
     TEXT,
+    TEXT_WORD,
     UPPER,
     VALUE,
     WIDE_MARKED,
@@ -199,6 +200,8 @@ def evaluate(
                 like(target, a, code, first + OPERATION * count + b, state, lanes, room, block, m)
             elif op == DIVIDE_WIDE:
                 divide_wide(target, a, b, code, first + OPERATION * count + c, lanes, room, block, m)
+            elif op == TEXT_WORD:
+                text_word(target, a, b, state, lanes, room, block, m)
             elif op < KEEP:
                 operate(op, target, a, b, c, lanes, room, block, m)
             elif op == KEEP:

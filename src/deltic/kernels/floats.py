@@ -23,6 +23,8 @@ LOW = 0xFFFFFFFF
 INFINITY_BITS = 0x7FF << 52
 NAN_BITS = INFINITY_BITS | 1 << 51
 FRACTION = (1 << 52) - 1
+GROWN = 1 << 36
+"""Limbs of this magnitude or more are carried into the next position: 2^27 batches of smaller ones add up within 64 bits."""
 
 
 @part

@@ -8,6 +8,7 @@ from deltic.kernels.compiler import part
 from deltic.kernels.lanes import both_states, fail, failing, high_of, own, pass_state, state_of
 from deltic.kernels.like import NO_TEXT, text_matches
 from deltic.kernels.memory import WORD_MIN, Words, load, product_overflows, store
+from deltic.kernels.nested_words import STRINGS_ARENA, STRINGS_STARTS, entry_of_id, request_ahead
 from deltic.kernels.quotients import DIGITS as DIVIDED
 from deltic.kernels.quotients import quotient
 from deltic.kernels.scalars import (
@@ -44,6 +45,7 @@ from deltic.kernels.scalars import (
     SUBTRACT_WIDE,
     VALUE,
 )
+from deltic.kernels.text import prefix_word
 from deltic.kernels.wide import below, high_product, is_within, magnitude, negated
 
 
@@ -332,6 +334,21 @@ def like(target: int, a: int, code: Words, at: int, state: Words, lanes: int, ro
             store(out, i, verdict)
             if verdict == NO_TEXT:
                 fail(failing(lanes, room, block, target, m), i)
+
+
+@part
+def text_word(target: int, a: int, word: int, state: Words, lanes: int, room: int, block: int, m: int) -> None:
+    """A word by which texts sort. Fails where the strings do not have a text."""
+    ids, starts, arena = load(lanes, LANE * a + VALUE), state[STRINGS_STARTS], state[STRINGS_ARENA]
+    store(lanes, LANE * target + HIGH, 0)
+    pass_state(lanes, target, a)
+    out = own(lanes, room, block, target, VALUE)
+    for i in range(m):
+        request_ahead(state, ids, i, m)
+        entry = np.int64(-1) if load(ids, i) == WORD_MIN else entry_of_id(state, load(ids, i))
+        store(out, i, prefix_word(arena, starts, entry, word))
+        if entry < 0 and load(ids, i) != WORD_MIN:
+            fail(failing(lanes, room, block, target, m), i)
 
 
 @part

@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from deltic.kernels import decimals, evaluation, floats, level_digits, level_extremes, nested_words, ordered, read, sort
+from deltic.kernels import decimals, evaluation, floats, level_digits, level_extremes, level_first_rows, nested_words, ordered, read, sort
 from deltic.kernels import index as index_kernels
 from deltic.kernels import resolve as operations
 from deltic.kernels.compiler import kernel, part
@@ -31,12 +31,14 @@ from deltic.kernels.instructions import (
     DONE,
     END,
     ENTRY_EXTREMES,
+    ENTRY_FIRST_ROWS,
     ENTRY_TAKE_APART,
     EXTREMES,
     FIELDS,
     FILTER,
     FINISH,
     FIRST_OF_SPINES,
+    FIRST_ROWS,
     FLIP,
     HEADER,
     HIGH,
@@ -162,6 +164,8 @@ def spine_instruction(
         return keep_present(code, at, registers, spines, state, counters, entries)
     if opcode == EXTREMES:
         return call(entries[ENTRY_EXTREMES], (code, at, registers, spines, state, counters, entries))
+    if opcode == FIRST_ROWS:
+        return call(entries[ENTRY_FIRST_ROWS], (code, at, registers, spines, state, counters, entries))
     if opcode == FLIP:
         return flip(code, at, registers, spines, state, counters, entries)
     return reweigh(code, at, registers, spines, state, counters, entries)
@@ -252,5 +256,6 @@ CALLED: Final = (
     level_extremes.extremes,
     floats.split_products,
     level_digits.take_apart,
+    level_first_rows.first_rows,
 )
 """In the order of the ENTRY constants."""

@@ -5,13 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from deltic.kernels.compiler import kernel, part
-from deltic.kernels.floats import NAN, ROOM, add_limb, is_digit, ordered, rounded_sum
+from deltic.kernels.floats import GROWN, NAN, ROOM, add_limb, is_digit, ordered, rounded_sum
 from deltic.kernels.instructions import (
     BATCH,
     DECLINED,
     DONE,
-    ENTRY_EXPAND,
-    ENTRY_SEEK,
     ENTRY_SPLIT,
     FULL,
     HEADER,
@@ -25,17 +23,15 @@ from deltic.kernels.instructions import (
     fill,
 )
 from deltic.kernels.level_joins import NO_ROOM, with_change
+from deltic.kernels.level_rows import stored_rows
 from deltic.kernels.level_tables import NO_ROOM as NO_ROOM_TO_SORT
 from deltic.kernels.level_tables import consolidated
 from deltic.kernels.linked import call, words_at
 from deltic.kernels.memory import WORD_MIN, Words, load, store
-from deltic.kernels.merge import DIRECTORY_HEADER
-from deltic.kernels.read import HIT, MATCHES, REPORT, TOUCHED
+from deltic.kernels.read import MATCHES, REPORT, TOUCHED
 
-GROWN = 1 << 36
-"""Limbs from this magnitude on are carried into the next position, so that sums of batches do not overflow."""
 MOST_ROWS = 1 << 16
-"""More rows are taken apart in parts, also by the `step`."""
+"""Of more rows, each of which yields up to 64, the `step` takes so many apart at a time."""
 
 SLOT, COUNTED, IS_MEAN, NULLABLE, PLACE, REAL = range(6)
 """Operands of a sum: the slot of its digits; the weight that counts its rows; whether it is divided by these, and may be NULL; the place of
@@ -144,19 +140,14 @@ def write_reals(
     entries: Words,
 ) -> int:
     """Writes the words of the sums whose operands begin at `at` to the new rows of the groups. filled: whether a group has rows."""
-    columns, report = key + 2, np.zeros(REPORT, np.int64)
-    stride = DIRECTORY_HEADER + columns + 1
-    directory_at, batches = with_change(spine, columns + 1, change, registers, spines, state)
-    hits = block(HIT, n * batches, state)
-    if directory_at == NO_ROOM or hits[0] == 0:
+    columns, wanted, report = key + 2, np.arange(key, key + 3), np.zeros(REPORT, np.int64)
+    directory, batches = with_change(spine, columns + 1, change, registers, spines, state)
+    if directory == NO_ROOM:
         return FULL
-    directory = words_at(directory_at, batches * stride)
-    count = call(entries[ENTRY_SEEK], (directory, batches, columns, 1, keys, key, n, hits, report))
-    count_read(counters, state, spines, spine, n, batches, report[TOUCHED])
-    found, wanted = block(4, report[MATCHES], state), np.arange(key, columns + 1)
+    found = stored_rows(directory, batches, columns, keys, key, n, wanted, state, report, entries)
     if found[0] == 0:
         return FULL
-    call(entries[ENTRY_EXPAND], (directory, stride, hits, count, wanted, 3, found))
+    count_read(counters, state, spines, spine, n, batches, report[TOUCHED])
     digits, counts, number, row = np.empty(ROOM, np.int64), np.empty(3, np.int64), np.empty(1, np.int64), 0
     for i in range(n):
         end = row

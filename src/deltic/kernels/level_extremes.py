@@ -14,7 +14,6 @@ from deltic.kernels.instructions import (
     COUNTERS,
     DECLINED,
     DONE,
-    ENTRY_EXPAND,
     ENTRY_FIRST,
     ENTRY_LOOKUP,
     ENTRY_SEEK,
@@ -36,7 +35,7 @@ from deltic.kernels.instructions import (
 from deltic.kernels.level_digits import REAL, write_reals
 from deltic.kernels.level_groups import emit, render
 from deltic.kernels.level_joins import NO_ROOM, with_change
-from deltic.kernels.level_rows import sum_weights
+from deltic.kernels.level_rows import stored_rows, sum_weights
 from deltic.kernels.level_tables import NO_ROOM as NO_ROOM_TO_SORT
 from deltic.kernels.level_tables import consolidated
 from deltic.kernels.linked import call, words_at
@@ -94,18 +93,12 @@ def remember(spine: int, key: int, keys: Words, n: int, old: Words, spines: Word
     width = len(old)
     for c in range(width):
         fill(old[c], 0, n)
-    columns, batches = key + width, spines[SPINE * spine + SPINE_BATCHES]
-    stride = DIRECTORY_HEADER + columns + 1
-    directory, report = words_at(spines[SPINE * spine + SPINE_DIRECTORY], batches * stride), np.zeros(REPORT, np.int64)
-    hits = block(HIT, n * batches, state)
-    if hits[0] == 0:
-        return FULL
-    count = call(entries[ENTRY_SEEK], (directory, batches, columns, 1, keys, key, n, hits, report))
-    count_read(counters, state, spines, spine, n, batches, report[TOUCHED])
-    table, wanted = block(width + 2, report[MATCHES], state), np.arange(key, columns + 1)
+    columns, batches, report = key + width, spines[SPINE * spine + SPINE_BATCHES], np.zeros(REPORT, np.int64)
+    directory, wanted = spines[SPINE * spine + SPINE_DIRECTORY], np.arange(key, columns + 1)
+    table = stored_rows(directory, batches, columns, keys, key, n, wanted, state, report, entries)
     if table[0] == 0:
         return FULL
-    call(entries[ENTRY_EXPAND], (directory, stride, hits, count, wanted, width + 1, table))
+    count_read(counters, state, spines, spine, n, batches, report[TOUCHED])
     rows = consolidated(table, width + 1, report[MATCHES], state, entries)
     if rows < 0:
         return FULL if rows == NO_ROOM_TO_SORT else DECLINED

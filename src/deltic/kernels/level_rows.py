@@ -16,7 +16,9 @@ from deltic.kernels.instructions import (
     DONE,
     ENTRY_BUILD_INDEX,
     ENTRY_CONSOLIDATE,
+    ENTRY_EXPAND,
     ENTRY_LOOKUP,
+    ENTRY_SEEK,
     ENTRY_SORTEDNESS,
     FULL,
     HALVES,
@@ -36,6 +38,7 @@ from deltic.kernels.instructions import (
     SPINE_DIRECTORY,
     WIDTH,
     allot,
+    block,
     borrow,
     copy_words,
     count_read,
@@ -46,13 +49,31 @@ from deltic.kernels.instructions import (
 from deltic.kernels.linked import call, words_at
 from deltic.kernels.memory import Words, load, product_overflows, store
 from deltic.kernels.merge import DIRECTORY_HEADER
-from deltic.kernels.read import REPORT, TOUCHED
+from deltic.kernels.read import HIT, MATCHES, REPORT, TOUCHED
 
 LIGHT = 1 << 40
 """As LARGE of the operator trace_append: heavier weights are checked against the state."""
 LOW_HALF = 0xFFFFFFFF
 
 room_of = part(index_room)
+
+
+@part
+def stored_rows(
+    directory_at: int, batches: int, columns: int, keys: Words, key: int, n: int, wanted: Words, state: Words, report: Words, entries: Words
+) -> Words:
+    """The addresses of the rows of some batches, with one weight, that begin with one of n keys: the number of the key, ascending, and the
+    wanted columns and weights. The first is 0 if the arena is full; the report has how many rows there are."""
+    stride = DIRECTORY_HEADER + columns + 1
+    directory, hits = words_at(directory_at, batches * stride), block(HIT, n * batches, state)
+    if hits[0] == 0:
+        return hits
+    report[:] = 0
+    count = call(entries[ENTRY_SEEK], (directory, batches, columns, 1, keys, key, n, hits, report))
+    rows = block(1 + len(wanted), report[MATCHES], state)
+    if rows[0] != 0:
+        call(entries[ENTRY_EXPAND], (directory, stride, hits, count, wanted, len(wanted), rows))
+    return rows
 
 
 @part

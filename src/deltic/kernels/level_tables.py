@@ -10,9 +10,7 @@ from deltic.kernels.instructions import (
     DECLINED,
     DONE,
     ENTRY_CONSOLIDATE,
-    ENTRY_EXPAND,
     ENTRY_RESOLVE,
-    ENTRY_SEEK,
     ENTRY_SORTEDNESS,
     FULL,
     HEADER,
@@ -27,11 +25,10 @@ from deltic.kernels.instructions import (
     count_read,
     fill,
 )
-from deltic.kernels.level_rows import sum_weights
-from deltic.kernels.linked import call, words_at
+from deltic.kernels.level_rows import stored_rows, sum_weights
+from deltic.kernels.linked import call
 from deltic.kernels.memory import Words, load, store
-from deltic.kernels.merge import DIRECTORY_HEADER
-from deltic.kernels.read import HIT, MATCHES, REPORT, TOUCHED
+from deltic.kernels.read import MATCHES, REPORT, TOUCHED
 from deltic.kernels.resolve import DELETE_ROW, INSERT
 from deltic.kernels.resolve import REPORT as RESOLVE_REPORT
 from deltic.kernels.resolve import ROWS as RESOLVED_ROWS
@@ -186,27 +183,16 @@ def resolved_keys(
     entries: Words,
 ) -> int:
     """Each key has one row, or none."""
-    batches, stride = spines[SPINE * spine + SPINE_BATCHES], DIRECTORY_HEADER + columns + 1
-    directory = words_at(spines[SPINE * spine + SPINE_DIRECTORY], batches * stride)
-    hits_at = borrow(state, HIT * (keys * batches + 1))
-    if hits_at == 0:
+    directory, batches = spines[SPINE * spine + SPINE_DIRECTORY], spines[SPINE * spine + SPINE_BATCHES]
+    report, wanted = np.zeros(REPORT, np.int64), np.arange(columns + 1)
+    stored = stored_rows(directory, batches, columns, distinct, key, keys, wanted, state, report, entries)
+    if stored[0] == 0 or not allot(registers, out, columns + 1, 2 * keys, state):
         return FULL
-    hits, report, wanted = np.empty(HIT, np.int64), np.zeros(REPORT, np.int64), np.arange(columns + 1)
-    for h in range(HIT):
-        hits[h] = hits_at + 8 * h * keys * batches
-    count = call(entries[ENTRY_SEEK], (directory, batches, columns, 1, distinct, key, keys, hits, report))
     count_read(counters, state, spines, spine, keys, batches, report[TOUCHED])
-    matches = report[MATCHES]
-    start, stored = borrow(state, (columns + 2) * matches), np.empty(columns + 2, np.int64)
-    if start == 0 or not allot(registers, out, columns + 1, 2 * keys, state):
-        return FULL
-    for c in range(columns + 2):
-        stored[c] = start + 8 * c * matches
-    call(entries[ENTRY_EXPAND], (directory, stride, hits, count, wanted, columns + 1, stored))
     rows, target = registers[source + HEADER : source + HEADER + columns], registers[out + HEADER : out + HEADER + columns + 1]
     operations, ordinals = registers[source + HEADER + columns], registers[source + HEADER + columns + 1]
     n, resolved = registers[source + ROWS], np.empty(RESOLVE_REPORT, np.int64)
-    arguments = (rows, operations, ordinals, positions, n, columns, key, stored[1:], matches, stored[0], target, resolved)
+    arguments = (rows, operations, ordinals, positions, n, columns, key, stored[1:], report[MATCHES], stored[0], target, resolved)
     length = call(entries[ENTRY_RESOLVE], arguments)
     for error in resolved[RESOLVED_ROWS + 1 :]:
         if error >= 0:

@@ -36,6 +36,9 @@ LIKE = 51
 """Of a text, and the place of a pattern (`like.py`) after the operations."""
 DIVIDE_WIDE = 52
 """Of decimals, and the place of the operands of `quotients.quotient` after the operations. Fails by 0, and where it does not fit."""
+TEXT_WORD = 53
+"""Of the id of a text, or NULL's marker: one of the words that sort like it (`text.py`), by its number. Fails where the strings do not have
+the text."""
 KEEP, PUT, PUT_MARKED, PUT_FLAGGED, PUT_WIDE, PUT_WIDE_MARKED, PUT_STATE, PUT_VALUE, PUT_LIMB, PUT_ROUNDED = range(56, 66)
 """They read the lane. KEEP: the rows for which it is TRUE. The others write it to the columns of the output from the second operand on:
 the last four as measures, in which NULL is 0, the limb that the third operand names, of the value or of it rounded to a double."""

@@ -17,6 +17,10 @@ from deltic.kernels.compiler import kernel, part
 from deltic.kernels.intake import BUFFERS, CHILDREN, LENGTH, NULLS, OFFSET
 from deltic.kernels.memory import WORD_MIN, Words, address_of, copy_bytes, load, load_byte, load_int32, load_unaligned, prefetch, store
 
+PREFIX_BYTES = 24
+"""Strings shorter than this are determined, and ordered, by the words of `prefix_word`."""
+LONG = PREFIX_BYTES + 1
+"""The lowest byte of the last of these words, of all others."""
 COLLISION, INVALID, FULL = -1, -2, -3
 AHEAD = 8
 """How many strings ahead memory is requested: a large table is in no cache, and each string has its own places in it."""
@@ -436,18 +440,24 @@ def _big_endian(address: int, length: int) -> int:
     return word
 
 
+@part
+def prefix_word(arena: int, starts: int, entry: int, number: int) -> int:
+    """One of the three words of an entry that sort like its bytes: bytes 0 to 22, zero-padded, then min(length, PREFIX_BYTES) + 1;
+    WORD_MIN for entry -1. arena, starts: addresses."""
+    if entry < 0:
+        return WORD_MIN
+    length = load(starts, entry + 1) - load(starts, entry)
+    source, rest = arena + load(starts, entry) + 8 * number, max(length - 8 * number, 0)
+    if number < 2:
+        return np.int64(_big_endian(source, min(rest, 8))) ^ WORD_MIN
+    return np.int64(_big_endian(source, min(rest, 7)) | np.uint64(min(length, PREFIX_BYTES) + 1)) ^ WORD_MIN
+
+
 @kernel("void(int64[::1], int64[::1], uint8[::1], int64[::1], int64[::1], int64[::1])")
 def prefixes(entries: Words, starts: Words, arena: Any, first: Words, second: Words, third: Words) -> None:
-    """Three words for each entry that sort like its bytes: bytes 0 to 22, zero-padded, then min(length, 24) + 1; WORD_MIN for entry -1."""
-    source = address_of(arena)
+    """The words of each entry by which it sorts."""
+    source, begin = address_of(arena), address_of(starts)
     for i in range(len(entries)):
-        entry = entries[i]
-        if entry < 0:
-            first[i] = second[i] = third[i] = WORD_MIN
-            continue
-        start = source + starts[entry]
-        length = starts[entry + 1] - starts[entry]
-        first[i] = np.int64(_big_endian(start, min(length, 8))) ^ WORD_MIN
-        second[i] = np.int64(_big_endian(start + 8, min(max(length - 8, 0), 8))) ^ WORD_MIN
-        last = _big_endian(start + 16, min(max(length - 16, 0), 7)) | np.uint64(min(length, 24) + 1)
-        third[i] = np.int64(last) ^ WORD_MIN
+        first[i] = prefix_word(source, begin, entries[i], 0)
+        second[i] = prefix_word(source, begin, entries[i], 1)
+        third[i] = prefix_word(source, begin, entries[i], 2)

@@ -13,7 +13,6 @@ from typing import assert_never
 from deltic.circuit.nodes import ArrangementSpec, Dataflow, NodeKind, Shape
 from deltic.circuit.operators.arrange import Arrange
 from deltic.circuit.operators.fold_groups import FoldTopK
-from deltic.circuit.operators.group_top_k import GroupTopK
 from deltic.circuit.operators.linear import Constant, Place
 from deltic.circuit.operators.multiset import MultisetOperator
 from deltic.circuit.operators.order import Sort
@@ -345,7 +344,7 @@ class Lowering:
         rows, output, texts = self._sorted(self.streams.gather(mapped, key), parts, plan)
         memory, shape, partition = builder.name("folded_first", identity), self.streams.shape(rows), self.streams.partition(rows)
         assert plan.limit is not None
-        first = GroupTopK(memory, memory, shape.layout.width, plan.limit, output, texts, key)
+        first = TopKOperator(memory, memory, shape.layout.width, plan.limit, output, texts, key)
         operator = FoldTopK(memory, shape.layout.width, True, first)
         node = builder.add(operator, (rows,), Shape(plan.schema), None, owns=memory, content=builder.digest(memory))
         builder.specify(ArrangementSpec(memory, shape, builder.nodes[node].level, key, partition=partition))
@@ -377,10 +376,8 @@ class Lowering:
         assert plan.limit is not None
         builder = self.streams.builder
         memory = builder.name("first", plan.limit, self.streams.fingerprint(rows))
-        partition, key = rows.partition, self._key_words(plan)
-        operator: TopKOperator = TopKOperator(rows.id, memory, rows.width, plan.limit, output, texts)
-        if plan.keys:
-            operator = GroupTopK(rows.id, memory, rows.width, plan.limit, output, texts, key)
+        partition, key = rows.partition, max(self._key_words(plan), 1)
+        operator = TopKOperator(rows.id, memory, rows.width, plan.limit, output, texts, key)
         shape, spread = Shape(plan.schema), None if plan.keys else partition
         node = builder.add(operator, (rows.node,), shape, spread, owns=memory, reads=(rows.id,))
         builder.specify(replace(builder.arrangements[rows.id], id=memory, partition=partition))

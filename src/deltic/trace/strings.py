@@ -28,8 +28,7 @@ ENTRY_BYTES: Final = 32
 """Per string, besides its own bytes: its id, its start, and two slots."""
 SPARE: Final = 1 << 28
 """Bytes of strings up to which they get four times their room, not twice: memory that is not used yet is only addresses."""
-PREFIX_BYTES: Final = 24
-"""Strings shorter than this are determined, and ordered, by their order words."""
+PREFIX_BYTES: Final = text.PREFIX_BYTES
 
 
 class StringSource(Protocol):

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from deltic.errors import CorruptState
 from deltic.kernels import decimals, floats
-from deltic.kernels.floats import LOWEST, NAN, NEGATIVE_INFINITY, POSITIVE_INFINITY, ROOM
+from deltic.kernels.floats import GROWN, LOWEST, NAN, NEGATIVE_INFINITY, POSITIVE_INFINITY, ROOM
 from deltic.kernels.table import address, addresses
 from deltic.schema import Type
 
@@ -23,8 +23,6 @@ Words = npt.NDArray[np.int64]
 LOW = np.int64(0xFFFFFFFF)
 SHIFT = np.int64(32)
 HALF = np.int64(1) << np.int64(31)
-GROWN = np.int64(1) << np.int64(36)
-"""A limb of this magnitude or more is carried: 2^27 batches of smaller limbs add up within 64 bits."""
 SPLITTER = float((1 << 27) + 1)
 NARROW = 18
 MAX_PRECISION = 38

@@ -10,14 +10,12 @@ import numpy as np
 
 from deltic.aggregates.definition import DigitKind
 from deltic.circuit.operator import Context, Delta, as_batch
+from deltic.kernels.level_digits import MOST_ROWS
 from deltic.schema import Field, Schema
 from deltic.trace.consolidate import consolidate
 from deltic.trace.encoding import Layout, decode
 from deltic.trace.rows import Rows
 from deltic.trace.sums import bit_counts, float_limbs, normalise_limbs, product_limbs
-
-ROWS_AT_ONCE = 1 << 16
-"""Rows that are split before their digits are added up; each yields up to 64 rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +38,9 @@ class TakeApart:
     def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
         rows = inputs[0]
         n = len(rows)
-        if n <= ROWS_AT_ONCE:
+        if n <= MOST_ROWS:
             return self._added(rows, context)
-        parts = [self._added(rows.take(np.arange(i, min(i + ROWS_AT_ONCE, n))), context) for i in range(0, n, ROWS_AT_ONCE)]
+        parts = [self._added(rows.take(np.arange(i, min(i + MOST_ROWS, n))), context) for i in range(0, n, MOST_ROWS)]
         return self._carried(Rows.concat(parts))
 
     def _added(self, rows: Delta, context: Context) -> Delta:

@@ -14,8 +14,8 @@ import numpy as np
 from deltic.circuit.extremes import Extreme, settled
 from deltic.circuit.operator import Context, Delta, as_batch
 from deltic.circuit.operators.arrange import check_sums
-from deltic.circuit.operators.group_top_k import GroupTopK
 from deltic.circuit.operators.linear import negated
+from deltic.circuit.operators.top_k import TopKOperator
 from deltic.circuit.scopes import distinct_rows
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
@@ -86,7 +86,7 @@ class FoldExtremes(FoldSums):
 class FoldTopK(FoldSums):
     """The first rows of each group in an order, of all ticks. first: the order, over the arrangement `memory`."""
 
-    first: GroupTopK
+    first: TopKOperator
 
     @property
     def name(self) -> str:
@@ -100,5 +100,5 @@ class FoldTopK(FoldSums):
         groups = distinct_rows([delta], self.first.key)
         _, columns, weights = probe(context.old(self.memory, self.width, 1), groups, range(self.width), context.counters)
         old = consolidate(Rows(columns, (weights[0],)))
-        new = self.first.first_of(Spine.over(self.width, 1, (old, delta)), groups, context)
+        new = self.first.first_of(Spine.over(self.width, 1, (old, delta)), groups, None, context)
         return consolidate(Rows.concat([new, negated(old)]))

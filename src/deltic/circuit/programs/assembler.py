@@ -40,6 +40,7 @@ NAMES: Final = {
     op.REWEIGH: "reweigh",
     op.AGGREGATE: "aggregate",
     op.EXTREMES: "extremes",
+    op.FIRST_ROWS: "first_rows",
 }
 """The names of opcodes in listings."""
 

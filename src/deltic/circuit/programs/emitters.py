@@ -23,9 +23,10 @@ from deltic.circuit.operators.order import Sort
 from deltic.circuit.operators.reweigh import Reweigh
 from deltic.circuit.operators.semijoin import SemiJoin
 from deltic.circuit.operators.table import TableInput
+from deltic.circuit.operators.top_k import TopKOperator
 from deltic.circuit.pending import WEIGHT
 from deltic.circuit.programs.assembler import NO_REGISTER, Assembler, Register
-from deltic.circuit.programs.groups import aggregate
+from deltic.circuit.programs.groups import aggregate, top_k
 from deltic.circuit.programs.linear import chain_instructions, chained, flat_map_instructions, map_instructions, touch
 from deltic.circuit.programs.words import not_null, order
 from deltic.kernels import instructions as op
@@ -192,6 +193,7 @@ EMITTERS: Final[dict[type, Emitter]] = {
     Reweigh: _reweigh,
     MultisetOperator: _multiset,
     AggregateOperator: aggregate,
+    TopKOperator: top_k,
     TakeApart: _take_apart,
     Plus: _plus,
     Negate: _negate,

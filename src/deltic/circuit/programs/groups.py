@@ -1,4 +1,4 @@
-"""The instructions of groups: sums, and first rows, such as MIN and MAX, where the words that have the order are those of the values."""
+"""The instructions of groups: sums, first rows, such as MIN and MAX, where the words of the values have the order, and top-k."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from deltic.circuit.extremes import Extreme
 from deltic.circuit.operators.aggregate import AggregateOperator
+from deltic.circuit.operators.top_k import TopKOperator
 from deltic.circuit.programs.assembler import NO_REGISTER, Assembler, Register, Spot
 from deltic.circuit.results import Result
 from deltic.circuit.terms import Term
@@ -94,6 +95,20 @@ def _extremes(operator: AggregateOperator, inputs: Sequence[Register], out: Regi
     to.sort(out, rows)
     to.append(operator.memory, out)
     return True
+
+
+def top_k(operator: TopKOperator, inputs: Sequence[Register], out: Register, to: Assembler) -> bool:
+    change, rows = to.sorted(inputs[0]), to.register(operator.width, 1)
+    to.emit(op.INDEXED, change, change.columns, shown=str(change))
+    spot, memory = to.spot(operator.arrangement), to.spot(operator.memory)
+    texts = [number for position, descending in operator.texts for number in (position, int(descending))]
+    shape = (rows, change, operator.key, operator.width, operator.limit, spot, memory, len(operator.texts))
+    key = ", ".join(map(str, range(operator.key)))
+    shown = f"{rows} ← first {operator.limit} of groups {change}[{key}] in {spot} + {change}, less those of {memory}"
+    to.emit(op.FIRST_ROWS, *shape, *texts, shown=shown)
+    to.select(out, rows, [(word, 0) for word in operator.output])
+    to.append(operator.memory, rows)
+    return operator.limit > 0
 
 
 def _groups(key: int, inputs: Sequence[Register], to: Assembler) -> Register:

@@ -8,7 +8,7 @@ from deltic.circuit.operators.not_null import NotNull
 from deltic.circuit.operators.order import Sort
 from deltic.circuit.programs.assembler import Assembler, Register
 from deltic.circuit.programs.scalars import Operations
-from deltic.circuit.terms import Term
+from deltic.circuit.terms import BYTES_WORDS, Term
 from deltic.kernels import instructions as op
 from deltic.kernels import scalars
 from deltic.schema import Schema
@@ -31,8 +31,6 @@ def not_null(operator: NotNull, inputs: Sequence[Register], out: Register, to: A
 
 def order(operator: Sort, inputs: Sequence[Register], out: Register, to: Assembler) -> bool:
     (source,) = inputs
-    if any(isinstance(part, Term) and part.field.type.has_bytes for part in operator.parts):
-        return False  # the bytes of strings have an order, their ids have none
     words = _Words(to)
     moved: list[tuple[int | None, int]] = [(None, 0)] if operator.constant else []
     computed: list[int] = []
@@ -64,11 +62,25 @@ def _term(term: Term, words: _Words, moved: list[tuple[int | None, int]], comput
         moved.append((None, 0))
         count -= 1
     start = term.start + term.is_split
+    if term.field.type.has_bytes:
+        _text(start, term.descending, words, moved, computed)
+        return
     for word in range(start, start + count):
-        if term.descending:  # ~w, which is -1 - w
-            words.put(words.emit(scalars.SUBTRACT, words.constant(-1), words.word(word)), len(moved))
+        if term.descending:
+            words.put(words.inverted(words.word(word)), len(moved))
             computed.append(len(moved))
         moved.append((word, 0))
+
+
+def _text(start: int, descending: bool, words: _Words, moved: list[tuple[int | None, int]], computed: list[int]) -> None:
+    """Those of a text: words of its first bytes, and its id."""
+    text = words.word(start)
+    for number in range(BYTES_WORDS):
+        word = words.text_word(text, number)
+        words.put(words.inverted(word) if descending else word, len(moved))
+        computed.append(len(moved))
+        moved.append((None, 0))
+    moved.append((start, 0))
 
 
 def _shown(part: int | Term) -> str:
@@ -91,6 +103,14 @@ class _Words(Operations):
 
     def equals(self, position: int, value: int) -> int:
         return self.emit(scalars.EQUAL, self.word(position), self.constant(value))
+
+    def text_word(self, lane: int, number: int) -> int:
+        self._to.strings = True
+        return self.emit(scalars.TEXT_WORD, lane, number)
+
+    def inverted(self, lane: int) -> int:
+        """~w, which is -1 - w."""
+        return self.emit(scalars.SUBTRACT, self.constant(-1), lane)
 
     def negated(self, lane: int) -> int:
         return self.emit(scalars.NOT, lane)
