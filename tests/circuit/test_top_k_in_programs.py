@@ -97,6 +97,27 @@ def test_changes_after_the_end_read_no_row() -> None:
         assert sorted(row["k"] for row in session.view("v").rows() if row["g"] == 4) == [-1, 4, 14]
 
 
+@pytest.mark.parametrize("limit", [1, 30, 100])
+def test_results_of_many_rows_are_read_once(limit: int) -> None:
+    """One group, and nine; most rows of which are among the first."""
+    with both_cores() as compared, deltic.Session() as session:
+        session.sql(f"""
+            CREATE TABLE t (k BIGINT PRIMARY KEY, g INT NOT NULL, s STRING);
+            CREATE MATERIALIZED VIEW whole AS SELECT * FROM t ORDER BY k LIMIT {limit};
+            CREATE MATERIALIZED VIEW groups AS SELECT * FROM t QUALIFY row_number() OVER (PARTITION BY g ORDER BY k) <= {limit};
+        """)
+        rows = [{"k": 2 * k, "g": k % 9, "s": f"a string of more than 24 bytes: {k % 7}"} for k in range(200)]
+        session.apply({"t": [{**row, "_weight": 1} for row in rows]})
+        for k in (-1, 11, 1_000):
+            session.apply({"t": [{"k": k, "g": 2, "s": None, "_weight": 1}]})
+            session.apply({"t": [{**rows.pop(3), "_weight": -1}]})
+            rows.append({"k": k, "g": 2, "s": None})
+        first = sorted(rows, key=lambda row: row["k"])
+        assert ordered(session.view("whole").rows()) == ordered(first[:limit])
+        assert ordered(session.view("groups").rows()) == ordered([r for g in range(9) for r in [r for r in first if r["g"] == g][:limit]])
+        assert compared.native["TopKOperator"] > 10 and "TopKOperator" not in compared.stepped
+
+
 def touched(session: deltic.Session) -> int:
     """The rows that top-k has touched in the last tick."""
     assert session.last_tick is not None

@@ -31,7 +31,7 @@ from deltic.kernels.memory import WORD_MIN, Words, load, store
 from deltic.kernels.read import MATCHES, REPORT, TOUCHED
 
 MOST_ROWS = 1 << 16
-"""Of more rows, each of which yields up to 64, the `step` takes so many apart at a time."""
+"""Of more rows, each of which yields up to 64, the instruction declines, and the `step` takes so many apart at a time."""
 
 SLOT, COUNTED, IS_MEAN, NULLABLE, PLACE, REAL = range(6)
 """Operands of a sum: the slot of its digits; the weight that counts its rows; whether it is divided by these, and may be NULL; the place of

@@ -28,11 +28,13 @@ from deltic.kernels.instructions import (
     set_empty,
 )
 from deltic.kernels.level_joins import NO_ROOM, with_change
+from deltic.kernels.level_rows import stored_rows
 from deltic.kernels.level_tables import NO_ROOM as NO_ROOM_TO_SORT
 from deltic.kernels.level_tables import consolidated
 from deltic.kernels.linked import call, words_at
 from deltic.kernels.memory import WORD_MIN, Words, load, store
 from deltic.kernels.merge import BATCH_ROWS, DIRECTORY_HEADER
+from deltic.kernels.ordered import MOST_WORDS
 from deltic.kernels.read import MATCHES, OVERFLOW, REPORT, TOUCHED
 from deltic.kernels.text import LONG
 
@@ -40,8 +42,6 @@ TEXTS = 8
 """Operands before those of the ids of strings."""
 POSITION, DESCENDS, TEXT = range(3)
 """Operands of an id: its place in a row, and whether it sorts descending. And how many they are."""
-MOST_WORDS = 1 << 22
-"""The most words of first rows for which there is room. The `step` reads more of them part by part."""
 
 
 @part
@@ -59,7 +59,7 @@ def sure_words(code: Words, texts: int, rows: Words, i: int, width: int) -> int:
 def read_first(
     spine: Words, keys: Words, key: int, starts: Words, n: int, columns: int, limit: int, state: Words, report: Words, entries: Words
 ) -> tuple[Words, int]:
-    """(the addresses of the first rows of n groups, as `ordered.first` writes them, how many), or DECLINED or FULL instead of their number.
+    """(the addresses of the first rows of n groups, as `ordered.first` writes them; how many, or -DECLINED, or -FULL).
 
     spine: the address of its directory, and how many batches it has.
     """
@@ -80,14 +80,19 @@ def read_first(
 
 
 @part
+def is_same_key(rows: Words, key: int, i: int, j: int) -> bool:
+    same = True
+    for k in range(key):
+        same &= load(rows[k], i) == load(rows[k], j)
+    return same
+
+
+@part
 def begin_groups(rows: Words, key: int, n: int, begins: int, keys: Words) -> int:
     """Writes the keys of the groups of sorted rows, where each begins, and the number of rows; returns how many groups there are."""
     groups = 0
     for i in range(n):
-        new = i == 0
-        for k in range(key):
-            new |= load(rows[k], i) != load(rows[k], i - (i > 0))
-        if new:
+        if i == 0 or not is_same_key(rows, key, i - 1, i):
             for k in range(key):
                 store(keys[k], groups, load(rows[k], i))
             store(begins, groups, i)
@@ -121,8 +126,8 @@ def begins_before(rows: Words, i: int, sure: int, others: Words, j: int, other_s
 def choose_starts(
     code: Words, texts: int, delta: Words, begins: int, groups: int, old: Words, rows: int, key: int, width: int, limit: int, sought: Words
 ) -> int:
-    """Writes the key of each group that is to be searched, and where. The weights of old rows become what they add to the change: those of
-    groups that stay as they are 0. Returns how many groups are to be searched."""
+    """Writes the key of each group that is to be searched, and where. The weights of old rows become what they add to the change: 0 where
+    the group stays as it is, else their negatives. Returns how many groups are to be searched."""
     searched, row, others = 0, 0, old[1:]
     for g in range(groups):
         first, copies = row, 0
@@ -147,15 +152,16 @@ def choose_starts(
             if first == row or begins_before(delta, begin, new_sure, others, first, sure, key, width):
                 source, i, sure = delta, begin, new_sure
         for c in range(width):
-            store(sought[c], searched, load(source[c], i) if c < max(sure, key) else WORD_MIN)
+            store(sought[c], searched, load(source[c], i) if c < sure else WORD_MIN)
         searched += 1
     return searched
 
 
 @part
-def cut_weights(code: Words, texts: int, new: Words, rows: int, width: int, limit: int) -> bool:
-    """Cuts the copies of each group to `limit`; False if bytes of strings decide which rows of a group are the first."""
-    words, weights, row = new[1:], new[1 + width], 0
+def cut_weights(code: Words, texts: int, new: Words, rows: int, width: int, limit: int, last: int, cuts: int) -> int:
+    """Cuts the copies of each group to `limit`. Lists the last row of each full group whose first `cuts` words may be those of others, too;
+    returns how many groups these are."""
+    words, weights, row, unsure = new[1:], new[1 + width], 0, 0
     while row < rows:
         group, copies = load(new[0], row), 0
         while row < rows and load(new[0], row) == group:
@@ -163,9 +169,73 @@ def cut_weights(code: Words, texts: int, new: Words, rows: int, width: int, limi
             store(weights, row, weight)
             copies += weight
             row += 1
-        if copies == limit and sure_words(code, texts, words, row - 1, width) < width:
-            return False
-    return True
+        sure = sure_words(code, texts, words, row - 1, width)
+        if copies == limit and sure < width:
+            store(last, unsure, row - 1)
+            store(cuts, unsure, sure)
+            unsure += 1
+    return unsure
+
+
+@part
+def look_for_ties(
+    place: Words, new: Words, last: int, cuts: int, unsure: int, cut: int, width: int, state: Words, report: Words, entries: Words
+) -> tuple[int, int]:
+    """(DONE, or DECLINED if other rows begin with the same `cut` words as one of the listed rows, or FULL; how many are listed with this
+    cut)."""
+    keys, n = block(cut, unsure, state), 0
+    if keys[0] == 0:
+        return FULL, 0
+    for i in range(unsure):
+        if load(cuts, i) == cut:
+            for c in range(cut):
+                store(keys[c], n, load(new[1 + c], load(last, i)))
+            n += 1
+    if n == 0:
+        return DONE, 0
+    rows = stored_rows(place[0], place[1], width, keys, cut, n, np.arange(cut, width + 1), state, report, entries)
+    if rows[0] == 0:
+        return FULL, 0
+    count = consolidated(rows, width - cut + 1, report[MATCHES], state, entries)
+    if count < 0:
+        return FULL if count == NO_ROOM_TO_SORT else DECLINED, n
+    before = np.int64(-1)
+    for i in range(count):
+        if load(rows[width - cut + 1], i) > 0:
+            if load(rows[0], i) == before:
+                return DECLINED, n
+            before = load(rows[0], i)
+    return DONE, n
+
+
+@part
+def settle(
+    code: Words,
+    texts: int,
+    place: Words,
+    new: Words,
+    rows: int,
+    width: int,
+    limit: int,
+    spine: int,
+    spines: Words,
+    state: Words,
+    counters: Words,
+    entries: Words,
+) -> int:
+    """Cuts the copies of each group to `limit`. Declines where bytes of strings decide which rows of a group are the first."""
+    last, cuts, report = borrow(state, rows + 1), borrow(state, rows + 1), np.zeros(REPORT, np.int64)
+    if last == 0 or cuts == 0:
+        return FULL
+    unsure = cut_weights(code, texts, new, rows, width, limit, last, cuts)
+    for t in range(code[texts] if unsure > 0 else 0):
+        cut = code[texts + 1 + TEXT * t + POSITION]
+        outcome, n = look_for_ties(place, new, last, cuts, unsure, cut, width, state, report, entries)
+        if n > 0:
+            count_read(counters, state, spines, spine, n, place[1], report[TOUCHED])
+        if outcome != DONE:
+            return outcome
+    return DONE
 
 
 @part
@@ -225,6 +295,7 @@ def first_rows(code: Words, at: int, registers: Words, spines: Words, state: Wor
         if new_rows < 0:
             return np.int64(-new_rows)
         count_read(counters, state, spines, spine, searched, place[1], report[TOUCHED])
-        if not cut_weights(code, texts, new, new_rows, width, limit):
-            return DECLINED
+        outcome = settle(code, texts, place, new, new_rows, width, limit, spine, spines, state, counters, entries)
+        if outcome != DONE:
+            return outcome
     return write_change(out, old, old_rows, new, new_rows, width, registers, state, entries)

@@ -12,6 +12,8 @@ from deltic.kernels.memory import Words, load, store
 from deltic.kernels.merge import DIRECTORY_HEADER
 from deltic.kernels.read import BLOCK, MATCHES, OVERFLOW, TOUCHED, seek_block
 
+MOST_WORDS = 1 << 22
+"""The most words of first rows for which there is room at once. What could be more counts, not what is: all rows of the spine."""
 NEXT, END, SPAN = range(3)
 """Words of a span, the rows of one batch under a prefix: the next row to read, and their end. And how many words that are."""
 

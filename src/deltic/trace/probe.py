@@ -94,7 +94,7 @@ def first(
     batches, directory = spine.view
     keys, begins = addresses(prefixes, n), addresses(starts, n)
     parts: list[Words] = []
-    done, room = 0, 2 * n * min(limit, 4) + 16
+    done, room = 0, _room(spine, n * limit)
     while done < n or not parts:
         words, target = block(1 + spine.columns + spine.weights, room)
         report = np.zeros(read.REPORT, np.int64)
@@ -123,6 +123,13 @@ def first(
     spine.count_sought(n)
     out = tuple(parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1))
     return out[0], out[1 : 1 + spine.columns], out[1 + spine.columns :]
+
+
+def _room(spine: Spine, copies: int) -> int:
+    """For how many first rows there is room, so that they are read once unless they are many."""
+    width = spine.columns + 2
+    rows = copies if copies * width <= ordered.MOST_WORDS else min(copies, spine.rows)
+    return max(min(rows, ordered.MOST_WORDS // width), 1)
 
 
 def ranked(

@@ -1,8 +1,8 @@
 """top_k: the first rows of each group in an order, under deletions.
 
-All rows are sorted in an arrangement whose words are those of the group, the order words, and the row. A group is searched from the lesser
-of the first row of its old result and the first row inserted now, since no row before it is present. A change after the end of a full
-result costs nothing.
+All rows are sorted in an arrangement whose words are those of the group, or a constant, then the order words, then those of the row. A
+group is searched from the lesser of the first row of its old result and the first row inserted now, since no row before it is present. A
+change after the end of a full result costs nothing.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 from deltic.circuit.operator import Context, Delta, as_batch
 from deltic.circuit.scopes import distinct_rows
 from deltic.circuit.terms import exact_order, is_long
+from deltic.kernels.memory import WORD_MIN
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
 from deltic.trace.probe import first, probe
@@ -22,8 +23,6 @@ from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
 
 Words = tuple[np.ndarray, ...]
-NO_WORD = np.iinfo(np.int64).min
-"""The least word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +31,7 @@ class TopKOperator:
 
     width: the number of its words. output: the words to pass on. memory: the arrangement of the current result.
     texts: (position of a string id, whether it sorts descending), in order; the string's order words precede its id.
-    key: the words of the group; of the only one, a constant.
+    key: how many words of a row are its group's; where there is one group, a constant is.
     """
 
     arrangement: str
@@ -113,8 +112,8 @@ class TopKOperator:
         place = inserted[np.minimum(heads[:-1], len(inserted) - 1)] if len(inserted) else heads[:-1] * 0
         sure = self._sure(changed.rows, place), self._sure(old.rows, old.heads[:-1])
         words = range(self.key, self.width)
-        new = [np.where(c < sure[0], changed.rows.columns[c][place], NO_WORD) for c in words]
-        kept = [np.where(c < sure[1], old.word(c, old.heads[:-1]), NO_WORD) for c in words]
+        new = [np.where(c < sure[0], changed.rows.columns[c][place], WORD_MIN) for c in words]
+        kept = [np.where(c < sure[1], old.word(c, old.heads[:-1]), WORD_MIN) for c in words]
         less, decided = arrives & ~old.filled, arrives != old.filled
         for one, other in zip(new, kept, strict=True):
             less |= ~decided & (one < other)

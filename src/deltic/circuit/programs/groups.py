@@ -1,4 +1,4 @@
-"""The instructions of groups: sums, first rows, such as MIN and MAX, where the words of the values have the order, and top-k."""
+"""The instructions of groups: sums, MIN and MAX, if the words of their values have the order, and top-k."""
 
 from __future__ import annotations
 
@@ -98,6 +98,8 @@ def _extremes(operator: AggregateOperator, inputs: Sequence[Register], out: Regi
 
 
 def top_k(operator: TopKOperator, inputs: Sequence[Register], out: Register, to: Assembler) -> bool:
+    if not operator.limit:
+        return False  # which has no first rows
     change, rows = to.sorted(inputs[0]), to.register(operator.width, 1)
     to.emit(op.INDEXED, change, change.columns, shown=str(change))
     spot, memory = to.spot(operator.arrangement), to.spot(operator.memory)
@@ -108,7 +110,7 @@ def top_k(operator: TopKOperator, inputs: Sequence[Register], out: Register, to:
     to.emit(op.FIRST_ROWS, *shape, *texts, shown=shown)
     to.select(out, rows, [(word, 0) for word in operator.output])
     to.append(operator.memory, rows)
-    return operator.limit > 0
+    return True
 
 
 def _groups(key: int, inputs: Sequence[Register], to: Assembler) -> Register:
