@@ -28,6 +28,7 @@ from deltic.connectors.fitting import check_domain, check_lengths, check_nulls, 
 from deltic.connectors.recognise import Column, Columns, columns_of
 from deltic.domains import is_restricted
 from deltic.errors import FrameError
+from deltic.kernels.intake import read_operations
 from deltic.purity import shown
 from deltic.schema import BIGINT, STRING, Field, Op, Schema, TableSchema, Type
 
@@ -51,14 +52,14 @@ OPERATIONS: Final = {
     "delete": Op.DELETE_ROW,
     "d": Op.DELETE_ROW,
 }
-USUAL: Final = 6
-"""How many letters the names have that are usual; the sum of the first and the third tells them apart."""
 KNOWN_OPERATIONS: Final = "insert, update, delete or upsert (or i, u, d, c)"
-_CODE_BY_LETTERS: Final[Words] = np.zeros(256, np.int64)
-_LETTERS: Final = np.zeros((max(OPERATIONS.values()) + 1, USUAL), np.uint8)
-"""By code, the letters of its usual name; zeros for others, which no name has."""
-for _name in ("insert", "update", "upsert", "delete"):
-    _CODE_BY_LETTERS[ord(_name[0]) + ord(_name[2])], _LETTERS[OPERATIONS[_name]] = OPERATIONS[_name], list(_name.encode())
+_USUAL: Final = ("insert", "update", "upsert", "delete")
+"""Names of six letters."""
+_HALVES: Final[Words] = np.array(
+    [(int.from_bytes(name[:4].encode(), "little"), int.from_bytes(name[2:].encode(), "little"), OPERATIONS[name]) for name in _USUAL],
+    np.int64,
+).reshape(-1)
+"""As the kernel reads them."""
 _DELETES: Final = frozenset(name for name, op in OPERATIONS.items() if op is Op.DELETE_ROW)
 
 
@@ -315,20 +316,15 @@ def _codes(mark: Column, table: TableSchema) -> Words:
 
 
 def _usual_codes(mark: Column) -> Words | None:
-    """The codes if all names are the usual ones, of six letters: from the bytes of an array that no other check needs. Else None."""
+    """The codes if all names are the usual ones: from the bytes of an array that no other check needs. Else None."""
     if isinstance(mark, list) or mark.type != pa.string() or mark.num_chunks != 1 or not len(mark):
         return None
-    names, count = mark.chunk(0), len(mark) + 1
+    names, n = mark.chunk(0), len(mark)
     _, offsets, text = names.buffers()
-    if names.null_count or offsets is None or text is None or offsets.size < 4 * (names.offset + count):
+    if names.null_count or offsets is None or text is None or offsets.size < 4 * (names.offset + n + 1):
         return None
-    starts = np.frombuffer(offsets, np.int32, count, 4 * names.offset)
-    first, last = int(starts[0]), int(starts[-1])
-    if not 0 <= first <= last <= text.size or not (starts == np.arange(first, first + USUAL * count, USUAL)).all():
-        return None
-    letters = np.frombuffer(text, np.uint8, last - first, first).reshape(-1, USUAL)
-    codes = _CODE_BY_LETTERS[letters[:, 0] + letters[:, 2]]
-    return codes if (letters == _LETTERS[codes]).all() else None
+    codes = np.empty(n, np.int64)
+    return codes if read_operations(offsets.address + 4 * names.offset, text.address, text.size, n, _HALVES, codes) == n else None
 
 
 def _code(name: str | None, table: TableSchema) -> int:
@@ -337,8 +333,10 @@ def _code(name: str | None, table: TableSchema) -> int:
 
 def _check_keyed(ops: Words, table: TableSchema) -> None:
     """Raises FrameError for updates and upserts of a table without a key."""
+    if table.key:
+        return
     needs_key = np.flatnonzero((ops == Op.UPSERT) | (ops == Op.UPDATE))
-    if not table.key and len(needs_key):
+    if len(needs_key):
         row = int(needs_key[0])
         message = f"{_where(table)}, row {row}: {Op(ops[row]).name.lower()}, but the table has no PRIMARY KEY"
         raise FrameError(message, expected="insert or delete", remedy="declare a PRIMARY KEY, or delete the old row and insert the new one")

@@ -217,3 +217,24 @@ def copy_frame(frame: int, plan: Words, words: int, target: int, total: int, row
     for i in range(n):
         store(target, i, 1)
     return n
+
+
+@kernel("int64(int64, int64, int64, int64, int64[::1], int64[::1])")
+def read_operations(offsets: int, text: int, size: int, n: int, names: Words, codes: Words) -> int:
+    """Writes the code of each of n strings that are one of the names; returns how many, before one that is none.
+
+    offsets: the address of n + 1 int32 offsets in `size` bytes of text. names: of each name of six letters its first four bytes, its last
+    four, and its code.
+    """
+    for i in range(n):
+        start, end, code = load_int32(offsets + 4 * i), load_int32(offsets + 4 * i + 4), -1
+        if start < 0 or end > size or end - start != 6:
+            return i
+        head, tail = load_int32(text + start), load_int32(text + start + 2)
+        for k in range(0, len(names), 3):
+            if names[k] == head and names[k + 1] == tail:
+                code = names[k + 2]
+        if code < 0:
+            return i
+        codes[i] = code
+    return n

@@ -361,12 +361,31 @@ def seek(directory: Words, batches: int, columns: int, weights: int, keys: Words
     return total
 
 
+@part
+def note_lines(columns: Words, rows: Words, first: int, end: int, far: Words, lines: int) -> int:
+    """Lists those of some rows that are in another cache line than the row before; returns how many are listed now."""
+    for k in range(first, end):
+        near = k > 0 and columns[k] == columns[k - 1] and rows[k] >> 3 == rows[k - 1] >> 3
+        far[lines] = k
+        lines += np.int64(not near)
+    return lines
+
+
+@part
+def request_lines(directory: Words, columns: Words, rows: Words, far: Words, lines: int, column: int) -> None:
+    """Requests the listed rows of a column."""
+    for i in range(lines):
+        k = far[i]
+        prefetch(directory[columns[k] + column], rows[k])
+
+
 @kernel("int64(int64[::1], int64, int64[::1], int64, int64[::1], int64, int64[::1])")
 def expand(directory: Words, stride: int, hits: Words, count: int, wanted: Words, outputs: int, target: Words) -> int:
     """target[0] = the key of each row in the hits; target[1 + o] = its column wanted[o] (weights follow the columns). Returns the rows."""
     columns = np.empty(EXPANSION, np.int64)
     rows = np.empty(EXPANSION, np.int64)
-    written = filled = h = done = 0
+    far = np.empty(EXPANSION, np.int64)
+    written = filled = lines = h = done = 0
     while h < count or filled > 0:
         if h < count and filled < EXPANSION:
             key, first_column = load(hits[HIT_KEY], h), load(hits[HIT_BATCH], h) * stride + DIRECTORY_HEADER
@@ -376,17 +395,22 @@ def expand(directory: Words, stride: int, hits: Words, count: int, wanted: Words
                 columns[filled + k] = first_column
                 rows[filled + k] = start + k
                 store(target[0], written + filled + k, key)
+            if directory[first_column - DIRECTORY_HEADER + BATCH_ROWS] >= LARGE:
+                lines = note_lines(columns, rows, filled, filled + more, far, lines)
             filled += more
             complete = start + more == end
             done = 0 if complete else done + more
             h += np.int64(complete)
             continue
+        request_lines(directory, columns, rows, far, lines, wanted[0] if outputs > 0 else 0)
         for o in range(outputs):
+            if o + 1 < outputs:
+                request_lines(directory, columns, rows, far, lines, wanted[o + 1])
             out = target[1 + o] + 8 * written
             for k in range(filled):
                 store(out, k, load(directory[columns[k] + wanted[o]], rows[k]))
         written += filled
-        filled = 0
+        filled = lines = 0
     return written
 
 

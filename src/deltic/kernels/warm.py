@@ -25,6 +25,7 @@ USUAL = (
     "evaluation",
     "level_digits",
     "level_extremes",
+    "level_first_rows",
     "level",
     "intake",
     "resolve",
