@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from deltic.kernels.compiler import kernel, part
-from deltic.kernels.memory import Words, load, store
+from deltic.kernels.memory import Words, choose, load, store
 
+GIVEN, STORED = range(2)
+"""Where a row of the result comes from: an operation, or the table."""
 INSERT, DELETE_ROW, UPSERT, DELETE_KEY, UPDATE = range(5)
 """The codes of `deltic.schema.Op`."""
 ROWS, ABSENT, DUPLICATE, TIED, REPORT = range(5)
@@ -48,11 +50,21 @@ def _net(stored: Words, width: int, start: int, end: int) -> int:
 
 
 @part
-def _write(source: Words, i: int, width: int, weight: int, target: Words, row: int) -> int:
-    for c in range(width):
-        store(target[c], row, load(source[c], i))
-    store(target[width], row, weight)
+def _note(source: int, i: int, weight: int, places: Words, weights: int, row: int) -> int:
+    """Notes that a row of the result is row i of a source, STORED or GIVEN."""
+    places[row] = 2 * i + source
+    store(weights, row, weight)
     return row + 1
+
+
+@part
+def _copy(rows: Words, stored: Words, width: int, places: Words, length: int, target: Words) -> None:
+    """Writes the noted rows, column by column: a wide table has more columns than a processor follows at a time."""
+    for c in range(width):
+        given, old, out = rows[c], stored[c], target[c]
+        for row in range(length):
+            place = places[row]
+            store(out, row, load(choose(place & 1 == STORED, old, given), place >> 1))
 
 
 @part
@@ -83,6 +95,8 @@ def resolve(
     that the table has of these keys; sources: for each of them the number of its key, ascending. target: room for two rows of each key.
     """
     report[ROWS], report[ABSENT], report[DUPLICATE], report[TIED] = 0, -1, -1, -1
+    places = np.empty(2 * n, np.int64)
+    weights = target[width]
     k = number = match = 0
     while k < n:
         first = load(order, k)
@@ -111,14 +125,15 @@ def resolve(
         number += 1
         out = report[ROWS]
         if old < 0:
-            report[ROWS] = _write(rows, last, width, 1, target, out) if exists else out
+            report[ROWS] = _note(GIVEN, last, 1, places, weights, out) if exists else out
         elif not exists:
-            report[ROWS] = _write(stored, old, width, -1, target, out)
+            report[ROWS] = _note(STORED, old, -1, places, weights, out)
         elif not _same(rows, last, stored, old, key, width):
             if _less(stored, old, rows, last, key, width):
-                out = _write(stored, old, width, -1, target, out)
-                report[ROWS] = _write(rows, last, width, 1, target, out)
+                out = _note(STORED, old, -1, places, weights, out)
+                report[ROWS] = _note(GIVEN, last, 1, places, weights, out)
             else:
-                out = _write(rows, last, width, 1, target, out)
-                report[ROWS] = _write(stored, old, width, -1, target, out)
+                out = _note(GIVEN, last, 1, places, weights, out)
+                report[ROWS] = _note(STORED, old, -1, places, weights, out)
+    _copy(rows, stored, width, places, report[ROWS], target)
     return np.int64(report[ROWS])
