@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deltic.kernels.text import LONG
 from deltic.schema import BIGINT, Field
 from deltic.trace.encoding import words_of
-from deltic.trace.strings import StringTable
+from deltic.trace.strings import LONG, StringTable
 
 Words = tuple[np.ndarray, ...]
 BYTES_WORDS = 3

@@ -28,7 +28,6 @@ from deltic.connectors.fitting import check_domain, check_lengths, check_nulls, 
 from deltic.connectors.recognise import Column, Columns, columns_of
 from deltic.domains import is_restricted
 from deltic.errors import FrameError
-from deltic.kernels.intake import read_operations
 from deltic.purity import shown
 from deltic.schema import BIGINT, STRING, Field, Op, Schema, TableSchema, Type
 
@@ -53,13 +52,6 @@ OPERATIONS: Final = {
     "d": Op.DELETE_ROW,
 }
 KNOWN_OPERATIONS: Final = "insert, update, delete or upsert (or i, u, d, c)"
-_USUAL: Final = ("insert", "update", "upsert", "delete")
-"""Names of six letters."""
-_HALVES: Final[Words] = np.array(
-    [(int.from_bytes(name[:4].encode(), "little"), int.from_bytes(name[2:].encode(), "little"), OPERATIONS[name]) for name in _USUAL],
-    np.int64,
-).reshape(-1)
-"""As the kernel reads them."""
 _DELETES: Final = frozenset(name for name, op in OPERATIONS.items() if op is Op.DELETE_ROW)
 
 
@@ -121,12 +113,15 @@ def change_frame(frame: Any, table: TableSchema, sequence: str | None = None) ->
     return _changes(_complete_deletes(frame, table, sequence), table, sequence)
 
 
-def operations(frame: pa.Table, table: TableSchema) -> Words | None:
+def operations(frame: pa.Table, table: TableSchema, codes: Words | None) -> Words | None:
     """The codes of a frame of the table's columns and `_op`; None if some may be deletes by key, with NULL in all columns that may have it.
 
-    Raises FrameError.
+    codes: if they are known. Raises FrameError.
     """
-    codes = _codes(frame.column(len(table.schema)), table)
+    if codes is None:
+        codes = _codes(frame.column(len(table.schema)), table)
+    else:
+        _check_keyed(codes, table)
     by_key = table.key and all(table.schema[i].nullable for i in _others(table, None))
     return None if by_key and (codes == int(Op.DELETE_ROW)).any() else codes
 
@@ -297,9 +292,6 @@ def _first(flags: pa.ChunkedArray[Any]) -> int:
 
 def _codes(mark: Column, table: TableSchema) -> Words:
     """int64[n]: codes of Op; every delete is a DELETE_ROW for now."""
-    if (usual := _usual_codes(mark)) is not None:
-        _check_keyed(usual, table)
-        return usual
     names = fit(mark, Field(OP, STRING), _where(table)).combine_chunks()
     encoded = names.dictionary_encode(null_encoding="encode")
     codes = np.array([_code(name, table) for name in encoded.dictionary.to_pylist()], np.int64)
@@ -313,18 +305,6 @@ def _codes(mark: Column, table: TableSchema) -> Words:
     result: Words = codes[indices]
     _check_keyed(result, table)
     return result
-
-
-def _usual_codes(mark: Column) -> Words | None:
-    """The codes if all names are the usual ones: from the bytes of an array that no other check needs. Else None."""
-    if isinstance(mark, list) or mark.type != pa.string() or mark.num_chunks != 1 or not len(mark):
-        return None
-    names, n = mark.chunk(0), len(mark)
-    _, offsets, text = names.buffers()
-    if names.null_count or offsets is None or text is None or offsets.size < 4 * (names.offset + n + 1):
-        return None
-    codes = np.empty(n, np.int64)
-    return codes if read_operations(offsets.address + 4 * names.offset, text.address, text.size, n, _HALVES, codes) == n else None
 
 
 def _code(name: str | None, table: TableSchema) -> int:

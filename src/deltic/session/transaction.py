@@ -16,7 +16,7 @@ from deltic.connectors.frames import WEIGHT, Changes, change_frame, keys_or_rows
 from deltic.errors import ClosedError, DataError, UnknownName
 from deltic.schema import Op, StreamSchema, TableSchema
 from deltic.trace.encoding import Layout
-from deltic.trace.intake import encode_changes, intake_of, owned
+from deltic.trace.intake import encode_changes, intake_of, owned, usual_operations
 from deltic.trace.strings import StringTable
 from deltic.trace.workers import ALONE, Workers
 
@@ -309,7 +309,7 @@ def _plain_frame(
         frame = pa.Table.from_batches([frame]) if isinstance(frame, pa.RecordBatch) else frame
         frame = shaped(frame, table, fits.narrow) if fits.wide else frame
     if fits.verdict == "operations":
-        code, ops = int(Op.INSERT), operations(frame, table)
+        code, ops = int(Op.INSERT), operations(frame, table, usual_operations(frame.column(len(table.schema))))
         if ops is None:
             return None
     rows = columns.sized(fits.narrow).rows(frame, code, ordinal, strings, ops, workers, unread)

@@ -18,7 +18,7 @@ from deltic.domains import is_restricted
 from deltic.kernels import intake, text
 from deltic.kernels.build import CHECKED
 from deltic.kernels.memory import Words
-from deltic.kernels.table import address, fresh
+from deltic.kernels.table import address, buffer_address, fresh
 from deltic.schema import BIGINT, INTEGER_BITS, Field, Op, Schema, TableSchema
 from deltic.trace.encoding import MARKER, NEGATIVE_ZERO, Layout, encode, encode_table, whole
 from deltic.trace.rows import Rows
@@ -34,6 +34,9 @@ FEW: Final = 64
 SMALL: Final = 1 << 16
 """Rows up to which the chunks of a frame are joined before they are copied."""
 _OPS: Final = {"insert": Op.INSERT, "i": Op.INSERT, "c": Op.INSERT, "update": Op.UPDATE, "u": Op.UPDATE, "upsert": Op.UPSERT}
+_USUAL: Final = {"insert": Op.INSERT, "update": Op.UPDATE, "upsert": Op.UPSERT, "delete": Op.DELETE_ROW}
+_HALVES: Final[Words] = np.array([(*np.frombuffer((name[:4] + name[2:]).encode(), "<i4"), code) for name, code in _USUAL.items()], np.int64)
+"""Of each of these names, of six letters, the first four and the last four, and its code."""
 WEIGHT: Final = int(Op.WEIGHT)
 """Not the member of the enumeration: numba takes 40 µs to see that it is an integer."""
 _DELETES: Final = ("delete", "d")
@@ -284,6 +287,22 @@ class FrameColumns:
     def _copied(self, frame: int, block: Words, total: int, row: int, op: int, ordinal: int) -> bool:
         copied = intake.copy_frame(frame, self.plan, self.words, address(block), total, row, op, int(op == WEIGHT), ordinal)
         return bool(copied != intake.NOT_PLAIN)
+
+
+def usual_operations(column: pa.ChunkedArray) -> Words | None:
+    """The codes of operations if all are insert, update, upsert or delete, a delete that of a whole row; None if some have other names.
+
+    Reads the bytes of the names, which no other check needs then.
+    """
+    if column.type != pa.string() or column.num_chunks != 1 or not len(column):
+        return None
+    names, n = column.chunk(0), len(column)
+    _, offsets, letters = names.buffers()
+    if names.null_count or offsets is None or letters is None or offsets.size < 4 * (names.offset + n + 1):
+        return None
+    codes, first = np.empty(n, np.int64), buffer_address(offsets, column) + 4 * names.offset
+    read = intake.read_operations(first, buffer_address(letters, column), letters.size, n, _HALVES.reshape(-1), codes)
+    return codes if read == n else None
 
 
 def _divided(work: Callable[[Item], Result], items: Sequence[Item], rows: int, workers: Workers) -> list[Result | None]:

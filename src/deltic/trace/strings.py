@@ -29,6 +29,7 @@ ENTRY_BYTES: Final = 32
 SPARE: Final = 1 << 28
 """Bytes of strings up to which they get four times their room, not twice: memory that is not used yet is only addresses."""
 PREFIX_BYTES: Final = text.PREFIX_BYTES
+LONG: Final = text.LONG
 
 
 class StringSource(Protocol):

@@ -7,19 +7,20 @@ the last are linear in the weights, so sums can be split over batches, shards an
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from deltic.errors import CorruptState
-from deltic.kernels import decimals, floats
+from deltic.kernels import decimals, floats, level_digits
 from deltic.kernels.floats import GROWN, LOWEST, NAN, NEGATIVE_INFINITY, POSITIVE_INFINITY, ROOM
 from deltic.kernels.table import address, addresses
 from deltic.schema import Type
 
 Words = npt.NDArray[np.int64]
+MOST_ROWS: Final = level_digits.MOST_ROWS
 LOW = np.int64(0xFFFFFFFF)
 SHIFT = np.int64(32)
 HALF = np.int64(1) << np.int64(31)

@@ -10,12 +10,11 @@ import numpy as np
 
 from deltic.aggregates.definition import DigitKind
 from deltic.circuit.operator import Context, Delta, as_batch
-from deltic.kernels.level_digits import MOST_ROWS
 from deltic.schema import Field, Schema
 from deltic.trace.consolidate import consolidate
 from deltic.trace.encoding import Layout, decode
 from deltic.trace.rows import Rows
-from deltic.trace.sums import bit_counts, float_limbs, normalise_limbs, product_limbs
+from deltic.trace.sums import MOST_ROWS, bit_counts, float_limbs, normalise_limbs, product_limbs
 
 
 @dataclass(frozen=True, slots=True)

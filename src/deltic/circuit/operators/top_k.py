@@ -15,9 +15,9 @@ import numpy as np
 from deltic.circuit.operator import Context, Delta, as_batch
 from deltic.circuit.scopes import distinct_rows
 from deltic.circuit.terms import exact_order, is_long
-from deltic.kernels.memory import WORD_MIN
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
+from deltic.trace.encoding import MARKER
 from deltic.trace.probe import first, probe
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
@@ -112,8 +112,8 @@ class TopKOperator:
         place = inserted[np.minimum(heads[:-1], len(inserted) - 1)] if len(inserted) else heads[:-1] * 0
         sure = self._sure(changed.rows, place), self._sure(old.rows, old.heads[:-1])
         words = range(self.key, self.width)
-        new = [np.where(c < sure[0], changed.rows.columns[c][place], WORD_MIN) for c in words]
-        kept = [np.where(c < sure[1], old.word(c, old.heads[:-1]), WORD_MIN) for c in words]
+        new = [np.where(c < sure[0], changed.rows.columns[c][place], MARKER) for c in words]
+        kept = [np.where(c < sure[1], old.word(c, old.heads[:-1]), MARKER) for c in words]
         less, decided = arrives & ~old.filled, arrives != old.filled
         for one, other in zip(new, kept, strict=True):
             less |= ~decided & (one < other)
