@@ -67,6 +67,8 @@ def backfill(epoch: int, committed: Notes, notes: Notes, fresh: frozenset[str]) 
 
 def _watermarks(committed: Notes, notes: Notes) -> dict[str, tuple[int, int]]:
     """By table: as of the tick before, and of the one with these notes."""
+    if not committed.get(LATENESS) and not notes.get(LATENESS):
+        return {}
     before = {table: watermark for table, (_, watermark, _) in committed.get(LATENESS, {}).items()}
     after = notes.get(LATENESS, committed.get(LATENESS)) or {}
     return {table: (before.get(table, BEGINNING), watermark) for table, (_, watermark, _) in after.items()}

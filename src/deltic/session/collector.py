@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, TypeVar
 
+T = TypeVar("T")
 FEW: Final = 1_000
 """The most changes of a tick in which the collector is paused."""
 
@@ -24,6 +25,17 @@ def collector_paused() -> Iterator[None]:
     try:
         gc.disable()  # within the `try`, since Ctrl-C may come right after it
         yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def without_collector(run: Callable[[], T]) -> T:
+    """What a function returns that runs as in `collector_paused`, which takes longer to enter than some ticks."""
+    enabled = gc.isenabled()
+    try:
+        gc.disable()
+        return run()
     finally:
         if enabled:
             gc.enable()

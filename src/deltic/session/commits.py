@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from copy import copy
 from datetime import datetime
 from threading import RLock
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 from deltic.circuit.pending import PendingRows
 from deltic.errors import DelticError
@@ -23,7 +23,7 @@ from deltic.schema import Forms
 from deltic.session.alterations import Transition, forms_in_state
 from deltic.session.catalog import Catalog
 from deltic.session.clock import SessionClock, notes_at
-from deltic.session.collector import FEW, collector_paused
+from deltic.session.collector import FEW, without_collector
 from deltic.session.column_defaults import defaults_note
 from deltic.session.compiling import Compiler
 from deltic.session.contents import Contents
@@ -37,6 +37,7 @@ from deltic.session.plan_warnings import warn_of_plans
 from deltic.storage.program import PLANS, QUERIES, PlannedSizes, TableDescription
 
 Notes = Mapping[str, Any]
+T = TypeVar("T")
 NO_SIZES: Mapping[str, Sizes] = MappingProxyType({})
 
 
@@ -85,8 +86,7 @@ class Commits:
         precedence = self._contents.precedence
         try:
             precedence.begin()
-            with _quietly(changes):
-                self._runtime.tick(changes, noted, amends=amends)
+            _quietly(changes, lambda: self._runtime.tick(changes, noted, amends=amends))
         finally:
             precedence.end()
         self._queue()
@@ -158,8 +158,7 @@ class Commits:
             tick.check()
             noted = self._noted(runtime.newest.notes, tick.changes, tick.notes)
             before = runtime.newest.epoch
-            with _quietly(tick.changes):
-                return runtime.join(tick.changes, noted)
+            return _quietly(tick.changes, lambda: runtime.join(tick.changes, noted))
         except Exception as error:  # any: its own thread raises it
             tick.error = error
             return True
@@ -251,10 +250,10 @@ class Commits:
         self._settled = definitions
 
 
-def _quietly(changes: Mapping[str, Any]) -> AbstractContextManager[None]:
-    """Without the collector of cycles, if the changes are few."""
+def _quietly(changes: Mapping[str, Any], run: Callable[[], T]) -> T:
+    """The result of a tick, computed without the collector of cycles if the changes are few."""
     rows = [len(change) for change in changes.values() if isinstance(change, PendingRows)]  # a frame of Spark's is not counted
-    return collector_paused() if len(rows) == len(changes) and sum(rows) <= FEW else nullcontext()
+    return without_collector(run) if len(rows) == len(changes) and sum(rows) <= FEW else run()
 
 
 def _again(error: Exception) -> Exception:

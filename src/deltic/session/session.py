@@ -11,7 +11,7 @@ from datetime import datetime
 from threading import Lock, RLock
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
-from weakref import WeakSet
+from weakref import ReferenceType, ref
 
 from deltic.connectors.connector import SourceSpec
 from deltic.connectors.file_loads import CsvOptions
@@ -54,7 +54,7 @@ from deltic.session.program import Program, registration
 from deltic.session.query import Answer, answered
 from deltic.session.replacement import replacement
 from deltic.session.row_changes import CHANGES, RowChanges, changed_rows
-from deltic.session.transaction import NOTHING, PartialChanges, PendingChanges, Transaction, Unread, unknown_table
+from deltic.session.transaction import NOTHING, PartialChanges, PendingChanges, Transaction, unknown_table
 from deltic.session.typed_transaction import TypedTransaction
 from deltic.session.view import View
 from deltic.session.watermark import Watermark
@@ -136,7 +136,8 @@ class Session:
         sampled, groups = options.spark is None, grouping(self._runtime)
         self._commits = Commits(self._runtime, self._contents, self._clock, compiler, self._lock, sampled=sampled, grouping=groups)
         self._printed = PrintedViews(self._contents)
-        self._gathering: WeakSet[PendingChanges] = WeakSet()
+        self._gathering: dict[int, ReferenceType[PendingChanges]] = {}
+        """By id(), the changes that are not committed yet, unless they were abandoned."""
         self._gathering_lock = Lock()
         self._frames: Frames | None = None
         self._stores = EdnStores(self._contents, lambda: self.notes, self._define, self._commit_prepared, self.view)
@@ -345,7 +346,7 @@ class Session:
         self._contents.check_open()
         checked_progress(self._progress if progress is None else progress)
         loader = Loader(
-            lambda: self._gather(unread=self._definitions.unread),
+            lambda: self._gather(self._definitions),
             self._commit_pending,
             lambda: self._runtime.epoch,
             lambda: self.notes,
@@ -389,7 +390,7 @@ class Session:
     def transaction(self) -> Transaction:
         """Gathers changes, and commits them as one tick at the end of a `with` block."""
         self._contents.check_open()
-        return Transaction(self._gather(unread=self._definitions.unread), self.table, self._commit_pending)
+        return Transaction(self._gather(self._definitions), self.table, self._commit_pending)
 
     def apply(
         self,
@@ -407,7 +408,7 @@ class Session:
         self._contents.check_open()
         if not isinstance(changes, Mapping):
             raise FrameError(f"invalid changes {shown(changes)}", expected="a dict of change frames by table")
-        pending = self._gather(unread=self._definitions.unread)
+        pending = self._gather(self._definitions)
         distributed: dict[str, Distributed] = {}
         for name, frame in changes.items():
             table = self.table(name)
@@ -420,7 +421,7 @@ class Session:
                 distributed[table.name] = source_changes(self.spark, frame, table)
             else:
                 pending.add_frame(table, frame, column)
-        self._tick(pending, distributed, checked(notes or {}))
+        self._tick(pending, distributed, checked(notes) if notes else {})
         self._trim(pending)
 
     def _replace(
@@ -470,7 +471,7 @@ class Session:
 
     def _commit_pending(self, changes: PendingChanges, notes: Mapping[str, Any] = MappingProxyType({})) -> None:
         """Makes them one tick."""
-        self._tick(changes, {}, checked(notes))
+        self._tick(changes, {}, checked(notes) if notes else notes)
         self._trim(changes)
 
     def _define(self, statements: Callable[[Draft], Iterable[Statement]], notes: Callable[[], Mapping[str, Any]] = dict) -> None:
@@ -491,16 +492,20 @@ class Session:
         self._trim(pending)
         return epoch
 
-    def _gather(self, unread: Unread = NOTHING) -> PendingChanges:
+    def _gather(self, definitions: Definitions | None = None) -> PendingChanges:
+        """definitions: those that the changes are gathered by; what they do not read is not encoded."""
+        unread = NOTHING if definitions is None else definitions.unread
         with self._gathering_lock:
             changes = PendingChanges(self._runtime.strings, workers_of(self._runtime), unread)
-            self._gathering.add(changes)
+            changes.definitions = definitions
+            gathering, key = self._gathering, id(changes)
+            gathering[key] = ref(changes, lambda _: gathering.pop(key, None))
             return changes
 
     def _trim(self, committed: PendingChanges) -> None:
         """Frees memory, unless other changes are being gathered, whose strings are nowhere else."""
         with self._gathering_lock:
-            self._gathering.discard(committed)
+            self._gathering.pop(id(committed), None)
             if self._gathering:
                 return
         with self._lock, self._gathering_lock:
@@ -512,6 +517,8 @@ class Session:
         tables = {**pending.tables, **{name: frame.tables[name] for name, frame in distributed.items()}}
 
         def check() -> None:
+            if pending.definitions is self._definitions:
+                return  # nothing was defined meanwhile
             for name, table in tables.items():
                 if self.table(name) is not table:
                     raise CatalogError(
@@ -661,7 +668,7 @@ class Session:
 
     @property
     def _catalog(self) -> Catalog:
-        return self._definitions.catalog
+        return self._contents.definitions.catalog
 
     @property
     def _relations(self) -> Catalog:

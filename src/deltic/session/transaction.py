@@ -55,6 +55,8 @@ class PendingChanges:
         self._parts: dict[str, list[PendingRows]] = {}
         self._weighed: dict[str, bool] = {}
         self._next = 0
+        self.definitions: object = None
+        """Those by which they are gathered, if they are known."""
         self.tables: dict[str, TableSchema] = {}
         """The tables as they were defined when changes to them were added."""
 

@@ -8,8 +8,8 @@ One thread at a time adds strings; others read concurrently without waiting, in 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from threading import RLock
 from typing import Final, Protocol
 
@@ -328,16 +328,12 @@ class StringTable:
             start = end
         return self.export(np.concatenate(parts))
 
-    @contextmanager
-    def stable(self) -> Iterator[None]:
+    def stable(self) -> AbstractContextManager[None]:
         """For code that interns strings and decodes them while other threads may drop some. Raises UnknownString if strings were dropped.
 
         An id from before may then stand for another string.
         """
-        collections = self._collections
-        yield
-        if self._collections != collections:
-            raise UnknownString("strings were dropped while their ids were read")
+        return _Stable(self)
 
     def retain(self, parts: Iterable[Words], least: int = 0) -> int:
         """Drops all strings but those whose ids are in these parts, if they take `least` bytes or more; ignores absent ids.
@@ -406,3 +402,19 @@ def _differing(left: pa.Array, right: pa.Array) -> set[bytes]:
     """The strings of unequal pairs."""
     unequal = pc.not_equal(left.cast(pa.large_binary()), right.cast(pa.large_binary()))
     return {*left.filter(unequal).to_pylist(), *right.filter(unequal).to_pylist()}
+
+
+class _Stable(AbstractContextManager[None]):
+    """See `StringTable.stable`."""
+
+    __slots__ = ("_collections", "_strings")
+
+    def __init__(self, strings: StringTable) -> None:
+        self._strings, self._collections = strings, strings._collections
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None and self._strings._collections != self._collections:
+            raise UnknownString("strings were dropped while their ids were read")
