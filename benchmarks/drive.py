@@ -3,7 +3,8 @@
 MODULE has a function `engine`, called with the arguments stored in the folder; FOLDER is written by `write`; TICKS says that only
 so many are run after the load. After every tick,
 outside of the timed section, the checksum of the view is compared with the one stored in the folder. Prints the engine's figures as
-one line of JSON, with `by_kind`, the median milliseconds of each other kind of tick.
+one line of JSON, with `by_kind`, the median milliseconds of each other kind of tick, and `load_peak`, the most memory that the load takes
+over what it leaves.
 """
 
 from __future__ import annotations
@@ -40,10 +41,10 @@ def write(
     (folder / "ticks.json").write_text(json.dumps({"tables": widths, "arguments": arguments, "kinds": kinds, "expected": expected}))
 
 
-def save(folder: Path, orders: workloads.Feed, customers: workloads.Feed, kinds: Sequence[str]) -> None:
-    """Writes a feed of join_aggregate."""
+def save(folder: Path, orders: workloads.Feed, customers: workloads.Feed, kinds: Sequence[str], **arguments: object) -> None:
+    """Writes a feed of join_aggregate. arguments: see `write`."""
     expected = [checks.Accumulated().replace(view) for view in checks.spend(orders, customers)]
-    write(folder, {"orders": orders, "customers": customers}, kinds, expected)
+    write(folder, {"orders": orders, "customers": customers}, kinds, expected, **arguments)
 
 
 def script(folder: Path) -> Script:
@@ -59,18 +60,37 @@ def run(engine: Engine, folder: Path, first: int | None = None) -> harness.Figur
         ticks["kinds"] = ticks["kinds"][: first + 1]
     seconds: dict[str, list[float]] = defaultdict(list)
     view, correct, sums = checks.Accumulated(), True, list[int]()
-    for kind, prepared, expected in zip(ticks["kinds"], _prepared(engine, folder, ticks), ticks["expected"], strict=False):
+    prepared_ticks, memory = _prepared(engine, folder, ticks), Memory()
+    for kind, prepared, expected in zip(ticks["kinds"], prepared_ticks, ticks["expected"], strict=False):
         start = time.perf_counter()
         read = engine.tick(prepared)
         seconds[kind].append(time.perf_counter() - start)
+        memory.loaded()
         answer = engine.answer(read)
         value = view.replace(answer.columns) if answer.weights is None else view.add(answer.columns, answer.weights)
         sums.append(value)
         correct = correct and expected in (None, value)
     load_s, *changes = seconds.pop(CHANGE)
     figures = harness.figures(load_s, [s * 1e3 for s in changes], harness.process_peak_mb(), correct)
+    figures["load_peak"] = memory.peak
     compared = {"sums": sums} if None in ticks["expected"] else {}
     return figures | compared | {"by_kind": {kind: round(statistics.median(all_s) * 1e3, 4) for kind, all_s in seconds.items()}}
+
+
+class Memory:
+    """What this process holds before its first tick and after it."""
+
+    def __init__(self) -> None:
+        harness.forget_peak()
+        self._before_mb = harness.resident_mb()
+        self.peak: float | None = None
+        """The most memory that the first tick took over what it left, both above what was held before."""
+
+    def loaded(self) -> None:
+        """The first tick has ended; later ones do not count."""
+        if self.peak is None:
+            peak_mb, left_mb = harness.process_peak_mb(), harness.resident_mb()
+            self.peak = round((peak_mb - self._before_mb) / max(left_mb - self._before_mb, 1), 3)
 
 
 def _prepared(engine: Engine, folder: Path, ticks: Script) -> list[object]:

@@ -60,6 +60,16 @@ def process_peak_mb(pid: int | str = "self") -> float:
     return _status_mb(Path(f"/proc/{pid}/status"), "VmHWM:")
 
 
+def resident_mb() -> float:
+    """The resident set of this process."""
+    return _status_mb(Path("/proc/self/status"), "VmRSS:")
+
+
+def forget_peak() -> None:
+    """Makes the resident set of this process its highest one, for `process_peak_mb`."""
+    Path("/proc/self/clear_refs").write_text("5")
+
+
 def proportional_mb(pid: int) -> float:
     """What a process holds now, pages shared by n processes counted 1/n (PSS)."""
     return _status_mb(Path(f"/proc/{pid}/smaps_rollup"), "Pss:")

@@ -1,8 +1,9 @@
 """A join with an aggregate on top: `python -m benchmarks.join_aggregate [--ticks N] [--orders N] [--quick] [--no-peers] [--no-growth]`.
 
 1M orders and 100k customers are loaded; the view is region → count and sum of amounts; 100 ticks of 1,000 changes follow, then ticks
-of one changed order (params.one_change_ms), then ticks given as upserts and deletions (params.upsert_ms). `growth` is the median tick
-at ten times as many orders over that at one time.
+of one changed order (params.one_change_ms), then ticks given as upserts and deletions (params.upsert_ms). Cases: ticks of 10 to 100,000
+changes, beside differential; ten times as many orders, and these with two shards and one thread or two. `growth` is the median tick at ten
+times as many orders over that at one time; `load_speedup` the load with one thread over that with two.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from deltic import kernels
 ORDERS, CUSTOMERS, TICKS, CHANGES = 1_000_000, 100_000, 100, 1_000
 SINGLES = UPSERTS = 50
 GROWTH, GROWTH_TICKS = 10, 40
+SIZES = {10: 100, 100: 100, 10_000: 40, 100_000: 10}
+"""Ticks by how many changes each has."""
 TIMEOUT_S = 600.0
 ORDER_COLUMNS, CUSTOMER_COLUMNS = ["id", "customer", "amount"], ["id", "region"]
 SCRIPT = """
@@ -43,9 +46,9 @@ Tick = dict[str, pa.Table]
 class Embedded:
     """Deltic in this process, through its public API."""
 
-    def __init__(self) -> None:
+    def __init__(self, shards: int = 1, threads: int | None = None) -> None:
         kernels.warm_up()
-        self.session = deltic.Session()
+        self.session = deltic.Session(shards=shards, threads=threads)
         self.session.sql(SCRIPT)
 
     def prepare(self, orders: Change, customers: Change) -> Tick:
@@ -76,8 +79,8 @@ def _without_empty(tick: Tick) -> Tick:
     return {name: table for name, table in tick.items() if table.num_rows}
 
 
-def engine() -> Embedded:
-    return Embedded()
+def engine(shards: int = 1, threads: int | None = None) -> Embedded:
+    return Embedded(shards, threads)
 
 
 def write_feed(folder: Path, orders: int, customers: int, ticks: int) -> None:
@@ -108,26 +111,63 @@ def main() -> None:
         own = harness.drive("benchmarks.join_aggregate", Path(folder), TIMEOUT_S)
         harness.progress(harness.describe("deltic", own))
         peers = measure_peers(Path(folder)) if options.peers else {}
+    cases = measure_sizes(options)
     grown = measure_growth(options) if options.growth else {}
     kinds = own.pop("by_kind", {})
     params = {"orders": options.orders, "customers": options.customers, "ticks": options.ticks, "changes": CHANGES}
     params |= {"one_change_ms": kinds.get(SINGLE), "upsert_ms": kinds.get(UPSERT)}
     params["peers_one_change_ms"] = {name: peer.pop("by_kind")[SINGLE] for name, peer in peers.items() if "by_kind" in peer}
     result = {"benchmark": "join_aggregate", "engine": "deltic", "params": params, **own, "peers": peers, "growth": None}
-    if "tick_ms" in grown and "tick_ms" in own:
-        result["growth"] = round(grown["tick_ms"]["median"] / own["tick_ms"]["median"], 3)
-        del grown["by_kind"]
-        result["cases"] = {f"{GROWTH * options.orders:,} orders": grown}
+    if "tick_ms" in own and all("tick_ms" in case for case in grown.values()):
+        ticks, loads = ([case[name] for case in grown.values()] for name in ("tick_ms", "load_s"))
+        if grown:
+            result |= {"growth": round(ticks[0]["median"] / own["tick_ms"]["median"], 3), "load_speedup": round(loads[1] / loads[2], 3)}
+    result["cases"] = cases | grown
     harness.emit(result)
 
 
-def measure_growth(options: argparse.Namespace) -> Figures:
-    """Deltic with ten times as many orders, and as many customers."""
+def measure_sizes(options: argparse.Namespace) -> dict[str, Figures]:
+    """A case for each size of ticks, beside differential."""
+    cases: dict[str, Figures] = {}
+    for changes, ticks in SIZES.items():
+        if 2 * changes > options.customers:
+            continue
+        with tempfile.TemporaryDirectory(prefix="deltic-bench-") as folder:
+            orders, customers = workloads.join_aggregate(options.orders, options.customers, min(options.ticks, ticks), changes)
+            save(Path(folder), orders, customers, [CHANGE] * (min(options.ticks, ticks) + 1))
+            case = _driven(Path(folder), f"{changes:,} changes")
+            if options.peers:
+                case["peers"] = {"differential": rust.join_aggregate("join_aggregate", Path(folder), TIMEOUT_S)}
+                harness.progress(harness.describe("differential", case["peers"]["differential"]))
+        for figures in (case, *case.get("peers", {}).values()):
+            figures.pop("by_kind", None)
+        cases[f"{changes:,} changes"] = case
+    return cases
+
+
+def measure_growth(options: argparse.Namespace) -> dict[str, Figures]:
+    """Ten times as many orders, and as many customers: in one shard, and in two with one thread and with two."""
+    cases: dict[str, Figures] = {}
+    name = f"{GROWTH * options.orders:,} orders"
     with tempfile.TemporaryDirectory(prefix="deltic-bench-") as folder:
         write_feed(Path(folder), GROWTH * options.orders, options.customers, min(options.ticks, GROWTH_TICKS))
-        grown = harness.drive("benchmarks.join_aggregate", Path(folder), TIMEOUT_S)
-    harness.progress(harness.describe(f"deltic at {GROWTH * options.orders:,} orders", grown))
-    return grown
+        cases[name] = _driven(Path(folder), name)
+    for threads in (1, 2):
+        name = f"{GROWTH * options.orders:,} orders, two shards, threads={threads}"
+        with tempfile.TemporaryDirectory(prefix="deltic-bench-") as folder:
+            orders, customers = workloads.join_aggregate(GROWTH * options.orders, options.customers, 1, CHANGES)
+            save(Path(folder), orders, customers, [CHANGE, CHANGE], shards=2, threads=threads)
+            cases[name] = _driven(Path(folder), name)
+    for case in cases.values():
+        case.pop("by_kind", None)
+    return cases
+
+
+def _driven(folder: Path, name: str) -> Figures:
+    """Deltic over the feed in `folder`."""
+    figures = harness.drive("benchmarks.join_aggregate", folder, TIMEOUT_S)
+    harness.progress(harness.describe(f"deltic, {name}", figures))
+    return figures
 
 
 def _options() -> argparse.Namespace:

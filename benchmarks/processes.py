@@ -6,8 +6,12 @@ import os
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 from benchmarks.harness import process_peak_mb, proportional_mb
+
+RESOLUTION_MS: Final = 1e3 / os.sysconf("SC_CLK_TCK")
+"""What `cpu_s` counts in: less than this may be nothing."""
 
 
 class Memory:
@@ -32,7 +36,7 @@ class Memory:
 
 
 def cpu_s() -> float:
-    """The CPU seconds of this process and of all below it, to a hundredth, with those that have ended and that a parent has waited for."""
+    """The CPU seconds of this process and of all below it, with those that have ended and that a parent has waited for."""
     ticks = 0
     for pid in (os.getpid(), *descendants(os.getpid())):
         try:

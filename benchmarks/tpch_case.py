@@ -161,10 +161,19 @@ def measure(folder: Path, name: str, engine: str, ticks: int, peers: bool) -> ha
     if peer is not None:
         figures = _figures(other, loads=2)
         result["peers"] = {type(peer).__name__.lower(): {**figures, "correct": True}}
-        kinds = (("wall", "tick_ms", "load_s"), ("cpu", "cpu_ms", "load_cpu_s"))
-        result["faster"] = {kind: round(figures[tick]["median"] / result[tick]["median"], 1) for kind, tick, _ in kinds}
-        result["load_ratio"] = {kind: round(result[load] / figures[load], 1) for kind, _, load in kinds}
+        result |= ratios(result, figures, least_cpu_ms=0.0 if engine == "embedded" else processes.RESOLUTION_MS)
     return result
+
+
+def ratios(own: harness.Figures, peer: harness.Figures, least_cpu_ms: float) -> harness.Figures:
+    """How much faster a tick is than the peer's answer, and how much longer the load takes.
+
+    least_cpu_ms: what a tick counts in which the clock of the CPU has not moved; the ratio is then at least what is said.
+    """
+    cpu_ms = max(own["cpu_ms"]["median"], least_cpu_ms)
+    faster = {"wall": peer["tick_ms"]["median"] / own["tick_ms"]["median"], "cpu": peer["cpu_ms"]["median"] / cpu_ms}
+    longer = {"wall": own["load_s"] / peer["load_s"], "cpu": own["load_cpu_s"] / peer["load_cpu_s"]}
+    return {name: {kind: round(ratio, 1) for kind, ratio in one.items()} for name, one in (("faster", faster), ("load_ratio", longer))}
 
 
 def _figures(clock: harness.Stopwatch, loads: int) -> harness.Figures:

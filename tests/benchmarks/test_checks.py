@@ -131,7 +131,7 @@ def test_a_run_reports_each_kind_of_tick(tmp_path: Path) -> None:
     orders, customers = workloads.single_changes(ORDERS, CUSTOMERS, after=TICKS - 1, ticks=2)
     drive.save(tmp_path, orders, customers, [CHANGE] * TICKS + [SINGLE] * 2)
     figures = json.loads(json.dumps(drive.run(numpy_join.engine(), tmp_path)))
-    assert set(figures) == {"load_s", "tick_ms", "peak_mb", "correct", "by_kind"}
+    assert set(figures) == {"load_s", "tick_ms", "peak_mb", "load_peak", "correct", "by_kind"}
     assert set(figures["tick_ms"]) == {"median", "p95", "max"}
     assert set(figures["by_kind"]) == {SINGLE}
     assert figures["peak_mb"] > 1
