@@ -14,6 +14,7 @@ import pytest
 
 from deltic.expr import Column, Expr, cast, resolve
 from deltic.expr.arrays.decimals import cut_product, units_of
+from deltic.expr.nodes import Literal
 from deltic.schema import BIGINT, BOOLEAN, DOUBLE, INT, Type, decimal
 from expr_check import check
 
@@ -61,6 +62,20 @@ def test_columns_equal_rows(left: Type, largest: int) -> None:
         columns = partial(table, left, right)
         for term in terms(left, right):
             check(term, rows, columns)
+
+
+@pytest.mark.parametrize("type", TYPES, ids=lambda type: type.sql)
+def test_columns_and_constants_equal_rows(type: Type) -> None:
+    """A constant beyond 64 bits is one integer, which NumPy does not take beside a column."""
+    rng = random.Random(type.sql)
+    rows = [(value, value) for value in values(type, 10**38, rng)]
+    column, columns = Column(0, type, True, "a"), partial(table, type, type)
+    for other in TYPES:
+        for units in (u for u in UNITS if u < 10**other.precision):
+            constant = Literal(Decimal(units).scaleb(-other.scale, EXACT), other)
+            for symbol in OPERATORS:
+                check(Term(f"{type.sql} {symbol} {constant.value}", resolve(symbol, [column, constant])), rows, columns)
+                check(Term(f"{constant.value} {symbol} {type.sql}", resolve(symbol, [constant, column])), rows, columns)
 
 
 @pytest.mark.parametrize("factor", [1, -1])

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from deltic.expr.arrays import decimals
-from deltic.expr.arrays.datum import Datum, Kernel, array_of, fail_at, strict_nulls
+from deltic.expr.arrays.datum import Datum, Kernel, Mask, array_of, fail_at, strict_nulls
 from deltic.expr.arrays.decimals import NARROW, decimals_of, digits_of, misfits, rescale, scaled_up, truncated_quotient, units_of, wide
 from deltic.expr.nodes import Call, Literal
 from deltic.expr.registry import row_form
@@ -72,7 +72,7 @@ def divide(call: Call, length: int, left: Datum, right: Datum) -> Datum:
     # A quotient by fewer than 38 - scale digits is too far from a tie for Spark's first rounding to matter.
     scale = call.type.scale if b.precision + call.type.scale < _MAX_PRECISION else _QUOTIENT_SCALE
     places = scale - a.scale + b.scale
-    x, y = units_of(left, a), np.where(nulls, 1, units_of(right, b))
+    x, y = units_of(left, a), _divisor(nulls, units_of(right, b))
     if places < 0:
         y, places, digits = wide(y) * 10**-places, 0, _MAX_PRECISION
     else:
@@ -85,7 +85,7 @@ def integral_divide(call: Call, length: int, left: Datum, right: Datum) -> Datum
     """left DIV right: BIGINT, towards zero. Precondition: the divisor is not 0 where neither operand is NULL."""
     nulls = strict_nulls(left, right)
     x, y, _ = _aligned(call, left, right)
-    quotient = truncated_quotient(x, np.where(nulls, 1, y))
+    quotient = truncated_quotient(x, _divisor(nulls, y))
     bad = np.asarray((quotient < -(2**63)) | (quotient >= 2**63), bool) & ~np.asarray(nulls)
     fail_at(bad, row_form(call), left, right)
     return array_of(np.where(nulls, 0, quotient).astype(np.int64), nulls, BIGINT)
@@ -107,7 +107,12 @@ def pmod(call: Call, length: int, left: Datum, right: Datum) -> Datum:
 def _divisible(call: Call, left: Datum, right: Datum) -> tuple[Any, Any, int]:
     nulls = strict_nulls(left, right)
     x, y, scale = _aligned(call, left, right)
-    return x, np.where(nulls, 1, y), scale
+    return x, _divisor(nulls, y), scale
+
+
+def _divisor(nulls: Mask | bool, units: Any) -> Any:
+    """The units with 1 where an operand is NULL, so that none is 0. A constant is 0 only if it is NULL; NumPy takes none beyond 64 bits."""
+    return np.where(nulls, 1, units) if isinstance(units, np.ndarray) else units or 1
 
 
 def _unary(operation: Callable[[Any], Any]) -> Kernel:

@@ -185,6 +185,12 @@ def _division_can_fail(call: Call) -> bool:
     return call.type.is_decimal and call.type.precision == MAX_PRECISION
 
 
+def _pmod_can_fail(call: Call) -> bool:
+    """Where a remainder is negative the divisor is added to it: a type that holds all remainders may be too short for the sum."""
+    divisor, type = call.arguments[1].type, call.type
+    return _division_can_fail(call) or (type.is_decimal and divisor.precision - divisor.scale > type.precision - type.scale)
+
+
 def _whole_division_can_fail(call: Call) -> bool:
     divisor = call.arguments[1]
     return _division_can_fail(call) or divisor.type.is_decimal or (isinstance(divisor, Literal) and divisor.value == -1)
@@ -254,7 +260,7 @@ FUNCTIONS: Final = (
         name="pmod",
         signature=_binary(remainder_type),
         nulls=Nulls.STRICT_BACKWARDS,
-        can_fail=_division_can_fail,
+        can_fail=_pmod_can_fail,
         rows=rows.pmod,
         arrays=arrays.pmod,
     ),
