@@ -130,8 +130,6 @@ def measure_sizes(options: argparse.Namespace) -> dict[str, Figures]:
     """A case for each size of ticks, beside differential."""
     cases: dict[str, Figures] = {}
     for changes, ticks in SIZES.items():
-        if 2 * changes > options.customers:
-            continue
         with tempfile.TemporaryDirectory(prefix="deltic-bench-") as folder:
             orders, customers = workloads.join_aggregate(options.orders, options.customers, min(options.ticks, ticks), changes)
             save(Path(folder), orders, customers, [CHANGE] * (min(options.ticks, ticks) + 1))
