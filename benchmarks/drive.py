@@ -3,8 +3,8 @@
 MODULE has a function `engine`, called with the arguments stored in the folder; FOLDER is written by `write`; TICKS says that only
 so many are run after the load. After every tick,
 outside of the timed section, the checksum of the view is compared with the one stored in the folder. Prints the engine's figures as
-one line of JSON, with `by_kind`, the median milliseconds of each other kind of tick, and `load_peak`, the most memory that the load takes
-over what it leaves.
+one line of JSON, with `by_kind`, the median milliseconds of each other kind of tick, and `load_peak`, the peak memory of the load
+divided by the memory in use after it, both without what was in use before.
 """
 
 from __future__ import annotations
@@ -60,37 +60,24 @@ def run(engine: Engine, folder: Path, first: int | None = None) -> harness.Figur
         ticks["kinds"] = ticks["kinds"][: first + 1]
     seconds: dict[str, list[float]] = defaultdict(list)
     view, correct, sums = checks.Accumulated(), True, list[int]()
-    prepared_ticks, memory = _prepared(engine, folder, ticks), Memory()
+    prepared_ticks, load_peak = _prepared(engine, folder, ticks), None
+    harness.forget_peak()
+    before_mb = harness.resident_mb()
     for kind, prepared, expected in zip(ticks["kinds"], prepared_ticks, ticks["expected"], strict=False):
         start = time.perf_counter()
         read = engine.tick(prepared)
         seconds[kind].append(time.perf_counter() - start)
-        memory.loaded()
+        if load_peak is None:
+            load_peak = round((harness.process_peak_mb() - before_mb) / max(harness.resident_mb() - before_mb, 1), 3)
         answer = engine.answer(read)
         value = view.replace(answer.columns) if answer.weights is None else view.add(answer.columns, answer.weights)
         sums.append(value)
         correct = correct and expected in (None, value)
     load_s, *changes = seconds.pop(CHANGE)
     figures = harness.figures(load_s, [s * 1e3 for s in changes], harness.process_peak_mb(), correct)
-    figures["load_peak"] = memory.peak
     compared = {"sums": sums} if None in ticks["expected"] else {}
-    return figures | compared | {"by_kind": {kind: round(statistics.median(all_s) * 1e3, 4) for kind, all_s in seconds.items()}}
-
-
-class Memory:
-    """What this process holds before its first tick and after it."""
-
-    def __init__(self) -> None:
-        harness.forget_peak()
-        self._before_mb = harness.resident_mb()
-        self.peak: float | None = None
-        """The most memory that the first tick took over what it left, both above what was held before."""
-
-    def loaded(self) -> None:
-        """The first tick has ended; later ones do not count."""
-        if self.peak is None:
-            peak_mb, left_mb = harness.process_peak_mb(), harness.resident_mb()
-            self.peak = round((peak_mb - self._before_mb) / max(left_mb - self._before_mb, 1), 3)
+    medians = {kind: round(statistics.median(all_s) * 1e3, 4) for kind, all_s in seconds.items()}
+    return figures | compared | {"load_peak": load_peak, "by_kind": medians}
 
 
 def _prepared(engine: Engine, folder: Path, ticks: Script) -> list[object]:

@@ -11,7 +11,7 @@ from typing import Final
 from benchmarks.harness import process_peak_mb, proportional_mb
 
 RESOLUTION_MS: Final = 1e3 / os.sysconf("SC_CLK_TCK")
-"""What `cpu_s` counts in: less than this may be nothing."""
+"""The resolution of `cpu_s`: shorter work may count as 0."""
 
 
 class Memory:

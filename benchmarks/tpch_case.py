@@ -168,7 +168,7 @@ def measure(folder: Path, name: str, engine: str, ticks: int, peers: bool) -> ha
 def ratios(own: harness.Figures, peer: harness.Figures, least_cpu_ms: float) -> harness.Figures:
     """How much faster a tick is than the peer's answer, and how much longer the load takes.
 
-    least_cpu_ms: what a tick counts in which the clock of the CPU has not moved; the ratio is then at least what is said.
+    least_cpu_ms: the resolution of the CPU clock, which a shorter tick is taken to last; the true ratio is then higher.
     """
     cpu_ms = max(own["cpu_ms"]["median"], least_cpu_ms)
     faster = {"wall": peer["tick_ms"]["median"] / own["tick_ms"]["median"], "cpu": peer["cpu_ms"]["median"] / cpu_ms}
