@@ -209,3 +209,18 @@ class Op(IntEnum):
     DELETE_KEY = 3
     UPDATE = 4
     WEIGHT = 5
+
+
+OPERATIONS: Final = {
+    "insert": Op.INSERT,
+    "i": Op.INSERT,
+    "c": Op.INSERT,
+    "create": Op.INSERT,
+    "update": Op.UPDATE,
+    "u": Op.UPDATE,
+    "upsert": Op.UPSERT,
+    "delete": Op.DELETE_ROW,
+    "d": Op.DELETE_ROW,
+}
+"""By the names in `_op`, in lower case."""
+KNOWN_OPERATIONS: Final = "insert, update, delete or upsert (or i, u, d, c)"

@@ -18,7 +18,7 @@ import pytest
 
 import deltic
 from deltic import errors
-from deltic.session.collector import collector_paused
+from deltic.session.collector import without_collector
 from deltic.session.precedence import LONGEST_S, TURN_S, Precedence
 from interruptions import interrupted_everywhere
 
@@ -573,14 +573,14 @@ def test_an_interrupted_read_lets_others_tick_and_an_interrupted_tick_lets_other
 
 
 def test_the_collector_of_cycles_goes_on_after_an_interrupt() -> None:
+    @without_collector
     def pause() -> None:
-        with collector_paused():
-            assert not gc.isenabled()
+        assert not gc.isenabled()
 
     def check() -> None:
         gc.isenabled() or pytest.fail("the collector stays disabled")
 
-    assert interrupted_everywhere(pause, check) > 5
+    assert interrupted_everywhere(pause, check) >= 5
 
 
 def test_a_tick_waits_once_for_a_read_that_has_begun() -> None:

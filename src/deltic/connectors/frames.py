@@ -29,7 +29,7 @@ from deltic.connectors.recognise import Column, Columns, columns_of
 from deltic.domains import is_restricted
 from deltic.errors import FrameError
 from deltic.purity import shown
-from deltic.schema import BIGINT, STRING, Field, Op, Schema, TableSchema, Type
+from deltic.schema import BIGINT, KNOWN_OPERATIONS, OPERATIONS, STRING, Field, Op, Schema, TableSchema, Type
 
 OP: Final = OP_COLUMN
 WEIGHT: Final = WEIGHT_COLUMN
@@ -40,18 +40,6 @@ _ASCENDING: Final[Words] = np.arange(4096, dtype=np.int64)
 
 
 _ALL_WEIGHT: Final[Words] = np.full(4096, int(Op.WEIGHT), np.int64)
-OPERATIONS: Final = {
-    "insert": Op.INSERT,
-    "i": Op.INSERT,
-    "c": Op.INSERT,
-    "create": Op.INSERT,
-    "update": Op.UPDATE,
-    "u": Op.UPDATE,
-    "upsert": Op.UPSERT,
-    "delete": Op.DELETE_ROW,
-    "d": Op.DELETE_ROW,
-}
-KNOWN_OPERATIONS: Final = "insert, update, delete or upsert (or i, u, d, c)"
 _DELETES: Final = frozenset(name for name, op in OPERATIONS.items() if op is Op.DELETE_ROW)
 
 

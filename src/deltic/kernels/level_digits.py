@@ -7,15 +7,12 @@ import numpy as np
 from deltic.kernels.compiler import kernel, part
 from deltic.kernels.floats import GROWN, NAN, ROOM, add_limb, is_digit, ordered, rounded_sum
 from deltic.kernels.instructions import (
-    BATCH,
     DECLINED,
     DONE,
     ENTRY_SPLIT,
     FULL,
     HEADER,
-    ORDER,
     ROWS,
-    allot,
     block,
     borrow,
     copy_words,
@@ -25,7 +22,7 @@ from deltic.kernels.instructions import (
 from deltic.kernels.level_joins import NO_ROOM, with_change
 from deltic.kernels.level_rows import stored_rows
 from deltic.kernels.level_tables import NO_ROOM as NO_ROOM_TO_SORT
-from deltic.kernels.level_tables import consolidated
+from deltic.kernels.level_tables import consolidated, write_batch
 from deltic.kernels.linked import call, words_at
 from deltic.kernels.memory import WORD_MIN, Words, load, store
 from deltic.kernels.read import MATCHES, REPORT, TOUCHED
@@ -98,17 +95,9 @@ def take_apart(code: Words, at: int, registers: Words, state: Words, entries: Wo
             store(table[c], i, load(column, load(rows, i)))
     fill(table[key], slot, limbs)
     kept = consolidated(table, key + 2, limbs, state, entries)
-    if kept < 0:
-        return FULL if kept == NO_ROOM_TO_SORT else DECLINED
-    kept = carried(table, key, kept, state, entries)
-    if kept < 0:
-        return FULL if kept == NO_ROOM_TO_SORT else DECLINED
-    if not allot(registers, out, key + 3, kept, state):
-        return FULL
-    for c in range(key + 3):
-        copy_words(registers[out + HEADER + c], table[c], kept)
-    registers[out + ORDER] = BATCH
-    return DONE
+    if kept > 0:
+        kept = carried(table, key, kept, state, entries)
+    return write_batch(registers, out, table, key + 2, kept, state)
 
 
 @part

@@ -36,8 +36,7 @@ from deltic.kernels.level_digits import REAL, write_reals
 from deltic.kernels.level_groups import emit, render
 from deltic.kernels.level_joins import NO_ROOM, with_change
 from deltic.kernels.level_rows import stored_rows, sum_weights
-from deltic.kernels.level_tables import NO_ROOM as NO_ROOM_TO_SORT
-from deltic.kernels.level_tables import consolidated
+from deltic.kernels.level_tables import consolidated, failure
 from deltic.kernels.linked import call, words_at
 from deltic.kernels.memory import WORD_MIN, Words, load, store
 from deltic.kernels.merge import DIRECTORY_HEADER
@@ -101,7 +100,7 @@ def remember(spine: int, key: int, keys: Words, n: int, old: Words, spines: Word
     count_read(counters, state, spines, spine, n, batches, report[TOUCHED])
     rows = consolidated(table, width + 1, report[MATCHES], state, entries)
     if rows < 0:
-        return FULL if rows == NO_ROOM_TO_SORT else DECLINED
+        return failure(rows)
     for row in range(rows):
         group = load(table[0], row)
         for c in range(width):

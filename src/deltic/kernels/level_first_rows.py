@@ -9,18 +9,15 @@ import numpy as np
 
 from deltic.kernels.compiler import kernel, part
 from deltic.kernels.instructions import (
-    BATCH,
     DECLINED,
     DONE,
     ENTRY_FIRST,
     FULL,
     HEADER,
-    ORDER,
     ROWS,
     SPINE,
     SPINE_BATCHES,
     SPINE_DIRECTORY,
-    allot,
     block,
     borrow,
     copy_words,
@@ -29,11 +26,10 @@ from deltic.kernels.instructions import (
 )
 from deltic.kernels.level_joins import NO_ROOM, with_change
 from deltic.kernels.level_rows import stored_rows
-from deltic.kernels.level_tables import NO_ROOM as NO_ROOM_TO_SORT
-from deltic.kernels.level_tables import consolidated
+from deltic.kernels.level_tables import consolidated, failure, write_batch
 from deltic.kernels.linked import call, words_at
 from deltic.kernels.memory import WORD_MIN, Words, load, store
-from deltic.kernels.merge import BATCH_ROWS, DIRECTORY_HEADER
+from deltic.kernels.merge import BATCH_ROWS, DIRECTORY_HEADER, compare_rows
 from deltic.kernels.ordered import MOST_WORDS
 from deltic.kernels.read import MATCHES, OVERFLOW, REPORT, TOUCHED
 from deltic.kernels.text import LONG
@@ -80,35 +76,17 @@ def read_first(
 
 
 @part
-def is_same_key(rows: Words, key: int, i: int, j: int) -> bool:
-    same = True
-    for k in range(key):
-        same &= load(rows[k], i) == load(rows[k], j)
-    return same
-
-
-@part
 def begin_groups(rows: Words, key: int, n: int, begins: int, keys: Words) -> int:
     """Writes the keys of the groups of sorted rows, where each begins, and the number of rows; returns how many groups there are."""
     groups = 0
     for i in range(n):
-        if i == 0 or not is_same_key(rows, key, i - 1, i):
+        if i == 0 or compare_rows(rows, 0, i - 1, rows, 0, i, key) != 0:
             for k in range(key):
                 store(keys[k], groups, load(rows[k], i))
             store(begins, groups, i)
             groups += 1
     store(begins, groups, n)
     return groups
-
-
-@part
-def is_after(rows: Words, i: int, others: Words, j: int, key: int, sure: int) -> bool:
-    """Whether a row sorts after another one, of which the first `sure` words are compared."""
-    for c in range(key, sure):
-        one, other = load(rows[c], i), load(others[c], j)
-        if one != other:
-            return one > other
-    return False
 
 
 @part
@@ -135,10 +113,12 @@ def choose_starts(
             copies += load(old[1 + width], row)
             row += 1
         begin, end = load(begins, g), load(begins, g + 1)
-        if copies == limit and is_after(delta, begin, others, row - 1, key, sure_words(code, texts, others, row - 1, width)):
-            for i in range(first, row):
-                store(old[1 + width], i, 0)
-            continue
+        if copies == limit:
+            last_sure = sure_words(code, texts, others, row - 1, width)
+            if compare_rows(others, key, row - 1, delta, key, begin, last_sure - key) < 0:
+                for i in range(first, row):
+                    store(old[1 + width], i, 0)
+                continue
         for i in range(first, row):
             store(old[1 + width], i, -load(old[1 + width], i))
         while begin < end and load(delta[width], begin) <= 0:
@@ -198,7 +178,7 @@ def look_for_ties(
         return FULL, 0
     count = consolidated(rows, width - cut + 1, report[MATCHES], state, entries)
     if count < 0:
-        return FULL if count == NO_ROOM_TO_SORT else DECLINED, n
+        return failure(count), n
     before = np.int64(-1)
     for i in range(count):
         if load(rows[width - cut + 1], i) > 0:
@@ -249,15 +229,7 @@ def write_change(
     for c in range(width + 1):
         copy_words(table[c], new[1 + c], new_rows)
         copy_words(table[c] + 8 * new_rows, old[1 + c], old_rows)
-    rows = consolidated(table, width, old_rows + new_rows, state, entries)
-    if rows < 0:
-        return FULL if rows == NO_ROOM_TO_SORT else DECLINED
-    if not allot(registers, out, width + 1, rows, state):
-        return FULL
-    for c in range(width + 1):
-        copy_words(registers[out + HEADER + c], table[c], rows)
-    registers[out + ORDER] = BATCH
-    return DONE
+    return write_batch(registers, out, table, width, consolidated(table, width, old_rows + new_rows, state, entries), state)
 
 
 @kernel("int64(int64[::1], int64, int64[::1], int64[::1], int64[::1], int64[::1], int64[::1])")

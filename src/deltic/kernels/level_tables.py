@@ -28,6 +28,7 @@ from deltic.kernels.instructions import (
 from deltic.kernels.level_rows import stored_rows, sum_weights
 from deltic.kernels.linked import call
 from deltic.kernels.memory import Words, load, store
+from deltic.kernels.merge import compare_rows
 from deltic.kernels.read import MATCHES, REPORT, TOUCHED
 from deltic.kernels.resolve import DELETE_ROW, INSERT
 from deltic.kernels.resolve import REPORT as RESOLVE_REPORT
@@ -67,12 +68,22 @@ def consolidated(table: Words, columns: int, n: int, state: Words, entries: Word
 
 
 @part
-def is_same_row(registers: Words, source: int, words: int, i: int, j: int) -> bool:
-    same = True
-    for c in range(words):
-        column = registers[source + HEADER + c]
-        same &= load(column, i) == load(column, j)
-    return same
+def failure(rows: int) -> int:
+    """What an instruction returns that got OVERFLOW, NO_ROOM or UNORDERED instead of a number of rows."""
+    return FULL if rows == NO_ROOM else DECLINED
+
+
+@part
+def write_batch(registers: Words, out: int, table: Words, columns: int, rows: int, state: Words) -> int:
+    """Writes rows of one weight from `consolidated`, or returns why there are none."""
+    if rows < 0:
+        return failure(rows)
+    if not allot(registers, out, columns + 1, rows, state):
+        return FULL
+    for c in range(columns + 1):
+        copy_words(registers[out + HEADER + c], table[c], rows)
+    registers[out + ORDER] = BATCH
+    return DONE
 
 
 @part
@@ -93,15 +104,13 @@ def in_order(registers: Words, source: int, columns: int, key: int, positions: i
     if rows < 0:
         return np.int64(rows)
     copy_words(positions, table[key + 1], n)
-    ordinals, keys, before = registers[source + HEADER + columns + 1], np.int64(0), np.int64(0)
+    keys = np.int64(0)
     for i in range(n):
-        row = load(positions, i)
-        if i == 0 or not is_same_row(registers, source, key, before, row):
+        if i == 0 or compare_rows(table, 0, i - 1, table, 0, i, key) != 0:
             store(starts, keys, i)
             keys += 1
-        elif load(ordinals, before) == load(ordinals, row):
+        elif load(table[key], i - 1) == load(table[key], i):
             return np.int64(UNORDERED)
-        before = row
     store(starts, keys, n)
     return keys
 
@@ -120,10 +129,10 @@ def resolve(code: Words, at: int, registers: Words, spines: Words, state: Words,
     width = key if key > 0 else columns
     keys = in_order(registers, source, columns, width, positions, starts, state, entries)
     start = borrow(state, (width + 1) * max(keys, 1))
-    if keys == NO_ROOM or start == 0:
-        return FULL
     if keys < 0:
-        return DECLINED
+        return failure(keys)
+    if start == 0:
+        return FULL
     distinct = np.empty(width, np.int64)
     for c in range(width):
         distinct[c] = start + 8 * c * keys

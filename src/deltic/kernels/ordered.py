@@ -9,7 +9,7 @@ import numpy as np
 
 from deltic.kernels.compiler import kernel, part
 from deltic.kernels.memory import Words, load, store
-from deltic.kernels.merge import DIRECTORY_HEADER
+from deltic.kernels.merge import DIRECTORY_HEADER, compare_rows
 from deltic.kernels.read import BLOCK, MATCHES, OVERFLOW, TOUCHED, seek_block
 
 MOST_WORDS = 1 << 22
@@ -24,23 +24,14 @@ BATCH, ROW, ROW_END, CURSOR = range(4)
 @part
 def below_start(directory: Words, entry: int, row: int, prefix: int, starts: Words, width: int, i: int) -> bool:
     """Whether a row's columns after the prefix are below start i."""
-    for c in range(width):
-        x = load(directory[entry + DIRECTORY_HEADER + prefix + c], row)
-        y = load(starts[c], i)
-        if x != y:
-            return x < y
-    return False
+    return compare_rows(directory, entry + DIRECTORY_HEADER + prefix, row, starts, 0, i, width) < 0
 
 
 @part
 def compare_suffix(directory: Words, entry: int, i: int, other: int, j: int, prefix: int, columns: int) -> int:
     """-1, 0 or 1: compares row i of one batch with row j of another by the columns after the prefix."""
-    for c in range(prefix, columns):
-        x = load(directory[entry + DIRECTORY_HEADER + c], i)
-        y = load(directory[other + DIRECTORY_HEADER + c], j)
-        if x != y:
-            return -1 if x < y else 1
-    return 0
+    skipped = DIRECTORY_HEADER + prefix
+    return compare_rows(directory, entry + skipped, i, directory, other + skipped, j, columns - prefix)
 
 
 @part

@@ -6,6 +6,7 @@ import numpy as np
 
 from deltic.kernels.compiler import kernel, part
 from deltic.kernels.memory import Words, choose, load, store
+from deltic.kernels.merge import compare_rows
 
 GIVEN, STORED = range(2)
 """Where a row of the result comes from: an operation, or the table."""
@@ -17,23 +18,6 @@ that are as old as the one before of the same key, as positions in `order`, or -
 
 
 @part
-def _same(left: Words, i: int, right: Words, j: int, start: int, width: int) -> bool:
-    c = start
-    while c < width and load(left[c], i) == load(right[c], j):
-        c += 1
-    return c == width
-
-
-@part
-def _less(left: Words, i: int, right: Words, j: int, start: int, width: int) -> bool:
-    for c in range(start, width):
-        x, y = load(left[c], i), load(right[c], j)
-        if x != y:
-            return x < y
-    return False
-
-
-@part
 def _net(stored: Words, width: int, start: int, end: int) -> int:
     """Which of the stored rows of a key counts once all their weights are added; -1 if none does."""
     if end - start == 1:
@@ -42,7 +26,7 @@ def _net(stored: Words, width: int, start: int, end: int) -> int:
         if load(stored[width], j) > 0:
             total = 0
             for k in range(start, end):
-                if _same(stored, j, stored, k, 0, width):
+                if compare_rows(stored, 0, j, stored, 0, k, width) == 0:
                     total += load(stored[width], k)
             if total > 0:
                 return j
@@ -105,7 +89,7 @@ def resolve(
             match += 1
         old = _net(stored, width, start, match) if match > start else -1
         exists, last = old >= 0, -1
-        while k < n and _same(rows, load(order, k), rows, first, 0, key):
+        while k < n and compare_rows(rows, 0, load(order, k), rows, 0, first, key) == 0:
             i = load(order, k)
             op = load(ops, i)
             if last >= 0 and load(ordinals, i) == load(ordinals, last) and report[TIED] < 0:
@@ -116,7 +100,8 @@ def resolve(
             elif op != UPSERT:
                 agrees = exists
                 if exists and op == DELETE_ROW:
-                    agrees = _same(rows, i, rows, last, key, width) if last >= 0 else _same(rows, i, stored, old, key, width)
+                    source, row = (rows, last) if last >= 0 else (stored, old)
+                    agrees = compare_rows(rows, key, i, source, key, row, width - key) == 0
                 if not agrees:
                     report[ABSENT] = _earlier(ordinals, order, report[ABSENT], k)
             exists = op not in (DELETE_ROW, DELETE_KEY)
@@ -128,11 +113,12 @@ def resolve(
             report[ROWS] = _note(GIVEN, last, 1, places, weights, out) if exists else out
         elif not exists:
             report[ROWS] = _note(STORED, old, -1, places, weights, out)
-        elif not _same(rows, last, stored, old, key, width):
-            if _less(stored, old, rows, last, key, width):
+        else:
+            compared = compare_rows(stored, key, old, rows, key, last, width - key)
+            if compared < 0:
                 out = _note(STORED, old, -1, places, weights, out)
                 report[ROWS] = _note(GIVEN, last, 1, places, weights, out)
-            else:
+            elif compared > 0:
                 out = _note(GIVEN, last, 1, places, weights, out)
                 report[ROWS] = _note(STORED, old, -1, places, weights, out)
     _copy(rows, stored, width, places, report[ROWS], target)

@@ -253,7 +253,12 @@ class Commits:
 def _quietly(changes: Mapping[str, Any], run: Callable[[], T]) -> T:
     """The result of a tick, computed without the collector of cycles if the changes are few."""
     rows = [len(change) for change in changes.values() if isinstance(change, PendingRows)]  # a frame of Spark's is not counted
-    return without_collector(run) if len(rows) == len(changes) and sum(rows) <= FEW else run()
+    return _uncollected(run) if len(rows) == len(changes) and sum(rows) <= FEW else run()
+
+
+@without_collector
+def _uncollected(run: Callable[[], T]) -> T:
+    return run()
 
 
 def _again(error: Exception) -> Exception:

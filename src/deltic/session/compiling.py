@@ -21,7 +21,7 @@ from deltic.runtimes.view_errors import SUFFIX, errors_of
 from deltic.schema import Forms
 from deltic.session.alterations import Transition
 from deltic.session.catalog import Catalog, ViewDefinition
-from deltic.session.collector import collector_paused
+from deltic.session.collector import without_collector
 from deltic.session.definitions import Definitions
 from deltic.session.plan_sizes import PlanSizes
 from deltic.session.recursive import limited
@@ -87,7 +87,7 @@ class Compiler:
         """The views of the last program over base tables alone, as they are written."""
         return {name: view.denotation for name, view in self._optimized.items()}
 
-    @collector_paused()
+    @without_collector
     def circuit(self, catalog: Catalog, sizes: PlanSizes, forms: Mapping[str, Forms]) -> Dataflow:
         """The dataflow of a catalog. sizes: for views that are optimized. forms: by table in lower case, of those that were altered.
 

@@ -17,7 +17,7 @@ from deltic.frontends.statements import CreateFunction, Statement
 from deltic.purity import shown
 from deltic.session.catalog import Catalog
 from deltic.session.circuits import circuit_statements
-from deltic.session.collector import collector_paused
+from deltic.session.collector import without_collector
 from deltic.session.datalog import Datalog, datalog_statements
 from deltic.session.draft import Draft
 from deltic.session.frame_views import FrameView, frame_statements, frames_over
@@ -88,12 +88,12 @@ class Program:
         bound._bind((BoundStatements(tuple(statements)),))
         return bound
 
+    @without_collector
     def _bind(self, parts: tuple[Part, ...]) -> None:
         draft = Draft(Catalog())
-        with collector_paused():
-            for part in parts:
-                for statement in _statements(part, draft):
-                    draft.apply(statement)
+        for part in parts:
+            for statement in _statements(part, draft):
+                draft.apply(statement)
         if draft.replanned:
             remedy = "leave it out, and run it once: session.sql('ALTER MATERIALIZED VIEW … REPLAN')"
             raise CatalogError("REPLAN is not a definition", span=next(iter(draft.replanned.values())), remedy=remedy)

@@ -33,7 +33,7 @@ from deltic.session.catalog import Catalog, SinkDefinition
 from deltic.session.circuit_nodes import CircuitNode, circuit_nodes
 from deltic.session.circuits import circuit_statements
 from deltic.session.clock import Clock, SessionClock, instant, is_temporal
-from deltic.session.collector import collector_paused
+from deltic.session.collector import without_collector
 from deltic.session.commits import Commits
 from deltic.session.compiling import Compiler
 from deltic.session.contents import Contents
@@ -54,7 +54,7 @@ from deltic.session.program import Program, registration
 from deltic.session.query import Answer, answered
 from deltic.session.replacement import replacement
 from deltic.session.row_changes import CHANGES, RowChanges, changed_rows
-from deltic.session.transaction import NOTHING, PartialChanges, PendingChanges, Transaction, unknown_table
+from deltic.session.transaction import PartialChanges, PendingChanges, Transaction, unknown_table
 from deltic.session.typed_transaction import TypedTransaction
 from deltic.session.view import View
 from deltic.session.watermark import Watermark
@@ -153,16 +153,7 @@ class Session:
         changes = RowChanges()
         with self._commits.turn():
             draft = Draft(self._catalog, self._undeclared())
-            defines = False
-            with collector_paused():
-                for statement in parse_sql(script, name, draft, self._time_of_changes(), args):
-                    if isinstance(statement, CHANGES):
-                        changes.add(statement)
-                    else:
-                        changes.check_definition(statement)
-                        self._stores.check(statement)
-                        draft.apply(statement)
-                        defines = True
+            defines = self._read(script, name, args, draft, changes)
             ticks = changes.ticks()
             if defines or not ticks:
                 self._commits.install(draft.catalog, draft.dropped, replanned=frozenset(draft.replanned))
@@ -173,6 +164,20 @@ class Session:
                     pending.add_changes(table, frame)
                 self._commits.tick(pending.rows(), {})
                 self._trim(pending)
+
+    @without_collector
+    def _read(self, script: str, name: str, args: Args, draft: Draft, changes: RowChanges) -> bool:
+        """Adds the statements of a script to the draft, and to the changes; whether it defines something. Raises QueryError."""
+        defines = False
+        for statement in parse_sql(script, name, draft, self._time_of_changes(), args):
+            if isinstance(statement, CHANGES):
+                changes.add(statement)
+            else:
+                changes.check_definition(statement)
+                self._stores.check(statement)
+                draft.apply(statement)
+                defines = True
+        return defines
 
     def query(self, query: str, *, args: Args = None, name: str = "<query>") -> Answer:
         """The answer of one query over tables and views as of the last commit, which is not kept. Ticks go on meanwhile.
@@ -494,10 +499,8 @@ class Session:
 
     def _gather(self, definitions: Definitions | None = None) -> PendingChanges:
         """definitions: those that the changes are gathered by; what they do not read is not encoded."""
-        unread = NOTHING if definitions is None else definitions.unread
         with self._gathering_lock:
-            changes = PendingChanges(self._runtime.strings, workers_of(self._runtime), unread)
-            changes.definitions = definitions
+            changes = PendingChanges(self._runtime.strings, workers_of(self._runtime), definitions)
             gathering, key = self._gathering, id(changes)
             gathering[key] = ref(changes, lambda _: gathering.pop(key, None))
             return changes

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -23,10 +22,11 @@ from deltic.trace.workers import ALONE, Workers
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from deltic.session.definitions import Definitions
+
 
 Unread = Mapping[str, frozenset[int]]
 """By table the columns of strings that nothing reads: see `circuit.unread`."""
-NOTHING: Final[Unread] = MappingProxyType({})
 
 
 class PartialChanges(Exception):
@@ -45,18 +45,17 @@ class _Partial(NamedTuple):
 class PendingChanges:
     """The changes of one tick by table, encoded, in order.
 
-    unread: what of them need not be encoded; `complete` must be called if the tick is computed by definitions with another `unread`.
+    definitions: those by which they are gathered, if they are known; `complete` must be called unless `fits` those of the tick.
     """
 
-    def __init__(self, strings: StringTable, workers: Workers = ALONE, unread: Unread = NOTHING) -> None:
+    def __init__(self, strings: StringTable, workers: Workers = ALONE, definitions: Definitions | None = None) -> None:
         """workers: encode large frames."""
-        self._strings, self._workers, self._unread = strings, workers, unread
+        self._strings, self._workers, self.definitions = strings, workers, definitions
+        self._unread: Unread = {} if definitions is None else definitions.unread
         self._partial: list[_Partial] = []
         self._parts: dict[str, list[PendingRows]] = {}
         self._weighed: dict[str, bool] = {}
         self._next = 0
-        self.definitions: object = None
-        """Those by which they are gathered, if they are known."""
         self.tables: dict[str, TableSchema] = {}
         """The tables as they were defined when changes to them were added."""
 

@@ -19,7 +19,7 @@ from deltic.kernels import intake, text
 from deltic.kernels.build import CHECKED
 from deltic.kernels.memory import Words
 from deltic.kernels.table import address, buffer_address, fresh
-from deltic.schema import BIGINT, INTEGER_BITS, Field, Op, Schema, TableSchema
+from deltic.schema import BIGINT, INTEGER_BITS, OPERATIONS, Field, Op, Schema, TableSchema
 from deltic.trace.encoding import MARKER, NEGATIVE_ZERO, Layout, encode, encode_table, whole
 from deltic.trace.rows import Rows
 from deltic.trace.strings import StringTable
@@ -33,13 +33,12 @@ FEW: Final = 64
 """Rows of a list of dicts up to which Python's values become words one by one."""
 SMALL: Final = 1 << 16
 """Rows up to which the chunks of a frame are joined before they are copied."""
-_OPS: Final = {"insert": Op.INSERT, "i": Op.INSERT, "c": Op.INSERT, "update": Op.UPDATE, "u": Op.UPDATE, "upsert": Op.UPSERT}
-_USUAL: Final = {"insert": Op.INSERT, "update": Op.UPDATE, "upsert": Op.UPSERT, "delete": Op.DELETE_ROW}
-_HALVES: Final[Words] = np.array([(*np.frombuffer((name[:4] + name[2:]).encode(), "<i4"), code) for name, code in _USUAL.items()], np.int64)
-"""Of each of these names, of six letters, the first four and the last four, and its code."""
+_HALVES: Final[Words] = np.array(
+    [(*np.frombuffer((name[:4] + name[2:]).encode(), "<i4"), op) for name, op in OPERATIONS.items() if len(name) == 6], np.int64
+)
+"""Of each name of six letters, which the usual ones have, the first four and the last four, and its code."""
 WEIGHT: Final = int(Op.WEIGHT)
 """Not the member of the enumeration: numba takes 40 µs to see that it is an integer."""
-_DELETES: Final = ("delete", "d")
 _KEPT: Final = 1024
 _WIDE: Final = {pa.string().id: 0, pa.binary().id: 0, pa.large_string().id: 1, pa.large_binary().id: 1}
 """By Arrow type of strings whether its offsets are int64."""
@@ -290,7 +289,7 @@ class FrameColumns:
 
 
 def usual_operations(column: pa.ChunkedArray) -> Words | None:
-    """The codes of operations if all are insert, update, upsert or delete, a delete that of a whole row; None if some have other names.
+    """The codes of operations whose names have six letters, a delete that of a whole row; None if some have other names.
 
     Reads the bytes of the names, which no other check needs then.
     """
@@ -473,8 +472,9 @@ class IntegerColumns:
             return (WEIGHT, value) if type(value) is int and value and -(2**63) <= value < 2**63 else None
         if type(value) is not str:
             return None
-        if value in _DELETES:  # of a row with other columns that are not NULL, so not by its key
-            others = keyed and self.others and None not in row.values()
-            return (int(Op.DELETE_ROW), 1) if others else None
-        op = _OPS.get(value)
-        return None if op is None or (op is not Op.INSERT and not keyed) else (int(op), 1)
+        op = OPERATIONS.get(value)
+        if op is None or not (keyed or op is Op.INSERT):
+            return None
+        if op is Op.DELETE_ROW and (not self.others or None in row.values()):  # by its key, if its other columns are NULL
+            return None
+        return int(op), 1

@@ -16,10 +16,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from deltic.connectors.fitting import with_lengths
-from deltic.connectors.frames import KNOWN_OPERATIONS, OP, OPERATIONS
+from deltic.connectors.frames import OP
 from deltic.connectors.source import DeadLetter
 from deltic.errors import ConstraintViolation, DataError, FrameError
-from deltic.schema import STRING, Field, Op, TableSchema
+from deltic.schema import KNOWN_OPERATIONS, OPERATIONS, STRING, Field, Op, TableSchema
 
 _LONGEST_TEXT: Final = 10_000
 FIX_OR_SKIP: Final = "fix the file, or set on_error 'dead_letter' to continue without such rows"
