@@ -32,6 +32,8 @@ from deltic.types import frozen_list
 
 Words = tuple[npt.NDArray[np.int64], ...]
 Mask = npt.NDArray[np.bool_]
+Decoder = Callable[[Sequence[npt.NDArray[np.int64]], StringTable], pa.Array]
+"""The column that words encode. strings: those of the words that are ids."""
 MARKER = np.int64(np.iinfo(np.int64).min)
 NEGATIVE_ZERO = np.int64(-1)
 """The word of -0.0."""
@@ -231,23 +233,45 @@ def _first_failing(array: pa.Array, check: Callable[[pa.Array], object]) -> int:
 
 def decode(words: Sequence[npt.NDArray[np.int64]], field: Field, strings: StringTable) -> pa.Array:
     """The column that the words encode, of `field.type.arrow`; nothing is copied for NOT NULL BIGINT."""
-    if field.type is BIGINT and not field.nullable:
-        return _as_they_are(words[0], field.type, None)
-    if field.type.has_bytes:
-        return _from_bytes(words[0], field.type, strings)
-    if field.type == NULL:
-        return pa.nulls(len(words[0]))
-    missing: Mask | None = None
-    if field.nullable:
-        missing = words[0] == (0 if field.type == BIGINT else MARKER)
-        if not missing.any():
-            missing = None
-    if field.type.is_decimal:
-        return _decimals(words, field.type, missing)
-    array = _array(words[-1], field.type, missing)
-    if field.type.kind.ends is not None and (wrong := outside(field.type, array)) is not None:
-        raise CorruptState(f"a value of the state is damaged: {wrong.what} in column {field.name}", expected="words that Deltic wrote")
-    return array
+    return decoder(field)(words, strings)
+
+
+def decoder(field: Field) -> Decoder:
+    """A function that returns `decode` of words, for columns that are decoded again and again."""
+    type_ = field.type
+    if type_.has_bytes:
+        return lambda words, strings: _from_bytes(words[0], type_, strings)
+    if type_ == NULL:
+        return lambda words, _: pa.nulls(len(words[0]))
+    values = _value_decoder(field)
+    if not field.nullable:
+        return lambda words, _: values(words, None)
+    none = 0 if type_ == BIGINT else MARKER
+
+    def decoded(words: Sequence[npt.NDArray[np.int64]], _: StringTable) -> pa.Array:
+        missing = words[0] == none
+        return values(words, missing if missing.any() else None)
+
+    return decoded
+
+
+def _value_decoder(field: Field) -> Callable[[Sequence[npt.NDArray[np.int64]], Mask | None], pa.Array]:
+    """A function of words and a mask of those that are NULL."""
+    type_, arrow = field.type, field.type.arrow
+    if type_.is_decimal:
+        return lambda words, missing: _decimals(words, type_, missing)
+    if type_.kind.ends is None:
+        if type_.kind.stored == "i8":
+            return lambda words, missing: _as_they_are(words[-1], arrow, missing)
+        return lambda words, missing: _array(words[-1], type_, missing)
+
+    def checked(words: Sequence[npt.NDArray[np.int64]], missing: Mask | None) -> pa.Array:
+        array = _array(words[-1], type_, missing)
+        if (wrong := outside(type_, array)) is not None:
+            raise CorruptState(f"a value of the state is damaged: {wrong.what} in column {field.name}", expected="words that Deltic wrote")
+        return array
+
+    return checked
 
 
 def decode_field(ids: npt.NDArray[np.int64], type_: Type, path: tuple[int, ...], strings: StringTable) -> pa.Array:
@@ -275,7 +299,7 @@ def _from_bytes(ids: npt.NDArray[np.int64], type_: Type, strings: StringTable) -
 
 def _array(words: npt.NDArray[np.int64], type_: Type, missing: Mask | None) -> pa.Array:
     if type_.kind.stored == "i8":
-        return _as_they_are(words, type_, missing)
+        return _as_they_are(words, type_.arrow, missing)
     if type_.kind.stored == "bits":
         return pa.array(words > 0, mask=missing)
     stored = np.dtype(type_.kind.stored)
@@ -287,10 +311,10 @@ def _array(words: npt.NDArray[np.int64], type_: Type, missing: Mask | None) -> p
     return whole if type_.is_integer else whole.view(type_.arrow)
 
 
-def _as_they_are(words: npt.NDArray[np.int64], type_: Type, missing: Mask | None) -> pa.Array:
+def _as_they_are(words: npt.NDArray[np.int64], arrow: pa.DataType, missing: Mask | None) -> pa.Array:
     """Words as values of 64 bits; nothing is copied."""
     valid = None if missing is None else pa.py_buffer(np.packbits(~missing, bitorder="little"))
-    return pa.Array.from_buffers(type_.arrow, len(words), [valid, pa.py_buffer(np.ascontiguousarray(words))])
+    return pa.Array.from_buffers(arrow, len(words), [valid, pa.py_buffer(np.ascontiguousarray(words))])
 
 
 def _decimals(words: Sequence[npt.NDArray[np.int64]], type_: Type, missing: Mask | None) -> pa.Array:

@@ -11,13 +11,13 @@ import pyarrow as pa
 from deltic.errors import CorruptState, TooManyRows
 from deltic.schema import BIGINT, Field, Schema
 from deltic.trace.batch import Batch
-from deltic.trace.encoding import Layout, decode, decode_values
+from deltic.trace.encoding import Layout, decode_values, decoder
 from deltic.trace.strings import StringTable
 
 WEIGHT: Final = "_weight"
 """The column that follows the relation's own columns in a change."""
 
-_WEIGHT: Final = Field(WEIGHT, BIGINT, False)
+_decode_weights: Final = decoder(Field(WEIGHT, BIGINT, False))
 
 ROWS_AT_MOST: Final = 2**31 - 1
 """As many as an Arrow array of strings can have."""
@@ -45,6 +45,7 @@ class Reader:
         positions = [list(order).index(i) for i in range(len(order))]
         self.schema = Schema(tuple(stored[p] for p in positions))
         self._fields = [(f, slices[p]) for f, p in zip(self.schema, positions, strict=True)]
+        self._decoders = [(decoder(f), part) for f, part in self._fields]
         self._arrow = self.schema.arrow
         self._changes = self._arrow.append(pa.field(WEIGHT, pa.int64(), False))
         self._no_changes = self._changes.empty_table()
@@ -65,9 +66,8 @@ class Reader:
         """A change as the user's columns, then `_weight`."""
         if change is None:
             return self._no_changes
-        return pa.Table.from_arrays(
-            [*self._arrays(change.columns, strings), decode((change.weights[0],), _WEIGHT, strings)], schema=self._changes
-        )
+        columns = self._arrays(change.columns, strings)
+        return pa.Table.from_arrays([*columns, _decode_weights(change.weights, strings)], schema=self._changes)
 
     def _arrays(self, words: Sequence[np.ndarray], strings: StringTable) -> list[pa.Array]:
-        return [decode(words[part], f, strings) for f, part in self._fields]
+        return [decode(words[part], strings) for decode, part in self._decoders]
