@@ -111,7 +111,10 @@ def _divisible(call: Call, left: Datum, right: Datum) -> tuple[Any, Any, int]:
 
 
 def _divisor(nulls: Mask | bool, units: Any) -> Any:
-    """The units with 1 where an operand is NULL, so that none is 0. A constant is 0 only if it is NULL; NumPy takes none beyond 64 bits."""
+    """The units with 1 wherever an operand is NULL, so that none is 0.
+
+    A constant stays an int, as NumPy holds none beyond 64 bits. It is 0 only if an operand is NULL in every row.
+    """
     return np.where(nulls, 1, units) if isinstance(units, np.ndarray) else units or 1
 
 
