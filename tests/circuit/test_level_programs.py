@@ -11,9 +11,13 @@ import deltic
 from cores import Compared, both_cores
 from deltic.circuit import stage
 from deltic.errors import AbsentRow, DataError, DuplicateKey
+from deltic.trace import workers
 from engines import embedded, run
-from parts import slow
-from programs import case, expected, mixed
+from programs import expected, mixed
+from seeds import rotating
+
+SLOW = 2_000
+SLICES = 9
 
 SHOP = """
     CREATE TABLE orders (id BIGINT, customer BIGINT NOT NULL, amount BIGINT NOT NULL, PRIMARY KEY (id));
@@ -103,11 +107,13 @@ def test_operations_are_applied_in_order() -> None:
 
 
 def compare(seeds: range, *, row_by_row: bool = False) -> Compared:
-    with both_cores() as compared:
-        for seed in seeds:
-            program = mixed(seed) if seed % 5 == 4 else case(seed)
+    """Half of the programs on one shard, half on three; two thirds on threads, which divide every tick."""
+    with both_cores() as compared, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(workers, "DIVIDED_ROWS", 1)
+        for number, seed in enumerate(seeds):
+            program, shards, threads = mixed(seed), 1 + 2 * (number % 2), 1 + number // 2 % 3
             if not (row_by_row and program.fails):
-                run(embedded(program.tables, program.views, 1 + 2 * (seed % 2)), program, expected(program), row_by_row=row_by_row)
+                run(embedded(program.tables, program.views, shards, threads), program, expected(program), row_by_row=row_by_row)
     return compared
 
 
@@ -116,9 +122,10 @@ def test_random_programs_on_both_cores() -> None:
     assert compared.native and compared.passes
 
 
-@pytest.mark.parametrize(("first", "row_by_row"), slow(*((70_000 + 250 * i, i % 4 == 3) for i in range(8))))
-def test_many_random_programs_on_both_cores(first: int, row_by_row: bool) -> None:
-    compared = compare(range(first, first + 250), row_by_row=row_by_row)
+@pytest.mark.slow
+@pytest.mark.parametrize("slice_", range(SLICES))
+def test_many_random_programs_on_both_cores(slice_: int) -> None:
+    compared = compare(rotating(SLOW)[slice_::SLICES], row_by_row=slice_ % 4 == 3)
     assert sum(compared.native.values()) > sum(compared.stepped.values())
 
 

@@ -79,7 +79,7 @@ def recursive_slice(seeds: range, folder: Path) -> Mix:
 def test_many_random_recursive_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Runs on all cores. The slices are small, so that the first failure is reported early."""
     seeds = rotating(RECURSIVE_SLOW)
-    slices = [seeds[start : start + RECURSIVE_SLICE] for start in range(0, RECURSIVE_SLOW, RECURSIVE_SLICE)]
+    slices = [seeds[start : start + RECURSIVE_SLICE] for start in range(0, len(seeds), RECURSIVE_SLICE)]
     mix = Mix()
     pool = ProcessPoolExecutor(mp_context=get_context("spawn"))
     try:
