@@ -49,9 +49,12 @@ def _content(session: deltic.Session) -> list[Any]:
     return [sorted(map(repr, session.view(view).rows())) for view in ("totals", "seen")]
 
 
-@pytest.mark.parametrize("shards", [1, 3])
-def test_the_same_as_without_a_log(tmp_path: Path, shards: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("shards", "folds"), [(1, False), (3, False), (1, True), (3, True)])
+def test_the_same_as_without_a_log(tmp_path: Path, shards: int, folds: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """folds: a thread folds the log all the time."""
     monkeypatch.setattr(commit_log, "MOST_EPOCHS", 7)
+    monkeypatch.setattr("deltic.runtimes.embedded.logged.FOLD_AFTER_S", 0.0 if folds else 60.0)
+    monkeypatch.setattr("deltic.runtimes.embedded.logged.FOLD_SHARE", 0)
     rng = random.Random(shards)
     with deltic.Session(shards=shards) as memory:
         memory.sql(SCRIPT)
@@ -191,7 +194,7 @@ def test_a_fold_interrupted_after_its_commit_loses_nothing(tmp_path: Path, last:
         raise KeyboardInterrupt
 
     apply(0, 1)
-    monkeypatch.setattr(*((runtime._log._writer, "restart") if last == "restart" else (runtime._state, "collect")), interrupt)
+    monkeypatch.setattr(*((runtime._log._rounds[0].writer, "restart") if last == "restart" else (runtime._state, "collect")), interrupt)
     with pytest.raises(KeyboardInterrupt):
         runtime.fold()
     if last == "collect":

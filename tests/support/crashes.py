@@ -73,7 +73,8 @@ def live(root: Path | str, record: CommitRecord) -> None:
 
 
 def live_with_a_log(root: Path | str, record: CommitRecord) -> None:
-    """As `live`, with epochs in a commit log: alone and in groups; folded together, one by one, and by the next writer. The log grows."""
+    """As `live`, with epochs in a commit log: alone and in groups; folded together, one by one, while others are appended, and by the next
+    writer, from one file and from both. The log grows."""
     with _logs_of(2 * SECTOR):
         _live_with_a_log(root, record)
 
@@ -103,9 +104,25 @@ def _live_with_a_log(root: Path | str, record: CommitRecord) -> None:
             _log(state, log, record, keys[0] + 30, keys[0] + 40)
             if keys[0] == 3:
                 log.fold(files, lambda change: change)
+            if keys[0] > 0:
+                _log_while_folding(state, log, record, keys[0], ends=keys[0] == 3)
             log.close()
         finally:
             state.close()
+
+
+def _log_while_folding(state: State, log: CommitLog, record: CommitRecord, key: int, *, ends: bool) -> None:
+    """Epochs before, during and after a fold of those before. ends: else it does not begin to write, and both files are left."""
+    _log(state, log, record, key + 50)
+    assert log.begin_fold()
+    _log(state, log, record, key + 60)
+    _refuse(log, record, 79)
+    if ends:
+        log.fold_begun(OpenFiles(state.root), lambda change: change)
+        _log(state, log, record, key + 70, key + 80)
+        log.end_fold()
+        state.collect()
+    _log(state, log, record, key + 90)
 
 
 FACTS = {"arrangements": {"a": ArrangementDescription(1, 1).json()}, "tables": {}, "views": {}}

@@ -4,7 +4,8 @@ A header of 512 bytes, then records. A record begins at a multiple of 512, so th
 (magic, CRC-32 of all that follows, bytes of its content, epoch, base, synced, CRC-32 of the record before, a random token), then its
 content. `base` is the epoch of the manifest that the log continues: the records of a round have the epochs base + 1, base + 2, …, from the
 beginning of the file. After the round is folded into manifests, the next one overwrites it; what is left of the old one has another
-base. `synced` is how much of the file was durable when the record was written.
+base. `synced` is how much of the file was durable when the record was written. A writer has two files: while the round in one is folded,
+the next round is in the other.
 
 A log ends at the first record that is torn, or does not follow the one before. If a later record says that this one was durable, it
 is not torn but damaged.
@@ -37,7 +38,7 @@ _RECORD_MAGIC: Final = b"DLTR"
 _HEADER: Final = struct.Struct("<8sII")
 _RECORD: Final = struct.Struct("<4sIQQQQIIQ8x")
 _CRC_FROM: Final = 8
-_NAME: Final = re.compile(r"([0-9a-f]{8})\.log")
+_NAME: Final = re.compile(r"([0-9a-f]{8})(?:-2)?\.log")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,12 +129,13 @@ def has_room(end: Mark, sizes: Iterable[int]) -> bool:
     return end[0] + sum(_aligned(_RECORD.size + size) for size in sizes) <= MOST_BYTES
 
 
-def log_name(generation: int) -> str:
+def log_name(generation: int, number: int) -> str:
+    """The name of one of a writer's two files.
+
+    >>> log_name(31, 0), log_name(31, 1), owner_of(log_name(31, 1)), owner_of("lost+found")
+    ('0000001f.log', '0000001f-2.log', 31, None)
     """
-    >>> log_name(31), owner_of(log_name(31)), owner_of("lost+found")
-    ('0000001f.log', 31, None)
-    """
-    return f"{generation:08x}.log"
+    return f"{generation:08x}{'-2' if number else ''}.log"
 
 
 def owner_of(name: str) -> int | None:
@@ -160,6 +162,12 @@ def records(content: bytes, name: str, folded: int) -> list[LogRecord]:
         if record.epoch > folded and record.synced > offset:
             raise CorruptState(f"{name}: the record at byte {offset} is damaged", remedy=REMEDY)
     return result
+
+
+def base_of(content: bytes) -> int:
+    """The epoch that a log continues; -1 without a whole record."""
+    record = _record_at(memoryview(content), SECTOR)
+    return -1 if record is None else record.base
 
 
 def _checked_header(content: bytes, name: str) -> bool:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import struct
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -21,9 +22,11 @@ import numpy as np
 from deltic.errors import CorruptState
 from deltic.storage.appending import AppendedBatch
 from deltic.storage.dictionary import NULL_ID, Dictionary, Words, named
+from deltic.storage.folder import StateFolder
 from deltic.storage.layout import MOST_COLUMNS
-from deltic.storage.log_file import LogRecord, records
+from deltic.storage.log_file import LogRecord, base_of, owner_of, records
 from deltic.storage.manifest import LAST_US, MOST_SHARDS, Manifest
+from deltic.storage.names import LOG
 from deltic.storage.parsing import REMEDY, Json, Malformed, count, counts, items, mapping, member, parsed, reading, string
 from deltic.storage.program import ArrangementDescription
 from deltic.trace.batch import Batch
@@ -32,6 +35,8 @@ from deltic.trace.soundness import RowOrder
 
 _LENGTH: Final = struct.Struct("<Q")
 _BATCH, _VIEW, _STREAM = range(3)
+_JSON: Final = json.JSONEncoder(separators=(",", ":"))
+_LITTLE_ENDIAN: Final = sys.byteorder == "little"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,22 +67,14 @@ class LoggedEpoch:
                 batch = each.change if each.batch is None else each.batch
                 assert batch is not None
                 kind = _STREAM if each.batch is None else _BATCH if each.change is None else _VIEW
-                entries.append([each.arrangement, kind, batch.length, *_widths(batch), each.strings])
-                words += _words(batch)
+                entries.append([each.arrangement, kind, batch.length, *batch.shape, each.strings])
+                words += batch.words if _LITTLE_ENDIAN else [array.astype("<i8") for array in batch.words]
             dictionary = shard.dictionary
             shards.append([shard.shard, entries, [len(dictionary), dictionary.text.nbytes]])
             if len(dictionary):
                 words += [dictionary.ids, dictionary.offsets, dictionary.text, bytes(-dictionary.text.nbytes % 8)]
-        text = json.dumps({"at": self.at_us, "notes": dict(self.notes), "shards": shards}, separators=(",", ":")).encode()
+        text = _JSON.encode({"at": self.at_us, "notes": dict(self.notes), "shards": shards}).encode()
         return b"".join((_LENGTH.pack(len(text)), text, bytes(-len(text) % 8), *words))
-
-
-def _widths(batch: Batch) -> tuple[int, int]:
-    return len(batch.columns), len(batch.weights)
-
-
-def _words(batch: Batch) -> list[Words]:
-    return [np.ascontiguousarray(words, "<i8") for words in (*batch.columns, *batch.weights)]
 
 
 def decoded(record: LogRecord, arrangements: Mapping[str, ArrangementDescription], shards: int, name: str) -> LoggedEpoch:
@@ -95,10 +92,17 @@ def decoded(record: LogRecord, arrangements: Mapping[str, ArrangementDescription
         return LoggedEpoch(record.epoch, count(member(body, "at"), "at", LAST_US), mapping(member(body, "notes"), "notes"), parts)
 
 
-def logged_epochs(content: bytes, name: str, manifest: Manifest) -> list[LoggedEpoch]:
-    """The epochs of a log that a state lacks. manifest: its newest. Raises CorruptState."""
+def logs_of(folder: StateFolder) -> dict[str, bytes]:
+    """The content of each file of the commit logs, by name; those that continue others come after them."""
+    names = [f"{LOG}/{name}" for name in folder.names(LOG) if owner_of(name) is not None] if folder.local else []
+    contents = {name: content for name in names if (content := folder.read(name)) is not None}
+    return dict(sorted(contents.items(), key=lambda log: base_of(log[1])))
+
+
+def logged_epochs(content: bytes, name: str, manifest: Manifest, reached: int = -1) -> list[LoggedEpoch]:
+    """The epochs of a log that a state lacks. manifest: its newest. reached: the last epoch of the logs before. Raises CorruptState."""
     whole = records(content, name, manifest.epoch)
-    if whole and whole[0].base > manifest.epoch:
+    if whole and whole[0].base > max(manifest.epoch, reached):
         raise CorruptState(
             f"{name} continues epoch {whole[0].base}, but the last manifest is that of epoch {manifest.epoch}", remedy=REMEDY
         )

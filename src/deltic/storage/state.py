@@ -32,11 +32,11 @@ from deltic.storage.generations import generation_name, mark, next_generation
 from deltic.storage.history import LINK_BYTES, OBJECT_LINK_BYTES, WholeManifestSchedule, chain, committed_epochs, epochs_in, stored_manifest
 from deltic.storage.leases import oldest_leased
 from deltic.storage.local import LocalFolder
-from deltic.storage.log_file import LogWriter, log_name, owner_of, records
-from deltic.storage.logged_epoch import logged_epochs
+from deltic.storage.log_file import LogWriter, log_name, records
+from deltic.storage.logged_epoch import logged_epochs, logs_of
 from deltic.storage.manifest import KEEP, LAST_EPOCH, MOST_SHARDS, Change, Manifest, StoredManifest, encode, manifest_name
 from deltic.storage.merging import merge_segments
-from deltic.storage.names import DATA, GENERATIONS, LOG, MANIFESTS
+from deltic.storage.names import DATA, GENERATIONS, MANIFESTS
 from deltic.storage.notes import Notes
 from deltic.storage.parsing import REMEDY, Json
 from deltic.storage.reading import OpenFiles
@@ -216,10 +216,10 @@ class State:
         if self.folder.exists(generation_name(self.generation + 1)):
             raise self.taken_over()
 
-    def new_log(self) -> LogWriter:
-        """Creates this writer's commit log. Raises StateError."""
+    def new_log(self, number: int) -> LogWriter:
+        """Creates a file of this writer's commit log, the first or the second. Raises StateError."""
         assert self.logs and isinstance(self.folder, LocalFolder)
-        return self.folder.new_log(log_name(self.generation))
+        return self.folder.new_log(log_name(self.generation, number))
 
     def taken_over(self) -> StateTakenOver:
         return StateTakenOver(
@@ -294,8 +294,8 @@ class State:
     def _remove_torn_folds(self) -> None:
         """Deletes manifests of which a power failure, while a log was being folded, has left only some: the log has all of these epochs."""
         epochs = epochs_in(self.folder)
-        for name in self._logs():
-            logged = records(self.folder.read(name) or b"", name, epochs[-1] if epochs else -1)
+        for name, content in logs_of(self.folder).items():
+            logged = records(content, name, epochs[-1] if epochs else -1)
             if not logged or not epochs or epochs[-1] > logged[-1].epoch:
                 continue  # manifests have been committed since: the log is folded
             after = [epoch for epoch in epochs if epoch > logged[0].base]
@@ -310,15 +310,11 @@ class State:
         first = stored_manifest(self.folder, start)
         return start == base + 1 or (first.whole is not None and first.oldest == start)
 
-    def _logs(self) -> list[str]:
-        """The names of all logs."""
-        return [f"{LOG}/{name}" for name in self.folder.names(LOG) if owner_of(name) is not None] if self.folder.local else []
-
     def _fold_logs(self) -> None:
         """Folds what earlier writers logged, and deletes their logs."""
-        logs = [name for name in self._logs() if name != f"{LOG}/{log_name(self.generation)}"]
-        for name in logs:
-            fold(self, logged_epochs(self.folder.read(name) or b"", name, self.manifest), OpenFiles(self.root))
+        logs = logs_of(self.folder)
+        for name, content in logs.items():
+            fold(self, logged_epochs(content, name, self.manifest), OpenFiles(self.root))
         self.folder.delete(logs)
 
     def _check(self, shards: int | None) -> None:

@@ -18,10 +18,9 @@ from deltic.storage.history import epochs_in, stored_manifest
 from deltic.storage.layout import Role
 from deltic.storage.leases import LEASE_S, Lease, oldest_leased
 from deltic.storage.links import Gap, link_name, links_of, states_of
-from deltic.storage.log_file import owner_of, records
-from deltic.storage.logged_epoch import logged_epochs
-from deltic.storage.manifest import Manifest, SegmentRef
-from deltic.storage.names import LOG
+from deltic.storage.log_file import base_of, records
+from deltic.storage.logged_epoch import logged_epochs, logs_of
+from deltic.storage.manifest import LAST_EPOCH, Manifest, SegmentRef
 from deltic.storage.reader import no_state
 
 
@@ -82,28 +81,34 @@ def verify(
             yield from _file(folder, need, needs)
             checked.files, checked.bytes = checked.files + 1, checked.bytes + need.ref.size_bytes
             on_file(checked)
+        reached, manifest = newest, states[-1] if states and states[-1].epoch == newest else None
         for name, content in logs.items():
-            yield from _log(name, content, newest, states[-1] if states and states[-1].epoch == newest else None)
+            try:
+                reached = _reached(name, content, reached, newest, manifest)
+            except CorruptState as error:
+                yield _defect(name, error.message, f"the epochs after {newest} that are in the log; no writer can open the state")
+                reached = LAST_EPOCH  # a log that continues this one has no defect of its own
             checked.files, checked.bytes = checked.files + 1, checked.bytes + len(content)
             on_file(checked)
 
 
 def _logs(folder: StateFolder) -> dict[str, bytes]:
-    """The content of each commit log."""
-    names = [f"{LOG}/{name}" for name in folder.names(LOG) if owner_of(name) is not None] if folder.local else []
-    contents = {name: folder.read(name) for name in names}
-    return {name: content for name, content in contents.items() if content is not None}
+    """The commit logs; see `logs_of`. Of a writer that goes on meanwhile, they are read until each has been written whole in one round."""
+    logs = logs_of(folder)
+    while True:
+        before, logs = logs, logs_of(folder)
+        if [*map(base_of, before.values())] == [*map(base_of, logs.values())]:
+            return logs
 
 
-def _log(name: str, content: bytes, newest: int, manifest: Manifest | None) -> Iterator[StateDefect]:
-    """newest: the last epoch that has a manifest. manifest: of that epoch, if it can be read: what the records must agree with."""
-    try:
-        if manifest is None:
-            records(content, name, newest)
-        else:
-            logged_epochs(content, name, manifest)
-    except CorruptState as error:
-        yield _defect(name, error.message, f"the epochs after {newest} that are in the log; no writer can open the state")
+def _reached(name: str, content: bytes, reached: int, newest: int, manifest: Manifest | None) -> int:
+    """Verifies a log; returns its last epoch, or that of the logs before. newest: the last epoch that has a manifest. manifest: of that
+    epoch, if it can be read: what the records must agree with. Raises CorruptState."""
+    if manifest is None:
+        epochs = [record.epoch for record in records(content, name, newest)]
+    else:
+        epochs = [logged.epoch for logged in logged_epochs(content, name, manifest, reached)]
+    return max([reached, *epochs[-1:]])
 
 
 def _extent(folder: StateFolder) -> tuple[list[int], int, int]:

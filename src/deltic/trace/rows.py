@@ -70,6 +70,19 @@ class Rows:
         return f"{type(self).__name__}({self.length} rows, {len(self.columns)} columns, {len(self.weights)} weights)"
 
     @property
+    def shape(self) -> tuple[int, int]:
+        """How many columns and weights; the arrays of packed rows are not made."""
+        return self._packed[2:] if hasattr(self, "_packed") else (len(self.columns), len(self.weights))
+
+    @property
+    def words(self) -> Sequence[Words]:
+        """Arrays that, one after another, have all words: the columns, then the weights. Those of packed rows are one array."""
+        if not hasattr(self, "_packed"):
+            return (*self.columns, *self.weights)
+        block, start, columns, weights = self._packed
+        return (block[start : start + (columns + weights) * self.length],)
+
+    @property
     def table(self) -> Words:
         """The addresses of columns and weights, checked; cached."""
         if self._table is None:

@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Final
 
 from deltic.storage.reading import ShardArrangements
 from deltic.trace.batch import Batch
 from deltic.trace.spine import Spine
 
+NOTHING: Final[Mapping[str, Spine]] = MappingProxyType({})
+
 
 class LoggedArrangements(Mapping[str, Spine]):
     """A value, like its spines. stored: as of the last manifest."""
 
-    __slots__ = ("_above", "_grown", "stored")
+    __slots__ = ("_above", "_sums", "stored")
 
-    def __init__(self, stored: ShardArrangements, above: Mapping[str, Spine], grown: Mapping[str, Spine]) -> None:
-        """above: by arrangement what the log has. grown: that and what is stored."""
-        self.stored, self._above, self._grown = stored, above, grown
+    def __init__(self, stored: ShardArrangements, above: Mapping[str, Spine] = NOTHING) -> None:
+        """above: by arrangement what the log has."""
+        self.stored, self._above = stored, above
+        self._sums: dict[str, Spine] = {}
+        """That and what is stored, of the arrangements that have been read."""
 
     def __getitem__(self, arrangement: str) -> Spine:
-        spine = self._grown.get(arrangement)
-        return self.stored[arrangement] if spine is None else spine
+        spine = self._sums.get(arrangement)
+        if spine is None:
+            stored, above = self.stored[arrangement], self._above.get(arrangement)
+            spine = self._sums[arrangement] = stored if above is None else above.above(stored)
+        return spine
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.stored)
@@ -34,12 +43,10 @@ class LoggedArrangements(Mapping[str, Spine]):
 
     def appended(self, batches: Mapping[str, Batch]) -> LoggedArrangements:
         """With one more epoch. Raises WeightOverflow."""
-        above, grown = {**self._above}, {**self._grown}
+        above = {**self._above}
         for name, batch in batches.items():
-            stored = self.stored[name]
-            above[name] = (above[name] if name in above else Spine(stored.columns, stored.weights)).appended(batch)
-            grown[name] = above[name].above(stored)
-        return LoggedArrangements(self.stored, above, grown)
+            above[name] = (above[name] if name in above else Spine(*batch.shape)).appended(batch)
+        return LoggedArrangements(self.stored, above)
 
 
 ArrangementsOfShard = ShardArrangements | LoggedArrangements

@@ -79,7 +79,7 @@ class DurableVersion:
         ephemeral = self.circuit.ephemeral
         shards = []
         for shard, appended in zip(self.shards, batches, strict=True):
-            logged = shard if isinstance(shard, LoggedArrangements) else LoggedArrangements(shard, {}, {})
+            logged = shard if isinstance(shard, LoggedArrangements) else LoggedArrangements(shard)
             shards.append(logged.appended({name: batch for name, batch in appended.items() if name not in ephemeral}))
         return DurableVersion(self.circuit, manifest, tuple(shards), None, self.definitions)
 

@@ -3,7 +3,8 @@
 Ticks of several threads can share one sync: each is computed on top of the one before it, and none is shown before all are durable.
 
 Readers of the folder see the manifests. So a thread folds the log within about a second, or, if folding takes long, so seldom that it takes
-at most a twentieth of the time. Whatever commits a manifest (definitions, adopted merges, a tick of many rows) folds first.
+at most a tenth of the time; ticks go on meanwhile. Whatever commits a manifest (definitions, adopted merges, a tick of many rows) folds
+first.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from queue import SimpleQueue
 from threading import RLock, Thread
 from typing import Final
@@ -22,7 +23,7 @@ import numpy as np
 
 from deltic.circuit.nodes import Dataflow
 from deltic.circuit.pending import PendingRows
-from deltic.errors import StateError
+from deltic.errors import StateError, WeightOverflow
 from deltic.reentrant import ReentrantEvent
 from deltic.runtimes import RETAINED_EPOCHS, TickResult
 from deltic.runtimes.durable.interrupts import uninterrupted
@@ -45,9 +46,13 @@ from deltic.trace.merge import merge
 
 FOLD_AFTER_S: Final = 1.0
 """About how long an epoch is in the log alone."""
-FOLD_SHARE: Final = 20
+FOLD_SHARE: Final = 10
 """The time between two folds is at least this many times what the last one took."""
 FOLDING_THREAD: Final = "deltic-fold"
+SHOWN_AFTER_S: Final = 0.001
+"""About how long after a group is durable all its ticks are shown."""
+FREED_AT_ONCE: Final = 100
+"""Epochs."""
 _logger = logging.getLogger(__name__)
 
 
@@ -61,6 +66,16 @@ class _Computed:
     identity: Identity
 
 
+class _FoldBeside:
+    """A fold beside the ticks that has not ended. written: set once all its files are. version: the last one, above them."""
+
+    __slots__ = ("version", "written")
+
+    def __init__(self) -> None:
+        self.written = ReentrantEvent()
+        self.version: DurableVersion | None = None
+
+
 class LoggedEmbedded(DurableEmbedded):
     """See DurableEmbedded. Only for a folder on a file system."""
 
@@ -68,7 +83,7 @@ class LoggedEmbedded(DurableEmbedded):
         super().__init__(state, shards, retain=retain, logs=True, threads=threads)
         self._log = CommitLog(self._state)
         self._turn = RLock()
-        """Held while anything is committed or folded."""
+        """Held while anything is committed, and while a fold begins or ends."""
         self._computed: list[_Computed] = []
         """The ticks of the group that is being computed."""
         self._durable: deque[DurableVersion] = deque()
@@ -77,6 +92,7 @@ class LoggedEmbedded(DurableEmbedded):
         self._wake: SimpleQueue[None] = SimpleQueue()
         """Wakes the thread that folds: an entry each time that something is due, and at the end."""
         self._fold_s = 0.0
+        self._beside: _FoldBeside | None = None
         self._folding: Thread | None = None
 
     def install(
@@ -181,7 +197,7 @@ class LoggedEmbedded(DurableEmbedded):
         """See Runtime."""
         with self._turn:
             readable = self.committed.manifest.oldest <= epoch <= self.epoch
-            logged = next((each for each in self._log.epochs if each.epoch == epoch and readable), None)
+            logged = next((each for each in self._log.epochs if each.epoch == epoch), None) if readable else None
             if logged is None:
                 return super().changes_at(view, epoch)
             arrangement = self.committed.circuit.views[view]
@@ -218,18 +234,95 @@ class LoggedEmbedded(DurableEmbedded):
             if self._durable:  # they are shown soon, by the next turn at the latest
                 self._fold_soon()
                 return
+            self._end_fold_beside()
             version = self.committed
             self._log.forget_after(version.epoch)
-            if not (self._log.epochs or version.is_logged):  # an interrupted fold may have emptied the log alone
+            if self._log.is_empty and not version.is_logged:  # an interrupted fold may have emptied the log alone
                 return
             start = time.perf_counter()
-            merges = self._merger.take(wait=self._crowded())
-            self._log.fold(self._files, lambda change: adopted(change, merges, self._state.manifest))
-            self._version = version.after(version.circuit, self._state.manifest, self._files)
-            self._merger.release()
-            self._files.keep(self._state.manifest.files)
-            self._merger.start()
+            self._log.fold(self._files, self._adopting())
+            self._version = self._above_files(version)
+            self._after_fold()
             self._fold_s = time.perf_counter() - start
+
+    def _fold_beside(self) -> None:
+        """As `fold`, but other threads commit meanwhile: they wait for its beginning and its end alone."""
+        with self._turn:
+            if self._durable:
+                self._fold_soon()
+                return
+            self._end_fold_beside()
+            self._log.forget_after(self.epoch)
+            if not self._log.begin_fold():
+                return
+            self._beside = fold = _FoldBeside()
+        start = time.perf_counter()
+        try:
+            self._log.fold_begun(self._files, self._adopting())
+            with suppress(WeightOverflow):  # then it is met again where it is handled
+                fold.version = self._caught_up(self._above_files(self._version))
+        finally:
+            self._fold_s = time.perf_counter() - start
+            fold.written.set()
+            folded = self._end_once_shown(fold)
+            while folded:  # not at once: that takes long, and meanwhile no other thread runs
+                del folded[-FREED_AT_ONCE:]
+        if not self._log.is_empty:  # what was committed meanwhile
+            self._fold_soon()
+
+    def _end_once_shown(self, fold: _FoldBeside) -> list[LoggedEpoch]:
+        """Ends a fold beside the ticks, unless another thread has, once no tick is durable and not shown. Returns what the log had."""
+        while not self._closing.is_set():  # else `close` ends it
+            with self._turn:
+                if self._beside is fold and not self._durable:
+                    return self._end_fold_beside()
+                if self._beside is not fold:
+                    break
+            time.sleep(SHOWN_AFTER_S)
+        return []
+
+    def _end_fold_beside(self) -> list[LoggedEpoch]:
+        """Ends the fold beside the ticks, if there is one: what it has written becomes the state below the log. In a turn.
+
+        Returns the epochs that the log no longer has.
+        """
+        if (fold := self._beside) is None:
+            return []
+        fold.written.wait()
+        version = self.committed
+        self._log.forget_after(version.epoch)
+        folded = self._log.end_fold()
+        try:
+            after = self._caught_up(fold.version or self._above_files(version))
+            self._version = replace(after, last=version.last, definitions=version.definitions)
+            self._beside = None
+        except WeightOverflow:  # the sum of what the log still has is beyond 64 bits, which that with the files was not
+            self._beside = None
+            self.fold()
+            return folded
+        self._state.collect()
+        self._after_fold()
+        return folded
+
+    def _above_files(self, version: DurableVersion) -> DurableVersion:
+        """A version as of the last manifest."""
+        return version.after(version.circuit, self._state.manifest, self._files)
+
+    def _caught_up(self, version: DurableVersion) -> DurableVersion:
+        """A version with the epochs of the log after it. Raises WeightOverflow."""
+        for epoch in self._log.after(version.epoch):
+            version = version.logged(epoch, _batches(epoch, self.shards), self._state.oldest_at)
+        return version
+
+    def _adopting(self) -> Callable[[Change], Change]:
+        """What adds the merges that have been made to the first change of a fold."""
+        merges = self._merger.take(wait=self._crowded())
+        return lambda change: adopted(change, merges, self._state.manifest)
+
+    def _after_fold(self) -> None:
+        self._merger.release()
+        self._files.keep(self._state.manifest.files)
+        self._merger.start()
 
     def close(self) -> None:
         """See Durable. What cannot be folded stays in the log, for the next writer."""
@@ -284,6 +377,14 @@ class LoggedEmbedded(DurableEmbedded):
                 return
             self._is_due = False  # what is committed from now on is due again, and wakes this thread again
             try:
-                self.fold()
+                self._fold_beside()
             except StateError as error:
                 _logger.warning("the commit log of %s cannot be folded yet: %s", self._state.root, error)
+
+
+def _batches(epoch: LoggedEpoch, shards: int) -> list[dict[str, Batch]]:
+    """What an epoch appends, by shard and arrangement."""
+    batches: list[dict[str, Batch]] = [{} for _ in range(shards)]
+    for shard in epoch.shards:
+        batches[shard.shard] = {each.arrangement: each.batch for each in shard.appended if each.batch is not None}
+    return batches

@@ -1,0 +1,202 @@
+"""A commit log that is folded while ticks go on: nothing waits for the disk, and nothing is lost, whatever fails or ends meanwhile."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event, Thread, Timer
+from typing import Any
+
+import pytest
+
+import deltic
+from crashes import watching
+from deltic.errors import WeightOverflow
+from deltic.runtimes.durable.version import DurableVersion
+from deltic.runtimes.embedded import LoggedEmbedded
+from deltic.runtimes.embedded.logged import FOLDING_THREAD
+from deltic.storage.verify import VerifyProgress, verify
+from engines import abandon
+from parts import slow
+
+SCRIPT = """
+CREATE TABLE sales (id BIGINT NOT NULL, shop STRING, PRIMARY KEY (id));
+CREATE MATERIALIZED VIEW totals AS SELECT shop, count(*) AS n, max(id) AS last FROM sales GROUP BY shop;
+CREATE MATERIALIZED VIEW listed AS SELECT id FROM sales;
+"""
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("deltic.runtimes.embedded.logged.FOLD_AFTER_S", 0.0)
+    monkeypatch.setattr("deltic.runtimes.embedded.logged.FOLD_SHARE", 0)
+
+
+def _opened(folder: Path) -> deltic.Session:
+    session = deltic.Session(state=folder, commit_log=True)
+    session.sql(SCRIPT)
+    return session
+
+
+def _runtime(session: deltic.Session) -> LoggedEmbedded:
+    assert isinstance(session._runtime, LoggedEmbedded)
+    return session._runtime
+
+
+def _insert(session: deltic.Session, *ids: int) -> None:
+    for id in ids:
+        session.apply({"sales": [{"_op": "insert", "id": id, "shop": f"shop {id % 2}"}]})
+
+
+def _ids(session: deltic.Session) -> list[int]:
+    rows = session.view("totals").rows()
+    ids = sorted(row["id"] for row in session.view("listed").rows())
+    assert {row["shop"]: (row["n"], row["last"]) for row in rows} == {
+        f"shop {parity}": (len(of), max(of)) for parity in (0, 1) if (of := [id for id in ids if id % 2 == parity])
+    }
+    return ids
+
+
+def _wait(done: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not done():
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+
+
+@contextmanager
+def _held() -> Iterator[tuple[Event, Event]]:
+    """(set when a fold is about to sync its files, what lets it go on)."""
+    reached, goes_on = Event(), Event()
+
+    def at(step: str, path: str) -> None:
+        if threading.current_thread().name == FOLDING_THREAD and step == "sync:before":
+            reached.set()
+            assert goes_on.wait(30)
+
+    with watching(at):
+        try:
+            yield reached, goes_on
+        finally:
+            goes_on.set()
+
+
+@pytest.mark.parametrize("killed", ["while folding", "after it", "never"])
+def test_ticks_are_committed_while_the_log_is_folded(tmp_path: Path, killed: str) -> None:
+    session = _opened(tmp_path / "state")
+    with _held() as (reached, _):
+        _insert(session, 0, 1)
+        assert reached.wait(30)
+        folded = _runtime(session)._state.epoch
+        threads = [Thread(target=_insert, args=(session, *range(10 * thread, 10 * thread + 5))) for thread in range(1, 5)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        expected = [0, 1, *(10 * thread + id for thread in range(1, 5) for id in range(5))]
+        assert _ids(session) == expected and _runtime(session)._state.epoch == folded
+        assert len(list((tmp_path / "state" / "log").iterdir())) == 2
+        assert list(verify(tmp_path / "state", VerifyProgress())) == []
+        changed = [session.view("totals").changes(epoch).num_rows for epoch in range(session.epoch - 19, session.epoch + 1)]
+        if killed == "while folding":
+            _check_copy(tmp_path, expected)
+    _wait(lambda: _runtime(session)._state.epoch > folded)
+    if killed == "after it":
+        _check_copy(tmp_path, expected)
+    _insert(session, 100)
+    assert [session.view("totals").changes(epoch).num_rows for epoch in range(session.epoch - 20, session.epoch)] == changed
+    _wait(lambda: not _runtime(session)._log.epochs)
+    assert _ids(session) == [*expected, 100]
+    session.close()
+    assert list((tmp_path / "state" / "log").iterdir()) == []
+    with _opened(tmp_path / "state") as again:
+        assert _ids(again) == [*expected, 100]
+
+
+def _check_copy(folder: Path, expected: list[int]) -> None:
+    """What a process that is killed now leaves."""
+    shutil.copytree(folder / "state", folder / "copy")
+    with _opened(folder / "copy") as again:
+        assert _ids(again) == expected
+
+
+def test_what_commits_a_manifest_waits_for_the_fold(tmp_path: Path) -> None:
+    with _opened(tmp_path) as session:
+        with _held() as (reached, goes_on):
+            _insert(session, 0)
+            assert reached.wait(30)
+            _insert(session, 1, 2)
+            Timer(0.1, goes_on.set).start()
+            session.sql("CREATE MATERIALIZED VIEW ids AS SELECT id FROM sales")
+            assert goes_on.is_set() and not _runtime(session)._log.epochs
+        _insert(session, 3)
+        assert sorted(row["id"] for row in session.view("ids").rows()) == _ids(session) == [0, 1, 2, 3]
+
+
+def test_a_session_closes_while_its_log_is_folded(tmp_path: Path) -> None:
+    session = _opened(tmp_path)
+    with _held() as (reached, goes_on):
+        _insert(session, 0)
+        assert reached.wait(30)
+        _insert(session, 1)
+        Timer(0.1, goes_on.set).start()
+        session.close()
+    with deltic.open(tmp_path) as state:
+        assert sum(row["n"] for row in state.view("totals").rows()) == 2
+
+
+@pytest.mark.parametrize("number", [0, 2, 5, 9, *slow(1, 3, 4, 6, 7, 8)])
+def test_a_fold_that_fails_is_repeated(tmp_path: Path, number: int, caplog: pytest.LogCaptureFixture) -> None:
+    """Meanwhile the other file of the log takes all ticks, also after it was full, and the next writer reads both."""
+    session = _opened(tmp_path / "state")
+    steps, fails, failed = 0, True, Event()
+
+    def at(step: str, path: str) -> None:
+        nonlocal steps
+        if threading.current_thread().name == FOLDING_THREAD and step.endswith(":before"):
+            steps += 1
+            if fails and steps > number:
+                failed.set()
+                raise OSError(28, "No space left on device")
+
+    with watching(at):
+        _insert(session, 0, 1)
+        assert failed.wait(30)
+        _insert(session, 2, 3)
+        assert _ids(session) == [0, 1, 2, 3]
+        _check_copy(tmp_path, [0, 1, 2, 3])
+        fails = False
+        _insert(session, 4)
+        _wait(lambda: not _runtime(session)._log.epochs)
+    assert "cannot be folded yet" in caplog.text and "No space left on device" in caplog.text
+    _insert(session, 5)
+    abandon(_runtime(session))
+    with _opened(tmp_path / "state") as again:
+        assert _ids(again) == [0, 1, 2, 3, 4, 5]
+
+
+def test_sums_beyond_64_bits_above_the_files_are_folded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = _opened(tmp_path)
+    logged, overflows = DurableVersion.logged, 0
+
+    def overflowing(*arguments: Any) -> DurableVersion:
+        nonlocal overflows
+        if threading.current_thread().name == FOLDING_THREAD:
+            overflows += 1
+            raise WeightOverflow("the sum of weights")
+        return logged(*arguments)
+
+    with _held() as (reached, goes_on):
+        _insert(session, 0)
+        assert reached.wait(30)
+        _insert(session, 1)
+        monkeypatch.setattr(DurableVersion, "logged", overflowing)
+        goes_on.set()
+        _wait(lambda: not _runtime(session)._log.epochs)
+    _insert(session, 2)
+    assert overflows == 2 and _ids(session) == [0, 1, 2]
+    session.close()
