@@ -1,9 +1,13 @@
 """The view of join_aggregate on Spark local[2]: `python -m benchmarks.spark_tick [--orders N …] [--quick]`.
 
-States of 1M and 10M orders, ticks of 10, 1,000 and 100,000 changes. Peers: `spark_bare`, a job with as many exchanges of as many bytes
-between Python stages that do nothing, and `spark`, the query over cached tables. The figures at the top are those of the first state and
-1,000 changes, `growth` is the last state's median tick at 1,000 changes over the first's, all others stand in `cases`. `peak_mb` is the
-PSS of all Python processes (they also hold the feed and the peers), the JVM's is separate, in `params`.
+States of 1M and 10M orders, ticks of 10, 1,000 and 100,000 changes. Peers: `jobs`, the same where every tick is a Spark job (by default the
+driver computes small ones); `views` and `views_as_jobs`, both with nine more views over the tables; `spark_bare`, a job with as many
+exchanges of as many bytes between Python stages that do nothing; and `spark`, the query over cached tables. `over` has the median tick over
+each peer's, and `views_over_one` that of ten views over that of one.
+
+The figures at the top are those of the first state and 1,000 changes, `growth` is the last state's median tick at 1,000 changes over the
+first's, all others stand in `cases`. `peak_mb` is the PSS of all Python processes (they also hold the feed and the peers), the JVM's is
+separate, in `params`.
 """
 
 from __future__ import annotations
@@ -30,7 +34,15 @@ def write_feed(folder: Path, orders: int, ticks: dict[int, int]) -> None:
     recomputed = [number >= count - RECOMPUTED for count in ticks.values() for number in range(count)]
     fed_orders, fed_customers = workloads.join_aggregate(orders, CUSTOMERS, changes=sizes)
     expected = [checks.Accumulated().replace(view) for view in checks.spend(fed_orders, fed_customers)]
-    spark_views.write(folder, "spend", {"orders": fed_orders, "customers": fed_customers}, sizes, recomputed, expected)
+    spark_views.write(
+        folder,
+        "spend",
+        {"orders": fed_orders, "customers": fed_customers},
+        sizes,
+        recomputed,
+        expected,
+        ["deltic", "jobs", "views", "views_as_jobs"],
+    )
 
 
 def measure(orders: int, ticks: dict[int, int]) -> Figures:

@@ -30,7 +30,7 @@ def write_feed(folder: Path, nodes: int, edges: int, ticks: int) -> int:
     counts = np.cumsum([int(weight.sum()) for weight, *_ in graphs.triangles(feed)])
     expected = [checks.Accumulated().replace([counts[tick : tick + 1]]) for tick in range(ticks + 1)]
     recomputed = [tick >= ticks - RECOMPUTED for tick in range(ticks)]
-    spark_views.write(folder, "triangles", {"edges": feed}, [CHANGES] * ticks, recomputed, expected)
+    spark_views.write(folder, "triangles", {"edges": feed}, [CHANGES] * ticks, recomputed, expected, ["jobs"])
     return int(counts[-1])
 
 

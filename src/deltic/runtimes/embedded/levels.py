@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from deltic.circuit.nodes import Dataflow
 from deltic.circuit.operator import Delta, Tick
@@ -18,16 +19,18 @@ from deltic.trace.spine import Spine
 from deltic.trace.strings import StringTable
 from deltic.trace.workers import ALONE, Workers
 
+READ_AS_ONE: Final = 16
+
 
 class BudgetExceeded(Exception):
-    """Levels have computed more rows than their budget allows."""
+    """Levels have done more than their budget allows."""
 
 
 class Budget:
-    """How many rows levels may compute, or read in arrangements."""
+    """How much levels may do; see `work_of`."""
 
-    def __init__(self, rows: int) -> None:
-        self._left = rows
+    def __init__(self, work: int) -> None:
+        self._left = work
 
     def spend(self, counters: Mapping[str, Counters]) -> None:
         """Raises BudgetExceeded."""
@@ -37,8 +40,8 @@ class Budget:
 
 
 def work_of(counters: Mapping[str, Counters]) -> int:
-    """The rows that nodes computed, or read in arrangements."""
-    return sum(node.rows_out + node.touched for node in counters.values())
+    """The rows that nodes have computed, and as one row every so many that they have read in arrangements, which takes little."""
+    return sum(node.rows_out + node.touched // READ_AS_ONE for node in counters.values())
 
 
 def routed(circuit: Dataflow, changes: Mapping[str, PendingRows], shards: int, workers: Workers = ALONE) -> list[dict[str, Delta]]:

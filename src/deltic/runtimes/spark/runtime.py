@@ -61,10 +61,10 @@ from deltic.trace.batch import Batch
 
 DRIVER_ROWS: Final = "spark.deltic.driverRows"
 """The setting of a Spark session: a tick of up to so many rows is computed by the driver. 0: every tick is a job."""
-SMALL_ROWS: Final = 1 << 15
+SMALL_ROWS: Final = 1 << 17
 """Its default."""
-SMALL_WORK: Final = 1 << 20
-"""How many rows the driver may compute, or read in arrangements, for a tick; one that takes more starts again on Spark."""
+SMALL_WORK: Final = 1 << 21
+"""How much the driver may do for a tick, see `work_of`: about a fifth of a second. One that takes more starts again on Spark."""
 FEW_SHARDS: Final = 32
 """With more shards the driver computes no tick: it would write their files one after another."""
 BUNDLE_BYTES: Final = 1 << 23
