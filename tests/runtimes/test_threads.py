@@ -51,6 +51,7 @@ def large() -> Iterator[None]:
         patch.setattr(stage, "LARGE_TICK", 0)
         patch.setattr(passes, "LEAST_ROWS", 1)
         patch.setattr(passes, "BLOCK_ROWS", 3)
+        patch.setattr(passes, "STRETCH_ROWS", 7)
         yield
 
 

@@ -21,6 +21,9 @@ from deltic.circuit.programs.program import LevelProgram, program_of
 from deltic.trace.consolidate import consolidate
 from deltic.trace.counters import Counters
 
+ARRIVED = 6
+"""The position of `arrived` among the arguments of `run_level`."""
+
 
 class Compared:
     """levels: how many runs of programs were compared. native, stepped: how many nodes ran as instructions, or by `step`, by operator.
@@ -45,20 +48,24 @@ def both_cores() -> Iterator[Compared]:
         compared.passes += rows is not None
         return rows
 
-    def run_level(circuit: Any, level: int | None, *rest: Any, native: bool, **options: Any) -> Any:
+    def run_level(*arguments: Any, native: bool, **options: Any) -> Any:
         with one_by_one:  # concurrent shards would overwrite each other's CORE, and one could restore the other's value
-            return compare(circuit, level, *rest, native=native, **options)
+            return compare(*arguments, native=native, **options)
 
-    def compare(circuit: Any, level: int | None, *rest: Any, native: bool, **options: Any) -> Any:
+    def run(*arguments: Any, **options: Any) -> Any:
+        return stage.run_level(*(dict(each) if each is arguments[ARRIVED] else each for each in arguments), **options)
+
+    def compare(*arguments: Any, native: bool, **options: Any) -> Any:
         nonlocal large
+        circuit, level, *_ = arguments
         assert native
-        program = stage.run_level(circuit, level, *rest, native=True, **options)
+        program = run(*arguments, native=True, **options)
         large = True
-        passed = stage.run_level(circuit, level, *rest, native=False, **options)
+        passed = run(*arguments, native=False, **options)
         large = False
         with pytest.MonkeyPatch.context() as steps:
             steps.setattr(stage, "CORE", "python")
-            reference = stage.run_level(circuit, level, *rest, native=False, **options)
+            reference = run(*arguments, native=False, **options)
         _assert_same(program, reference)
         _assert_counted(program.counters, reference.counters)
         _assert_same(passed, reference)
@@ -74,6 +81,7 @@ def both_cores() -> Iterator[Compared]:
         patched.setattr(stage, "pass_natively", pass_natively)
         patched.setattr(passes, "LEAST_ROWS", 2)
         patched.setattr(passes, "BLOCK_ROWS", 3)
+        patched.setattr(passes, "STRETCH_ROWS", 7)
         yield compared
 
 

@@ -31,11 +31,15 @@ INSERT, DELETE_ROW, UPSERT, DELETE_KEY, UPDATE, WEIGHT = (int(op) for op in Op)
 _ADDING: Final = (INSERT, UPSERT, UPDATE)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PendingRows:
     """Rows in this format; a view without copies."""
 
     rows: Rows
+
+    def free(self) -> None:
+        """Leaves no rows here: whoever reads them has them, and lets them go when they have been read."""
+        self.rows = Rows.empty(len(self.rows.columns), len(self.rows.weights))
 
     @classmethod
     def of(cls, words: tuple[Words, ...], ops: Words, ordinals: Words, weights: Words) -> PendingRows:

@@ -91,7 +91,7 @@ def run_level(
     shards: int,
     state: Mapping[str, Spine],
     strings: StringTable,
-    arrived: Mapping[str, Delta],
+    arrived: dict[str, Delta],
     tick: Tick,
     *,
     native: bool = False,
@@ -100,7 +100,8 @@ def run_level(
 ) -> LevelResult:
     """Runs one level on one shard. level: None is the whole dataflow, for a single shard.
 
-    state: arrangement → its old version; only those that are read are looked up. arrived: port → rows; absent ports are empty.
+    state: arrangement → its old version; only those that are read are looked up. arrived: port → rows; absent ports are empty. If
+    the operators' steps run, the rows are taken out of it, so that they are freed once they have been read.
     native: whether its program may run (`circuit/programs`), which opens all arrangements that the level reads.
     stop: once it is set, the next operator raises WorkStopped. workers: divide the operators' steps, if its program does not run.
     """
@@ -144,7 +145,7 @@ def _run_program(circuit: Dataflow, level: Level, context: Context, arrived: Map
 class _Changes:
     """The changes of a level's nodes, each held until the last node that reads it is done, or to the end if it leaves the level."""
 
-    def __init__(self, nodes: Sequence[Node], level: Level, arrived: Mapping[str, Delta], decoded: dict[int, DecodedChange]) -> None:
+    def __init__(self, nodes: Sequence[Node], level: Level, arrived: dict[str, Delta], decoded: dict[int, DecodedChange]) -> None:
         self._level, self._decoded, self._lock = level, decoded, Lock()
         self._left = {port.node for port in level.leaves} | {i for port in level.leaves for i in nodes[port.node].inputs}
         self._readers = Counter(i for node in level.instructions for i in set(node.inputs))
@@ -173,7 +174,7 @@ class _Changes:
             self._decoded.setdefault(id(change), DecodedChange())
 
 
-def _run_nodes(circuit: Dataflow, level: Level, context: Context, arrived: Mapping[str, Delta], workers: Workers) -> _Changes:
+def _run_nodes(circuit: Dataflow, level: Level, context: Context, arrived: dict[str, Delta], workers: Workers) -> _Changes:
     """The changes that leave the level. workers: step nodes that do not depend on one another at the same time."""
     changes = _Changes(circuit.nodes, level, arrived, context.decoded)
     fresh = context.tick.fresh
@@ -227,8 +228,8 @@ def _empty(columns: int, weights: int) -> Rows:
     return Rows.empty(columns, weights)
 
 
-def _arrived(port: Port, arrived: Mapping[str, Delta]) -> Delta:
-    rows = arrived.get(port.name)
+def _arrived(port: Port, arrived: dict[str, Delta]) -> Delta:
+    rows = arrived.pop(port.name, None)
     return _empty(port.columns, port.weights) if rows is None else rows
 
 

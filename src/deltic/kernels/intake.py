@@ -189,13 +189,15 @@ def weights(array: int, start: int, n: int, target: int) -> bool:
     return full
 
 
-@kernel("int64(int64, int64[::1], int64, int64, int64, int64, int64, int64, int64)")
-def copy_frame(frame: int, plan: Words, words: int, target: int, total: int, row: int, op: int, weighted: int, ordinal: int) -> int:
+@kernel("int64(int64, int64[::1], int64, int64, int64, int64, int64, int64, int64, int64)")
+def copy_frame(
+    frame: int, plan: Words, target: int, marks: int, weighing: int, total: int, row: int, op: int, weighted: int, ordinal: int
+) -> int:
     """Writes rows `row` to `row` + n of `total` pending rows: their columns, the op, ordinals from `ordinal` on, and weights.
 
     frame: the address of the ArrowArray of a struct, with the columns of the plan first; if `weighted`, the weights follow them, which else
-    are 1. words: of a row. target: the address of the pending rows, word after word. Returns n; or NOT_PLAIN if the frame has values that
-    the table refuses, or weights of 0.
+    are 1. target: the address of the pending rows, word after word; marks: that of their ops, which the ordinals follow; weighing: that of
+    their weights. Returns n; or NOT_PLAIN if the frame has values that the table refuses, or weights of 0.
     """
     n, start, children, columns = load(frame, LENGTH), load(frame, OFFSET), load(frame, CHILDREN), len(plan) // COLUMN
     if load(frame, NULLS) != 0 or load(frame, CHILDREN_COUNT) < columns + weighted:
@@ -207,15 +209,14 @@ def copy_frame(frame: int, plan: Words, words: int, target: int, total: int, row
             return NOT_PLAIN
     if op == UNMARKED:
         return n
-    target += following * words
+    marks, weighing = marks + 8 * row, weighing + 8 * row
     for i in range(n):
-        store(target, i, op)
-        store(target + following, i, ordinal + i)
-    target += 2 * following
+        store(marks, i, op)
+        store(marks + following, i, ordinal + i)
     if weighted:
-        return n if weights(load(children, columns), start, n, target) else NOT_PLAIN
+        return n if weights(load(children, columns), start, n, weighing) else NOT_PLAIN
     for i in range(n):
-        store(target, i, 1)
+        store(weighing, i, 1)
     return n
 
 

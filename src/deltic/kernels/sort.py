@@ -244,13 +244,13 @@ def sort_rows(table: Words, columns: int, order: Words, same: Words) -> None:
 
 
 @part
-def add_up(column: int, order: Words, starts: Words, groups: int, target: int) -> bool:
-    """target[g] = the sum of column over the rows order[starts[g]:starts[g + 1]]; False if a sum leaves 64 bits."""
+def add_up(column: int, order: Words, mask: int, starts: Words, groups: int, target: int) -> bool:
+    """target[g] = the sum of column over the rows order[starts[g]:starts[g + 1]] & mask; False if a sum leaves 64 bits."""
     for g in range(groups):
-        total = load(column, order[starts[g]])
+        total = load(column, order[starts[g]] & mask)
         wraps = 0
         for i in range(starts[g] + 1, starts[g + 1]):
-            word = load(column, order[i])
+            word = load(column, order[i] & mask)
             partial = total + word
             if ((partial ^ total) & (partial ^ word)) < 0:
                 wraps += 1 if word > 0 else -1
@@ -330,9 +330,8 @@ def measure(table: Words, columns: int, n: int, lows: Words, bits: Words) -> int
 
 
 @part
-def sort_whole(table: Words, columns: int, lows: Words, bits: Words, order: Words, same: Words) -> Words:
-    """Sorts as `sort_rows` does, by all bits of the rows as measured. Returns the sorted words: these bits, then the row's number."""
-    n = len(order)
+def sort_whole(table: Words, columns: int, lows: Words, bits: Words, n: int) -> Words:
+    """Sorts by all bits of the rows as measured. Returns the sorted words: these bits, then the row's number."""
     keys, spare = np.zeros(n, np.uint64), np.empty(n, np.uint64)
     for c in range(columns):
         grow, floor = np.uint64(bits[c]), np.uint64(lows[c])
@@ -343,11 +342,44 @@ def sort_whole(table: Words, columns: int, lows: Words, bits: Words, order: Word
     for i in range(n):
         keys[i] = (keys[i] << number) | np.uint64(i)
     distribute(keys, spare, n, idle, (bits.sum() + DIGIT_BITS - 1) // DIGIT_BITS)
-    for i in range(n):
-        order[i] = np.int64(keys[i] & ((np.uint64(1) << number) - np.uint64(1)))
-    for i in range(1, n):
-        same[i] = keys[i] >> number == keys[i - 1] >> number
     return keys
+
+
+@part
+def ordered(table: Words, columns: int, n: int, ascending: int) -> tuple[Words, Words]:
+    """(the numbers of the rows in order, where each group of equal ones starts). ascending: whether the rows are in order already."""
+    order = np.empty(n, np.int64)
+    same = np.empty(n, np.uint8)
+    for i in range(n):
+        order[i] = i
+        same[i] = 0
+    if ascending:
+        for i in range(1, n):
+            same[i] = compare_rows(table, 0, i - 1, table, 0, i, columns) == 0
+    else:
+        sort_rows(table, columns, order, same)
+    starts = np.empty(n + 1, np.int64)
+    groups = 0
+    for i in range(n):
+        if same[i] == 0:
+            starts[groups] = i
+            groups += 1
+    starts[groups] = n
+    return order, starts[: groups + 1]
+
+
+@part
+def starts_of(keys: Words, n: int, shift: int) -> Words:
+    """Where each group of equal keys starts, without their low `shift` bits; then n."""
+    low = np.uint64(shift)
+    starts = np.empty(n + 1, np.int64)
+    groups = 0
+    for i in range(n):
+        if i == 0 or keys[i] >> low != keys[i - 1] >> low:
+            starts[groups] = i
+            groups += 1
+    starts[groups] = n
+    return starts[: groups + 1]
 
 
 @part
@@ -364,34 +396,23 @@ def consolidate(table: Words, columns: int, weights: int, n: int, target: Words,
 
     ascending: whether the rows are sorted already.
     """
-    order = np.empty(n, np.int64)
-    same = np.empty(n, np.uint8)
-    for i in range(n):
-        order[i] = i
-        same[i] = 0
     lows, bits = np.empty(columns, np.int64), np.empty(columns, np.int64)
-    keys = np.empty(0, np.uint64)
-    if ascending:
-        for i in range(1, n):
-            same[i] = compare_rows(table, 0, i - 1, table, 0, i, columns) == 0
-    elif n >= FEW and measure(table, columns, n, lows, bits) <= DIGITS * DIGIT_BITS:
-        keys = sort_whole(table, columns, lows, bits, order, same)
+    shift = bit_length(np.uint64(n - 1))
+    whole = not ascending and n >= FEW and measure(table, columns, n, lows, bits) <= DIGITS * DIGIT_BITS
+    if whole:
+        keys = sort_whole(table, columns, lows, bits, n)
+        order, mask = keys.view(np.int64), (1 << shift) - 1
+        starts = starts_of(keys, n, shift)
     else:
-        sort_rows(table, columns, order, same)
-    starts = np.empty(n + 1, np.int64)
-    groups = 0
-    for i in range(n):
-        if same[i] == 0:
-            starts[groups] = i
-            groups += 1
-    starts[groups] = n
+        order, starts = ordered(table, columns, n, ascending)
+        keys, mask = order.view(np.uint64), -1
+    groups = len(starts) - 1
     for w in range(weights):
-        if not add_up(table[columns + w], order, starts, groups, target[columns + w]):
+        if not add_up(table[columns + w], order, mask, starts, groups, target[columns + w]):
             return -1
     groups = drop_zeros(target, columns, weights, starts, groups)
-    shift = bit_length(np.uint64(n - 1))
     for c in range(columns - 1, -1, -1):
-        if len(keys) > 0:
+        if whole:
             unpack_column(keys, starts, groups, shift, bits[c], lows[c], target[c])
             shift += bits[c]
         else:

@@ -123,6 +123,10 @@ class _BytesColumn(NamedTuple):
         return None if wide is None else (self.number, self.place, wide, check)
 
 
+_Target = tuple[int, int, int]
+"""The addresses of the words of pending rows, of their ops and ordinals, and of their weights."""
+
+
 @dataclass(frozen=True, slots=True)
 class FrameColumns:
     """How frames with the Arrow types of a table become words: by a call of a kernel for all columns but those of ids, and one for these.
@@ -187,15 +191,25 @@ class FrameColumns:
         None if the frame is empty, or has a weight of 0 or a value that the table refuses. workers: divide a large frame.
         Raises CollidingStrings.
         """
-        n = frame.num_rows
-        block = fresh((self.words + 3) * n)
+        n, words = frame.num_rows, self.words
+        if n <= SMALL:
+            block = fresh((words + 3) * n)
+            first, marks = address(block), block[words * n :]
+            target = (first, first + 8 * words * n, first + 8 * (words + 2) * n)
+        else:  # what only the table's input reads is not kept with the words, which the state may keep as they are
+            block, marks = fresh((words + 1) * n), fresh(2 * n)
+            first = address(block)
+            target = (first, address(marks), first + 8 * words * n)
         if self.blank is not None:
-            block[: self.words * n].reshape(self.words, n)[:] = self.blank[:, np.newaxis]
-        if not self._copy(frame, block, op, ordinal, strings, workers, unread):
+            block[: words * n].reshape(words, n)[:] = self.blank[:, np.newaxis]
+        if not self._copy(frame, block, target, op, ordinal, strings, workers, unread):
             return None
         if ops is not None:
-            block[self.words * n : (self.words + 1) * n] = ops
-        return Rows.packed(block, address(block), self.words + 2, 1, n)
+            marks[:n] = ops
+        if n <= SMALL:
+            return Rows.packed(block, first, words + 2, 1, n)
+        *columns, weights = block.reshape(words + 1, n)
+        return Rows((*columns, marks[:n], marks[n:]), (weights,))
 
     def complete(self, frame: pa.Table, rows: Rows, unread: Collection[int], strings: StringTable) -> None:
         """Writes the columns that `rows` has left out to its result. Raises CollidingStrings."""
@@ -209,26 +223,29 @@ class FrameColumns:
         if not all(type == kind or (kind is None and not pa.types.is_null(type)) for type, kind in zip(types, self.arrow, strict=True)):
             return None
         block = np.empty((self.words, frame.num_rows), np.int64)
-        return tuple(block) if self._copy(frame, block.reshape(-1), intake.UNMARKED, 0, strings) else None
+        target = (address(block.reshape(-1)), 0, 0)
+        return tuple(block) if self._copy(frame, block.reshape(-1), target, intake.UNMARKED, 0, strings) else None
 
     def _copy(
         self,
         frame: pa.Table | pa.RecordBatch,
         block: Words,
+        target: _Target,
         op: int,
         ordinal: int,
         strings: StringTable,
         workers: Workers = ALONE,
         unread: Collection[int] = (),
     ) -> bool:
+        """Writes the words to `block`, of which `target` has the address."""
         total: int = frame.num_rows
         batches = _batches(frame) if total else []
         if not total:
             return False
         if total <= SMALL:
-            interned = self._copy_small(batches[0], block, op, ordinal, strings, unread)
+            interned = self._copy_small(batches[0], target, op, ordinal, strings, unread)
         else:
-            interned = frozenset[int]() if self._copy_large(batches, block, op, ordinal, workers) else None
+            interned = frozenset[int]() if self._copy_large(batches, target, op, ordinal, workers) else None
         if interned is None:
             return False
         checked = [each.number for each in self.ids if each.validated and each.number not in interned and each.number not in unread]
@@ -254,7 +271,7 @@ class FrameColumns:
         return True
 
     def _copy_small(
-        self, batch: pa.RecordBatch, block: Words, op: int, ordinal: int, strings: StringTable, unread: Collection[int]
+        self, batch: pa.RecordBatch, target: _Target, op: int, ordinal: int, strings: StringTable, unread: Collection[int]
     ) -> frozenset[int] | None:
         """Copies all columns but those of ids, and some of these, which it returns; None for values that the kernel does not take."""
         kinds = [(each, each.planned(batch.column(each.number).type)) for each in self.ids if each.number not in unread]
@@ -262,13 +279,13 @@ class FrameColumns:
         if not all(_is_valid(batch.column(number), full=False) for number, *_ in plan):
             return None
         with _ExportedFrame(batch) as place:
-            if not self._copied(place, block, batch.num_rows, 0, op, ordinal):
+            if not self._copied(place, target, batch.num_rows, 0, op, ordinal):
                 return None
             words = np.array(plan, np.int64).reshape(-1)
-            done = strings.intern_frame(place, words, address(block), batch.num_rows, 0) if plan else 0
+            done = strings.intern_frame(place, words, target[0], batch.num_rows, 0) if plan else 0
         return None if done == text.INVALID else frozenset(number for number, *_ in plan[:done])
 
-    def _copy_large(self, batches: Sequence[pa.RecordBatch], block: Words, op: int, ordinal: int, workers: Workers) -> bool:
+    def _copy_large(self, batches: Sequence[pa.RecordBatch], target: _Target, op: int, ordinal: int, workers: Workers) -> bool:
         """Copies all columns but those of ids; False for values that the kernel does not take."""
         parts: list[tuple[int, pa.RecordBatch]] = []
         total = 0
@@ -279,12 +296,12 @@ class FrameColumns:
         def copied(part: tuple[int, pa.RecordBatch]) -> bool:
             first, batch = part
             with _ExportedFrame(batch) as place:
-                return self._copied(place, block, total, first, op, ordinal + first)
+                return self._copied(place, target, total, first, op, ordinal + first)
 
         return all(_divided(copied, parts, total, workers))
 
-    def _copied(self, frame: int, block: Words, total: int, row: int, op: int, ordinal: int) -> bool:
-        copied = intake.copy_frame(frame, self.plan, self.words, address(block), total, row, op, int(op == WEIGHT), ordinal)
+    def _copied(self, frame: int, target: _Target, total: int, row: int, op: int, ordinal: int) -> bool:
+        copied = intake.copy_frame(frame, self.plan, *target, total, row, op, int(op == WEIGHT), ordinal)
         return bool(copied != intake.NOT_PLAIN)
 
 

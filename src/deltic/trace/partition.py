@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from deltic.kernels import vector
-from deltic.kernels.table import block
+from deltic.kernels.table import addresses, fresh
 from deltic.reentrant import ReentrantEvent
 from deltic.trace.rows import Rows
 from deltic.trace.workers import ALONE, Workers
@@ -22,7 +22,8 @@ def partition(rows: Rows, key: Sequence[int], shards: int, workers: Workers = AL
     columns, width = len(rows.columns), len(rows.columns) + len(rows.weights)
     homes, ranges, table = np.empty(rows.length, np.int64), workers.ranges(rows.length), rows.table
     counts = np.zeros((len(ranges), shards), np.int64)
-    words, target = block(width, rows.length)
+    words = [fresh(rows.length) for _ in range(width)]  # each alone: a column that is not kept is freed
+    target = addresses(words, rows.length)
 
     def choose(number: int, _: ReentrantEvent) -> None:
         start, end = ranges[number]
@@ -37,5 +38,5 @@ def partition(rows: Rows, key: Sequence[int], shards: int, workers: Workers = AL
         vector.scatter(table + 8 * start, width, end - start, homes[start:end], begins[number], target)
 
     workers.map(move, range(len(ranges)))
-    pieces = [tuple(words[:, end - count : end]) for end, count in zip(ends, counts.sum(0), strict=True)]
+    pieces = [tuple(column[end - count : end] for column in words) for end, count in zip(ends, counts.sum(0), strict=True)]
     return [Rows(piece[:columns], piece[columns:]) for piece in pieces]

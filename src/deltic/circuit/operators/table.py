@@ -6,8 +6,9 @@ are already present.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 
@@ -25,6 +26,8 @@ from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
 
 Words = Sequence[np.ndarray]
+CHECKED_AT_ONCE: Final = 1 << 18
+"""About so many rows of a change are checked against the table at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +83,16 @@ class TableInput:
                 raise self._absent([c[removed[short][:1]] for c in delta.columns], context, pending)
         if not self.key:
             return
-        first = firsts(delta.columns[: self.key])
-        net = np.add.reduceat(weights, first) if len(first) else weights
-        new = (net > 0).nonzero()[0]
-        if len(new):
-            keys = [c[first[new]] for c in delta.columns[: self.key]]
-            (old,) = lookup(stored, keys, context.counters)
-            if (twice := old + net[new] > 1).any():
-                raise self._duplicate([c[twice][:1] for c in keys], context, pending)
+        for part in _whole_keys(delta, self.key):
+            key = part.columns[: self.key]
+            first = firsts(key)
+            net = np.add.reduceat(part.weights[0], first)
+            new = (net > 0).nonzero()[0]
+            if len(new):
+                keys = [c[first[new]] for c in key]
+                (old,) = lookup(stored, keys, context.counters)
+                if (twice := old + net[new] > 1).any():
+                    raise self._duplicate([c[twice][:1] for c in keys], context, pending)
 
     def _resolve(self, columns: Words, pending: PendingRows, stored: Spine, context: Context) -> Batch:
         """The change made by a sequence of operations, each of which sees those before it."""
@@ -214,6 +219,17 @@ class StreamInput(TableInput):
                 ordinal,
             )
         return consolidate(Rows(tuple(pending.words[i] for i in self.order), (pending.weights,)))
+
+
+def _whole_keys(rows: Batch, key: int) -> Iterator[Batch]:
+    """The rows in parts of about CHECKED_AT_ONCE, none of which ends within the rows of a key: its first `key` columns."""
+    start = 0
+    while start < len(rows):
+        end = min(start + CHECKED_AT_ONCE, len(rows))
+        while end < len(rows) and all(column[end] == column[end - 1] for column in rows.columns[:key]):
+            end += 1
+        yield rows.part(start, end)
+        start = end
 
 
 def firsts(key: Words) -> np.ndarray:

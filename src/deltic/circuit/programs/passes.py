@@ -16,6 +16,7 @@ from deltic.circuit.operators.map import Map, placed
 from deltic.circuit.programs.program import LevelProgram, assembled
 from deltic.circuit.programs.runner import ProgramRun
 from deltic.errors import WeightOverflow
+from deltic.kernels import table
 from deltic.kernels.memory import Words
 from deltic.schema import Schema
 from deltic.trace.batch import Batch
@@ -26,6 +27,8 @@ LEAST_ROWS: Final = 1 << 15
 """Rows for which a program is worth assembling."""
 BLOCK_ROWS: Final = 1 << 14
 """Rows whose words fit in the processor's cache."""
+STRETCH_ROWS: Final = 1 << 20
+"""Rows with measures that are added up at once, to take less memory."""
 _PORT: Final = "rows"
 _INPUT, _OUTPUT = 0, 1
 
@@ -37,8 +40,8 @@ class _Declined(Exception):
 def pass_natively(operator: Operator, length: int, part: Callable[[int, int], Delta], context: Context) -> Delta | None:
     """As `Passes`: None if there are few rows, the operator has no instructions, or one of them declines.
 
-    If the operator can fail, the parts are those of a batch. Rows with measures, which are to be added up, are added up within each block
-    as long as that leaves at most half of them.
+    If the operator can fail, the parts are those of a batch. Rows with measures, which are to be added up, are added up within each block,
+    and within each STRETCH_ROWS, as long as that leaves at most half of them.
     """
     if length < LEAST_ROWS or not isinstance(operator, Map | Chain):
         return None
@@ -70,10 +73,51 @@ def _beside_moved(operator: Map, alone: Map, computed: Rows, rows: Rows) -> Rows
     return Rows(columns, rows.weights)
 
 
+class _Results:
+    """The results on blocks, one after another in memory for as many rows as are expected; pages are used for those that come."""
+
+    def __init__(self, columns: int, weights: int, room: int) -> None:
+        self._words, _ = table.block(columns + weights, room)
+        self._columns, self._end = columns, 0
+        self._begin = 0
+        """Where the rows begin that are to be added up."""
+        self._adds = True
+
+    def append(self, rows: Rows) -> None:
+        begin, self._end = self._end, self._end + len(rows)
+        if self._end > self._words.shape[1]:
+            words, _ = table.block(len(self._words), 2 * self._end)
+            words[:, :begin] = self._words[:, :begin]
+            self._words = words
+        for whole, part in zip(self._words, (*rows.columns, *rows.weights), strict=True):
+            whole[begin : self._end] = part
+
+    def add_up(self) -> None:
+        """Adds up what has come since the last time, if that is much; no more once it leaves more than half of the rows."""
+        if self._adds and self._end - self._begin >= STRETCH_ROWS:
+            rows = self._rows(self._begin)
+            added = _added_up(rows)
+            self._adds = 2 * len(added) <= len(rows)
+            if self._adds:
+                self._end = self._begin
+                self.append(added)
+            self._begin = self._end
+
+    def rows(self) -> Rows:
+        if 2 * self._end < self._words.shape[1]:
+            self._words = self._words[:, : self._end].copy()
+        return self._rows(0)
+
+    def _rows(self, begin: int) -> Rows:
+        arrays = tuple(self._words[:, begin : self._end])
+        return Rows(arrays[: self._columns], arrays[self._columns :])
+
+
 def _in_blocks(operator: Map | Chain, length: int, part: Callable[[int, int], Delta], context: Context) -> Rows | None:
     program: LevelProgram | None = None
-    results: list[Rows] = []
-    ordered, adds = _keeps_order(operator), _has_measures(operator)
+    results: _Results | None = None
+    ordered, measures = _keeps_order(operator), _has_measures(operator)
+    adds = measures
     for start in range(0, length, BLOCK_ROWS):
         context.check_needed()
         block = part(start, min(start + BLOCK_ROWS, length))
@@ -83,10 +127,14 @@ def _in_blocks(operator: Map | Chain, length: int, part: Callable[[int, int], De
             return None
         added = _added_up(result) if adds else result
         adds = adds and 2 * len(added) <= len(result)
-        results.append(added)
         ordered = ordered and isinstance(block, Batch)
-    rows = Rows.concat(results)
-    return Batch.trusted(rows.columns, rows.weights) if ordered else Rows(rows.columns, rows.weights)
+        results = results or _Results(*added.shape, length)
+        results.append(added)
+        if measures:
+            results.add_up()
+    assert results is not None
+    rows = results.rows()
+    return Batch.trusted(rows.columns, rows.weights) if ordered else rows
 
 
 def _added_up(rows: Rows) -> Rows:
