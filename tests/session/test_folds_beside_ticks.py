@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import groupby
 from pathlib import Path
 from threading import Event, Thread, Timer
 from typing import Any
@@ -15,10 +16,12 @@ import pytest
 
 import deltic
 from crashes import watching
-from deltic.errors import WeightOverflow
+from deltic.errors import StateError, WeightOverflow
+from deltic.runtimes.durable.merges import merge_group
 from deltic.runtimes.durable.version import DurableVersion
 from deltic.runtimes.embedded import LoggedEmbedded
 from deltic.runtimes.embedded.logged import FOLDING_THREAD
+from deltic.storage.log_file import LogWriter
 from deltic.storage.verify import VerifyProgress, verify
 from engines import abandon
 from parts import slow
@@ -200,3 +203,50 @@ def test_sums_beyond_64_bits_above_the_files_are_folded(tmp_path: Path, monkeypa
     _insert(session, 2)
     assert overflows == 2 and _ids(session) == [0, 1, 2]
     session.close()
+
+
+def test_a_tick_that_failed_stays_so_after_close(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = _opened(tmp_path)
+    _insert(session, 1)
+    _wait(lambda: not _runtime(session)._log.epochs)
+
+    def failing(*_: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as disk:
+        disk.setattr(LogWriter, "sync", failing)
+        disk.setattr(LogWriter, "cut", failing)
+        with pytest.raises(StateError, match="Input/output error"):
+            _insert(session, 77)
+    session.close()
+    with _opened(tmp_path) as again:
+        assert _ids(again) == [1]
+
+
+def test_no_commit_is_lost_if_the_fold_of_close_fails_beside_a_merge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("deltic.runtimes.embedded.logged.FOLD_AFTER_S", 600.0)
+    session = _opened(tmp_path)
+    runtime = _runtime(session)
+    for ids in (range(50), range(50, 52)):
+        _insert(session, *ids)
+        runtime.fold()
+    manifest = runtime._state.manifest
+    segments = sorted(manifest.segments(), key=lambda segment: segment.arrangement)
+    groups = [tuple(parts) for _, parts in groupby(segments, lambda segment: segment.arrangement)]
+    group = next(parts for parts in groups if len(parts) >= 2)
+    with runtime._state.merging() as origin:
+        merged = merge_group(runtime._state.root, manifest, group, origin)
+    _insert(session, 200, 201)
+    monkeypatch.setattr(runtime._merger, "take", lambda wait=False: [merged] if wait else [])  # as while it runs
+    failed = False
+
+    def at(step: str, path: str) -> None:
+        nonlocal failed
+        if step == "write:before" and "/data/" in path and not failed:
+            failed = True
+            raise OSError(28, "No space left on device")
+
+    with watching(at):
+        session.close()
+    with _opened(tmp_path) as again:
+        assert failed and _ids(again) == [*range(52), 200, 201]

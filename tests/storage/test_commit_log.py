@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from crashes import FACTS, watching
+from crashes import FACTS, CommitRecord, fail, watching
 from deltic.errors import CorruptState, StateError, StateTakenOver
 from deltic.storage import log_file, manifest
 from deltic.storage.appending import AppendedBatch
@@ -24,6 +24,7 @@ from deltic.storage.program import ArrangementDescription
 from deltic.storage.reader import StateReader
 from deltic.storage.reading import OpenFiles
 from deltic.storage.state import State
+from deltic.storage.verify import VerifyProgress, verify
 from stored import append, as_rows, batch_of, dictionary_of, keys_of, logged_epoch
 
 
@@ -399,6 +400,44 @@ def test_a_full_disk_loses_nothing(opened: Callable[..., tuple[State, CommitLog]
     _log(state, log, 3)
     state.folder.unlock()
     assert keys_of(State.open(state.root)) == [1, 3]
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_what_has_failed_is_gone_with_the_next_manifest(opened: Callable[..., tuple[State, CommitLog]], killed: bool) -> None:
+    state, log = opened()
+    _log(state, log, 1)
+    assert log.begin_fold()
+    fail(log, CommitRecord(), 77, 78)
+    log.fold_begun(OpenFiles(state.root), lambda change: change)
+    log.end_fold()
+    log.cut()
+    append(state, 5)
+    if not killed:
+        log.close()
+    state.folder.unlock()
+    assert keys_of(State.open(state.root)) == [1, 5]
+
+
+def test_what_has_failed_is_not_taken_for_damage_in_the_next_round(opened: Callable[..., tuple[State, CommitLog]]) -> None:
+    state, log = opened()
+    _log(state, log, 1, 2, 3, 4)
+    fail(log, CommitRecord(), 77, 78, 79)
+    log.forget_after(4)
+    _fold(state, log)
+    _log(state, log, 5)
+    state.folder.unlock()
+    assert list(verify(state.root, VerifyProgress())) == []
+    assert keys_of(State.open(state.root)) == [1, 2, 3, 4, 5]
+
+
+def test_what_a_closed_log_has_is_not_taken_for_folded(opened: Callable[..., tuple[State, CommitLog]]) -> None:
+    state, log = opened()
+    _log(state, log, 1, 2)
+    log.close()
+    with pytest.raises(StateError, match=r"the commit log of .* is closed"):
+        _fold(state, log)
+    state.folder.unlock()
+    assert keys_of(State.open(state.root)) == [1, 2]
 
 
 def test_a_fold_that_fails_is_continued(opened: Callable[..., tuple[State, CommitLog]]) -> None:

@@ -19,11 +19,11 @@ from itertools import count
 from pathlib import Path
 
 from deltic import disk
-from deltic.errors import DelticError
+from deltic.errors import DelticError, StateError
 from deltic.storage import log_file
 from deltic.storage.commit_log import CommitLog
 from deltic.storage.leases import LEASE_THREAD
-from deltic.storage.log_file import SECTOR
+from deltic.storage.log_file import SECTOR, LogWriter
 from deltic.storage.manifest import Change
 from deltic.storage.merging import merge_segments
 from deltic.storage.program import ArrangementDescription
@@ -111,18 +111,43 @@ def _live_with_a_log(root: Path | str, record: CommitRecord) -> None:
             state.close()
 
 
+def fail(log: CommitLog, record: CommitRecord, *keys: int) -> None:
+    """A group whose records are written, and neither synced nor removed: the disk fails."""
+    record.trying, record.linked, record.doubtful = (), False, keys
+    own = LogWriter.sync, LogWriter.cut
+    LogWriter.sync = LogWriter.cut = _failing  # type: ignore[method-assign]
+    try:
+        with suppress(StateError):
+            _append(log, log.epochs[-1].epoch, keys)
+            raise AssertionError("the append has not failed")
+    finally:
+        LogWriter.sync, LogWriter.cut = own  # type: ignore[method-assign]
+
+
+def _failing(*_: object) -> None:
+    raise OSError(5, "Input/output error")
+
+
 def _log_while_folding(state: State, log: CommitLog, record: CommitRecord, key: int, *, ends: bool) -> None:
-    """Epochs before, during and after a fold of those before. ends: else it does not begin to write, and both files are left."""
+    """Epochs before, during and after folds of those before, and appends that fail. ends: else no fold writes, and both files are left."""
+    files = OpenFiles(state.root)
     _log(state, log, record, key + 50)
     assert log.begin_fold()
-    _log(state, log, record, key + 60)
-    _refuse(log, record, 79)
-    if ends:
-        log.fold_begun(OpenFiles(state.root), lambda change: change)
-        _log(state, log, record, key + 70, key + 80)
+    fail(log, record, 79, 89)
+    if ends:  # what has failed is all that the other file has
+        log.fold_begun(files, lambda change: change)
         log.end_fold()
         state.collect()
-    _log(state, log, record, key + 90)
+        _log(state, log, record, key + 60)
+        assert log.begin_fold()
+    _log(state, log, record, key + 70)
+    _refuse(log, record, 76, 86)
+    if ends:
+        log.fold_begun(files, lambda change: change)
+        _log(state, log, record, key + 80, key + 90)
+        log.end_fold()
+        state.collect()
+    _log(state, log, record, key + 91)
 
 
 FACTS = {"arrangements": {"a": ArrangementDescription(1, 1).json()}, "tables": {}, "views": {}}

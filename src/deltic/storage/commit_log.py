@@ -7,8 +7,10 @@ other takes the next ones.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Final
 
+from deltic.errors import StateError
 from deltic.storage.fold import fold
 from deltic.storage.local import LocalFolder
 from deltic.storage.log_file import BEGIN, MOST_BYTES, LogWriter, Mark, has_room
@@ -82,22 +84,24 @@ class _Round:
 
     def restart(self) -> list[LoggedEpoch]:
         """Begins again once all epochs, which it returns, are in manifests. Until the writer has done so, too, the file counts as torn."""
-        epochs = self.epochs
+        epochs, torn = self.epochs, self._torn
         if self.writer is not None:
             self._torn, self.end, self.epochs, self._marks = True, BEGIN, [], []  # all before the next call, where an interrupt may come
             self.writer.restart()
-            self._torn = False
+            self._torn = torn  # a record of a failed append is still to be removed
         return epochs
 
     def close(self) -> None:
         """Deletes the file unless it has epochs that could not be folded."""
         if self.writer is not None:
-            self.writer.close(delete=not self.epochs and not self._torn)
+            with suppress(OSError):
+                self.cut()
+            self.writer.close(delete=not self.epochs)
             self.writer = None
 
 
 class CommitLog:
-    """The log of an open state. Not thread-safe, except that other methods may be called while `fold_begun` runs."""
+    """The log of an open state. Not thread-safe, except that epochs may be read, appended and forgotten while `fold_begun` runs."""
 
     def __init__(self, state: State) -> None:
         assert state.logs and isinstance(state.folder, LocalFolder)
@@ -135,7 +139,12 @@ class CommitLog:
         self._state.check_owner()
         last = self._rounds[-1]
         with self._folder.logging():
-            marks = last.written(logged)
+            try:
+                marks = last.written(logged)
+            except OSError:
+                with suppress(OSError):  # at once, if the disk permits: else before the next record or manifest
+                    last.cut()
+                raise
         self._state.check_newest()  # a newer writer that opened the folder since may have read the log before the records were durable
         last.add(logged, marks)
 
@@ -147,7 +156,9 @@ class CommitLog:
     def fold(self, files: OpenFiles, adopt: Adopt) -> None:
         """Turns all epochs into manifests. Raises StateError; what is not in manifests then stays in the log."""
         if all(each.writer is None for each in self._files):
-            return
+            if self.is_empty:
+                return
+            raise StateError(f"the commit log of {self._state.root} is closed", remedy="open the folder again, which folds it")
         self._ready()
         for each in self._rounds:
             self._fold(each, files, adopt)
@@ -183,13 +194,17 @@ class CommitLog:
             for each in self._files:
                 each.close()
 
+    def cut(self) -> None:
+        """Removes from the files what failed appends have left there: before a manifest of which it does not know. O(1) after none."""
+        with self._folder.logging():
+            for each in self._files:
+                if each.writer is not None:
+                    each.cut()
+
     def _ready(self) -> None:
         """Removes from state and files what failed commits have left there."""
         self._state.recover()
-        with self._folder.logging():
-            for each in self._rounds:
-                if each.writer is not None:
-                    each.cut()
+        self.cut()
 
     def _fold(self, each: _Round, files: OpenFiles, adopt: Adopt) -> None:
         """One file at a time: the next one continues its manifests, which must be durable before."""

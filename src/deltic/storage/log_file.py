@@ -74,6 +74,8 @@ class LogWriter:
         self._descriptor = disk.open_regular(path, os.O_WRONLY)
         self._size = FIRST_BYTES
         self._durable = SECTOR
+        self._used = SECTOR
+        """Where the furthest record ends that was ever begun."""
         self.end: Mark = BEGIN
         """Where the next record begins."""
 
@@ -86,6 +88,7 @@ class LogWriter:
         end = _aligned(start + _RECORD.size + size)
         if end > self._size:
             self._grow(end)
+        self._used = max(self._used, end)
         head = _RECORD_MAGIC + crc.to_bytes(4, "little") + body
         disk.append(self._descriptor, self._path, [head, content, bytes(end - start - _RECORD.size - size)], start)
         self.end = end, crc
@@ -97,10 +100,11 @@ class LogWriter:
         self._durable = end
 
     def cut(self, mark: Mark) -> None:
-        """Removes what was written after a mark, so that it cannot reappear."""
-        disk.append(self._descriptor, self._path, [bytes(SECTOR)], mark[0])
+        """Removes what was written after a mark: it cannot reappear, nor be taken for durable records of a later round."""
+        for offset in range(mark[0], self._used, FIRST_BYTES):
+            disk.append(self._descriptor, self._path, [bytes(min(FIRST_BYTES, self._used - offset))], offset)
         disk.sync_data(self._descriptor, self._path)
-        self.end, self._durable = mark, mark[0]
+        self.end, self._durable, self._used = mark, mark[0], mark[0]
 
     def restart(self) -> None:
         """The next record begins a new round, and overwrites the old ones, which must have been folded."""

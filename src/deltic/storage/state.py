@@ -70,7 +70,8 @@ class _Prepared:
 
 
 class State:
-    """An open state folder. Not thread-safe, except that any thread may read `manifest`."""
+    """An open state folder. Not thread-safe, except that any thread may read `manifest`, and that while one thread commits epochs in order,
+    another may append to the log: `check_owner`, `check_newest`, `oldest_at` and `new_log` change nothing here."""
 
     manifest: Manifest
 

@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from typing import Final
 
 from deltic.errors import CorruptState
 from deltic.storage.files import DataFile, FileRef
@@ -22,6 +23,8 @@ from deltic.storage.log_file import base_of, records
 from deltic.storage.logged_epoch import logged_epochs, logs_of
 from deltic.storage.manifest import LAST_EPOCH, Manifest, SegmentRef
 from deltic.storage.reader import no_state
+
+MOST_READS: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +96,14 @@ def verify(
 
 
 def _logs(folder: StateFolder) -> dict[str, bytes]:
-    """The commit logs; see `logs_of`. Of a writer that goes on meanwhile, they are read until each has been written whole in one round."""
+    """The commit logs; see `logs_of`. Of a writer that goes on meanwhile, they are read until no file
+    has begun a new round meanwhile, or MOST_READS times."""
     logs = logs_of(folder)
-    while True:
+    for _ in range(MOST_READS):
         before, logs = logs, logs_of(folder)
         if [*map(base_of, before.values())] == [*map(base_of, logs.values())]:
-            return logs
+            break
+    return logs
 
 
 def _reached(name: str, content: bytes, reached: int, newest: int, manifest: Manifest | None) -> int:

@@ -67,12 +67,15 @@ class _Computed:
 
 
 class _FoldBeside:
-    """A fold beside the ticks that has not ended. written: set once all its files are. version: the last one, above them."""
+    """A fold beside the ticks that has not ended.
 
-    __slots__ = ("version", "written")
+    written: set once all its files are, or it has failed. done: the former. version: the last one, above the files.
+    """
+
+    __slots__ = ("done", "version", "written")
 
     def __init__(self) -> None:
-        self.written = ReentrantEvent()
+        self.done, self.written = False, ReentrantEvent()
         self.version: DurableVersion | None = None
 
 
@@ -237,6 +240,7 @@ class LoggedEmbedded(DurableEmbedded):
             self._end_fold_beside()
             version = self.committed
             self._log.forget_after(version.epoch)
+            self._log.cut()
             if self._log.is_empty and not version.is_logged:  # an interrupted fold may have emptied the log alone
                 return
             start = time.perf_counter()
@@ -259,6 +263,7 @@ class LoggedEmbedded(DurableEmbedded):
         start = time.perf_counter()
         try:
             self._log.fold_begun(self._files, self._adopting())
+            fold.done = True
             with suppress(WeightOverflow):  # then it is met again where it is handled
                 fold.version = self._caught_up(self._above_files(self._version))
         finally:
@@ -272,13 +277,15 @@ class LoggedEmbedded(DurableEmbedded):
 
     def _end_once_shown(self, fold: _FoldBeside) -> list[LoggedEpoch]:
         """Ends a fold beside the ticks, unless another thread has, once no tick is durable and not shown. Returns what the log had."""
+        wait_s = SHOWN_AFTER_S
         while not self._closing.is_set():  # else `close` ends it
             with self._turn:
                 if self._beside is fold and not self._durable:
                     return self._end_fold_beside()
                 if self._beside is not fold:
                     break
-            time.sleep(SHOWN_AFTER_S)
+            time.sleep(wait_s)
+            wait_s = min(2 * wait_s, FOLD_AFTER_S)  # the thread that shows them may have been interrupted: then the next turn ends this
         return []
 
     def _end_fold_beside(self) -> list[LoggedEpoch]:
@@ -291,6 +298,9 @@ class LoggedEmbedded(DurableEmbedded):
         fold.written.wait()
         version = self.committed
         self._log.forget_after(version.epoch)
+        if not fold.done:
+            self._beside = None
+            return []
         folded = self._log.end_fold()
         try:
             after = self._caught_up(fold.version or self._above_files(version))
@@ -371,6 +381,7 @@ class LoggedEmbedded(DurableEmbedded):
             self._wake.put(None)
 
     def _fold_regularly(self) -> None:
+        failure = ""
         while True:
             self._wake.get()
             if self._closing.wait(max(FOLD_AFTER_S, FOLD_SHARE * self._fold_s)):
@@ -378,8 +389,12 @@ class LoggedEmbedded(DurableEmbedded):
             self._is_due = False  # what is committed from now on is due again, and wakes this thread again
             try:
                 self._fold_beside()
+                failure = ""
             except StateError as error:
-                _logger.warning("the commit log of %s cannot be folded yet: %s", self._state.root, error)
+                if str(error) != failure:  # it is tried again and again
+                    failure = str(error)
+                    _logger.warning("the commit log of %s cannot be folded yet: %s", self._state.root, error)
+                self._fold_soon()
 
 
 def _batches(epoch: LoggedEpoch, shards: int) -> list[dict[str, Batch]]:
