@@ -86,19 +86,20 @@ class Engine:
         self.session = deltic.Session(spark=spark, state=str(folder / name), shards=SHARDS)
         self.more = view.more if name.startswith("views") else {}
         self.session.sql(view.all_views if self.more else view.script)
-        self._held.add(*self._columns())  # a count without rows is 0
+        self._held.add(*self._columns(self._change()))  # a count without rows is 0
 
     def apply(self, changes: dict[str, pa.Table | DataFrame], expected: int) -> tuple[float, bool]:
         """A tick, and the change of the view: (the seconds that they take, whether the view has this checksum)."""
         start = time.perf_counter()
         self.session.apply(changes)
-        change = self.session.view(self._view.name).changes()
+        change = self._change()
         seconds = time.perf_counter() - start
         return seconds, self._held.add(*self._columns(change)) == expected
 
-    def _columns(self, change: pa.Table | None = None) -> tuple[list[checks.Words], checks.Words]:
-        if change is None:
-            change = self.session.view(self._view.name).changes()
+    def _change(self) -> pa.Table:
+        return self.session.view(self._view.name).changes()
+
+    def _columns(self, change: pa.Table) -> tuple[list[checks.Words], checks.Words]:
         *columns, weights = (np.asarray(change[name].combine_chunks()).astype(np.int64) for name in (*self._view.columns, "_weight"))
         return columns, weights
 
@@ -123,7 +124,9 @@ class Case:
         recompute = Recompute(self.spark, self.view.recomputed, self.view.columns, self.loaded)
         recompute_load_s = time.perf_counter() - start
         sizes: dict[int, Size] = defaultdict(Size)
-        harness.progress(f"loaded in {loads} s; {len(self.ticks)} ticks follow")
+        harness.progress(
+            f"loaded in {', '.join(f'{load_s:.1f} s ({name})' for name, (load_s, _) in loads.items())}; {len(self.ticks)} ticks follow"
+        )
         for tick, changes, recomputed, expected in zip(self.ticks, self.changes[1:], self.recomputed[1:], self.expected[1:], strict=True):
             self._tick(tick, sizes[changes], expected)
             recompute.add(tick)
@@ -155,15 +158,14 @@ class Case:
 
     def _have_rows_of_duckdb(self) -> bool:
         """Whether the further views have the rows that DuckDB computes from all changes."""
+        checked = [(engine.session.view(name), query) for engine in self.engines.values() for name, query in engine.more.items()]
         with duckdb.connect() as database:
-            for name, columns in self.view.tables.items():
-                changes = pa.concat_tables([table[name] for table in (self.load, *self.ticks)])  # noqa: F841 - DuckDB reads it by its name
+            for name, columns in self.view.tables.items() if checked else ():
+                database.register("changes", pa.concat_tables([table[name] for table in (self.load, *self.ticks)]))
                 listed = ", ".join(columns)
                 database.execute(f"CREATE TABLE {name} AS SELECT {listed} FROM changes GROUP BY {listed} HAVING sum(_weight) <> 0")
             return all(
-                sorted(database.execute(query).fetchall()) == sorted(tuple(row.values()) for row in engine.session.view(name).rows())
-                for engine in self.engines.values()
-                for name, query in engine.more.items()
+                sorted(database.execute(query).fetchall()) == sorted(tuple(row.values()) for row in view.rows()) for view, query in checked
             )
 
 

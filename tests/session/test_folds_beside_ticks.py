@@ -15,13 +15,12 @@ from typing import Any
 import pytest
 
 import deltic
-from crashes import watching
+from crashes import failing_log, watching
 from deltic.errors import StateError, WeightOverflow
 from deltic.runtimes.durable.merges import merge_group
 from deltic.runtimes.durable.version import DurableVersion
 from deltic.runtimes.embedded import LoggedEmbedded
 from deltic.runtimes.embedded.logged import FOLDING_THREAD
-from deltic.storage.log_file import LogWriter
 from deltic.storage.verify import VerifyProgress, verify
 from engines import abandon
 from parts import slow
@@ -65,6 +64,7 @@ def _ids(session: deltic.Session) -> list[int]:
 
 
 def _wait(done: Callable[[], bool]) -> None:
+    """For what another thread does, at most half a minute."""
     deadline = time.monotonic() + 30
     while not done():
         assert time.monotonic() < deadline
@@ -205,19 +205,13 @@ def test_sums_beyond_64_bits_above_the_files_are_folded(tmp_path: Path, monkeypa
     session.close()
 
 
-def test_a_tick_that_failed_stays_so_after_close(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tick_that_failed_stays_so_after_close(tmp_path: Path) -> None:
     session = _opened(tmp_path)
     _insert(session, 1)
     _wait(lambda: not _runtime(session)._log.epochs)
 
-    def failing(*_: object) -> None:
-        raise OSError(5, "Input/output error")
-
-    with monkeypatch.context() as disk:
-        disk.setattr(LogWriter, "sync", failing)
-        disk.setattr(LogWriter, "cut", failing)
-        with pytest.raises(StateError, match="Input/output error"):
-            _insert(session, 77)
+    with failing_log(), pytest.raises(StateError, match="Input/output error"):
+        _insert(session, 77)
     session.close()
     with _opened(tmp_path) as again:
         assert _ids(again) == [1]

@@ -17,6 +17,7 @@ from dataclasses import astuple, dataclass, field, replace
 from hashlib import sha256
 from itertools import count
 from pathlib import Path
+from unittest.mock import patch
 
 from deltic import disk
 from deltic.errors import DelticError, StateError
@@ -112,20 +113,22 @@ def _live_with_a_log(root: Path | str, record: CommitRecord) -> None:
 
 
 def fail(log: CommitLog, record: CommitRecord, *keys: int) -> None:
-    """A group whose records are written, and neither synced nor removed: the disk fails."""
+    """A group whose append fails."""
     record.trying, record.linked, record.doubtful = (), False, keys
-    own = LogWriter.sync, LogWriter.cut
-    LogWriter.sync = LogWriter.cut = _failing  # type: ignore[method-assign]
-    try:
-        with suppress(StateError):
+    with failing_log():
+        try:
             _append(log, log.epochs[-1].epoch, keys)
-            raise AssertionError("the append has not failed")
-    finally:
-        LogWriter.sync, LogWriter.cut = own  # type: ignore[method-assign]
+        except StateError:
+            return
+    raise AssertionError("the append has not failed")
 
 
-def _failing(*_: object) -> None:
-    raise OSError(5, "Input/output error")
+@contextmanager
+def failing_log() -> Iterator[None]:
+    """Records of commit logs are written, and neither synced nor removed: the disk fails."""
+    failure = OSError(5, "Input/output error")
+    with patch.object(LogWriter, "sync", side_effect=failure), patch.object(LogWriter, "cut", side_effect=failure):
+        yield
 
 
 def _log_while_folding(state: State, log: CommitLog, record: CommitRecord, key: int, *, ends: bool) -> None:

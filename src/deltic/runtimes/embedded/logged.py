@@ -284,7 +284,7 @@ class LoggedEmbedded(DurableEmbedded):
                     return self._end_fold_beside()
                 if self._beside is not fold:
                     break
-            time.sleep(wait_s)
+            self._closing.wait(wait_s)
             wait_s = min(2 * wait_s, FOLD_AFTER_S)  # the thread that shows them may have been interrupted: then the next turn ends this
         return []
 
