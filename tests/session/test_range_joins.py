@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 import deltic
+from deltic.circuit.operators import range_join
 from deltic.circuit.operators.range_join import RangeJoin
 from deltic.errors import PlanWarning
 from deltic.trace.counters import Counters
@@ -65,6 +66,19 @@ def test_joins_are_those_of_duckdb(type: str, shards: int, names: list[str], see
     with duckdb.connect() as other, deltic.Session(shards=shards) as session:
         define(session, other, type, names)
         for tick in changes(Random(seed), type, 3 if seed == 1 else 12):
+            compare(session, other, tick, names)
+
+
+@pytest.mark.filterwarnings("ignore:.*one comparison looks up rows")
+@pytest.mark.parametrize(("many", "chunk", "few"), [(8, 3, 2), (1, 1, 0), (1 << 15, 2, 1)])
+def test_points_are_looked_up_piece_by_piece(many: int, chunk: int, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of keys with few intervals at once, some of the pieces in cells."""
+    for name, value in (("MANY", many), ("CHUNK", chunk), ("FEW", few)):
+        monkeypatch.setattr(range_join, name, value)
+    names = ["between", "inside", "flipped", "full"]
+    with duckdb.connect() as other, deltic.Session() as session:
+        define(session, other, "BIGINT", names)
+        for tick in changes(Random(many), "BIGINT", 6):
             compare(session, other, tick, names)
 
 

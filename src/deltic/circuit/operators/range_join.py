@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -29,8 +28,10 @@ from deltic.trace.spine import Spine
 from deltic.trace.weights import multiply
 
 Words = tuple[np.ndarray, ...]
+MANY: Final = 1 << 15
+"""How many points are looked up among intervals at once."""
 CHUNK: Final = 1 << 11
-"""How many points are looked up among intervals at once: each in 64 cells."""
+"""How many of them, if they are looked up in cells: each in 64."""
 FEW: Final = 8
 """Entries for each point that are read at once: two for each interval of its key."""
 _SAFE: Final = float(1 << 62)
@@ -119,22 +120,30 @@ class RangeJoin:
         """
         if not other.batches:
             return
-        seek = partial(self._found, 1 - side, other, counters=counters, share=share, more=more)
         if not isinstance(self.by, Containment) or side != self.by.point:
             keys, rows, starts, ends, weights = self._between(change, side)
-            between = seek(keys, starts, ends)
+            between = self._found(1 - side, other, keys, starts, ends, counters, share, more)
             yield self._result(rows, side, between.source, between.shown, multiply(weights[between.source], between.weights)), between.more
             return
-        for begin in range(0, len(change), CHUNK):
-            points = change.take(np.arange(begin, min(begin + CHUNK, len(change))))
+        for points in _pieces(change, MANY):
             found = self._few(1 - side, other, points, counters, share, more)
+            for piece, here in [(points, found)] if found is not None else self._piecewise(1 - side, other, points, counters, share, more):
+                rows = tuple(piece.columns[word] for of, word in self.output if of == side)
+                weights = multiply(piece.weights[0][here.source], here.weights)
+                yield self._result(rows, side, here.source, here.shown, weights), here.more
+
+    def _piecewise(
+        self, side: int, spine: Spine, points: Rows, counters: Counters, share: Share | None, more: Sequence[int]
+    ) -> Iterator[tuple[Rows, _Found]]:
+        """The intervals of a side that contain points, for CHUNK points at a time: from all of their keys if these are few, or by cells."""
+        for piece in _pieces(points, CHUNK):
+            found = self._few(side, spine, piece, counters, share, more) if len(piece) < len(points) else None
             if found is None:
-                source, cells, halves, starts, ends = cells_of(points.columns[self.key])
-                in_cells = seek((*(word[source] for word in points.columns[: self.key]), cells, halves), starts, ends)
+                source, cells, halves, starts, ends = cells_of(piece.columns[self.key])
+                keys = (*(word[source] for word in piece.columns[: self.key]), cells, halves)
+                in_cells = self._found(side, spine, keys, starts, ends, counters, share, more)
                 found = in_cells._replace(source=source[in_cells.source])
-            rows = tuple(points.columns[word] for of, word in self.output if of == side)
-            weights = multiply(points.weights[0][found.source], found.weights)
-            yield self._result(rows, side, found.source, found.shown, weights), found.more
+            yield piece, found
 
     def _between(self, change: Rows, side: int) -> tuple[Words, Words, Cuts, Cuts, np.ndarray]:
         """(keys, output words of the side, cuts, weights) of the change, without what cancels."""
@@ -188,6 +197,15 @@ class RangeJoin:
     def _result(self, rows: Words, side: int, source: np.ndarray, columns: Words, weights: np.ndarray) -> Rows:
         own, others = iter(rows), iter(columns)
         return Rows(tuple(next(own)[source] if of == side else next(others) for of, _ in self.output), (weights,))
+
+
+def _pieces(rows: Rows, most: int) -> Iterator[Rows]:
+    """The rows, at most so many at a time."""
+    if len(rows) <= most:
+        yield rows
+        return
+    for begin in range(0, len(rows), most):
+        yield rows.take(np.arange(begin, min(begin + most, len(rows))))
 
 
 def without_cancelled(groups: Words, starts: Cuts, ends: Cuts, weights: np.ndarray) -> tuple[np.ndarray, Cuts, Cuts, np.ndarray]:
