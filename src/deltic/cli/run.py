@@ -28,6 +28,7 @@ from deltic.pipeline import Pipeline, Progress
 from deltic.pipeline.dry_run import DryRun
 from deltic.pipeline.dry_run import dry_run as dry_run_of
 from deltic.session import Program
+from deltic.session.collector import set_aside
 from deltic.session.options import PIPELINE_RETAINS, OnViewError, RunOptions
 from deltic.session.printing import to_stderr
 
@@ -168,6 +169,7 @@ def _run(
         pipeline = stack.enter_context(Pipeline.of(program, options.on(engine), base=folder))
         signals.stop_by(pipeline.stop)
         report.started(str(options.folder), pipeline.start)
+        stack.enter_context(set_aside())
         with report.ticks() as reported:
             on_progress: Callable[[Progress], None] = reported
             if listens is not None:

@@ -1,10 +1,11 @@
-"""Definitions and small ticks without Python's collector of cycles."""
+"""Python's collector of cycles: definitions and small ticks without it, and long runs in which it does not walk the libraries."""
 
 from __future__ import annotations
 
 import functools
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Final, ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -33,3 +34,16 @@ def without_collector(function: Callable[P, T]) -> Callable[P, T]:
                 gc.enable()
 
     return run
+
+
+@contextmanager
+def set_aside() -> Iterator[None]:
+    """While it is open, the collector leaves alone what the process holds now. For a process that only ticks, never for a user's own.
+
+    With the objects of Arrow, NumPy and the compiled kernels a pass over all takes 0.1 s, every few thousand ticks.
+    """
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
