@@ -21,6 +21,7 @@ from deltic.runtimes.durable.merges import merge_group
 from deltic.runtimes.durable.version import DurableVersion
 from deltic.runtimes.embedded import LoggedEmbedded
 from deltic.runtimes.embedded.logged import FOLDING_THREAD
+from deltic.storage.commit_log import CommitLog
 from deltic.storage.verify import VerifyProgress, verify
 from engines import abandon
 from parts import slow
@@ -125,6 +126,36 @@ def _check_copy(folder: Path, expected: list[int]) -> None:
     shutil.copytree(folder / "state", folder / "copy")
     with _opened(folder / "copy") as again:
         assert _ids(again) == expected
+
+
+def test_a_tick_that_fails_once_it_is_in_the_log_is_not_in_what_a_fold_has_prepared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(log: CommitLog, logged: Any) -> None:
+        append(log, logged)
+        raise MemoryError
+
+    append = CommitLog.append
+    with _opened(tmp_path / "state") as session:
+        runtime = _runtime(session)
+        with _held() as (reached, goes_on):
+            _insert(session, 0)
+            assert reached.wait(30)
+            _insert(session, 1)
+            with monkeypatch.context() as patch, pytest.raises(MemoryError):
+                patch.setattr(CommitLog, "append", fails)
+                _insert(session, 2)
+            with runtime._turn:
+                fold = runtime._beside
+                assert fold is not None
+                goes_on.set()
+                assert fold.written.wait(30) and fold.version is not None and fold.version.epoch == session.epoch + 1
+                goes_on.clear()  # for the next fold
+                _insert(session, 3)
+            _wait(lambda: runtime._beside is not fold)
+            assert _ids(session) == [0, 1, 3]
+    with _opened(tmp_path / "state") as again:
+        assert _ids(again) == [0, 1, 3]
 
 
 def test_what_commits_a_manifest_waits_for_the_fold(tmp_path: Path) -> None:

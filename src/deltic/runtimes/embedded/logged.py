@@ -69,14 +69,16 @@ class _Computed:
 class _FoldBeside:
     """A fold beside the ticks that has not ended.
 
-    written: set once all its files are, or it has failed. done: the former. version: the last one, above the files.
+    written: set once all its files are, or it has failed. done: the former. version: the last one, above the files, with the epochs of the
+    log up to `last`.
     """
 
-    __slots__ = ("done", "version", "written")
+    __slots__ = ("done", "last", "version", "written")
 
     def __init__(self) -> None:
         self.done, self.written = False, ReentrantEvent()
         self.version: DurableVersion | None = None
+        self.last: LoggedEpoch | None = None
 
 
 class LoggedEmbedded(DurableEmbedded):
@@ -265,7 +267,7 @@ class LoggedEmbedded(DurableEmbedded):
             self._log.fold_begun(self._files, self._adopting())
             fold.done = True
             with suppress(WeightOverflow):  # then it is met again where it is handled
-                fold.version = self._caught_up(self._above_files(self._version))
+                fold.version, fold.last = self._caught_up(self._above_files(self._version))
         finally:
             self._fold_s = time.perf_counter() - start
             fold.written.set()
@@ -303,7 +305,7 @@ class LoggedEmbedded(DurableEmbedded):
             return []
         folded = self._log.end_fold()
         try:
-            after = self._caught_up(fold.version or self._above_files(version))
+            after, _ = self._caught_up(self._prepared(fold) or self._above_files(version))
             self._version = replace(after, last=version.last, definitions=version.definitions)
             self._beside = None
         except WeightOverflow:  # the sum of what the log still has is beyond 64 bits, which that with the files was not
@@ -318,11 +320,19 @@ class LoggedEmbedded(DurableEmbedded):
         """A version as of the last manifest."""
         return version.after(version.circuit, self._state.manifest, self._files)
 
-    def _caught_up(self, version: DurableVersion) -> DurableVersion:
-        """A version with the epochs of the log after it. Raises WeightOverflow."""
-        for epoch in self._log.after(version.epoch):
+    def _prepared(self, fold: _FoldBeside) -> DurableVersion | None:
+        """The version of a fold, unless the log has forgotten an epoch of it since."""
+        if fold.version is None or fold.last is None:
+            return fold.version
+        there = self._log.after(fold.last.epoch - 1)[:1]
+        return fold.version if there and there[0] is fold.last else None
+
+    def _caught_up(self, version: DurableVersion) -> tuple[DurableVersion, LoggedEpoch | None]:
+        """A version with the epochs of the log after it, and the last of these. Raises WeightOverflow."""
+        epochs = self._log.after(version.epoch)
+        for epoch in epochs:
             version = version.logged(epoch, _batches(epoch, self.shards), self._state.oldest_at)
-        return version
+        return version, epochs[-1] if epochs else None
 
     def _adopting(self) -> Callable[[Change], Change]:
         """What adds the merges that have been made to the first change of a fold."""
