@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -21,6 +20,7 @@ from deltic.cli import main
 from deltic.cli.exits import Exit
 from deltic.pipeline import Pipeline
 from shop import EXPECTED, FAILING, SCRIPT, Shop
+from waiting import wait_until
 
 
 @pytest.fixture
@@ -238,10 +238,8 @@ class Running:
 
     def until(self, holds: Callable[[], bool]) -> None:
         """Waits for it, as long as the process lives."""
-        end = time.monotonic() + 60
-        while not holds():
-            assert self.process.poll() is None and time.monotonic() < end, self.err.read_text()
-            time.sleep(0.01)
+        wait_until(lambda: holds() or self.process.poll() is not None)
+        assert self.process.poll() is None, self.err.read_text()
 
     def __enter__(self) -> Self:
         return self

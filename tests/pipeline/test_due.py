@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Thread
@@ -13,6 +11,7 @@ import pytest
 import deltic
 from deltic.pipeline import Pipeline, Progress
 from deltic.session.clock import microseconds
+from waiting import wait_until
 
 SCRIPT = """
     CREATE TABLE offers (id BIGINT PRIMARY KEY, since TIMESTAMP NOT NULL, until TIMESTAMP NOT NULL) USING json OPTIONS (path 'in');
@@ -27,13 +26,6 @@ def write(folder: Path, name: str, *offers: tuple[int, datetime, datetime]) -> N
     (folder / "in").mkdir(exist_ok=True)
     lines = [f'{{"id": {id}, "since": "{since.isoformat()}", "until": "{until.isoformat()}"}}\n' for id, since, until in offers]
     (folder / "in" / name).write_text("".join(lines))
-
-
-def awaited(condition: Callable[[], bool]) -> None:
-    until = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < until, "it did not come about"
-        time.sleep(0.01)
 
 
 def pipeline(folder: Path) -> Pipeline:
@@ -82,11 +74,11 @@ def test_rows_that_come_due_make_a_tick_without_new_files(tmp_path: Path, wall: 
     write(tmp_path, "1.json", (1, comes, goes), (2, wall.now - HOUR, FAR))
     with pipeline(tmp_path) as running:
         with Followed(running, 0.01) as followed:
-            awaited(lambda: running.session.next_due == comes)
+            wait_until(lambda: running.session.next_due == comes)
             wall.now = comes
-            awaited(lambda: ids(running) == [1, 2])
+            wait_until(lambda: ids(running) == [1, 2])
             wall.now = goes + HOUR
-            awaited(lambda: ids(running) == [2])
+            wait_until(lambda: ids(running) == [2])
         assert [bool(progress.files) for progress in followed.reports] == [True, False, False]
         assert running.session.next_due == FAR and running.session.now == wall.now
     files = sorted((tmp_path / "out").glob("changes-*"))
@@ -102,7 +94,7 @@ def test_no_tick_happens_before_a_row_is_due(tmp_path: Path, wall: Wall) -> None
         running.tick = lambda: looked.append(1) or tick()  # type: ignore[method-assign, assignment, func-returns-value]
         with Followed(running, 0.01) as followed:
             wall.now += HOUR - timedelta(microseconds=1)
-            awaited(lambda: len(looked) > 5)
+            wait_until(lambda: len(looked) > 5)
         assert running.session.epoch == epoch and not followed.reports
 
 
@@ -110,7 +102,7 @@ def test_a_follower_wakes_when_rows_come_due_not_at_the_next_poll(tmp_path: Path
     comes = datetime.now(UTC) + timedelta(seconds=1)
     write(tmp_path, "1.json", (1, comes, FAR))
     with pipeline(tmp_path) as running, Followed(running, 600.0):
-        awaited(lambda: ids(running) == [1])
+        wait_until(lambda: ids(running) == [1])
         assert running.session.now is not None and running.session.now >= comes
 
 

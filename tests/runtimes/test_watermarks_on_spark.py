@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ import pytest
 
 import deltic
 import deltic.spark
+from waiting import wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -107,10 +107,9 @@ def test_rows_that_come_due_cause_a_tick_without_a_batch(spark: SparkSession, tm
     with deltic.spark.StreamingPipeline(script, spark, state=str(tmp_path / "state"), base=tmp_path) as pipeline:
         pipeline.stream("offers", spark.readStream.schema("id BIGINT, until TIMESTAMP").json(str(tmp_path / "in")))
         running = pipeline.start(processingTime="1 second")
-        end = time.monotonic() + 120
-        while [row["id"] for row in pipeline.session.view("open").rows()] != [2]:
-            assert time.monotonic() < end and running.isActive, running.exception()
-            time.sleep(0.1)
+        view = pipeline.session.view("open")
+        wait_until(lambda: [row["id"] for row in view.rows()] == [2] or not running.isActive, 120)
+        assert running.isActive, running.exception()
         running.stop()
         assert pipeline.session.now is not None and pipeline.session.now >= until
         assert running.awaitTermination() and not running.isActive

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import time
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from deltic.storage import commit_log
 from engines import abandon
 from interruptions import interrupted
 from parts import slow
+from waiting import wait_until
 
 SCRIPT = """
 CREATE TABLE sales (id BIGINT NOT NULL, shop STRING, amount BIGINT, PRIMARY KEY (id));
@@ -103,9 +103,7 @@ def test_readers_see_what_is_folded(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         assert (state.epoch, state.view("totals").rows()) == (session.epoch, [{"shop": "s", "total": 5, "most": 5}])
     monkeypatch.setattr("deltic.runtimes.embedded.logged.FOLD_AFTER_S", 0.01)
     session.apply({"sales": [{"_op": "insert", "id": 2, "shop": "s", "amount": 5}]})
-    deadline = time.monotonic() + 30
-    while _runtime(session)._log.epochs and time.monotonic() < deadline:
-        time.sleep(0.01)
+    wait_until(lambda: not _runtime(session)._log.epochs)
     with deltic.open(tmp_path) as state:
         assert state.epoch == session.epoch
     session.close()

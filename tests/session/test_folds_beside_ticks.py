@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import shutil
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
@@ -25,6 +24,7 @@ from deltic.storage.commit_log import CommitLog
 from deltic.storage.verify import VerifyProgress, verify
 from engines import abandon
 from parts import slow
+from waiting import wait_until
 
 SCRIPT = """
 CREATE TABLE sales (id BIGINT NOT NULL, shop STRING, PRIMARY KEY (id));
@@ -64,14 +64,6 @@ def _ids(session: deltic.Session) -> list[int]:
     return ids
 
 
-def _wait(done: Callable[[], bool]) -> None:
-    """For what another thread does, at most half a minute."""
-    deadline = time.monotonic() + 30
-    while not done():
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
-
-
 @contextmanager
 def _held() -> Iterator[tuple[Event, Event]]:
     """(set when a fold is about to sync its files, what lets it go on)."""
@@ -108,12 +100,12 @@ def test_ticks_are_committed_while_the_log_is_folded(tmp_path: Path, killed: str
         changed = [session.view("totals").changes(epoch).num_rows for epoch in range(session.epoch - 19, session.epoch + 1)]
         if killed == "while folding":
             _check_copy(tmp_path, expected)
-    _wait(lambda: _runtime(session)._state.epoch > folded)
+    wait_until(lambda: _runtime(session)._state.epoch > folded)
     if killed == "after it":
         _check_copy(tmp_path, expected)
     _insert(session, 100)
     assert [session.view("totals").changes(epoch).num_rows for epoch in range(session.epoch - 20, session.epoch)] == changed
-    _wait(lambda: not _runtime(session)._log.epochs)
+    wait_until(lambda: not _runtime(session)._log.epochs)
     assert _ids(session) == [*expected, 100]
     session.close()
     assert list((tmp_path / "state" / "log").iterdir()) == []
@@ -152,7 +144,7 @@ def test_a_tick_that_fails_once_it_is_in_the_log_is_not_in_what_a_fold_has_prepa
                 assert fold.written.wait(30) and fold.version is not None and fold.version.epoch == session.epoch + 1
                 goes_on.clear()  # for the next fold
                 _insert(session, 3)
-            _wait(lambda: runtime._beside is not fold)
+            wait_until(lambda: runtime._beside is not fold)
             assert _ids(session) == [0, 1, 3]
     with _opened(tmp_path / "state") as again:
         assert _ids(again) == [0, 1, 3]
@@ -205,7 +197,7 @@ def test_a_fold_that_fails_is_repeated(tmp_path: Path, number: int, caplog: pyte
         _check_copy(tmp_path, [0, 1, 2, 3])
         fails = False
         _insert(session, 4)
-        _wait(lambda: not _runtime(session)._log.epochs)
+        wait_until(lambda: not _runtime(session)._log.epochs)
     assert "cannot be folded yet" in caplog.text and "No space left on device" in caplog.text
     _insert(session, 5)
     abandon(_runtime(session))
@@ -230,7 +222,7 @@ def test_sums_beyond_64_bits_above_the_files_are_folded(tmp_path: Path, monkeypa
         _insert(session, 1)
         monkeypatch.setattr(DurableVersion, "logged", overflowing)
         goes_on.set()
-        _wait(lambda: not _runtime(session)._log.epochs)
+        wait_until(lambda: not _runtime(session)._log.epochs)
     _insert(session, 2)
     assert overflows == 2 and _ids(session) == [0, 1, 2]
     session.close()
@@ -239,7 +231,7 @@ def test_sums_beyond_64_bits_above_the_files_are_folded(tmp_path: Path, monkeypa
 def test_a_tick_that_failed_stays_so_after_close(tmp_path: Path) -> None:
     session = _opened(tmp_path)
     _insert(session, 1)
-    _wait(lambda: not _runtime(session)._log.epochs)
+    wait_until(lambda: not _runtime(session)._log.epochs)
 
     with failing_log(), pytest.raises(StateError, match="Input/output error"):
         _insert(session, 77)

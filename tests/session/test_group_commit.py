@@ -21,6 +21,7 @@ from deltic.session.group_commit import TickQueue, WaitingTick
 from deltic.storage.log_file import records
 from engines import abandon
 from interruptions import interrupted_everywhere
+from waiting import wait_until
 
 SCRIPT = """
 CREATE TABLE sales (id BIGINT NOT NULL, shop STRING, amount BIGINT NOT NULL, PRIMARY KEY (id));
@@ -82,10 +83,7 @@ def _together(session: deltic.Session, changes: Sequence[Change]) -> list[BaseEx
 
 
 def _until_waiting(session: deltic.Session, ticks: int) -> None:
-    deadline = time.monotonic() + 30
-    while len(session._commits._ticks._waiting) != ticks:
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
+    wait_until(lambda: len(session._commits._ticks._waiting) == ticks)
 
 
 def test_ticks_of_several_threads_share_a_sync_and_are_epochs_of_their_own(session: deltic.Session) -> None:

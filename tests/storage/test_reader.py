@@ -21,6 +21,7 @@ from deltic.storage.reader import StateReader
 from deltic.storage.state import State
 from interruptions import interrupted_everywhere
 from stored import as_rows, batch_of
+from waiting import wait_until
 
 
 def replace(state: State, key: int) -> SegmentRef:
@@ -35,13 +36,6 @@ def replace(state: State, key: int) -> SegmentRef:
 def key_of(root: Path, manifest: Manifest) -> int:
     (segment,) = manifest.segments()
     return int(as_rows(DataFile(str(root), manifest.files[segment.file]).batch("a"))[0][0])
-
-
-def wait_for(condition: object) -> None:
-    limit = time.monotonic() + 10
-    while not condition():  # type: ignore[operator]
-        assert time.monotonic() < limit
-        time.sleep(0.01)
 
 
 def test_retained_epochs_alone_can_be_read(tmp_path: Path) -> None:
@@ -106,7 +100,7 @@ def test_leases_are_renewed_while_the_reader_lives(tmp_path: Path) -> None:
     lease = Lease(state.folder, 3, length_s=0.4)
     (path,) = (tmp_path / "leases").iterdir()
     first = json.loads(path.read_bytes())["expires"]
-    wait_for(lambda: json.loads(path.read_bytes())["expires"] > first + 400_000)
+    wait_until(lambda: json.loads(path.read_bytes())["expires"] > first + 400_000)
     assert oldest_leased(state.folder) == 3
     lease.release()
     lease.release()

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from weakref import ref
 
@@ -22,6 +21,7 @@ from deltic.trace.counters import Counters
 from deltic.trace.merge import EVERYTHING, LAG, Merge
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
+from waiting import wait_until
 
 HIGH = 2**63 - 1
 PATIENCE_S = 20.0
@@ -43,9 +43,7 @@ def appends(sizes: list[int], columns: int = 2) -> Iterator[Batch]:
 
 def wait(merge: Merge, read: int = EVERYTHING) -> None:
     """Until the thread has read so many rows of the merge, or is done with it."""
-    end = time.monotonic() + PATIENCE_S
-    while merge.read < read and not merge.done and time.monotonic() < end:
-        time.sleep(0.001)
+    wait_until(lambda: merge.read >= read or merge.done)
 
 
 @pytest.mark.parametrize("sizes", [[3000] * 80, [20_000] * 30, [700, 9000, 40, 30_000] * 12, [100_000, *[1200] * 120]])
@@ -116,10 +114,7 @@ def test_merges_of_a_session_that_ends_are_dropped(background: Background) -> No
     background.offer([merge, last])
     del merge
     wait(last)
-    end = time.monotonic() + PATIENCE_S
-    while gone() is not None and time.monotonic() < end:
-        time.sleep(0.001)
-    assert gone() is None
+    wait_until(lambda: gone() is None)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
