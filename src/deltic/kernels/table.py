@@ -5,7 +5,6 @@ Whoever calls a kernel takes the addresses here, and keeps the arrays until the 
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -15,9 +14,9 @@ from deltic.kernels import bounds, raw
 from deltic.kernels.build import CHECKED
 from deltic.kernels.compiler import kernel
 from deltic.kernels.memory import HANDLES, Words
+from deltic.kernels.room import fresh
 
 INT64 = np.dtype(np.int64)
-LARGE_BYTES = 1 << 22
 
 
 class Buffer(Protocol):
@@ -59,27 +58,6 @@ def addresses(arrays: Sequence[Words] | Words, length: int) -> Words:
             raise ValueError(f"columns of {length} and {len(array)} words in one table")
         starts.append(address(array))
     return np.array(starts, INT64)
-
-
-def fresh(length: int) -> Words:
-    """int64[length] with any content, for a kernel to fill.
-
-    NumPy asks for huge pages for large arrays. The first access to one takes as long as 2 MB are zeroed, which is up to milliseconds where
-    a hypervisor gives memory on demand, and a third of a load. A large array is therefore mapped here, in small pages. The mapping is
-    private: the pages of a shared one cost a third more.
-    """
-    if 8 * length < LARGE_BYTES:
-        return np.empty(length, INT64)
-    private = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}  # Windows has no flags
-    try:
-        return np.frombuffer(mmap.mmap(-1, 8 * length, **private), INT64)
-    except OSError as error:
-        raise MemoryError(f"no room for {8 * length} bytes: {error}") from None
-
-
-def zeros(length: int) -> Words:
-    """int64[length] of zeros, as `fresh`."""
-    return np.zeros(length, INT64) if 8 * length < LARGE_BYTES else fresh(length)
 
 
 def block(columns: int, length: int) -> tuple[Words, Words]:

@@ -17,7 +17,8 @@ from deltic.kernels import sort
 from deltic.kernels.index import BY_SECOND, build_index, cut_index, index_room, index_words
 from deltic.kernels.memory import Words
 from deltic.kernels.merge import BATCH_INDEX, BATCH_ROWS, DIRECTORY_HEADER
-from deltic.kernels.table import address, zeros
+from deltic.kernels.room import zeros
+from deltic.kernels.table import address
 from deltic.reentrant import free_after_fork
 from deltic.trace.guard import Guard
 from deltic.trace.rows import Rows

@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from deltic.errors import DataError
 from deltic.kernels import text
-from deltic.kernels.table import address, buffer_address, fresh, zeros
+from deltic.kernels.room import fresh, zeros
+from deltic.kernels.table import address, buffer_address
 
 Words = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]

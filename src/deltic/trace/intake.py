@@ -18,7 +18,8 @@ from deltic.domains import is_restricted
 from deltic.kernels import intake, text
 from deltic.kernels.build import CHECKED
 from deltic.kernels.memory import Words
-from deltic.kernels.table import address, buffer_address, fresh
+from deltic.kernels.room import fresh
+from deltic.kernels.table import address, buffer_address
 from deltic.schema import BIGINT, INTEGER_BITS, OPERATIONS, Field, Op, Schema, TableSchema
 from deltic.trace.encoding import MARKER, NEGATIVE_ZERO, Layout, encode, encode_table, whole
 from deltic.trace.rows import Rows

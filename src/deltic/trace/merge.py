@@ -12,7 +12,8 @@ import numpy as np
 from deltic.kernels import merge as kernel
 from deltic.kernels.index import BY_SECOND, cut_index, index_room, index_words
 from deltic.kernels.memory import Words
-from deltic.kernels.table import address, block, zeros
+from deltic.kernels.room import zeros
+from deltic.kernels.table import address, block
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate, cut_batch, overflow
 from deltic.trace.rows import Rows

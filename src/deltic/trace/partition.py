@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from deltic.kernels import vector
-from deltic.kernels.table import addresses, fresh
+from deltic.kernels.room import fresh
+from deltic.kernels.table import addresses
 from deltic.reentrant import ReentrantEvent
 from deltic.trace.rows import Rows
 from deltic.trace.workers import ALONE, Workers

@@ -1,0 +1,130 @@
+"""Room for large arrays: what is released is lent again, up to a share, and never while an array over it lives."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import sys
+import warnings
+from threading import Thread
+
+import numpy as np
+import pytest
+
+from deltic.kernels import room
+from deltic.kernels.room import LARGE_BYTES, PAGE, Room, fresh, zeros
+from deltic.kernels.table import start
+
+LARGE = LARGE_BYTES // 8
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="mappings are resized on Linux alone")
+
+
+def test_a_released_mapping_is_lent_again_cut_or_extended() -> None:
+    lender = Room()
+    first, clean = lender.lend(LARGE)
+    assert clean and not first.any() and first.dtype == np.int64
+    first[:] = 7
+    del first
+    shorter, clean = lender.lend(LARGE - 1000)
+    assert not clean and (shorter == 7).all()
+    del shorter
+    longer, clean = lender.lend(2 * LARGE)
+    kept = (LARGE - 1000) * 8 // PAGE * PAGE // 8
+    assert not clean and (longer[:kept] == 7).all() and not longer[LARGE:].any()
+    assert start(longer) % PAGE == 0
+
+
+def test_what_is_held_is_lent_to_no_other() -> None:
+    lender = Room()
+    whole, _ = lender.lend(3 * LARGE)
+    part = whole[LARGE : 2 * LARGE].reshape(2, -1)
+    whole[:] = 5
+    del whole
+    others = [lender.lend(LARGE)[0] for _ in range(3)]
+    for each in others:
+        each[:] = 1
+    assert (part == 5).all()
+
+
+def test_as_much_is_kept_as_a_share_of_what_is_lent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "KEPT_BYTES", LARGE_BYTES)
+    lender = Room()
+    lent = [lender.lend(LARGE)[0] for _ in range(40)]
+    del lent[:24]
+    held, _ = lender.lend(PAGE // 8)
+    assert lender._kept_bytes == 2 * LARGE_BYTES and lender._lent_bytes == 16 * LARGE_BYTES + PAGE
+    lender.lend(100 * LARGE)
+    again, _ = lender.lend(PAGE // 8)
+    assert lender._kept_bytes == 2 * LARGE_BYTES and len(lender._kept) == 1
+    del lent, held, again
+    _, clean = lender.lend(LARGE)
+    assert not clean and lender._lent_bytes == LARGE_BYTES and lender._kept_bytes < LARGE_BYTES
+
+
+def test_a_small_array_takes_no_large_mapping() -> None:
+    lender = Room()
+    lender.lend(8 * LARGE)
+    assert lender.lend(LARGE)[1]
+    assert not lender.lend(4 * LARGE)[1]
+
+
+def test_zeros_are_zeros_in_used_memory() -> None:
+    for _ in range(3):
+        words = zeros(LARGE)
+        assert not words.any()
+        words[:] = -1
+        del words
+        fresh(LARGE)[:] = -1
+
+
+def test_threads_share_it() -> None:
+    lender, failed = Room(), list[int]()
+
+    def use(number: int) -> None:
+        rng = np.random.default_rng(number)
+        held: list[np.ndarray] = []
+        for _ in range(200):
+            words, _ = lender.lend(int(rng.integers(1, 4 * PAGE)))
+            words[:] = number
+            held.append(words)
+            if len(held) > 5:
+                del held[int(rng.integers(5))]
+            failed.extend(number for each in held if not (each == number).all())
+
+    threads = [Thread(target=use, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
+
+
+def test_no_memory_is_an_error_that_leaves_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuses(*_: object, **__: object) -> mmap.mmap:
+        raise OSError("Cannot allocate memory")
+
+    lender = Room()
+    lender.lend(LARGE)
+    held, _ = lender.lend(LARGE)
+    monkeypatch.setattr("deltic.kernels.room.mmap.mmap", refuses)
+    with pytest.raises(MemoryError, match="no room for"):
+        lender.lend(LARGE)
+    held[:] = 1
+    del held
+    assert not lender.lend(LARGE)[1]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_child_of_a_fork_has_room_of_its_own() -> None:
+    lender = Room()
+    lender.lend(LARGE)[0][:] = 3
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        with lender._lock:  # as held by another thread
+            child = os.fork()
+            if not child:
+                words, _ = lender.lend(LARGE)
+                words[:] = 4
+                os._exit(int((words == 4).all()))
+    assert os.waitpid(child, 0)[1] >> 8 == 1
+    assert (lender.lend(LARGE)[0] == 3).all()
