@@ -5,7 +5,7 @@ It needs only a manifest, and writes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -18,7 +18,8 @@ from deltic.runtimes.view_errors import NO_ERRORS, errors_of, failed_view, liste
 from deltic.runtimes.view_layout import Key, ViewLayout
 from deltic.schema import Field, Schema
 from deltic.storage.dictionary import Dictionary
-from deltic.storage.manifest import Manifest
+from deltic.storage.files import FileRef
+from deltic.storage.manifest import Change, Manifest, SegmentRef
 from deltic.storage.reader import StateReader
 from deltic.storage.reading import OpenFiles, ShardArrangements, shaped
 from deltic.trace.batch import Batch
@@ -49,6 +50,11 @@ class StoredView(ReadableView):
     def epoch(self) -> int:
         """The epoch of the view."""
         return self._reader.epoch
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether it has the rows of one epoch alone."""
+        return self._layout.ephemeral
 
     @property
     def _shards(self) -> int:
@@ -86,14 +92,35 @@ class StoredView(ReadableView):
 
     def changes(self, epoch: int | None = None) -> pa.Table:
         """The change of the view in an epoch (by default the reader's), with `_weight`. Raises StateError if it is not retained."""
-        manifest = self._reader.manifest if epoch is None else self._reader.manifest_at(epoch)
-        parts, dictionaries = self._changes(manifest, range(manifest.shards))
+        manifest = self._reader.manifest
+        if epoch is None:
+            return self._changed(manifest.views, manifest.files)
+        return self.changes_in(self._reader.change_at(epoch))
+
+    def changes_in(self, change: Change) -> pa.Table:
+        """As `changes`, of an epoch with this change."""
+        return self._changed(change.views, {file.name: file for file in change.files})
+
+    def _changed(self, segments: Sequence[SegmentRef], refs: Mapping[str, FileRef]) -> pa.Table:
+        parts, dictionaries = self._changes(segments, refs)
         return self._columns.changes(merge(parts) if parts else None, file_strings(None, dictionaries))
 
-    def _changes(self, manifest: Manifest, shards: Sequence[int]) -> tuple[list[Batch], list[Dictionary]]:
-        """The changes of the view on some shards in the manifest's epoch, and the dictionaries of their files."""
-        segments = [s for s in manifest.views if s.arrangement == self._layout.arrangement and s.shard in shards]
-        files = [self._files[manifest.files[s.file]] for s in segments]
+    def changes_since(self, before: StoredView) -> pa.Table:
+        """The sum of all changes since the epoch of `before`, whose reader must be open; not of a view of streams. O(rows of both)."""
+        assert not self.is_stream
+        spines, dictionaries = self._files_of(self._reader.manifest, range(self._shards))
+        spines_before, dictionaries_before = before._files_of(before._reader.manifest, range(before._shards))
+        content, content_before = (merge([spine.scan(Counters()).verified() for spine in each]) for each in (spines, spines_before))
+        removed = Batch.trusted(content_before.columns, [-weights for weights in content_before.weights])
+        strings = file_strings(self._layout.identity, [*dictionaries, *dictionaries_before])
+        return self._columns.changes(merge([content, removed]), strings)
+
+    def _changes(
+        self, segments: Sequence[SegmentRef], refs: Mapping[str, FileRef], shards: Sequence[int] | None = None
+    ) -> tuple[list[Batch], list[Dictionary]]:
+        """The changes of the view, by default on all shards, among those of an epoch, and the dictionaries of their files."""
+        own = [s for s in segments if s.arrangement == self._layout.arrangement and (shards is None or s.shard in shards)]
+        files = [self._files[refs[s.file]] for s in own]
         changes = [shaped(file.change(self._layout.arrangement), self._layout.widths, file.name) for file in files]
         return changes, [file.dictionary() for file in files]
 
@@ -115,15 +142,20 @@ class StoredView(ReadableView):
 
     def _spines(self, manifest: Manifest, shards: Sequence[int]) -> tuple[list[Spine], StringTable]:
         """The view on some shards; of a stream, its change in the manifest's epoch."""
+        spines, dictionaries = self._files_of(manifest, shards)
+        return spines, file_strings(self._layout.identity, dictionaries)
+
+    def _files_of(self, manifest: Manifest, shards: Sequence[int]) -> tuple[list[Spine], list[Dictionary]]:
+        """As `_spines`, with the strings of each file."""
         arrangement = self._layout.arrangement
         if self._layout.ephemeral:
-            changes, dictionaries = self._changes(manifest, shards)
+            changes, dictionaries = self._changes(manifest.views, manifest.files, shards)
             content = merge(changes) if changes else Batch.empty(*self._layout.widths)
-            return [Spine.of(content)], file_strings(self._layout.identity, dictionaries)
+            return [Spine.of(content)], dictionaries
         opened = [self._arrangements(manifest, shard) for shard in shards]
         names = sorted({name for arrangements in opened for name in arrangements.names(arrangement)}, reverse=True)
-        strings = file_strings(self._layout.identity, [self._files[manifest.files[name]].dictionary() for name in names])
-        return [arrangements[arrangement] for arrangements in opened], strings
+        dictionaries = [self._files[manifest.files[name]].dictionary() for name in names]
+        return [arrangements[arrangement] for arrangements in opened], dictionaries
 
     def _arrangements(self, manifest: Manifest, shard: int) -> ShardArrangements:
         """The arrangements of a shard; files from before a resharding also contain rows of others."""

@@ -11,6 +11,7 @@ from typing import Any, Final, Self
 
 import pyarrow as pa
 
+from deltic.errors import StateError
 from deltic.frontends.sql import Args
 from deltic.frontends.statements import DefinedFunction
 from deltic.plan.nodes import Plan
@@ -94,12 +95,17 @@ class StateQueries:
 
     def refresh(self) -> bool:
         """Moves to the last epoch; whether there is a new one."""
-        if self._reader.epochs().stop - 1 == self._reader.epoch:
+        if (before := self._moved()) is None:
             return False
-        reader = StateReader.open(self._state, None, lease_s=LEASE_S)
-        self._reader.close()
-        self._reader = reader
+        before.close()
         return True
+
+    def _moved(self) -> StateReader | None:
+        """Moves to the last epoch; the reader of the one before, still open, or None if there is no new one."""
+        if self._reader.epochs().stop - 1 == self._reader.epoch:
+            return None
+        before, self._reader = self._reader, StateReader.open(self._state, None, lease_s=LEASE_S)
+        return before
 
     def query(self, text: str, *, args: Args = None, name: str = "<query>") -> Answer:
         """See `Session.query`."""
@@ -112,14 +118,29 @@ class StateQueries:
         """The changes of a view in each epoch that comes; waits for them without an end. Raises UnknownName."""
         StoredView(self._reader, view)
         while True:
-            before = self.epoch
-            if not self.refresh():
+            if (before := self._moved()) is None:
                 sleep(POLL_S)
                 continue
-            stored, retained = StoredView(self._reader, view), self._reader.epochs()
-            for epoch in range(max(before + 1, retained.start), self.epoch + 1):
-                if (change := stored.changes(epoch)).num_rows:
-                    yield change
+            try:
+                for change in self._since(before, view):
+                    if change.num_rows:
+                        yield change
+            finally:
+                before.close()
+
+    def _since(self, before: StateReader, view: str) -> Iterator[pa.Table]:
+        """The changes of a view since the epoch of a reader, whose lease keeps those after it."""
+        stored = StoredView(self._reader, view)
+        if before.epoch in before.epochs():
+            for epoch in range(before.epoch + 1, self.epoch + 1):
+                yield stored.changes_in(before.change_at(epoch))
+        elif stored.is_stream:
+            raise StateError(
+                f"the rows of {stored.name} in some epochs from {before.epoch + 1} to {self.epoch} are not in {before.root} any more",
+                remedy="start again; while it runs, the state keeps them",
+            )
+        else:  # a fold had begun before the reader opened, and has added up some of the epochs
+            yield stored.changes_since(StoredView(before, view))
 
     def close(self) -> None:
         """Releases the files."""

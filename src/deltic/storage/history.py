@@ -80,10 +80,12 @@ def stored_manifest(folder: StateFolder, epoch: int) -> StoredManifest:
 def chain(folder: StateFolder, first: int, last: int, until: Callable[[StoredManifest], bool]) -> list[StoredManifest]:
     """The manifests up to `last`, from the newest whole one that `until` accepts, else from `first`, the oldest."""
     manifests: list[StoredManifest] = []
-    for epoch in range(last, first - 1, -1):
+    epoch = last
+    while epoch >= first:
         manifests.append(stored_manifest(folder, epoch))
         if manifests[-1].whole is not None and (epoch == first or until(manifests[-1])):
             return manifests[::-1]
+        epoch = manifests[-1].parent[0]  # not always the one before: a fold leaves out what nobody could read when it began
     raise CorruptState(f"{manifest_name(first)} does not hold the whole state, and no manifest precedes it", remedy=REMEDY)
 
 

@@ -49,7 +49,7 @@ def links_of(folder: StateFolder, epochs: Sequence[int], newest: int, floor: int
 def _descending(folder: StateFolder, epochs: Sequence[int], newest: int, floor: int) -> Iterator[Link]:
     above, link = newest + 1, None
     for epoch in reversed(epochs):
-        if epoch + 1 < above:
+        if epoch + 1 < above and not _follows(link, epoch):
             yield Link(epoch + 1, above - 1, None, _MISSING)
         yield (link := _read(folder, epoch))
         above = epoch
@@ -59,6 +59,11 @@ def _descending(folder: StateFolder, epochs: Sequence[int], newest: int, floor: 
         yield Link(floor, above - 1, None, _MISSING)
     elif link is not None and link.problem is None:  # its predecessor is not listed
         yield Link(above - 1, above - 1, None, _MISSING)
+
+
+def _follows(link: Link | None, epoch: int) -> bool:
+    """Whether the manifest of a link is the next one after that of the epoch: a fold has left out the epochs between."""
+    return link is not None and link.stored is not None and link.stored.parent[0] == epoch
 
 
 def _read(folder: StateFolder, epoch: int) -> Link:

@@ -238,7 +238,8 @@ class StoredManifest:
         named = {segment.file for segment in (*self.change.added, *self.change.views)}
         if not parent.holds(self.change.dropped) or not (named - {file.name for file in self.change.files}) <= parent.files.keys():
             raise CorruptState(f"{manifest_name(self.epoch)} names segments or files that the state before it does not have", remedy=REMEDY)
-        return replace(parent.after(self.change, self.generation), crc=self.crc, oldest=self.oldest, at_us=self.at_us)
+        after = parent.after(self.change, self.generation)
+        return replace(after, epoch=self.epoch, crc=self.crc, oldest=self.oldest, at_us=self.at_us)
 
 
 def decode(stored: bytes, name: str) -> StoredManifest:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 from deltic.errors import CorruptState, StateError
 from deltic.purity import shown
 from deltic.storage.folder import StateFolder, open_folder
 from deltic.storage.history import chain, committed_epochs, epochs_in, folded, stored_manifest
 from deltic.storage.leases import LEASE_S, Lease
-from deltic.storage.manifest import Manifest, StoredManifest
+from deltic.storage.manifest import Change, Manifest, StoredManifest
 from deltic.storage.names import MANIFESTS
+
+T = TypeVar("T")
 
 
 def no_state(root: str) -> StateError:
@@ -74,17 +77,34 @@ class StateReader:
         return self.manifest.epoch
 
     def epochs(self) -> range:
-        """The readable epochs: those that the writer retains, and all from the reader's own on."""
+        """The readable epochs: those that the writer retains, and all from the reader's own on.
+
+        Without these if a fold that had begun before the reader opened has left some of them out; its own epoch stays readable.
+        """
         newest = _newest(self.folder)
-        return range(newest.oldest if self._lease is None else min(newest.oldest, self._lease.epoch), newest.epoch + 1)
+        if self._lease is None or self._lease.epoch >= newest.oldest:
+            return range(newest.oldest, newest.epoch + 1)
+        leased = self._lease.epoch
+        between = sum(leased <= epoch < newest.oldest for epoch in epochs_in(self.folder))
+        return range(leased if between == newest.oldest - leased else newest.oldest, newest.epoch + 1)
 
     def manifest_at(self, epoch: int) -> Manifest:
         """The state after another epoch. Raises StateError if it is not retained. The lease keeps no epoch before its own."""
-        if checked_epoch(epoch) == self.epoch:
-            return self.manifest
+        return self.manifest if checked_epoch(epoch) == self.epoch else self._at(epoch, _manifest)
+
+    def change_at(self, epoch: int) -> Change:
+        """What another epoch has changed. Raises as `manifest_at`. O(change)."""
+        return self._at(checked_epoch(epoch), stored_manifest).change
+
+    def _at(self, epoch: int, read: Callable[[StateFolder, int], T]) -> T:
         if self._lease is None or epoch < self._lease.epoch:
             _check(self.folder, epoch, _newest(self.folder))
-        return _manifest(self.folder, epoch)
+        try:
+            return read(self.folder, epoch)
+        except CorruptState:
+            if epoch in (epochs := self.epochs()):
+                raise
+            raise _unreadable(self.folder, epoch, epochs) from None
 
     def close(self) -> None:
         """Releases the lease."""
@@ -118,11 +138,15 @@ def _newest(folder: StateFolder) -> StoredManifest:
 
 def _check(folder: StateFolder, epoch: int, newest: StoredManifest) -> None:
     if not newest.oldest <= epoch <= newest.epoch:
-        raise StateError(
-            f"epoch {epoch} of the state folder {folder.root} is not readable",
-            expected=f"an epoch from {newest.oldest} to {newest.epoch}",
-            remedy="choose one of these, or omit the epoch to read the last one",
-        )
+        raise _unreadable(folder, epoch, range(newest.oldest, newest.epoch + 1))
+
+
+def _unreadable(folder: StateFolder, epoch: int, epochs: range) -> StateError:
+    return StateError(
+        f"epoch {epoch} of the state folder {folder.root} is not readable",
+        expected=f"an epoch from {epochs[0]} to {epochs[-1]}",
+        remedy="choose one of these, or omit the epoch to read the last one",
+    )
 
 
 def _manifest(folder: StateFolder, epoch: int) -> Manifest:

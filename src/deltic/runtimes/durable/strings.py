@@ -8,8 +8,9 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from deltic.errors import StateError
+from deltic.errors import CorruptState, StateError
 from deltic.storage.dictionary import Dictionary
+from deltic.storage.manifest import Manifest
 from deltic.storage.program import STRINGS
 from deltic.trace.identity import Identity
 
@@ -44,14 +45,20 @@ class StateStrings:
 
 
 class CurrentStrings:
-    """The strings of a state that is still written. dictionaries: returns the current ones."""
+    """The strings of a state that is still written. dictionaries: returns the current ones, those of what `manifest` returns."""
 
-    def __init__(self, dictionaries: Callable[[], Iterable[Dictionary]]) -> None:
-        self._dictionaries = dictionaries
+    def __init__(self, dictionaries: Callable[[], Iterable[Dictionary]], manifest: Callable[[], Manifest]) -> None:
+        self._dictionaries, self._manifest = dictionaries, manifest
 
     def find(self, ids: Any) -> tuple[Any, pa.BinaryArray]:
-        """As StateStrings."""
-        return find_strings(self._dictionaries(), ids)
+        """As StateStrings. A commit on another thread may delete files that it has replaced: then those of the new manifest are read."""
+        while True:
+            manifest = self._manifest()
+            try:
+                return find_strings(self._dictionaries(), ids)
+            except CorruptState:
+                if self._manifest() is manifest:
+                    raise
 
 
 def find_strings(dictionaries: Iterable[Dictionary], ids: Any) -> tuple[Any, pa.BinaryArray]:

@@ -41,7 +41,7 @@ class DurableEmbedded(Durable):
         super().__init__(state, shards, retain, logs=logs)
 
     def _string_table(self, identity: Identity) -> StringTable:
-        return StringTable(identity, CurrentStrings(self.dictionaries))
+        return StringTable(identity, CurrentStrings(self.dictionaries, lambda: self._state.manifest))
 
     def _perform(self, version: DurableVersion, changes: Mapping[str, PendingRows], tick: Tick) -> Performed:
         return self._written(version, *self._ran(version, changes, tick), tick)

@@ -96,7 +96,7 @@ class LoggedEmbedded(DurableEmbedded):
         self._is_due, self._closing = False, ReentrantEvent()
         self._wake: SimpleQueue[None] = SimpleQueue()
         """Wakes the thread that folds: an entry each time that something is due, and at the end."""
-        self._fold_s = 0.0
+        self._fold_s, self._failure = 0.0, ""
         self._beside: _FoldBeside | None = None
         self._folding: Thread | None = None
 
@@ -221,11 +221,16 @@ class LoggedEmbedded(DurableEmbedded):
         }
 
     def trim(self) -> None:
-        """See Runtime. The strings of epochs in the log are in no file."""
+        """See Runtime. The strings of epochs in the log are in no file. If these cannot be folded, a later tick tries again."""
         if self._has_many_strings:
             with self._turn:
-                self.fold()
-                super().trim()
+                try:
+                    self.fold()
+                except StateError as error:
+                    self._fold_failed(error)
+                    return
+                if not self._durable:
+                    super().trim()
 
     def settle(self) -> None:
         """See Durable."""
@@ -391,7 +396,6 @@ class LoggedEmbedded(DurableEmbedded):
             self._wake.put(None)
 
     def _fold_regularly(self) -> None:
-        failure = ""
         while True:
             self._wake.get()
             if self._closing.wait(max(FOLD_AFTER_S, FOLD_SHARE * self._fold_s)):
@@ -399,12 +403,16 @@ class LoggedEmbedded(DurableEmbedded):
             self._is_due = False  # what is committed from now on is due again, and wakes this thread again
             try:
                 self._fold_beside()
-                failure = ""
-            except StateError as error:
-                if str(error) != failure:  # it is tried again and again
-                    failure = str(error)
-                    _logger.warning("the commit log of %s cannot be folded yet: %s", self._state.root, error)
+                self._failure = ""
+            except Exception as error:  # also MemoryError: readers would see nothing more
+                self._fold_failed(error)
                 self._fold_soon()
+
+    def _fold_failed(self, error: Exception) -> None:
+        """Warns, once of each failure: it is tried again and again."""
+        if (failure := str(error) or type(error).__name__) != self._failure:
+            self._failure = failure
+            _logger.warning("the commit log of %s cannot be folded yet: %s", self._state.root, failure)
 
 
 def _batches(epoch: LoggedEpoch, shards: int) -> list[dict[str, Batch]]:
