@@ -27,15 +27,14 @@ from deltic.runtimes.readable_view import Readable, listed
 from deltic.schema import STRING, Field, Schema, StreamSchema, TableSchema
 from deltic.session.clock import time_us
 from deltic.session.contents import Contents
-from deltic.session.definitions import Definitions, definitions_of
+from deltic.session.definitions import Definitions, Stored, definitions_of
 from deltic.session.failing_views import check_readable
+from deltic.session.keyed import keys_of, sought
 from deltic.session.plan_sizes import sizes_of
 from deltic.session.recursive import limited
 from deltic.session.sorting import in_order
 from deltic.stacks import roomy
 from deltic.trace.batch import Batch
-from deltic.trace.counters import Counters
-from deltic.trace.merge import merge
 from deltic.trace.reading import Reader
 from deltic.trace.spine import Spine
 from deltic.trace.strings import StringTable
@@ -88,7 +87,11 @@ class QueriedRelations(Namespace, Protocol[C_contra]):
     """Relations that a query reads, with their content."""
 
     def content(self, table: TableSchema, committed: C_contra) -> Sequence[Spine]:
-        """The content of a table, a spine for each shard."""
+        """The content of a table, as the sum of spines."""
+        ...
+
+    def stored(self, table: TableSchema) -> Stored | None:
+        """How the content is laid out, if it may be read by key."""
         ...
 
 
@@ -132,7 +135,7 @@ class QueryRelations:
         return self._variables
 
     def content(self, table: TableSchema, committed: Committed) -> Sequence[Spine]:
-        """The content of a table or a view, a spine for each shard."""
+        """The content of a table or a view, a spine for each shard, and one for the changes."""
         view = self._views.get(table.name.lower())
         if view is not None:
             check_readable(self._definitions, view, committed, self._strings)
@@ -140,7 +143,12 @@ class QueryRelations:
         spines = committed.snapshot(arrangement)
         if view is not None or table.name not in self._changes:
             return spines
-        return [Spine.of(merge([*(spine.scan(Counters()) for spine in spines), self._changes[table.name]]))]
+        return [*spines, Spine.of(self._changes[table.name])]
+
+    def stored(self, table: TableSchema) -> Stored | None:
+        """See QueriedRelations."""
+        view = self._views.get(table.name.lower())
+        return self._definitions.stored_table(table.name) if view is None else self._definitions.views[view]
 
 
 def answered(contents: Contents, text: str, args: Args, name: str, limit: int | None) -> Answer:
@@ -184,8 +192,11 @@ def rows_of(
 ) -> pa.Table:
     """The rows of a bound query."""
     planned = _planned(bound, relations, committed, limit)
-    circuit = planned.circuit
-    whole = content_of(circuit, _ANSWER, planned.spines, strings, committed.epoch, committed.notes)
+    circuit, spines = planned.circuit, dict(planned.spines)
+    for name, keys in keys_of(planned.plan).items():
+        if (stored := relations.stored(planned.tables[name])) is not None:
+            spines[name] = sought(name, spines[name], keys, stored, strings)
+    whole = content_of(circuit, _ANSWER, spines, strings, committed.epoch, committed.notes)
     spec = circuit.arrangements[circuit.views[_ANSWER]]
     rows = Reader(spec.shape.schema, spec.order).content(whole, strings)
     if bound.order:
@@ -194,10 +205,11 @@ def rows_of(
 
 
 class _Planned(NamedTuple):
-    """A query as it runs. spines: the content of the tables that its circuit reads."""
+    """A query as it runs. tables: those that its circuit reads. spines: their content."""
 
     plan: Plan
     circuit: Dataflow
+    tables: Mapping[str, TableSchema]
     spines: Mapping[str, Sequence[Spine]]
 
 
@@ -206,7 +218,7 @@ def _planned(bound: BoundAnswer, relations: QueriedRelations[C_contra], committe
     contents = {table.name: relations.content(table, committed) for table in _tables(denotation).values()}
     plan = optimize(denotation, sizes=sizes_of(contents))
     tables = _tables(plan)
-    return _Planned(plan, GrowingProgram(1).circuit({_ANSWER: plan}, tables), {name: contents[name] for name in tables})
+    return _Planned(plan, GrowingProgram(1).circuit({_ANSWER: plan}, tables), tables, {name: contents[name] for name in tables})
 
 
 def _tables(plan: Plan) -> dict[str, TableSchema]:

@@ -18,6 +18,7 @@ from deltic.plan.nodes import Plan
 from deltic.runtimes.state_content import StateContent
 from deltic.runtimes.stored_view import StoredView
 from deltic.schema import Schema, StreamSchema, TableSchema
+from deltic.session.definitions import Stored
 from deltic.session.query import Answer, answer_of
 from deltic.storage.leases import LEASE_S
 from deltic.storage.program import ProgramDescription
@@ -68,6 +69,10 @@ class StateRelations:
         _, arrangement = self._relations[table.name.lower()]
         self._content.check_readable(table.name)
         return self._content.spines(arrangement)
+
+    def stored(self, table: TableSchema) -> Stored | None:
+        """None: the content is scanned."""
+        return None
 
 
 class StateQueries:

@@ -1,0 +1,59 @@
+"""Queries by key: where a condition names the columns by which a table or a view is sorted, its rows are sought instead of scanned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+from math import prod
+from typing import Final
+
+from deltic.expr.nodes import Call, Column, Constants, Expr, Literal, Value
+from deltic.plan.columns import conjuncts
+from deltic.plan.nodes import Filter, Plan, Table
+from deltic.plan.walk import nodes
+from deltic.runtimes.sought import Sought
+from deltic.schema import STRING
+from deltic.session.definitions import Stored
+from deltic.trace.spine import Spine
+from deltic.trace.strings import StringTable
+
+MOST_KEYS: Final = 10_000
+"""A condition with more keys is evaluated on all rows."""
+Keys = Mapping[int, Sequence[Value]]
+"""By column, the values that a row must have one of."""
+
+
+def keys_of(plan: Plan) -> dict[str, Keys]:
+    """The tables of a plan that are read once, below a condition on columns with keys. Of these rows alone the condition is TRUE."""
+    found: dict[str, Keys] = {}
+    reads = [node.table.name for node in nodes(plan) if isinstance(node, Table)]
+    for node in nodes(plan):
+        if isinstance(node, Filter) and isinstance(node.input, Table) and reads.count(node.input.table.name) == 1:
+            found[node.input.table.name] = dict(key for part in conjuncts(node.predicate) if (key := _key(part)) is not None)
+    return found
+
+
+def sought(name: str, spines: Sequence[Spine], keys: Keys, stored: Stored, strings: StringTable) -> Sequence[Spine]:
+    """The content, without rows that lack these keys if they are of the columns by which it is sorted: then O(keys · log rows)."""
+    leading: list[Sequence[Value]] = []
+    for column in stored.spec.order:
+        if column not in keys:
+            break
+        leading.append(keys[column])
+    if not leading or prod(map(len, leading)) > MOST_KEYS:
+        return spines
+    first, *others = product(*leading)
+    rows = Sought(name, stored.spec.shape.schema, tuple(range(len(leading))), first, tuple(others)).rows(spines, strings)
+    return [Spine.of(rows)]
+
+
+def _key(condition: Expr) -> tuple[int, Sequence[Value]] | None:
+    """The column and the values of `column = value` and `column IN (values)`, for types of which equal values are the same words."""
+    if not isinstance(condition, Call) or condition.function not in ("equal", "in"):
+        return None
+    of, values = sorted(condition.arguments, key=lambda argument: not isinstance(argument, Column))
+    if not isinstance(of, Column) or of.filled or not (of.type.is_integer or of.type == STRING):
+        return None
+    if isinstance(values, Literal) and values.type == of.type and values.value is not None:
+        return of.index, (values.value,)
+    return (of.index, values.values) if isinstance(values, Constants) and values.type == of.type else None
