@@ -125,6 +125,7 @@ def test_explain_says_why_a_cycle_stays_binary() -> None:
 EDGES = "CREATE TABLE e (a BIGINT NOT NULL, b BIGINT NOT NULL); CREATE TABLE n (a BIGINT, b BIGINT);"
 CLOSED = {
     "null-safe": "e x JOIN e y ON x.b = y.a JOIN e z ON z.a = x.a AND z.b <=> y.b",
+    "null-safe of two": "n x JOIN n y ON x.b = y.a JOIN n z ON z.a = x.a AND z.b <=> y.b",
     "null-safe of one side": "e x JOIN e y ON x.b = y.a JOIN n z ON z.a = x.a AND z.b <=> y.b",
     "left": "e x LEFT JOIN e y ON x.b = y.a JOIN e z ON z.a = x.a AND z.b = y.b",
     "right": "e y RIGHT JOIN e x ON x.b = y.a JOIN e z ON z.a = x.a AND z.b = y.b",
@@ -149,7 +150,9 @@ NOTED = {
     "e x JOIN e y ON x.b = y.a LEFT JOIN e z ON z.a = x.a AND z.b = y.b": "an outer join is one of them or between them",
     "e x JOIN e y ON x.b = y.a FULL JOIN e z ON z.a = x.a AND z.b = y.b": "an outer join is one of them or between them",
     "e x LEFT JOIN (e y JOIN e z ON y.b = z.b) ON x.a = z.a AND x.b = y.a": "an outer join is one of them or between them",
-    "n x JOIN n y ON x.b = y.a JOIN n z ON z.a = x.a AND z.b <=> y.b": "<=> compares values that can be NULL",
+    "n x JOIN n y ON x.b = y.a JOIN n z ON z.a = x.a AND if(z.b > 0, array(z.b), NULL) <=> if(y.b > 0, array(y.b), NULL)": (
+        "<=> compares nested values that can be NULL"
+    ),
 }
 
 

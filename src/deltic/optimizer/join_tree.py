@@ -36,7 +36,7 @@ OUTER: Final = "an outer join is one of them or between them (use an inner join,
 SEMI: Final = "EXISTS and IN are joined separately (use a join with the DISTINCT relation instead)"
 ANTI: Final = "NOT EXISTS or NOT IN is between two of them (apply it last)"
 TABLE_FUNCTION: Final = "a table function is between two of them (apply it in a subquery of its relation)"
-NULL_SAFE: Final = "<=> compares values that can be NULL (use =, or declare the columns NOT NULL)"
+NULL_SAFE: Final = "<=> compares nested values that can be NULL (use =, or declare the columns NOT NULL)"
 HINTED: Final = "a hint asks for it"
 
 LARGEST: Final = 64

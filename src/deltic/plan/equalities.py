@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from deltic.expr import Call, Expr, Literal, can_fail, columns_of, resolve
 from deltic.expr.nodes import outer_columns
 from deltic.plan.columns import conjunction, conjuncts, shift
 from deltic.plan.nodes import Join, Plan
-from deltic.schema import STRING
+from deltic.schema import STRING, Type
 
 EQUAL: Final = "equal"
 Keys = tuple[tuple[Expr, Expr], ...]
@@ -34,19 +34,49 @@ def split(condition: Expr, width: int) -> tuple[Keys, Expr | None]:
 
 
 def sides(part: Expr, width: int) -> tuple[Expr, Expr] | None:
-    """(left, right) of an equality between the two relations; None for other conditions."""
-    if not (isinstance(part, Call) and part.function == EQUAL) or outer_columns(part):
+    """(left, right) of an equality between the two relations, also one that is TRUE of NULLs; None for other conditions."""
+    if (compared := _compared(part)) is None or outer_columns(part):
         return None
-    for left, right in (part.arguments, part.arguments[::-1]):
+    for left, right in (compared.sides, compared.sides[::-1]):
         left_columns, right_columns = columns_of(left), columns_of(right)
         if left_columns and right_columns and max(left_columns) < width <= min(right_columns):
-            return left, right
+            return null_safe([left], [right])[0] if compared.null_safe else (left, right)
     return None
+
+
+class _Compared(NamedTuple):
+    """The two sides of an equality."""
+
+    sides: tuple[Expr, ...]
+    null_safe: bool
+
+
+def _compared(part: Expr) -> _Compared | None:
+    """What `a = b`, `a <=> b` and `a = b OR a IS NULL AND b IS NULL` compare: the last two are TRUE on the same rows."""
+    match part:
+        case Call(function="equal"):
+            return _Compared(part.arguments, False)
+        case Call(function="same", arguments=(left, right)) if _is_plain(left.type) and left.type == right.type:
+            return _Compared((left, right), True)
+        case Call(
+            function="or",
+            arguments=(
+                Call(function="equal", arguments=(left, right)),
+                Call(function="and", arguments=(Call(function="is_null", arguments=(one,)), Call(function="is_null", arguments=(other,)))),
+            ),
+        ) if {left, right} == {one, other} and _is_plain(left.type) and left.type == right.type:
+            return _Compared((left, right), True)
+    return None
+
+
+def _is_plain(type: Type) -> bool:
+    """Whether a STRUCT of values is equal to another one where these are."""
+    return not type.is_nested and not type.collation
 
 
 def with_equality(plan: Plan, condition: Expr) -> Plan | None:
     """`plan` with an equality of WHERE added to the keys of an inner join in it; None if that is not possible."""
-    if not (isinstance(plan, Join) and plan.kind in ("inner", "left") and isinstance(condition, Call) and condition.function == EQUAL):
+    if not (isinstance(plan, Join) and plan.kind in ("inner", "left") and _compared(condition) is not None):
         return None
     width, read = len(plan.left.schema), columns_of(condition)
     pair = sides(condition, width)
