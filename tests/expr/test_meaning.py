@@ -47,6 +47,8 @@ from deltic.types import array_type
 
 MONTHS = interval("MONTH", "MONTH")
 DAY = datetime.date(2020, 1, 31)
+WIDE = "12345678901234567890123456789"
+NINES = "9" * 38
 NOON = datetime.datetime(2020, 1, 31, 12, tzinfo=datetime.UTC)
 
 
@@ -286,6 +288,17 @@ VALUES = [
     (resolve("is_json", [text("[]"), text("array")]), True), (resolve("is_json", [text("[]"), text("scalar")]), False),
     (resolve("is_json", [text("01"), text("value")]), False), (resolve("is_json", [text(""), text("value")]), False),
     (resolve("is_json", [of(None, STRING), text("value")]), None), (resolve("is_json", [text('"a\tb"'), text("value")]), False),
+    (resolve("to_char", [of(Decimal(f"{WIDE}.5"), decimal(38, 1)), text("9" * 29 + ".9")]), f"{WIDE}.5"),
+    (resolve("to_char", [of(Decimal(f"-{WIDE}.5"), decimal(38, 1)), text("S" + "9" * 29 + ".9")]), f"-{WIDE}.5"),
+    (resolve("to_number", [text(f"-{WIDE}"), text("S" + "9" * 29)]), Decimal(f"-{WIDE}")),
+    (resolve("try_to_number", [text(f"<{WIDE}.5>"), text("9" * 29 + ".9PR")]), Decimal(f"-{WIDE}.5")),
+    (resolve("to_number", [text("1.5"), text("9.00")]), Decimal("1.50")),
+    (resolve("try_to_number", [text("1"), text("9.0")]), Decimal("1.0")),
+    (resolve("try_to_number", [text("1.5"), text("9.0900")]), Decimal("1.5000")),
+    (resolve("try_to_number", [text("1.555"), text("9.00")]), None), (resolve("try_to_number", [text(".5"), text("0.00")]), None),
+    (resolve("try_to_number", [text(".5"), text("9.00")]), Decimal("0.50")), (resolve("try_to_number", [text("."), text("9.00")]), None),
+    (resolve("abs", [of(Decimal(NINES), decimal(38, 0))]), Decimal(NINES)),
+    (resolve("abs", [of(Decimal(f"-{WIDE}123456789"), decimal(38, 0))]), Decimal(f"{WIDE}123460000")),
     (resolve("widened", [text("a")]), "a"), (resolve("widened", [of(None, INT)]), None),
 ]  # fmt: skip
 

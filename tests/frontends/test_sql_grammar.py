@@ -106,6 +106,13 @@ def value(expression: str) -> Any:
         (r"try_cast('8\u007f' AS DECIMAL(3, 1))", None),
         (r"CAST('\u00018\t' AS DOUBLE)", 8.0),
         ("-1::STRING", "-1"),
+        ("1::INT < 2", True),
+        ("1::DECIMAL(3, 1)<>1", False),
+        ("'a'::STRING<>'b' AND 1::DOUBLE < (3)", True),
+        ("size(array(1)::ARRAY<BIGINT>) < 2", True),
+        ("1.0000000000000000000000000000000000001", Decimal("1.0000000000000000000000000000000000001")),
+        ("1234567890123456789012345678.0123456789BD", Decimal("1234567890123456789012345678.0123456789")),
+        ("0.00000000000000000000000000000000000001", Decimal("1e-38")),
     ],
 )
 def test_expressions_mean_what_they_mean_in_spark(expression: str, expected: Any) -> None:
@@ -280,6 +287,8 @@ def test_mutated_texts_never_raise_anything_raw() -> None:
         (f"SELECT {'9' * 100_000}", "more than 38 digits"),
         (f"SELECT 1.{'9' * 100_000}", "more than 38 digits"),
         (f"SELECT {'9' * 100_000}L", "more than 38 digits"),
+        (f"SELECT 1.{'0' * 37}1", "more than 38 digits"),
+        (f"SELECT 0.{'0' * 38}1", "more than 38 digits"),
         (f"SELECT 1e{'9' * 100_000}", "does not fit DOUBLE"),
         (f"SELECT id FROM t ORDER BY id LIMIT {'9' * 100_000}", "LIMIT is too large"),
         (f"SELECT id FROM t ORDER BY {'9' * 100_000}", "is not in the select list"),

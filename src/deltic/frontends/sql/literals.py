@@ -33,7 +33,7 @@ def number(node: tree.NumberText) -> Literal:
         return Literal(_float(float(text.rstrip("DF")), type, span), type, span)
     if suffix in SUFFIXES and (exponent is not None or not digits.isdigit()):
         raise SyntaxFailure("invalid number", span=span, expected=f"a whole number before {suffix}")
-    if len(digits.strip("0.")) > MAX_PRECISION or len(exponent or "") > 4:
+    if len(digits.replace(".", "").strip("0")) > MAX_PRECISION or len(exponent or "") > 4:
         raise TypeMismatch(f"the number has more than {MAX_PRECISION} digits", span=span)
     if suffix == "BD" or not digits.isdigit():
         return _decimal(Decimal(text.removesuffix("BD")), span)
