@@ -125,6 +125,7 @@ REFUSED = [
     ("date_add", (DATE, BIGINT), "argument 2 of date_add has the wrong type"), ("div", (DOUBLE, INT), "div does not accept DOUBLE and INT"),
     ("isnan", (BOOLEAN,), "argument 1 of isnan has the wrong type"), ("round", (DOUBLE, INT), "the scale of round is not a constant"),
     ("upper", (), "upper takes 1 argument, found 0"), ("substring", (STRING,), "substring takes 2 to 3 arguments, found 1"),
+    (">>", (BOOLEAN, INT), "argument 1 of >> has the wrong type"), ("<<", (DATE, INT), "argument 1 of << has the wrong type"),
     ("&", (decimal(2, 1), INT), "& does not accept DECIMAL(2,1) and INT"), ("in", (INT, BOOLEAN), "in cannot compare INT, BOOLEAN"),
 ]  # fmt: skip
 
@@ -299,6 +300,8 @@ VALUES = [
     (resolve("try_to_number", [text(".5"), text("9.00")]), Decimal("0.50")), (resolve("try_to_number", [text("."), text("9.00")]), None),
     (resolve("abs", [of(Decimal(NINES), decimal(38, 0))]), Decimal(NINES)),
     (resolve("abs", [of(Decimal(f"-{WIDE}123456789"), decimal(38, 0))]), Decimal(f"{WIDE}123460000")),
+    (resolve(">>", [of(Decimal("2.5"), decimal(2, 1)), integer(1)]), 1), (resolve("<<", [of(1.0, DOUBLE), integer(2)]), 4),
+    (resolve("shiftrightunsigned", [of(-1.5, FLOAT), of(Decimal("28.9"), decimal(3, 1))]), 15),
     (resolve("widened", [text("a")]), "a"), (resolve("widened", [of(None, INT)]), None),
 ]  # fmt: skip
 

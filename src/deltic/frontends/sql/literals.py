@@ -16,6 +16,13 @@ from deltic.schema import BIGINT, BINARY, DOUBLE, FLOAT, INT, INTEGER_BITS, SMAL
 
 MAX_PRECISION: Final = 38
 SUFFIXES: Final[dict[str, Type]] = {"L": BIGINT, "S": SMALLINT, "Y": TINYINT, "D": DOUBLE, "F": FLOAT}
+_OF_CLOCK: Final = {
+    "now": "now()",
+    "today": "current_date()",
+    "tomorrow": "current_date() + INTERVAL 1 DAY",
+    "yesterday": "current_date() - INTERVAL 1 DAY",
+}
+"""The words of Spark's literals that depend on the time, and the functions that are accepted where it is known."""
 _NUMBER: Final = re.compile(r"(-?)(\d+|\d+\.\d*|\.\d+)(?:E([+-]?\d+))?(BD|[LSYDF])?")
 
 
@@ -69,13 +76,17 @@ def whole(node: tree.Expression | None, most: int) -> int | None:
 
 
 def typed(text: str, type: Type, span: Span) -> Literal:
-    """DATE '…', TIMESTAMP '…', TIMESTAMP_NTZ '…' and TIME '…', parsed as by CAST."""
+    """DATE '…', TIMESTAMP '…', TIMESTAMP_NTZ '…' and TIME '…', parsed as by CAST. All but TIME have 'epoch'."""
+    word = text.strip().lower()
+    if word == "epoch" and not type.is_time:
+        text = "1970-01-01"
     try:
         return Literal(evaluate(Cast(Literal(text, STRING), type, False, False, span), ()), type, span)
     except EvaluationError as error:
         forms = {"DATE": "2025-01-31", "TIME": "12:00:00"}
         expected = f"{type.name} '{forms.get(type.name, '2025-01-31 12:00:00')}'"
-        raise TypeMismatch(f"invalid {type.name}", span=span, expected=expected) from error
+        remedy = None if type.is_time else _OF_CLOCK.get(word)
+        raise TypeMismatch(f"invalid {type.name}", span=span, expected=expected, remedy=remedy) from error
 
 
 def binary(text: str, span: Span) -> Literal:
