@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
-from decimal import Decimal
+from decimal import Context, Decimal
 
 import pyarrow as pa
 import pytest
@@ -198,6 +198,11 @@ FAILURES = [
     (cast(of(1e10, DOUBLE), INT), CastFailure, "the value 1.0E10 of type DOUBLE cannot be cast to INT due to an overflow"),
     (cast(text("99.96"), decimal(3, 1)), CastFailure, "the value '99.96' of type STRING cannot be cast to DECIMAL(3,1) due to an overflow"),
     (resolve("date_add", [of(datetime.date(9999, 12, 31), DATE), integer(1)]), ArithmeticOverflow, "a date is outside the years 1 to 9999"),
+    (
+        resolve("timestamp_seconds", [of(Decimal(10**30 + 1).scaleb(-30, Context(prec=38)), decimal(38, 30))]),
+        EvaluationError,
+        "timestamp_seconds: more than six places",
+    ),
     (resolve("make_date", [integer(2020), integer(2), integer(30)]), EvaluationError, "make_date(2020, 2, 30) is not a date"),
 ]  # fmt: skip
 
@@ -302,6 +307,8 @@ VALUES = [
     (resolve("abs", [of(Decimal(f"-{WIDE}123456789"), decimal(38, 0))]), Decimal(f"{WIDE}123460000")),
     (resolve(">>", [of(Decimal("2.5"), decimal(2, 1)), integer(1)]), 1), (resolve("<<", [of(1.0, DOUBLE), integer(2)]), 4),
     (resolve("shiftrightunsigned", [of(-1.5, FLOAT), of(Decimal("28.9"), decimal(3, 1))]), 15),
+    (resolve("try_multiply", [of(1, MONTHS), cast(text("x"), INT)]), None),
+    (resolve("try_add", [resolve("*", [of(2**31 - 1, MONTHS), integer(2)]), of(1, MONTHS)]), None),
     (resolve("widened", [text("a")]), "a"), (resolve("widened", [of(None, INT)]), None),
 ]  # fmt: skip
 
