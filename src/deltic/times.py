@@ -19,7 +19,9 @@ SIZES: Final = {"HOUR": 3_600 * SECOND, "MINUTE": 60 * SECOND, "SECOND": SECOND,
 DAY: Final = 24 * SIZES["HOUR"]
 _EDGE: Final = "".join(map(chr, range(33))) + "\x7f"
 _BLANK: Final = "[\x00-\x20\x7f]*"
-_TEXT: Final = re.compile(rf"(T?)([0-9]{{1,2}})(?::([0-9]{{1,2}})(?::([0-9]{{1,2}})(?:\.([0-9]*))?)?)?(?:{_BLANK}([AaPp])[Mm])?")
+_TEXT: Final = re.compile(
+    rf"(?:(T)|{_BLANK})([0-9]{{1,2}})(?::([0-9]{{1,2}})(?::([0-9]{{1,2}})(?:\.([0-9]*))?)?)?(?:{_BLANK}([AaPp])[Mm])?"
+)
 
 
 def micros_of(value: datetime.time) -> int:
@@ -61,10 +63,12 @@ def render(value: datetime.time) -> str:
 def parse(text: str) -> datetime.time | None:
     """h:m, h:m:s or h:m:s.fraction, or Th, also after T, and before AM or PM; digits after the sixth are left out. None for other text.
 
-    >>> parse("1:02:03.45 pm"), parse("13:02 pm")
-    (datetime.time(13, 2, 3, 450000), None)
+    Blanks around it are ignored, but before T, as by Spark.
+
+    >>> parse(" 1:02:03.45 pm "), parse("13:02 pm"), parse(" T13:02")
+    (datetime.time(13, 2, 3, 450000), None, None)
     """
-    match = _TEXT.fullmatch(text.strip(_EDGE))
+    match = _TEXT.fullmatch(text.rstrip(_EDGE))
     if match is None or not (match[1] or match[3]):
         return None
     hour, minute, second = int(match[2]), int(match[3] or 0), int(match[4] or 0)

@@ -89,6 +89,51 @@ def test_values_that_are_not_finite_give_nan(name: str, odd: float) -> None:
     assert isinstance(actual, float) and math.isnan(actual)
 
 
+NAN, INF = math.nan, math.inf
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ([(1.0, 1.0)], (0.0, 0.0, 0.0, None, None, None)),
+        ([(1.0, NAN), (3.0, 2.0)], (NAN, 2.0, NAN, NAN, NAN, NAN)),
+        ([(NAN, 1.0), (2.0, 3.0)], (2.0, NAN, NAN, NAN, NAN, NAN)),
+        ([(NAN, 1.0), (2.0, 1.0)], (0.0, NAN, NAN, None, None, None)),
+        ([(1.0, INF), (1.0, 2.0)], (NAN, 0.0, NAN, NAN, NAN, 1.0)),
+        ([(-INF, 1.0), (3.0, 2.0)], (0.5, NAN, NAN, NAN, NAN, NAN)),
+        ([(1.0, NAN)], (NAN, 0.0, NAN, NAN, NAN, 1.0)),
+        ([(NAN, NAN), (1.0, 2.0)], (NAN, NAN, NAN, NAN, NAN, NAN)),
+    ],
+)
+def test_regressions_read_the_arguments_that_they_need(rows: list[tuple[float, float]], expected: tuple[float | None, ...]) -> None:
+    """As in Spark; the row (5, 7), inserted and deleted, leaves no trace."""
+    names = [f"regr_{name}" for name in ("sxx", "syy", "sxy", "slope", "intercept", "r2")]
+    assert repr([value(name, PAIRS, *rows) for name in names]) == repr([*expected])
+    with deltic.Session() as session:
+        session.sql(
+            "CREATE TABLE t (id INT PRIMARY KEY, y DOUBLE, x DOUBLE); CREATE MATERIALIZED VIEW v AS SELECT "
+            + ", ".join(f"{name}(y, x) AS {name}" for name in names)
+            + " FROM t; INSERT INTO t VALUES (-1, 5, 7), (-2, NULL, 8)"
+        )
+        with session.transaction() as tx:
+            tx.insert("t", [{"id": i, "y": y, "x": x} for i, (y, x) in enumerate(rows)])
+        session.sql("DELETE FROM t WHERE id = -1")
+        assert repr([*session.view("v").rows()[0].values()]) == repr([*expected])
+
+
+def test_regressions_of_one_argument_read_its_distinct_values() -> None:
+    """As in Spark: those of the pairs without NULL; the others read distinct pairs."""
+    calls = [f"regr_{name}(DISTINCT y, x)" for name in ("sxx", "syy", "avgx", "avgy", "sxy", "count")]
+    with deltic.Session() as session:
+        session.sql(
+            f"CREATE TABLE t (id INT PRIMARY KEY, y DECIMAL(5, 1), x INT); CREATE MATERIALIZED VIEW v AS SELECT {', '.join(calls)} FROM t; "
+            "INSERT INTO t VALUES (1, 1, 1), (2, 2, 1), (3, 3, 1), (4, 4, 5), (5, 4, 5), (6, NULL, 77), (7, 88, NULL)"
+        )
+        assert [*map(str, session.view("v").rows()[0].values())] == ["8.0", "5.0", "3.0", "2.50000", "6.0", "4"]
+        session.sql("DELETE FROM t WHERE id IN (1, 4)")
+        assert [*map(str, session.view("v").rows()[0].values())] == ["8.0", "2.0", "3.0", "3.00000", "4.0", "3"]
+
+
 def test_a_correlation_never_leaves_its_range() -> None:
     rows = [(0.1 * i, 0.3 * i) for i in range(1, 50)]
     assert value("corr", PAIRS, *rows) == pytest.approx(1.0) and value("corr", PAIRS, *rows) <= 1.0  # type: ignore[operator]

@@ -52,7 +52,7 @@ ARGUMENTS = {
     "median": (*NUMBERS, "make_dt_interval(h, 0, i)"),
     "try_sum": (*NUMBERS, "n * 1000000"),
     "try_avg": (*NUMBERS, "CAST(m AS DECIMAL(38, 30)) * 100000"),
-    **dict.fromkeys(REGRESSIONS, (*PAIRS[:3], PAIRS[4], "x, x", "y, 1", "1, y")),
+    **dict.fromkeys(REGRESSIONS, (*PAIRS[:3], PAIRS[4], "x, x", "y, 1", "1, y", "DISTINCT i, h", "DISTINCT f, i")),
     **dict.fromkeys(("collect_list", "array_agg", "collect_set"), ("x", "s", "DISTINCT i", "d", "m", "array(i, h)")),
     **dict.fromkeys(("listagg", "string_agg"), LISTED),
     **dict.fromkeys(("first", "first_value", "last", "last_value"), ("id * 0", "id - id, true", "CASE WHEN id < 0 THEN s END")),

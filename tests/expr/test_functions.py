@@ -84,7 +84,6 @@ def test_every_function_is_among_the_terms_compared_with_spark() -> None:
         "generate_series_count",
         "window_starts_count",
         "row_text",  # of isolated errors: tests/runtimes/test_errors_as_data.py
-        "attempt",  # of joins by ranges: tests/expr/test_attempts.py
         "only_row",  # of scalar subqueries: tests/session/test_subqueries.py
         "in_range",  # nor for this one: test_ranges compares its columns with its rows
         "is_json",  # Spark has no IS JSON: test_meaning

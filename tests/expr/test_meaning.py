@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
-from decimal import Decimal
+from decimal import Context, Decimal
 
 import pyarrow as pa
 import pytest
@@ -47,6 +47,8 @@ from deltic.types import array_type
 
 MONTHS = interval("MONTH", "MONTH")
 DAY = datetime.date(2020, 1, 31)
+WIDE = "12345678901234567890123456789"
+NINES = "9" * 38
 NOON = datetime.datetime(2020, 1, 31, 12, tzinfo=datetime.UTC)
 
 
@@ -123,6 +125,7 @@ REFUSED = [
     ("date_add", (DATE, BIGINT), "argument 2 of date_add has the wrong type"), ("div", (DOUBLE, INT), "div does not accept DOUBLE and INT"),
     ("isnan", (BOOLEAN,), "argument 1 of isnan has the wrong type"), ("round", (DOUBLE, INT), "the scale of round is not a constant"),
     ("upper", (), "upper takes 1 argument, found 0"), ("substring", (STRING,), "substring takes 2 to 3 arguments, found 1"),
+    (">>", (BOOLEAN, INT), "argument 1 of >> has the wrong type"), ("<<", (DATE, INT), "argument 1 of << has the wrong type"),
     ("&", (decimal(2, 1), INT), "& does not accept DECIMAL(2,1) and INT"), ("in", (INT, BOOLEAN), "in cannot compare INT, BOOLEAN"),
 ]  # fmt: skip
 
@@ -195,6 +198,11 @@ FAILURES = [
     (cast(of(1e10, DOUBLE), INT), CastFailure, "the value 1.0E10 of type DOUBLE cannot be cast to INT due to an overflow"),
     (cast(text("99.96"), decimal(3, 1)), CastFailure, "the value '99.96' of type STRING cannot be cast to DECIMAL(3,1) due to an overflow"),
     (resolve("date_add", [of(datetime.date(9999, 12, 31), DATE), integer(1)]), ArithmeticOverflow, "a date is outside the years 1 to 9999"),
+    (
+        resolve("timestamp_seconds", [of(Decimal(10**30 + 1).scaleb(-30, Context(prec=38)), decimal(38, 30))]),
+        EvaluationError,
+        "timestamp_seconds: more than six places",
+    ),
     (resolve("make_date", [integer(2020), integer(2), integer(30)]), EvaluationError, "make_date(2020, 2, 30) is not a date"),
 ]  # fmt: skip
 
@@ -286,6 +294,21 @@ VALUES = [
     (resolve("is_json", [text("[]"), text("array")]), True), (resolve("is_json", [text("[]"), text("scalar")]), False),
     (resolve("is_json", [text("01"), text("value")]), False), (resolve("is_json", [text(""), text("value")]), False),
     (resolve("is_json", [of(None, STRING), text("value")]), None), (resolve("is_json", [text('"a\tb"'), text("value")]), False),
+    (resolve("to_char", [of(Decimal(f"{WIDE}.5"), decimal(38, 1)), text("9" * 29 + ".9")]), f"{WIDE}.5"),
+    (resolve("to_char", [of(Decimal(f"-{WIDE}.5"), decimal(38, 1)), text("S" + "9" * 29 + ".9")]), f"-{WIDE}.5"),
+    (resolve("to_number", [text(f"-{WIDE}"), text("S" + "9" * 29)]), Decimal(f"-{WIDE}")),
+    (resolve("try_to_number", [text(f"<{WIDE}.5>"), text("9" * 29 + ".9PR")]), Decimal(f"-{WIDE}.5")),
+    (resolve("to_number", [text("1.5"), text("9.00")]), Decimal("1.50")),
+    (resolve("try_to_number", [text("1"), text("9.0")]), Decimal("1.0")),
+    (resolve("try_to_number", [text("1.5"), text("9.0900")]), Decimal("1.5000")),
+    (resolve("try_to_number", [text("1.555"), text("9.00")]), None), (resolve("try_to_number", [text(".5"), text("0.00")]), None),
+    (resolve("try_to_number", [text(".5"), text("9.00")]), Decimal("0.50")), (resolve("try_to_number", [text("."), text("9.00")]), None),
+    (resolve("abs", [of(Decimal(NINES), decimal(38, 0))]), Decimal(NINES)),
+    (resolve("abs", [of(Decimal(f"-{WIDE}123456789"), decimal(38, 0))]), Decimal(f"{WIDE}123460000")),
+    (resolve(">>", [of(Decimal("2.5"), decimal(2, 1)), integer(1)]), 1), (resolve("<<", [of(1.0, DOUBLE), integer(2)]), 4),
+    (resolve("shiftrightunsigned", [of(-1.5, FLOAT), of(Decimal("28.9"), decimal(3, 1))]), 15),
+    (resolve("try_multiply", [of(1, MONTHS), cast(text("x"), INT)]), None),
+    (resolve("try_add", [resolve("*", [of(2**31 - 1, MONTHS), integer(2)]), of(1, MONTHS)]), None),
     (resolve("widened", [text("a")]), "a"), (resolve("widened", [of(None, INT)]), None),
 ]  # fmt: skip
 

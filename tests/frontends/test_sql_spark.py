@@ -99,7 +99,7 @@ def _outcome(run: Callable[[], Iterable[tuple[Iterable[Any], int]]]) -> Counter[
         return None
 
 
-ANY_OF_SEVERAL = re.compile(r"\b((MIN|MAX)_BY|LIMIT|OFFSET)\b", re.IGNORECASE)
+ANY_OF_SEVERAL = re.compile(r"\b((MIN|MAX)_BY|LIMIT|OFFSET)\b|\b((FIRST|LAST)(_VALUE)?|ANY_VALUE) *\(", re.IGNORECASE)
 """What takes, in Spark, any of the rows that tie."""
 NOT_COLLECTED = re.compile(r"\bINTERVAL (YEAR|MONTH)")
 """The type whose values PySpark does not collect."""

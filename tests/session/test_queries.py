@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import deltic
-from deltic.errors import DataError, EvaluationError, QueryError
+from deltic.errors import DataError, EvaluationError, QueryError, SyntaxFailure
 from deltic.expr.rows.ordering import order_key
 from deltic.frontends.sql import bind_query
 from deltic.plan.evaluate import evaluate
@@ -219,6 +219,21 @@ def test_ignore_nulls_without_over_is_the_second_argument(function: str) -> None
         session.sql("DELETE FROM t WHERE id = 3")
         assert session.view("v").rows() == [{"g": 1, "x": 2, "y": 2, "z": None}, {"g": 2, "x": None, "y": None, "z": None}]
         assert session.query(f"SELECT {function}(s) IGNORE NULLS FROM t").rows() == [{f"{function}(s)": 2}]
+
+
+@pytest.mark.parametrize("function", ["first", "last", "any_value"])
+def test_ignore_nulls_may_stand_in_the_parentheses(function: str) -> None:
+    with deltic.Session() as session:
+        session.sql("CREATE TABLE t (id INT PRIMARY KEY, s INT); INSERT INTO t VALUES (1, NULL), (2, 5), (3, NULL)")
+        assert session.query(f"SELECT {function}(s IGNORE NULLS), count(*) filter FROM t").rows() == [{f"{function}(s)": 5, "filter": 3}]
+        for call in (f"{function}(s RESPECT NULLS)", f"{function}(DISTINCT s IGNORE NULLS)", f"{function}(s, true IGNORE NULLS)"):
+            with pytest.raises(SyntaxFailure, match=r"syntax error at '(RESPECT|IGNORE)'"):
+                session.query(f"SELECT {call} FROM t")
+        for after in ("OVER (ORDER BY id)", "FILTER (WHERE id > 1)", "IGNORE NULLS"):
+            with pytest.raises(
+                SyntaxFailure, match=rf"expected: {function}\(x\) \[FILTER \(WHERE condition\)\] IGNORE NULLS \[OVER window\]"
+            ):
+                session.query(f"SELECT {function}(s IGNORE NULLS) {after} FROM t")
 
 
 def test_pivot_and_unpivot_are_steps_of_pipe_syntax() -> None:

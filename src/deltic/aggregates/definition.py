@@ -226,6 +226,8 @@ class AggregateFunction:
     arguments after the others, which sort the rows and may be NULL ("rows"); such arguments, but by the order of a window alone ("window").
     variants: the functions for other numbers of arguments.
     always_distinct: a call without DISTINCT is one with it. distinct: whether DISTINCT is accepted.
+    distinct_argument: the argument of which a call with DISTINCT reads the distinct values, of the rows in which no argument is NULL; None
+    if it reads the distinct rows.
     """
 
     name: str
@@ -242,6 +244,7 @@ class AggregateFunction:
     variants: Mapping[int, AggregateFunction] = field(default_factory=dict, hash=False)
     always_distinct: bool = False
     distinct: bool = True
+    distinct_argument: int | None = None
 
     def of(self, arguments: int) -> AggregateFunction:
         """The function for this number of arguments."""

@@ -147,7 +147,7 @@ def _of_series(series: Any, name: str, schema: Schema) -> Column:
     """A float column of integral numbers is read as integers: pandas converts integers with a missing value to floats."""
     try:
         array = pa.array(series, from_pandas=True)
-    except (pa.ArrowException, OverflowError):
+    except (pa.ArrowException, OverflowError, TypeError, ValueError):  # of values in an object column that Arrow cannot read
         return _values(series)
     if series.dtype == object and not (pa.types.is_string(array.type) or pa.types.is_null(array.type)):
         return _values(series)  # Arrow's inferred type can lose information: of a date and a datetime it makes two dates

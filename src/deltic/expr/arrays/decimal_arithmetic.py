@@ -118,14 +118,18 @@ def _divisor(nulls: Mask | bool, units: Any) -> Any:
     return np.where(nulls, 1, units) if isinstance(units, np.ndarray) else units or 1
 
 
-def _unary(operation: Callable[[Any], Any]) -> Kernel:
-    """A kernel of one DECIMAL; Spark keeps 34 significant digits."""
+def negate(call: Call, length: int, value: Datum) -> Datum:
+    return _fitted(call, length, _negated(units_of(value, call.type), call.type), (value,))
 
-    def kernel(call: Call, length: int, value: Datum) -> Datum:
-        units = operation(units_of(value, call.type))
-        return _fitted(call, length, decimals.cut_sign(units) if call.type.precision > SIGN_DIGITS else units, (value,))
 
-    return kernel
+def absolute(call: Call, length: int, value: Datum) -> Datum:
+    units = units_of(value, call.type)
+    return _fitted(call, length, np.where(units < 0, _negated(units, call.type), units), (value,))
+
+
+def _negated(units: Any, type: Type) -> Any:
+    """The negation, of which Spark keeps 34 significant digits."""
+    return decimals.cut_sign(-units) if type.precision > SIGN_DIGITS else -units
 
 
 def _whole(upwards: bool) -> Kernel:
@@ -162,7 +166,5 @@ def _half_even_quotient(units: Any, by: int) -> Any:
 
 add: Final = _sum(lambda x, y: x + y)
 subtract: Final = _sum(lambda x, y: x - y)
-negate: Final = _unary(lambda units: -units)
-absolute: Final = _unary(abs)
 ceil: Final = _whole(True)
 floor: Final = _whole(False)

@@ -21,7 +21,7 @@ BUCKET: Final = 32768
 def _shifted_type(type: Type) -> Type | None:
     if type == BIGINT:
         return BIGINT
-    return INT if type.is_integer or type in (STRING, NULL) else None
+    return INT if type.is_numeric or type in (STRING, NULL) else None
 
 
 _SHIFTED: Final = Parameter("INT or BIGINT", _shifted_type)

@@ -9,7 +9,9 @@ from typing import Any, Final
 from deltic.errors import EvaluationError, Span, TypeMismatch
 from deltic.expr.arrays.datum import Datum
 from deltic.expr.arrays.distinct import per_distinct
+from deltic.expr.failing import can_fail
 from deltic.expr.functions import intervals, times
+from deltic.expr.functions.attempts import attempt
 from deltic.expr.functions.operators import FUNCTIONS as OPERATORS
 from deltic.expr.functions.signature import check_count
 from deltic.expr.nodes import Call, Expr
@@ -48,7 +50,8 @@ def _of_intervals(name: str, expr: Typed | Expr, span: Span | None) -> Expr:
         return expr
     if not isinstance(expr, Call) or expr.function not in _ON_INTERVALS:
         raise TypeMismatch(f"{name} does not accept a date or time", span=span, expected="numbers, or INTERVALs", remedy="use the operator")
-    return replace(expr, function=f"try_{expr.function}", nullable=True)
+    arguments = tuple(attempt(each) if can_fail(each) else each for each in expr.arguments)  # whose errors are NULL in Spark, too
+    return replace(expr, function=f"try_{expr.function}", arguments=arguments, nullable=True)
 
 
 def try_function(name: str, operator: str) -> Function:

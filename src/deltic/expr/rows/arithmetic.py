@@ -146,7 +146,9 @@ def negate(call: Call, value: Number) -> Number:
 def absolute(call: Call, value: Number) -> Number:
     if isinstance(value, int):
         return _ranged(call, abs(value), "absolute value")
-    return _cut(call, abs(Fraction(value)), "absolute value") if isinstance(value, Decimal) else abs(value)
+    if isinstance(value, Decimal):
+        return value if value >= 0 else _cut(call, -Fraction(value), "absolute value")
+    return abs(value)
 
 
 def _cut(call: Call, value: Fraction, what: str) -> Decimal:

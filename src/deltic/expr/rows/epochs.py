@@ -6,6 +6,7 @@ import calendar
 import datetime
 import math
 from decimal import Decimal
+from fractions import Fraction
 from typing import Final
 
 from deltic.errors import Span
@@ -32,8 +33,8 @@ def of_seconds(seconds: float | Decimal | int, span: Span | None) -> datetime.da
     """The timestamp of seconds since 1970; NULL for NaN and infinities. A DECIMAL of more than six places is an error."""
     if isinstance(seconds, float):
         return moment(saturated(seconds * SECOND), span) if math.isfinite(seconds) else None
-    micros = seconds * SECOND
-    if micros != int(micros):
+    micros = Fraction(seconds) * SECOND
+    if micros.denominator != 1:
         raise invalid("timestamp_seconds: more than six places", span)
     return moment(int(micros), span)
 

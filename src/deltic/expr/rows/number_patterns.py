@@ -1,7 +1,7 @@
 """Numbers as text by a pattern of digits and signs, and back: TO_CHAR and TO_NUMBER, as Spark's ToNumberParser has them.
 
 A pattern is [MI|S] [$] [0|9|G|,]* [.|D] [0|9]* [PR|MI|S]. A run of digits that begins with 0 stands for exactly so many digits, one that
-begins with 9 for at most so many.
+begins with 9, or follows the point, for at most so many.
 """
 
 from __future__ import annotations
@@ -120,13 +120,13 @@ def parse_number(text: str, pattern: NumberPattern) -> Decimal | None:
     source.sign(pattern.end)
     if bracket and not source.takes(">"):
         return None
-    if source.position < len(text) or not _fits(before, pattern.before) or not (pattern.after is None or pattern.after.fits(len(after))):
+    if source.position < len(text) or not _fits(before, pattern.before) or len(after) > pattern.scale:
         return None
     digits = "".join(before)
     if not digits + after or (not reached and after.strip("0")):
         return None
     number = Decimal(f"{digits or '0'}.{after:0<{pattern.scale}}" if pattern.scale else digits)
-    return -number if source.negative != bracket and number else number
+    return number.copy_negate() if source.negative != bracket and number else number
 
 
 def _fits(groups: list[str], runs: tuple[DigitRun, ...]) -> bool:
@@ -139,7 +139,7 @@ def _fits(groups: list[str], runs: tuple[DigitRun, ...]) -> bool:
 
 def format_number_by(value: Decimal, pattern: NumberPattern) -> str:
     """The number as text; # for each digit if it has more digits than the pattern."""
-    whole, _, part = format(abs(value), "f").partition(".")
+    whole, _, part = format(value.copy_abs(), "f").partition(".")
     before, after = whole.lstrip("0"), part.rstrip("0")
     width = pattern.precision - pattern.scale
     if len(before) > width or len(after) > pattern.scale:

@@ -143,7 +143,7 @@ def _checked(specifier: re.Match[str], argument: int | None) -> Specifier:
         raise FormatFault(f"the conversion %{kind} is not supported")
     if len(set(flags)) < len(flags) or width > _MOST_WIDTH or (precision or 0) > MOST_PLACES:
         raise FormatFault(f"the specifier {specifier[0]} is invalid")
-    if not set(flags) <= set(_ALLOWED.get(kind.lower(), "-")) or (kind in "doxXcCn" and precision is not None) or (kind == "n" and width):
+    if not set(flags) <= set(_ALLOWED.get(kind.lower(), "-")) or (kind in "doxXcCn%" and precision is not None) or (kind == "n" and width):
         raise FormatFault(f"the specifier {specifier[0]} is invalid")
     if ({"-", "0"} & set(flags) and not width) or {"-", "0"} <= set(flags) or {"+", " "} <= set(flags):
         raise FormatFault(f"the specifier {specifier[0]} is invalid")

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from decimal import Decimal
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Final
 
@@ -121,7 +122,7 @@ def _scalar(place: VariantPlace, kind: str, target: Type, cast: ScalarCast, span
     source = _decimal_type(place.scalar) if kind == "DECIMAL" else _SCALARS[kind]
     if source == target:
         return value
-    beyond = target == TIMESTAMP and isinstance(value, int | Decimal) and not -_LONG <= value * _SECOND < _LONG
+    beyond = target == TIMESTAMP and isinstance(value, int | Decimal) and not -_LONG <= Fraction(value) * _SECOND < _LONG
     result: Value = None
     if not beyond and _has_cast(source, target):
         with suppress(CastFailure):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deltic.aggregates import AggregateFunction, Signature, aggregate_function, is_aggregate
 from deltic.errors import Span, TypeMismatch, UnknownName, Unsupported
-from deltic.expr import Call, Cast, Column, Expr, Literal, Value, cast, children
+from deltic.expr import Call, Cast, Column, Expr, Literal, Value, case, cast, children, resolve
 from deltic.expr.collating import has_text
 from deltic.expr.functions.comparison import check_ordered
 from deltic.expr.functions.signature import check_count
@@ -19,7 +19,7 @@ from deltic.frontends.sql.bind_grouping import FUNCTIONS as GROUPING_FUNCTIONS
 from deltic.frontends.sql.bind_grouping import bind_grouping
 from deltic.frontends.sql.scope import AGGREGATED, ALIASED, KEYED, SUBQUERY, WINDOWED, Outer
 from deltic.frontends.statements import PythonAggregate
-from deltic.plan.columns import map_children
+from deltic.plan.columns import conjunction, map_children
 from deltic.plan.nodes import AggregateCall
 from deltic.schema import NULL, TIMESTAMP, Type
 
@@ -191,7 +191,9 @@ def _aggregate(node: tree.FunctionCall, arguments: tuple[Expr, ...], order: tupl
             cast_to[i] = _constant(name, cast_to[i], arguments[i].span or span, expected, is_valid)
     if node.distinct:
         if not function.distinct:
-            raise Unsupported(f"{name.upper()} of distinct rows is not supported", span=span, remedy="AVG(DISTINCT x)")
+            raise Unsupported(f"{name.upper()} of distinct rows is not supported", span=span, remedy="SELECT DISTINCT in FROM first")
+        if function.distinct_argument is not None:
+            cast_to = _only(function.distinct_argument, cast_to, signature)
         for argument in cast_to:
             check_ordered("DISTINCT", argument.type, argument.span or span)
         _check_distinct_order(name, cast_to[0], order)
@@ -200,6 +202,13 @@ def _aggregate(node: tree.FunctionCall, arguments: tuple[Expr, ...], order: tupl
     return AggregateCall(
         registered.name, (*cast_to, *order), signature.result, signature.nullable, distinct, span=span, directions=directions
     )
+
+
+def _only(i: int, arguments: Sequence[Expr], signature: Signature) -> list[Expr]:
+    """Argument i, NULL where another argument is, in place of each argument: distinct rows of these are its distinct values."""
+    others = [resolve("is_not_null", [argument]) for at, argument in enumerate(arguments) if at != i]
+    value = case([(conjunction(others), arguments[i])], None)
+    return [cast(value, type) for type in signature.arguments]
 
 
 def _signature(function: AggregateFunction, name: str, types: Sequence[Type], span: Span) -> Signature:

@@ -12,7 +12,7 @@ from deltic.expr.nodes import columns_of, user_functions
 from deltic.frontends.sql import tree
 from deltic.plan.nodes import Order
 from deltic.plan.window_nodes import UNBOUNDED, WHOLE, Edge, WindowFrame
-from deltic.schema import DATE, INT, TIMESTAMP, TIMESTAMP_NTZ
+from deltic.schema import DATE, DAY_TO_SECOND, INT, TIMESTAMP, TIMESTAMP_NTZ, YEAR_TO_MONTH
 
 if TYPE_CHECKING:
     from deltic.frontends.sql.bind_expression import ExpressionBinder
@@ -84,16 +84,24 @@ def _limit(binder: ExpressionBinder, bound: tree.BoundText, order: Sequence[Orde
         raise TypeMismatch("RANGE with a distance requires one term of ORDER BY", span=frame.span, expected="ORDER BY x RANGE …")
     (term,) = order
     distance = _constant(binder, bound.value)
-    if term.expr.type.is_numeric and distance.type.is_numeric:
-        distance = cast(distance, term.expr.type, distance.span)
-    fits = distance.type == term.expr.type if term.expr.type.is_numeric else _is_distance(term.expr, distance)
+    own = _widest(term.expr)
+    if (own.type.is_numeric and distance.type.is_numeric) or own.type == _widest(distance).type:
+        distance = cast(distance, own.type, distance.span)
+    fits = distance.type == own.type if own.type.is_numeric or own.type.is_interval else _is_distance(own, distance)
     if not fits:
-        expected = "a number for a number, INTERVAL n DAYS or MONTHS for a DATE, an INTERVAL for a TIMESTAMP"
+        expected = "a number for a number, INTERVAL n DAYS or MONTHS for a DATE, an INTERVAL for a TIMESTAMP or an INTERVAL"
         message = f"a distance of {distance.type.sql} does not fit the order by {term.expr.type.sql}"
         raise TypeMismatch(message, span=bound.value.span, expected=expected)
     operator = "+" if bound.following != term.descending else "-"
     value = evaluate(distance, ())
-    return Edge("range", limit=resolve(operator, [term.expr, Literal(value, distance.type, distance.span)], frame.span))
+    return Edge("range", limit=resolve(operator, [own, Literal(value, distance.type, distance.span)], frame.span))
+
+
+def _widest(expr: Expr) -> Expr:
+    """An INTERVAL in the type of its kind that has all fields, in which limits of other fields compare; others as they are."""
+    if expr.type.is_interval:
+        return cast(expr, DAY_TO_SECOND if expr.type.is_day_time else YEAR_TO_MONTH)
+    return expr
 
 
 def _is_distance(term: Expr, distance: Expr) -> bool:

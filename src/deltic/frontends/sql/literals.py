@@ -16,6 +16,13 @@ from deltic.schema import BIGINT, BINARY, DOUBLE, FLOAT, INT, INTEGER_BITS, SMAL
 
 MAX_PRECISION: Final = 38
 SUFFIXES: Final[dict[str, Type]] = {"L": BIGINT, "S": SMALLINT, "Y": TINYINT, "D": DOUBLE, "F": FLOAT}
+_OF_CLOCK: Final = {
+    "now": "now()",
+    "today": "current_date()",
+    "tomorrow": "current_date() + INTERVAL 1 DAY",
+    "yesterday": "current_date() - INTERVAL 1 DAY",
+}
+"""The words of Spark's literals that depend on the time, and the functions that are accepted where it is known."""
 _NUMBER: Final = re.compile(r"(-?)(\d+|\d+\.\d*|\.\d+)(?:E([+-]?\d+))?(BD|[LSYDF])?")
 
 
@@ -33,7 +40,7 @@ def number(node: tree.NumberText) -> Literal:
         return Literal(_float(float(text.rstrip("DF")), type, span), type, span)
     if suffix in SUFFIXES and (exponent is not None or not digits.isdigit()):
         raise SyntaxFailure("invalid number", span=span, expected=f"a whole number before {suffix}")
-    if len(digits.strip("0.")) > MAX_PRECISION or len(exponent or "") > 4:
+    if len(digits.replace(".", "").strip("0")) > MAX_PRECISION or len(exponent or "") > 4:
         raise TypeMismatch(f"the number has more than {MAX_PRECISION} digits", span=span)
     if suffix == "BD" or not digits.isdigit():
         return _decimal(Decimal(text.removesuffix("BD")), span)
@@ -69,13 +76,17 @@ def whole(node: tree.Expression | None, most: int) -> int | None:
 
 
 def typed(text: str, type: Type, span: Span) -> Literal:
-    """DATE '…', TIMESTAMP '…', TIMESTAMP_NTZ '…' and TIME '…', parsed as by CAST."""
+    """DATE '…', TIMESTAMP '…', TIMESTAMP_NTZ '…' and TIME '…', parsed as by CAST. All but TIME have 'epoch'."""
+    word = text.strip().lower()
+    if word == "epoch" and not type.is_time:
+        text = "1970-01-01"
     try:
         return Literal(evaluate(Cast(Literal(text, STRING), type, False, False, span), ()), type, span)
     except EvaluationError as error:
         forms = {"DATE": "2025-01-31", "TIME": "12:00:00"}
         expected = f"{type.name} '{forms.get(type.name, '2025-01-31 12:00:00')}'"
-        raise TypeMismatch(f"invalid {type.name}", span=span, expected=expected) from error
+        remedy = None if type.is_time else _OF_CLOCK.get(word)
+        raise TypeMismatch(f"invalid {type.name}", span=span, expected=expected, remedy=remedy) from error
 
 
 def binary(text: str, span: Span) -> Literal:

@@ -598,12 +598,13 @@ class ExpressionParser(WindowParser, ABC):
         distinct = self._quantifier()
         each = self._field if names[0].text.lower() == "struct" else self._argument
         arguments = () if self.word == ")" and not distinct else self.several(each)
+        ignores = not distinct and len(arguments) == 1 and self.passes_inner_nulls(names[0].text)
         self.depth -= 1
         self.expect(")")
         within = self.within_group()
         refuse(self, AFTER_VALUE, start)
         condition = None
-        if self.word == "FILTER":
+        if self.sees("FILTER", "("):  # FILTER alone is an alias
             filter = self.take()
             if not self.passes("(", "WHERE"):
                 raise SyntaxFailure("FILTER without (WHERE …)", span=self.of(filter), expected="FILTER (WHERE condition)")
@@ -613,6 +614,8 @@ class ExpressionParser(WindowParser, ABC):
         name = names[0].text.lower()
         if has_names(arguments) and (parameters := of_builtin(name, self.since(start))) is not None:
             arguments = in_order(name, arguments, parameters, self.since(start))
+        if ignores:
+            arguments = (*arguments, tree.KeywordExpression("TRUE", self.since(start)))
         return tree.FunctionCall(name, arguments, distinct, condition, False, self.since(start), within)
 
     def _quantifier(self) -> bool:

@@ -13,6 +13,7 @@ _MORE: Final = {
     "TIMESTAMP": ("WITHOUT", "TIME", "ZONE"),
     "TIME": ("WITHOUT", "TIME", "ZONE"),
 }
+_OF_TYPES: Final = ("ARRAY", "MAP", "STRUCT")
 _CLOSING: Final = (">", ">>", ">>>")
 
 
@@ -31,7 +32,8 @@ class TypeParser(TokenCursor):
         parameters = self.listed(self._parameter) if first.word == "TIME" and self.word == "(" else ()
         if _MORE.get(first.word) and self.passes(*_MORE[first.word]):
             words += f" {' '.join(_MORE[first.word])}"
-        parts = self._parts(first.word == "STRUCT") if self.word in ("<", "<>") else None
+        # After other types < and <> are comparisons: x::INT < y.
+        parts = self._parts(first.word == "STRUCT") if first.word in _OF_TYPES and self.word in ("<", "<>") else None
         parameters = parameters or (self.listed(self._parameter) if self.word == "(" else ())
         collation = self.collation() if self.passes("COLLATE") else None
         return tree.TypeName(words, parameters, parts, self.since(first.start), collation)

@@ -20,6 +20,8 @@ _BOUND: Final = "UNBOUNDED PRECEDING, n PRECEDING, CURRENT ROW, n FOLLOWING or U
 
 _PICKING: Final = ("any_value", "first", "first_value", "last", "last_value")
 """The aggregates that take IGNORE NULLS without OVER."""
+_PICKING_INSIDE: Final = ("any_value", "first", "last")
+"""Those that also take it before the closing parenthesis."""
 
 
 class WindowParser(OrderParser, ABC):
@@ -40,6 +42,20 @@ class WindowParser(OrderParser, ABC):
                 self.position += 2
                 return word
         return None
+
+    def passes_inner_nulls(self, name: str) -> bool:
+        """Reads IGNORE NULLS before the closing parenthesis and returns True if it is next: first(x IGNORE NULLS).
+
+        Raises SyntaxFailure where OVER or FILTER follows.
+        """
+        if name.lower() not in _PICKING_INSIDE or not self.sees("IGNORE", "NULLS", ")"):
+            return False
+        self.position += 2
+        following = [token.word for token in self.tokens[self.position + 1 : self.position + 3]]
+        if following in (["FILTER", "("], ["IGNORE", "NULLS"], ["RESPECT", "NULLS"]) or following[0] == "OVER":
+            self.position += 1
+            raise self.failure(f"{name}(x) [FILTER (WHERE condition)] IGNORE NULLS [OVER window]")
+        return True
 
     def window_specification(self) -> tree.WindowText:
         """A name, or ( name ), or ( [PARTITION BY …] [ORDER BY …] [frame] )."""
