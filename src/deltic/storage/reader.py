@@ -52,14 +52,14 @@ class StateReader:
             chosen = newest.epoch if epoch is None else checked_epoch(epoch)
             _check(folder, chosen, newest)
             if lease_s is None:
-                return cls(folder, None, _manifest(folder, chosen))
+                return cls(folder, None, manifest_at(folder, chosen))
             lease = Lease(folder, chosen, lease_s)
             try:
                 # A writer that dropped the epoch meanwhile may not have seen the lease; one that drops it from now on sees it.
                 newest = _newest(folder)
                 if epoch is not None or chosen >= newest.oldest:
                     _check(folder, chosen, newest)
-                    return cls(folder, lease, _manifest(folder, chosen))
+                    return cls(folder, lease, manifest_at(folder, chosen))
             except BaseException:
                 lease.release()
                 raise
@@ -84,7 +84,7 @@ class StateReader:
             return self.manifest
         if self._lease is None or epoch < self._lease.epoch:
             _check(self.folder, epoch, _newest(self.folder))
-        return _manifest(self.folder, epoch)
+        return manifest_at(self.folder, epoch)
 
     def close(self) -> None:
         """Releases the lease."""
@@ -125,6 +125,7 @@ def _check(folder: StateFolder, epoch: int, newest: StoredManifest) -> None:
         )
 
 
-def _manifest(folder: StateFolder, epoch: int) -> Manifest:
+def manifest_at(folder: StateFolder, epoch: int) -> Manifest:
+    """The state after a retained epoch. Reads the manifests from the last whole one on."""
     epochs = epochs_in(folder)
     return folded(chain(folder, epochs[0], epoch, lambda stored: stored.epoch <= epoch))
