@@ -111,6 +111,25 @@ def test_a_reader_gives_the_content_first_and_then_each_change_once(session: del
     assert query.run() == []
 
 
+@pytest.mark.parametrize("between", [False, True])
+def test_a_reader_follows_a_view_that_is_dropped_and_created_again(session: deltic.Session, tmp_path: Path, between: bool) -> None:
+    query = Query(tmp_path / "state")
+    seen = query.run()
+    session.sql("DROP VIEW sums")
+    dropped = session.epoch
+    if between:
+        insert(session, (3, "a", 5))
+    session.sql("CREATE MATERIALIZED VIEW sums AS SELECT g, sum(v) AS total FROM t GROUP BY g")
+    created = session.epoch
+    insert(session, (4, "c", 1))
+    again = query.run()
+    assert {epoch for *_, weight, epoch in again if weight < 0} == {dropped}
+    assert {epoch for *_, weight, epoch in again if weight > 0} == {created, session.epoch}
+    assert totals(seen + again) == Counter({("a", 15 if between else 10): 1, ("b", 20): 1, ("c", 1): 1})
+    insert(session, (5, "c", 1))
+    assert query.run() == [("c", 1, -1, session.epoch), ("c", 2, 1, session.epoch)]
+
+
 @pytest.mark.slow
 @pytest.mark.spark
 def test_the_content_comes_first_and_then_each_change_once(registered: SparkSession, session: deltic.Session, tmp_path: Path) -> None:

@@ -107,7 +107,8 @@ class ViewFeed:
             if VIEWS in change.notes and (current := self._arrangement(epoch)) != arrangement:
                 if arrangement:
                     yield from self._content(epoch - 1, epoch, -1)
-                yield from self._content(epoch, epoch, 1)
+                if current:
+                    yield from self._content(epoch, epoch, 1)
                 arrangement, view = current, None
                 continue
             segments = [segment for segment in change.views if segment.arrangement == arrangement]
