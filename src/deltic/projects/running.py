@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from deltic.errors import QueryError
 from deltic.frontends.sql.parse_dataset import QueryText
@@ -98,16 +98,17 @@ class ProjectRun:
         return self.progress.summary
 
     def _define(self, selection: Selection) -> None:
-        """Makes the project the definitions of the session. Tables with other columns, and views from nothing, are filled again."""
+        """Makes the project the definitions of the session. Tables with other columns, and views from nothing, are filled again.
+
+        The tables of views from nothing, and of those that the project did not define, are then written whole.
+        """
         emptied = [one.dataset.key for one in self.plan.incremental if selection.from_nothing(one.dataset.key)]
-        changed = self._changed_tables()
+        changed, views = self._changed_tables(), {one.dataset.key for one in self.plan.incremental}
         if emptied or changed:
-            for key in emptied:
-                self.notes.published.pop(key, None)  # its table is written whole
-            self.notes.keep(self.plan.tables.keys() - set(changed))
+            self.notes.keep(self.plan.tables.keys() - set(changed), views - set(emptied))
             kept = [one for one in self.plan.statements(changed) if getattr(one, "name", None) not in emptied]
             self.session.program(Program.defined_by(kept), notes=self.notes.json())
-        self.notes.keep(self.plan.tables)
+        self.notes.keep(self.plan.tables, views)
         self.session.program(Program.defined_by(self.plan.statements()), notes=self.notes.json() if self._to_note else None)
 
     def _changed_tables(self) -> list[str]:
@@ -227,7 +228,7 @@ class ProjectRun:
         """One tick, without the views that are then recomputed because that is cheaper."""
         recomputed: set[str] = set()
 
-        def leave_out(changed: Mapping[str, int]) -> None:
+        def leave_out(changed: Mapping[str, int]) -> dict[str, Any]:
             held = {key: self.session._rows_held(key) for key in self.plan.tables}
             for one in self.plan.incremental:
                 why = recomputation(one, changed, held) if selection.takes(one.dataset.key) else None
@@ -238,8 +239,9 @@ class ProjectRun:
             if recomputed:
                 kept = [one for one in self.plan.statements() if getattr(one, "name", None) not in recomputed]
                 self.session.program(Program.defined_by(kept))
+            return self.notes.json()
 
-        self.session._replace(intake.contents, intake.changes, self.notes.json(), leave_out)
+        self.session._replace(intake.contents, intake.changes, leave_out)
         self.progress.ticked()
         if recomputed:
             self.session.program(Program.defined_by(self.plan.statements()), notes=self.notes.json())

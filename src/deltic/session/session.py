@@ -316,7 +316,7 @@ class Session:
             self._define(lambda draft: [made])
             try:
                 if self.spark is None:
-                    self._replace({made.table.name: frame}, {}, {}, lambda changed: None)
+                    self._replace({made.table.name: frame}, {}, lambda changed: {})
                 else:
                     self.apply({made.table.name: inserts(frame, made.table)})
             except BaseException:
@@ -430,12 +430,12 @@ class Session:
         self._trim(pending)
 
     def _replace(
-        self, contents: Mapping[str, Any], changes: Mapping[str, Any], notes: Mapping[str, Any], before: Callable[[Mapping[str, int]], None]
+        self, contents: Mapping[str, Any], changes: Mapping[str, Any], before: Callable[[Mapping[str, int]], Mapping[str, Any]]
     ) -> None:
         """One tick that leaves each table of `contents` with exactly the rows of its frame, and applies change frames to others.
 
-        before: gets the number of rows that change, by table, and may change the definitions of views. In this process alone. Raises as
-        `apply`.
+        before: gets the number of rows that change, by table, and may change the definitions of views; it returns the notes that are
+        committed with the tick. In this process alone. Raises as `apply`.
         """
         self._contents.check_open()
         pending = self._gather()
@@ -449,7 +449,7 @@ class Session:
                 held = self._runtime.committed.snapshot(circuit.tables[table.name])
                 change = replacement(table, frame, circuit, held, self._runtime.strings)
                 rows |= {table.name: change} if len(change) else {}
-            before({name: len(change) for name, change in rows.items()})
+            notes = before({name: len(change) for name, change in rows.items()})
             self._commits.tick(rows, checked(notes))
         self._trim(pending)
 
