@@ -111,6 +111,32 @@ def test_a_reader_gives_the_content_first_and_then_each_change_once(session: del
     assert query.run() == []
 
 
+def test_a_batch_may_take_longer_than_its_epochs_are_retained(session: deltic.Session, tmp_path: Path) -> None:
+    source = DelticSource({"path": str(tmp_path / "state"), "view": "sums", "changes": "true"})
+    stream = source.streamReader(source.schema())
+    ends, seen = [stream.initialOffset()], Counter[Row]()
+    for k in range(3, 6):
+        ends.append(stream.latestOffset(ends[-1], ReadAllAvailable()))
+        parts = stream.partitions(*ends[-2:])
+        for i in range(30):  # more than the 20 that are retained, before the tasks start
+            insert(session, (100 * k + i, "a", 1))
+        read = [row for part in parts for batch in stream.read(part) for row in batch.to_pylist()]
+        seen.update(totals([tuple(row.values()) for row in read]))
+        stream.commit(ends[-1])
+    stream.stop()
+    assert {row: n for row, n in seen.items() if n} == {("a", 70): 1, ("b", 20): 1}
+
+
+def test_a_batch_is_read_although_its_epoch_is_no_longer_retained(session: deltic.Session, tmp_path: Path) -> None:
+    source = DelticSource({"path": str(tmp_path / "state"), "view": "sums"})
+    reader = source.reader(source.schema())
+    parts = reader.partitions()
+    for k in range(3, 33):
+        insert(session, (k, "a", 1))
+    rows = [row for part in parts for batch in reader.read(part) for row in batch.to_pylist()]  # type: ignore[union-attr]
+    assert sorted(map(str, rows)) == ["{'g': 'a', 'total': 10}", "{'g': 'b', 'total': 20}"]
+
+
 @pytest.mark.parametrize("between", [False, True])
 def test_a_reader_follows_a_view_that_is_dropped_and_created_again(session: deltic.Session, tmp_path: Path, between: bool) -> None:
     query = Query(tmp_path / "state")

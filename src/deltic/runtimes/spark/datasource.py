@@ -240,6 +240,7 @@ class ChangesStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def commit(self, end: dict[str, Any]) -> None:
         """Releases the epochs before `end`."""
         before, self._reader = self._reader, StateReader.open(self._options.root, Position.parse(end).epoch)
+        self._reader.share()
         if before is not None:
             before.close()
 
@@ -254,6 +255,7 @@ class ChangesStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if position is not None and position in reader.epochs():
                 reader.close()
                 reader = StateReader.open(self._options.root, position)
+            reader.share()
             self._reader = reader
         return _feed(self._reader, self._options, self._schema)
 
