@@ -54,9 +54,9 @@ class Publisher:
         return f"{key}: {said}"
 
     def lag(self, one: DatasetPlan) -> int:
-        """How many committed epochs a view's table lacks; 0 if the view has not changed in them."""
-        view, published = self.session.view(one.dataset.key), self.notes.published.get(one.dataset.key)
-        if published is None or published[0] != view._arrangement:
+        """How many committed epochs a view's table lacks; 0 if the view has not changed in them. All, if the session lacks the view."""
+        key, published = one.dataset.key, self.notes.published.get(one.dataset.key)
+        if key not in self.session.views or published is None or published[0] != (view := self.session.view(key))._arrangement:
             return self.session.epoch
         return self.session.epoch - max(0, published[1]) if self._changed(view, published[1]) else 0
 

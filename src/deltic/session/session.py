@@ -282,9 +282,17 @@ class Session:
         catalog = Program.of(program, name).catalog
         check_unchanged(view.plan for view in catalog.views.values())
         with self._commits.turn():
-            dropped = [table for table in self._runtime.committed.program.tables if table.lower() not in catalog.tables]
-            self._commits.install(catalog, dropped, checked(notes or {}), replace=True)
+            self._commits.install(catalog, self._without(catalog), checked(notes or {}), replace=True)
             self._printed.follow(catalog)
+
+    def _lacking(self, program: Program) -> frozenset[str]:
+        """The views that `program` would fill, since the state lacks them."""
+        with self._commits.turn():
+            return self._commits.lacking(program.catalog, self._without(program.catalog))
+
+    def _without(self, catalog: Catalog) -> list[str]:
+        """The tables of the state that a catalog lacks."""
+        return [table for table in self._runtime.committed.program.tables if table.lower() not in catalog.tables]
 
     def install(self, circuit: Circuit, *, replace: bool = False) -> None:
         """Adds the inputs of a circuit as tables, and its outputs as materialized views, to the definitions of the session.
