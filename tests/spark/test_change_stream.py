@@ -137,6 +137,27 @@ def test_a_batch_is_read_although_its_epoch_is_no_longer_retained(session: delti
     assert sorted(map(str, rows)) == ["{'g': 'a', 'total': 10}", "{'g': 'b', 'total': 20}"]
 
 
+@pytest.mark.parametrize("streams", [False, True])
+def test_changes_are_read_although_their_epochs_are_no_longer_retained(session: deltic.Session, tmp_path: Path, streams: bool) -> None:
+    source = DelticSource({"path": str(tmp_path / "state"), "view": "sums", "changes": "true", "startingEpoch": "earliest"})
+    for k in range(3, 9):
+        insert(session, (k, "a", 1))
+    if streams:
+        stream = source.streamReader(source.schema())
+        start = stream.initialOffset()
+        stream = source.streamReader(source.schema())  # of a query that starts again
+        stream.prepareForTriggerAvailableNow()
+        reader: Any = stream
+        parts = stream.partitions(start, stream.latestOffset(start, ReadAllAvailable()))
+    else:
+        reader = source.reader(source.schema())
+        parts = reader.partitions()
+    for k in range(9, 100):
+        insert(session, (k, "a", 1))
+    rows = [tuple(row.values()) for part in parts for batch in reader.read(part) for row in batch.to_pylist()]
+    assert totals(rows) == Counter({("a", 16): 1, ("b", 20): 1})
+
+
 @pytest.mark.parametrize("between", [False, True])
 def test_a_reader_follows_a_view_that_is_dropped_and_created_again(session: deltic.Session, tmp_path: Path, between: bool) -> None:
     query = Query(tmp_path / "state")

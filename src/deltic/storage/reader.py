@@ -40,16 +40,19 @@ class StateReader:
         self._lease = lease
 
     @classmethod
-    def open(cls, root: str | os.PathLike[str], epoch: int | None = None, *, lease_s: float | None = LEASE_S) -> StateReader:
+    def open(
+        cls, root: str | os.PathLike[str], epoch: int | None = None, *, lease_s: float | None = LEASE_S, oldest: bool = False
+    ) -> StateReader:
         """Opens a state at `epoch`, by default the last one: one that the writer retains, or that a shared lease keeps.
 
+        oldest: by default the oldest one that the writer retains, so that the lease keeps all of these.
         lease_s: how long files are kept for a reader that dies; None takes no lease, for read-only folders and those without a writer.
         Raises StateError if there is no state, or the epoch is not readable; CorruptState.
         """
         folder = open_folder(root)
         while True:
             newest = _newest(folder)
-            chosen = newest.epoch if epoch is None else checked_epoch(epoch)
+            chosen = (newest.oldest if oldest else newest.epoch) if epoch is None else checked_epoch(epoch)
             keepers = _keepers(folder, chosen, newest)
             if lease_s is None:
                 return cls(folder, None, manifest_at(folder, chosen))
