@@ -168,6 +168,31 @@ def test_equal_rows_count_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert published.tables.asked == ["merge"]
 
 
+def test_the_table_of_a_view_that_was_dropped_and_filled_again_is_written_whole(
+    published: Published, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(publishing, "REPLACED_VALUES", -1)  # by merges
+    published.tick((1, 1), (2, 2))
+    published.publish()
+    published.tick((2, 5))
+    published.session.sql("DROP VIEW v")
+    published.session.apply({"t": [{"k": 1, "v": 1, "_weight": -1}]})
+    published.session.sql("CREATE MATERIALIZED VIEW v AS SELECT k, sum(v) AS s FROM t GROUP BY k")
+    published.view = published.session.view("v")
+    assert published.publisher.lag(published.plan) > 0
+    assert published.publish() == "v: incremental, 1 rows"
+    assert published.tables.asked == ["replace", "replace"], "the row of the key 1 is in no change of the view"
+    published.check()
+    published.tick((3, 3))
+    assert published.publish() == "v: incremental, 1 keys merged"
+
+
+def test_notes_of_views_that_a_project_does_not_define_are_forgotten() -> None:
+    notes = ProjectNotes(published={"v": ["a", 1], "w": ["b", 1]}, files={"t": ["f"], "u": ["g"]}, versions={"t": ["x", 1]})
+    notes.keep(["t"], ["v"])
+    assert (notes.published, notes.files, notes.versions) == ({"v": ["a", 1]}, {"t": ["f"]}, {"t": ["x", 1]})
+
+
 class FakeSession:
     """A session's settings."""
 

@@ -215,6 +215,57 @@ def test_changes_of_retained_epochs(tmp_path: Path) -> None:
             session.view("best").changes(session.epoch + 1)
 
 
+MOVED = (
+    *("percentile(amount, 0.5)", "median(amount)", "approx_percentile(amount, 0.5)", "percentile(amount, array(0.1, 0.9))"),
+    *("percentile_cont(0.5) WITHIN GROUP (ORDER BY amount)", "percentile_disc(0.5) WITHIN GROUP (ORDER BY amount)"),
+    *("mode(amount)", "max_by(id, amount)", "listagg(shop)", "array_agg(id)", "sum(1 DIV id)", "stddev(amount)", "count(DISTINCT id)"),
+)
+
+
+def test_views_keep_their_state_when_the_text_of_their_script_moves(tmp_path: Path) -> None:
+    views = [f"CREATE MATERIALIZED VIEW v{i} AS SELECT shop, {call} AS x FROM sales GROUP BY shop;" for i, call in enumerate(MOVED)]
+    views.append("CREATE MATERIALIZED VIEW ranks AS SELECT id, percent_rank() OVER (PARTITION BY shop ORDER BY amount) AS r FROM sales;")
+    with deltic.Session(state=str(tmp_path)) as session:
+        session.sql("\n".join([TABLES, *views]))
+        insert(session, *range(1, 20))
+        epoch, arrangements = session.epoch, set(session._definitions.circuit.arrangements)
+    with deltic.Session(state=str(tmp_path)) as session:
+        session.sql("\n\n  ".join(["-- a comment", TABLES, *views]))
+        assert set(session._definitions.circuit.arrangements) == arrangements
+        assert session.epoch <= epoch + 1, "a session's own epoch at most"
+        assert session.view("v1").changes(epoch).num_rows > 0
+
+
+@pytest.mark.parametrize("ticks", [0, 1])
+def test_changes_of_epochs_in_which_a_view_was_another_are_refused(tmp_path: Path, ticks: int) -> None:
+    view = "CREATE MATERIALIZED VIEW shops AS SELECT shop, count(*) AS n FROM sales {} GROUP BY shop"
+    with deltic.Session(state=str(tmp_path)) as session:
+        session.sql(TABLES + view.format(""))
+        first = session.epoch
+        insert(session, 1)
+        session.sql("DROP VIEW shops")
+        dropped = session.epoch
+        for i in range(ticks):
+            insert(session, 2 + i)
+        session.sql(view.format("WHERE amount > 0"))
+        other = session.epoch
+        session.sql("DROP VIEW shops;" + view.format(""))
+        again = session.epoch
+        insert(session, 22)
+        assert session.view("shops").changes(first + 1).to_pylist() == [{"shop": "shop 1", "n": 1, "_weight": 1}]
+        assert session.view("shops").changes(again).num_rows == session.view("shops").changes(session.epoch - 1).num_rows > 0
+        for epoch in range(dropped, other):
+            with pytest.raises(errors.StateError, match=f"view shops did not exist at epoch {epoch}"):
+                session.view("shops").changes(epoch)
+        with pytest.raises(errors.StateError) as caught:
+            session.view("shops").changes(other)
+        assert str(caught.value) == (
+            f"[DELTIC-5000] view shops had another definition at epoch {other}\n"
+            "expected: an epoch at which it had its present definition\n"
+            "help: read later epochs, or its content"
+        )
+
+
 def test_changes_of_retained_epochs_contain_strings_that_the_state_has_dropped(state: str) -> None:
     with deltic.Session(state=state) as session:
         session.sql(SCRIPT)

@@ -111,6 +111,72 @@ def test_a_reader_gives_the_content_first_and_then_each_change_once(session: del
     assert query.run() == []
 
 
+def test_a_batch_may_take_longer_than_its_epochs_are_retained(session: deltic.Session, tmp_path: Path) -> None:
+    source = DelticSource({"path": str(tmp_path / "state"), "view": "sums", "changes": "true"})
+    stream = source.streamReader(source.schema())
+    ends, seen = [stream.initialOffset()], Counter[Row]()
+    for k in range(3, 6):
+        ends.append(stream.latestOffset(ends[-1], ReadAllAvailable()))
+        parts = stream.partitions(*ends[-2:])
+        for i in range(30):  # more than the 20 that are retained, before the tasks start
+            insert(session, (100 * k + i, "a", 1))
+        read = [row for part in parts for batch in stream.read(part) for row in batch.to_pylist()]
+        seen.update(totals([tuple(row.values()) for row in read]))
+        stream.commit(ends[-1])
+    stream.stop()
+    assert {row: n for row, n in seen.items() if n} == {("a", 70): 1, ("b", 20): 1}
+
+
+def test_a_batch_is_read_although_its_epoch_is_no_longer_retained(session: deltic.Session, tmp_path: Path) -> None:
+    source = DelticSource({"path": str(tmp_path / "state"), "view": "sums"})
+    reader = source.reader(source.schema())
+    parts = reader.partitions()
+    for k in range(3, 33):
+        insert(session, (k, "a", 1))
+    rows = [row for part in parts for batch in reader.read(part) for row in batch.to_pylist()]  # type: ignore[union-attr]
+    assert sorted(map(str, rows)) == ["{'g': 'a', 'total': 10}", "{'g': 'b', 'total': 20}"]
+
+
+@pytest.mark.parametrize("streams", [False, True])
+def test_changes_are_read_although_their_epochs_are_no_longer_retained(session: deltic.Session, tmp_path: Path, streams: bool) -> None:
+    source = DelticSource({"path": str(tmp_path / "state"), "view": "sums", "changes": "true", "startingEpoch": "earliest"})
+    for k in range(3, 9):
+        insert(session, (k, "a", 1))
+    if streams:
+        stream = source.streamReader(source.schema())
+        start = stream.initialOffset()
+        stream = source.streamReader(source.schema())  # of a query that starts again
+        stream.prepareForTriggerAvailableNow()
+        reader: Any = stream
+        parts = stream.partitions(start, stream.latestOffset(start, ReadAllAvailable()))
+    else:
+        reader = source.reader(source.schema())
+        parts = reader.partitions()
+    for k in range(9, 100):
+        insert(session, (k, "a", 1))
+    rows = [tuple(row.values()) for part in parts for batch in reader.read(part) for row in batch.to_pylist()]
+    assert totals(rows) == Counter({("a", 16): 1, ("b", 20): 1})
+
+
+@pytest.mark.parametrize("between", [False, True])
+def test_a_reader_follows_a_view_that_is_dropped_and_created_again(session: deltic.Session, tmp_path: Path, between: bool) -> None:
+    query = Query(tmp_path / "state")
+    seen = query.run()
+    session.sql("DROP VIEW sums")
+    dropped = session.epoch
+    if between:
+        insert(session, (3, "a", 5))
+    session.sql("CREATE MATERIALIZED VIEW sums AS SELECT g, sum(v) AS total FROM t GROUP BY g")
+    created = session.epoch
+    insert(session, (4, "c", 1))
+    again = query.run()
+    assert {epoch for *_, weight, epoch in again if weight < 0} == {dropped}
+    assert {epoch for *_, weight, epoch in again if weight > 0} == {created, session.epoch}
+    assert totals(seen + again) == Counter({("a", 15 if between else 10): 1, ("b", 20): 1, ("c", 1): 1})
+    insert(session, (5, "c", 1))
+    assert query.run() == [("c", 1, -1, session.epoch), ("c", 2, 1, session.epoch)]
+
+
 @pytest.mark.slow
 @pytest.mark.spark
 def test_the_content_comes_first_and_then_each_change_once(registered: SparkSession, session: deltic.Session, tmp_path: Path) -> None:

@@ -77,6 +77,73 @@ def test_a_lease_keeps_its_epoch_and_all_after_it(tmp_path: Path) -> None:
         reader.manifest_at(2)
 
 
+def test_a_shared_lease_keeps_epochs_for_others(tmp_path: Path) -> None:
+    state = State.open(tmp_path, retain=1, whole_every=2)
+    replace(state, 1)
+    first = StateReader.open(tmp_path)
+    for key in range(2, 9):
+        replace(state, key)
+    with pytest.raises(StateError, match="expected: an epoch from 7 to 8"):
+        StateReader.open(tmp_path, 3)  # the lease may be one of a reader that was too late
+    first.share()
+    second = StateReader.open(tmp_path, 3)
+    assert second.epochs() == range(3, 9) and key_of(tmp_path, second.manifest) == 3
+    for epoch in (0, 9):
+        with pytest.raises(StateError, match="is not readable"):
+            StateReader.open(tmp_path, epoch)
+    second.leave()
+    first.close()
+    for key in range(9, 80):
+        replace(state, key)
+    state.sweep()
+    with StateReader.open(tmp_path, 3) as third:
+        assert key_of(tmp_path, third.manifest) == 3
+    with pytest.raises(StateError, match="is not readable"):
+        StateReader.open(tmp_path, 2)
+    (lease,) = (tmp_path / "leases").iterdir()
+    lease.write_text(json.dumps({"epoch": 3, "expires": time.time_ns() // 1000 - 1, "shared": True}))  # as of long ago
+    with pytest.raises(StateError, match="expected: an epoch from 78 to 79"):
+        StateReader.open(tmp_path, 3)
+    assert lease.exists(), "readers delete no leases"
+
+
+def test_a_shared_lease_that_ends_before_that_of_another_keeps_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    state = State.open(tmp_path, retain=0, whole_every=2)
+    replace(state, 1)
+    first = StateReader.open(tmp_path)
+    first.share()
+    for key in range(2, 9):
+        replace(state, key)
+
+    class Slow(Lease):
+        def __init__(self, *arguments: object) -> None:
+            first.close()
+            state.sweep()
+            super().__init__(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(reading, "Lease", Slow)
+    with pytest.raises(StateError, match=r"epoch 1 of the state folder .* is not readable"):
+        StateReader.open(tmp_path, 1)
+    assert not list((tmp_path / "leases").iterdir())
+
+
+def test_a_lease_that_follows_another_while_they_are_read_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    state = State.open(tmp_path)
+    leases = [Lease(state.folder, 3)]
+    read = state.folder.read
+
+    def slowly(name: str) -> bytes | None:
+        """As if a reader had handed its epoch to another after the listing."""
+        if len(leases) == 1:
+            leases.append(Lease(state.folder, 3))
+            leases[0].release()
+        return read(name)
+
+    monkeypatch.setattr(state.folder, "read", slowly)
+    assert oldest_leased(state.folder) == 3
+    leases[1].release()
+
+
 def test_a_lease_holds_after_the_writer_ends_until_it_expires(tmp_path: Path) -> None:
     state = State.open(tmp_path, retain=0)
     replace(state, 1)

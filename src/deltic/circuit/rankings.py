@@ -8,7 +8,7 @@ value, in either direction, over as many values as the rank moved by. So a chang
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -47,7 +47,7 @@ class Ranking:
     counted: int
     result: Field
     wide: bool = False
-    span: Span | None = None
+    span: Span | None = field(default=None, compare=False)
 
     @property
     def fields(self) -> tuple[Field, ...]:

@@ -45,7 +45,7 @@ def key_of(session: Session, view: str) -> tuple[str, ...]:
 
 
 def net_change(session: Session, name: str, since: int) -> NetChange | None:
-    """What has changed in a view after an epoch; None if a MERGE cannot compare its keys. Raises StateError for an epoch not retained."""
+    """What has changed in a view after an epoch; None if a MERGE cannot compare its keys. Raises StateError as `View.changes`."""
     view = session.view(name)
     unique = key_of(session, name)
     key = unique or tuple(view.schema.names)

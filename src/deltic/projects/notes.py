@@ -32,8 +32,9 @@ class ProjectNotes:
     def json(self) -> dict[str, Any]:
         return {NOTE: {part.name: dict(getattr(self, part.name)) for part in fields(self)}}
 
-    def keep(self, tables: Collection[str]) -> None:
-        """Forgets what has been read of all tables but these, whose rows the session does not hold."""
+    def keep(self, tables: Collection[str], views: Collection[str]) -> None:
+        """Forgets what has been read of all tables but these, whose rows the session does not hold; and which other views are written."""
         kept = set(tables)
+        self.published = {key: published for key, published in self.published.items() if key in views}
         self.files = {key: files for key, files in self.files.items() if key in kept}
         self.versions = {key: version for key, version in self.versions.items() if key in kept}

@@ -54,9 +54,9 @@ class Publisher:
         return f"{key}: {said}"
 
     def lag(self, one: DatasetPlan) -> int:
-        """How many committed epochs a view's table lacks; 0 if the view has not changed in them."""
-        view, published = self.session.view(one.dataset.key), self.notes.published.get(one.dataset.key)
-        if published is None or published[0] != view._arrangement:
+        """How many committed epochs a view's table lacks; 0 if the view has not changed in them. All, if the session lacks the view."""
+        key, published = one.dataset.key, self.notes.published.get(one.dataset.key)
+        if key not in self.session.views or published is None or published[0] != (view := self.session.view(key))._arrangement:
             return self.session.epoch
         return self.session.epoch - max(0, published[1]) if self._changed(view, published[1]) else 0
 
@@ -83,7 +83,7 @@ class Publisher:
         columns = tuple(view.schema[view.schema.find(name)[0]].name for name in dataset.partitions)
         try:
             keys = changed_keys(view, columns, since, self.session.epoch)
-        except StateError:  # the epochs between are no longer retained
+        except StateError:  # the epochs between are no longer retained, or the view did not exist in one of them
             return None
         if not keys:
             return "unchanged"
@@ -127,7 +127,7 @@ class Publisher:
         """Merges what has changed in a view into its table in Delta; None if that is not possible."""
         try:
             change = net_change(self.session, dataset.key, since)
-        except StateError:  # the epochs between are no longer retained
+        except StateError:  # the epochs between are no longer retained, or the view did not exist in one of them
             return None
         if change is None:
             return None
@@ -137,7 +137,7 @@ class Publisher:
         return f"incremental, {change.changed:,} {'keys' if change.unique else 'different rows'} merged"
 
     def _changed(self, view: View, since: int) -> bool:
-        """Whether a view has changed since an epoch; True if that is no longer known."""
+        """Whether a view has changed since an epoch; True if that is not known, also since it was dropped and filled again meanwhile."""
         if since < 0:
             return True
         try:

@@ -6,12 +6,12 @@ has been written and read is noted in the state, so that a run that ends early i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, Self
+from typing import Any, Final, Self
 
-from deltic.errors import QueryError
+from deltic.errors import EvaluationError, QueryError
 from deltic.frontends.sql.parse_dataset import QueryText
 from deltic.pipeline import Summary
 from deltic.projects.cost import recomputation
@@ -59,6 +59,8 @@ class ProjectRun:
         self.notes = ProjectNotes.of(self.session)
         self.tables = CatalogTables(server, plan.project.storage, state, self.notes)
         self.publisher = Publisher(self.session, server, self.tables, self.notes)
+        self._waiting: set[str] = set()
+        """Views that are left out until the tick of their level: their rows would be computed twice, or cannot be computed now."""
 
     def __enter__(self) -> Self:
         return self
@@ -72,9 +74,9 @@ class ProjectRun:
         Raises QueryError, with the dataset's place, if Spark or Deltic fails; what precedes it stays.
         """
         self.progress = RunProgress(self.session, self.publisher, self.plan.incremental, listener)
-        self._define(selection)
-        self._create(selection)
         datasets = self.plan.datasets.values()
+        self._define(selection)
+        self._create(selection, [one for one in datasets if not (one.dataset.live and one.dataset.key in self._waiting)])
         for level in range(1 + max((one.level for one in datasets), default=0)):
             self.progress.begin()
             run = [one for one in datasets if one.level == level and one.refresh != "incremental" and selection.takes(one.dataset.key)]
@@ -98,17 +100,56 @@ class ProjectRun:
         return self.progress.summary
 
     def _define(self, selection: Selection) -> None:
-        """Makes the project the definitions of the session. Tables with other columns, and views from nothing, are filled again."""
+        """Makes the project the definitions of the session. Tables with other columns, and views from nothing, are filled again.
+
+        The tables of views from nothing, and of those that the project did not define, are then written whole.
+        """
         emptied = [one.dataset.key for one in self.plan.incremental if selection.from_nothing(one.dataset.key)]
-        changed = self._changed_tables()
+        changed, views = self._changed_tables(), {one.dataset.key for one in self.plan.incremental}
         if emptied or changed:
-            for key in emptied:
-                self.notes.published.pop(key, None)  # its table is written whole
-            self.notes.keep(self.plan.tables.keys() - set(changed))
-            kept = [one for one in self.plan.statements(changed) if getattr(one, "name", None) not in emptied]
-            self.session.program(Program.defined_by(kept), notes=self.notes.json())
-        self.notes.keep(self.plan.tables)
-        self.session.program(Program.defined_by(self.plan.statements()), notes=self.notes.json() if self._to_note else None)
+            self.notes.keep(self.plan.tables.keys() - set(changed), views - set(emptied))
+            self._install(emptied, changed)
+        self.notes.keep(self.plan.tables, views)
+        self._install()
+
+    def _install(self, views: Collection[str] = (), tables: Collection[str] = ()) -> None:
+        """Defines the project without some views, and without tables and what reads them. Views that cannot be filled are left out, too.
+
+        The rows that are held may be those of a source that has been repaired since.
+        """
+        try:
+            self._program({*self._waiting, *views}, tables)
+        except EvaluationError:
+            lacking = self.session._lacking(self._defined({*self._waiting, *views}, tables))
+            if not lacking:
+                raise
+            self._waiting |= lacking
+            self._program({*self._waiting, *views}, tables)
+            for key in sorted(lacking):
+                self._waiting.remove(key)
+                try:
+                    self._program({*self._waiting, *views}, tables)
+                except EvaluationError as error:
+                    self._waiting.add(key)
+                    self._say(f"{key}: not filled before its sources are read: {error.message}")
+
+    def _program(self, views: Collection[str], tables: Collection[str] = ()) -> None:
+        """See `_defined`."""
+        self.session.program(self._defined(views, tables), notes=self.notes.json() if self._to_note else None)
+
+    def _defined(self, views: Collection[str], tables: Collection[str] = ()) -> Program:
+        """The project without some views, and without tables and what reads them."""
+        return Program.defined_by(one for one in self.plan.statements(tables) if getattr(one, "name", None) not in views)
+
+    def _fill(self, level: int, selection: Selection) -> None:
+        """Defines the views of a level, and of those before it, that have been left out."""
+        due = {one.dataset.key: one for one in self.plan.incremental if one.level <= level and selection.takes(one.dataset.key)}
+        filled = due.keys() & self._waiting
+        if filled:
+            self._program(self._waiting - filled)
+            self._waiting -= filled
+            self.progress.ticked()
+            self._create(selection, [due[key] for key in filled if due[key].dataset.live])
 
     def _changed_tables(self) -> list[str]:
         """The tables that differ from those of the state."""
@@ -120,9 +161,11 @@ class ProjectRun:
                 changed.append(key)
         return changed
 
-    def _create(self, selection: Selection) -> None:
-        """Creates the tables of the datasets."""
-        stored = [one for one in self.plan.datasets.values() if one.dataset.stored and selection.takes(one.dataset.key)]
+    def _create(self, selection: Selection, datasets: Iterable[DatasetPlan]) -> None:
+        """Creates the tables of datasets."""
+        stored = [one for one in datasets if one.dataset.stored and selection.takes(one.dataset.key)]
+        if not stored:
+            return
         self.tables.look_up(one.dataset for one in stored if one.schema is not None)
         for one in stored:
             dataset = one.dataset
@@ -215,6 +258,7 @@ class ProjectRun:
         self.progress.clock.lap("read")
         if intake or (level == 0 and self.session._reads_time):
             self._apply(intake, selection)
+        self._fill(level, selection)
         self.progress.clock.lap("tick")
 
     def _publish(self, views: Sequence[DatasetPlan]) -> None:
@@ -225,25 +269,23 @@ class ProjectRun:
 
     def _apply(self, intake: Intake, selection: Selection) -> None:
         """One tick, without the views that are then recomputed because that is cheaper."""
-        recomputed: set[str] = set()
 
-        def leave_out(changed: Mapping[str, int]) -> None:
+        def leave_out(changed: Mapping[str, int]) -> dict[str, Any]:
             held = {key: self.session._rows_held(key) for key in self.plan.tables}
+            before = len(self._waiting)
             for one in self.plan.incremental:
-                why = recomputation(one, changed, held) if selection.takes(one.dataset.key) else None
+                key = one.dataset.key
+                why = recomputation(one, changed, held) if selection.takes(key) and key not in self._waiting else None
                 if why is not None:
                     self._say(str(why))
-                    recomputed.add(why.key)
-                    self.notes.published.pop(why.key, None)
-            if recomputed:
-                kept = [one for one in self.plan.statements() if getattr(one, "name", None) not in recomputed]
-                self.session.program(Program.defined_by(kept))
+                    self._waiting.add(key)
+                    self.notes.published.pop(key, None)
+            if len(self._waiting) > before:
+                self.session.program(self._defined(self._waiting))
+            return self.notes.json()
 
-        self.session._replace(intake.contents, intake.changes, self.notes.json(), leave_out)
+        self.session._replace(intake.contents, intake.changes, leave_out)
         self.progress.ticked()
-        if recomputed:
-            self.session.program(Program.defined_by(self.plan.statements()), notes=self.notes.json())
-            self.progress.ticked()
 
     def _sources(self, selection: Selection) -> set[str]:
         """The sources that the chosen views read."""

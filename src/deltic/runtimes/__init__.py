@@ -136,7 +136,10 @@ class Runtime(Protocol):
         ...
 
     def changes_at(self, view: str, epoch: int) -> Batch | None:
-        """The change of a view in a retained epoch; None if there was none. Raises StateError for other epochs."""
+        """The change of a view in a retained epoch; None if there was none.
+
+        Raises StateError for other epochs, and for those at which the view had another arrangement, or did not exist.
+        """
         ...
 
     def snapshot(self, arrangement: str) -> list[Spine]:

@@ -208,6 +208,12 @@ class Commits:
         self._stated = None
         self._settle()
 
+    def lacking(self, catalog: Catalog, dropped: Collection[str]) -> frozenset[str]:
+        """The views of a catalog that `install` would fill, since the state lacks them; in a turn."""
+        circuit = self.compiler.circuit(catalog, self._sizes(), self._altered(catalog, dropped)[0])
+        held = self._runtime.committed.program.arrangements
+        return frozenset(view for view, arrangement in circuit.views.items() if arrangement not in held)
+
     def register(self, catalog: Catalog) -> None:
         """Makes a catalog that has another function the session's, in a turn. The views of a state stay until a program is defined."""
         if self._stated is None or catalog.views:

@@ -282,9 +282,17 @@ class Session:
         catalog = Program.of(program, name).catalog
         check_unchanged(view.plan for view in catalog.views.values())
         with self._commits.turn():
-            dropped = [table for table in self._runtime.committed.program.tables if table.lower() not in catalog.tables]
-            self._commits.install(catalog, dropped, checked(notes or {}), replace=True)
+            self._commits.install(catalog, self._without(catalog), checked(notes or {}), replace=True)
             self._printed.follow(catalog)
+
+    def _lacking(self, program: Program) -> frozenset[str]:
+        """The views that `program` would fill, since the state lacks them."""
+        with self._commits.turn():
+            return self._commits.lacking(program.catalog, self._without(program.catalog))
+
+    def _without(self, catalog: Catalog) -> list[str]:
+        """The tables of the state that a catalog lacks."""
+        return [table for table in self._runtime.committed.program.tables if table.lower() not in catalog.tables]
 
     def install(self, circuit: Circuit, *, replace: bool = False) -> None:
         """Adds the inputs of a circuit as tables, and its outputs as materialized views, to the definitions of the session.
@@ -316,7 +324,7 @@ class Session:
             self._define(lambda draft: [made])
             try:
                 if self.spark is None:
-                    self._replace({made.table.name: frame}, {}, {}, lambda changed: None)
+                    self._replace({made.table.name: frame}, {}, lambda changed: {})
                 else:
                     self.apply({made.table.name: inserts(frame, made.table)})
             except BaseException:
@@ -430,12 +438,12 @@ class Session:
         self._trim(pending)
 
     def _replace(
-        self, contents: Mapping[str, Any], changes: Mapping[str, Any], notes: Mapping[str, Any], before: Callable[[Mapping[str, int]], None]
+        self, contents: Mapping[str, Any], changes: Mapping[str, Any], before: Callable[[Mapping[str, int]], Mapping[str, Any]]
     ) -> None:
         """One tick that leaves each table of `contents` with exactly the rows of its frame, and applies change frames to others.
 
-        before: gets the number of rows that change, by table, and may change the definitions of views. In this process alone. Raises as
-        `apply`.
+        before: gets the number of rows that change, by table, and may change the definitions of views; it returns the notes that are
+        committed with the tick. In this process alone. Raises as `apply`.
         """
         self._contents.check_open()
         pending = self._gather()
@@ -449,7 +457,7 @@ class Session:
                 held = self._runtime.committed.snapshot(circuit.tables[table.name])
                 change = replacement(table, frame, circuit, held, self._runtime.strings)
                 rows |= {table.name: change} if len(change) else {}
-            before({name: len(change) for name, change in rows.items()})
+            notes = before({name: len(change) for name, change in rows.items()})
             self._commits.tick(rows, checked(notes))
         self._trim(pending)
 

@@ -78,7 +78,7 @@ class View(ReadableView):
         return spec.shape.schema.fields[: spec.key]
 
     def changes(self, epoch: int | None = None) -> pa.Table:
-        """See ReadableView."""
+        """See ReadableView. Raises StateError also for an epoch at which the view had another definition, or did not exist."""
         return self._contents.change(self.name) if epoch is None else self._contents.change_at(self.name, checked_epoch(epoch))
 
     def errors(self) -> pa.Table:

@@ -2,6 +2,8 @@
 
 A lease is an object in `leases/` that names an epoch and its expiry time by the reader's clock; readers renew it. Writers read leases only
 before they delete, and remove expired ones. The clocks' difference must be much smaller than the length of a lease.
+
+A lease that is shared was written while its epoch was readable, so that others may open epochs that it keeps.
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ class Lease:
         self._folder, self._length_s = folder, length_s
         self._name = f"{LEASES}/{secrets.token_hex(8)}.json"
         self._released = ReentrantEvent()
+        self._shared = False
         self._write()
         self._thread = threading.Thread(target=self._renew, name=LEASE_THREAD, daemon=True)
         self._thread.start()
@@ -46,45 +49,62 @@ class Lease:
             self._thread.join()
             self._folder.delete([self._name])
 
+    def share(self) -> None:
+        """Lets others rely on it; its epoch must have been readable after it was written. A failure is logged."""
+        self._shared = True
+        self._rewrite()
+
     def leave(self) -> None:
-        """Stops renewing, and lets the lease expire: others may still need its files."""
+        """Shares it, stops renewing, and lets it expire: others may still need its files."""
         self._released.set()
         self._thread.join()
+        self.share()
 
     def _write(self) -> None:
         expires_us = time.time_ns() // 1000 + int(self._length_s * 1e6)
-        self._folder.put(self._name, json.dumps({"epoch": self.epoch, "expires": expires_us}).encode())
+        shared = {"shared": True} if self._shared else {}
+        self._folder.put(self._name, json.dumps({"epoch": self.epoch, "expires": expires_us, **shared}).encode())
 
     def _renew(self) -> None:
         while not self._released.wait(self._length_s / _RENEWALS):
-            try:
-                self._write()
-            except StateError as error:
-                _log.warning("the lease of epoch %d of %s could not be renewed: %s", self.epoch, self._folder.root, error)
+            self._rewrite()
+
+    def _rewrite(self) -> None:
+        try:
+            self._write()
+        except StateError as error:
+            _log.warning("the lease of epoch %d of %s could not be renewed: %s", self.epoch, self._folder.root, error)
 
 
 def oldest_leased(folder: StateFolder, *, clear: bool = True) -> int | None:
     """The oldest epoch that a reader holds; None if there is none. clear: delete expired and damaged leases."""
     now_us = time.time_ns() // 1000
-    held: list[int] = []
-    expired: list[str] = []
-    for name in (f"{LEASES}/{name}" for name in folder.names(LEASES) if _LEASE.fullmatch(name)):
-        if (content := folder.read(name)) is None:
-            continue
-        epoch, expires_us = _read(content)
-        if expires_us > now_us:
-            held.append(epoch)
-        else:
-            expired.append(name)
+    leases = _stored(folder)
     if clear:
-        folder.delete(expired)
-    return min(held, default=None)
+        folder.delete([name for name, (_, expires_us, _) in leases.items() if expires_us <= now_us])
+    return min((epoch for epoch, expires_us, _ in leases.values() if expires_us > now_us), default=None)
 
 
-def _read(stored: bytes) -> tuple[int, int]:
-    """(epoch, expiry in µs); a damaged lease reads as expired."""
+def shared_leases(folder: StateFolder, epoch: int) -> set[str]:
+    """The names of the shared leases that keep an epoch."""
+    now_us = time.time_ns() // 1000
+    return {name for name, (first, expires_us, shared) in _stored(folder).items() if shared and first <= epoch and expires_us > now_us}
+
+
+def _stored(folder: StateFolder) -> dict[str, tuple[int, int, bool]]:
+    """By name, (epoch, expiry in µs, whether it is shared) of all leases."""
+    while True:
+        names = [f"{LEASES}/{name}" for name in folder.names(LEASES) if _LEASE.fullmatch(name)]
+        contents = {name: content for name in names if (content := folder.read(name)) is not None}
+        # One that has been released meanwhile may have been followed by one that the listing lacks.
+        if len(contents) == len(names):
+            return {name: _read(content) for name, content in contents.items()}
+
+
+def _read(stored: bytes) -> tuple[int, int, bool]:
+    """A damaged lease reads as expired."""
     try:
         lease = json.loads(stored)
-        return int(lease["epoch"]), int(lease["expires"])
+        return int(lease["epoch"]), int(lease["expires"]), lease.get("shared") is True
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
-        return 0, 0
+        return 0, 0, False

@@ -23,6 +23,8 @@ FUNCTIONS: Final = "functions"
 """The note of the user functions that views call: by name, the digests of the code of the functions with that name."""
 STRINGS: Final = "strings"
 """The note of the identity of strings."""
+VIEWS: Final = "views"
+"""The note of the views: by name, their arrangements and fields."""
 WATERMARKS: Final = "watermarks"
 """The note of the watermark columns: by table in lower case, [column, its greatest value in microseconds]."""
 LATENESS: Final = "lateness"
@@ -358,7 +360,7 @@ def _or_none(parse: Callable[[Json, str], Any], what: str) -> Callable[[Json], A
 _PARTS: Final[Mapping[str, tuple[str, Callable[[Json], Any]]]] = {
     "arrangements": ("arrangements", _entries(ArrangementDescription.parse, "arrangements")),
     "tables": ("tables", _entries(TableDescription.parse, "tables")),
-    "views": ("views", _entries(ViewDescription.parse, "views")),
+    VIEWS: ("views", _entries(ViewDescription.parse, "views")),
     FUNCTIONS: ("functions", _entries(_digests, FUNCTIONS)),
     WATERMARKS: ("watermarks", _entries(_mark, WATERMARKS)),
     LATENESS: ("lateness", _entries(_late, LATENESS)),

@@ -11,7 +11,7 @@ from deltic.errors import CorruptState, StateError
 from deltic.purity import shown
 from deltic.storage.folder import StateFolder, open_folder
 from deltic.storage.history import chain, committed_epochs, epochs_in, folded, stored_manifest
-from deltic.storage.leases import LEASE_S, Lease
+from deltic.storage.leases import LEASE_S, Lease, shared_leases
 from deltic.storage.manifest import Change, Manifest, StoredManifest
 from deltic.storage.names import MANIFESTS
 
@@ -43,26 +43,28 @@ class StateReader:
         self._lease = lease
 
     @classmethod
-    def open(cls, root: str | os.PathLike[str], epoch: int | None = None, *, lease_s: float | None = LEASE_S) -> StateReader:
-        """Opens a state at `epoch`, by default the last one.
+    def open(
+        cls, root: str | os.PathLike[str], epoch: int | None = None, *, lease_s: float | None = LEASE_S, oldest: bool = False
+    ) -> StateReader:
+        """Opens a state at `epoch`, by default the last one: one that the writer retains, or that a shared lease keeps.
 
+        oldest: by default the oldest one that the writer retains, so that the lease keeps all of these.
         lease_s: how long files are kept for a reader that dies; None takes no lease, for read-only folders and those without a writer.
-        Raises StateError if there is no state, or the epoch is not retained; CorruptState.
+        Raises StateError if there is no state, or the epoch is not readable; CorruptState.
         """
         folder = open_folder(root)
         while True:
             newest = _newest(folder)
-            chosen = newest.epoch if epoch is None else checked_epoch(epoch)
-            _check(folder, chosen, newest)
+            chosen = (newest.oldest if oldest else newest.epoch) if epoch is None else checked_epoch(epoch)
+            keepers = _keepers(folder, chosen, newest)
             if lease_s is None:
-                return cls(folder, None, _manifest(folder, chosen))
+                return cls(folder, None, manifest_at(folder, chosen))
             lease = Lease(folder, chosen, lease_s)
             try:
-                # A writer that dropped the epoch meanwhile may not have seen the lease; one that drops it from now on sees it.
-                newest = _newest(folder)
-                if epoch is not None or chosen >= newest.oldest:
-                    _check(folder, chosen, newest)
-                    return cls(folder, lease, _manifest(folder, chosen))
+                # A writer that dropped the epoch meanwhile may not have seen the lease; one that drops it from now on sees it. So does one
+                # that deletes what another lease has kept until now.
+                if keepers & shared_leases(folder, chosen) if keepers else chosen >= _newest(folder).oldest:
+                    return cls(folder, lease, manifest_at(folder, chosen))
             except BaseException:
                 lease.release()
                 raise
@@ -90,7 +92,7 @@ class StateReader:
 
     def manifest_at(self, epoch: int) -> Manifest:
         """The state after another epoch. Raises StateError if it is not retained. The lease keeps no epoch before its own."""
-        return self.manifest if checked_epoch(epoch) == self.epoch else self._at(epoch, _manifest)
+        return self.manifest if checked_epoch(epoch) == self.epoch else self._at(epoch, manifest_at)
 
     def change_at(self, epoch: int) -> Change:
         """What another epoch has changed. Raises as `manifest_at`. O(change)."""
@@ -112,8 +114,13 @@ class StateReader:
             self._lease.release()
             self._lease = None
 
+    def share(self) -> None:
+        """Lets others open the epochs that the lease keeps."""
+        if self._lease is not None:
+            self._lease.share()
+
     def leave(self) -> None:
-        """Lets the lease expire: for a process that cannot know whether others still read."""
+        """Shares the lease, and lets it expire: for a process that cannot know whether others still read."""
         if self._lease is not None:
             self._lease.leave()
             self._lease = None
@@ -136,6 +143,14 @@ def _newest(folder: StateFolder) -> StoredManifest:
     raise no_state(folder.root)
 
 
+def _keepers(folder: StateFolder, epoch: int, newest: StoredManifest) -> set[str]:
+    """The shared leases that keep an epoch; none if the writer retains it. Raises StateError if nothing keeps it."""
+    keepers = shared_leases(folder, epoch) if epoch < newest.oldest else set[str]()
+    if not keepers or epoch not in epochs_in(folder):  # a fold that had begun before the lease may have left it out
+        _check(folder, epoch, newest)
+    return keepers
+
+
 def _check(folder: StateFolder, epoch: int, newest: StoredManifest) -> None:
     if not newest.oldest <= epoch <= newest.epoch:
         raise _unreadable(folder, epoch, range(newest.oldest, newest.epoch + 1))
@@ -149,6 +164,7 @@ def _unreadable(folder: StateFolder, epoch: int, epochs: range) -> StateError:
     )
 
 
-def _manifest(folder: StateFolder, epoch: int) -> Manifest:
+def manifest_at(folder: StateFolder, epoch: int) -> Manifest:
+    """The state after a retained epoch. Reads the manifests from the last whole one on."""
     epochs = epochs_in(folder)
     return folded(chain(folder, epochs[0], epoch, lambda stored: stored.epoch <= epoch))

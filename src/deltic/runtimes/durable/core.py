@@ -31,7 +31,8 @@ from deltic.storage.files import DataFile, FileRef, Origin
 from deltic.storage.history import stored_manifest
 from deltic.storage.manifest import Change, Manifest, SegmentRef
 from deltic.storage.parsing import REMEDY
-from deltic.storage.program import EMPTY, STRINGS, ArrangementDescription
+from deltic.storage.program import EMPTY, STRINGS, VIEWS, ArrangementDescription
+from deltic.storage.reader import manifest_at
 from deltic.storage.reading import OpenFiles, shaped
 from deltic.storage.reshard import SPREAD
 from deltic.storage.state import State
@@ -75,6 +76,8 @@ class Durable(ABC):
             self._identity = identity_of(self._state.manifest.notes)
             self.strings = self._string_table(self._identity)
             self._merger = Merger(self._state, self._merge)
+            self._unchanged = self._version.circuit, self._state.manifest.epoch
+            """A circuit, and an epoch since which the views have been its own."""
         except BaseException:
             self._state.close()
             raise
@@ -150,7 +153,7 @@ class Durable(ABC):
         return self._run(version, changes, tick, Change(notes=notes or {}))
 
     def changes_at(self, view: str, epoch: int) -> Batch | None:
-        """See Runtime. O(change), and reading one manifest."""
+        """See Runtime. O(change), and reading one manifest; of those since the epoch, each is read once."""
         version = self.committed
         manifest = version.manifest
         if not manifest.oldest <= epoch <= manifest.epoch:
@@ -163,11 +166,27 @@ class Durable(ABC):
         arrangement = circuit.views[view]
         if epoch == manifest.epoch:
             return self._change_of(circuit, arrangement, manifest.views, manifest.files)
+        self._check_defined(view, arrangement, epoch)
         change = stored_manifest(self._state.folder, epoch).change
         views = [segment for segment in change.views if segment.arrangement == arrangement]
         refs = {file.name: file for file in change.files}
         stored = self._change_of(circuit, arrangement, views, refs)
         return None if stored is None else self._recalled(stored, arrangement, [self._files[refs[s.file]] for s in views])
+
+    def _check_defined(self, view: str, arrangement: str, epoch: int) -> None:
+        """Raises StateError if a view did not exist after a past epoch, or had another arrangement."""
+        version, folder = self.committed, self._state.folder
+        circuit, since = self._unchanged if self._unchanged[0] is version.circuit else (version.circuit, self._state.manifest.epoch)
+        while since > epoch and VIEWS not in stored_manifest(folder, since).change.notes:
+            since -= 1
+        self._unchanged = circuit, since
+        if since <= epoch or (defined := manifest_at(folder, epoch).program.arrangement_of(view)) == arrangement:
+            return
+        raise StateError(
+            f"view {view} {'did not exist' if defined is None else 'had another definition'} at epoch {epoch}",
+            expected="an epoch at which it had its present definition",
+            remedy="read later epochs, or its content",
+        )
 
     def _recalled(self, change: Batch, arrangement: str, files: Sequence[DataFile]) -> Batch:
         """A past change with current string ids: the state may have dropped its strings and given their ids to others."""

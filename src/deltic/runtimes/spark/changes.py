@@ -30,6 +30,7 @@ TAG: Final = "_table"
 """The column of a tagged frame with the number of a row's table."""
 EXTREMES: Final = "tag INT, earliest BIGINT, latest BIGINT"
 """Least and greatest values, with the numbers of their tables."""
+_LEAST: Final = -(1 << 63)
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,5 +259,8 @@ class Encoder:
             raise FrameError(message, expected="an integer, date or timestamp column")
         ascending = values.take(pc.sort_indices(values)).cast(pa.int64()).to_numpy()
         sequence = ascending[changes.ordinals]
-        ordinals: np.ndarray = np.where(sequence < 0, sequence - 1, sequence)  # skips UNORDERED
+        if (sequence == _LEAST).any():  # negative values move down by one, so that none of them is UNORDERED
+            message = f"table {self.target.table.name}: the sequence column {name} has the value {_LEAST}"
+            raise FrameError(message, expected=f"values from {_LEAST + 1} on")
+        ordinals: np.ndarray = np.where(sequence < 0, sequence - 1, sequence)
         return ordinals

@@ -200,10 +200,10 @@ class ChangesReader(DataSourceReader):
         self._options, self._schema = options, schema
 
     def partitions(self) -> Sequence[InputPartition]:
-        with leaving(StateReader.open(self._options.root, None)) as reader:
-            feed = _feed(reader, self._options, self._schema)
+        with leaving(StateReader.open(self._options.root, oldest=True)) as reader:
+            feed, newest = _feed(reader, self._options, self._schema), reader.epochs()[-1]
             start = feed.begin(self._options.starting or EARLIEST)
-            last = reader.epoch if self._options.ending is None else min(self._options.ending, reader.epoch)
+            last = newest if self._options.ending is None else min(self._options.ending, newest)
             return _parts(feed, start, feed.end(start, last))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -219,20 +219,18 @@ class ChangesStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target: int | None = None
 
     def initialOffset(self) -> dict[str, Any]:
-        return self._feed(None).begin(self._options.starting).json()
+        return self._feed.begin(self._options.starting).json()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        position = Position.parse(start)
-        feed = self._feed(position.epoch)
+        feed = self._feed
         last = feed.reader.epochs()[-1] if self._target is None else self._target
-        return feed.end(position, last).json()
+        return feed.end(Position.parse(start), last).json()
 
     def prepareForTriggerAvailableNow(self) -> None:
-        self._target = self._feed(None).reader.epochs()[-1]
+        self._target = self._feed.reader.epochs()[-1]
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        position = Position.parse(start)
-        return _parts(self._feed(position.epoch), position, Position.parse(end))
+        return _parts(self._feed, Position.parse(start), Position.parse(end))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return _changes(self._options.root, self._schema, partition)
@@ -240,6 +238,7 @@ class ChangesStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def commit(self, end: dict[str, Any]) -> None:
         """Releases the epochs before `end`."""
         before, self._reader = self._reader, StateReader.open(self._options.root, Position.parse(end).epoch)
+        self._reader.share()
         if before is not None:
             before.close()
 
@@ -247,14 +246,12 @@ class ChangesStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._reader is not None:
             self._reader.close()
 
-    def _feed(self, position: int | None) -> ViewFeed:
-        """position: the first epoch that is needed; if it is not retained, the last one is opened, and the feed reports that."""
+    @property
+    def _feed(self) -> ViewFeed:
+        """Its lease keeps all epochs from the last that was committed on; at first, those that are retained when it is opened."""
         if self._reader is None:
-            reader = StateReader.open(self._options.root)
-            if position is not None and position in reader.epochs():
-                reader.close()
-                reader = StateReader.open(self._options.root, position)
-            self._reader = reader
+            self._reader = StateReader.open(self._options.root, oldest=True)
+            self._reader.share()
         return _feed(self._reader, self._options, self._schema)
 
 

@@ -19,6 +19,7 @@ from deltic.runtimes.view_layout import ViewLayout
 from deltic.schema import Schema
 from deltic.storage.files import DataFile, FileRef
 from deltic.storage.history import stored_manifest
+from deltic.storage.program import VIEWS
 from deltic.storage.reader import StateReader
 from deltic.storage.reading import shaped
 from deltic.trace.merge import merge
@@ -90,7 +91,7 @@ class ViewFeed:
             return Position(last, self._layout(last).arrangement)
         arrangement = start.of
         for epoch in self._following(start, last):
-            if "views" in stored_manifest(self.reader.folder, epoch).change.notes:
+            if VIEWS in stored_manifest(self.reader.folder, epoch).change.notes:
                 arrangement = self._arrangement(epoch)
         return Position(last, arrangement)
 
@@ -103,10 +104,11 @@ class ViewFeed:
         view = None
         for epoch in self._following(start, end.epoch):
             change = stored_manifest(self.reader.folder, epoch).change
-            if "views" in change.notes and (current := self._arrangement(epoch)) != arrangement:
+            if VIEWS in change.notes and (current := self._arrangement(epoch)) != arrangement:
                 if arrangement:
                     yield from self._content(epoch - 1, epoch, -1)
-                yield from self._content(epoch, epoch, 1)
+                if current:
+                    yield from self._content(epoch, epoch, 1)
                 arrangement, view = current, None
                 continue
             segments = [segment for segment in change.views if segment.arrangement == arrangement]

@@ -4,7 +4,8 @@ A task is a function of the immutable files of its shards and of the rows that a
 same time. It writes one new file for each shard, syncs it, and returns its name; only the driver's manifest makes it real. User errors
 are rows, never exceptions, since Spark retries tasks that raise.
 
-The cache of this module lives as long as its Python worker: circuits by digest, open files and spines by folder, shard and level.
+The cache of this module lives as long as its Python worker: the last circuit, and of the last few states open files and spines by shard and
+level.
 """
 
 from __future__ import annotations
@@ -57,6 +58,9 @@ DIFFERENT_CODE: Final = "this worker's Deltic lacks a part of the circuit"
 """What a task reports that has another version of Deltic than the driver."""
 INLINE_BYTES: Final = 1 << 16
 """Changes of views, and new strings, up to this size are sent to the driver; it reads larger ones from their file."""
+
+WARM_STATES: Final = 4
+"""How many states a worker has open between tasks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +123,20 @@ class Assignment:
 
 
 @dataclass(slots=True)
+class _WarmState:
+    """What a worker has opened of a state for one of its writers, by shard and level."""
+
+    generation: int
+    files: dict[tuple[int, int], OpenFiles] = field(default_factory=dict)
+    opened: dict[tuple[int, int], ShardArrangements] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
 class _Warm:
-    """A worker's cache between tasks."""
+    """A worker's cache between tasks. states: by folder, the last used one last."""
 
     circuits: dict[str, Dataflow] = field(default_factory=dict)
-    files: dict[tuple[str, int, int], OpenFiles] = field(default_factory=dict)
-    opened: dict[tuple[str, int, int], ShardArrangements] = field(default_factory=dict)
+    states: dict[str, _WarmState] = field(default_factory=dict)
     frozen: bool = False
 
     def circuit(self, program: PickledCircuit) -> Dataflow:
@@ -138,14 +150,27 @@ class _Warm:
 
     def arrangements(self, assignment: Assignment, circuit: Dataflow, shard: int, shards: int, level: int) -> ShardArrangements:
         """The shard's arrangements; spines whose batches are those of the last tick are reused."""
-        key = (assignment.root, shard, level)
-        files = self.files.setdefault(key, OpenFiles(assignment.root))
+        state, key = self._state(assignment), (shard, level)
+        files = state.files.setdefault(key, OpenFiles(assignment.root))
         files.keep(assignment.files)
         plan = circuit.levels[level]
         specs = {name: circuit.arrangements[name] for name in (*plan.reads, *plan.owned)}
-        opened = shard_arrangements(files, assignment.files, assignment.segments, specs, shard, shards, self.opened.get(key))
-        self.opened[key] = opened
+        opened = shard_arrangements(files, assignment.files, assignment.segments, specs, shard, shards, state.opened.get(key))
+        state.opened[key] = opened
         return opened
+
+    def _state(self, assignment: Assignment) -> _WarmState:
+        """That of an assignment, as the last used one.
+
+        The files of earlier ones, and of earlier writers, are closed: nothing tells a worker that a state is.
+        """
+        state = self.states.pop(assignment.root, None)
+        if state is None or state.generation != assignment.generation:
+            state = _WarmState(assignment.generation)
+        self.states[assignment.root] = state
+        while len(self.states) > WARM_STATES:
+            del self.states[next(iter(self.states))]
+        return state
 
     def freeze(self) -> None:
         """Spark's worker collects garbage after each task; permanent objects need not be scanned each time."""

@@ -1,0 +1,178 @@
+"""Refreshes that fail, or are killed, and those after them; the tables of a project and its Spark are stood in for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pyarrow as pa
+import pytest
+
+from deltic.errors import DivisionByZero
+from pipelines_projects import SPEC, planned, written
+
+pytest.importorskip("pyspark.sql.connect.proto")
+pytest.importorskip("yaml")
+
+from deltic.projects import running
+from deltic.projects.cost import LEAST_ROWS
+from deltic.projects.definitions import Dataset
+
+READ = 'spark.read.schema("k BIGINT, v BIGINT").parquet("FOLDER/src")'
+OTHER = f"""\
+from pyspark import pipelines as dp
+
+
+@dp.materialized_view
+def other():
+    return {READ}.groupBy("k").count()
+"""
+QUOTIENTS = f"""
+
+@dp.materialized_view(partition_cols=["k"])
+def quotients():
+    return {READ}.selectExpr("k", "100 DIV v AS w")
+
+
+@dp.materialized_view
+def reader():
+    return spark.read.table("quotients").groupBy("k").sum("w")
+"""
+
+
+class FakeTables:
+    """What has been written, by dataset."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, list[dict[str, Any]]] = {}
+
+    def look_up(self, datasets: Any) -> None:
+        list(datasets)
+
+    def create(self, dataset: Dataset, schema: Any, *, from_nothing: bool) -> str:
+        return "kept"
+
+    def format(self, dataset: Dataset) -> str:
+        return "parquet"
+
+    def replace(self, dataset: Dataset, frame: pa.Table, before: str | None) -> None:
+        self.rows[dataset.key] = frame.to_pylist()
+
+
+class Project:
+    """A project of `other` and `quotients`, and its source."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.tables, self.said = folder, FakeTables(), list[str]()
+        self.source(1, 2, 3)
+        self.define(OTHER + QUOTIENTS)
+
+    def define(self, views: str) -> None:
+        self.spec = written(self.folder, {"spark-pipeline.yml": SPEC, "transformations/a.py": views})
+
+    def source(self, *values: int) -> None:
+        self.frame = pa.table({"k": range(len(values)), "v": pa.array(values, pa.int64())})
+
+    @contextmanager
+    def opened(self) -> Iterator[running.ProjectRun]:
+        server: Any = SimpleNamespace(rows=lambda message: self.frame, of_rows=lambda rows, schema: rows)
+        with running.ProjectRun(planned(self.spec), server, str(self.folder / "state"), self.said.append) as run:
+            run.tables = run.publisher.tables = cast(Any, self.tables)
+            yield run
+
+    def run(self, *refresh: str, full: bool = False) -> None:
+        self.said.clear()
+        with self.opened() as run:
+            run.refresh(running.Selection(frozenset(refresh), full_all=full))
+
+    def check(self) -> None:
+        """Whether all tables have what their queries give."""
+        rows = self.frame.to_pylist()
+        assert counted(self.tables.rows["other"]) == Counter((row["k"], 1) for row in rows)
+        for table in ("quotients", "reader"):
+            assert counted(self.tables.rows[table]) == Counter((row["k"], 100 // row["v"]) for row in rows)
+
+
+def counted(rows: list[dict[str, Any]]) -> Counter[tuple[Any, ...]]:
+    return Counter(tuple(row.values()) for row in rows)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return Project(tmp_path)
+
+
+def test_a_view_that_fails_on_the_rows_held_is_filled_after_the_source_has_been_repaired(project: Project) -> None:
+    project.define(OTHER)
+    project.source(1, 0, 2)
+    project.run()
+    project.define(OTHER + QUOTIENTS)
+    with pytest.raises(DivisionByZero):
+        project.run()
+    assert [line for line in project.said if line.startswith("quotients: not filled before its sources are read: ")]
+    with pytest.raises(DivisionByZero):
+        project.run(full=True)
+    project.source(1, 5, 2)
+    project.run()
+    project.check()
+    project.run()
+    assert not [line for line in project.said if "not filled" in line]
+
+
+def test_a_view_that_is_recomputed_and_fails_is_filled_after_the_source_has_been_repaired(project: Project) -> None:
+    project.source(*range(1, LEAST_ROWS + 1))
+    project.run()
+    project.source(0, *range(3, LEAST_ROWS + 2))
+    with pytest.raises(DivisionByZero):
+        project.run()
+    assert any(line.startswith("quotients: recomputed") for line in project.said)
+    project.source(*range(4, LEAST_ROWS + 4))
+    project.run()
+    project.check()
+
+
+def test_a_view_that_is_not_refreshed_may_fail(project: Project) -> None:
+    project.define(OTHER)
+    project.source(1, 0, 2)
+    project.run()
+    project.define(OTHER + QUOTIENTS)
+    project.source(1, 0, 2, 4)
+    project.run("other")
+    assert len(project.tables.rows["other"]) == 4
+    project.source(1, 5, 2)
+    project.run()
+    project.check()
+
+
+def test_a_view_that_the_project_did_not_define_for_a_run_is_written_whole(project: Project) -> None:
+    project.run()
+    project.define(OTHER)
+    project.source(4)
+    project.run()
+    with project.opened() as run:
+        assert run.notes.published.keys() == {"other"}
+    project.define(OTHER + QUOTIENTS)
+    project.run()
+    project.check()
+
+
+def test_the_notes_of_a_tick_do_not_name_the_views_that_it_leaves_out(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    project.source(*range(1, LEAST_ROWS + 1))
+    project.run()
+    project.source(*range(3, LEAST_ROWS + 3))
+    monkeypatch.setattr(running.ProjectRun, "_fill", killed)
+    with pytest.raises(KeyboardInterrupt):
+        project.run()
+    monkeypatch.undo()
+    with project.opened() as run:
+        assert not run.notes.published.keys() & {"quotients", "reader"}
+    project.run()
+    project.check()
+
+
+def killed(*_: object) -> None:
+    raise KeyboardInterrupt
