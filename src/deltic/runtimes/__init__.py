@@ -92,6 +92,15 @@ class Runtime(Protocol):
     shards: int
 
     @property
+    def inherited(self) -> bool:
+        """Whether the state is in a folder that another process opened, from which this one was forked."""
+        ...
+
+    def check_process(self) -> None:
+        """Raises StateError if the state is inherited."""
+        ...
+
+    @property
     def committed(self) -> Committed:
         """The last commit."""
         ...

@@ -499,6 +499,7 @@ class Session:
 
     def _gather(self, definitions: Definitions | None = None) -> PendingChanges:
         """definitions: those that the changes are gathered by; what they do not read is not encoded."""
+        self._runtime.check_process()
         with self._gathering_lock:
             changes = PendingChanges(self._runtime.strings, workers_of(self._runtime), definitions)
             gathering, key = self._gathering, id(changes)
@@ -647,7 +648,13 @@ class Session:
             )
 
     def close(self) -> None:
-        """Frees the state; views can no longer be read. If Ctrl-C ends this, another call does the rest."""
+        """Frees the state; views can no longer be read. If Ctrl-C ends this, another call does the rest.
+
+        In a process that was forked from the one that opened a state folder, the folder stays as it is.
+        """
+        if self._runtime.inherited:  # the lock may be held for ever, by a thread that the fork has not copied
+            self._contents.closed = self._ended = True
+            return
         with self._lock:
             self._contents.closed = True
             if not self._ended:
@@ -662,6 +669,7 @@ class Session:
 
     def _fold(self) -> None:
         """Shows all commits to readers of the state folder."""
+        self._runtime.check_process()
         with self._lock:
             self._runtime.fold()
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import re
 import secrets
 import threading
@@ -27,7 +28,10 @@ _log = logging.getLogger(__name__)
 
 
 class Lease:
-    """Keeps `epoch` and all after it readable until `release`. A thread renews it four times per `length_s`."""
+    """Keeps `epoch` and all after it readable until `release`. A thread renews it four times per `length_s`.
+
+    In a process that was forked from the one that took it, `release` does nothing.
+    """
 
     def __init__(self, folder: StateFolder, epoch: int, length_s: float = LEASE_S) -> None:
         """Raises StateError if it cannot be written."""
@@ -35,13 +39,14 @@ class Lease:
         self._folder, self._length_s = folder, length_s
         self._name = f"{LEASES}/{secrets.token_hex(8)}.json"
         self._released = ReentrantEvent()
+        self._process = os.getpid()
         self._write()
         self._thread = threading.Thread(target=self._renew, name=LEASE_THREAD, daemon=True)
         self._thread.start()
 
     def release(self) -> None:
         """Ends the lease; a second call does nothing."""
-        if not self._released.is_set():
+        if self._process == os.getpid() and not self._released.is_set():
             self._released.set()
             self._thread.join()
             self._folder.delete([self._name])

@@ -92,6 +92,15 @@ class Durable(ABC):
         """Runs merges concurrently with ticks, on another thread; see merges.Perform."""
 
     @property
+    def inherited(self) -> bool:
+        """See Runtime."""
+        return self._state.inherited
+
+    def check_process(self) -> None:
+        """See Runtime."""
+        self._state.check_process()
+
+    @property
     def committed(self) -> DurableVersion:
         """See Runtime. After an interrupted commit it reads the folder, and raises StateError as long as that fails."""
         return self._version if self._interrupted is None else self._recovered()

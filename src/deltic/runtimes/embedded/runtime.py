@@ -74,6 +74,14 @@ class Embedded:
         self._version = MemoryVersion(Dataflow.empty(), tuple({} for _ in range(shards)), 0, notes, ProgramDescription.of(notes), {})
 
     @property
+    def inherited(self) -> bool:
+        """See Runtime. The memory of a process is its own."""
+        return False
+
+    def check_process(self) -> None:
+        """See Runtime."""
+
+    @property
     def committed(self) -> MemoryVersion:
         return self._version
 
