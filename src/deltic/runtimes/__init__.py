@@ -160,6 +160,11 @@ class Runtime(Protocol):
         """Shows all commits to readers of the state folder, if some are in a commit log alone. Raises StateError."""
         ...
 
+    @property
+    def trim_is_due(self) -> bool:
+        """Whether strings take so much memory that `trim` looks for those to release."""
+        ...
+
     def trim(self) -> None:
         """Releases the memory of strings that no state refers to, or that can be read from it, if they are many.
 

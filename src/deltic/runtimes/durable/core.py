@@ -209,6 +209,11 @@ class Durable(ABC):
         """See Runtime."""
         return  # every commit is a manifest
 
+    @property
+    def trim_is_due(self) -> bool:
+        """See Runtime."""
+        return self._has_many_strings
+
     def trim(self) -> None:
         """See Runtime."""
         if self._has_many_strings:
