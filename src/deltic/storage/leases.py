@@ -13,6 +13,7 @@ import re
 import secrets
 import threading
 import time
+from threading import Lock
 from typing import Final
 
 from deltic.errors import StateError
@@ -38,6 +39,8 @@ class Lease:
         self.epoch = epoch
         self._folder, self._length_s = folder, length_s
         self._name = f"{LEASES}/{secrets.token_hex(8)}.json"
+        self._writing = Lock()
+        """So that the thread does not write what `move` has replaced."""
         self._released = ReentrantEvent()
         self._process = os.getpid()
         self._write()
@@ -51,14 +54,24 @@ class Lease:
             self._thread.join()
             self._folder.delete([self._name])
 
+    def move(self, epoch: int) -> None:
+        """Keeps this epoch and all after it readable instead. Raises StateError if it cannot be written; then nothing has changed."""
+        before, self.epoch = self.epoch, epoch
+        try:
+            self._write()
+        except BaseException:
+            self.epoch = before
+            raise
+
     def leave(self) -> None:
         """Stops renewing, and lets the lease expire: others may still need its files."""
         self._released.set()
         self._thread.join()
 
     def _write(self) -> None:
-        expires_us = time.time_ns() // 1000 + int(self._length_s * 1e6)
-        self._folder.put(self._name, json.dumps({"epoch": self.epoch, "expires": expires_us}).encode())
+        with self._writing:
+            expires_us = time.time_ns() // 1000 + int(self._length_s * 1e6)
+            self._folder.put(self._name, json.dumps({"epoch": self.epoch, "expires": expires_us}).encode())
 
     def _renew(self) -> None:
         while not self._released.wait(self._length_s / _RENEWALS):

@@ -7,6 +7,7 @@ import json
 import mmap
 import os
 import socket
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -117,10 +118,12 @@ class LocalFolder:
             for name in names:
                 disk.unlink(self._path_of(name))
 
-    def sweep(self, prefix: str) -> None:
+    def sweep(self, prefix: str, *, older_s: float = 0.0) -> None:
         with failing(self._subject, "written"):
-            for name in filter(disk.is_staged, self._listing(prefix)):
-                disk.unlink(self._path_of(prefix) / name)
+            for path in [self._path_of(prefix) / name for name in self._listing(prefix) if disk.is_staged(name)]:
+                with suppress(FileNotFoundError):
+                    if not older_s or time.time() - path.lstat().st_mtime >= older_s:
+                        disk.unlink(path)
 
     def lock(self) -> None:
         """See StateFolder. A process that is forked from this one has no part in the lock."""

@@ -34,10 +34,10 @@ class StateReader:
 
     manifest: Manifest
 
-    def __init__(self, folder: StateFolder, lease: Lease | None, manifest: Manifest) -> None:
-        """Use `open`."""
+    def __init__(self, folder: StateFolder, lease: Lease | None, manifest: Manifest, *, shares: bool = False) -> None:
+        """Use `open`. shares: the lease is that of another reader."""
         self.folder, self.manifest = folder, manifest
-        self._lease = lease
+        self._lease, self._shares = lease, shares
 
     @classmethod
     def open(cls, root: str | os.PathLike[str], epoch: int | None = None, *, lease_s: float | None = LEASE_S) -> StateReader:
@@ -78,6 +78,24 @@ class StateReader:
         newest = _newest(self.folder)
         return range(newest.oldest if self._lease is None else min(newest.oldest, self._lease.epoch), newest.epoch + 1)
 
+    def at(self, epoch: int) -> StateReader:
+        """A reader of another epoch, for as long as this one is open: under the same lease, which keeps that epoch too.
+
+        Raises StateError if the epoch cannot be read.
+        """
+        epoch, newest, lease = checked_epoch(epoch), _newest(self.folder), self._lease
+        if lease is None or not lease.epoch <= epoch <= newest.epoch:
+            _check(self.folder, epoch, newest)
+        if lease is not None and epoch < lease.epoch:
+            before = lease.epoch
+            lease.move(epoch)
+            try:
+                _check(self.folder, epoch, _newest(self.folder))  # as in `open`
+            except BaseException:
+                lease.move(before)
+                raise
+        return StateReader(self.folder, lease, _manifest(self.folder, epoch), shares=True)
+
     def manifest_at(self, epoch: int) -> Manifest:
         """The state after another epoch. Raises StateError if it is not retained. The lease keeps no epoch before its own."""
         if checked_epoch(epoch) == self.epoch:
@@ -87,16 +105,16 @@ class StateReader:
         return _manifest(self.folder, epoch)
 
     def close(self) -> None:
-        """Releases the lease."""
-        if self._lease is not None:
+        """Releases the lease, unless it is that of another reader."""
+        if self._lease is not None and not self._shares:
             self._lease.release()
-            self._lease = None
+        self._lease = None
 
     def leave(self) -> None:
         """Lets the lease expire: for a process that cannot know whether others still read."""
-        if self._lease is not None:
+        if self._lease is not None and not self._shares:
             self._lease.leave()
-            self._lease = None
+        self._lease = None
 
     def __enter__(self) -> Self:
         return self

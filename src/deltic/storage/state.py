@@ -30,13 +30,13 @@ from deltic.storage.fold import fold
 from deltic.storage.folder import StateFolder, open_folder
 from deltic.storage.generations import generation_name, mark, next_generation
 from deltic.storage.history import LINK_BYTES, OBJECT_LINK_BYTES, WholeManifestSchedule, chain, committed_epochs, epochs_in, stored_manifest
-from deltic.storage.leases import oldest_leased
+from deltic.storage.leases import LEASE_S, oldest_leased
 from deltic.storage.local import LocalFolder
 from deltic.storage.log_file import LogWriter, log_name, records
 from deltic.storage.logged_epoch import logged_epochs, logs_of
 from deltic.storage.manifest import KEEP, LAST_EPOCH, MOST_SHARDS, Change, Manifest, StoredManifest, encode, manifest_name
 from deltic.storage.merging import merge_segments
-from deltic.storage.names import DATA, GENERATIONS, MANIFESTS
+from deltic.storage.names import DATA, GENERATIONS, LEASES, MANIFESTS
 from deltic.storage.notes import Notes
 from deltic.storage.parsing import REMEDY, Json
 from deltic.storage.reading import OpenFiles
@@ -300,6 +300,7 @@ class State:
     def _take_over(self, shards: int | None, facts: Mapping[str, Json], check: Callable[[Notes], None]) -> None:
         for prefix in (MANIFESTS, GENERATIONS):
             self.folder.sweep(prefix)
+        self.folder.sweep(LEASES, older_s=LEASE_S)  # what is younger, a reader that lives may still write
         self._remove_torn_folds()
         epochs = epochs_in(self.folder)
         self.generation = next_generation(self.folder, stored_manifest(self.folder, epochs[-1]).generation if epochs else 0)
