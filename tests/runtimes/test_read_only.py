@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from decimal import Decimal
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 import deltic
 from deltic.errors import CorruptState, DataError, StateError, UnknownName
+from deltic.storage.leases import LEASE_THREAD
 from deltic.storage.manifest import Change
 from deltic.storage.program import EMPTY, ProgramDescription
 from deltic.storage.state import State
@@ -75,6 +77,22 @@ def test_earlier_epochs_are_kept_as_long_as_it_is_open(state: str) -> None:
         opened.view("spend")
     with pytest.raises(StateError, match=r"epoch 1 of the state folder .* is not readable"):
         deltic.open(state, epoch=1)
+
+
+def test_following_the_newest_epoch_takes_one_thread_and_one_lease(state: str) -> None:
+    with deltic.Session(state=state, retain=1) as session, deltic.open(state) as opened:
+        session.sql(SCRIPT)
+        views = []
+        for start in range(100, 120):
+            fill(session, start, 1)
+            views.append(opened.view("spend", opened.epochs[-1]))
+            opened.view("pairs", session.epoch - 1)  # is not kept
+            assert [thread.name for thread in threading.enumerate()].count(LEASE_THREAD) == 1
+            assert len(list((Path(state) / "leases").iterdir())) == 1
+        totals = [sum(row["total"] for row in view.rows()) for view in views]
+        assert totals == [sum(range(33)) + sum(range(100, end)) for end in range(101, 121)]
+        assert len(opened._readers) <= len(views) + 2
+    assert not list((Path(state) / "leases").iterdir())
 
 
 def test_nothing_is_written_without_a_lease(state: str) -> None:

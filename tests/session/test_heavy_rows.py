@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -42,3 +43,23 @@ def test_a_weight_overflow_names_the_row_and_the_tick_has_not_happened(session: 
     with pytest.raises(WeightOverflow, match=r"weight overflow in view n, values \(1\)"):
         session.apply({"t": [{"a": 1, "_weight": 1}, {"a": 2, "_weight": 1}]})
     assert session.view("n").rows() == [{"a": 1, "n": 2**63 - 1}]
+
+
+@pytest.mark.parametrize("kind", ["manifests", "log"])
+def test_weights_that_come_and_go_are_stored_while_every_sum_fits(tmp_path: Path, kind: str) -> None:
+    script = "CREATE TABLE t (a BIGINT NOT NULL); CREATE MATERIALIZED VIEW n AS SELECT count(*) AS n FROM t WHERE a >= 0"
+    with deltic.Session(state=tmp_path, commit_log=kind == "log") as session:
+        session.sql(script)
+        for turn in range(30):
+            session.apply({"t": [{"a": -1, "_weight": 2**63 - 1}]})
+            rows = range(300 * turn, 300 * turn + 300)  # so that batches with the weight are smaller than those without
+            session.apply({"t": [{"a": -1, "_weight": 1 - 2**63}, *({"a": row, "_weight": 1} for row in rows)]})
+            if turn % 3 == 2:
+                session._fold()
+        assert session.view("n").rows() == [{"n": 9000}]
+        table = session._definitions.circuit.tables["t"]
+        assert sum(len(spine.batches) for spine in session._runtime.committed.snapshot(table)) < 30
+    with deltic.Session(state=tmp_path, shards=2) as session:
+        session.sql(script)
+        session.apply({"t": [{"a": -1, "_weight": 2**63 - 1}]})
+        assert session.view("n").rows() == [{"n": 9000}]

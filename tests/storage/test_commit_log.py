@@ -326,6 +326,36 @@ def test_weights_too_large_to_be_added_stay_apart(opened: Callable[..., tuple[St
     assert (len(keys_of(state)), state.epoch) == (14, 14)
 
 
+def test_garbage_is_swept_whatever_the_last_epochs_of_folds_are(
+    opened: Callable[..., tuple[State, CommitLog]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("deltic.storage.state.SWEEP_EVERY", 10)
+    state, log = opened(retain=0)
+    for number in range(20):
+        _log(state, log, *range(3 if number == 0 else 10))
+        _fold(state, log)
+        assert state.epoch % 10 == 3
+    assert len(state.folder.names("manifests")) <= 4
+
+
+def test_a_fold_that_is_tried_again_first_deletes_what_the_failed_one_wrote(opened: Callable[..., tuple[State, CommitLog]]) -> None:
+    state, log = opened(retain=3)
+    _log(state, log, 1, 2, 3)
+
+    def full(step: str, path: str) -> None:
+        if step == "link:before":
+            raise OSError(28, "No space left on device")
+
+    with watching(full):
+        for _ in range(3):
+            with pytest.raises(StateError, match="cannot be written"):
+                _fold(state, log)
+            assert len(state.folder.names("data")) == 3
+    _fold(state, log)
+    assert set(state.folder.names("data")) == set(state.manifest.files)
+    assert keys_of(state) == [1, 2, 3]
+
+
 def test_the_next_writer_folds_what_is_left(opened: Callable[..., tuple[State, CommitLog]]) -> None:
     state, log = opened()
     _log(state, log, 1, 2)

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 import time
 from pathlib import Path
 
 import pytest
 
+from deltic.disk import staged_name
 from deltic.errors import CorruptState, StateError
 from deltic.storage import reader as reading
 from deltic.storage.dictionary import Dictionary
 from deltic.storage.files import Content, DataFile, write_file
 from deltic.storage.folder import StateFolder, open_folder
 from deltic.storage.history import committed_epochs, epochs_in
-from deltic.storage.leases import Lease, oldest_leased
+from deltic.storage.leases import LEASE_S, Lease, oldest_leased
 from deltic.storage.manifest import Change, Manifest, SegmentRef, manifest_name
 from deltic.storage.reader import StateReader
 from deltic.storage.state import State
@@ -142,6 +144,57 @@ def test_a_lease_that_follows_another_while_they_are_read_counts(tmp_path: Path,
     monkeypatch.setattr(state.folder, "read", slowly)
     assert oldest_leased(state.folder) == 3
     leases[1].release()
+
+
+def test_readers_of_other_epochs_share_a_lease_which_keeps_the_earliest_of_them(tmp_path: Path) -> None:
+    state = State.open(tmp_path, retain=5, whole_every=2)
+    for key in range(1, 11):
+        replace(state, key)
+    with StateReader.open(tmp_path) as reader:
+        later = [replace(state, key) and reader.at(key) for key in range(11, 14)]
+        earlier = reader.at(9)
+        with pytest.raises(StateError, match="expected: an epoch from 8 to 13"):
+            reader.at(7)
+        with pytest.raises(StateError, match="epoch 14 of the state folder"):
+            reader.at(14)
+        assert oldest_leased(state.folder) == 9 and len(list((tmp_path / "leases").iterdir())) == 1
+        for key in range(14, 40):
+            replace(state, key)
+        earlier.close()
+        state.sweep()
+        assert [key_of(tmp_path, each.manifest) for each in (earlier, reader, *later, reader.at(9))] == [9, 10, 11, 12, 13, 9]
+    assert oldest_leased(state.folder) is None
+    state.close()
+
+
+def test_an_epoch_that_is_dropped_while_a_lease_is_moved_to_it_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    state = State.open(tmp_path, retain=2)
+    for key in range(1, 6):
+        replace(state, key)
+    with StateReader.open(tmp_path) as reader:
+        move = Lease.move
+
+        def late(lease: Lease, epoch: int) -> None:
+            if epoch == 3:
+                replace(state, 6)
+            move(lease, epoch)
+
+        monkeypatch.setattr(Lease, "move", late)
+        with pytest.raises(StateError, match="epoch 3 of the state folder"):
+            reader.at(3)
+        assert oldest_leased(state.folder) == 5
+    state.close()
+
+
+def test_what_killed_readers_have_staged_is_swept_once_it_is_old(tmp_path: Path) -> None:
+    State.open(tmp_path).close()
+    (tmp_path / "leases").mkdir(exist_ok=True)
+    old, young = (staged_name(tmp_path / "leases" / name) for name in ("1.json", "2.json"))
+    old.touch()
+    young.touch()
+    os.utime(old, (time.time() - 2 * LEASE_S,) * 2)
+    State.open(tmp_path).close()
+    assert list((tmp_path / "leases").iterdir()) == [young]
 
 
 def test_a_lease_holds_after_the_writer_ends_until_it_expires(tmp_path: Path) -> None:

@@ -8,11 +8,12 @@ A kernel is compiled by its first call or by `warm_up`, not where it is declared
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from threading import RLock
 from typing import Any, Final, TypeVar
 
 import numba
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.sigutils import normalize_signature
 from numba.extending import register_jitable
 
@@ -29,9 +30,17 @@ _SEALING: Final = RLock()
 
 def _dispatcher(function: Callable[..., Any], signatures: tuple[str, ...]) -> Any:
     dispatcher = numba.njit(nogil=True, error_model="numpy", boundscheck=CHECKED)(function)
+    dispatcher.compile = partial(_compiled, dispatcher)
     if (folder := SHIPPED or FOLDER) is not None:
         dispatcher._cache = KernelCache(function, signatures, folder)
     return dispatcher
+
+
+def _compiled(dispatcher: Any, signature: Any) -> Any:
+    """As `Dispatcher.compile`, which refuses a thread whose first call has waited for the lock while another one sealed the kernel."""
+    with global_compiler_lock:
+        existing = dispatcher.overloads.get(tuple(normalize_signature(signature)[0]))
+        return type(dispatcher).compile(dispatcher, signature) if existing is None else existing.entry_point
 
 
 def kernel(*signatures: str, sealed: bool = False) -> Callable[[F], F]:

@@ -92,6 +92,15 @@ class Runtime(Protocol):
     shards: int
 
     @property
+    def inherited(self) -> bool:
+        """Whether the state is in a folder that another process opened, from which this one was forked."""
+        ...
+
+    def check_process(self) -> None:
+        """Raises StateError if the state is inherited."""
+        ...
+
+    @property
     def committed(self) -> Committed:
         """The last commit."""
         ...
@@ -152,6 +161,11 @@ class Runtime(Protocol):
 
     def fold(self) -> None:
         """Shows all commits to readers of the state folder, if some are in a commit log alone. Raises StateError."""
+        ...
+
+    @property
+    def trim_is_due(self) -> bool:
+        """Whether strings take so much memory that `trim` looks for those to release."""
         ...
 
     def trim(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from types import TracebackType
 from typing import Self
+from weakref import WeakValueDictionary
 
 from deltic.errors import StateError
 from deltic.runtimes.stored_view import StoredView
@@ -20,11 +21,11 @@ class ReadOnlyState:
     It reads the epoch that was the last one when it was opened, unless another is given.
     """
 
-    def __init__(self, reader: StateReader, lease_s: float | None) -> None:
+    def __init__(self, reader: StateReader) -> None:
         """Use `deltic.open`."""
-        self._readers = {reader.epoch: reader}
         self._newest = reader
-        self._lease_s = lease_s
+        self._readers = WeakValueDictionary({reader.epoch: reader})
+        """By epoch, those that views read with."""
         self._closed = False
 
     @property
@@ -69,7 +70,7 @@ class ReadOnlyState:
     def close(self) -> None:
         """Releases the files. Closing again has no effect."""
         self._closed = True
-        for reader in self._readers.values():
+        for reader in list(self._readers.values()):
             reader.close()
 
     def __enter__(self) -> Self:
@@ -82,9 +83,9 @@ class ReadOnlyState:
         return f"ReadOnlyState({self.root!r}, epoch {self.epoch})"
 
     def _reader(self, epoch: int) -> StateReader:
-        if epoch not in self._readers:
-            self._readers[epoch] = StateReader.open(self.root, epoch, lease_s=self._lease_s)
-        return self._readers[epoch]
+        if (reader := self._readers.get(epoch)) is None:
+            reader = self._readers[epoch] = self._newest.at(epoch)
+        return reader
 
     def _check_open(self) -> None:
         if self._closed:
@@ -98,5 +99,4 @@ def open(folder: str | os.PathLike[str], *, epoch: int | None = None, lease: boo
     without it nothing is written, for a folder that is read-only or has no writer.
     Raises StateError if there is no state, or the epoch cannot be read; CorruptState.
     """
-    lease_s = LEASE_S if lease else None
-    return ReadOnlyState(StateReader.open(folder, epoch, lease_s=lease_s), lease_s)
+    return ReadOnlyState(StateReader.open(folder, epoch, lease_s=LEASE_S if lease else None))

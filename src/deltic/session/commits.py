@@ -74,6 +74,7 @@ class Commits:
     @contextmanager
     def turn(self) -> Iterator[None]:
         """Commits in the block are this thread's alone; subscribers are called after it. Raises ClosedError, SubscriberError."""
+        self._runtime.check_process()
         with self._lock:
             self._contents.check_open()
             self._settle()
@@ -96,6 +97,7 @@ class Commits:
 
         Raises ClosedError, SubscriberError.
         """
+        self._runtime.check_process()
         if self._grouping is None:
             with self._lock:
                 self._contents.check_open()

@@ -8,10 +8,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from threading import Lock, RLock
+from threading import RLock
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
-from weakref import ReferenceType, ref
 
 from deltic.connectors.connector import SourceSpec
 from deltic.connectors.file_loads import CsvOptions
@@ -46,6 +45,7 @@ from deltic.session.edn_view import EdnView
 from deltic.session.engines import grouping, open_runtime, run_on_tasks, source_changes, spark_changes, workers_of
 from deltic.session.frame_tables import inserts, table_of_frame
 from deltic.session.frame_views import FrameView, frame_statements, frames_over
+from deltic.session.gathering import Gathering
 from deltic.session.load_progress import LoadProgress, ProgressOption, checked_progress
 from deltic.session.loading import LOAD_ROWS, Loader
 from deltic.session.options import OnViewError, RunOptions
@@ -136,9 +136,7 @@ class Session:
         sampled, groups = options.spark is None, grouping(self._runtime)
         self._commits = Commits(self._runtime, self._contents, self._clock, compiler, self._lock, sampled=sampled, grouping=groups)
         self._printed = PrintedViews(self._contents)
-        self._gathering: dict[int, ReferenceType[PendingChanges]] = {}
-        """By id(), the changes that are not committed yet, unless they were abandoned."""
-        self._gathering_lock = Lock()
+        self._gathering = Gathering(self._runtime, self._lock)
         self._frames: Frames | None = None
         self._stores = EdnStores(self._contents, lambda: self.notes, self._define, self._commit_prepared, self.view)
 
@@ -163,7 +161,7 @@ class Session:
                 for table, frame in changed.items():
                     pending.add_changes(table, frame)
                 self._commits.tick(pending.rows(), {})
-                self._trim(pending)
+                self._gathering.end(pending)
 
     @without_collector
     def _read(self, script: str, name: str, args: Args, draft: Draft, changes: RowChanges) -> bool:
@@ -435,7 +433,7 @@ class Session:
             else:
                 pending.add_frame(table, frame, column)
         self._tick(pending, distributed, checked(notes) if notes else {})
-        self._trim(pending)
+        self._gathering.end(pending)
 
     def _replace(
         self, contents: Mapping[str, Any], changes: Mapping[str, Any], before: Callable[[Mapping[str, int]], Mapping[str, Any]]
@@ -459,7 +457,7 @@ class Session:
                 rows |= {table.name: change} if len(change) else {}
             notes = before({name: len(change) for name, change in rows.items()})
             self._commits.tick(rows, checked(notes))
-        self._trim(pending)
+        self._gathering.end(pending)
 
     def _time_of_changes(self) -> int:
         return self._clock.time_of_changes(self._definitions.marks, self._runtime.committed.notes)
@@ -485,7 +483,7 @@ class Session:
     def _commit_pending(self, changes: PendingChanges, notes: Mapping[str, Any] = MappingProxyType({})) -> None:
         """Makes them one tick."""
         self._tick(changes, {}, checked(notes) if notes else notes)
-        self._trim(changes)
+        self._gathering.end(changes)
 
     def _define(self, statements: Callable[[Draft], Iterable[Statement]], notes: Callable[[], Mapping[str, Any]] = dict) -> None:
         """Applies statements that are made from the catalog's draft: all of them, or none. notes: committed with them."""
@@ -502,26 +500,13 @@ class Session:
             notes = prepare(pending)
             self._commits.tick(pending.rows(), notes)
             epoch = self._runtime.epoch
-        self._trim(pending)
+        self._gathering.end(pending)
         return epoch
 
     def _gather(self, definitions: Definitions | None = None) -> PendingChanges:
         """definitions: those that the changes are gathered by; what they do not read is not encoded."""
-        with self._gathering_lock:
-            changes = PendingChanges(self._runtime.strings, workers_of(self._runtime), definitions)
-            gathering, key = self._gathering, id(changes)
-            gathering[key] = ref(changes, lambda _: gathering.pop(key, None))
-            return changes
-
-    def _trim(self, committed: PendingChanges) -> None:
-        """Frees memory, unless other changes are being gathered, whose strings are nowhere else."""
-        with self._gathering_lock:
-            self._gathering.pop(id(committed), None)
-            if self._gathering:
-                return
-        with self._lock, self._gathering_lock:
-            if not self._gathering:
-                self._runtime.trim()
+        self._runtime.check_process()
+        return self._gathering.begin(lambda: PendingChanges(self._runtime.strings, workers_of(self._runtime), definitions))
 
     def _tick(self, pending: PendingChanges, distributed: Mapping[str, Distributed], notes: Mapping[str, Any]) -> None:
         """Commits changes of this process, and others by table, as one tick."""
@@ -655,7 +640,13 @@ class Session:
             )
 
     def close(self) -> None:
-        """Frees the state; views can no longer be read. If Ctrl-C ends this, another call does the rest."""
+        """Frees the state; views can no longer be read. If Ctrl-C ends this, another call does the rest.
+
+        In a process that was forked from the one that opened a state folder, the folder stays as it is.
+        """
+        if self._runtime.inherited:  # the lock may be held for ever, by a thread that the fork has not copied
+            self._contents.closed = self._ended = True
+            return
         with self._lock:
             self._contents.closed = True
             if not self._ended:
@@ -670,6 +661,7 @@ class Session:
 
     def _fold(self) -> None:
         """Shows all commits to readers of the state folder."""
+        self._runtime.check_process()
         with self._lock:
             self._runtime.fold()
 

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from deltic.errors import WeightOverflow
 from deltic.storage.dictionary import Dictionary, named
 from deltic.storage.files import Content, DataFile, FileRef, Origin, write_file
 from deltic.storage.manifest import SegmentRef
-from deltic.storage.merging import own_rows, small_merge
+from deltic.storage.merging import TICK_ROWS, own_rows, small_merge
 from deltic.storage.reading import OpenFiles
 from deltic.trace.batch import Batch
+from deltic.trace.consolidate import consolidate
 from deltic.trace.merge import merge
+from deltic.trace.rows import Rows
 
 Words = npt.NDArray[np.int64]
 
@@ -67,7 +71,7 @@ def append_to_shard(
 
     stored: None if these batches are the first ones. dictionary_of: the strings with these ids, some of which are only in the files of
     these segments. partitions: by arrangement the columns whose hash determines a row's shard. files: the open files, if this process will
-    read what is written. O(rows appended), with the rewriting of small batches amortised. Raises StateError, WeightOverflow.
+    read what is written. O(rows appended), with the rewriting of small batches amortised. Raises StateError.
     """
     contents: list[Content] = []
     views: list[tuple[str, int]] = []
@@ -95,10 +99,23 @@ def append_to_shard(
 def _merged(
     batch: Batch, stored: StoredBatches, name: str, partitions: Callable[[str], tuple[int, ...] | None], shards: int
 ) -> tuple[Batch, list[SegmentRef]]:
-    """The batch merged with the stored ones that are due for it, and these."""
+    """The batch merged with the stored ones that are due for it, and these.
+
+    The sum of some rows in those batches may be beyond 64 bits though that in all of them is not. Then it is merged with all, if they are
+    small, or stays apart.
+    """
     segments = stored.segments(name)
-    chosen = small_merge([*(s.rows for s in segments), len(batch)])
-    replaced = [segments[i] for i in chosen if i < len(segments)]
-    if not replaced:
-        return batch, []
-    return merge([*(own_rows(stored.file(s.file).batch(name), s, partitions(name), shards) for s in replaced), batch]), replaced
+    rows = [*(s.rows for s in segments), len(batch)]
+    everything = range(len(rows)) if sum(rows) < TICK_ROWS else ()
+    for chosen, add in ((small_merge(rows), merge), (everything, _sum)):
+        replaced = [segments[i] for i in chosen if i < len(segments)]
+        if not replaced:
+            break
+        batches = [own_rows(stored.file(s.file).batch(name), s, partitions(name), shards) for s in replaced]
+        with suppress(WeightOverflow):  # unlike `merge`, `consolidate` permits partial sums beyond 64 bits
+            return add([*batches, batch]), replaced
+    return batch, []
+
+
+def _sum(batches: Sequence[Batch]) -> Batch:
+    return consolidate(Rows.concat([batch.verified() for batch in batches]))

@@ -155,6 +155,7 @@ class CommitLog:
 
     def fold(self, files: OpenFiles, adopt: Adopt) -> None:
         """Turns all epochs into manifests. Raises StateError; what is not in manifests then stays in the log."""
+        self._state.check_process()
         if all(each.writer is None for each in self._files):
             if self.is_empty:
                 return
@@ -189,7 +190,9 @@ class CommitLog:
         return folded
 
     def close(self) -> None:
-        """Deletes the files, except those with epochs that could not be folded."""
+        """Deletes the files, except those with epochs that could not be folded; none of an inherited state."""
+        if self._state.inherited:
+            return
         with self._folder.logging():
             for each in self._files:
                 each.close()

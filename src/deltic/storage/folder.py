@@ -60,8 +60,8 @@ class StateFolder(Protocol):
     def delete(self, names: Iterable[str]) -> None:
         """Deletes objects; those that do not exist are skipped."""
 
-    def sweep(self, prefix: str) -> None:
-        """Deletes what dead writers staged in a subfolder. Only the holder of the lock may call it."""
+    def sweep(self, prefix: str, *, older_s: float = 0.0) -> None:
+        """Deletes what dead processes staged in a subfolder, at least so long ago. Only the holder of the lock may call it."""
 
     def lock(self) -> None:
         """Locks the folder for this process until `unlock` or the end of the process. No effect on an object store. Raises StateInUse."""

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import re
 import secrets
 import threading
 import time
+from threading import Lock
 from typing import Final
 
 from deltic.errors import StateError
@@ -29,22 +31,27 @@ _log = logging.getLogger(__name__)
 
 
 class Lease:
-    """Keeps `epoch` and all after it readable until `release`. A thread renews it four times per `length_s`."""
+    """Keeps `epoch` and all after it readable until `release`. A thread renews it four times per `length_s`.
+
+    In a process that was forked from the one that took it, `release` does nothing.
+    """
 
     def __init__(self, folder: StateFolder, epoch: int, length_s: float = LEASE_S) -> None:
         """Raises StateError if it cannot be written."""
         self.epoch = epoch
         self._folder, self._length_s = folder, length_s
         self._name = f"{LEASES}/{secrets.token_hex(8)}.json"
+        self._writing = Lock()
+        """So that the thread does not write what `move` has replaced."""
         self._released = ReentrantEvent()
-        self._shared = False
+        self._shared, self._process = False, os.getpid()
         self._write()
         self._thread = threading.Thread(target=self._renew, name=LEASE_THREAD, daemon=True)
         self._thread.start()
 
     def release(self) -> None:
         """Ends the lease; a second call does nothing."""
-        if not self._released.is_set():
+        if self._process == os.getpid() and not self._released.is_set():
             self._released.set()
             self._thread.join()
             self._folder.delete([self._name])
@@ -54,6 +61,15 @@ class Lease:
         self._shared = True
         self._rewrite()
 
+    def move(self, epoch: int) -> None:
+        """Keeps this epoch and all after it readable instead. Raises StateError if it cannot be written; then nothing has changed."""
+        before, self.epoch = self.epoch, epoch
+        try:
+            self._write()
+        except BaseException:
+            self.epoch = before
+            raise
+
     def leave(self) -> None:
         """Shares it, stops renewing, and lets it expire: others may still need its files."""
         self._released.set()
@@ -61,9 +77,10 @@ class Lease:
         self.share()
 
     def _write(self) -> None:
-        expires_us = time.time_ns() // 1000 + int(self._length_s * 1e6)
-        shared = {"shared": True} if self._shared else {}
-        self._folder.put(self._name, json.dumps({"epoch": self.epoch, "expires": expires_us, **shared}).encode())
+        with self._writing:
+            expires_us = time.time_ns() // 1000 + int(self._length_s * 1e6)
+            shared = {"shared": True} if self._shared else {}
+            self._folder.put(self._name, json.dumps({"epoch": self.epoch, "expires": expires_us, **shared}).encode())
 
     def _renew(self) -> None:
         while not self._released.wait(self._length_s / _RENEWALS):

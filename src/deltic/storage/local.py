@@ -7,10 +7,12 @@ import json
 import mmap
 import os
 import socket
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
+from weakref import WeakSet
 
 from deltic import disk
 from deltic.errors import CorruptState, SetupError, StateError, StateInUse
@@ -53,6 +55,8 @@ class LocalFolder:
         self.root = str(self._path)
         self._subject = f"the state folder {self._path}"
         self._lock: int | None = None
+        self._locked_by = 0
+        """The process that has taken the lock."""
 
     def check(self) -> None:
         with failing(self._subject, "read"):
@@ -114,12 +118,15 @@ class LocalFolder:
             for name in names:
                 disk.unlink(self._path_of(name))
 
-    def sweep(self, prefix: str) -> None:
+    def sweep(self, prefix: str, *, older_s: float = 0.0) -> None:
         with failing(self._subject, "written"):
-            for name in filter(disk.is_staged, self._listing(prefix)):
-                disk.unlink(self._path_of(prefix) / name)
+            for path in [self._path_of(prefix) / name for name in self._listing(prefix) if disk.is_staged(name)]:
+                with suppress(FileNotFoundError):
+                    if not older_s or time.time() - path.lstat().st_mtime >= older_s:
+                        disk.unlink(path)
 
     def lock(self) -> None:
+        """See StateFolder. A process that is forked from this one has no part in the lock."""
         if fcntl is None:
             raise SetupError(
                 f"{self._subject} cannot be locked: this system has no POSIX file locks",
@@ -132,7 +139,8 @@ class LocalFolder:
         except BaseException:
             os.close(descriptor)
             raise
-        self._lock = descriptor
+        self._lock, self._locked_by = descriptor, os.getpid()
+        _LOCKED.add(self)
 
     def _take(self, descriptor: int) -> None:
         this = json.dumps({"pid": os.getpid(), "host": socket.gethostname()})
@@ -151,7 +159,12 @@ class LocalFolder:
 
     def unlock(self) -> None:
         descriptor, self._lock = self._lock, None  # first: it is closed once, also if this is interrupted and called again
-        if descriptor is not None:
+        if descriptor is None:
+            return
+        try:
+            if self._locked_by == os.getpid():  # else the lock is that of the process from which this one was forked
+                fcntl.flock(descriptor, fcntl.LOCK_UN)  # closing is not enough: one that is being forked has the descriptor, too
+        finally:
             os.close(descriptor)
 
     def write_data(self, name: str, parts: Sequence[Any]) -> None:
@@ -221,6 +234,20 @@ class LocalFolder:
                 return os.listdir(path)
             except FileNotFoundError:
                 return []
+
+
+_LOCKED: Final[WeakSet[LocalFolder]] = WeakSet()
+"""The folders that were locked in this process."""
+
+
+def _leave_locks() -> None:
+    """In a child of a fork: else it would hold the locks as long as it lives, though the process that has taken them may end."""
+    for folder in _LOCKED:
+        folder.unlock()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_leave_locks)
 
 
 def mapped(path: Path, name: str, size_bytes: int) -> mmap.mmap | None:

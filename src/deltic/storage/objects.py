@@ -85,7 +85,7 @@ class ObjectFolder:
     def check(self) -> None:
         """No effect: other objects under the prefix are not looked for."""
 
-    def sweep(self, prefix: str) -> None:
+    def sweep(self, prefix: str, *, older_s: float = 0.0) -> None:
         """No effect: nothing is staged."""
 
     def lock(self) -> None:

@@ -37,10 +37,10 @@ class StateReader:
 
     manifest: Manifest
 
-    def __init__(self, folder: StateFolder, lease: Lease | None, manifest: Manifest) -> None:
-        """Use `open`."""
+    def __init__(self, folder: StateFolder, lease: Lease | None, manifest: Manifest, *, borrows: bool = False) -> None:
+        """Use `open`. borrows: the lease is that of another reader."""
         self.folder, self.manifest = folder, manifest
-        self._lease = lease
+        self._lease, self._borrows = lease, borrows
 
     @classmethod
     def open(
@@ -90,6 +90,24 @@ class StateReader:
         between = sum(leased <= epoch < newest.oldest for epoch in epochs_in(self.folder))
         return range(leased if between == newest.oldest - leased else newest.oldest, newest.epoch + 1)
 
+    def at(self, epoch: int) -> StateReader:
+        """A reader of another epoch, for as long as this one is open: under the same lease, which keeps that epoch too.
+
+        Raises StateError if the epoch cannot be read.
+        """
+        epoch, newest, lease = checked_epoch(epoch), _newest(self.folder), self._lease
+        if lease is None or not lease.epoch <= epoch <= newest.epoch:
+            _check(self.folder, epoch, newest)
+        if lease is not None and epoch < lease.epoch:
+            before = lease.epoch
+            lease.move(epoch)
+            try:
+                _check(self.folder, epoch, _newest(self.folder))  # as in `open`
+            except BaseException:
+                lease.move(before)
+                raise
+        return StateReader(self.folder, lease, self._at(epoch, manifest_at), borrows=True)
+
     def manifest_at(self, epoch: int) -> Manifest:
         """The state after another epoch. Raises StateError if it is not retained. The lease keeps no epoch before its own."""
         return self.manifest if checked_epoch(epoch) == self.epoch else self._at(epoch, manifest_at)
@@ -109,10 +127,10 @@ class StateReader:
             raise _unreadable(self.folder, epoch, epochs) from None
 
     def close(self) -> None:
-        """Releases the lease."""
-        if self._lease is not None:
+        """Releases the lease, unless it is that of another reader."""
+        if self._lease is not None and not self._borrows:
             self._lease.release()
-            self._lease = None
+        self._lease = None
 
     def share(self) -> None:
         """Lets others open the epochs that the lease keeps."""
@@ -121,9 +139,9 @@ class StateReader:
 
     def leave(self) -> None:
         """Shares the lease, and lets it expire: for a process that cannot know whether others still read."""
-        if self._lease is not None:
+        if self._lease is not None and not self._borrows:
             self._lease.leave()
-            self._lease = None
+        self._lease = None
 
     def __enter__(self) -> Self:
         return self

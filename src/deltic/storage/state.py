@@ -30,13 +30,13 @@ from deltic.storage.fold import fold
 from deltic.storage.folder import StateFolder, open_folder
 from deltic.storage.generations import generation_name, mark, next_generation
 from deltic.storage.history import LINK_BYTES, OBJECT_LINK_BYTES, WholeManifestSchedule, chain, committed_epochs, epochs_in, stored_manifest
-from deltic.storage.leases import oldest_leased
+from deltic.storage.leases import LEASE_S, oldest_leased
 from deltic.storage.local import LocalFolder
 from deltic.storage.log_file import LogWriter, log_name, records
 from deltic.storage.logged_epoch import logged_epochs, logs_of
 from deltic.storage.manifest import KEEP, LAST_EPOCH, MOST_SHARDS, Change, Manifest, StoredManifest, encode, manifest_name
 from deltic.storage.merging import merge_segments
-from deltic.storage.names import DATA, GENERATIONS, MANIFESTS
+from deltic.storage.names import DATA, GENERATIONS, LEASES, MANIFESTS
 from deltic.storage.notes import Notes
 from deltic.storage.parsing import REMEDY, Json
 from deltic.storage.reading import OpenFiles
@@ -71,7 +71,10 @@ class _Prepared:
 
 class State:
     """An open state folder. Not thread-safe, except that any thread may read `manifest`, and that while one thread commits epochs in order,
-    another may append to the log: `check_owner`, `check_newest`, `oldest_at` and `new_log` change nothing here."""
+    another may append to the log: `check_owner`, `check_newest`, `oldest_at` and `new_log` change nothing here.
+
+    It is that of the process that opened it: in one that was forked from it, what would change the folder raises StateError.
+    """
 
     manifest: Manifest
 
@@ -81,11 +84,16 @@ class State:
         self.logs = logs and folder.local
         """Whether this writer may have a commit log."""
         self.generation = 0
+        self._process = os.getpid()
         self._retain = retain
         self._pace = WholeManifestSchedule(whole_every, LINK_BYTES if folder.local else OBJECT_LINK_BYTES)
         self._superseded: deque[_Superseded] = deque()
         self._wholes: list[int] = []
         self._merging: Counter[int] = Counter()
+        self._swept = 0
+        """The epoch at which garbage was last swept."""
+        self._torn_fold = False
+        """Whether `commit_in_order` may have left files that no manifest names."""
         self._uncertain = False
         """Whether a commit was interrupted, so that `manifest` may be older than the folder's."""
 
@@ -135,9 +143,23 @@ class State:
         """The origin of the next epoch's files."""
         return Origin(self.generation, self.epoch + 1, shard, level)
 
+    @property
+    def inherited(self) -> bool:
+        """Whether this process was forked from the one that opened the state."""
+        return os.getpid() != self._process
+
+    def check_process(self) -> None:
+        """Raises StateError if the state is inherited."""
+        if self.inherited:
+            raise StateError(
+                f"the state folder {self.root} was opened by process {self._process}, from which this process was forked",
+                expected="changes in the process that opened it",
+                remedy="open a session in this process, over another folder or once that process has closed its own",
+            )
+
     def close(self) -> None:
         """Releases the folder. The state stays readable."""
-        if not self.folder.local:  # only now, since it is an extra request there
+        if not self.inherited and not self.folder.local:  # only now, since it is an extra request there
             mark(self.folder, self.generation, self.epoch)
         self.folder.unlock()
 
@@ -147,6 +169,7 @@ class State:
         Raises StateTakenOver if a newer writer has the folder; then nothing has changed. After any other exception `recover` determines
         whether the epoch was committed. O(change), amortised.
         """
+        self.check_process()
         self.recover()
         self._uncertain = True
         created = self._store(self.manifest.after(change, self.generation), change)
@@ -159,8 +182,11 @@ class State:
     def commit_in_order(self, epochs: Iterable[tuple[int, int, Callable[[Manifest], Change]]]) -> None:
         """See fold.EpochWriter. Deletes nothing: `collect` does, after the fold."""
         assert isinstance(self.folder, LocalFolder)
+        self.check_process()
         self.recover()
-        self._uncertain = True
+        if self._torn_fold:  # at once: it is tried again and again, and the disk may be full
+            self._sweep_strays(any_epoch=True)
+        self._uncertain = self._torn_fold = True
         before, stored = self.manifest, list[_Prepared]()
         for epoch, at_us, change_of in epochs:
             change = change_of(before)
@@ -176,6 +202,7 @@ class State:
         self._uncertain = created < len(stored)
         if self._uncertain:
             raise self.taken_over()
+        self._torn_fold = False
         mark(self.folder, self.generation, self.epoch)
 
     def oldest_at(self, epoch: int, keep: int | None) -> int:
@@ -214,12 +241,14 @@ class State:
     def check_newest(self) -> None:
         """As `check_owner` within a moment of it."""
         assert isinstance(self.folder, LocalFolder)
+        self.check_process()
         if self.folder.exists(generation_name(self.generation + 1)):
             raise self.taken_over()
 
     def new_log(self, number: int) -> LogWriter:
         """Creates a file of this writer's commit log, the first or the second. Raises StateError."""
         assert self.logs and isinstance(self.folder, LocalFolder)
+        self.check_process()
         return self.folder.new_log(log_name(self.generation, number))
 
     def taken_over(self) -> StateTakenOver:
@@ -271,6 +300,7 @@ class State:
     def _take_over(self, shards: int | None, facts: Mapping[str, Json], check: Callable[[Notes], None]) -> None:
         for prefix in (MANIFESTS, GENERATIONS):
             self.folder.sweep(prefix)
+        self.folder.sweep(LEASES, older_s=LEASE_S)  # what is younger, a reader that lives may still write
         self._remove_torn_folds()
         epochs = epochs_in(self.folder)
         self.generation = next_generation(self.folder, stored_manifest(self.folder, epochs[-1]).generation if epochs else 0)
@@ -289,6 +319,7 @@ class State:
         if shards is not None and shards != self.manifest.shards:
             self._reshard(shards)
         missing = set(self.manifest.files).difference(self.sweep())
+        self._swept = self.epoch
         if missing:  # reported on opening, not in the middle of a tick
             raise CorruptState(f"{min(missing)}: the file is missing, though the manifest names it", remedy=REMEDY)
 
@@ -378,7 +409,8 @@ class State:
         try:
             if self._superseded and not self._merging and self._superseded[0].free_from <= self.manifest.oldest:
                 self._free()
-            if self.epoch % (SWEEP_EVERY if self.folder.local else SWEEP_EVERY * COLLECT_EVERY) == 0:
+            if self.epoch - self._swept >= (SWEEP_EVERY if self.folder.local else SWEEP_EVERY * COLLECT_EVERY):
+                self._swept = self.epoch  # also if it fails
                 self.sweep()
         except StateError as error:
             _log.warning("garbage of the state folder %s could not be deleted yet: %s", self.root, error)
@@ -408,15 +440,20 @@ class State:
         base = max((epoch for epoch in self._wholes if epoch <= floor), default=0)
         self._wholes = [epoch for epoch in self._wholes if epoch >= base]
         old = [manifest_name(epoch) for epoch in epochs_in(self.folder) if epoch < base]
+        self.folder.delete(old)
+        return self._sweep_strays()
+
+    def _sweep_strays(self, *, any_epoch: bool = False) -> list[str]:
+        """Deletes files that no manifest names. any_epoch: no tick is running. Returns the names listed before deletion."""
         needed = {*self.manifest.files, *(entry.file for entry in self._superseded)}
         listed = self.folder.names(DATA)
-        strays = [f"{DATA}/{name}" for name in listed if name not in needed and self._is_stray(name)]
-        self.folder.delete([*old, *strays])
+        end = LAST_EPOCH + 1 if any_epoch else self.epoch + 1
+        self.folder.delete([f"{DATA}/{name}" for name in listed if name not in needed and self._is_stray(name, end)])
         return listed
 
-    def _is_stray(self, name: str) -> bool:
-        """Whether a file that no manifest names cannot belong to a running tick or merge."""
+    def _is_stray(self, name: str, end: int) -> bool:
+        """Whether a file that no manifest names cannot belong to a running merge, or to a tick of the epoch `end` or a later one."""
         origin = origin_of(name)
         if origin is None or origin.generation > self.generation:
             return False
-        return origin.generation < self.generation or origin.epoch <= min(self._merging, default=self.epoch + 1) - 1
+        return origin.generation < self.generation or origin.epoch < min(self._merging, default=end)

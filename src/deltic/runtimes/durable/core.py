@@ -95,6 +95,15 @@ class Durable(ABC):
         """Runs merges concurrently with ticks, on another thread; see merges.Perform."""
 
     @property
+    def inherited(self) -> bool:
+        """See Runtime."""
+        return self._state.inherited
+
+    def check_process(self) -> None:
+        """See Runtime."""
+        self._state.check_process()
+
+    @property
     def committed(self) -> DurableVersion:
         """See Runtime. After an interrupted commit it reads the folder, and raises StateError as long as that fails."""
         return self._version if self._interrupted is None else self._recovered()
@@ -218,6 +227,11 @@ class Durable(ABC):
     def fold(self) -> None:
         """See Runtime."""
         return  # every commit is a manifest
+
+    @property
+    def trim_is_due(self) -> bool:
+        """See Runtime."""
+        return self._has_many_strings
 
     def trim(self) -> None:
         """See Runtime."""

@@ -74,6 +74,14 @@ class Embedded:
         self._version = MemoryVersion(Dataflow.empty(), tuple({} for _ in range(shards)), 0, notes, ProgramDescription.of(notes), {})
 
     @property
+    def inherited(self) -> bool:
+        """See Runtime. The memory of a process is its own."""
+        return False
+
+    def check_process(self) -> None:
+        """See Runtime."""
+
+    @property
     def committed(self) -> MemoryVersion:
         return self._version
 
@@ -175,11 +183,16 @@ class Embedded:
     def fold(self) -> None:
         """See Runtime. There is no folder."""
 
+    @property
+    def trim_is_due(self) -> bool:
+        """See Runtime."""
+        return self.strings.used_bytes >= self._collect_bytes
+
     def trim(self) -> None:
         """See Runtime. O(state), each time the strings take twice the memory of those in use before; drops a quarter or more, or none."""
-        used = self.strings.used_bytes
-        if used >= self._collect_bytes:
-            self._collect_bytes = max(COLLECT_BYTES, 2 * self.strings.retain(_live(self._version), used // 4))
+        if self.trim_is_due:
+            least = self.strings.used_bytes // 4
+            self._collect_bytes = max(COLLECT_BYTES, 2 * self.strings.retain(_live(self._version), least))
 
     def close(self) -> None:
         self._version = replace(self._version, state=tuple({} for _ in range(self.shards)))
