@@ -5,7 +5,7 @@ The rows are sorted in an arrangement (partition, order, row). A change alters t
 it as a frame goes forward, and after it as many as a frame goes back. These are computed again from the rows that they reach, and what was
 emitted for them is retracted. O(frame + log n) rows for a changed row; where changes are close to each other, O(rows near them).
 
-The words of strings of 24 bytes and more do not sort them; a partition in which such a string is near a change is read whole.
+The words of strings of 24 bytes and more may tie (circuit/ties.py); a partition in which rows near a change are tied is read whole.
 """
 
 from __future__ import annotations
@@ -21,14 +21,13 @@ from deltic.circuit.key_frames import followed
 from deltic.circuit.operator import Context, Delta, as_batch
 from deltic.circuit.preceding import preceding
 from deltic.circuit.scopes import distinct_rows
-from deltic.circuit.terms import exact_order
+from deltic.circuit.ties import order_of_ties, tied, tied_with_previous
 from deltic.schema import Field
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
 from deltic.trace.probe import first, first_of_each, lookup, probe
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
-from deltic.trace.strings import PREFIX_BYTES
 
 Words = tuple[np.ndarray, ...]
 LEAST: Final = int(np.iinfo(np.int64).min)
@@ -235,22 +234,21 @@ class NeighboursOperator:
                 start[changes] = word
 
     def _by_bytes(self, near: Near, delta: Batch, now: Spine, context: Context) -> tuple[Near, Words | None]:
-        """(the rows, whole partitions in exact order where long strings are near a change; the words of these partitions)."""
-        doubtful = []
-        for rows in (near.columns, delta.columns):
-            long = np.zeros(len(rows[0]), bool)
-            for text, _ in self.texts:
-                long |= context.strings.exceeds(rows[text], PREFIX_BYTES)
-            doubtful.append(Rows([word[long] for word in rows[: self.key]], (np.ones(int(long.sum()), np.int64),)))
-        partitions = distinct_rows(doubtful, self.key)
-        if not len(partitions[0]):
+        """(the rows, whole partitions in exact order where rows near a change are tied; the words of these partitions)."""
+        if not self.texts:
             return near, None
+        rows, gone = near.columns[: self.width], delta.take(delta.weights[0] < 0).columns[: self.width]
+        begins = first_of_each(near.run)
+        ends = np.concatenate([begins, np.append(begins[1:], len(near.run))[: len(begins)] - 1])
+        is_tied = tied_with_previous(near.run, rows, self.texts, context.strings)
+        is_tied[ends] |= tied(now, [word[ends] for word in rows], self.texts, context.strings, context.counters)
+        is_tied = np.append(is_tied, tied(now, gone, self.texts, context.strings, context.counters))
+        if not is_tied.any():
+            return near, None
+        prefixes = [np.append(word, other)[is_tied] for word, other in zip(rows[: self.key], gone, strict=False)]
+        partitions = distinct_rows([Rows(prefixes, (np.ones(len(prefixes[0]), np.int64),))], self.key)
         run, columns, weights = first(now, partitions, None, ALL, context.counters)
-        order = np.arange(len(run))
-        bounds = np.searchsorted(run, np.arange(len(partitions[0]) + 1))
-        for begin, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
-            rows = tuple(column[begin:end] for column in columns[: self.width])
-            order[begin:end] = begin + exact_order(rows, dict(self.texts), context.strings)
+        order = order_of_ties(run, columns[: self.width], self.texts, context.strings)
         whole = Near(run + len(delta), columns, weights[0], np.ones(len(run), bool)).take(order)
         inside = _are_in(near.columns[: self.key], partitions)
         rest = near.take(np.flatnonzero(~inside))
