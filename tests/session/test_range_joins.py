@@ -15,7 +15,7 @@ import pytest
 import deltic
 from deltic.circuit.operators import range_join
 from deltic.circuit.operators.range_join import RangeJoin
-from deltic.errors import PlanWarning
+from deltic.errors import EvaluationError, PlanWarning
 from deltic.trace.counters import Counters
 from tests.support.parts import slow
 from tests.support.range_queries import QUERIES, Change, changes, tables
@@ -237,6 +237,32 @@ def test_a_moved_threshold_touches_the_rows_between_the_old_and_the_new(n: int) 
         session.sql(f"UPDATE b SET y = {n // 2 + 20}")
         assert len(session.view("above").rows()) == n - n // 2 - 21
         assert touched(session) < 600
+
+
+@pytest.mark.parametrize("n", [10_000, *slow(1_000_000)])
+def test_a_moved_threshold_of_one_key_touches_the_rows_between_too(n: int) -> None:
+    """With all columns of the primary key compared with constants there is at most one row; otherwise several rows are an error."""
+    with deltic.Session() as session:
+        session.sql(
+            "CREATE TABLE a (id BIGINT, x BIGINT, PRIMARY KEY (id)); CREATE TABLE b (k STRING, i INT, y BIGINT, PRIMARY KEY (k, i))"
+        )
+        threshold = "(SELECT y FROM (SELECT y FROM b AS c WHERE 'low' = c.k AND y IS NOT NULL AND i = 2) WHERE y < 900000000)"
+        session.sql(f"CREATE MATERIALIZED VIEW above AS SELECT id FROM a WHERE x > {threshold}")
+        session.sql(f"CREATE MATERIALIZED VIEW number AS SELECT count(*) AS n, {threshold} AS y FROM a WHERE x >= {threshold}")
+        session.sql("CREATE MATERIALIZED VIEW several AS SELECT (SELECT y FROM b WHERE k = 'low') AS y")
+        ids, weights = np.arange(n), np.ones(n, np.int64)
+        session.apply({"a": pa.table({"id": ids, "x": ids, "_weight": weights})})
+        assert not session.view("above").rows() and session.view("number").rows() == [{"n": 0, "y": None}]
+        session.sql(f"INSERT INTO b VALUES ('low', 2, {n // 2}), ('high', 2, 7), ('high', 3, 8)")
+        for y in (n // 2 + 20, n // 2 + 7, n // 2 + 27):
+            session.sql(f"UPDATE b SET y = {y} WHERE k = 'low'")
+            assert touched(session) < 1_000
+            assert len(session.view("above").rows()) == n - y - 1
+            assert session.view("number").rows() == [{"n": n - y, "y": y}]
+        session.sql("DELETE FROM b WHERE k = 'low'")
+        assert not session.view("above").rows() and session.view("number").rows() == [{"n": 0, "y": None}]
+        with pytest.raises(EvaluationError, match="has 2 rows"):
+            session.sql("INSERT INTO b VALUES ('low', 2, 1), ('low', 3, 1)")
 
 
 def test_of_several_comparisons_the_first_looks_rows_up() -> None:

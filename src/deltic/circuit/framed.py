@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from deltic.circuit.terms import exact_order
+from deltic.circuit.ties import order_of_ties
 from deltic.trace.consolidate import consolidate, overflow
 from deltic.trace.probe import first_of_each
 from deltic.trace.rows import Rows
@@ -36,7 +36,7 @@ def exact_ranks(groups: Sequence[Words], texts: Mapping[int, bool], strings: Str
     if not any(bool(strings.exceeds(words[text], PREFIX_BYTES).any()) for text in texts):
         return dense_ranks(groups)
     rows = consolidate(Rows(words, (np.ones(len(words[0]), np.int64),))).columns
-    order = exact_order(rows, texts, strings)
+    order = order_of_ties(np.zeros(len(rows[0]), np.int64), rows, tuple(texts.items()), strings)
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
     ranks = dense_ranks([rows, words])[1]

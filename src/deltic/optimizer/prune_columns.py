@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from deltic.expr.nodes import Column, Expr
+from deltic.optimizer.drop_distinct import unique_key
 from deltic.plan.columns import columns_of_all, reference, remap
 from deltic.plan.node import once_per_node
 from deltic.plan.nodes import (
@@ -196,10 +197,13 @@ def _in_order(plan: TopK | Window, read: frozenset[int]) -> frozenset[int]:
     """With these columns, those by which rows are in the same order as by all columns.
 
     Ties are broken by the whole row, column by column: rows that are equal as far as the last column that is read are interchangeable.
-    Columns that are keys or terms break no tie.
+    Columns that are keys or terms break no tie; there are none where these contain a unique key.
     """
     ordered = (*plan.keys, *(term.expr for term in plan.order))
     tied = {expr.index for expr in ordered if isinstance(expr, Column) and expr.type.has_one_form}
+    unique = unique_key(plan.input)
+    if unique is not None and unique <= tied:
+        return read
     return read | frozenset(range(max(read - tied, default=0))) - tied
 
 

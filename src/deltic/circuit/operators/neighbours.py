@@ -3,9 +3,9 @@ frame of rows.
 
 The rows are sorted in an arrangement (partition, order, row). A change alters the values of the rows that reach it: as many copies before
 it as a frame goes forward, and after it as many as a frame goes back. These are computed again from the rows that they reach, and what was
-emitted for them is retracted. O(frame + log n) rows for a changed row.
+emitted for them is retracted. O(frame + log n) rows for a changed row; where changes are close to each other, O(rows near them).
 
-The words of strings of 24 bytes and more do not sort them; a partition in which such a string is near a change is read whole.
+The words of strings of 24 bytes and more may tie (circuit/ties.py); a partition in which rows near a change are tied is read whole.
 """
 
 from __future__ import annotations
@@ -17,21 +17,23 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from deltic.circuit.extremes import null_words
+from deltic.circuit.key_frames import followed
 from deltic.circuit.operator import Context, Delta, as_batch
 from deltic.circuit.preceding import preceding
 from deltic.circuit.scopes import distinct_rows
-from deltic.circuit.terms import exact_order
+from deltic.circuit.ties import order_of_ties, tied, tied_with_previous
 from deltic.schema import Field
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
 from deltic.trace.probe import first, first_of_each, lookup, probe
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
-from deltic.trace.strings import PREFIX_BYTES
 
 Words = tuple[np.ndarray, ...]
 LEAST: Final = int(np.iinfo(np.int64).min)
 ALL: Final = int(np.iinfo(np.int64).max)
+AT_ONCE: Final = 512
+"""How many rows after all changes are read in the first call: another call costs more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +62,26 @@ class Pick:
         return max(0, self.start, self.end)
 
 
+class Part(NamedTuple):
+    """Rows beside changes: the number of the change, their words, copies."""
+
+    change: np.ndarray
+    columns: Words
+    copies: np.ndarray
+
+    @staticmethod
+    def empty(columns: int) -> Part:
+        nothing = np.zeros(0, np.int64)
+        return Part(nothing, (nothing,) * columns, nothing)
+
+    @staticmethod
+    def concat(parts: Sequence[Part]) -> Part:
+        columns = tuple(np.concatenate(words) for words in zip(*(part.columns for part in parts), strict=True))
+        return Part(np.concatenate([part.change for part in parts]), columns, np.concatenate([part.copies for part in parts]))
+
+
 class Near(NamedTuple):
-    """Rows near changes, in order and without gaps for each change: its number, their words, copies, whether their values may change."""
+    """Rows near changes, each once, in runs in order and without gaps: the run, their words, copies, whether their values may change."""
 
     run: np.ndarray
     columns: Words
@@ -130,115 +150,123 @@ class NeighboursOperator:
         return change
 
     def _near(self, delta: Batch, now: Spine, context: Context) -> Near:
-        """For each change the rows whose values it may alter, and those that they reach."""
-        prefixes = delta.columns[: self.key]
-        copies = lookup(now, delta.columns[: self.width], context.counters)[0]
-        free = tuple(np.full(len(delta), LEAST) for _ in range(self.columns - self.width))
-        starts = (*delta.columns[self.key : self.width], *free)
-        parts = [self._before(prefixes, starts, now, context), *self._after(prefixes, starts, copies, now, context)]
-        near = Near.concat(parts)
-        return near.take(np.lexsort((*reversed(near.columns[: self.width]), near.run)))
+        """The rows whose values changes may alter, and those that they reach, each once. Rows between changes are read from both."""
+        n, follows = len(delta), followed(delta.columns[: self.key])
+        copies = np.maximum(lookup(now, delta.columns[: self.width], context.counters)[0], 0)
+        after, meets, last = self._after(delta, follows, copies + self.back, now, context)
+        joined = np.append(False, meets[:-1])
+        before, joined = self._before(delta, np.append(False, follows[:-1]), joined, last, now, context)
+        side, columns, weights = Part.concat([before._replace(change=2 * before.change), after._replace(change=2 * after.change + 1)])
+        order = np.lexsort((*reversed(columns[: self.width]), side))
+        side, columns, weights = side[order], tuple(column[order] for column in columns), weights[order]
 
-    def _before(self, prefixes: Words, starts: Words, now: Spine, context: Context) -> Near:
-        """The rows before each change: affected ones, as far as a value goes ahead, then those that these go back to."""
-        runs = np.arange(len(starts[0]))
-        passed, needed = np.zeros(len(runs), np.int64), np.full(len(runs), self.back)
-        parts = [Near(np.zeros(0, np.int64), tuple(np.zeros(0, np.int64) for _ in range(self.columns)), runs[:0], np.zeros(0, bool))]
+        ends = np.cumsum(weights)
+        places = np.append(0, ends)[np.searchsorted(side, 2 * np.arange(n) + 1)]
+        following = (side + 1) >> 1  # the change after each row
+        both = np.append(joined, False)[following]  # whether it is in one run with the change before it
+        is_after = side & 1 == 1
+        preceding = np.maximum(following - 1, 0)
+        affected = (is_after | both) & (ends - weights - places[preceding] < copies[preceding] + self.back)
+        affected |= (~is_after | both) & (np.append(places, 0)[following] - ends < self.ahead)
+        return Near(np.cumsum(~joined)[side >> 1] - 1, columns, weights, affected)
+
+    def _after(self, delta: Batch, follows: np.ndarray, own: np.ndarray, now: Spine, context: Context) -> tuple[Part, np.ndarray, Words]:
+        """The rows from each change on, before the next one in its partition: those that begin less than `own` copies after it, and those
+        that they go ahead to. Also whether they are all rows before the next one, and the last of them, or else the place of the change.
+
+        More and more rows are read until they are enough: O(rows), however many changes are how close to each other.
+        """
+        keys, n = delta.columns[: self.width], len(delta)
+        free = [np.full(n, LEAST) for _ in range(self.columns - self.width)]
+        meets, needed, parts = np.zeros(n, bool), own + self.ahead, [Part.empty(self.columns)]
+        changes, size = np.flatnonzero(needed > 0), max(2, AT_ONCE // n)
+        while changes.size:
+            size = min(size, int(needed[changes].max()))
+            sought = [word[changes] for word in (*keys, *free)]
+            source, columns, (copies, *_) = first(now, sought[: self.key], sought[self.key :], size, context.counters)
+            heads, tails = (np.searchsorted(source, np.arange(len(changes)), side) for side in ("left", "right"))
+            total = np.append(0, np.cumsum(copies))
+            change, before = changes[source], total[:-1] - total[heads][source]
+            begins_affected = np.bincount(source[before < own[change]], minlength=len(changes))
+            needed[changes] = np.maximum(needed[changes], total[heads + begins_affected] - total[heads] + self.ahead)
+            following = [word[np.minimum(change + 1, n - 1)] for word in keys]
+            inside = ~follows[change] | _precede(columns[: self.width], following)
+            meets[change[~inside]] = True
+            done = meets[changes] | (needed[changes] <= size) | (total[tails] - total[heads] < size)
+            kept = np.flatnonzero(done[source] & inside & (meets[change] | (before < needed[change])))
+            parts.append(Part(change[kept], tuple(column[kept] for column in columns), copies[kept]))
+            changes, size = changes[~done], 4 * size
+        after = Part.concat(parts)
+        last = tuple(word.copy() for word in keys)
+        ends = np.flatnonzero(np.append(after.change[1:] != after.change[:-1], True)[: len(after.change)])
+        for end, column in zip(last, after.columns, strict=False):
+            end[after.change[ends]] = column[ends]
+        return after, meets, last
+
+    def _before(
+        self, delta: Batch, follows: np.ndarray, joined: np.ndarray, last: Words, now: Spine, context: Context
+    ) -> tuple[Part, np.ndarray]:
+        """The rows before each change that is not `joined` to the one before it: affected ones, as far as a value goes ahead, then those
+        that these go back to, up to the last of the rows after the change before it. Also which changes are joined by these rows.
+
+        follows: whether there is a change before it in its partition.
+        """
+        prefixes, starts = delta.columns[: self.key], [word.copy() for word in delta.columns[self.key : self.width]]
+        starts += [np.full(len(delta), LEAST) for _ in range(self.columns - self.width)]
+        passed, needed, joined = np.zeros(len(delta), np.int64), np.full(len(delta), self.back), joined.copy()
+        changes, parts = np.flatnonzero(~joined), [Part.empty(self.columns)]
         while True:
-            runs = runs[(passed[runs] < self.ahead) | (passed[runs] < needed[runs])]
-            if not runs.size:
-                break
-            has, row, copies = preceding(now, tuple(w[runs] for w in prefixes), tuple(w[runs] for w in starts), context.counters)
-            runs = runs[has]
-            affected = passed[runs] < self.ahead
-            parts.append(Near(runs, (*(w[runs] for w in prefixes), *row), copies, affected))
-            passed[runs] += copies
-            needed[runs[affected]] = passed[runs[affected]] + self.back
-            starts = tuple(word.copy() for word in starts)
-            for start, word in zip(starts, row, strict=True):
-                start[runs] = word
-        return Near.concat(parts)
-
-    def _after(self, prefixes: Words, starts: Words, copies: np.ndarray, now: Spine, context: Context) -> list[Near]:
-        """The changed rows and the rows after them: affected ones, as far as a value goes back, then those that these go ahead to."""
-        limits = np.maximum(copies, 0) + self.back
-        run, columns, weights = self._limited(prefixes, starts, limits, now, context)
-        affected = Near(run, columns, weights, np.ones(len(run), bool))
-        if not self.ahead:
-            return [affected]
-        begins = first_of_each(run)
-        last = np.append(begins[1:], len(run))[: len(begins)] - 1
-        ends = [word.copy() for word in (*prefixes, *starts)]  # of each change: its last affected row, or its own place
-        passed = np.zeros(len(copies), np.int64)
-        passed[run[last]] = weights[last]
-        for end, column in zip(ends, columns, strict=True):
-            end[run[last]] = column[last]
-        more, columns, weights = self._limited(tuple(ends[: self.key]), tuple(ends[self.key :]), passed + self.ahead, now, context)
-        own = np.zeros(len(more), bool)
-        own[first_of_each(more)] = True
-        own &= passed[more] > 0
-        return [affected, Near(more, columns, weights, np.zeros(len(more), bool)).take(np.flatnonzero(~own))]
-
-    @staticmethod
-    def _limited(prefixes: Words, starts: Words, limits: np.ndarray, now: Spine, context: Context) -> tuple[np.ndarray, Words, np.ndarray]:
-        """The rows from each start on that have the first `limits` copies: (the number of the start, words, copies)."""
-        chosen = np.flatnonzero(limits > 0)
-        if not chosen.size:
-            return chosen, tuple(chosen for _ in (*prefixes, *starts)), chosen
-        most = int(limits.max())
-        run, columns, weights = first(now, [w[chosen] for w in prefixes], [w[chosen] for w in starts], most, context.counters)
-        total = np.cumsum(weights[0]) - weights[0]
-        heads = np.searchsorted(run, np.arange(len(chosen)))
-        before = total - total[np.minimum(heads[run], max(len(total) - 1, 0))] if len(run) else total
-        kept = before < limits[chosen][run]
-        return chosen[run][kept], tuple(column[kept] for column in columns), weights[0][kept]
+            changes = changes[(passed[changes] < self.ahead) | (passed[changes] < needed[changes])]
+            if not changes.size:
+                return Part.concat(parts), joined
+            has, row, copies = preceding(now, tuple(w[changes] for w in prefixes), tuple(w[changes] for w in starts), context.counters)
+            changes = changes[has]
+            columns = (*(word[changes] for word in prefixes), *row)
+            is_met = follows[changes] & ~_precede([word[changes - 1] for word in last], columns[: self.width])
+            joined[changes[is_met]] = True
+            kept = np.flatnonzero(~is_met)
+            changes, columns, copies = changes[kept], tuple(column[kept] for column in columns), copies[kept]
+            parts.append(Part(changes, columns, copies))
+            affected = passed[changes] < self.ahead
+            passed[changes] += copies
+            needed[changes[affected]] = passed[changes[affected]] + self.back
+            for start, word in zip(starts, columns[self.key :], strict=True):
+                start[changes] = word
 
     def _by_bytes(self, near: Near, delta: Batch, now: Spine, context: Context) -> tuple[Near, Words | None]:
-        """(the rows, whole partitions in exact order where long strings are near a change; the words of these partitions)."""
-        long, changed = np.zeros(len(near.run), bool), np.zeros(len(delta), bool)
-        for text, _ in self.texts:
-            long |= context.strings.exceeds(near.columns[text], PREFIX_BYTES)
-            changed |= context.strings.exceeds(delta.columns[text], PREFIX_BYTES)
-        if not long.any() and not changed.any():
+        """(the rows, whole partitions in exact order where rows near a change are tied; the words of these partitions)."""
+        if not self.texts:
             return near, None
-        changed[near.run[long]] = True
-        partitions = distinct_rows([Rows(delta.take(changed).columns[: self.key], (np.ones(int(changed.sum()), np.int64),))], self.key)
+        rows, gone = near.columns[: self.width], delta.take(delta.weights[0] < 0).columns[: self.width]
+        begins = first_of_each(near.run)
+        ends = np.concatenate([begins, np.append(begins[1:], len(near.run))[: len(begins)] - 1])
+        is_tied = tied_with_previous(near.run, rows, self.texts, context.strings)
+        is_tied[ends] |= tied(now, [word[ends] for word in rows], self.texts, context.strings, context.counters)
+        is_tied = np.append(is_tied, tied(now, gone, self.texts, context.strings, context.counters))
+        if not is_tied.any():
+            return near, None
+        prefixes = [np.append(word, other)[is_tied] for word, other in zip(rows[: self.key], gone, strict=False)]
+        partitions = distinct_rows([Rows(prefixes, (np.ones(len(prefixes[0]), np.int64),))], self.key)
         run, columns, weights = first(now, partitions, None, ALL, context.counters)
-        order = np.arange(len(run))
-        bounds = np.searchsorted(run, np.arange(len(partitions[0]) + 1))
-        for begin, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
-            rows = tuple(column[begin:end] for column in columns[: self.width])
-            order[begin:end] = begin + exact_order(rows, dict(self.texts), context.strings)
+        order = order_of_ties(run, columns[: self.width], self.texts, context.strings)
         whole = Near(run + len(delta), columns, weights[0], np.ones(len(run), bool)).take(order)
         inside = _are_in(near.columns[: self.key], partitions)
         rest = near.take(np.flatnonzero(~inside))
         return Near.concat([rest, whole]), partitions
 
     def _valued(self, near: Near) -> Rows:
-        """The affected rows, each once, copy by copy with their values."""
+        """The affected rows, copy by copy with their values."""
         copies = np.repeat(np.arange(len(near.run)), near.copies)
         columns = tuple(column[copies] for column in near.columns)
         run = near.run[copies]
         begins = first_of_each(run)
         lengths = np.diff(np.append(begins, len(run)))
         low, high = np.repeat(begins, lengths), np.repeat(begins + lengths, lengths)
-        places = np.flatnonzero(self._each_once(near)[copies])
+        places = np.flatnonzero(near.affected[copies])
         words = [column[places] for column in columns[: self.width]]
         for pick in self.picks:
             words += _picked(pick, places, low[places], high[places], columns)
         return Rows(tuple(words), (np.ones(len(places), np.int64),))
-
-    def _each_once(self, near: Near) -> np.ndarray:
-        """The affected rows, without those that an earlier run has too."""
-        rows = np.flatnonzero(near.affected)
-        order = rows[np.lexsort((near.run[rows], *(column[rows] for column in reversed(near.columns[: self.width]))))]
-        repeated = np.ones(len(order), bool)
-        repeated[:1] = False
-        for column in near.columns[: self.width]:
-            repeated[1:] &= column[order][1:] == column[order][:-1]
-        once = np.zeros(len(near.run), bool)
-        once[order[~repeated]] = True
-        return once
 
     def _emitted(self, rows: Words, whole: Words | None, context: Context) -> Rows:
         """What was emitted for these rows, and for whole partitions."""
@@ -253,6 +281,15 @@ class NeighboursOperator:
         return Rows.concat(parts)
 
 
+def _precede(rows: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> np.ndarray:
+    """Which rows are before the others, word by word."""
+    before, tied = np.zeros(len(rows[0]), bool), np.ones(len(rows[0]), bool)
+    for word, other in zip(rows, others, strict=True):
+        before |= tied & (word < other)
+        tied &= word == other
+    return before
+
+
 def _are_in(rows: Words, keys: Words) -> np.ndarray:
     """Which rows are among the keys."""
     among = set(zip(*(word.tolist() for word in keys), strict=True))
@@ -261,21 +298,16 @@ def _are_in(rows: Words, keys: Words) -> np.ndarray:
 
 def _picked(pick: Pick, places: np.ndarray, low: np.ndarray, high: np.ndarray, columns: Words) -> list[np.ndarray]:
     """The words of the value for the rows at these places. low, high: the places of the run that each is in."""
-    present = np.ones(len(columns[0]), bool)
     nulls = null_words(pick.target)
+    begins, ends = np.maximum(places + pick.start, low), np.minimum(places + pick.end, high - 1)
     if pick.ignore_nulls:
-        present = columns[pick.value[0]] != nulls[0]
-    target, left = np.full(len(places), -1), np.full(len(places), abs(pick.number))
-    if pick.ignore_nulls:
-        offsets = range(pick.start, pick.end + 1) if pick.number > 0 else range(pick.end, pick.start - 1, -1)
-        for offset in offsets:
-            reached = places + offset
-            counts = (reached >= low) & (reached < high)
-            counts[counts] = present[reached[counts]]
-            left = left - counts
-            target = np.where(counts & (left == 0), reached, target)
+        present = np.flatnonzero(columns[pick.value[0]] != nulls[0])
+        before, upto = np.searchsorted(present, begins, "left"), np.searchsorted(present, ends, "right")
+        nth = before + pick.number - 1 if pick.number > 0 else upto + pick.number
+        is_there = (nth >= before) & (nth < upto)
+        target = np.full(len(places), -1)
+        target[is_there] = present[nth[is_there]]
     else:
-        begins, ends = np.maximum(places + pick.start, low), np.minimum(places + pick.end, high - 1)
         nth = begins + pick.number - 1 if pick.number > 0 else ends + pick.number + 1
         target = np.where((nth >= begins) & (nth <= ends), nth, -1)
     is_there = target >= 0

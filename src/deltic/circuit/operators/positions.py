@@ -5,8 +5,8 @@ positions as it adds copies; where later changes cancel that, the rows after the
 each such stretch to its last one, or to the end of the partition: those whose position it changes, O(log n) beside. The position before a
 stretch is remembered with the emitted rows.
 
-The words of strings of 24 bytes and more do not sort them; the partitions in which such strings change, or precede a change, are read
-whole.
+The words of strings of 24 bytes and more may tie (circuit/ties.py). A stretch reorders the tied rows in it; partitions in which its ends,
+or the row before it, are tied are read whole.
 """
 
 from __future__ import annotations
@@ -20,13 +20,12 @@ import numpy as np
 
 from deltic.circuit.operator import Context, Delta, as_batch
 from deltic.circuit.preceding import preceding
-from deltic.circuit.terms import exact_order
+from deltic.circuit.ties import order_of_ties, tied
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
 from deltic.trace.probe import first, lookup
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
-from deltic.trace.strings import PREFIX_BYTES
 
 Words = tuple[np.ndarray, ...]
 PositionKind = OneOf["row_number", "rank", "last_peer"]
@@ -102,7 +101,13 @@ class PositionsOperator:
             copies[bounded] = last - base[bounded] + held
             unsure[bounded] |= last_unsure
         stretches = Stretch(prefixes, heads, base, copies)
-        return self._with_whole(stretches, delta, begins, unsure, context) if self.texts else stretches
+        if not self.texts:
+            return stretches
+        for spine in (old, old.with_batch(delta)):
+            for places in (begins, ends):
+                rows = [word[places] for word in delta.columns[: self.width]]
+                unsure |= tied(spine, rows, self.texts, context.strings, context.counters)
+        return self._with_whole(stretches, delta, begins[unsure], begins) if unsure.any() else stretches
 
     def _words(self, rows: Rows, places: np.ndarray) -> tuple[Words, Words]:
         """(the words of the partition, the others) of these rows."""
@@ -110,7 +115,7 @@ class PositionsOperator:
         return words[: self.key], words[self.key : self.width]
 
     def _bases(self, prefixes: Words, starts: Words, old: Spine, context: Context) -> tuple[np.ndarray, np.ndarray]:
-        """(the position of the first row that is not before each start, where it is unsure because of long strings)."""
+        """(the position of the first row that is not before each start, where it is unsure because the row before that is tied)."""
         memory = context.old(self.memory, self.width + 1, 1)
         base, unsure = np.ones(len(starts[0]), np.int64), np.zeros(len(starts[0]), bool)
         has, words, _ = preceding(memory, prefixes, (*starts, np.full(len(starts[0]), LEAST)), context.counters)
@@ -121,21 +126,14 @@ class PositionsOperator:
             base[has] = position + lookup(old, (*(w[has] for w in prefixes), *row), context.counters)[0]
         else:
             base[has] = position + 1
-        for text, _ in self.texts:
-            unsure[has] |= context.strings.exceeds(row[text - self.key], PREFIX_BYTES)
+        unsure[has] = tied(old, [*(w[has] for w in prefixes), *row], self.texts, context.strings, context.counters)
         return base, unsure
 
-    def _with_whole(self, stretches: Stretch, delta: Batch, begins: np.ndarray, unsure: np.ndarray, context: Context) -> Stretch:
-        """The stretches, with whole partitions in place of those in which the words of strings may not sort them."""
-        long = np.zeros(len(delta), bool)
-        for text, _ in self.texts:
-            long |= context.strings.exceeds(delta.columns[text], PREFIX_BYTES)
+    def _with_whole(self, stretches: Stretch, delta: Batch, unsure: np.ndarray, begins: np.ndarray) -> Stretch:
+        """The stretches, with whole partitions in place of those with changes, or rows before these, that are tied."""
         partition = np.cumsum(_starts_partition(delta, self.key)) - 1
         doubtful = np.zeros(int(partition[-1]) + 1, bool)
-        doubtful[partition[long]] = True
-        doubtful[partition[begins[unsure]]] = True
-        if not doubtful.any():
-            return stretches
+        doubtful[partition[unsure]] = True
         of = partition[begins]
         kept = stretches.take(np.flatnonzero(~doubtful[of]))
         whole = stretches.take(np.unique(of, return_index=True)[1][doubtful])
@@ -157,7 +155,7 @@ class PositionsOperator:
     def _numbered(self, stretches: Stretch, source: np.ndarray, columns: Words, copies: np.ndarray, context: Context) -> Rows:
         """The rows with their positions. source: the stretch of each row, ascending."""
         if self.texts and len(source):
-            order = self._exact_order(source, columns, context)
+            order = order_of_ties(source, columns, self.texts, context.strings)
             columns, copies = tuple(column[order] for column in columns), copies[order]
         total = np.cumsum(copies) - copies
         heads = np.searchsorted(source, np.arange(len(stretches.base)))
@@ -174,23 +172,6 @@ class PositionsOperator:
         elif self.kind == "last_peer":
             position = position + copies - 1
         return Rows((*columns, position), (np.ones(len(position), np.int64),))
-
-    def _exact_order(self, source: np.ndarray, columns: Words, context: Context) -> np.ndarray:
-        """The order of the rows of each stretch by the bytes of their strings, which decide where all words before their ids are equal."""
-        same, differs = source[1:] == source[:-1], np.zeros(len(source), bool)
-        texts = dict(self.texts)
-        for word, column in enumerate(columns):
-            equal = column[1:] == column[:-1]
-            if word in texts:
-                long = context.strings.exceeds(column, PREFIX_BYTES)
-                differs[1:] |= same & ~equal & (long[1:] | long[:-1])
-            same &= equal
-        order = np.arange(len(source))
-        for stretch in np.unique(source[differs]):
-            begin, end = np.searchsorted(source, [stretch, stretch + 1])
-            rows = tuple(column[begin:end] for column in columns)
-            order[begin:end] = begin + exact_order(rows, texts, context.strings)
-        return order
 
 
 def _starts_partition(rows: Rows, key: int) -> np.ndarray:

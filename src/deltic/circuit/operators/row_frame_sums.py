@@ -4,8 +4,8 @@ O(frame + log n) for a changed row.
 Each row occurs once. A change alters the frames of the rows from which it is in reach: as many before it as a frame goes forward, and after
 it as many as it goes back. These are added up before and after the tick, from the rows that they reach.
 
-The words of strings of 24 bytes and more do not sort them: partitions in which such rows are near a change are added up whole, as are all
-where many rows change.
+The words of strings of 24 bytes and more may tie (circuit/ties.py): partitions in which rows near a change are tied are added up whole, as
+are all where many rows change.
 """
 
 from __future__ import annotations
@@ -21,13 +21,12 @@ from deltic.circuit.framed import among, dense_ranks, exact_ranks, frame_entries
 from deltic.circuit.operator import Context, Delta, as_batch
 from deltic.circuit.operators.linear import negated
 from deltic.circuit.scopes import distinct_rows
-from deltic.circuit.terms import exact_order
+from deltic.circuit.ties import order_of_ties, tied, tied_with_previous
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
 from deltic.trace.probe import first, first_of_each, probe
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
-from deltic.trace.strings import PREFIX_BYTES
 
 Words = tuple[np.ndarray, ...]
 FrameKind = OneOf["sums", "firsts", "entries"]
@@ -112,7 +111,7 @@ class RowFrameSums:
         if len(rows) * around * MANY >= new.rows.rows:
             return self._changed(new, self._whole(partitions, new, context), old, self._whole(partitions, old, context), context)
         runs = [self._near(rows, version, context) for version in (new, old)]
-        whole = self._doubtful(rows, runs, context)
+        whole = self._doubtful(rows, runs, (new, old), context)
         if len(whole[0]):
             rest = [run.take(np.flatnonzero(~among(run.rows[: self.key], whole))) for run in runs]
             runs = [_joined(own, self._whole(whole, version, context)) for own, version in zip(rest, (new, old), strict=True)]
@@ -152,29 +151,20 @@ class RowFrameSums:
         """All rows of the partitions, in exact order."""
         source, columns, _ = first(version.rows, partitions, None, ALL, context.counters)
         run = RowRun(source, tuple(columns), np.ones(len(source), bool))
-        long = self._is_long(run.rows, context)
-        if not long.any():
-            return run
-        order = np.arange(len(source))
-        for each in np.unique(source[long]):
-            begin, end = np.searchsorted(source, [each, each + 1])
-            words = tuple(word[begin:end] for word in run.rows)
-            order[begin:end] = begin + exact_order(words, dict(self.texts), context.strings)
-        return run.take(order)
+        return run.take(order_of_ties(source, run.rows, self.texts, context.strings))
 
-    def _is_long(self, rows: Words, context: Context) -> np.ndarray:
-        long = np.zeros(len(rows[0]), bool)
-        for text, _ in self.texts:
-            long |= context.strings.exceeds(rows[text], PREFIX_BYTES)
-        return long
-
-    def _doubtful(self, delta: Batch, runs: Sequence[RowRun], context: Context) -> Words:
-        """The partitions in which the words of strings may not sort the rows near a change."""
-        near = [delta.columns[: self.width], *(run.rows for run in runs)] if self.texts else [delta.columns[: self.width]]
-        parts = []
-        for rows in near:
-            chosen = np.flatnonzero(self._is_long(rows, context))
-            parts.append(Rows([word[chosen] for word in rows[: self.key]], (np.ones(len(chosen), np.int64),)))
+    def _doubtful(self, delta: Batch, runs: Sequence[RowRun], versions: Sequence[Version], context: Context) -> Words:
+        """The partitions in which rows near a change are tied."""
+        parts = [Rows.empty(self.key, 1)]
+        for run, version in zip(runs, versions, strict=True) if self.texts else ():
+            begins = first_of_each(run.run)
+            ends = np.concatenate([begins, np.append(begins[1:], len(run.run))[: len(begins)] - 1])
+            outer = [np.append(word[ends], own) for word, own in zip(run.rows, delta.columns, strict=False)]
+            for rows, is_tied in (
+                (run.rows, tied_with_previous(run.run, run.rows, self.texts, context.strings)),
+                (outer, tied(version.rows, outer, self.texts, context.strings, context.counters)),
+            ):
+                parts.append(Rows([word[is_tied] for word in rows[: self.key]], (np.ones(int(is_tied.sum()), np.int64),)))
         return distinct_rows(parts, self.key)
 
     def _summed(self, run: RowRun, version: Version, context: Context) -> Rows:

@@ -24,9 +24,10 @@ from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_aggregate import bind_aggregate
 from deltic.frontends.sql.environment import BindQuery, Environment
 from deltic.frontends.sql.scope import KEYED, SUBQUERY, Outer, reads_subqueries
-from deltic.plan.columns import columns_of_all, conjunction, map_children, map_columns, reference
+from deltic.plan.columns import columns_of_all, conjunction, conjuncts, map_children, map_columns, reference
 from deltic.plan.equalities import EQUAL
-from deltic.plan.nodes import Aggregate, AggregateCall, DependentJoin, Distinct, Filter, Plan, Project, TopK, Values
+from deltic.plan.nodes import Aggregate, AggregateCall, DependentJoin, Distinct, Filter, Plan, Project, Table, TopK, Values
+from deltic.plan.streams import is_stream
 from deltic.plan.subquery_nodes import DependentKind, outer_number
 from deltic.schema import BIGINT, BOOLEAN, Field
 
@@ -117,7 +118,10 @@ class Subqueries:
             value = self._add(binder, kind, rows, outer)[0]
             return replace(value, nullable=value.nullable or not always, span=node.span)
         of = reference(rows.schema, 0)
-        calls = (("rows", AggregateCall("count", (), BIGINT, False)), (of.name, AggregateCall("any_value", (of,), of.type, True)))
+        values = ((of.name, AggregateCall("any_value", (of,), of.type, True)),)
+        if _is_of_one_key(rows):
+            return replace(self._add(binder, "inner", Aggregate(rows, (), values), outer)[0], span=node.span)
+        calls = (("rows", AggregateCall("count", (), BIGINT, False)), *values)
         count, value = self._add(binder, "inner", Aggregate(rows, (), calls), outer)
         return resolve(ONLY_ROW, [value, count], node.span)
 
@@ -320,6 +324,24 @@ def _rows(plan: Plan) -> tuple[bool, bool]:
             return plan.limit is not None and plan.limit <= 1, False
         case _:
             return False, False
+
+
+def _is_of_one_key(plan: Plan) -> bool:
+    """Whether conditions compare all columns of a table's primary key with constants, so that the relation never has more than one row."""
+    fixed: set[int] = set()
+    while isinstance(plan, Project | Filter | Distinct):
+        if isinstance(plan, Project):
+            fixed.clear()  # columns of a projection
+        if isinstance(plan, Filter):
+            for part in conjuncts(plan.predicate):
+                match part:
+                    case Call(function="equal", arguments=(Column() as column, Literal()) | (Literal(), Column() as column)):
+                        fixed.add(column.index)
+        plan = plan.input
+    if not isinstance(plan, Table) or is_stream(plan):
+        return False
+    key = plan.table.key
+    return bool(key) and fixed.issuperset(key) and all(plan.schema[i].type.has_one_form for i in key)
 
 
 def denied(node: tree.Prefix) -> tree.Expression | None:
