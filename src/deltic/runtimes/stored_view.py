@@ -52,11 +52,6 @@ class StoredView(ReadableView):
         return self._reader.epoch
 
     @property
-    def is_stream(self) -> bool:
-        """Whether it has the rows of one epoch alone."""
-        return self._layout.ephemeral
-
-    @property
     def _shards(self) -> int:
         """The number of shards of the state."""
         return self._reader.manifest.shards
@@ -95,25 +90,11 @@ class StoredView(ReadableView):
         manifest = self._reader.manifest
         if epoch is None:
             return self._changed(manifest.views, manifest.files)
-        return self.changes_in(self._reader.change_at(epoch))
-
-    def changes_in(self, change: Change) -> pa.Table:
-        """As `changes`, of an epoch with this change."""
-        return self._changed(change.views, {file.name: file for file in change.files})
+        return changes_in(self, self._reader.change_at(epoch))
 
     def _changed(self, segments: Sequence[SegmentRef], refs: Mapping[str, FileRef]) -> pa.Table:
         parts, dictionaries = self._changes(segments, refs)
         return self._columns.changes(merge(parts) if parts else None, file_strings(None, dictionaries))
-
-    def changes_since(self, before: StoredView) -> pa.Table:
-        """The sum of all changes since the epoch of `before`, whose reader must be open; not of a view of streams. O(rows of both)."""
-        assert not self.is_stream
-        spines, dictionaries = self._files_of(self._reader.manifest, range(self._shards))
-        spines_before, dictionaries_before = before._files_of(before._reader.manifest, range(before._shards))
-        content, content_before = (merge([spine.scan(Counters()).verified() for spine in each]) for each in (spines, spines_before))
-        removed = Batch.trusted(content_before.columns, [-weights for weights in content_before.weights])
-        strings = file_strings(self._layout.identity, [*dictionaries, *dictionaries_before])
-        return self._columns.changes(merge([content, removed]), strings)
 
     def _changes(
         self, segments: Sequence[SegmentRef], refs: Mapping[str, FileRef], shards: Sequence[int] | None = None
@@ -170,6 +151,27 @@ def check_readable(view: StoredView) -> None:
     """Raises FailedView if the view has errors. O(errors)."""
     if view._errors is not None and (rows := view._errors.to_arrow()).num_rows:
         raise failed_view(view.name, rows, {})
+
+
+def is_stream(view: StoredView) -> bool:
+    """Whether the view has the rows of one epoch alone."""
+    return view._layout.ephemeral
+
+
+def changes_in(view: StoredView, change: Change) -> pa.Table:
+    """The change of a view in an epoch that has made this change to the state."""
+    return view._changed(change.views, {file.name: file for file in change.files})
+
+
+def changes_since(view: StoredView, before: StoredView) -> pa.Table:
+    """The sum of all changes since the epoch of `before`, whose reader must be open; not of a view of streams. O(rows of both)."""
+    assert not is_stream(view)
+    spines, dictionaries = view._files_of(view._reader.manifest, range(view._shards))
+    spines_before, dictionaries_before = before._files_of(before._reader.manifest, range(before._shards))
+    content, content_before = (merge([spine.scan(Counters()).verified() for spine in each]) for each in (spines, spines_before))
+    removed = Batch.trusted(content_before.columns, [-weights for weights in content_before.weights])
+    strings = file_strings(view._layout.identity, [*dictionaries, *dictionaries_before])
+    return view._columns.changes(merge([content, removed]), strings)
 
 
 def failing_views(reader: StateReader) -> dict[str, int]:

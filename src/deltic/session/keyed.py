@@ -49,11 +49,13 @@ def sought(name: str, spines: Sequence[Spine], keys: Keys, stored: Stored, strin
 
 def _key(condition: Expr) -> tuple[int, Sequence[Value]] | None:
     """The column and the values of `column = value` and `column IN (values)`, for types of which equal values are the same words."""
-    if not isinstance(condition, Call) or condition.function not in ("equal", "in"):
-        return None
-    of, values = sorted(condition.arguments, key=lambda argument: not isinstance(argument, Column))
-    if not isinstance(of, Column) or of.filled or not (of.type.is_integer or of.type == STRING):
-        return None
-    if isinstance(values, Literal) and values.type == of.type and values.value is not None:
-        return of.index, (values.value,)
-    return (of.index, values.values) if isinstance(values, Constants) and values.type == of.type else None
+    match condition:
+        case Call(function="equal", arguments=(Column() as of, Literal() as value) | (Literal() as value, Column() as of)):
+            return (of.index, (value.value,)) if _is_exact(of) and value.type == of.type and value.value is not None else None
+        case Call(function="in", arguments=(Column() as of, Constants() as constants)):
+            return (of.index, constants.values) if _is_exact(of) and constants.type == of.type else None
+    return None
+
+
+def _is_exact(column: Column) -> bool:
+    return not column.filled and (column.type.is_integer or column.type == STRING)

@@ -16,7 +16,7 @@ from deltic.frontends.sql import Args
 from deltic.frontends.statements import DefinedFunction
 from deltic.plan.nodes import Plan
 from deltic.runtimes.state_content import StateContent
-from deltic.runtimes.stored_view import StoredView
+from deltic.runtimes.stored_view import StoredView, changes_in, changes_since, is_stream
 from deltic.schema import Schema, StreamSchema, TableSchema
 from deltic.session.definitions import Stored
 from deltic.session.query import Answer, answer_of
@@ -138,14 +138,14 @@ class StateQueries:
         stored = StoredView(self._reader, view)
         if before.epoch in before.epochs():
             for epoch in range(before.epoch + 1, self.epoch + 1):
-                yield stored.changes_in(before.change_at(epoch))
-        elif stored.is_stream:
+                yield changes_in(stored, before.change_at(epoch))
+        elif is_stream(stored):
             raise StateError(
                 f"the rows of {stored.name} in some epochs from {before.epoch + 1} to {self.epoch} are not in {before.root} any more",
                 remedy="start again; while it runs, the state keeps them",
             )
         else:  # a fold had begun before the reader opened, and has added up some of the epochs
-            yield stored.changes_since(StoredView(before, view))
+            yield changes_since(stored, StoredView(before, view))
 
     def close(self) -> None:
         """Releases the files."""
