@@ -98,6 +98,31 @@ def test_ticks_of_several_threads_share_a_sync_and_are_epochs_of_their_own(sessi
     assert [max(row["total"] for row in change) for change in changes] == [1, 11, 111, 1111, 11111, 111111]
 
 
+def test_what_is_durable_is_shown_to_its_thread_though_the_one_that_commits_is_interrupted(
+    session: deltic.Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(runtime: LoggedEmbedded) -> bool:
+        if not runtime.unshown:
+            return False
+        monkeypatch.setattr(LoggedEmbedded, "show_next", show_next)
+        raise KeyboardInterrupt
+
+    show_next = LoggedEmbedded.show_next
+
+    monkeypatch.setattr(LoggedEmbedded, "show_next", interrupted)
+    seen: list[list[int]] = []
+    apply = session.apply
+
+    def applied(*arguments: Any, **options: Any) -> Any:
+        apply(*arguments, **options)
+        seen.append(_ids(session))
+
+    monkeypatch.setattr(session, "apply", applied)
+    raised = _together(session, [_insert(1), _insert(2), _insert(3)])
+    assert [type(error) for error in raised] == [KeyboardInterrupt, type(None), type(None)]
+    assert seen == [[1, 2, 3]] * 2
+
+
 def test_the_error_of_a_tick_is_its_own(session: deltic.Session) -> None:
     first = session.epoch + 1
     raised = _together(session, [_insert(1), _insert(1), _insert(2, 0), _insert(3)])

@@ -193,6 +193,11 @@ class GroupingRuntime(Runtime, Protocol):
         """Whether the group has ticks that are not durable."""
         ...
 
+    @property
+    def unshown(self) -> bool:
+        """Whether ticks of a group are durable and not shown yet."""
+        ...
+
     def group(self) -> AbstractContextManager[None]:
         """A block in which ticks `join` a group. At its end, those that `commit_group` has not made durable are undone."""
         ...

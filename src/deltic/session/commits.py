@@ -107,6 +107,9 @@ class Commits:
             self._contents.subscribers.deliver()
             return
         self._ticks.run(WaitingTick(changes, notes, check))
+        if self._grouping.unshown:  # the thread that would have shown them all was interrupted
+            with self._lock:
+                self._queue()
         self._contents.subscribers.deliver()
 
     def _noted(self, known: Notes, changes: Mapping[str, Any], notes: Notes, *, amends: bool = False) -> Notes:

@@ -144,20 +144,14 @@ def _written(writer: EpochWriter, manifest: Manifest, epoch: LoggedEpoch, shard:
         older = {segment.file for segment in replaced}
         return Dictionary.union([shard.dictionary, *(stored.file(name).dictionary() for name in sorted(older))]).restrict(ids)
 
-    def written(merging: _ShardFiles | None) -> Written:
-        return append_to_shard(
-            shard.appended,
-            merging,
-            dictionary_of,
-            lambda name: manifest.program.arrangements[name].partition,
-            root=writer.root,
-            origin=Origin(writer.generation, epoch.epoch, shard.shard, 0),
-            shards=manifest.shards,
-            files=files,
-            synced=False,
-        )
-
-    try:
-        return written(stored)
-    except WeightOverflow:  # as in `fold`
-        return written(None)
+    return append_to_shard(
+        shard.appended,
+        stored,
+        dictionary_of,
+        lambda name: manifest.program.arrangements[name].partition,
+        root=writer.root,
+        origin=Origin(writer.generation, epoch.epoch, shard.shard, 0),
+        shards=manifest.shards,
+        files=files,
+        synced=False,
+    )

@@ -261,7 +261,7 @@ class Durable(ABC):
             self._files.keep(())
 
     def dictionaries(self) -> Iterable[Dictionary]:
-        """Those of the committed state, the newest first. Of the folder's, whose files are there: a version may lag behind."""
+        """Those of the last manifest, the newest first. A version may lag behind it, and a commit delete files of such a version."""
         manifest = self._state.manifest
         opened = (self._files[manifest.files[name]].dictionary() for name in sorted(manifest.files, reverse=True))
         return (dictionary for dictionary in opened if len(dictionary))

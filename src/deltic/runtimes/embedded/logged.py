@@ -141,6 +141,11 @@ class LoggedEmbedded(DurableEmbedded):
         """See GroupingRuntime."""
         return bool(self._computed)
 
+    @property
+    def unshown(self) -> bool:
+        """See GroupingRuntime."""
+        return bool(self._durable)
+
     @contextmanager
     def group(self) -> Iterator[None]:
         """See GroupingRuntime."""
