@@ -6,7 +6,9 @@ import mmap
 import os
 import sys
 import warnings
+from contextlib import suppress
 from threading import Thread
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,16 +23,15 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="mappings are re
 
 def test_a_released_mapping_is_lent_again_cut_or_extended() -> None:
     lender = Room()
-    first, clean = lender.lend(LARGE)
-    assert clean and not first.any() and first.dtype == np.int64
+    first, used = lender.lend(LARGE)
+    assert not used and not first.any() and first.dtype == np.int64
     first[:] = 7
     del first
-    shorter, clean = lender.lend(LARGE - 1000)
-    assert not clean and (shorter == 7).all()
+    shorter, used = lender.lend(LARGE - 1000)
+    assert used == LARGE - 1000 and (shorter == 7).all()
     del shorter
-    longer, clean = lender.lend(2 * LARGE)
-    kept = (LARGE - 1000) * 8 // PAGE * PAGE // 8
-    assert not clean and (longer[:kept] == 7).all() and not longer[LARGE:].any()
+    longer, used = lender.lend(2 * LARGE)
+    assert LARGE - 1000 <= used < LARGE and (longer[: LARGE - 1000] == 7).all() and not longer[used:].any()
     assert start(longer) % PAGE == 0
 
 
@@ -52,20 +53,20 @@ def test_as_much_is_kept_as_a_share_of_what_is_lent(monkeypatch: pytest.MonkeyPa
     lent = [lender.lend(LARGE)[0] for _ in range(40)]
     del lent[:24]
     held, _ = lender.lend(PAGE // 8)
-    assert lender._kept_bytes == 2 * LARGE_BYTES and lender._lent_bytes == 16 * LARGE_BYTES + PAGE
+    assert list(map(len, lender._kept)) == [LARGE_BYTES] * 2 and lender._lent_bytes == 16 * LARGE_BYTES + PAGE
     lender.lend(100 * LARGE)
     again, _ = lender.lend(PAGE // 8)
-    assert lender._kept_bytes == 2 * LARGE_BYTES and len(lender._kept) == 1
+    assert list(map(len, lender._kept)) == [2 * LARGE_BYTES]
     del lent, held, again
-    _, clean = lender.lend(LARGE)
-    assert not clean and lender._lent_bytes == LARGE_BYTES and lender._kept_bytes < LARGE_BYTES
+    _, used = lender.lend(LARGE)
+    assert used and lender._lent_bytes == LARGE_BYTES and sum(map(len, lender._kept)) < LARGE_BYTES
 
 
 def test_a_small_array_takes_no_large_mapping() -> None:
     lender = Room()
     lender.lend(8 * LARGE)
-    assert lender.lend(LARGE)[1]
-    assert not lender.lend(4 * LARGE)[1]
+    assert not lender.lend(LARGE)[1]
+    assert lender.lend(4 * LARGE)[1]
 
 
 def test_zeros_are_zeros_in_used_memory() -> None:
@@ -99,19 +100,55 @@ def test_threads_share_it() -> None:
     assert not failed
 
 
-def test_no_memory_is_an_error_that_leaves_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuses(*_: object, **__: object) -> mmap.mmap:
-        raise OSError("Cannot allocate memory")
+def test_no_memory_is_an_error_once_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuses(*arguments: int, **options: int) -> mmap.mmap:
+        if lender._kept or not permitted:
+            raise OSError("Cannot allocate memory")
+        return opened(*arguments, **options)
 
+    opened, permitted = mmap.mmap, True
     lender = Room()
-    lender.lend(LARGE)
-    held, _ = lender.lend(LARGE)
+    lender.lend(8 * LARGE)
     monkeypatch.setattr("deltic.kernels.room.mmap.mmap", refuses)
+    held, used = lender.lend(LARGE)
+    assert not used and not lender._kept
+    permitted = False
     with pytest.raises(MemoryError, match="no room for"):
         lender.lend(LARGE)
-    held[:] = 1
     del held
-    assert not lender.lend(LARGE)[1]
+    assert lender.lend(LARGE)[1]
+
+
+@pytest.mark.parametrize("interrupt", range(1, 60))
+def test_an_interrupt_at_any_line_leaves_it_usable(interrupt: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "KEPT_BYTES", LARGE_BYTES)
+    lender, lines = Room(), 0
+
+    def trace(frame: Any, event: str, _: Any) -> Any:
+        nonlocal lines
+        lines += event == "line" and frame.f_code.co_filename == room.__file__
+        if lines == interrupt:
+            sys.settrace(None)
+            raise KeyboardInterrupt
+        return trace
+
+    with suppress(KeyboardInterrupt):
+        held = [lender.lend(LARGE)[0] for _ in range(3)]
+        del held[1:]
+        sys.settrace(trace)
+        lender.lend(2 * LARGE)
+        lender.lend(LARGE)
+    sys.settrace(None)
+    for length in (LARGE, 3 * LARGE, 2 * LARGE, LARGE):
+        words, used = lender.lend(length)
+        assert not words[used:].any()
+        words[:] = 1
+
+
+def test_a_signal_handler_may_lend_too() -> None:
+    lender = Room()
+    with lender._lock:
+        assert lender.lend(LARGE)[0].size == LARGE
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import mmap
 import sys
-from bisect import bisect_left, insort
 from collections import deque
-from threading import Lock
-from typing import Final, NamedTuple
+from threading import RLock
+from typing import Final
+from weakref import ref
 
 import numpy as np
 
@@ -34,83 +34,81 @@ PAGE: Final = mmap.PAGESIZE
 _RESIZABLE: Final = sys.platform == "linux"
 
 
-class _Kept(NamedTuple):
-    size: int
-    number: int
-    """The higher, the later it came back."""
+class _Loan(ref[Words]):
+    """The array over a mapping that is lent; slices of it keep it."""
+
+    __slots__ = ("mapping",)
+
     mapping: mmap.mmap
 
 
-class _Loan:
-    """Who owns a mapping while there are arrays over it."""
-
-    __slots__ = ("__array_interface__", "_mapping", "_returned")
-
-    def __init__(self, mapping: mmap.mmap, length: int, returned: deque[mmap.mmap]) -> None:
-        address = np.frombuffer(mapping, INT64).__array_interface__["data"][0]
-        self.__array_interface__ = {"data": (address, False), "shape": (length,), "typestr": INT64.str, "version": 3}
-        self._mapping, self._returned = mapping, returned
-
-    def __del__(self) -> None:
-        self._returned.append(self._mapping)  # the garbage collector may call this at any point of any thread, so it takes no lock
-
-
 class Room:
-    """Mappings that are lent as arrays, and come back when these are gone. Safe for threads."""
+    """Mappings that are lent as arrays, and come back when these are gone. Safe for threads, and for signal handlers: nothing that could be
+    left half done is more than one statement."""
 
     def __init__(self) -> None:
-        self._lock = free_after_fork(Lock())
-        self._kept: list[_Kept] = []
-        """By size."""
-        self._kept_bytes = self._lent_bytes = self._number = 0
-        self._returned: deque[mmap.mmap] = deque()
+        self._lock = free_after_fork(RLock())
+        self._kept: list[mmap.mmap] = []
+        """Those that came back first are first."""
+        self._lent_bytes = 0
+        self._loans: dict[int, _Loan] = {}
+        """By id(), those whose arrays live."""
+        self._ended: deque[_Loan] = deque()
+        """Those whose arrays are gone. The garbage collector may add some at any point of any thread, in no statement of Python's."""
 
-    def lend(self, length: int) -> tuple[Words, bool]:
-        """(int64[length] with any content, whether it is all zeros). Raises MemoryError."""
+    def lend(self, length: int) -> tuple[Words, int]:
+        """(int64[length] with any content, how many of the first words may be other than zero). Raises MemoryError."""
         size = -(-8 * length // PAGE) * PAGE
         with self._lock:
             self._take_back()
             mapping = self._fitting(size)
-            used = mapping is not None
-            mapping = mapping or mapped(size)
             self._lent_bytes += size
-        return np.asarray(_Loan(mapping, length, self._returned)), not used
+        used = 0 if mapping is None else min(len(mapping), size)
+        try:
+            if mapping is not None and len(mapping) != size:
+                mapping.resize(size)
+        except OSError:
+            mapping, used = None, 0
+        mapping = mapping or self._mapped(size)
+        words = np.frombuffer(mapping, INT64, length)
+        loan = _Loan(words, self._ended.append)
+        loan.mapping, self._loans[id(loan)] = mapping, loan
+        return words, min(used >> 3, length)
+
+    def _mapped(self, size: int) -> mmap.mmap:
+        """A new mapping; if there is no room for it, what is kept is released first."""
+        try:
+            return mapped(size)
+        except MemoryError:
+            with self._lock:
+                self._take_back()
+                self._kept.clear()
+            return mapped(size)
 
     def _fitting(self, size: int) -> mmap.mmap | None:
-        """A mapping of this size that was kept: of at most twice the size, else the largest that can be extended."""
-        at = bisect_left(self._kept, (size,))
-        if at == len(self._kept) or self._kept[at].size > 2 * size:
-            at -= 1
-        if at < 0:
-            return None
-        kept = self._kept.pop(at)
-        self._kept_bytes -= kept.size
-        if kept.size != size:
-            try:
-                kept.mapping.resize(size)
-            except OSError:
-                return None
-        return kept.mapping
+        """A mapping of those kept: of at most twice the size, else the largest one that can be extended."""
+        fitting = [each for each in self._kept if size <= len(each) <= 2 * size]
+        smaller = [each for each in self._kept if len(each) < size]
+        chosen = min(fitting, key=len) if fitting else max(smaller, key=len, default=None)
+        if chosen is not None:
+            self._kept.remove(chosen)
+        return chosen
 
     def _take_back(self) -> None:
-        while self._returned:
-            mapping = self._returned.popleft()
-            self._lent_bytes -= len(mapping)
-            self._keep(mapping)
-        most = max(KEPT_BYTES, self._lent_bytes // KEPT_SHARE)
-        while self._kept_bytes > most:
-            oldest = min(self._kept, key=lambda each: each.number)
-            self._kept.remove(oldest)
-            self._kept_bytes -= oldest.size
-            room = (most - self._kept_bytes) // PAGE * PAGE
-            if room >= LARGE_BYTES:
-                oldest.mapping.resize(room)
-                self._keep(oldest.mapping)
-
-    def _keep(self, mapping: mmap.mmap) -> None:
-        self._number += 1
-        self._kept_bytes += len(mapping)
-        insort(self._kept, _Kept(len(mapping), self._number, mapping))
+        while self._ended:
+            loan = self._ended.popleft()
+            self._loans.pop(id(loan), None)
+            if hasattr(loan, "mapping"):  # else it was interrupted before
+                self._lent_bytes -= len(loan.mapping)
+                self._kept.append(loan.mapping)
+        spare = sum(map(len, self._kept)) - max(KEPT_BYTES, self._lent_bytes // KEPT_SHARE)
+        while self._kept and spare > 0:
+            oldest = self._kept.pop(0)
+            left = (len(oldest) - spare) // PAGE * PAGE
+            spare -= len(oldest)
+            if left >= LARGE_BYTES:
+                oldest.resize(left)
+                self._kept.append(oldest)
 
 
 _ROOM: Final = Room()
@@ -138,7 +136,6 @@ def zeros(length: int) -> Words:
         return np.zeros(length, INT64)
     if not _RESIZABLE:
         return np.frombuffer(mapped(8 * length), INT64)
-    words, clean = _ROOM.lend(length)
-    if not clean:
-        words.fill(0)
+    words, used = _ROOM.lend(length)
+    words[:used] = 0
     return words

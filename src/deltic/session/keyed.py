@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import product
 from math import prod
@@ -9,7 +10,7 @@ from typing import Final
 
 from deltic.expr.nodes import Call, Column, Constants, Expr, Literal, Value
 from deltic.plan.columns import conjuncts
-from deltic.plan.nodes import Filter, Plan, Table
+from deltic.plan.nodes import Filter, Plan, Table, inputs
 from deltic.plan.walk import nodes
 from deltic.runtimes.sought import Sought
 from deltic.schema import STRING
@@ -24,12 +25,16 @@ Keys = Mapping[int, Sequence[Value]]
 
 
 def keys_of(plan: Plan) -> dict[str, Keys]:
-    """The tables of a plan that are read once, below a condition on columns with keys. Of these rows alone the condition is TRUE."""
+    """The tables of a plan that are read once, below a condition on columns with keys. Of these rows alone the condition is TRUE.
+
+    One node may have several readers, as that of a CTE or a view that is used twice: each of them reads the table.
+    """
+    reads = Counter(below.table.name for node in nodes(plan) for below in inputs(node) if isinstance(below, Table))
     found: dict[str, Keys] = {}
-    reads = [node.table.name for node in nodes(plan) if isinstance(node, Table)]
     for node in nodes(plan):
-        if isinstance(node, Filter) and isinstance(node.input, Table) and reads.count(node.input.table.name) == 1:
-            found[node.input.table.name] = dict(key for part in conjuncts(node.predicate) if (key := _key(part)) is not None)
+        if isinstance(node, Filter) and isinstance(node.input, Table) and reads[node.input.table.name] == 1:
+            keys = dict(key for part in conjuncts(node.predicate) if (key := _key(part)) is not None)
+            found |= {node.input.table.name: keys} if keys else {}
     return found
 
 
