@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from threading import Thread
 
 import numpy as np
@@ -12,6 +11,7 @@ import pytest
 from numba.core.compiler_lock import global_compiler_lock
 
 from deltic.kernels import compiler
+from waiting import wait_until
 
 PROGRAM = """
 import deltic
@@ -40,8 +40,7 @@ def test_a_first_call_may_wait_while_another_thread_seals_the_kernel(monkeypatch
     caller = Thread(target=lambda: results.append(dispatcher(21)))
     with global_compiler_lock:
         caller.start()
-        while not _waits_in_compile(caller):
-            time.sleep(0.001)
+        wait_until(lambda: _waits_in_compile(caller))
         compiler.seal(dispatcher, ("int64(int64)",))
     caller.join()
     assert results == [42]
