@@ -106,6 +106,24 @@ def test_operations_are_applied_in_order() -> None:
     assert failed > 50 and applied > 50
 
 
+def test_inserts_alone_seek_nothing_in_a_table_without_key() -> None:
+    with both_cores() as compared, deltic.Session() as session:
+        session.sql("CREATE TABLE t (k BIGINT, v BIGINT)")
+        for rows in ([{"k": k, "v": 1} for k in range(1000)], [{"k": 5, "v": 1}, {"k": 5, "v": 1}]):
+            with session.transaction() as changes:
+                changes.insert("t", rows)
+            assert sum(counters.touched for counters in session.last_tick.counters.values()) == 0
+        with session.transaction() as changes:
+            changes.insert("t", [{"k": 6, "v": 1}])
+            changes.delete("t", [{"k": 5, "v": 1}] * 3)
+        assert sum(counters.touched for counters in session.last_tick.counters.values()) > 0
+        with pytest.raises(AbsentRow), session.transaction() as changes:
+            changes.delete("t", [{"k": 5, "v": 1}])
+            changes.insert("t", [{"k": 5, "v": 1}])
+        assert session.query("SELECT k, count(*) AS n FROM t GROUP BY k HAVING count(*) > 1").rows() == [{"k": 6, "n": 2}]
+        assert "TableInput" in compared.native
+
+
 def compare(seeds: range, *, row_by_row: bool = False) -> Compared:
     """Half of the programs on one shard, half on three; two thirds on threads, which divide every tick."""
     with both_cores() as compared, pytest.MonkeyPatch.context() as patch:

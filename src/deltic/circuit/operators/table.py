@@ -63,7 +63,7 @@ class TableInput:
             return Rows.empty(len(self.order), 1)
         words, ops = pending.words, pending.ops
         columns = tuple(words[i] for i in self.order)
-        if ops[0] == WEIGHT and (ops == WEIGHT).all():
+        if self._commute(ops):
             delta = consolidate(Rows(columns, (pending.weights,)))
             self._check_weights(delta, stored, pending, context)
         else:
@@ -72,6 +72,11 @@ class TableInput:
             check_sums(delta, self.arrangement, context)
         context.append(self.arrangement, delta)
         return delta
+
+    def _commute(self, ops: np.ndarray) -> bool:
+        """Whether the order of the changes does not matter, and their weights are those of the rows: also if a table without key is only
+        inserted into, whose rows may then be there already."""
+        return bool(ops[0] == WEIGHT or (ops[0] == INSERT and not self.key)) and bool((ops == ops[0]).all())
 
     def _check_weights(self, delta: Batch, stored: Spine, pending: PendingRows, context: Context) -> None:
         """Checks that after the tick no row has a negative weight, and no key has two rows."""

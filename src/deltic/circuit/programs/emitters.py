@@ -24,7 +24,7 @@ from deltic.circuit.operators.reweigh import Reweigh
 from deltic.circuit.operators.semijoin import SemiJoin
 from deltic.circuit.operators.table import TableInput
 from deltic.circuit.operators.top_k import TopKOperator
-from deltic.circuit.pending import WEIGHT
+from deltic.circuit.pending import INSERT, WEIGHT
 from deltic.circuit.programs.assembler import NO_REGISTER, Assembler, Register
 from deltic.circuit.programs.groups import aggregate, top_k
 from deltic.circuit.programs.linear import chain_instructions, chained, flat_map_instructions, map_instructions, touch
@@ -42,6 +42,11 @@ def _table(operator: TableInput, inputs: Sequence[Register], out: Register, to: 
     ordered, stored = to.register(pending.columns, 1), to.spot(operator.arrangement)
     to.select(ordered, pending, [(word, 0) for word in (*operator.order, operations, operations + 1)])
     otherwise = to.jump_unless(ordered, operations, WEIGHT, "all rows have weights")
+    if not operator.key:
+        weighed = to.jump()
+        to.land(otherwise)
+        otherwise = to.jump_unless(ordered, operations, INSERT, "all rows are inserted")
+        to.land(weighed)
     rows = to.register(columns, 1)
     to.select(rows, ordered, [(word, 0) for word in range(columns)])
     to.sort(out, rows)
