@@ -87,6 +87,7 @@ def test_sessions_resume_from_state(tmp_path: Path) -> None:
     check(77, lambda views: durable({"t": T}, views, folder, 2), lambda engine: engine.restart(lambda: DurableEmbedded(str(folder), 3)), 3)
 
 
+EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 DAY = datetime.datetime(2026, 5, 1, tzinfo=datetime.UTC)
 QUERIES = {
     "sliding": "SELECT window.start, window.end, k, sum(id) FROM t GROUP BY k, window(ts, '10 minutes', '4 minutes')",
@@ -117,6 +118,46 @@ def test_groups_of_windows_equal_the_oracle() -> None:
             assert engine.view(name) == evaluate(plan, {"t": content}), f"tick {number}, {name}"
 
 
+GAP_S = 5
+
+
+def in_sessions(content: dict[int, tuple[str, int]]) -> list[tuple[str, int, int, int, int]]:
+    """(k, start, end, rows, sum of ids) of each session, in order. content: id → (k, second)."""
+    found: list[tuple[str, int, int, int, int]] = []
+    for k, second, number in sorted((k, second, number) for number, (k, second) in content.items()):
+        if found and found[-1][0] == k and second <= found[-1][2]:
+            _, start, _, rows, total = found.pop()
+            found.append((k, start, second + GAP_S, rows + 1, total + number))
+        else:
+            found.append((k, second, second + GAP_S, 1, number))
+    return found
+
+
+@pytest.mark.parametrize("seeds", [range(4), *slow(rotating(200))], ids=len)
+def test_sessions_of_one_gap_equal_a_computation_in_python(seeds: range) -> None:
+    """Rows come and go one by one and in stretches, which takes sessions apart at several places in one tick."""
+    for seed in seeds:
+        rng, ids, content = Random(seed), count(), dict[int, tuple[str, int]]()
+        with deltic.Session(shards=1 + 2 * (seed % 2)) as session:
+            session.sql("CREATE TABLE a (id BIGINT, k STRING, at TIMESTAMP NOT NULL, PRIMARY KEY (id))")
+            session.sql(
+                "CREATE MATERIALIZED VIEW w AS SELECT k, session_window.start AS s, session_window.end AS e, count(*) AS n, sum(id) AS v"
+                f" FROM a GROUP BY k, session_window(at, '{GAP_S} seconds')"
+            )
+            for tick in range(12):
+                gone = {number for number in content if rng.random() < rng.choice([0, 0, 0.1])}
+                for _ in range(rng.choice([0, 1, 3])):
+                    low = rng.randint(0, 200)
+                    gone |= {number for number, (_, second) in content.items() if low <= second <= low + rng.choice([0, 3, 20])}
+                added = {next(ids): (rng.choice("ab"), rng.randint(0, 200)) for _ in range(rng.choice([0, 1, 2, 40]))}
+                with session.transaction() as tx:
+                    tx.delete("a", sorted(gone))
+                    tx.insert("a", [{"id": i, "k": k, "at": EPOCH + datetime.timedelta(seconds=s)} for i, (k, s) in added.items()])
+                content = {number: row for number, row in content.items() if number not in gone} | added
+                seconds = [(r["k"], *((r[c] - EPOCH).total_seconds() for c in "se"), r["n"], r["v"]) for r in session.view("w").rows()]
+                assert sorted(seconds) == in_sessions(content), f"seed {seed}, tick {tick}"
+
+
 @pytest.mark.parametrize("rows", [10_000, *slow(1_000_000)])
 def test_a_change_touches_its_session(rows: int) -> None:
     """Sessions of 10 rows, and one of the rest."""
@@ -136,10 +177,9 @@ def test_a_change_touches_its_session(rows: int) -> None:
         assert session.view("w").to_arrow().num_rows == 1 + (rows - rows // 2) // 10
 
         def tick(removed: list[int], added: list[tuple[int, int]]) -> None:
-            epoch = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
             with session.transaction() as tx:
                 tx.delete("a", [{"id": id} for id in removed])
-                tx.insert("a", [{"id": id, "at": epoch + datetime.timedelta(seconds=second), "v": 1} for id, second in added])
+                tx.insert("a", [{"id": id, "at": EPOCH + datetime.timedelta(seconds=second), "v": 1} for id, second in added])
 
         last = int(seconds[-1])
         tick([], [(rows, last + 50)])  # between sessions
@@ -148,6 +188,14 @@ def test_a_change_touches_its_session(rows: int) -> None:
         assert touched(session, "w") < 60 * log
         tick([], [(rows + 2, 17)])  # inside it
         assert touched(session, "w") < 60 * log
+        tick([100], [])  # out of the middle of the long session
+        assert touched(session, "w") < 100 * log
+        tick([rows // 2 - 1], [])  # out of its end, where another one stays
+        assert touched(session, "w") < 100 * log
+        tick([rows + 1], [])  # its last one, and so it ends earlier
+        assert touched(session, "w") < 100 * log
+        tick(list(range(rows // 2 - 40, rows // 2 - 20)), [])  # so many that the rest of 19 is a session of its own
+        assert touched(session, "w") < 600 * log
         tick([rows - 5], [])  # out of a short session, which stays one
         assert touched(session, "w") < 100 * log
         tick([], [(rows + 3, last - 100 + 15), (rows + 4, last - 100 + 25)])  # two sessions come nearer
