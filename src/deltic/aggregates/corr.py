@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from deltic.aggregates.definition import AggregateFunction, Digits, Linear, Rows, Signature, Sum, Totals
+from deltic.aggregates.definition import AggregateFunction, Digits, Estimated, Linear, Rows, Signature, Sum, Totals
 from deltic.aggregates.exact import decimal_root, nearest_root, number
 from deltic.aggregates.rules import doubles
 from deltic.expr.nodes import Expr
@@ -34,6 +34,10 @@ def _finish(totals: Totals, signature: Signature) -> float | None:
     return -size if together < 0 else size
 
 
+def _estimate(n: Estimated, x: Estimated, y: Estimated, xy: Estimated, xx: Estimated, yy: Estimated) -> Estimated:
+    return (n * xy - x * y) / ((n * xx - x * x) * (n * yy - y * y)).sqrt()
+
+
 def _reference(rows: Rows, signature: Signature) -> float | None:
     """By the definition: the scalar product of the deviations over the product of their lengths."""
     n = sum(weight for _, weight in rows)
@@ -52,4 +56,5 @@ def _reference(rows: Rows, signature: Signature) -> float | None:
     return (-1 if together < 0 else 1) * decimal_root(together * together / (x_alone * y_alone))
 
 
-AGGREGATES = (AggregateFunction("corr", doubles, Linear(_sums, _finish), _reference, parameters=(2, 2), never_negative_zero=True),)
+STATE = Linear(_sums, _finish, _estimate)
+AGGREGATES = (AggregateFunction("corr", doubles, STATE, _reference, parameters=(2, 2), never_negative_zero=True),)

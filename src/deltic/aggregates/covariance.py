@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 
-from deltic.aggregates.definition import UNIT, AggregateFunction, Digits, Linear, Rows, Signature, Sum, Totals
+from deltic.aggregates.definition import UNIT, AggregateFunction, Digits, Estimated, Linear, Rows, Signature, Sum, Totals
 from deltic.aggregates.exact import nearest, nearest_ratio, number
 from deltic.aggregates.rules import doubles
 from deltic.expr.nodes import Expr
@@ -33,6 +33,10 @@ def _finish(missing: int) -> Callable[[Totals, Signature], float | None]:
     return finish
 
 
+def _estimate(missing: int) -> Callable[..., Estimated]:
+    return lambda n, x, y, products: (n * products - x * y) / (n * (n - missing))
+
+
 def _reference(missing: int) -> Callable[[Rows, Signature], float | None]:
     """By the definition: products of the deviations from both means."""
 
@@ -50,7 +54,9 @@ def _reference(missing: int) -> Callable[[Rows, Signature], float | None]:
     return reference
 
 
-AGGREGATES = tuple(
-    AggregateFunction(name, doubles, Linear(_sums, _finish(missing)), _reference(missing), parameters=(2, 2), never_negative_zero=True)
-    for name, missing in (("covar_pop", 0), ("covar_samp", 1))
-)
+def _covariance(name: str, missing: int) -> AggregateFunction:
+    state = Linear(_sums, _finish(missing), _estimate(missing))
+    return AggregateFunction(name, doubles, state, _reference(missing), parameters=(2, 2), never_negative_zero=True)
+
+
+AGGREGATES = (_covariance("covar_pop", 0), _covariance("covar_samp", 1))

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol, Self
 from typing import Literal as OneOf
 
 from deltic.errors import Span
@@ -121,12 +121,33 @@ Finish = OneOf["count", "total", "mean", "try_total", "try_mean"] | Callable[[To
 does not fit its type. A function computes the value over at least one row or, if the result is not nullable, over any number."""
 
 
+class Estimated(Protocol):
+    """A number of which an error bound is known; see `circuit/certified.py`."""
+
+    def __add__(self, other: Self) -> Self: ...
+
+    def __sub__(self, other: Self | int) -> Self: ...
+
+    def __mul__(self, other: Self) -> Self: ...
+
+    def __rmul__(self, other: int) -> Self: ...
+
+    def __truediv__(self, other: Self) -> Self: ...
+
+    def sqrt(self) -> Self: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Linear:
-    """sums: returns the sums over the arguments. finish: computes the value from the sums, once for each group that changed."""
+    """sums: returns the sums over the arguments. finish: computes the value from the sums, once for each group that changed.
+
+    estimate: the same value of many groups at once, from the number of rows and the sums, Digits of finite numbers, where their count and
+    sums define one. Where its bound does not say how the value is rounded, or it divides by 0, `finish` is called.
+    """
 
     sums: Callable[[tuple[Expr, ...]], tuple[Sum, ...]]
     finish: Finish
+    estimate: Callable[..., Estimated] | None = None
 
 
 @dataclass(frozen=True, slots=True)

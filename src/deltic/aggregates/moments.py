@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from deltic.aggregates.definition import AggregateFunction, Digits, Linear, Rows, Signature, Sum, Totals
+from deltic.aggregates.definition import AggregateFunction, Digits, Estimated, Linear, Rows, Signature, Sum, Totals
 from deltic.aggregates.exact import decimal_root, nearest, nearest_ratio, nearest_root, number
 from deltic.aggregates.rules import doubles
 from deltic.expr.nodes import Expr
@@ -18,7 +18,7 @@ def _sums(powers: int) -> Linear:
     def sums(arguments: tuple[Expr, ...]) -> tuple[Sum, ...]:
         return (Digits("real", arguments), *(Digits("product", arguments * power) for power in range(2, powers + 1)))
 
-    return Linear(sums, _skewness if powers == 3 else _kurtosis)
+    return Linear(sums, _skewness, _estimated_skewness) if powers == 3 else Linear(sums, _kurtosis, _estimated_kurtosis)
 
 
 def _skewness(totals: Totals, signature: Signature) -> float | None:
@@ -43,6 +43,17 @@ def _kurtosis(totals: Totals, signature: Signature) -> float | None:
         return None
     fourth = n**3 * xxxx - 4 * n * n * xxx * x + 6 * n * xx * x * x - 3 * x**4
     return nearest_ratio(fourth - 3 * second * second, second * second)
+
+
+def _estimated_skewness(n: Estimated, x: Estimated, xx: Estimated, xxx: Estimated) -> Estimated:
+    second, third = n * xx - x * x, n * n * xxx - 3 * n * x * xx + 2 * x * x * x
+    return third / (second * second.sqrt())
+
+
+def _estimated_kurtosis(n: Estimated, x: Estimated, xx: Estimated, xxx: Estimated, xxxx: Estimated) -> Estimated:
+    second = n * xx - x * x
+    fourth = n * n * n * xxxx - 4 * n * n * xxx * x + 6 * n * xx * x * x - 3 * x * x * x * x
+    return fourth / (second * second) - 3
 
 
 def _moments(rows: Rows) -> tuple[int, list[Fraction]] | None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from deltic.aggregates.avg import AGGREGATES as AVERAGES
-from deltic.aggregates.definition import UNIT, AggregateFunction, Digits, Linear, Rows, Signature, Sum, Totals
+from deltic.aggregates.definition import UNIT, AggregateFunction, Digits, Estimated, Linear, Rows, Signature, Sum, Totals
 from deltic.aggregates.exact import nearest, nearest_ratio, number
 from deltic.aggregates.rules import doubles, numeric
 from deltic.errors import Span
@@ -82,6 +82,26 @@ def _of_totals(totals: Totals) -> Moments:
 
 def _finish(value: Callable[[Moments], float | None]) -> Callable[[Totals, Signature], float | None]:
     return lambda totals, signature: value(_of_totals(totals))
+
+
+def _estimate(name: str) -> Callable[..., Estimated]:
+    def estimate(n: Estimated, y: Estimated, x: Estimated, products: Estimated, x_squares: Estimated, y_squares: Estimated) -> Estimated:
+        yx, xx, yy = n * products - y * x, n * x_squares - x * x, n * y_squares - y * y
+        match name:
+            case "regr_sxx":
+                return xx / n
+            case "regr_syy":
+                return yy / n
+            case "regr_sxy":
+                return yx / n
+            case "regr_slope":
+                return yx / xx
+            case "regr_intercept":
+                return (y * xx - yx * x) / (n * xx)
+            case _:
+                return yx * yx / (xx * yy)
+
+    return estimate
 
 
 def _reference(name: str) -> Callable[[Rows, Signature], float | None]:
@@ -175,7 +195,7 @@ AGGREGATES = (
         AggregateFunction(
             name,
             doubles,
-            Linear(_sums, _finish(value)),
+            Linear(_sums, _finish(value), _estimate(name)),
             _reference(name),
             parameters=(2, 2),
             never_negative_zero=True,

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 
-from deltic.aggregates.definition import UNIT, AggregateFunction, Digits, Linear, Rows, Signature, Sum, Totals
+from deltic.aggregates.definition import UNIT, AggregateFunction, Digits, Estimated, Linear, Rows, Signature, Sum, Totals
 from deltic.aggregates.exact import decimal_root, nearest, nearest_ratio, nearest_root, number
 from deltic.aggregates.rules import doubles
 from deltic.expr.nodes import Expr
@@ -51,13 +51,19 @@ def _reference(rounded: Callable[[Fraction], float], missing: int) -> Callable[[
     return reference
 
 
+def _estimate(missing: int) -> Callable[[Estimated, Estimated, Estimated], Estimated]:
+    """The ratio of the sum of squared deviations to n − missing."""
+    return lambda n, x, squares: (n * squares - x * x) / (n * (n - missing))
+
+
 def _variance(name: str, missing: int, *aliases: str) -> AggregateFunction:
-    state = Linear(_sums, _finish(nearest_ratio, missing))
+    state = Linear(_sums, _finish(nearest_ratio, missing), _estimate(missing))
     return AggregateFunction(name, doubles, state, _reference(nearest, missing), aliases, never_negative_zero=True)
 
 
 def _deviation(name: str, missing: int, *aliases: str) -> AggregateFunction:
-    state = Linear(_sums, _finish(nearest_root, missing))
+    variance = _estimate(missing)
+    state = Linear(_sums, _finish(nearest_root, missing), lambda n, x, squares: variance(n, x, squares).sqrt())
     return AggregateFunction(name, doubles, state, _reference(decimal_root, missing), aliases, never_negative_zero=True)
 
 

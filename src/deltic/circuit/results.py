@@ -1,12 +1,12 @@
 """The values of aggregates, from the sums of their groups.
 
 Counts, totals and means are computed for all groups at once; aggregates with a finish function of their own (deltic.aggregates) group by
-group, from the exact sums.
+group, from the exact sums, unless an estimate determines how they are rounded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Literal as OneOf
@@ -16,11 +16,12 @@ import numpy as np
 import pyarrow as pa
 
 from deltic.aggregates import Signature, aggregate_function
-from deltic.aggregates.definition import DigitKind, Linear, MeasureKind, Totals
+from deltic.aggregates.definition import SPECIAL, DigitKind, Linear, MeasureKind, Totals
+from deltic.circuit.certified import Certified
 from deltic.errors import ArithmeticOverflow, Span
 from deltic.expr.nodes import Value
 from deltic.intervals import FIRST
-from deltic.schema import BIGINT, Field, Type
+from deltic.schema import BIGINT, DOUBLE, Field, Type
 from deltic.trace.consolidate import consolidate
 from deltic.trace.encoding import MARKER, encode, encode_words
 from deltic.trace.rows import Rows
@@ -29,6 +30,8 @@ from deltic.trace.sums import carry, divide_decimal, join64, join_decimal, round
 
 Words = tuple[np.ndarray, ...]
 ResultKind = OneOf["count", "total", "mean", "try_total", "try_mean", "computed", "extreme"]
+ESTIMATED = 64
+"""So many groups are estimated together."""
 _FEWER_DIGITS = "cast the values to a DECIMAL of a smaller scale, or to DOUBLE"
 
 
@@ -68,10 +71,26 @@ class SlotDigits(NamedTuple):
     positions: np.ndarray
     digits: np.ndarray
 
-    def by_group(self) -> list[Mapping[int, int]]:
-        """For each group, position → digit."""
-        positions, digits = self.positions.tolist(), self.digits.tolist()
-        return [dict(zip(positions[a:b], digits[a:b], strict=True)) for a, b in pairwise(self.starts.tolist())]
+    def by_group(self, groups: np.ndarray) -> list[Mapping[int, int]]:
+        """For each of these groups, position → digit."""
+        starts, counts = self.starts[groups], self.starts[groups + 1] - self.starts[groups]
+        ends = np.cumsum(counts)
+        places = np.repeat(starts - ends + counts, counts) + np.arange(counts.sum())
+        positions, digits = self.positions[places].tolist(), self.digits[places].tolist()
+        return [dict(zip(positions[a:b], digits[a:b], strict=True)) for a, b in pairwise([0, *ends.tolist()])]
+
+    def certified(self) -> Certified:
+        """The number of each group, Σ digit · 2^(32 · position), with an infinite error where it is none."""
+        starts, counts = self.starts[:-1], np.diff(self.starts)
+        total = Certified.of(np.zeros(len(starts), np.int64))
+        groups = np.flatnonzero(counts)
+        for number in range(counts.max(initial=0)):
+            groups = groups[counts[groups] > number]
+            places = starts[groups] + number
+            positions = self.positions[places]
+            digits = Certified.of(self.digits[places]).scaled(32 * np.minimum(positions, SPECIAL))
+            total.put(groups, digits + total.take(groups) if number else digits)
+        return total
 
 
 def slot_digits(source: np.ndarray, columns: Words, digit: np.ndarray, groups: int, slots: int) -> list[SlotDigits]:
@@ -190,28 +209,49 @@ def _interval_words(result: Result, units: np.ndarray, overflow: np.ndarray, non
 
 
 def _computed_words(result: Result, sums: Words, digits: Sequence[SlotDigits], strings: StringTable) -> Words:
-    """The results of the aggregate's finish function for each group; NULL over no rows."""
+    """The results of the aggregate's finish function for each group; NULL over no rows. Of many groups those alone that its estimate leaves
+    open are computed one by one."""
     state = aggregate_function(result.function).state
     assert isinstance(state, Linear) and callable(state.finish)
+    counts = sums[result.counted]
+    if state.estimate is None or len(counts) < ESTIMATED:
+        values = pa.array(_finished(result, state.finish, sums, digits, np.arange(len(counts))), result.target.type.arrow)
+        return encode(values, result.target, strings)
+    with np.errstate(all="ignore"):
+        estimated = state.estimate(Certified.of(counts), *(digits[source.slot].certified() for source in result.sources))
+        assert isinstance(estimated, Certified) and result.target.type == DOUBLE
+        numbers, known = estimated.rounded()
+    none = np.zeros(len(counts), bool)
+    left = np.flatnonzero(~known | (counts <= 0))
+    finished = _finished(result, state.finish, sums, digits, left)
+    none[left] = [value is None for value in finished]
+    numbers[left] = [0.0 if value is None else value for value in finished]
+    return encode_words(pa.array(numbers, mask=none), result.target)
+
+
+def _finished(
+    result: Result, finish: Callable[[Totals, Signature], Value], sums: Words, digits: Sequence[SlotDigits], groups: np.ndarray
+) -> list[Value]:
+    """The results for these groups, one by one."""
     signature = Signature(result.arguments, result.target.type, result.target.nullable)
-    by_group = [_by_group(source, sums, digits) for source in result.sources]
+    by_group = [_by_group(source, sums, digits, groups) for source in result.sources]
     values: list[Value] = []
-    for group, count in enumerate(sums[result.counted].tolist()):
+    for place, count in enumerate(sums[result.counted][groups].tolist()):
         if count <= 0 and result.target.nullable:
             values.append(None)
             continue
         try:
-            values.append(state.finish(Totals(count, tuple(each[group] for each in by_group)), signature))
+            values.append(finish(Totals(count, tuple(each[place] for each in by_group)), signature))
         except ArithmeticOverflow as error:
             raise ArithmeticOverflow(error.message, span=result.span, remedy=error.remedy) from error
-    return encode(pa.array(values, result.target.type.arrow), result.target, strings)
+    return values
 
 
-def _by_group(source: SumSource, sums: Words, digits: Sequence[SlotDigits]) -> Sequence[Mapping[int, int]]:
-    """For each group, position → digit of the sum, whose limbs are ordered from high to low."""
+def _by_group(source: SumSource, sums: Words, digits: Sequence[SlotDigits], groups: np.ndarray) -> Sequence[Mapping[int, int]]:
+    """For each of these groups, position → digit of the sum, whose limbs are ordered from high to low."""
     if source.kind in ("real", "product", "bits"):
-        return digits[source.slot].by_group()
-    limbs = zip(*(word.tolist() for word in sums[source.slot : source.slot + source.width]), strict=True)
+        return digits[source.slot].by_group(groups)
+    limbs = zip(*(word[groups].tolist() for word in sums[source.slot : source.slot + source.width]), strict=True)
     return [dict(enumerate(reversed(each))) for each in limbs]
 
 
