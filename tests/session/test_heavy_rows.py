@@ -45,6 +45,16 @@ def test_a_weight_overflow_names_the_row_and_the_tick_has_not_happened(session: 
     assert session.view("n").rows() == [{"a": 1, "n": 2**63 - 1}]
 
 
+def test_weights_that_come_and_go_are_merged_in_memory_while_every_sum_fits(session: deltic.Session) -> None:
+    for turn in range(60):
+        session.apply({"t": [{"a": -1, "_weight": 2**63 - 1}]})
+        rows = range(300 * turn, 300 * turn + 300)  # so that batches with the weight are smaller than those without
+        session.apply({"t": [{"a": -1, "_weight": 1 - 2**63}, *({"a": row, "_weight": 1} for row in rows)]})
+    assert session.view("n").lookup(-1) == [] and session.view("n").lookup(17_999) == [{"a": 17_999, "n": 1}]
+    table = session._definitions.circuit.tables["t"]
+    assert all(len(spine.batches) < 30 for spine in session._runtime.committed.snapshot(table))
+
+
 @pytest.mark.parametrize("kind", ["manifests", "log"])
 def test_weights_that_come_and_go_are_stored_while_every_sum_fits(tmp_path: Path, kind: str) -> None:
     script = "CREATE TABLE t (a BIGINT NOT NULL); CREATE MATERIALIZED VIEW n AS SELECT count(*) AS n FROM t WHERE a >= 0"

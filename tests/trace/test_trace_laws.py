@@ -358,6 +358,37 @@ def test_only_the_total_must_fit() -> None:
     assert [int(x[0]) for x in lookup(spine, [np.array([7])], Counters())] == [3, HIGH]
 
 
+@pytest.mark.parametrize("rows", [0, 3000])
+def test_batches_are_merged_if_only_a_sum_of_some_leaves_64_bits(rows: int) -> None:
+    """Two at a time, the smallest first, +HIGH and +HIGH are added before the larger batch with -HIGH."""
+    larger = [((7,), (-HIGH,)), *(((key,), (1,)) for key in range(10, rows + 10))]
+    batches = [consolidate(make(records, 1, 1)) for records in (larger, [((7,), (HIGH,))], [((7,), (HIGH,)), ((8,), (1,))])]
+    assert listed(merge(batches)) == list(content(flat([larger, [((7,), (HIGH,)), ((7,), (HIGH,)), ((8,), (1,))]])).items())
+    with pytest.raises(WeightOverflow):
+        merge([*batches, batches[-1]])
+
+
+@pytest.mark.parametrize("size", [1, 9, 40])
+def test_a_spine_has_few_batches_whatever_partial_sums_leave_64_bits(size: int) -> None:
+    """With tiny levels, and weights of which every total fits, but seldom the sum of some."""
+    rng = np.random.default_rng(size)
+    base, levels_module.BASE = levels_module.BASE, 16
+    least, levels_module.LEAST_FUEL = levels_module.LEAST_FUEL, 1
+    try:
+        spine, totals = Spine(1, 1), dict.fromkeys(range(60), 0)
+        for _ in range(300):
+            part = []
+            for key in rng.choice(60, size, replace=False).tolist():
+                weight = int(rng.integers(max(LOW, LOW - totals[key]), min(HIGH, HIGH - totals[key]), endpoint=True))
+                totals[key] += weight
+                part.append(((key,), (weight,)))
+            spine = spine.appended(consolidate(make(part, 1, 1)))
+            assert listed(spine.scan(Counters())) == [((key,), (total,)) for key, total in totals.items() if total]
+            assert len(spine.batches) <= levels_module.SMALL_BATCHES_UNSOUGHT + 4
+    finally:
+        levels_module.BASE, levels_module.LEAST_FUEL = base, least
+
+
 def test_a_failed_append_does_not_change_the_spine() -> None:
     spine = Spine(1, 2)
     good = overflowing([HIGH])[0]

@@ -17,9 +17,7 @@ from deltic.storage.manifest import SegmentRef
 from deltic.storage.merging import TICK_ROWS, own_rows, small_merge
 from deltic.storage.reading import OpenFiles
 from deltic.trace.batch import Batch
-from deltic.trace.consolidate import consolidate
 from deltic.trace.merge import merge
-from deltic.trace.rows import Rows
 
 Words = npt.NDArray[np.int64]
 
@@ -107,15 +105,11 @@ def _merged(
     segments = stored.segments(name)
     rows = [*(s.rows for s in segments), len(batch)]
     everything = range(len(rows)) if sum(rows) < TICK_ROWS else ()
-    for chosen, add in ((small_merge(rows), merge), (everything, _sum)):
+    for chosen in (small_merge(rows), everything):
         replaced = [segments[i] for i in chosen if i < len(segments)]
         if not replaced:
             break
         batches = [own_rows(stored.file(s.file).batch(name), s, partitions(name), shards) for s in replaced]
-        with suppress(WeightOverflow):  # unlike `merge`, `consolidate` permits partial sums beyond 64 bits
-            return add([*batches, batch]), replaced
+        with suppress(WeightOverflow):
+            return merge([*batches, batch]), replaced
     return batch, []
-
-
-def _sum(batches: Sequence[Batch]) -> Batch:
-    return consolidate(Rows.concat([batch.verified() for batch in batches]))

@@ -13,7 +13,6 @@ from threading import RLock, Thread
 from typing import Final
 from weakref import ReferenceType, ref
 
-from deltic.errors import WeightOverflow
 from deltic.trace.merge import Merge
 from deltic.trace.workers import processors
 
@@ -83,7 +82,7 @@ class Background:
             merge = reference()
             try:
                 return merge is None or merge.work(CHUNK) > 0
-            except (WeightOverflow, MemoryError):
+            except MemoryError:
                 return True
 
 

@@ -7,6 +7,8 @@ merge into it. A run that reaches a level with another run starts a merge of bot
 the running merges, smallest first, to go on in proportion to its rows; a merge's inputs are read until it is done. The merge of small
 batches (that of level 0) is done at the next append.
 
+A sum over some batches may be beyond 64 bits though that over all is not. An append that needs such a sum makes all batches one.
+
 Levels are a value: `appended` returns others and does not change these, even if it raises. Only the progress of a running merge is shared
 between versions. It depends on the merge's inputs alone, so the work of an abandoned version is not lost, and a thread of its own
 (`background.py`) may do it: which batches there are depends on the appends alone, those that were abandoned included.
@@ -18,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
+from deltic.errors import WeightOverflow
 from deltic.trace.batch import Batch
 from deltic.trace.merge import EVERYTHING, SORTED_ROWS, Merge, merge
 
@@ -65,12 +68,18 @@ class Levels(NamedTuple):
         return Levels((*self.small, batch), self.small_rows + batch.length, self.runs, self.merges)
 
     def appended(self, batch: Batch, sought: int) -> Levels:
-        """With one more batch; the running merges go on in proportion to its rows. Raises WeightOverflow if a merge does."""
+        """With one more batch; the running merges go on in proportion to its rows. Raises WeightOverflow if the sum of all batches does."""
         working = _Working(self)
-        if working.merges:
-            working.work(max(batch.length, LEAST_FUEL) * FUEL * (1 + max(working.merges)))
-        if batch.length:
-            working.add(batch, _allowed(sought))
+        try:
+            if working.merges:
+                working.work(max(batch.length, LEAST_FUEL) * FUEL * (1 + max(working.merges)))
+            if batch.length:
+                working.add(batch, _allowed(sought))
+        except WeightOverflow:
+            total = merge((*self.batches(), batch))
+            working = _Working(Levels())
+            if total.length:
+                working.add(total, _allowed(sought))
         return Levels(tuple(working.small), _rows(working.small), working.runs, working.merges)
 
 

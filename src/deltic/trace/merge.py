@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from deltic.errors import WeightOverflow
 from deltic.kernels import merge as kernel
 from deltic.kernels.index import BY_SECOND, cut_index, index_room, index_words
 from deltic.kernels.memory import Words
@@ -90,22 +91,23 @@ class Merge:
     """A running merge of two or more batches of one shape, two at a time, the smallest first. All inputs stay valid throughout.
 
     Its progress is one reference, and that of a pair is kept by the kernel: after any exception in `work`, at any line, it can be called
-    again. Threads may share it: one at a time works.
+    again. Threads may share it: one at a time works. A sum of two batches beyond 64 bits ends the reading; `result` then says whether the
+    total is, so that it does not depend on who has read.
     """
 
-    __slots__ = ("__weakref__", "_allowed", "_lock", "_step", "cost", "done", "inputs", "shared")
+    __slots__ = ("__weakref__", "_allowed", "_lock", "_overflows", "_step", "cost", "done", "inputs", "shared")
 
     cost: int
     """Rows that it reads at most."""
     done: bool
-    """Whether all rows have been read."""
+    """Whether nothing is left to read."""
     shared: bool
     """Whether another thread works on it, too."""
 
     def __init__(self, inputs: Sequence[Batch]) -> None:
         self.inputs = tuple(batch.verified() for batch in inputs)
         self.cost, self.shared = _reads(self.inputs), False
-        self._allowed, self.done = 0, False
+        self._allowed, self.done, self._overflows = 0, False, False
         self._lock = Lock()
         self._step = _Step.of(self.inputs)
 
@@ -116,16 +118,17 @@ class Merge:
         return step.before + step.pair.read
 
     def work(self, fuel: int) -> int:
-        """Reads about `fuel` more rows, or all that remain; returns the unused fuel, at least 1 if and only if the merge is done.
-
-        Raises WeightOverflow, and then again at every call.
-        """
+        """Reads about `fuel` more rows, or all that remain; returns the unused fuel, at least 1 if and only if the merge is done."""
         with self._lock:
             while not self.done:
                 pair, _, waiting, before = self._step
                 read = pair.read
-                if not pair.work(fuel):
-                    return 0
+                try:
+                    if not pair.work(fuel):
+                        return 0
+                except WeightOverflow:
+                    self._overflows = self.done = True
+                    break
                 fuel -= pair.read - read
                 if waiting:
                     self._step = _Step.of((*waiting, pair.result()), before + pair.read)
@@ -149,8 +152,11 @@ class Merge:
         return 0
 
     def result(self) -> Batch:
-        """The merged batch with its index, once the merge is done."""
-        return self._step.pair.result()
+        """The merged batch, once the merge is done; with its index, unless a sum over some of the inputs was beyond 64 bits.
+
+        Raises WeightOverflow if a sum over all of them is.
+        """
+        return _total(self.inputs) if self._overflows else self._step.pair.result()
 
 
 def _reads(batches: Sequence[Batch]) -> int:
@@ -165,10 +171,17 @@ def _reads(batches: Sequence[Batch]) -> int:
     return reads
 
 
+def _total(batches: Sequence[Batch]) -> Batch:
+    """The sum of batches of which the sum of some is beyond 64 bits. Raises WeightOverflow if that of all is."""
+    if len(batches) == 2:
+        raise overflow("merging batches")
+    return consolidate(Rows.concat(batches))
+
+
 def merge(batches: Sequence[Batch]) -> Batch:
     """The sum of one or more batches of one shape. O(rows · log batches); O(rows) for few rows in many batches.
 
-    Raises WeightOverflow if the weights of a row leave 64 bits, also if only a sum over some of the batches does.
+    Raises WeightOverflow if the weights of a row leave 64 bits; sums over some of the batches may.
     """
     assert batches
     full = [batch for batch in batches if batch.length] or [batches[0]]

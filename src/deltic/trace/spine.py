@@ -157,7 +157,8 @@ class Spine:
     def appended(self, batch: Batch) -> Spine:
         """The next version: with the batch, and with the running merges continued in proportion to its rows.
 
-        Raises WeightOverflow if a merge does. After any exception, at any line, this version is unchanged and can be appended to.
+        Raises WeightOverflow if the sum of all batches does. After any exception, at any line, this version is unchanged and can be
+        appended to.
         """
         assert self._levels is not None, "a version that is only read cannot be appended to"
         levels, sought = self._levels, self.sought[0]
