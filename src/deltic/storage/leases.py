@@ -39,7 +39,7 @@ class Lease:
     def __init__(self, folder: StateFolder, epoch: int, length_s: float = LEASE_S) -> None:
         """Raises StateError if it cannot be written."""
         self.epoch = epoch
-        self._folder, self._length_s = folder, length_s
+        self._folder, self.length_s = folder, length_s
         self._name = f"{LEASES}/{secrets.token_hex(8)}.json"
         self._writing = Lock()
         """So that the thread does not write what `move` has replaced."""
@@ -62,7 +62,10 @@ class Lease:
         self._rewrite()
 
     def move(self, epoch: int) -> None:
-        """Keeps this epoch and all after it readable instead. Raises StateError if it cannot be written; then nothing has changed."""
+        """Keeps this epoch, which must be readable then, and all after it readable instead.
+
+        Raises StateError if it cannot be written; then nothing has changed.
+        """
         before, self.epoch = self.epoch, epoch
         try:
             self._write()
@@ -78,12 +81,12 @@ class Lease:
 
     def _write(self) -> None:
         with self._writing:
-            expires_us = time.time_ns() // 1000 + int(self._length_s * 1e6)
+            expires_us = time.time_ns() // 1000 + int(self.length_s * 1e6)
             shared = {"shared": True} if self._shared else {}
             self._folder.put(self._name, json.dumps({"epoch": self.epoch, "expires": expires_us, **shared}).encode())
 
     def _renew(self) -> None:
-        while not self._released.wait(self._length_s / _RENEWALS):
+        while not self._released.wait(self.length_s / _RENEWALS):
             self._rewrite()
 
     def _rewrite(self) -> None:

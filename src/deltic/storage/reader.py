@@ -52,7 +52,10 @@ class StateReader:
         lease_s: how long files are kept for a reader that dies; None takes no lease, for read-only folders and those without a writer.
         Raises StateError if there is no state, or the epoch is not readable; CorruptState.
         """
-        folder = open_folder(root)
+        return cls._opened(open_folder(root), epoch, lease_s, oldest=oldest)
+
+    @classmethod
+    def _opened(cls, folder: StateFolder, epoch: int | None, lease_s: float | None, *, oldest: bool = False) -> StateReader:
         while True:
             newest = _newest(folder)
             chosen = (newest.oldest if oldest else newest.epoch) if epoch is None else checked_epoch(epoch)
@@ -95,18 +98,13 @@ class StateReader:
 
         Raises StateError if the epoch cannot be read.
         """
-        epoch, newest, lease = checked_epoch(epoch), _newest(self.folder), self._lease
-        if lease is None or not lease.epoch <= epoch <= newest.epoch:
-            _check(self.folder, epoch, newest)
-        if lease is not None and epoch < lease.epoch:
-            before = lease.epoch
-            lease.move(epoch)
-            try:
-                _check(self.folder, epoch, _newest(self.folder))  # as in `open`
-            except BaseException:
-                lease.move(before)
-                raise
-        return StateReader(self.folder, lease, self._at(epoch, manifest_at), borrows=True)
+        epoch, lease = checked_epoch(epoch), self._lease
+        if lease is not None and lease.epoch <= epoch <= _newest(self.folder).epoch:
+            return StateReader(self.folder, lease, self._at(epoch, manifest_at), borrows=True)
+        with StateReader._opened(self.folder, epoch, None if lease is None else lease.length_s) as opened:
+            if lease is not None and epoch < lease.epoch:
+                lease.move(epoch)  # only now, when the epoch is kept: others rely on a lease that is shared
+            return StateReader(self.folder, lease, opened.manifest, borrows=True)
 
     def manifest_at(self, epoch: int) -> Manifest:
         """The state after another epoch. Raises StateError if it is not retained. The lease keeps no epoch before its own."""
