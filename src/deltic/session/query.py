@@ -119,8 +119,7 @@ class QueryRelations:
         if (view := self._views.get(name.lower())) is None:
             return self._catalog.relation(name)
         stored = self._definitions.views[view]
-        key = stored.spec.order[: stored.spec.key] if stored.spec.key < len(stored.spec.order) else ()
-        return TableSchema(view, stored.reader.schema, key)
+        return view_as_table(view, stored.reader.schema, stored.spec.order, stored.spec.key)
 
     def names(self) -> tuple[str, ...]:
         return self._catalog.names()
@@ -149,6 +148,15 @@ class QueryRelations:
         """See QueriedRelations."""
         view = self._views.get(table.name.lower())
         return self._definitions.stored_table(table.name) if view is None else self._definitions.views[view]
+
+
+def view_as_table(name: str, schema: Schema, order: tuple[int, ...], key: int) -> TableSchema:
+    """A view as a table whose rows are stored as the view's. order, key: as in ArrangementSpec.
+
+    All columns in their own order are no key: the rows may have none.
+    """
+    has_key = key < len(order) or order != tuple(range(len(order)))
+    return TableSchema(name, schema, order[:key] if has_key else ())
 
 
 def answered(contents: Contents, text: str, args: Args, name: str, limit: int | None) -> Answer:

@@ -19,11 +19,10 @@ from deltic.runtimes.state_content import StateContent
 from deltic.runtimes.stored_view import StoredView, changes_in, changes_since, is_stream
 from deltic.schema import Schema, StreamSchema, TableSchema
 from deltic.session.definitions import Stored
-from deltic.session.query import Answer, answer_of
+from deltic.session.query import Answer, answer_of, view_as_table
 from deltic.storage.leases import LEASE_S
 from deltic.storage.program import ProgramDescription
 from deltic.storage.reader import StateReader
-from deltic.trace.reading import Reader
 from deltic.trace.spine import Spine
 
 POLL_S: Final = 0.1
@@ -50,9 +49,7 @@ class StateRelations:
             self._relations[name.lower()] = kind(name, Schema(table.fields), positions), table.arrangement
         for name, view in program.views.items():
             if not program.arrangements[view.arrangement].ephemeral:
-                key = view.order[: view.key] if view.key < len(view.order) else ()
-                schema = Reader(Schema(view.fields), view.order).schema
-                self._relations[name.lower()] = TableSchema(name, schema, key), view.arrangement
+                self._relations[name.lower()] = view_as_table(name, Schema(view.columns), view.order, view.key), view.arrangement
 
     def relation(self, name: str) -> TableSchema | Plan | None:
         known = self._relations.get(name.lower())
