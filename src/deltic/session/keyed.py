@@ -8,13 +8,13 @@ from itertools import product
 from math import prod
 from typing import Final
 
+from deltic.circuit.nodes import ArrangementSpec
 from deltic.expr.nodes import Call, Column, Constants, Expr, Literal, Value
 from deltic.plan.columns import conjuncts
 from deltic.plan.nodes import Filter, Plan, Table, inputs
 from deltic.plan.walk import nodes
 from deltic.runtimes.sought import Sought
 from deltic.schema import STRING
-from deltic.session.definitions import Stored
 from deltic.trace.spine import Spine
 from deltic.trace.strings import StringTable
 
@@ -38,17 +38,17 @@ def keys_of(plan: Plan) -> dict[str, Keys]:
     return found
 
 
-def sought(name: str, spines: Sequence[Spine], keys: Keys, stored: Stored, strings: StringTable) -> Sequence[Spine]:
+def sought(name: str, spines: Sequence[Spine], keys: Keys, spec: ArrangementSpec, strings: StringTable) -> Sequence[Spine]:
     """The content, without rows that lack these keys if they are of the columns by which it is sorted: then O(keys · log rows)."""
     leading: list[Sequence[Value]] = []
-    for column in stored.spec.order:
+    for column in spec.order:
         if column not in keys:
             break
         leading.append(keys[column])
     if not leading or prod(map(len, leading)) > MOST_KEYS:
         return spines
     first, *others = product(*leading)
-    rows = Sought(name, stored.spec.shape.schema, tuple(range(len(leading))), first, tuple(others)).rows(spines, strings)
+    rows = Sought(name, spec.shape.schema, tuple(range(len(leading))), first, tuple(others)).rows(spines, strings)
     return [Spine.of(rows)]
 
 

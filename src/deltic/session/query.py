@@ -27,7 +27,7 @@ from deltic.runtimes.readable_view import Readable, listed
 from deltic.schema import STRING, Field, Schema, StreamSchema, TableSchema
 from deltic.session.clock import time_us
 from deltic.session.contents import Contents
-from deltic.session.definitions import Definitions, Stored, definitions_of
+from deltic.session.definitions import Definitions, definitions_of
 from deltic.session.failing_views import check_readable
 from deltic.session.keyed import keys_of, sought
 from deltic.session.plan_sizes import sizes_of
@@ -87,11 +87,7 @@ class QueriedRelations(Namespace, Protocol[C_contra]):
     """Relations that a query reads, with their content."""
 
     def content(self, table: TableSchema, committed: C_contra) -> Sequence[Spine]:
-        """The content of a table, as the sum of spines."""
-        ...
-
-    def stored(self, table: TableSchema) -> Stored | None:
-        """How the content is laid out, if it may be read by key."""
+        """The content of a table, as the sum of spines, sorted by the table's key and then its other columns."""
         ...
 
 
@@ -143,11 +139,6 @@ class QueryRelations:
         if view is not None or table.name not in self._changes:
             return spines
         return [*spines, Spine.of(self._changes[table.name])]
-
-    def stored(self, table: TableSchema) -> Stored | None:
-        """See QueriedRelations."""
-        view = self._views.get(table.name.lower())
-        return self._definitions.stored_table(table.name) if view is None else self._definitions.views[view]
 
 
 def view_as_table(name: str, schema: Schema, order: tuple[int, ...], key: int) -> TableSchema:
@@ -202,8 +193,7 @@ def rows_of(
     planned = _planned(bound, relations, committed, limit)
     circuit, spines = planned.circuit, dict(planned.spines)
     for name, keys in keys_of(planned.plan).items():
-        if (stored := relations.stored(planned.tables[name])) is not None:
-            spines[name] = sought(name, spines[name], keys, stored, strings)
+        spines[name] = sought(name, spines[name], keys, circuit.arrangements[circuit.tables[name]], strings)
     whole = content_of(circuit, _ANSWER, spines, strings, committed.epoch, committed.notes)
     spec = circuit.arrangements[circuit.views[_ANSWER]]
     rows = Reader(spec.shape.schema, spec.order).content(whole, strings)
@@ -213,11 +203,10 @@ def rows_of(
 
 
 class _Planned(NamedTuple):
-    """A query as it runs. tables: those that its circuit reads. spines: their content."""
+    """A query as it runs. spines: the content of the tables that its circuit reads."""
 
     plan: Plan
     circuit: Dataflow
-    tables: Mapping[str, TableSchema]
     spines: Mapping[str, Sequence[Spine]]
 
 
@@ -226,7 +215,7 @@ def _planned(bound: BoundAnswer, relations: QueriedRelations[C_contra], committe
     contents = {table.name: relations.content(table, committed) for table in _tables(denotation).values()}
     plan = optimize(denotation, sizes=sizes_of(contents))
     tables = _tables(plan)
-    return _Planned(plan, GrowingProgram(1).circuit({_ANSWER: plan}, tables), tables, {name: contents[name] for name in tables})
+    return _Planned(plan, GrowingProgram(1).circuit({_ANSWER: plan}, tables), {name: contents[name] for name in tables})
 
 
 def _tables(plan: Plan) -> dict[str, TableSchema]:

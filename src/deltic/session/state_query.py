@@ -18,7 +18,6 @@ from deltic.plan.nodes import Plan
 from deltic.runtimes.state_content import StateContent
 from deltic.runtimes.stored_view import StoredView, changes_in, changes_since, is_stream
 from deltic.schema import Schema, StreamSchema, TableSchema
-from deltic.session.definitions import Stored
 from deltic.session.query import Answer, answer_of, view_as_table
 from deltic.storage.leases import LEASE_S
 from deltic.storage.program import ProgramDescription
@@ -66,10 +65,6 @@ class StateRelations:
         _, arrangement = self._relations[table.name.lower()]
         self._content.check_readable(table.name)
         return self._content.spines(arrangement)
-
-    def stored(self, table: TableSchema) -> Stored | None:
-        """None: the content is scanned."""
-        return None
 
 
 class StateQueries:
