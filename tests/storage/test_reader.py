@@ -118,10 +118,10 @@ def test_a_shared_lease_that_ends_before_that_of_another_keeps_nothing(tmp_path:
         replace(state, key)
 
     class Slow(Lease):
-        def __init__(self, *arguments: object) -> None:
+        def __init__(self, *arguments: object, **options: object) -> None:
             first.close()
             state.sweep()
-            super().__init__(*arguments)  # type: ignore[arg-type]
+            super().__init__(*arguments, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(reading, "Lease", Slow)
     with pytest.raises(StateError, match=r"epoch 1 of the state folder .* is not readable"):
@@ -261,10 +261,10 @@ def test_a_writer_faster_than_the_lease_is_detected(tmp_path: Path, monkeypatch:
     replace(state, 1)
 
     class Slow(Lease):
-        def __init__(self, *arguments: object) -> None:
+        def __init__(self, *arguments: object, **options: object) -> None:
             if state.epoch < 5:
                 replace(state, state.epoch + 1)
-            super().__init__(*arguments)  # type: ignore[arg-type]
+            super().__init__(*arguments, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(reading, "Lease", Slow)
     with pytest.raises(StateError, match=r"epoch 1 of the state folder .* is not readable"):

@@ -72,8 +72,8 @@ class StateQueries:
 
     def __init__(self, state: str | os.PathLike[str]) -> None:
         """Raises StateError if there is no state."""
-        self._state = state
-        self._reader = StateReader.open(state, None, lease_s=LEASE_S)
+        self._state, self._follows = state, False
+        self._reader = self._opened()
 
     @property
     def program(self) -> ProgramDescription:
@@ -101,8 +101,11 @@ class StateQueries:
         """Moves to the last epoch; the reader of the one before, still open, or None if there is no new one."""
         if self._reader.epochs().stop - 1 == self._reader.epoch:
             return None
-        before, self._reader = self._reader, StateReader.open(self._state, None, lease_s=LEASE_S)
+        before, self._reader = self._reader, self._opened()
         return before
+
+    def _opened(self) -> StateReader:
+        return StateReader.open(self._state, None, lease_s=LEASE_S, follows=self._follows)
 
     def query(self, text: str, *, args: Args = None, name: str = "<query>") -> Answer:
         """See `Session.query`."""
@@ -112,18 +115,24 @@ class StateQueries:
         return answer_of(text, name, relations, args, committed, content.strings(), None)
 
     def changes(self, view: str) -> Iterator[pa.Table]:
-        """The changes of a view in each epoch that comes; waits for them without an end. Raises UnknownName."""
+        """The changes of a view in each epoch that comes from now on; waits for them without an end. Raises UnknownName."""
         StoredView(self._reader, view)
-        while True:
-            if (before := self._moved()) is None:
-                sleep(POLL_S)
-                continue
-            try:
-                for change in self._since(before, view):
-                    if change.num_rows:
-                        yield change
-            finally:
-                before.close()
+        self._follows = True
+        self._reader.follow()
+        return self._followed(view)
+
+    def _followed(self, view: str) -> Iterator[pa.Table]:
+        try:
+            while True:
+                if (before := self._moved()) is None:
+                    sleep(POLL_S)
+                    continue
+                try:
+                    yield from (change for change in self._since(before, view) if change.num_rows)
+                finally:
+                    before.close()
+        finally:
+            self._follows = False
 
     def _since(self, before: StateReader, view: str) -> Iterator[pa.Table]:
         """The changes of a view since the epoch of a reader, whose lease keeps those after it."""
@@ -136,7 +145,7 @@ class StateQueries:
                 f"the rows of {stored.name} in some epochs from {before.epoch + 1} to {self.epoch} are not in {before.root} any more",
                 remedy="start again; while it runs, the state keeps them",
             )
-        else:  # a fold had begun before the reader opened, and has added up some of the epochs
+        else:  # a fold had begun before the reader followed, and has added up some of the epochs
             yield changes_since(stored, StoredView(before, view))
 
     def close(self) -> None:

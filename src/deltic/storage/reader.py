@@ -44,25 +44,34 @@ class StateReader:
 
     @classmethod
     def open(
-        cls, root: str | os.PathLike[str], epoch: int | None = None, *, lease_s: float | None = LEASE_S, oldest: bool = False
+        cls,
+        root: str | os.PathLike[str],
+        epoch: int | None = None,
+        *,
+        lease_s: float | None = LEASE_S,
+        oldest: bool = False,
+        follows: bool = True,
     ) -> StateReader:
         """Opens a state at `epoch`, by default the last one: one that the writer retains, or that a shared lease keeps.
 
         oldest: by default the oldest one that the writer retains, so that the lease keeps all of these.
         lease_s: how long files are kept for a reader that dies; None takes no lease, for read-only folders and those without a writer.
+        follows: whether the lease keeps each epoch after its own, too, as in Lease.
         Raises StateError if there is no state, or the epoch is not readable; CorruptState.
         """
-        return cls._opened(open_folder(root), epoch, lease_s, oldest=oldest)
+        return cls._opened(open_folder(root), epoch, lease_s, oldest=oldest, follows=follows)
 
     @classmethod
-    def _opened(cls, folder: StateFolder, epoch: int | None, lease_s: float | None, *, oldest: bool = False) -> StateReader:
+    def _opened(
+        cls, folder: StateFolder, epoch: int | None, lease_s: float | None, *, oldest: bool = False, follows: bool = True
+    ) -> StateReader:
         while True:
             newest = _newest(folder)
             chosen = (newest.oldest if oldest else newest.epoch) if epoch is None else checked_epoch(epoch)
             keepers = _keepers(folder, chosen, newest)
             if lease_s is None:
                 return cls(folder, None, manifest_at(folder, chosen))
-            lease = Lease(folder, chosen, lease_s)
+            lease = Lease(folder, chosen, lease_s, follows=follows)
             try:
                 # A writer that dropped the epoch meanwhile may not have seen the lease; one that drops it from now on sees it. So does one
                 # that deletes what another lease has kept until now.
@@ -84,7 +93,8 @@ class StateReader:
     def epochs(self) -> range:
         """The readable epochs: those that the writer retains, and all from the reader's own on.
 
-        Without these if a fold that had begun before the reader opened has left some of them out; its own epoch stays readable.
+        Without these if a fold has left some of them out, which had begun before the reader opened, or does not follow; its own epoch stays
+        readable.
         """
         newest = _newest(self.folder)
         if self._lease is None or self._lease.epoch >= newest.oldest:
@@ -129,6 +139,11 @@ class StateReader:
         if self._lease is not None and not self._borrows:
             self._lease.release()
         self._lease = None
+
+    def follow(self) -> None:
+        """Keeps each epoch after its own, too, from now on. Raises StateError."""
+        if self._lease is not None:
+            self._lease.follow()
 
     def share(self) -> None:
         """Lets others open the epochs that the lease keeps."""
