@@ -7,13 +7,13 @@ lock if a commit has removed what it reads.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 import pyarrow as pa
 
 from deltic.circuit.nodes import Dataflow
-from deltic.errors import DataError, Unsupported
+from deltic.errors import DataError, EvaluationError, Unsupported
 from deltic.explain import explain
 from deltic.frontends.sql import Args, BoundAnswer, bind_answer
 from deltic.frontends.statements import ColumnDefault, DefinedFunction, Namespace, SessionVariable
@@ -29,7 +29,7 @@ from deltic.session.clock import time_us
 from deltic.session.contents import Contents
 from deltic.session.definitions import Definitions, definitions_of
 from deltic.session.failing_views import check_readable
-from deltic.session.keyed import keys_of, sought
+from deltic.session.keyed import MOST_KEYS, joined_tables, keys_of, sought, sought_by_rows
 from deltic.session.plan_sizes import sizes_of
 from deltic.session.recursive import limited
 from deltic.session.sorting import in_order
@@ -40,6 +40,8 @@ from deltic.trace.spine import Spine
 from deltic.trace.strings import StringTable
 
 _ANSWER = "answer"
+SCANNED_ROWS: Final = 1 << 17
+"""Tables of fewer rows are scanned in less time than it takes to find their keys by a query of its own."""
 
 
 class Answer(Readable):
@@ -194,12 +196,40 @@ def rows_of(
     circuit, spines = planned.circuit, dict(planned.spines)
     for name, keys in keys_of(planned.plan).items():
         spines[name] = sought(name, spines[name], keys, circuit.arrangements[circuit.tables[name]], strings)
-    whole = content_of(circuit, _ANSWER, spines, strings, committed.epoch, committed.notes)
-    spec = circuit.arrangements[circuit.views[_ANSWER]]
-    rows = Reader(spec.shape.schema, spec.order).content(whole, strings)
+    for joined in joined_tables(planned.plan):
+        if _stored_rows([spines[joined.name]]) >= SCANNED_ROWS:
+            spec = circuit.arrangements[circuit.tables[joined.name]]
+            if (few := _few_rows(joined.keys, spines, strings, committed)) is not None:
+                spines[joined.name] = sought_by_rows(joined.name, spines[joined.name], joined.columns, few, spec, strings)
+    rows = _content(circuit, spines, strings, committed)
     if bound.order:
         rows = in_order(rows, bound.order)
     return rows.select(list(range(bound.width)))
+
+
+def _content(circuit: Dataflow, spines: Mapping[str, Sequence[Spine]], strings: StringTable, committed: CommitLike) -> pa.Table:
+    whole = content_of(circuit, _ANSWER, spines, strings, committed.epoch, committed.notes)
+    spec = circuit.arrangements[circuit.views[_ANSWER]]
+    return Reader(spec.shape.schema, spec.order).content(whole, strings)
+
+
+def _few_rows(
+    plan: Plan, spines: Mapping[str, Sequence[Spine]], strings: StringTable, committed: CommitLike
+) -> Iterable[tuple[Any, ...]] | None:
+    """The rows of a part of a query over few rows; None if it reads many, or fails: then the query does."""
+    tables = _tables(plan)
+    if _stored_rows(spines[name] for name in tables) > MOST_KEYS:
+        return None
+    circuit = GrowingProgram(1).circuit({_ANSWER: plan}, tables)
+    try:
+        rows = _content(circuit, {name: spines[name] for name in tables}, strings, committed)
+    except EvaluationError:
+        return None
+    return zip(*(column.to_pylist() for column in rows.columns), strict=True)
+
+
+def _stored_rows(tables: Iterable[Sequence[Spine]]) -> int:
+    return sum(spine.rows for spines in tables for spine in spines)
 
 
 class _Planned(NamedTuple):
