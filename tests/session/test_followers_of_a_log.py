@@ -17,6 +17,8 @@ from deltic.errors import StateError
 from deltic.runtimes.embedded import LoggedEmbedded
 from deltic.runtimes.embedded.logged import FOLDING_THREAD
 from deltic.session.state_query import StateQueries
+from deltic.storage.folder import open_folder
+from deltic.storage.history import epochs_in
 from deltic.storage.reading import OpenFiles
 from deltic.storage.verify import VerifyProgress, verify
 from waiting import wait_until
@@ -70,6 +72,37 @@ def test_who_follows_a_view_gets_each_epoch(tmp_path: Path) -> None:
             _insert(session, *ids)
             session._fold()
             assert [next(changes)["id"].to_pylist() for _ in ids] == [[id] for id in ids]
+
+
+def test_a_reader_that_does_not_follow_keeps_its_own_epoch_alone(tmp_path: Path) -> None:
+    """While it is open, a fold writes as many manifests as without it; once it follows a view, one for each epoch."""
+
+    def folded(*ids: int) -> int:
+        before = len(epochs_in(folder))
+        _insert(session, *ids)
+        session._fold()
+        return len(epochs_in(folder)) - before
+
+    with _opened(tmp_path) as session, StateQueries(tmp_path) as queries:
+        folder = open_folder(tmp_path)
+        _insert(session, 0)
+        session._fold()
+        assert queries.refresh() and queries.query("SELECT count(*) AS n FROM listed").rows() == [{"n": 1}]
+        assert folded(*range(1, 60)) == RETAINED + 2  # the first, which is never left out, and the last ones
+        assert folded(*range(60, 120)) == RETAINED + 2
+        _runtime(session)._state.sweep()
+        assert queries.query("SELECT count(*) AS n FROM listed").rows() == [{"n": 1}]
+        assert list(verify(tmp_path, VerifyProgress())) == []
+        changes = queries.changes("listed")
+        assert folded(*range(120, 180)) == 60
+        assert _rows(changes, 179) == Counter({(("id", id), ("shop", f"shop {id}")): 1 for id in range(1, 180)})
+        assert folded(*range(180, 240)) == 60
+        assert [next(changes)["id"].to_pylist() for _ in range(60)] == [[id] for id in range(180, 240)]
+        seen = queries.changes("seen")
+        assert folded(240, 241) == 2
+        assert [next(seen)["id"].to_pylist() for _ in range(2)] == [[240], [241]]
+    with _opened(tmp_path) as session:
+        assert len(session.view("listed").rows()) == 242
 
 
 def _opens_during_a_fold(session: deltic.Session, folder: Path) -> StateQueries:

@@ -15,6 +15,7 @@ from deltic.errors import DataError, EvaluationError, QueryError, SyntaxFailure
 from deltic.expr.rows.ordering import order_key
 from deltic.frontends.sql import bind_query
 from deltic.plan.evaluate import evaluate
+from deltic.session.state_query import StateQueries
 from deltic.types import frozen
 from sql_data import ROWS, TABLES, TestCatalog, weighted
 from sql_queries import queries
@@ -132,6 +133,16 @@ def test_a_materialized_view_is_read_and_not_computed() -> None:
         session.sql("CREATE MATERIALIZED VIEW failing AS SELECT id, 1 / (id - id) AS x FROM t WHERE id > 100")
         assert session.query("SELECT sum(ids) AS n FROM by_k").rows() == [{"n": 36}]
         assert session.query("SELECT * FROM failing").rows() == []
+
+
+def test_a_view_whose_columns_are_all_its_key_in_another_order(tmp_path: Path) -> None:
+    with deltic.Session(state=tmp_path) as session:
+        session.sql("CREATE TABLE t (a INT NOT NULL, b INT NOT NULL); CREATE MATERIALIZED VIEW v AS SELECT b, a FROM t GROUP BY a, b")
+        session.sql("INSERT INTO t VALUES (1, 2), (3, 4), (3, 4)")
+        with StateQueries(tmp_path) as state:
+            for source in (session, state):
+                assert sorted(map(str, source.query("SELECT a, b FROM v").rows())) == ["{'a': 1, 'b': 2}", "{'a': 3, 'b': 4}"]
+                assert source.query("SELECT a FROM v WHERE b = 4").rows() == [{"a": 3}]
 
 
 def test_columns_of_one_name() -> None:

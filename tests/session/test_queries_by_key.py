@@ -11,6 +11,7 @@ import pytest
 
 import deltic
 from deltic.runtimes.once import content_of
+from deltic.session.state_query import StateQueries
 from deltic.trace.spine import Spine
 
 SCRIPT = """
@@ -68,8 +69,16 @@ def _filled(session: deltic.Session) -> None:
             tx.insert("plain", [{"id": rng.choice([None, rng.randrange(5)]), "shop": "a"} for _ in range(20)])
 
 
-def _answers(session: deltic.Session) -> list[list[str]]:
-    return [sorted(map(repr, session.query(query).rows())) for query in QUERIES]
+def _answers(source: deltic.Session | StateQueries) -> list[list[str]]:
+    return [
+        sorted(map(repr, source.query(query).rows())) for query in QUERIES if "every" not in query or isinstance(source, deltic.Session)
+    ]
+
+
+def _answers_of_state(folder: Path) -> list[list[str]]:
+    """Views that are not materialized are not in a state."""
+    with StateQueries(folder) as state:
+        return _answers(state)
 
 
 @pytest.mark.parametrize(("shards", "stored"), [(1, False), (3, False), (1, True)])
@@ -84,12 +93,19 @@ def test_answers_are_those_of_all_rows(shards: int, stored: bool, tmp_path: Path
             for change in CHANGES:
                 session.sql(change)
                 answers[-1].append(_answers(session))
+                if stored:
+                    answers[-1].append(_answers_of_state(tmp_path / str(sought)))
+                    assert answers[-1][-1] == [rows for query, rows in zip(QUERIES, answers[-1][-2], strict=True) if "every" not in query]
+        if stored:
+            with deltic.Session(shards=3, state=tmp_path / str(sought)) as session:  # whose files have rows of several shards
+                session.sql(SCRIPT)
+                answers[-1] += [_answers(session), _answers_of_state(tmp_path / str(sought))]
     assert answers[0] == answers[1]
     assert all(any(answer[i] for answer in answers[0]) for i in (0, 1, 2, 3, 6, 8, 9, 10, 13, 15, 16, 17, 18)), "the queries find rows"
 
 
 @pytest.mark.parametrize("n", [2_000, 40_000])
-def test_the_rows_of_the_keys_alone_are_read(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_rows_of_the_keys_alone_are_read(n: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[int] = []
 
     def counted(circuit: Any, view: str, tables: Mapping[str, Sequence[Spine]], *others: Any) -> Any:
@@ -97,7 +113,7 @@ def test_the_rows_of_the_keys_alone_are_read(n: int, monkeypatch: pytest.MonkeyP
         return content_of(circuit, view, tables, *others)
 
     monkeypatch.setattr("deltic.session.query.content_of", counted)
-    with deltic.Session() as session:
+    with deltic.Session(state=tmp_path) as session:
         session.sql(SCRIPT)
         with session.transaction() as tx:
             tx.insert("sales", [{"shop": f"shop {i % 7}", "id": i, "amount": i, "note": None, "share": 1.0} for i in range(n)])
@@ -108,3 +124,8 @@ def test_the_rows_of_the_keys_alone_are_read(n: int, monkeypatch: pytest.MonkeyP
         session.query("SELECT * FROM totals WHERE shop = 'shop 1'")
         assert read == [1, 3, 1, 1, 1]
         assert session.query("SELECT amount FROM sales WHERE id IN (5, 6)").rows() == [{"amount": 0}]
+        del read[:]
+        with StateQueries(tmp_path) as state:
+            assert state.query("SELECT amount FROM sales WHERE id IN (5, 6)").rows() == [{"amount": 0}]
+            state.query("SELECT * FROM totals WHERE shop = 'shop 1'")
+        assert read == [1, 1]

@@ -278,6 +278,24 @@ def test_every_retained_epoch_can_be_read_after_a_fold(opened: Callable[..., tup
         StateReader.open(state.root, 6)
 
 
+@pytest.mark.parametrize(("retain", "share"), [(0, 2 / 6), (2, 4 / 6), (9, 1.0)])
+def test_a_fold_says_what_it_has_written_for_others_than_those_who_follow(
+    opened: Callable[..., tuple[State, CommitLog]], retain: int, share: float
+) -> None:
+    """Of the manifests of six epochs: the first and the last are always there."""
+    state, log = opened(retain=retain)
+    for follows in (True, False):
+        lease = Lease(state.folder, state.epoch, follows=follows)
+        before = len(state.folder.names("manifests"))
+        _log(state, log, *range(6))
+        assert log.begin_fold()
+        part = log.fold_begun(OpenFiles(state.root), lambda change: change)
+        written = len(state.folder.names("manifests")) - before
+        assert (part, written) == (pytest.approx(share), 6) if follows else (1.0, round(6 * share))
+        log.end_fold()
+        lease.release()
+
+
 def test_a_reader_keeps_the_epochs_after_its_own(opened: Callable[..., tuple[State, CommitLog]]) -> None:
     state, log = opened(retain=0)
     lease = Lease(state.folder, 0)

@@ -18,7 +18,7 @@ from deltic.storage.files import Content, DataFile, write_file
 from deltic.storage.folder import StateFolder, open_folder
 from deltic.storage.history import committed_epochs, epochs_in
 from deltic.storage.leases import LEASE_S, Lease, oldest_leased
-from deltic.storage.manifest import Change, Manifest, SegmentRef, manifest_name
+from deltic.storage.manifest import Change, Manifest, SegmentRef, StoredManifest, manifest_name
 from deltic.storage.reader import StateReader
 from deltic.storage.state import State
 from interruptions import interrupted_everywhere
@@ -118,10 +118,10 @@ def test_a_shared_lease_that_ends_before_that_of_another_keeps_nothing(tmp_path:
         replace(state, key)
 
     class Slow(Lease):
-        def __init__(self, *arguments: object) -> None:
+        def __init__(self, *arguments: object, **options: object) -> None:
             first.close()
             state.sweep()
-            super().__init__(*arguments)  # type: ignore[arg-type]
+            super().__init__(*arguments, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(reading, "Lease", Slow)
     with pytest.raises(StateError, match=r"epoch 1 of the state folder .* is not readable"):
@@ -167,22 +167,29 @@ def test_readers_of_other_epochs_share_a_lease_which_keeps_the_earliest_of_them(
     state.close()
 
 
-def test_an_epoch_that_is_dropped_while_a_lease_is_moved_to_it_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_shared_lease_names_no_earlier_epoch_that_is_dropped_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three at once: a reader moves its shared lease to an earlier epoch, the writer drops it, and a second reader relies on the lease."""
     state = State.open(tmp_path, retain=2)
     for key in range(1, 6):
         replace(state, key)
     with StateReader.open(tmp_path) as reader:
-        move = Lease.move
+        reader.share()
+        newest, refused = reading._newest, []
 
-        def late(lease: Lease, epoch: int) -> None:
-            if epoch == 3:
+        def after_a_lease(folder: StateFolder) -> StoredManifest:
+            """Once a lease names epoch 3, and before its reader looks again, the epoch is dropped, and opened by another reader."""
+            if oldest_leased(folder, clear=False) == 3 and not refused:
+                refused.append(3)
                 replace(state, 6)
-            move(lease, epoch)
+                with pytest.raises(StateError, match="epoch 3 of the state folder"):
+                    StateReader.open(tmp_path, 3)
+            return newest(folder)
 
-        monkeypatch.setattr(Lease, "move", late)
+        monkeypatch.setattr(reading, "_newest", after_a_lease)
         with pytest.raises(StateError, match="epoch 3 of the state folder"):
             reader.at(3)
-        assert oldest_leased(state.folder) == 5
+        assert refused and oldest_leased(state.folder) == 5
+        assert len(list((tmp_path / "leases").iterdir())) == 1
     state.close()
 
 
@@ -254,10 +261,10 @@ def test_a_writer_faster_than_the_lease_is_detected(tmp_path: Path, monkeypatch:
     replace(state, 1)
 
     class Slow(Lease):
-        def __init__(self, *arguments: object) -> None:
+        def __init__(self, *arguments: object, **options: object) -> None:
             if state.epoch < 5:
                 replace(state, state.epoch + 1)
-            super().__init__(*arguments)  # type: ignore[arg-type]
+            super().__init__(*arguments, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(reading, "Lease", Slow)
     with pytest.raises(StateError, match=r"epoch 1 of the state folder .* is not readable"):

@@ -1,25 +1,32 @@
-"""Queries by key: where a condition names the columns by which a table or a view is sorted, its rows are sought instead of scanned."""
+"""Queries by key: where a condition, or a join with few rows, names the columns by which a table or a view is sorted, its rows are sought
+instead of scanned."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from itertools import product
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product, takewhile
 from math import prod
 from typing import Final
 
+from deltic.circuit.nodes import ArrangementSpec
+from deltic.expr.failing import can_fail
 from deltic.expr.nodes import Call, Column, Constants, Expr, Literal, Value
 from deltic.plan.columns import conjuncts
-from deltic.plan.nodes import Filter, Plan, Table, inputs
+from deltic.plan.nodes import Distinct, Filter, Join, Plan, Project, Table, inputs, references
 from deltic.plan.walk import nodes
 from deltic.runtimes.sought import Sought
 from deltic.schema import STRING
-from deltic.session.definitions import Stored
 from deltic.trace.spine import Spine
 from deltic.trace.strings import StringTable
 
 MOST_KEYS: Final = 10_000
 """A condition with more keys is evaluated on all rows."""
+DROPPING_LEFT: Final = ("inner", "semi", "right")
+DROPPING_RIGHT: Final = ("inner", "semi", "anti", "left")
+"""The kinds of joins that need the rows of their left or right side alone that match a row of the other one."""
+Key = tuple[Value, ...]
 Keys = Mapping[int, Sequence[Value]]
 """By column, the values that a row must have one of."""
 
@@ -38,18 +45,76 @@ def keys_of(plan: Plan) -> dict[str, Keys]:
     return found
 
 
-def sought(name: str, spines: Sequence[Spine], keys: Keys, stored: Stored, strings: StringTable) -> Sequence[Spine]:
+def sought(name: str, spines: Sequence[Spine], keys: Keys, spec: ArrangementSpec, strings: StringTable) -> Sequence[Spine]:
     """The content, without rows that lack these keys if they are of the columns by which it is sorted: then O(keys · log rows)."""
-    leading: list[Sequence[Value]] = []
-    for column in stored.spec.order:
-        if column not in keys:
-            break
-        leading.append(keys[column])
+    leading = [keys[column] for column in takewhile(keys.__contains__, spec.order)]
     if not leading or prod(map(len, leading)) > MOST_KEYS:
         return spines
-    first, *others = product(*leading)
-    rows = Sought(name, stored.spec.shape.schema, tuple(range(len(leading))), first, tuple(others)).rows(spines, strings)
-    return [Spine.of(rows)]
+    return _with_keys(name, spines, list(product(*leading)), spec, strings)
+
+
+def sought_by_rows(
+    name: str, spines: Sequence[Spine], columns: Sequence[int], rows: Iterable[Key], spec: ArrangementSpec, strings: StringTable
+) -> Sequence[Spine]:
+    """As `sought`, for the values of these columns that rows have. None is no value: it equals nothing."""
+    leading = [columns.index(column) for column in takewhile(columns.__contains__, spec.order)]
+    keys = dict.fromkeys(key for row in rows if None not in (key := tuple(row[i] for i in leading)))
+    if not leading or len(keys) > MOST_KEYS:
+        return spines
+    return _with_keys(name, spines, list(keys), spec, strings) if keys else [Spine(spec.columns, spec.weights)]
+
+
+def _with_keys(name: str, spines: Sequence[Spine], keys: Sequence[Key], spec: ArrangementSpec, strings: StringTable) -> Sequence[Spine]:
+    """keys: values of the first columns, all of them different."""
+    return [Spine.of(Sought(name, spec.shape.schema, tuple(range(len(keys[0]))), keys[0], tuple(keys[1:])).rows(spines, strings))]
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedTable:
+    """A table of which a query needs the rows alone whose `columns` have the values of some row of `keys`."""
+
+    name: str
+    columns: tuple[int, ...]
+    keys: Plan
+
+
+def joined_tables(plan: Plan) -> list[JoinedTable]:
+    """The tables of a plan that are read once, by a join on columns of theirs, which drops their rows without a match."""
+    readers = Counter(id(below) for node in nodes(plan) for below in inputs(node))
+    reads = Counter(below.table.name for node in nodes(plan) for below in inputs(node) if isinstance(below, Table))
+    joined: list[JoinedTable] = []
+    for node in nodes(plan):
+        if not isinstance(node, Join):
+            continue
+        for kinds, side, other, pairs in (
+            (DROPPING_LEFT, node.left, node.right, node.keys),
+            (DROPPING_RIGHT, node.right, node.left, [(right, left) for left, right in node.keys]),
+        ):
+            if node.kind in kinds and not references(other) and (table := _columns_of_table(side, [own for own, _ in pairs], readers)):
+                name, columns = table
+                exprs = [expr for column, (_, expr) in zip(columns, pairs, strict=True) if column is not None]
+                if exprs and reads[name] == 1:
+                    values = Distinct(Project(other, tuple((f"key{i}", expr) for i, expr in enumerate(exprs))))
+                    joined.append(JoinedTable(name, tuple(column for column in columns if column is not None), values))
+    return joined
+
+
+def _columns_of_table(side: Plan, exprs: Sequence[Expr], readers: Mapping[int, int]) -> tuple[str, list[int | None]] | None:
+    """The table below projections and filters that cannot fail and have one reader, and its column that each expression is, or None."""
+    columns: list[Expr | None] = [*exprs]
+    while readers[id(side)] == 1:
+        columns = [column if isinstance(column, Column) and _is_exact(column) else None for column in columns]
+        match side:
+            case Table():
+                return side.table.name, [column.index if isinstance(column, Column) else None for column in columns]
+            case Filter() if not can_fail(side.predicate):
+                side = side.input
+            case Project() if not any(can_fail(expr) for _, expr in side.columns):
+                columns = [side.columns[column.index][1] if isinstance(column, Column) else None for column in columns]
+                side = side.input
+            case _:
+                return None
+    return None
 
 
 def _key(condition: Expr) -> tuple[int, Sequence[Value]] | None:

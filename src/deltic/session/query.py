@@ -7,13 +7,13 @@ lock if a commit has removed what it reads.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 import pyarrow as pa
 
 from deltic.circuit.nodes import Dataflow
-from deltic.errors import DataError, Unsupported
+from deltic.errors import DataError, EvaluationError, Unsupported
 from deltic.explain import explain
 from deltic.frontends.sql import Args, BoundAnswer, bind_answer
 from deltic.frontends.statements import ColumnDefault, DefinedFunction, Namespace, SessionVariable
@@ -27,9 +27,9 @@ from deltic.runtimes.readable_view import Readable, listed
 from deltic.schema import STRING, Field, Schema, StreamSchema, TableSchema
 from deltic.session.clock import time_us
 from deltic.session.contents import Contents
-from deltic.session.definitions import Definitions, Stored, definitions_of
+from deltic.session.definitions import Definitions, definitions_of
 from deltic.session.failing_views import check_readable
-from deltic.session.keyed import keys_of, sought
+from deltic.session.keyed import MOST_KEYS, joined_tables, keys_of, sought, sought_by_rows
 from deltic.session.plan_sizes import sizes_of
 from deltic.session.recursive import limited
 from deltic.session.sorting import in_order
@@ -40,6 +40,8 @@ from deltic.trace.spine import Spine
 from deltic.trace.strings import StringTable
 
 _ANSWER = "answer"
+SCANNED_ROWS: Final = 1 << 17
+"""Tables of fewer rows are scanned in less time than it takes to find their keys by a query of its own."""
 
 
 class Answer(Readable):
@@ -87,11 +89,7 @@ class QueriedRelations(Namespace, Protocol[C_contra]):
     """Relations that a query reads, with their content."""
 
     def content(self, table: TableSchema, committed: C_contra) -> Sequence[Spine]:
-        """The content of a table, as the sum of spines."""
-        ...
-
-    def stored(self, table: TableSchema) -> Stored | None:
-        """How the content is laid out, if it may be read by key."""
+        """The content of a table, as the sum of spines, sorted by the table's key and then its other columns."""
         ...
 
 
@@ -119,8 +117,7 @@ class QueryRelations:
         if (view := self._views.get(name.lower())) is None:
             return self._catalog.relation(name)
         stored = self._definitions.views[view]
-        key = stored.spec.order[: stored.spec.key] if stored.spec.key < len(stored.spec.order) else ()
-        return TableSchema(view, stored.reader.schema, key)
+        return view_as_table(view, stored.reader.schema, stored.spec.order, stored.spec.key)
 
     def names(self) -> tuple[str, ...]:
         return self._catalog.names()
@@ -145,10 +142,14 @@ class QueryRelations:
             return spines
         return [*spines, Spine.of(self._changes[table.name])]
 
-    def stored(self, table: TableSchema) -> Stored | None:
-        """See QueriedRelations."""
-        view = self._views.get(table.name.lower())
-        return self._definitions.stored_table(table.name) if view is None else self._definitions.views[view]
+
+def view_as_table(name: str, schema: Schema, order: tuple[int, ...], key: int) -> TableSchema:
+    """A view as a table whose rows are stored as the view's. order, key: as in ArrangementSpec.
+
+    All columns in their own order are no key: the rows may have none.
+    """
+    has_key = key < len(order) or order != tuple(range(len(order)))
+    return TableSchema(name, schema, order[:key] if has_key else ())
 
 
 def answered(contents: Contents, text: str, args: Args, name: str, limit: int | None) -> Answer:
@@ -194,22 +195,48 @@ def rows_of(
     planned = _planned(bound, relations, committed, limit)
     circuit, spines = planned.circuit, dict(planned.spines)
     for name, keys in keys_of(planned.plan).items():
-        if (stored := relations.stored(planned.tables[name])) is not None:
-            spines[name] = sought(name, spines[name], keys, stored, strings)
-    whole = content_of(circuit, _ANSWER, spines, strings, committed.epoch, committed.notes)
-    spec = circuit.arrangements[circuit.views[_ANSWER]]
-    rows = Reader(spec.shape.schema, spec.order).content(whole, strings)
+        spines[name] = sought(name, spines[name], keys, circuit.arrangements[circuit.tables[name]], strings)
+    for joined in joined_tables(planned.plan):
+        if _stored_rows([spines[joined.name]]) >= SCANNED_ROWS:
+            spec = circuit.arrangements[circuit.tables[joined.name]]
+            if (few := _few_rows(joined.keys, spines, strings, committed)) is not None:
+                spines[joined.name] = sought_by_rows(joined.name, spines[joined.name], joined.columns, few, spec, strings)
+    rows = _content(circuit, spines, strings, committed)
     if bound.order:
         rows = in_order(rows, bound.order)
     return rows.select(list(range(bound.width)))
 
 
+def _content(circuit: Dataflow, spines: Mapping[str, Sequence[Spine]], strings: StringTable, committed: CommitLike) -> pa.Table:
+    whole = content_of(circuit, _ANSWER, spines, strings, committed.epoch, committed.notes)
+    spec = circuit.arrangements[circuit.views[_ANSWER]]
+    return Reader(spec.shape.schema, spec.order).content(whole, strings)
+
+
+def _few_rows(
+    plan: Plan, spines: Mapping[str, Sequence[Spine]], strings: StringTable, committed: CommitLike
+) -> Iterable[tuple[Any, ...]] | None:
+    """The rows of a part of a query over few rows; None if it reads many, or fails: then the query does."""
+    tables = _tables(plan)
+    if _stored_rows(spines[name] for name in tables) > MOST_KEYS:
+        return None
+    circuit = GrowingProgram(1).circuit({_ANSWER: plan}, tables)
+    try:
+        rows = _content(circuit, {name: spines[name] for name in tables}, strings, committed)
+    except EvaluationError:
+        return None
+    return zip(*(column.to_pylist() for column in rows.columns), strict=True)
+
+
+def _stored_rows(tables: Iterable[Sequence[Spine]]) -> int:
+    return sum(spine.rows for spines in tables for spine in spines)
+
+
 class _Planned(NamedTuple):
-    """A query as it runs. tables: those that its circuit reads. spines: their content."""
+    """A query as it runs. spines: the content of the tables that its circuit reads."""
 
     plan: Plan
     circuit: Dataflow
-    tables: Mapping[str, TableSchema]
     spines: Mapping[str, Sequence[Spine]]
 
 
@@ -218,7 +245,7 @@ def _planned(bound: BoundAnswer, relations: QueriedRelations[C_contra], committe
     contents = {table.name: relations.content(table, committed) for table in _tables(denotation).values()}
     plan = optimize(denotation, sizes=sizes_of(contents))
     tables = _tables(plan)
-    return _Planned(plan, GrowingProgram(1).circuit({_ANSWER: plan}, tables), tables, {name: contents[name] for name in tables})
+    return _Planned(plan, GrowingProgram(1).circuit({_ANSWER: plan}, tables), {name: contents[name] for name in tables})
 
 
 def _tables(plan: Plan) -> dict[str, TableSchema]:

@@ -18,12 +18,10 @@ from deltic.plan.nodes import Plan
 from deltic.runtimes.state_content import StateContent
 from deltic.runtimes.stored_view import StoredView, changes_in, changes_since, is_stream
 from deltic.schema import Schema, StreamSchema, TableSchema
-from deltic.session.definitions import Stored
-from deltic.session.query import Answer, answer_of
+from deltic.session.query import Answer, answer_of, view_as_table
 from deltic.storage.leases import LEASE_S
 from deltic.storage.program import ProgramDescription
 from deltic.storage.reader import StateReader
-from deltic.trace.reading import Reader
 from deltic.trace.spine import Spine
 
 POLL_S: Final = 0.1
@@ -50,9 +48,7 @@ class StateRelations:
             self._relations[name.lower()] = kind(name, Schema(table.fields), positions), table.arrangement
         for name, view in program.views.items():
             if not program.arrangements[view.arrangement].ephemeral:
-                key = view.order[: view.key] if view.key < len(view.order) else ()
-                schema = Reader(Schema(view.fields), view.order).schema
-                self._relations[name.lower()] = TableSchema(name, schema, key), view.arrangement
+                self._relations[name.lower()] = view_as_table(name, Schema(view.columns), view.order, view.key), view.arrangement
 
     def relation(self, name: str) -> TableSchema | Plan | None:
         known = self._relations.get(name.lower())
@@ -70,18 +66,14 @@ class StateRelations:
         self._content.check_readable(table.name)
         return self._content.spines(arrangement)
 
-    def stored(self, table: TableSchema) -> Stored | None:
-        """None: the content is scanned."""
-        return None
-
 
 class StateQueries:
     """A state folder that is only read. `refresh` moves to its last epoch."""
 
     def __init__(self, state: str | os.PathLike[str]) -> None:
         """Raises StateError if there is no state."""
-        self._state = state
-        self._reader = StateReader.open(state, None, lease_s=LEASE_S)
+        self._state, self._follows = state, False
+        self._reader = self._opened()
 
     @property
     def program(self) -> ProgramDescription:
@@ -109,8 +101,11 @@ class StateQueries:
         """Moves to the last epoch; the reader of the one before, still open, or None if there is no new one."""
         if self._reader.epochs().stop - 1 == self._reader.epoch:
             return None
-        before, self._reader = self._reader, StateReader.open(self._state, None, lease_s=LEASE_S)
+        before, self._reader = self._reader, self._opened()
         return before
+
+    def _opened(self) -> StateReader:
+        return StateReader.open(self._state, None, lease_s=LEASE_S, follows=self._follows)
 
     def query(self, text: str, *, args: Args = None, name: str = "<query>") -> Answer:
         """See `Session.query`."""
@@ -120,18 +115,24 @@ class StateQueries:
         return answer_of(text, name, relations, args, committed, content.strings(), None)
 
     def changes(self, view: str) -> Iterator[pa.Table]:
-        """The changes of a view in each epoch that comes; waits for them without an end. Raises UnknownName."""
+        """The changes of a view in each epoch that comes from now on; waits for them without an end. Raises UnknownName."""
         StoredView(self._reader, view)
-        while True:
-            if (before := self._moved()) is None:
-                sleep(POLL_S)
-                continue
-            try:
-                for change in self._since(before, view):
-                    if change.num_rows:
-                        yield change
-            finally:
-                before.close()
+        self._follows = True
+        self._reader.follow()
+        return self._followed(view)
+
+    def _followed(self, view: str) -> Iterator[pa.Table]:
+        try:
+            while True:
+                if (before := self._moved()) is None:
+                    sleep(POLL_S)
+                    continue
+                try:
+                    yield from (change for change in self._since(before, view) if change.num_rows)
+                finally:
+                    before.close()
+        finally:
+            self._follows = False
 
     def _since(self, before: StateReader, view: str) -> Iterator[pa.Table]:
         """The changes of a view since the epoch of a reader, whose lease keeps those after it."""
@@ -144,7 +145,7 @@ class StateQueries:
                 f"the rows of {stored.name} in some epochs from {before.epoch + 1} to {self.epoch} are not in {before.root} any more",
                 remedy="start again; while it runs, the state keeps them",
             )
-        else:  # a fold had begun before the reader opened, and has added up some of the epochs
+        else:  # a fold had begun before the reader followed, and has added up some of the epochs
             yield changes_since(stored, StoredView(before, view))
 
     def close(self) -> None:

@@ -175,9 +175,9 @@ class CommitLog:
             self._rounds = (*self._rounds, *(each for each in self._files if each not in self._rounds))
         return True
 
-    def fold_begun(self, files: OpenFiles, adopt: Adopt) -> None:
-        """Turns the epochs of the file that has ended into manifests. Raises StateError. Deletes nothing."""
-        self._fold(self._rounds[0], files, adopt)
+    def fold_begun(self, files: OpenFiles, adopt: Adopt) -> float:
+        """Turns the epochs of the file that has ended into manifests; returns as `fold.fold`. Raises StateError. Deletes nothing."""
+        return self._fold(self._rounds[0], files, adopt)
 
     def end_fold(self) -> list[LoggedEpoch]:
         """Removes the epochs that are in manifests, and returns them."""
@@ -209,7 +209,6 @@ class CommitLog:
         self._state.recover()
         self.cut()
 
-    def _fold(self, each: _Round, files: OpenFiles, adopt: Adopt) -> None:
+    def _fold(self, each: _Round, files: OpenFiles, adopt: Adopt) -> float:
         """One file at a time: the next one continues its manifests, which must be durable before."""
-        if each.epochs:
-            fold(self._state, each.epochs, files, adopt)
+        return fold(self._state, each.epochs, files, adopt) if each.epochs else 1.0

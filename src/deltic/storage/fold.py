@@ -34,8 +34,12 @@ class EpochWriter(Protocol):
     @property
     def root(self) -> str: ...
 
+    def oldest_at(self, epoch: int, keep: int | None) -> int:
+        """The oldest epoch that may be opened once `epoch` is committed. keep: the note KEEP of then."""
+        ...
+
     def floor_at(self, epoch: int, keep: int | None) -> int:
-        """The oldest epoch that must be readable once `epoch` is committed. keep: the note KEEP of then."""
+        """The oldest epoch that must be readable then, also for readers that follow."""
         ...
 
     def commit_in_order(self, epochs: Iterable[tuple[int, int, Callable[[Manifest], Change]]]) -> None:
@@ -43,15 +47,17 @@ class EpochWriter(Protocol):
         ...
 
 
-def fold(writer: EpochWriter, logged: Sequence[LoggedEpoch], files: OpenFiles, adopt: Callable[[Change], Change] | None = None) -> None:
+def fold(writer: EpochWriter, logged: Sequence[LoggedEpoch], files: OpenFiles, adopt: Callable[[Change], Change] | None = None) -> float:
     """Commits those epochs that the state lacks. files: the open files. adopt: adds merges to the first change.
 
+    Returns the share of their manifests that would be there without readers that follow.
     Raises StateError, and StateTakenOver; then some epochs may be committed.
     """
     epochs = [each for each in logged if each.epoch > writer.manifest.epoch]
     if not epochs:
-        return
-    floor = writer.floor_at(epochs[-1].epoch, _kept(epochs, writer.manifest.notes))
+        return 1.0
+    end = epochs[-1].epoch, _kept(epochs, writer.manifest.notes)
+    floor, oldest = writer.floor_at(*end), writer.oldest_at(*end)
     first, later = epochs[0], epochs[1:]  # the first is never skipped: its name is what a newer writer would have taken
     skipped = [each for each in later if each.epoch <= floor]
     rest = later[len(skipped) :]
@@ -66,6 +72,7 @@ def fold(writer: EpochWriter, logged: Sequence[LoggedEpoch], files: OpenFiles, a
         return adopt(change) if adopt is not None and epoch is first else change
 
     writer.commit_in_order((each.epoch, each.at_us, partial(change_of, each)) for each in folded)
+    return 1.0 - sum(each.epoch < oldest for each in rest) / len(folded)
 
 
 def _kept(epochs: Sequence[LoggedEpoch], notes: Mapping[str, Json]) -> int | None:

@@ -4,6 +4,8 @@ A lease is an object in `leases/` that names an epoch and its expiry time by the
 before they delete, and remove expired ones. The clocks' difference must be much smaller than the length of a lease.
 
 A lease that is shared was written while its epoch was readable, so that others may open epochs that it keeps.
+
+A reader that needs its own epoch alone says so: then a fold of the commit log may leave out epochs after it.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import secrets
 import threading
 import time
 from threading import Lock
-from typing import Final
+from typing import Final, NamedTuple
 
 from deltic.errors import StateError
 from deltic.reentrant import ReentrantEvent
@@ -33,13 +35,15 @@ _log = logging.getLogger(__name__)
 class Lease:
     """Keeps `epoch` and all after it readable until `release`. A thread renews it four times per `length_s`.
 
+    follows: whether folds must leave each epoch after it, too; without it they may leave some out, which are not readable then.
+
     In a process that was forked from the one that took it, `release` does nothing.
     """
 
-    def __init__(self, folder: StateFolder, epoch: int, length_s: float = LEASE_S) -> None:
+    def __init__(self, folder: StateFolder, epoch: int, length_s: float = LEASE_S, *, follows: bool = True) -> None:
         """Raises StateError if it cannot be written."""
-        self.epoch = epoch
-        self._folder, self._length_s = folder, length_s
+        self.epoch, self._follows = epoch, follows
+        self._folder, self.length_s = folder, length_s
         self._name = f"{LEASES}/{secrets.token_hex(8)}.json"
         self._writing = Lock()
         """So that the thread does not write what `move` has replaced."""
@@ -61,8 +65,16 @@ class Lease:
         self._shared = True
         self._rewrite()
 
+    def follow(self) -> None:
+        """Lets folds that have not begun leave each epoch after it. Raises StateError if it cannot be written."""
+        self._follows = True
+        self._write()
+
     def move(self, epoch: int) -> None:
-        """Keeps this epoch and all after it readable instead. Raises StateError if it cannot be written; then nothing has changed."""
+        """Keeps this epoch, which must be readable then, and all after it readable instead.
+
+        Raises StateError if it cannot be written; then nothing has changed.
+        """
         before, self.epoch = self.epoch, epoch
         try:
             self._write()
@@ -78,12 +90,12 @@ class Lease:
 
     def _write(self) -> None:
         with self._writing:
-            expires_us = time.time_ns() // 1000 + int(self._length_s * 1e6)
-            shared = {"shared": True} if self._shared else {}
-            self._folder.put(self._name, json.dumps({"epoch": self.epoch, "expires": expires_us, **shared}).encode())
+            expires_us = time.time_ns() // 1000 + int(self.length_s * 1e6)
+            shared, alone = {"shared": True} if self._shared else {}, {} if self._follows else {"follows": False}
+            self._folder.put(self._name, json.dumps({"epoch": self.epoch, "expires": expires_us, **shared, **alone}).encode())
 
     def _renew(self) -> None:
-        while not self._released.wait(self._length_s / _RENEWALS):
+        while not self._released.wait(self.length_s / _RENEWALS):
             self._rewrite()
 
     def _rewrite(self) -> None:
@@ -93,23 +105,34 @@ class Lease:
             _log.warning("the lease of epoch %d of %s could not be renewed: %s", self.epoch, self._folder.root, error)
 
 
-def oldest_leased(folder: StateFolder, *, clear: bool = True) -> int | None:
-    """The oldest epoch that a reader holds; None if there is none. clear: delete expired and damaged leases."""
+def oldest_leased(folder: StateFolder, *, clear: bool = True, following: bool = False) -> int | None:
+    """The oldest epoch that a reader holds; None if there is none. clear: delete expired and damaged leases.
+
+    following: of those readers that need each epoch after it, too.
+    """
     now_us = time.time_ns() // 1000
     leases = _stored(folder)
     if clear:
-        folder.delete([name for name, (_, expires_us, _) in leases.items() if expires_us <= now_us])
-    return min((epoch for epoch, expires_us, _ in leases.values() if expires_us > now_us), default=None)
+        folder.delete([name for name, lease in leases.items() if lease.expires_us <= now_us])
+    living = [lease for lease in leases.values() if lease.expires_us > now_us]
+    return min((lease.epoch for lease in living if lease.follows or not following), default=None)
 
 
 def shared_leases(folder: StateFolder, epoch: int) -> set[str]:
     """The names of the shared leases that keep an epoch."""
     now_us = time.time_ns() // 1000
-    return {name for name, (first, expires_us, shared) in _stored(folder).items() if shared and first <= epoch and expires_us > now_us}
+    return {name for name, lease in _stored(folder).items() if lease.shared and lease.epoch <= epoch and lease.expires_us > now_us}
 
 
-def _stored(folder: StateFolder) -> dict[str, tuple[int, int, bool]]:
-    """By name, (epoch, expiry in µs, whether it is shared) of all leases."""
+class _StoredLease(NamedTuple):
+    epoch: int
+    expires_us: int
+    shared: bool = False
+    follows: bool = True
+
+
+def _stored(folder: StateFolder) -> dict[str, _StoredLease]:
+    """All leases by name."""
     while True:
         names = [f"{LEASES}/{name}" for name in folder.names(LEASES) if _LEASE.fullmatch(name)]
         contents = {name: content for name in names if (content := folder.read(name)) is not None}
@@ -118,10 +141,10 @@ def _stored(folder: StateFolder) -> dict[str, tuple[int, int, bool]]:
             return {name: _read(content) for name, content in contents.items()}
 
 
-def _read(stored: bytes) -> tuple[int, int, bool]:
+def _read(stored: bytes) -> _StoredLease:
     """A damaged lease reads as expired."""
     try:
         lease = json.loads(stored)
-        return int(lease["epoch"]), int(lease["expires"]), lease.get("shared") is True
+        return _StoredLease(int(lease["epoch"]), int(lease["expires"]), lease.get("shared") is True, lease.get("follows") is not False)
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
-        return 0, 0, False
+        return _StoredLease(0, 0)

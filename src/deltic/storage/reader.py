@@ -44,22 +44,34 @@ class StateReader:
 
     @classmethod
     def open(
-        cls, root: str | os.PathLike[str], epoch: int | None = None, *, lease_s: float | None = LEASE_S, oldest: bool = False
+        cls,
+        root: str | os.PathLike[str],
+        epoch: int | None = None,
+        *,
+        lease_s: float | None = LEASE_S,
+        oldest: bool = False,
+        follows: bool = True,
     ) -> StateReader:
         """Opens a state at `epoch`, by default the last one: one that the writer retains, or that a shared lease keeps.
 
         oldest: by default the oldest one that the writer retains, so that the lease keeps all of these.
         lease_s: how long files are kept for a reader that dies; None takes no lease, for read-only folders and those without a writer.
+        follows: whether the lease keeps each epoch after its own, too, as in Lease.
         Raises StateError if there is no state, or the epoch is not readable; CorruptState.
         """
-        folder = open_folder(root)
+        return cls._opened(open_folder(root), epoch, lease_s, oldest=oldest, follows=follows)
+
+    @classmethod
+    def _opened(
+        cls, folder: StateFolder, epoch: int | None, lease_s: float | None, *, oldest: bool = False, follows: bool = True
+    ) -> StateReader:
         while True:
             newest = _newest(folder)
             chosen = (newest.oldest if oldest else newest.epoch) if epoch is None else checked_epoch(epoch)
             keepers = _keepers(folder, chosen, newest)
             if lease_s is None:
                 return cls(folder, None, manifest_at(folder, chosen))
-            lease = Lease(folder, chosen, lease_s)
+            lease = Lease(folder, chosen, lease_s, follows=follows)
             try:
                 # A writer that dropped the epoch meanwhile may not have seen the lease; one that drops it from now on sees it. So does one
                 # that deletes what another lease has kept until now.
@@ -81,7 +93,8 @@ class StateReader:
     def epochs(self) -> range:
         """The readable epochs: those that the writer retains, and all from the reader's own on.
 
-        Without these if a fold that had begun before the reader opened has left some of them out; its own epoch stays readable.
+        Without these if a fold has left some of them out, which had begun before the reader opened, or does not follow; its own epoch stays
+        readable.
         """
         newest = _newest(self.folder)
         if self._lease is None or self._lease.epoch >= newest.oldest:
@@ -95,18 +108,13 @@ class StateReader:
 
         Raises StateError if the epoch cannot be read.
         """
-        epoch, newest, lease = checked_epoch(epoch), _newest(self.folder), self._lease
-        if lease is None or not lease.epoch <= epoch <= newest.epoch:
-            _check(self.folder, epoch, newest)
-        if lease is not None and epoch < lease.epoch:
-            before = lease.epoch
-            lease.move(epoch)
-            try:
-                _check(self.folder, epoch, _newest(self.folder))  # as in `open`
-            except BaseException:
-                lease.move(before)
-                raise
-        return StateReader(self.folder, lease, self._at(epoch, manifest_at), borrows=True)
+        epoch, lease = checked_epoch(epoch), self._lease
+        if lease is not None and lease.epoch <= epoch <= _newest(self.folder).epoch:
+            return StateReader(self.folder, lease, self._at(epoch, manifest_at), borrows=True)
+        with StateReader._opened(self.folder, epoch, None if lease is None else lease.length_s) as opened:
+            if lease is not None and epoch < lease.epoch:
+                lease.move(epoch)  # only now, when the epoch is kept: others rely on a lease that is shared
+            return StateReader(self.folder, lease, opened.manifest, borrows=True)
 
     def manifest_at(self, epoch: int) -> Manifest:
         """The state after another epoch. Raises StateError if it is not retained. The lease keeps no epoch before its own."""
@@ -131,6 +139,11 @@ class StateReader:
         if self._lease is not None and not self._borrows:
             self._lease.release()
         self._lease = None
+
+    def follow(self) -> None:
+        """Keeps each epoch after its own, too, from now on. Raises StateError."""
+        if self._lease is not None:
+            self._lease.follow()
 
     def share(self) -> None:
         """Lets others open the epochs that the lease keeps."""

@@ -212,7 +212,7 @@ class State:
     def floor_at(self, epoch: int, keep: int | None) -> int:
         """See fold.EpochWriter."""
         oldest = self.oldest_at(epoch, keep)
-        leased = oldest_leased(self.folder)
+        leased = oldest_leased(self.folder, following=True)
         return oldest if leased is None else min(oldest, leased)
 
     def collect(self) -> None:

@@ -47,7 +47,8 @@ from deltic.trace.merge import merge
 FOLD_AFTER_S: Final = 1.0
 """About how long an epoch is in the log alone."""
 FOLD_SHARE: Final = 10
-"""The time between two folds is at least this many times what the last one took."""
+"""The time between two folds is at least this many times what the last one took, without what it wrote for readers that follow: each
+epoch costs as much in any fold, so that waiting would only make them wait for more."""
 FOLDING_THREAD: Final = "deltic-fold"
 SHOWN_AFTER_S: Final = 0.001
 """About how long after a group is durable all its ticks are shown."""
@@ -272,14 +273,14 @@ class LoggedEmbedded(DurableEmbedded):
             if not self._log.begin_fold():
                 return
             self._beside = fold = _FoldBeside()
-        start = time.perf_counter()
+        start, share = time.perf_counter(), 1.0
         try:
-            self._log.fold_begun(self._files, self._adopting())
+            share = self._log.fold_begun(self._files, self._adopting())
             fold.done = True
             with suppress(WeightOverflow):  # then it is met again where it is handled
                 fold.version, fold.last = self._caught_up(self._above_files(self._version))
         finally:
-            self._fold_s = time.perf_counter() - start
+            self._fold_s = share * (time.perf_counter() - start)
             fold.written.set()
             folded = self._end_once_shown(fold)
             while folded:  # not at once: that takes long, and meanwhile no other thread runs

@@ -122,7 +122,7 @@ class DelticSource(DataSource):
         The catalog keeps a table's options, but Spark 4.2 passes none to a reader, so the columns carry them.
         """
         options = ReadOptions.of(self.options)
-        with leaving(StateReader.open(options.root, options.epoch)) as reader:
+        with leaving(StateReader.open(options.root, options.epoch, follows=False)) as reader:
             view = ViewLayout.of(reader.manifest.program, options.view)
             if not options.changes and LOCATION not in self.options:
                 self.options["epoch"] = str(reader.epoch)
@@ -164,7 +164,7 @@ class ViewReader(DataSourceReader):
         self._filters: list[Filter] = []
 
     def partitions(self) -> Sequence[InputPartition]:
-        with leaving(StateReader.open(self._options.root, self._options.epoch)) as reader:
+        with leaving(StateReader.open(self._options.root, self._options.epoch, follows=False)) as reader:
             view = StoredView(reader, self._options.view)
             _checked(view._layout, self._schema)
             lookups = keys(self._filters, view._layout.leading)
@@ -174,7 +174,7 @@ class ViewReader(DataSourceReader):
         if partition.value is None:  # Spark's own partition if there is no other
             return
         epoch, shards, lookups = partition.value
-        with leaving(StateReader.open(self._options.root, epoch)) as reader:
+        with leaving(StateReader.open(self._options.root, epoch, follows=False)) as reader:
             view = StoredView(reader, self._options.view)
             arrow = _arrow(self._schema, view._layout.schema)
             names = {*arrow.names, *columns_of(self._filters, view._layout.schema)}
