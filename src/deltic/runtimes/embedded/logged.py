@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from queue import SimpleQueue
@@ -215,15 +215,9 @@ class LoggedEmbedded(DurableEmbedded):
             changes = [each.change for each in appended if each.change is not None]
             return merged if changes and len(merged := merge(changes)) else None
 
-    def statistics(self) -> Mapping[str, tuple[int, int]]:
-        """See Runtime."""
-        version, stored = self.committed, super().statistics()
-        specs, logged = version.circuit.arrangements, [shard for shard in version.shards if isinstance(shard, LoggedArrangements)]
-        above = {name: sum(shard.above(name) for shard in logged) for name in stored}
-        return {
-            name: (rows + above[name], size + 8 * above[name] * (specs[name].columns + specs[name].weights))
-            for name, (rows, size) in stored.items()
-        }
+    def _rows(self, version: DurableVersion, arrangements: Iterable[str]) -> dict[str, int]:
+        logged = [shard for shard in version.shards if isinstance(shard, LoggedArrangements)]
+        return {name: rows + sum(shard.above(name) for shard in logged) for name, rows in super()._rows(version, arrangements).items()}
 
     def trim(self) -> None:
         """See Runtime. The strings of epochs in the log are in no file. If these cannot be folded, a later tick tries again."""
