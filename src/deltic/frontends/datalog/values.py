@@ -208,11 +208,18 @@ def converted(value: BoundTerm, kind: Kind, span: Span) -> BoundTerm:
     if not (is_number(value.kind) and is_number(kind)):
         remedy = "to_string(x) makes a string" if kind == STRING_KIND else None
         raise TypeMismatch(f"cannot convert {value.kind} to {kind}", span=span, expected="numbers", remedy=remedy)
-    if isinstance(kind, IntegerKind) and not stored(value.kind).is_float:
-        return checked(value.expr, kind, span)
-    if isinstance(kind, IntegerKind) and not kind.is_exact:
-        return checked(cast(value.expr, BIGINT if not stored(kind).is_decimal else stored(BIGINT_KIND), span), kind, span)
-    return BoundTerm(cast(value.expr, stored(kind), span), kind)
+    if not is_integral(kind):
+        return BoundTerm(cast(value.expr, stored(kind), span), kind)
+    if stored(value.kind).is_float and not stored(kind).is_decimal:  # this cast cuts off itself
+        wide = cast(value.expr, stored(kind) if isinstance(kind, IntegerKind) and kind.is_exact else BIGINT, span)
+        return checked(wide, kind, span)
+    whole = value.expr if is_integral(value.kind) else cast(_cut_off(value.expr, span), stored(BIGINT_KIND), span)
+    return checked(whole, kind, span)
+
+
+def _cut_off(number: Expr, span: Span) -> Expr:
+    """A float without its fraction: the cast to a DECIMAL would round it."""
+    return resolve("-", [number, resolve("%", [number, Literal(1.0, number.type)], span)], span)
 
 
 def compared(operator: str, left: BoundTerm, right: BoundTerm, span: Span) -> BoundTerm:
