@@ -18,7 +18,7 @@ from deltic.storage.merging import TICK_ROWS, own_rows, small_merge
 from deltic.storage.reading import OpenFiles
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
-from deltic.trace.merge import merge
+from deltic.trace.merge import cancels, merge
 from deltic.trace.rows import Rows
 
 Words = npt.NDArray[np.int64]
@@ -99,15 +99,16 @@ def append_to_shard(
 def _merged(
     batch: Batch, stored: StoredBatches, name: str, partitions: Callable[[str], tuple[int, ...] | None], shards: int
 ) -> tuple[Batch, list[SegmentRef]]:
-    """The batch merged with the stored ones that are due for it, and these.
+    """The batch merged with the stored ones that are due for it, and these: with all if it cancels most of their rows.
 
     The sum of some rows in those batches may be beyond 64 bits though that in all of them is not. Then it is merged with all, if they are
     small, or stays apart.
     """
     segments = stored.segments(name)
     rows = [*(s.rows for s in segments), len(batch)]
-    everything = range(len(rows)) if sum(rows) < TICK_ROWS else ()
-    for chosen, add in ((small_merge(rows), merge), (everything, _sum)):
+    everything = range(len(rows))
+    removed = everything if cancels(batch, sum(s.rows for s in segments)) else ()
+    for chosen, add in ((removed or small_merge(rows), merge), (everything if removed or sum(rows) < TICK_ROWS else (), _sum)):
         replaced = [segments[i] for i in chosen if i < len(segments)]
         if not replaced:
             break

@@ -5,7 +5,7 @@ merge nothing. Each small batch costs every key that is sought, so fewer are all
 together they reach BASE rows they become one run of level 1. Level i holds at most one run, of at most BASE · RATIO^i rows, or one running
 merge into it. A run that reaches a level with another run starts a merge of both, into the first level that has room. Each append allows
 the running merges, smallest first, to go on in proportion to its rows; a merge's inputs are read until it is done. The merge of small
-batches (that of level 0) is done at the next append.
+batches (that of level 0) is done at the next append. A batch that removes at least half of the rows is merged with all of them at once.
 
 Levels are a value: `appended` returns others and does not change these, even if it raises. Only the progress of a running merge is shared
 between versions. It depends on the merge's inputs alone, so the work of an abandoned version is not lost, and a thread of its own
@@ -14,12 +14,14 @@ between versions. It depends on the merge's inputs alone, so the work of an aban
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
+from deltic.errors import WeightOverflow
 from deltic.trace.batch import Batch
-from deltic.trace.merge import EVERYTHING, SORTED_ROWS, Merge, merge
+from deltic.trace.merge import CANCELLING_ROWS, EVERYTHING, SORTED_ROWS, Merge, cancels, merge
 
 BASE = 1 << 14
 RATIO = 4
@@ -56,7 +58,7 @@ class Levels(NamedTuple):
 
     def only_adds(self, batch: Batch, sought: int) -> bool:
         """Whether appending the batch merges nothing, as most appends of small batches do. sought: keys, since the last append."""
-        if self.merges or not batch.length or len(self.small) + 1 >= _allowed(sought):
+        if self.merges or not batch.length or len(self.small) + 1 >= _allowed(sought) or self._cancelled_by(batch):
             return False
         return batch.length + self.small_rows < BASE
 
@@ -66,12 +68,29 @@ class Levels(NamedTuple):
 
     def appended(self, batch: Batch, sought: int) -> Levels:
         """With one more batch; the running merges go on in proportion to its rows. Raises WeightOverflow if a merge does."""
+        if self._cancelled_by(batch):
+            with suppress(WeightOverflow):  # of a sum over some of the batches
+                return _settled(merge([*self.batches(), batch]))
         working = _Working(self)
         if working.merges:
             working.work(max(batch.length, LEAST_FUEL) * FUEL * (1 + max(working.merges)))
         if batch.length:
             working.add(batch, _allowed(sought))
         return Levels(tuple(working.small), _rows(working.small), working.runs, working.merges)
+
+    def _cancelled_by(self, batch: Batch) -> bool:
+        """Whether the batch removes most rows of all others."""
+        if batch.length < CANCELLING_ROWS:
+            return False
+        return cancels(batch, self.small_rows + _rows(self.runs.values()) + sum(_rows(each.inputs) for each in self.merges.values()))
+
+
+def _settled(batch: Batch) -> Levels:
+    """One batch, and nothing else."""
+    working = _Working(Levels())
+    if batch.length:
+        working.add(batch, SMALL_BATCHES)
+    return Levels(tuple(working.small), _rows(working.small), working.runs)
 
 
 class _Working:
@@ -142,7 +161,7 @@ class _Working:
             self.runs[level] = result
 
 
-def _rows(batches: Sequence[Batch]) -> int:
+def _rows(batches: Iterable[Batch]) -> int:
     return sum(batch.length for batch in batches)
 
 

@@ -21,6 +21,8 @@ from deltic.trace.rows import Rows
 EVERYTHING = 2**62
 SORTED_ROWS = 1 << 11
 """Below so many rows, three batches or more are sorted together: the calls of a merge two at a time cost more than the sort."""
+CANCELLING_ROWS = 1 << 8
+"""Batches of fewer rows do not cancel a trace: they wait for others."""
 LAG = 1 << 16
 """Rows by which a thread that works on a merge may be late before a tick reads them itself."""
 
@@ -163,6 +165,16 @@ def _reads(batches: Sequence[Batch]) -> int:
         heappush(sizes, size)
         reads += size
     return reads
+
+
+def cancels(batch: Batch, stored: int) -> bool:
+    """Whether a batch removes at least half as many rows as are `stored`, as what replaces a relation does.
+
+    So a merge with all of them reads O(batch) rows, and spares the readers rows that are not there any more. O(batch), of large ones.
+    """
+    if batch.length < CANCELLING_ROWS or 2 * batch.length < stored:
+        return False
+    return 0 < stored <= 2 * int(np.count_nonzero(batch.verified().weights[0] < 0))
 
 
 def merge(batches: Sequence[Batch]) -> Batch:
