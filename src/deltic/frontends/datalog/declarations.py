@@ -116,6 +116,7 @@ class Declarations:
             self._add_constructors(declared)
         for function in _of(items, FunctionDeclaration):
             _check_new(function.name, "function", self.functions, function.span)
+            _check_parameters(function)
             self.functions[function.name] = function
         for relation in _of(items, RelationDeclaration):
             self._add_relation(relation)
@@ -262,6 +263,14 @@ def _of(items: Iterable[Item], kind: type[T]) -> list[T]:
 def _check_new(name: str, what: str, declared: Mapping[str, object], span: Span) -> None:
     if name in declared:
         raise CatalogError(f"{what} {name} is declared twice", span=span, remedy="give one of them another name")
+
+
+def _check_parameters(declared: FunctionDeclaration) -> None:
+    names = [one.name for one in declared.parameters]
+    for i, one in enumerate(declared.parameters):
+        if one.name in names[:i]:
+            message = f"function {declared.name} has two parameters {one.name}"
+            raise CatalogError(message, span=one.span, remedy="give one of them another name")
 
 
 def _check_columns(declared: RelationDeclaration, names: Sequence[str]) -> None:
