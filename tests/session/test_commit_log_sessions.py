@@ -94,6 +94,22 @@ def test_a_state_takes_new_views_with_joins_as_without_a_log(tmp_path: Path) -> 
     assert statistics[2:] == statistics[:2]
 
 
+def test_a_folder_that_was_moved_away_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    session = _opened(tmp_path / "s", commit_log=True)
+    session.apply(_change(random.Random(1)))
+    (tmp_path / "s").rename(tmp_path / "moved")
+    with pytest.raises(StateError, match="cannot be written"):
+        _runtime(session).fold()
+    with pytest.raises(StateError, match="no longer has a state"):
+        _runtime(session).fold()
+    (tmp_path / "moved").rename(tmp_path / "s")
+    before = _content(session)[0]
+    session.close()
+    with deltic.Session(state=tmp_path / "s") as again:
+        again.sql(SCRIPT)
+        assert _content(again)[0] == before
+
+
 def test_past_changes_are_read_from_the_log_and_from_manifests(tmp_path: Path) -> None:
     session = _opened(tmp_path, commit_log=True)
     first = session.epoch + 1

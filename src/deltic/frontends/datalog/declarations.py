@@ -315,10 +315,10 @@ def _integer(term: NamedTypeTerm, *, signed: bool) -> Kind:
     match term.arguments:
         case (int(bits),) if 1 <= bits <= 64:
             return IntegerKind(bits, signed)
-        case (int(),):
+        case (int(bits),) if bits > 64:
             raise Unsupported(f"{term.name} of more than 64 bits is not supported", span=term.span, remedy="bigint, of 38 digits")
         case _:
-            raise TypeMismatch(f"{term.name} takes a number of bits", span=term.span, expected=f"{term.name}<32>")
+            raise TypeMismatch(f"{term.name} takes a number of bits, from 1 to 64", span=term.span, expected=f"{term.name}<32>")
 
 
 def record_columns(row: Kind) -> tuple[tuple[str, Kind], ...]:
