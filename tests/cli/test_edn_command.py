@@ -136,3 +136,15 @@ def test_standard_input_ends_at_an_error(folder: Path, capsys: pytest.CaptureFix
 def test_what_is_refused(folder: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["edn", *arguments]) == Exit.INPUT
     assert message in capsys.readouterr().err
+
+
+def test_a_store_over_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = "CREATE TABLE Staff (id BIGINT, `a name` STRING DEFAULT 'Ann', PRIMARY KEY (id))"
+    with deltic.Session(state=tmp_path / "state") as session:
+        session.sql(f"{table}; INSERT INTO staff (id) VALUES (1)")
+        session.edn_store("facts", tables={"staff": "staff"})
+    assert main(["edn", str(tmp_path / "state"), "-q", "[:find [?a ...] :where [_ ?a _]]"]) == Exit.OK
+    assert capsys.readouterr().out.splitlines() == [":staff/a name", ":staff/id"]
+    with deltic.Session(state=tmp_path / "state") as session:
+        session.sql(f"{table}; INSERT INTO staff (id) VALUES (2)")
+        assert [row["a name"] for row in session.query("SELECT * FROM staff").rows()] == ["Ann", "Ann"]

@@ -141,6 +141,9 @@ def test_terms() -> None:
     assert relation(program, A=content) == [(1, 12.0, '1: ex "', True, 4), (2, 8.0, '2: y! "', False, -5)]
 
 
+_SHIFTED = {"s8": 8, "u8": 8, "s16": 16, "signed<5>": 5, "bit<4>": 4, "s32": 32, "u32": 32, "s64": 64, "bit<63>": 63, "u64": 64}
+
+
 @pytest.mark.parametrize(
     ("kind", "term", "value"),
     [
@@ -158,8 +161,25 @@ def test_terms() -> None:
         ("bit<4>", "~5", 10),
         ("bit<4>", "9 << 1", 2),
         ("s32", "1 << 31", -(2**31)),
+        ("u8", "200 << 1", 144),
+        ("s8", "1 << 7", -128),
+        ("s8", "(1 as s8) << 7 >> 7", -1),
+        ("signed<5>", "(5 as signed<5>) << 2", -12),
+        ("signed<5>", "(-15 as signed<5>) >> 2", -4),
+        ("s16", "(-3 as s16) << 1", -6),
+        ("u32", "(3000000000 as u32) << 1", 1705032704),
+        ("u64", "(1 as u64) << 63 >> 62", Decimal(2)),
+        *((kind, f"(1 as {kind}) << {by}", 0) for kind in _SHIFTED for by in ("64", "100000000000", "(0 - 1)")),
+        *((kind, f"({'-1' if kind[0] == 's' else '1'} as {kind}) >> 64", -1 if kind[0] == "s" else 0) for kind in _SHIFTED),
+        *((kind, f"(1 as {kind}) << {bits}", 0) for kind, bits in _SHIFTED.items()),
         ("u16", "0xff as u16 + 1", 256),
         ("s64", "2.9 as s64", 2),
+        *((kind, f"2.5 as {kind}", 2) for kind in ("s64", "u8", "u32", "s32", "u64", "bigint", "bit<4>")),
+        *((kind, f"-2.75 as {kind}", -2) for kind in ("s8", "s64", "bigint")),
+        ("u64", "-0.9 as u64", 0),
+        ("u64", "-1.5 as u64", None),
+        ("bigint", "2.5 as float as bigint", 2),
+        ("bigint", "18446744073709551615 as u64 as bigint", Decimal(18446744073709551615)),
         ("u8", "300 as u8", None),
         ("double", "1 as s64 as double / 4.0", 0.25),
         ("float", "0.5", 0.5),

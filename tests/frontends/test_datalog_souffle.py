@@ -76,6 +76,17 @@ def test_relations() -> None:
         assert found == EXPECTED
 
 
+def test_escapes_are_read_from_the_left() -> None:
+    with deltic.Session() as session:
+        session.datalog(
+            r""".decl t(x: symbol)
+.output t
+t("a\\n\n\t\"").""",
+            dialect="souffle",
+        )
+        assert session.view("t").rows() == [{"x": 'a\\n\n\t"'}]
+
+
 def test_an_input_may_have_rules() -> None:
     program = ".decl a(x: number)\n.input a\n.output a\na(7).\na(x + 1) :- a(x), x < 3."
     with deltic.Session() as session:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import pyarrow as pa
 import pytest
 
 import deltic
@@ -252,6 +253,17 @@ def test_tuples(session: deltic.Session, store: EdnStore) -> None:
     assert parts.result() == [("x", "Ann"), ("y", "Ann")]
     store.transact('[[:db/add [:name "Cat"] :age 3]]')
     assert [row for row, _ in view.result_changes()] == [("Cat", (3, "y"))]
+
+
+def test_the_n_least_and_greatest_values_touch_few_rows(session: deltic.Session) -> None:
+    store = session.edn_store("sizes", schema="{:size {:db/valueType :db.type/long}}")
+    view = session.edn("[:find [(min 3 ?s) (max 2 ?s)] :with ?e :where [?e :size ?s]]", name="v", store="sizes")
+    store.load({":size": pa.table({"e": range(1, 5_001), "v": [number // 2 for number in range(5_000)]})})
+    assert view.result() == ((0, 0, 1), (2499, 2499))
+    for entity, expected in ((1, ((0, 1, 1), (2499, 9000))), (2, ((1, 1, 2), (9000, 9000)))):
+        store.transact([{":db/id": entity, ":size": 9_000}])
+        assert view.result() == expected and session.last_tick is not None
+        assert sum(counter.touched for counter in session.last_tick.counters.values()) < 500
 
 
 def test_aggregates_over_infinite_numbers(session: deltic.Session) -> None:

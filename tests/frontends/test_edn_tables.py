@@ -100,6 +100,68 @@ def test_columns_of_other_types_are_refused_by_name(session: deltic.Session) -> 
     assert raised.value.span is not None and raised.value.span.text == "[:find ?b :where [_ :birth/born ?b]]"
 
 
+STAFF = "CREATE TABLE staff (id BIGINT PRIMARY KEY, a STRING, b STRING)"
+ALL = "[:find ?a ?v :where [_ ?a ?v]]"
+
+
+def _facts(session: deltic.Session) -> dict[str, Any]:
+    return {attribute.name: value for attribute, value in session.edn(ALL).result()}
+
+
+def test_columns_are_those_of_the_altered_table(session: deltic.Session) -> None:
+    session.sql(f"{STAFF}; INSERT INTO staff VALUES (1, 'A', 'B')")
+    session.edn_store("c", tables={"staff": "staff"})
+    for change in ("DROP COLUMN a", "RENAME COLUMN a TO z"):
+        with pytest.raises(CatalogError, match="column a of table staff is read by view c"):
+            session.sql(f"ALTER TABLE staff {change}")
+    session.sql("ALTER TABLE staff ADD COLUMN z STRING DEFAULT 'Z'")
+    assert session.edn("[:find ?n . :where [_ :staff/b ?n]]").result() == "B"
+    session.edn_store("c", tables={"staff": "staff"})
+    assert _facts(session) == {"staff/id": 1, "staff/a": "A", "staff/b": "B", "staff/z": "Z"}
+    with pytest.raises(CatalogError, match="column z of table staff is read by views c, query "):
+        session.sql("ALTER TABLE staff DROP COLUMN z")
+
+
+def test_columns_that_were_dropped_are_no_attributes(session: deltic.Session) -> None:
+    session.sql(f"{STAFF}; INSERT INTO staff VALUES (1, 'A', 'B')")
+    session.edn_store("c", tables={"staff": "staff"})
+    session.sql("DROP VIEW c; ALTER TABLE staff ADD COLUMN z STRING DEFAULT 'Z'; ALTER TABLE staff DROP COLUMN a")
+    assert session.edn("[:find ?n . :where [_ :staff/b ?n]]").result() == "B"
+    with pytest.raises(UnknownName, match="the store c has no attribute :staff/a"):
+        session.edn("[:find ?n . :where [_ :staff/a ?n]]")
+    assert _facts(session) == {"staff/id": 1, "staff/b": "B"}
+    session.edn_store("c", tables={"staff": "staff"})
+    assert _facts(session) == {"staff/id": 1, "staff/b": "B", "staff/z": "Z"}
+
+
+def test_a_store_in_a_state_has_its_tables(tmp_path: Path) -> None:
+    """And what its schema adds to their columns, of those that there are."""
+    state = tmp_path / "state"
+    with deltic.Session(state=state) as session:
+        session.sql(f"{STAFF}; INSERT INTO staff VALUES (1, 'A', 'B')")
+        schema = "{:staff/id {:db/valueType :db.type/ref} :x/n {:db/valueType :db.type/long} :staff/a {:db/unique :db.unique/identity}}"
+        attributes = session.edn_store("c", schema=schema, tables={"staff": "staff"}).schema.attributes
+        assert session.edn_store("c").schema.attributes == attributes
+        session.edn_store("tables", tables={"staff": "staff"})
+        found = session.edn(ALL, store="c").result()
+        assert list(session.edn_store("tables").schema.attributes) == ["staff/id", "staff/a", "staff/b"]
+    with deltic.Session(state=state) as session:
+        with pytest.raises(UnknownName, match="there is no table staff"):
+            session.edn_store("c")
+        session.sql(STAFF)
+        assert list(session.edn_store("c").schema.attributes.items()) == list(attributes.items())
+        assert list(session.edn_store("tables").schema.attributes) == ["staff/id", "staff/a", "staff/b"]
+        assert session.edn(ALL, store="c").result() == session.edn(ALL, store="tables").result() == found != []
+    with deltic.Session(state=state) as session:
+        session.sql(f"{STAFF}; ALTER TABLE staff DROP COLUMN a")
+        assert list(session.edn_store("c").schema.attributes) == ["staff/id", "x/n", "staff/b"]
+    with deltic.Session(state=state) as session:
+        assert list(session.edn_store("c", tables={}).schema.attributes) == ["x/n"]
+        assert list(session.edn_store("c").schema.attributes) == ["x/n"]
+    with deltic.Session(state=state) as session:
+        assert list(session.edn_store("c").schema.attributes) == ["x/n"]
+
+
 # random stores, some of whose attributes are columns
 
 COLUMNS = {"n": "BIGINT", "d": "DOUBLE", "s": "STRING", "b": "BOOLEAN", "r": "BIGINT"}

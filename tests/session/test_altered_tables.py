@@ -103,6 +103,14 @@ def test_a_name_that_would_mean_another_column_is_refused(loaded: Session) -> No
     assert loaded.table("t").schema.names == ("id", "a", "b")
 
 
+def test_another_name_is_no_remedy_for_what_reads_columns_by_position(loaded: Session) -> None:
+    loaded.sql("CREATE TABLE Pair (a INT NOT NULL, b INT NOT NULL)")
+    loaded.datalog("output relation Reader(x: s32)\nReader(x) :- Pair(x, _).")
+    with pytest.raises(CatalogError, match="view Reader reads Pair and would no longer be valid") as caught:
+        loaded.sql("ALTER TABLE pair ADD COLUMN c INT")
+    assert caught.value.remedy == "drop Reader first"
+
+
 MISUSES = {
     "ALTER TABLE x ADD COLUMN c INT": (UnknownName, "there is no table 'x'"),
     "ALTER TABLE sums ADD COLUMN c INT": (UnknownName, "sums is a view, not a table"),

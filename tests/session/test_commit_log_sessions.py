@@ -77,6 +77,39 @@ def test_the_same_as_without_a_log(tmp_path: Path, shards: int, folds: bool, mon
         session.close()
 
 
+def test_a_state_takes_new_views_with_joins_as_without_a_log(tmp_path: Path) -> None:
+    table = "CREATE TABLE e (a INT, b INT);"
+    join = "CREATE MATERIALIZED VIEW r AS SELECT x.a FROM e x JOIN e y ON x.b = y.a JOIN e z ON y.b = z.a;"
+    statistics = []
+    for logs in (False, True):
+        with deltic.Session(state=tmp_path / str(logs)) as session:
+            session.sql(f"{table} CREATE MATERIALIZED VIEW r AS SELECT a FROM e; CREATE MATERIALIZED VIEW s AS SELECT b FROM e;")
+            session.sql("INSERT INTO e VALUES (1, 1)")
+        with deltic.Session(state=tmp_path / str(logs), commit_log=logs) as session:
+            assert not session.explain().json()["operators"]
+            statistics.append(session._runtime.statistics())
+            session.sql(f"{table} {join} INSERT INTO e VALUES (1, 2), (2, 1)")
+            statistics.append(session._runtime.statistics())
+            assert sorted(row["a"] for row in session.view("r").rows()) == [1] * 5 + [2] * 3
+    assert statistics[2:] == statistics[:2]
+
+
+def test_a_folder_that_was_moved_away_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    session = _opened(tmp_path / "s", commit_log=True)
+    session.apply(_change(random.Random(1)))
+    (tmp_path / "s").rename(tmp_path / "moved")
+    with pytest.raises(StateError, match="cannot be written"):
+        _runtime(session).fold()
+    with pytest.raises(StateError, match="no longer has a state"):
+        _runtime(session).fold()
+    (tmp_path / "moved").rename(tmp_path / "s")
+    before = _content(session)[0]
+    session.close()
+    with deltic.Session(state=tmp_path / "s") as again:
+        again.sql(SCRIPT)
+        assert _content(again)[0] == before
+
+
 def test_past_changes_are_read_from_the_log_and_from_manifests(tmp_path: Path) -> None:
     session = _opened(tmp_path, commit_log=True)
     first = session.epoch + 1

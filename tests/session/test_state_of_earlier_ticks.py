@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import deltic
@@ -71,3 +72,42 @@ def test_a_dry_run_says_that_a_run_would_be_refused(state: Path, monkeypatch: py
     with pytest.raises(StateError) as run:
         deltic.Pipeline(program, state=str(state))
     assert str(run.value) == str(dry.value)
+
+
+WORKS = """
+    CREATE TABLE rows (a BIGINT PRIMARY KEY);
+    CREATE STREAM events (a BIGINT);
+    CREATE MATERIALIZED VIEW late AS SELECT * FROM delay(rows);
+    CREATE MATERIALIZED VIEW late_events AS SELECT * FROM delay(events);
+    CREATE MATERIALIZED VIEW last AS SELECT * FROM current(events);
+"""
+
+
+def check_ticks_after_a_load(waits: bool, options: dict[str, Any]) -> None:
+    """waits: until the load is no longer in a commit log."""
+    count = 20_000
+    with deltic.Session(**options) as session:
+        session.sql(WORKS)
+        session.apply({name: pa.table({"a": range(count), "_op": ["insert"] * count}) for name in ("rows", "events")})
+        if waits:
+            session._runtime.fold()
+        touched = []
+        for number in range(count, count + 4):
+            session.apply({"rows": [{"a": number, "_op": "insert"}]})
+            assert len(session.view("late").rows()) == number and not session.view("last").rows()
+            assert session.last_tick is not None
+            touched.append(sum(counter.touched for counter in session.last_tick.counters.values()))
+        assert touched[0] >= 2 * count and max(touched[1:]) < 200
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+@pytest.mark.parametrize("state", [{}, {"state": True}, {"state": True, "commit_log": True}])
+def test_only_the_first_tick_after_a_load_reads_all_its_rows(shards: int, state: dict[str, Any], tmp_path: Path) -> None:
+    for waits in (False, True):
+        folder = {"state": tmp_path / str(waits)} if state else {}
+        check_ticks_after_a_load(waits, {**state, **folder, "shards": shards})
+
+
+@pytest.mark.spark
+def test_only_the_first_tick_after_a_load_reads_all_its_rows_on_spark(spark: Any, tmp_path: Path) -> None:
+    check_ticks_after_a_load(False, {"spark": spark, "state": tmp_path / "s", "shards": 2})

@@ -19,7 +19,7 @@ from deltic.trace import levels as levels_module
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
 from deltic.trace.counters import Counters
-from deltic.trace.merge import Merge, merge
+from deltic.trace.merge import CANCELLING_ROWS, Merge, merge
 from deltic.trace.partition import partition
 from deltic.trace.probe import first, lookup, probe
 from deltic.trace.rows import Rows
@@ -322,8 +322,28 @@ def test_bulk_appends_become_runs_at_once() -> None:
     spine = spine.appended(consolidate(Rows([np.arange(n)], [np.ones(n, np.int64)])))
     assert len(spine.batches) == 1
     spine = spine.appended(consolidate(Rows([np.arange(n)], [-np.ones(n, np.int64)])))
+    assert not spine.batches
     spine = spine.appended(consolidate(Rows([np.array([5])], [np.array([1])])))
     assert listed(spine.scan(Counters())) == [((5,), (1,))]
+
+
+@pytest.mark.parametrize("size", [CANCELLING_ROWS + 3, 5_000, 40_000])
+def test_a_batch_that_cancels_most_rows_leaves_none_of_them(size: int) -> None:
+    """Whichever levels they are in, also while these are merged."""
+    rng, number = np.random.default_rng(size), np.arange(size)
+    for parts in (1, 2, 30):
+        spine = Spine(1, 1)
+        for _ in range(5):
+            for part in np.array_split(rng.permutation(number), parts):
+                spine = spine.appended(consolidate(Rows([part], [np.ones(len(part), np.int64)])))
+            before, kept = spine, number[:3]
+            spine = spine.appended(consolidate(Rows([number[3:]], [-np.ones(size - 3, np.int64)])))
+            assert spine.rows == 3 and before.rows >= size
+            spine = spine.appended(consolidate(Rows([kept], [-np.ones(3, np.int64)])))
+            assert not listed(spine.scan(Counters()))
+    spine = Spine(1, 1).appended(consolidate(Rows([number], [np.full(size, HIGH)])))
+    spine = spine.appended(consolidate(Rows([number], [np.full(size, -HIGH)])))
+    assert not spine.batches
 
 
 def overflowing(parts: Sequence[int]) -> list[Batch]:

@@ -19,9 +19,10 @@ from deltic.cli.exits import Exit
 from deltic.cli.output import emit
 from deltic.errors import SourceError, UnknownName
 from deltic.frontends.edn.read import is_open, read
+from deltic.frontends.python.query import quoted
 from deltic.session import Session
 from deltic.session.edn import EdnStore
-from deltic.session.edn_stores import stored_schemas
+from deltic.session.edn_stores import stored_schemas, stored_tables
 
 _FILE: Final = Parameter(validator=validators.Path(exists=True, dir_okay=False))
 DEFAULT_NAME: Final = "facts"
@@ -89,8 +90,21 @@ def opened(location: str, name: str | None, schema: Path | None, options: Engine
         raise SourceError(f"there is no store {location}", expected="a state folder", remedy="--schema FILE creates a store")
     text = None if schema is None else _text(schema)
     with options.session(location, f"deltic edn {location}") as session:
-        stored = stored_schemas(session.notes)
-        yield session, session.edn_store(_name(name, stored, location, schema is not None), schema=text, name=str(schema))
+        store = _name(name, stored_schemas(session.notes), location, schema is not None)
+        if declared := _tables(session, store):
+            session.sql(declared)
+        yield session, session.edn_store(store, schema=text, name=str(schema))
+
+
+def _tables(session: Session, store: str) -> str:
+    """Statements of SQL that declare the tables of a store as the state has them."""
+    tables = {name.lower(): (name, table) for name, table in session._runtime.committed.program.tables.items()}
+    statements = []
+    for key in sorted({name.lower() for name in stored_tables(session.notes, store).values()} & tables.keys()):
+        name, table = tables[key]
+        columns = [f"{quoted(field.name)} {field.type.sql}{'' if field.nullable else ' NOT NULL'}" for field in table.columns]
+        statements.append(f"CREATE TABLE {quoted(name)} ({', '.join(columns)}, PRIMARY KEY ({', '.join(map(quoted, table.key))}))")
+    return "; ".join(statements)
 
 
 def _name(name: str | None, stored: dict[str, str], location: str, has_schema: bool) -> str:

@@ -10,7 +10,7 @@ from typing import TypeVar
 from deltic.connectors.connector import SinkSpec, SourceSpec
 from deltic.connectors.frames import OP, WEIGHT
 from deltic.connectors.registry import sink_spec, source_spec
-from deltic.errors import CatalogError, CircuitError, QueryError, Span, UnknownName, did_you_mean
+from deltic.errors import CatalogError, CircuitError, QueryError, Span, TypeMismatch, UnknownName, did_you_mean
 from deltic.expr.nodes import UserFunction
 from deltic.frontends.statements import (
     AlterDefaults,
@@ -250,7 +250,8 @@ class Catalog:
             except (QueryError, CircuitError) as error:
                 if not removes:
                     message = f"view {view.name} reads {table.name} and would no longer be valid: {error.message}"
-                    raise CatalogError(message, span=span, remedy=f"drop {view.name} first, or give the column another name") from error
+                    other = "" if isinstance(error, TypeMismatch) else ", or give the column another name"
+                    raise CatalogError(message, span=span, remedy=f"drop {view.name} first{other}") from error
                 reading.append(view.name)
                 continue
             if removes and views[name].plan.schema != view.plan.schema and view.name not in reading:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from deltic.errors import CatalogError, UnknownName
 from deltic.frontends.edn.read import read
 from deltic.frontends.edn.schema import EdnSchema, schema_of
-from deltic.frontends.edn.table_attributes import with_tables
+from deltic.frontends.edn.table_attributes import with_tables, without_dropped
 from deltic.frontends.edn.values import LocatedForm, form_of, write
-from deltic.frontends.statements import AlterDefaults, AlterTable, Statement
+from deltic.frontends.statements import AlterDefaults, AlterTable, Namespace, Statement
 from deltic.schema import folded
 from deltic.session.contents import Contents
 from deltic.session.draft import Draft
@@ -21,11 +22,42 @@ from deltic.session.view import View
 
 SCHEMA_NOTE: Final = "edn schema "
 """The note of a store's schema has this before the store's name."""
+TABLES_NOTE: Final = "edn tables "
+"""Likewise that of its tables: {"tables": as of `edn_store`, "columns": what the schema adds to them, "attributes": all names in order};
+null if it has none."""
+
+
+def stored_tables(notes: Mapping[str, Any], store: str) -> Mapping[str, str]:
+    """The tables of a store in a state, as of `edn_store`."""
+    tables: Mapping[str, str] = (notes.get(f"{TABLES_NOTE}{store}") or {"tables": {}})["tables"]
+    return tables
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """A store in the state. columns: what the schema adds to those of its tables. names: of all its attributes, in order."""
+
+    schema: EdnSchema
+    columns: EdnSchema
+    names: Sequence[str]
+
+    def extended(self, declared: EdnSchema, tables: Mapping[str, str] | None, namespace: Namespace) -> EdnSchema:
+        """With what is declared now. tables: None for those that the store has had."""
+        tables = self.schema.tables if tables is None else tables
+        present = with_tables(EdnSchema(self.schema.store, {}), tables, namespace).attributes
+        columns = {name: self.columns.attributes.get(name, one) for name, one in present.items()}
+        attributes = {**columns, **self.schema.attributes}
+        ordered = {name: attributes[name] for name in self.names if name in attributes}
+        return with_tables(EdnSchema(self.schema.store, {**ordered, **declared.attributes}), tables, namespace)
 
 
 def stored_schemas(notes: Mapping[str, Any]) -> dict[str, str]:
     """The names of the stores in a state, and their schemas as texts."""
     return {name.removeprefix(SCHEMA_NOTE): text for name, text in notes.items() if name.startswith(SCHEMA_NOTE)}
+
+
+def _read(store: str, text: str) -> EdnSchema:
+    return EdnSchema(store, {}) if text == "{}" else schema_of(store, read(text, "<schema>"))
 
 
 def _name_of(
@@ -53,34 +85,47 @@ class EdnStores:
         self._contents, self._notes, self._define, self._commit, self._view = contents, notes, define, commit, view
         self._stores: dict[str, EdnStore] = {}
 
-    def open(self, name: str, schema: Any, tables: Mapping[str, str], text_name: str) -> EdnStore:
+    def open(self, name: str, schema: Any, tables: Mapping[str, str] | None, text_name: str) -> EdnStore:
         """See `Session.edn_store`."""
         key = folded(name, "store")
         stored = self._stored(name)
-        declared = (
-            EdnSchema(name, {}) if schema is None and (tables or stored) else schema_of(name, edn_form(schema or {}, text_name, names=True))
-        )
+        is_known = bool(tables) or stored is not None or key in self._stores
+        declared = EdnSchema(name, {}) if schema is None and is_known else schema_of(name, edn_form(schema or {}, text_name, names=True))
 
         def statements(draft: Draft) -> Iterator[Statement]:
             nonlocal declared
-            declared = with_tables(declared, tables, draft)
-            before = self._stores[key].schema if key in self._stores else None
+            before = without_dropped(self._stores[key].schema, draft) if key in self._stores else None
+            if before is None and stored is not None:
+                declared = stored.extended(declared, tables, draft)
+            else:
+                declared = with_tables(declared, tables or {}, draft)
             if before is not None:
                 declared = before.extended(declared)
-            elif stored is not None:
-                declared = EdnSchema(stored.store, {**stored.attributes, **declared.attributes}, declared.other_columns)
             return store_statements(declared, draft, before)
 
-        self._define(statements, lambda: {f"{SCHEMA_NOTE}{declared.store}": declared.text})
+        self._define(statements, lambda: self._schema_notes(declared))
         store = self._stores.setdefault(key, EdnStore(declared, self._contents, self._notes, self._commit))
         store.schema = declared
         return store
 
-    def _stored(self, name: str) -> EdnSchema | None:
-        """The schema of a store in the state."""
+    def _stored(self, name: str) -> _Stored | None:
+        """A store in the state."""
         texts = {store.lower(): (store, text) for store, text in stored_schemas(self._notes()).items()}
-        stored = texts.get(name.lower())
-        return None if stored is None or stored[1] == "{}" else schema_of(stored[0], read(stored[1], "<schema>"))
+        if name.lower() not in texts:
+            return None
+        store, text = texts[name.lower()]
+        schema, kept = _read(store, text), self._notes().get(f"{TABLES_NOTE}{store}")
+        if kept is None:
+            return _Stored(schema, EdnSchema(store, {}), tuple(schema.attributes)) if schema.attributes else None
+        return _Stored(replace(schema, tables=kept["tables"]), _read(store, kept["columns"]), kept["attributes"])
+
+    def _schema_notes(self, schema: EdnSchema) -> dict[str, Any]:
+        """The notes of a store's schema."""
+        notes: dict[str, Any] = {f"{SCHEMA_NOTE}{schema.store}": schema.text}
+        if schema.tables:
+            kept = {"tables": dict(schema.tables), "columns": schema.columns_text, "attributes": list(schema.attributes)}
+            return {**notes, f"{TABLES_NOTE}{schema.store}": kept}
+        return {**notes, f"{TABLES_NOTE}{schema.store}": None} if f"{TABLES_NOTE}{schema.store}" in self._notes() else notes
 
     def check(self, statement: object) -> None:
         """Raises CatalogError for ALTER TABLE of the table of an attribute, whose columns are those of a store."""
@@ -107,7 +152,8 @@ class EdnStores:
     ) -> EdnView:
         """See `Session.edn`."""
         form, given = edn_form(query, "<query>"), None if rules is None else edn_form(rules, "<rules>")
-        schema, values, declared = self.store(store).schema, list(map(form_of, inputs)), input_kinds or {}
+        schema = without_dropped(self.store(store).schema, self._contents.definitions.catalog)
+        values, declared = list(map(form_of, inputs)), input_kinds or {}
         view = _name_of(form, given, schema, declared, values) if name is None else name
         folded(view, "view")
         definition = EdnDefinition.of(view, form, given, schema, declared, values)

@@ -219,9 +219,10 @@ class Session:
 
         schema: the attributes in DataScript's or Datomic's form, as a text in EDN, which errors call `name`, or as values of Python.
         tables: {"person": "users"} makes the columns of the table users attributes :person/column of the entities that its key numbers.
-        A store that exists, also one in the state, gets the attributes that it lacks. Raises QueryError.
+        A store that exists, also one in the state, gets the attributes that it lacks; without `tables`, one in the state has those that it
+        had. Raises QueryError.
         """
-        return self._stores.open(store, schema, tables or {}, name)
+        return self._stores.open(store, schema, tables, name)
 
     def edn_transact(self, store: str, data: Any, *, name: str = "<transaction>") -> EdnReport:
         """`EdnStore.transact` of a store by its name."""

@@ -17,7 +17,7 @@ from deltic.storage.manifest import SegmentRef
 from deltic.storage.merging import TICK_ROWS, own_rows, small_merge
 from deltic.storage.reading import OpenFiles
 from deltic.trace.batch import Batch
-from deltic.trace.merge import merge
+from deltic.trace.merge import cancels, merge
 
 Words = npt.NDArray[np.int64]
 
@@ -97,15 +97,16 @@ def append_to_shard(
 def _merged(
     batch: Batch, stored: StoredBatches, name: str, partitions: Callable[[str], tuple[int, ...] | None], shards: int
 ) -> tuple[Batch, list[SegmentRef]]:
-    """The batch merged with the stored ones that are due for it, and these.
+    """The batch merged with the stored ones that are due for it, and these: with all if it cancels most of their rows.
 
     The sum of some rows in those batches may be beyond 64 bits though that in all of them is not. Then it is merged with all, if they are
     small, or stays apart.
     """
     segments = stored.segments(name)
     rows = [*(s.rows for s in segments), len(batch)]
-    everything = range(len(rows)) if sum(rows) < TICK_ROWS else ()
-    for chosen in (small_merge(rows), everything):
+    removes = cancels(batch, sum(s.rows for s in segments))
+    everything = range(len(rows)) if removes or sum(rows) < TICK_ROWS else ()
+    for chosen in (everything,) if removes else (small_merge(rows), everything):
         replaced = [segments[i] for i in chosen if i < len(segments)]
         if not replaced:
             break

@@ -4,7 +4,8 @@ Tiered by rows with ratio 12: tier 0 has batches of up to 256 rows, tier t up to
 are merged. A row is written once per tier: 2.7 times over a thousand ticks, 4.1 over ten thousand, and an arrangement has 18 batches
 on average and at most 11 per tier (ratio 4: 3.8, 5.3 and 10; ratio 16: 2.7, 3.7 and 23). From a million rows on, the whole arrangement
 is also merged when the other batches have twice the rows of the largest, so that cancelled rows take at most twice the space of live ones.
-The tick's own task does merges below 16k rows; larger ones run beside the ticks.
+The tick's own task does merges below 16k rows, and those with a batch that cancels at least half of the rows; larger ones run beside the
+ticks.
 """
 
 from __future__ import annotations

@@ -226,7 +226,10 @@ class State:
         """
         if not self._uncertain:
             return
-        self._replay(committed_epochs(self.folder))
+        if not (epochs := committed_epochs(self.folder)):
+            message = f"the state folder {self.root} no longer has a state"
+            raise StateError(message, expected="the folder that was opened", remedy="move it back, or open it where it is now")
+        self._replay(epochs)
         if self.manifest.generation != self.generation:
             raise self.taken_over()
         self._uncertain = False

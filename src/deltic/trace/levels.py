@@ -5,7 +5,7 @@ merge nothing. Each small batch costs every key that is sought, so fewer are all
 together they reach BASE rows they become one run of level 1. Level i holds at most one run, of at most BASE · RATIO^i rows, or one running
 merge into it. A run that reaches a level with another run starts a merge of both, into the first level that has room. Each append allows
 the running merges, smallest first, to go on in proportion to its rows; a merge's inputs are read until it is done. The merge of small
-batches (that of level 0) is done at the next append.
+batches (that of level 0) is done at the next append. A batch that removes at least half of the rows is merged with all of them at once.
 
 A sum over some batches may be beyond 64 bits though that over all is not. An append that needs such a sum makes all batches one.
 
@@ -16,13 +16,13 @@ between versions. It depends on the merge's inputs alone, so the work of an aban
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from deltic.errors import WeightOverflow
 from deltic.trace.batch import Batch
-from deltic.trace.merge import EVERYTHING, SORTED_ROWS, Merge, merge
+from deltic.trace.merge import CANCELLING_ROWS, EVERYTHING, SORTED_ROWS, Merge, cancels, merge
 
 BASE = 1 << 14
 RATIO = 4
@@ -59,7 +59,7 @@ class Levels(NamedTuple):
 
     def only_adds(self, batch: Batch, sought: int) -> bool:
         """Whether appending the batch merges nothing, as most appends of small batches do. sought: keys, since the last append."""
-        if self.merges or not batch.length or len(self.small) + 1 >= _allowed(sought):
+        if self.merges or not batch.length or len(self.small) + 1 >= _allowed(sought) or self._cancelled_by(batch):
             return False
         return batch.length + self.small_rows < BASE
 
@@ -69,6 +69,8 @@ class Levels(NamedTuple):
 
     def appended(self, batch: Batch, sought: int) -> Levels:
         """With one more batch; the running merges go on in proportion to its rows. Raises WeightOverflow if the sum of all batches does."""
+        if self._cancelled_by(batch):
+            return self._as_one(batch)
         working = _Working(self)
         try:
             if working.merges:
@@ -76,11 +78,21 @@ class Levels(NamedTuple):
             if batch.length:
                 working.add(batch, _allowed(sought))
         except WeightOverflow:
-            total = merge((*self.batches(), batch))
-            working = _Working(Levels())
-            if total.length:
-                working.add(total, _allowed(sought))
+            return self._as_one(batch)
         return Levels(tuple(working.small), _rows(working.small), working.runs, working.merges)
+
+    def _cancelled_by(self, batch: Batch) -> bool:
+        """Whether the batch removes most rows of all others."""
+        if batch.length < CANCELLING_ROWS:
+            return False
+        return cancels(batch, self.small_rows + _rows(self.runs.values()) + sum(_rows(each.inputs) for each in self.merges.values()))
+
+    def _as_one(self, batch: Batch) -> Levels:
+        """With one more batch, all of them merged."""
+        working, total = _Working(Levels()), merge((*self.batches(), batch))
+        if total.length:
+            working.add(total, SMALL_BATCHES)
+        return Levels(tuple(working.small), _rows(working.small), working.runs)
 
 
 class _Working:
@@ -151,7 +163,7 @@ class _Working:
             self.runs[level] = result
 
 
-def _rows(batches: Sequence[Batch]) -> int:
+def _rows(batches: Iterable[Batch]) -> int:
     return sum(batch.length for batch in batches)
 
 

@@ -22,6 +22,8 @@ from deltic.trace.rows import Rows
 EVERYTHING = 2**62
 SORTED_ROWS = 1 << 11
 """Below so many rows, three batches or more are sorted together: the calls of a merge two at a time cost more than the sort."""
+CANCELLING_ROWS = 1 << 8
+"""Batches of fewer rows do not cancel a trace: they wait for others."""
 LAG = 1 << 16
 """Rows by which a thread that works on a merge may be late before a tick reads them itself."""
 
@@ -176,6 +178,16 @@ def _total(batches: Sequence[Batch]) -> Batch:
     if len(batches) == 2:
         raise overflow("merging batches")
     return consolidate(Rows.concat(batches))
+
+
+def cancels(batch: Batch, stored: int) -> bool:
+    """Whether a batch removes at least half as many rows as are `stored`, as what replaces a relation does.
+
+    So a merge with all of them reads O(batch) rows, and spares the readers rows that are not there any more. O(batch), of large ones.
+    """
+    if batch.length < CANCELLING_ROWS or 2 * batch.length < stored:
+        return False
+    return 0 < stored <= 2 * int(np.count_nonzero(batch.verified().weights[0] < 0))
 
 
 def merge(batches: Sequence[Batch]) -> Batch:

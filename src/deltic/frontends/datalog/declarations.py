@@ -116,6 +116,7 @@ class Declarations:
             self._add_constructors(declared)
         for function in _of(items, FunctionDeclaration):
             _check_new(function.name, "function", self.functions, function.span)
+            _check_parameters(function)
             self.functions[function.name] = function
         for relation in _of(items, RelationDeclaration):
             self._add_relation(relation)
@@ -264,6 +265,14 @@ def _check_new(name: str, what: str, declared: Mapping[str, object], span: Span)
         raise CatalogError(f"{what} {name} is declared twice", span=span, remedy="give one of them another name")
 
 
+def _check_parameters(declared: FunctionDeclaration) -> None:
+    names = [one.name for one in declared.parameters]
+    for i, one in enumerate(declared.parameters):
+        if one.name in names[:i]:
+            message = f"function {declared.name} has two parameters {one.name}"
+            raise CatalogError(message, span=one.span, remedy="give one of them another name")
+
+
 def _check_columns(declared: RelationDeclaration, names: Sequence[str]) -> None:
     for i, name in enumerate(names):
         if name.lower() in (other.lower() for other in names[:i]):
@@ -306,10 +315,10 @@ def _integer(term: NamedTypeTerm, *, signed: bool) -> Kind:
     match term.arguments:
         case (int(bits),) if 1 <= bits <= 64:
             return IntegerKind(bits, signed)
-        case (int(),):
+        case (int(bits),) if bits > 64:
             raise Unsupported(f"{term.name} of more than 64 bits is not supported", span=term.span, remedy="bigint, of 38 digits")
         case _:
-            raise TypeMismatch(f"{term.name} takes a number of bits", span=term.span, expected=f"{term.name}<32>")
+            raise TypeMismatch(f"{term.name} takes a number of bits, from 1 to 64", span=term.span, expected=f"{term.name}<32>")
 
 
 def record_columns(row: Kind) -> tuple[tuple[str, Kind], ...]:

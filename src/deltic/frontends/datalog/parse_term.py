@@ -48,7 +48,7 @@ _CLOSURES: Final = {
     "stream_aggregate": (2, ("acc", "v", "w")),
 }
 """The calls that take a closure: its position among the arguments, and the names of its parameters."""
-_ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "0": "\0"}
+_ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "\n": "\n", **{one: one for one in "\\\"'$"}}
 
 
 def with_closure(call: CallTerm) -> CallTerm:
@@ -215,7 +215,11 @@ class TermConverter:
             plain += body[last : piece.start()]
             last = piece.end()
             if piece[1] is not None:
-                plain += _ESCAPES.get(piece[1], piece[1])
+                if piece[1] not in _ESCAPES:
+                    at = position + self.offset + piece.start()
+                    expected = r"""\n, \t, \r, \0, \\, \", \' or \$"""
+                    raise SyntaxFailure(f"unknown escape {piece[0]}", span=Span(self.whole, at, at + 2, self.name), expected=expected)
+                plain += _ESCAPES[piece[1]]
                 continue
             parts += [ConstantTerm(plain, "string", span)] if plain else []
             plain = ""

@@ -39,6 +39,7 @@ WORDS: Final = {"band": "&", "bor": "|", "bxor": "^", "bshl": "<<", "bshr": ">>"
 CONSTRAINTS: Final = ("contains", "match")
 FUNCTORS: Final = ("cat", "strlen", "substr", "to_number", "to_string")
 _REFUSED: Final = re.compile(r"^\s*(\.(?:comp|init|functor|override|plan|pragma|include))\b", re.MULTILINE)
+_ESCAPE: Final = re.compile(r'\\[nt"\\]')
 _ESCAPES: Final = {"\\n": "\n", "\\t": "\t", '\\"': '"', "\\\\": "\\"}
 
 
@@ -222,9 +223,7 @@ class SouffleReader:
                 return ConstantTerm(float(node.children[0]), "float", span)
             case "text":
                 body = str(node.children[0])[1:-1]
-                for escape, value in _ESCAPES.items():
-                    body = body.replace(escape, value)
-                return ConstantTerm(body, "string", span)
+                return ConstantTerm(_ESCAPE.sub(lambda escape: _ESCAPES[escape[0]], body), "string", span)
             case "wildcard":
                 return WildcardTerm(span)
             case "variable":

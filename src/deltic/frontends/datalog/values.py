@@ -169,17 +169,28 @@ def _whole_quotient(left: BoundTerm, right: BoundTerm, span: Span) -> BoundTerm:
 
 
 def _shift(operator: str, left: BoundTerm, right: BoundTerm, span: Span) -> BoundTerm:
-    """Bits that leave the width are lost."""
-    if not isinstance(left.kind, IntegerKind) or not is_integral(right.kind):
-        raise TypeMismatch(f"{operator} does not accept {left.kind} and {right.kind}", span=span, expected="integers of up to 64 bits")
-    count = cast(right.expr, INT, span)
-    if left.kind == U64:
-        return BoundTerm(shifted_word(operator, left.expr, count, span), left.kind)
-    if left.kind.is_exact:
-        return BoundTerm(cast(resolve(operator, [left.expr, count], span), stored(left.kind), span), left.kind)
-    wide = resolve(operator, [cast(left.expr, BIGINT), count], span)
-    masked = resolve("&", [wide, Literal(left.kind.greatest, BIGINT)], span)
-    return BoundTerm(cast(masked, stored(left.kind), span), left.kind)
+    """Bits that leave the width are lost: by the width or more all of them, so that a sign remains of a signed >>."""
+    kind, by = left.kind, right.expr
+    if not isinstance(kind, IntegerKind) or not is_integral(right.kind):
+        raise TypeMismatch(f"{operator} does not accept {kind} and {right.kind}", span=span, expected="integers of up to 64 bits")
+    count = cast(by, INT, span)
+    if kind == U64:
+        near, far = shifted_word(operator, left.expr, count, span), cast(Literal(0, INT), stored(kind))
+    else:
+        near, far = _shifted(operator, cast(left.expr, BIGINT), count, kind, span)
+    fits = resolve("and", [resolve(bound, [by, _end(end, by.type)], span) for bound, end in ((">=", 0), ("<", kind.bits))], span)
+    return BoundTerm(case([(fits, cast(near, stored(kind), span))], cast(far, stored(kind)), span), kind)
+
+
+def _shifted(operator: str, wide: Expr, count: Expr, kind: IntegerKind, span: Span) -> tuple[Expr, Expr]:
+    """(a BIGINT shifted by fewer bits than the kind has, by more)."""
+    if operator == ">>":
+        return resolve(operator, [wide, count], span), resolve(operator, [wide, Literal(63, INT)], span)
+    if not kind.signed:
+        return resolve("&", [resolve(operator, [wide, count], span), Literal(kind.greatest, BIGINT)], span), Literal(0, BIGINT)
+    above = Literal(64 - kind.bits, INT)
+    highest = resolve(operator, [wide, resolve("+", [count, above], span)], span)
+    return resolve(">>", [highest, above], span), Literal(0, BIGINT)
 
 
 def negative(value: BoundTerm, span: Span) -> BoundTerm:
@@ -208,11 +219,18 @@ def converted(value: BoundTerm, kind: Kind, span: Span) -> BoundTerm:
     if not (is_number(value.kind) and is_number(kind)):
         remedy = "to_string(x) makes a string" if kind == STRING_KIND else None
         raise TypeMismatch(f"cannot convert {value.kind} to {kind}", span=span, expected="numbers", remedy=remedy)
-    if isinstance(kind, IntegerKind) and not stored(value.kind).is_float:
-        return checked(value.expr, kind, span)
-    if isinstance(kind, IntegerKind) and not kind.is_exact:
-        return checked(cast(value.expr, BIGINT if not stored(kind).is_decimal else stored(BIGINT_KIND), span), kind, span)
-    return BoundTerm(cast(value.expr, stored(kind), span), kind)
+    if not is_integral(kind):
+        return BoundTerm(cast(value.expr, stored(kind), span), kind)
+    if stored(value.kind).is_float and not stored(kind).is_decimal:  # this cast cuts off itself
+        wide = cast(value.expr, stored(kind) if isinstance(kind, IntegerKind) and kind.is_exact else BIGINT, span)
+        return checked(wide, kind, span)
+    whole = value.expr if is_integral(value.kind) else cast(_cut_off(value.expr, span), stored(BIGINT_KIND), span)
+    return checked(whole, kind, span)
+
+
+def _cut_off(number: Expr, span: Span) -> Expr:
+    """A float without its fraction: the cast to a DECIMAL would round it."""
+    return resolve("-", [number, resolve("%", [number, Literal(1.0, number.type)], span)], span)
 
 
 def compared(operator: str, left: BoundTerm, right: BoundTerm, span: Span) -> BoundTerm:

@@ -49,9 +49,8 @@ def inverted_word(word: Expr, span: Span) -> Expr:
 
 
 def shifted_word(operator: str, word: Expr, count: Expr, span: Span) -> Expr:
-    """The word << or >> an INT, modulo 64. Bits that leave the word are lost."""
+    """The word << or >> an INT from 0 to 63. Bits that leave the word are lost."""
     high, low = _halves(word, span)
-    count = resolve("&", [count, Literal(63, INT)], span)
     beyond = resolve("-", [count, Literal(32, INT)], span)
     few = resolve("<", [count, Literal(32, INT)], span)
 

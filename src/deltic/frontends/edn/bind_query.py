@@ -38,7 +38,7 @@ from deltic.frontends.statements import Namespace
 from deltic.plan.columns import reference
 from deltic.plan.nodes import Aggregate, AggregateCall, Order, Plan, Project, SetOperation, Table, TopK
 from deltic.plan.signs import as_view
-from deltic.schema import BIGINT, BOOLEAN, DOUBLE, INT, Field, Schema, TableSchema
+from deltic.schema import BIGINT, DOUBLE, INT, Field, Schema, TableSchema
 
 AGGREGATES = ("count", "count-distinct", "sum", "min", "max", "avg", "median", "variance", "stddev", "distinct")
 _MOMENTS = {"avg": "avg", "median": "median", "variance": "var_pop", "stddev": "stddev_pop"}
@@ -313,16 +313,16 @@ def _aggregate(one: AggregateTerm, rows: Bindings) -> _Aggregated:
             return _Aggregated(call, LONG, lambda expr: expr)
         case "distinct":
             kind = collection_of("set", value.kind)
-            return _Aggregated(_call("collect_set", value.expr, one.span), kind, lambda expr: resolve("sort_array", [expr], one.span))
+            return _Aggregated(_call("collect_set", [value.expr], one.span), kind, lambda expr: resolve("sort_array", [expr], one.span))
         case "min" | "max":
             _check(one, value.kind, ORDERED)
-            return _Aggregated(_call(one.function, value.expr, one.span), value.kind, lambda expr: expr)
+            return _Aggregated(_call(one.function, [value.expr], one.span), value.kind, lambda expr: expr)
         case "sum":
             _check(one, value.kind, (*NUMBERS, BIGINT_KIND, BIGDEC))
-            return _Aggregated(_call("sum", value.expr, one.span), value.kind, lambda expr: cast(expr, value.kind.type, one.span))
+            return _Aggregated(_call("sum", [value.expr], one.span), value.kind, lambda expr: cast(expr, value.kind.type, one.span))
         case _:
             _check(one, value.kind, NUMBERS)
-            call = _call(_MOMENTS[one.function], value.expr, one.span)
+            call = _call(_MOMENTS[one.function], [value.expr], one.span)
             return _Aggregated(call, DOUBLE_KIND, lambda expr: cast(expr, DOUBLE, one.span))
 
 
@@ -334,14 +334,8 @@ def _extremes(one: AggregateTerm, value: Expr, kind: EdnKind) -> _Aggregated:
     if not 1 <= count.form.value < 2**31:
         raise TypeMismatch(f"the count of {one.function} is out of range", span=count.span, expected="1 or more")
     _check(one, kind, ORDERED)
-    first, length = Literal(1, INT), Literal(count.form.value, INT)
-
-    def finish(expr: Expr) -> Expr:
-        ascending = Literal(one.function == "min", BOOLEAN)
-        extremes = resolve("slice", [resolve("sort_array", [expr, ascending], one.span), first, length], one.span)
-        return resolve("sort_array", [extremes], one.span)
-
-    return _Aggregated(_call("collect_list", value, one.span), collection_of("vector", kind), finish)
+    call = _call(f"{one.function}_by", [value, value, Literal(count.form.value, INT)], one.span)
+    return _Aggregated(call, collection_of("vector", kind), lambda expr: resolve("sort_array", [expr], one.span))
 
 
 def _check(one: AggregateTerm, kind: EdnKind, kinds: Sequence[EdnKind]) -> None:
@@ -351,6 +345,7 @@ def _check(one: AggregateTerm, kind: EdnKind, kinds: Sequence[EdnKind]) -> None:
         raise TypeMismatch(f"{one.function} does not accept values of kind {kind}", span=one.span, expected=expected, remedy=remedy)
 
 
-def _call(function: str, value: Expr, span: Span | None) -> AggregateCall:
-    signature = aggregate_function(function).rule(function, [value.type], span)
-    return AggregateCall(function, (cast(value, signature.arguments[0], span),), signature.result, signature.nullable, span=span)
+def _call(function: str, arguments: Sequence[Expr], span: Span | None) -> AggregateCall:
+    signature = aggregate_function(function).of(len(arguments)).rule(function, [one.type for one in arguments], span)
+    taken = tuple(cast(one, type, span) for one, type in zip(arguments, signature.arguments, strict=True))
+    return AggregateCall(function, taken, signature.result, signature.nullable, span=span)

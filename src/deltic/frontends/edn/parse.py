@@ -23,7 +23,7 @@ from deltic.frontends.edn.values import Keyword, ListForm, LocatedForm, MapForm,
 
 EXAMPLE: Final = "{:find [?e] :where [[?e :person/name]]}"
 _CLAUSES: Final = ("find", "keys", "strs", "syms", "in", "with", "where", "rules", "order-by", "limit", "offset")
-_SCALARS: Final = (":limit", ":offset", ":timeout")
+_SCALARS: Final = ("limit", "offset")
 _ORDER: Final = "[[?x :asc] [(count ?y) :desc]]"
 MOST_ROWS: Final = 2**31 - 1
 """The most that :limit and :offset can be together."""
@@ -58,29 +58,36 @@ def parse_query(form: LocatedForm, rules: LocatedForm | None = None) -> EdnQuery
 def _clauses(form: LocatedForm) -> dict[str, list[LocatedForm]]:
     """What follows each keyword."""
     clauses: dict[str, list[LocatedForm]] = {}
-    pairs: list[tuple[LocatedForm, list[LocatedForm]]] = []
+    pairs: list[tuple[LocatedForm, str, list[LocatedForm]]] = []
     if isinstance(form.value, MapForm):
-        pairs = [(key, [value] if write(key) in _SCALARS else list(parts_of(value, "clauses"))) for key, value in form.value.pairs]
+        for key, value in form.value.pairs:
+            name = _clause_name(key)
+            pairs.append((key, name, [value] if name in _SCALARS else list(parts_of(value, "clauses"))))
     elif isinstance(form.value, VectorForm):
         for one in form.value.parts:
             if isinstance(one.value, Keyword):
-                pairs.append((one, []))
+                pairs.append((one, _clause_name(one), []))
             elif not pairs:
                 raise SyntaxFailure("the query does not begin with :find", span=one.span, expected=EXAMPLE)
             else:
-                pairs[-1][1].append(one)
+                pairs[-1][2].append(one)
     else:
         raise SyntaxFailure("the query is neither a map nor a vector", span=form.span, expected=EXAMPLE)
-    for key, parts in pairs:
-        name = write(key)[1:]
-        if name in _REFUSED:
-            raise Unsupported(f"{write(key)} is not supported", span=key.span, remedy=_REFUSED[name])
-        if name not in _CLAUSES:
-            raise UnknownName(f"a query has no {write(key)}", span=key.span, expected=", ".join(f":{one}" for one in _CLAUSES))
+    for key, name, parts in pairs:
         if name in clauses:
             raise SyntaxFailure(f"{write(key)} occurs twice", span=key.span)
         clauses[name] = parts
     return clauses
+
+
+def _clause_name(key: LocatedForm) -> str:
+    """Raises Unsupported and UnknownName."""
+    name = write(key)[1:]
+    if name in _REFUSED:
+        raise Unsupported(f"{write(key)} is not supported", span=key.span, remedy=_REFUSED[name])
+    if name not in _CLAUSES:
+        raise UnknownName(f"a query has no {write(key)}", span=key.span, expected=", ".join(f":{one}" for one in _CLAUSES))
+    return name
 
 
 def _find(parts: list[LocatedForm], query: LocatedForm) -> tuple[tuple[FindElement, ...], FindShape]:

@@ -43,9 +43,12 @@ def variable(form: LocatedForm) -> QueryVariable:
 
 def parts_of(form: LocatedForm, what: str) -> Sequence[LocatedForm]:
     """The parts of a vector or list. Raises SyntaxFailure."""
-    if not isinstance(form.value, VectorForm | ListForm) or not form.value.parts:
-        raise SyntaxFailure(f"{write(form)} is not a vector", span=form.span, expected=f"a vector of {what}")
-    return form.value.parts
+    parts = form.value.parts if isinstance(form.value, VectorForm | ListForm) else None
+    if not parts:
+        raise SyntaxFailure(
+            f"{write(form)} is {'not a vector' if parts is None else 'empty'}", span=form.span, expected=f"a vector of {what}"
+        )
+    return parts
 
 
 def term(form: LocatedForm) -> QueryTerm:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from deltic.errors import SyntaxFailure, TypeMismatch
+from deltic.errors import SyntaxFailure, TypeMismatch, UnknownName
 from deltic.expr import cast, resolve
 from deltic.expr.nodes import Expr, Literal, Value
 from deltic.frontends.edn.functions import equal
@@ -15,7 +15,7 @@ from deltic.frontends.edn.schema import EdnAttribute, EdnSchema, TableColumn
 from deltic.frontends.edn.tree import Blank, Clause, ConstantForm, DataPattern, QueryTerm, QueryVariable
 from deltic.frontends.edn.values import Keyword, ListForm, LocatedForm, VectorForm, write
 from deltic.plan.columns import reference
-from deltic.plan.nodes import Plan
+from deltic.plan.nodes import Plan, Table
 from deltic.schema import BIGINT, STRING
 
 
@@ -36,7 +36,10 @@ class StorePatterns:
     def _of_column(self, attribute: EdnAttribute, column: TableColumn) -> tuple[Plan, EdnTerm, EdnTerm]:
         """A row whose value is NULL is no fact."""
         table = self.read(column.table)
-        key, value = (reference(table.schema, position) for position in (column.key, column.position))
+        found = table.schema.find(column.name)
+        if not isinstance(table, Table) or not found:
+            raise UnknownName(f"table {column.table} has no column {column.name}", remedy="define the store again: session.edn_store(…)")
+        key, value = (reference(table.schema, position) for position in (*table.table.key, *found))
         terms = {"e": EdnTerm(cast(key, BIGINT), LONG), "v": EdnTerm(cast(value, attribute.kind.type), attribute.kind)}
         facts = Bindings(table, {}).projected(terms)
         return facts.plan, facts.term("e"), facts.term("v")

@@ -107,7 +107,8 @@ class _Levels:
         for spec in (*pattern.specs, *self._rest(pattern)):
             key = _key(spec.key or spec.attribute)
             if key in keys:
-                raise SyntaxFailure(f"the pattern has {write(spec.attribute)} twice", span=spec.span, remedy='[:name :as "other"]')
+                shown = write(spec.key or spec.attribute)
+                raise SyntaxFailure(f"the pattern has {shown} twice", span=spec.span, remedy='[:name :as "other"]')
             keys[key] = spec.attribute
             if write(spec.attribute) == ID:
                 id_key = _id_key(spec, key)

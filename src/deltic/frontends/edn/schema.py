@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Final, NoReturn
 from typing import Literal as OneOf
@@ -24,11 +24,10 @@ _ADDITIONS: Final = ("db/valueType", "db/cardinality", "db/unique", "db/isCompon
 
 @dataclass(frozen=True, slots=True)
 class TableColumn:
-    """A column of a table whose rows are facts. key: the position of the table's key, which is the entity. position: that of the value."""
+    """A column of a table whose rows are facts of the entities that the table's key numbers."""
 
     table: str
-    key: int
-    position: int
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +86,14 @@ class EdnAttribute:
 class EdnSchema:
     """A store's attributes by name. Each is a table of entities and values, or a column; of cardinality one, the entity is its key.
 
-    other_columns: by the names that they would have, the types of columns that are no attributes.
+    other_columns: by the names that they would have, the types of columns that are no attributes. tables: those of the columns, by the
+    namespaces of their attributes.
     """
 
     store: str
     attributes: Mapping[str, EdnAttribute]
     other_columns: Mapping[str, Type] = field(default_factory=dict)
+    tables: Mapping[str, str] = field(default_factory=dict)
 
     def table_name(self, attribute: EdnAttribute) -> str:
         return f"{self.store}/{attribute.name}"
@@ -137,15 +138,25 @@ class EdnSchema:
     @property
     def text(self) -> str:
         """The attributes that are not columns, in EDN, which `schema_of` accepts."""
-        return write(MapForm(tuple((one.form, one.options) for one in self.stored)))
+        return _text(self.stored)
+
+    @property
+    def columns_text(self) -> str:
+        """What the schema adds to columns, likewise."""
+        columns = (one if one.is_ref else replace(one, kind=ANY) for one in self.attributes.values() if one.column is not None)
+        return _text(one for one in columns if one.options.value != MapForm(()))
 
     def extended(self, other: EdnSchema) -> EdnSchema:
         """With the attributes of another schema of the store. Raises CatalogError if one is declared otherwise."""
         for name, one in other.attributes.items():
             if self.attributes.get(name, one) != one:
                 raise CatalogError(f"the attribute :{name} of the store {self.store} is declared otherwise", span=one.span)
-        others = {**self.other_columns, **other.other_columns}
-        return EdnSchema(self.store, {**self.attributes, **other.attributes}, others)
+        others, tables = {**self.other_columns, **other.other_columns}, {**self.tables, **other.tables}
+        return EdnSchema(self.store, {**self.attributes, **other.attributes}, others, tables)
+
+
+def _text(attributes: Iterable[EdnAttribute]) -> str:
+    return write(MapForm(tuple((one.form, one.options) for one in attributes)))
 
 
 def _reversed(key: LocatedForm) -> LocatedForm | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeGuard
 
 from deltic.errors import CatalogError, TypeMismatch, UnknownName, Unsupported, did_you_mean
 from deltic.frontends.edn.kinds import ANY, BIGDEC, BIGINT_KIND, BOOLEAN_KIND, DOUBLE_KIND, INSTANT, LONG, STRING_KIND, EdnKind
@@ -23,18 +23,36 @@ def with_tables(schema: EdnSchema, tables: Mapping[str, str], namespace: Namespa
     attributes, others = dict(schema.attributes), dict(schema.other_columns)
     for name, table_name in tables.items():
         table = _table(table_name, namespace)
-        (key,) = table.key
-        for position, field in enumerate(table.schema.read):
+        for field in table.schema.read:
             kind = _kind(field.type)
             declared = attributes.get(f"{name}/{field.name}", EdnAttribute(f"{name}/{field.name}"))
             if kind is not None:
-                attributes[declared.name] = replace(_checked(declared, kind), column=TableColumn(table.name, key, position))
+                attributes[declared.name] = replace(_checked(declared, kind), column=TableColumn(table.name, field.name))
             elif declared.name in attributes:
                 what = f"the column of :{declared.name} is of type {field.type.sql}, whose values are no facts"
                 raise Unsupported(what, span=declared.span, expected=COLUMN_TYPES)
             else:
                 others[declared.name] = field.type
-    return EdnSchema(schema.store, attributes, others)
+    return EdnSchema(schema.store, attributes, others, {**schema.tables, **tables})
+
+
+def without_dropped(schema: EdnSchema, namespace: Namespace) -> EdnSchema:
+    """The schema without the attributes of columns that the namespace lacks, or has with values of another kind."""
+
+    def is_there(attribute: EdnAttribute) -> bool:
+        if attribute.column is None:
+            return True
+        table = namespace.relation(attribute.column.table)
+        fields = table.schema.read.fields if _has_entities(table) else ()
+        return any(field.name == attribute.column.name and _kind(field.type) == attribute.kind for field in fields)
+
+    attributes = {name: one for name, one in schema.attributes.items() if is_there(one)}
+    tables = {name: table for name, table in schema.tables.items() if _has_entities(namespace.relation(table))}
+    return EdnSchema(schema.store, attributes, schema.other_columns, tables)
+
+
+def _has_entities(relation: object) -> TypeGuard[TableSchema]:
+    return isinstance(relation, TableSchema) and len(relation.key) == 1 and relation.schema[relation.key[0]].type.is_integer
 
 
 def _table(name: str, namespace: Namespace) -> TableSchema:
@@ -42,7 +60,7 @@ def _table(name: str, namespace: Namespace) -> TableSchema:
     if not isinstance(table, TableSchema) or isinstance(table, StreamSchema):
         remedy = did_you_mean(name, [one for one in namespace.names() if isinstance(namespace.relation(one), TableSchema)])
         raise UnknownName(f"there is no table {name}", remedy=remedy or "create it first: CREATE TABLE …")
-    if len(table.key) != 1 or not table.schema[table.key[0]].type.is_integer:
+    if not _has_entities(table):
         expected = "a PRIMARY KEY of one column of whole numbers, which number the entities"
         raise CatalogError(f"the rows of {table.name} are not entities", expected=expected)
     return table

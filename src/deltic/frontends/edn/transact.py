@@ -119,7 +119,9 @@ def _numbered(fact_operations: Sequence[FactOperation], content: TransactionFact
         if isinstance(term, TemporaryId) and (root := _root(term, same)) not in numbers:
             if root not in named:
                 span = next_span(fact_operations, term)
-                raise ConstraintViolation(f"the temporary id {term} is only a value", span=span, remedy="give the entity an attribute")
+                nameless = isinstance(term.name, tuple)
+                what = "the entity has neither an id nor attributes" if nameless else f"the temporary id {term} is only a value"
+                raise ConstraintViolation(what, span=span, remedy="give the entity an attribute")
             numbers[root], next = next, next + 1
     return {term: numbers[_root(term, same)] for term in terms if isinstance(term, TemporaryId)}, next
 

@@ -218,11 +218,16 @@ class Durable(ABC):
         """(rows, bytes) of each arrangement; bytes of words, without indexes. Reads no state; a file listed twice counts once."""
         version = self.committed
         specs: Mapping[str, ArrangementDescription | ArrangementSpec] = {**version.program.arrangements, **version.circuit.arrangements}
-        rows = dict.fromkeys(specs, 0)
+        rows = self._rows(version, specs)
+        return {name: (n, 8 * n * (specs[name].columns + specs[name].weights)) for name, n in rows.items()}
+
+    def _rows(self, version: DurableVersion, arrangements: Iterable[str]) -> dict[str, int]:
+        """How many rows each of the arrangements has, of which the circuit may not have all."""
+        rows = dict.fromkeys(arrangements, 0)
         for arrangement, _, count in {(s.arrangement, s.file, s.rows) for s in version.manifest.segments()}:
             if arrangement in rows:
                 rows[arrangement] += count
-        return {name: (n, 8 * n * (specs[name].columns + specs[name].weights)) for name, n in rows.items()}
+        return rows
 
     def fold(self) -> None:
         """See Runtime."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from queue import SimpleQueue
@@ -27,7 +27,7 @@ from deltic.errors import StateError, WeightOverflow
 from deltic.reentrant import ReentrantEvent
 from deltic.runtimes import RETAINED_EPOCHS, TickResult
 from deltic.runtimes.durable.interrupts import uninterrupted
-from deltic.runtimes.durable.logged import LoggedArrangements
+from deltic.runtimes.durable.logged import LoggedArrangements, stored_part
 from deltic.runtimes.durable.merges import adopted
 from deltic.runtimes.durable.version import DurableVersion
 from deltic.runtimes.durable.writing import appended_to
@@ -38,11 +38,12 @@ from deltic.storage.commit_log import LARGEST_BYTES, CommitLog
 from deltic.storage.dictionary import Dictionary, Words, named
 from deltic.storage.logged_epoch import LoggedEpoch, LoggedShard
 from deltic.storage.manifest import Change
+from deltic.storage.merging import TICK_ROWS
 from deltic.storage.program import STRINGS
 from deltic.trace.batch import Batch
 from deltic.trace.counters import summed
 from deltic.trace.identity import Identity
-from deltic.trace.merge import merge
+from deltic.trace.merge import cancels, merge
 
 FOLD_AFTER_S: Final = 1.0
 """About how long an epoch is in the log alone."""
@@ -165,7 +166,7 @@ class LoggedEmbedded(DurableEmbedded):
         identity = self.strings.identity
         epoch = self._logged(version.circuit, tick.epoch, notes or {}, appended, identity)
         content = epoch.encoded()
-        large = len(content) > LARGEST_BYTES
+        large = len(content) > LARGEST_BYTES or _cancels_files(version, appended)
         if large or not self._log.has_room([*(len(each.content) for each in self._computed), len(content)]):
             if self._computed:
                 return False
@@ -216,15 +217,9 @@ class LoggedEmbedded(DurableEmbedded):
             changes = [each.change for each in appended if each.change is not None]
             return merged if changes and len(merged := merge(changes)) else None
 
-    def statistics(self) -> Mapping[str, tuple[int, int]]:
-        """See Runtime."""
-        version, stored = self.committed, super().statistics()
-        specs, logged = version.circuit.arrangements, [shard for shard in version.shards if isinstance(shard, LoggedArrangements)]
-        above = {name: sum(shard.above(name) for shard in logged) for name in stored}
-        return {
-            name: (rows + above[name], size + 8 * above[name] * (specs[name].columns + specs[name].weights))
-            for name, (rows, size) in stored.items()
-        }
+    def _rows(self, version: DurableVersion, arrangements: Iterable[str]) -> dict[str, int]:
+        logged = [shard for shard in version.shards if isinstance(shard, LoggedArrangements)]
+        return {name: rows + sum(shard.above(name) for shard in logged) for name, rows in super()._rows(version, arrangements).items()}
 
     def trim(self) -> None:
         """See Runtime. The strings of epochs in the log are in no file. If these cannot be folded, a later tick tries again."""
@@ -419,6 +414,18 @@ class LoggedEmbedded(DurableEmbedded):
         if (failure := str(error) or type(error).__name__) != self._failure:
             self._failure = failure
             _logger.warning("the commit log of %s cannot be folded yet: %s", self._state.root, failure)
+
+
+def _cancels_files(version: DurableVersion, appended: Sequence[Mapping[str, Batch]]) -> bool:
+    """Whether a tick cancels many rows of the files, most of those of their arrangements: once written, they are not read any more."""
+    if 2 * sum(batch.length for batches in appended for batch in batches.values()) < TICK_ROWS:
+        return False
+    cancelled = 0
+    for shard, batches in zip(version.shards, appended, strict=True):
+        for name, batch in batches.items():
+            rows = stored_part(shard)[name].rows
+            cancelled += rows if cancels(batch, rows) else 0
+    return cancelled >= TICK_ROWS
 
 
 def _batches(epoch: LoggedEpoch, shards: int) -> list[dict[str, Batch]]:
