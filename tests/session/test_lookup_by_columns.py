@@ -170,4 +170,4 @@ def test_texts_with_a_collation_are_found_in_any_form(tmp_path: Path, shards: in
                 assert read("grouped").lookup(None) == [absent]
                 assert read("grouped").lookup("x", by=["d"]) == [absent, abc]
                 assert [row["c"] for row in read("same").lookup((["p ", "q"],), by=["a"])] == ["Abc"]
-        assert [row["n"] for row in session.query("SELECT n FROM grouped WHERE c = 'ABC' AND d = 'x'").to_pylist()] == [2]
+        assert session.query("SELECT n FROM grouped WHERE c = 'ABC' AND d = 'x'").rows() == [{"n": 2}]

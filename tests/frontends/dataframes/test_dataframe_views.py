@@ -136,6 +136,8 @@ WRONG: dict[str, tuple[Callable[[Notebook], Any], type[QueryError], str]] = {
     "collect": (lambda n: n.orders.collect(), QueryError, "(?s)cannot look at data.*help: return the DataFrame, and read the view's rows"),
     "sample": (lambda n: n.orders.sample(0.5), Unsupported, "nondeterministic"),
     "grouped pandas": (lambda n: n.orders.groupBy("customer").applyInPandas(lambda x: x, "a INT"), Unsupported, "group_map"),
+    "limit": (lambda n: n.orders.orderBy("id").limit(-1), Unsupported, "LIMIT requires a whole number"),
+    "offset": (lambda n: n.orders.orderBy("id").offset(-1), Unsupported, "OFFSET requires a whole number"),
     "two columns": (lambda n: n.orders.crossJoin(n.customers), QueryError, "two columns of the view are called 'id'"),
     "null": (lambda n: n.orders.select(n.F.lit(None).alias("x")), TypeMismatch, "has no type"),
     "a number": (lambda n: 3, QueryError, "returned int"),
