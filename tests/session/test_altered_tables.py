@@ -117,6 +117,8 @@ MISUSES = {
     "ALTER TABLE t DROP COLUMN z": (UnknownName, "table t has no column 'z'"),
     "ALTER TABLE t DROP COLUMN id": (CatalogError, "column id is in the primary key of table t"),
     "ALTER TABLE t RENAME COLUMN b TO A": (CatalogError, "table t has a column A already"),
+    "ALTER TABLE t ADD COLUMN c INT, _weight INT": (CatalogError, "table t has a column _weight, a name reserved for changes"),
+    "ALTER TABLE t RENAME COLUMN b TO _OP": (CatalogError, "table t has a column _op, a name reserved for changes"),
     "ALTER TABLE t RENAME COLUMN z TO y": (UnknownName, "table t has no column 'z'"),
     "ALTER TABLE t SET TBLPROPERTIES ('x' = 'y')": (Unsupported, "ALTER TABLE … SET is not supported"),
     "ALTER TABLE u ADD COLUMN k INT; ALTER TABLE u DROP COLUMN k; ALTER TABLE u ADD COLUMN k INT DEFAULT 1": (

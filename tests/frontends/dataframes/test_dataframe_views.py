@@ -139,6 +139,7 @@ WRONG: dict[str, tuple[Callable[[Notebook], Any], type[QueryError], str]] = {
     "limit": (lambda n: n.orders.orderBy("id").limit(-1), Unsupported, "LIMIT requires a whole number"),
     "offset": (lambda n: n.orders.orderBy("id").offset(-1), Unsupported, "OFFSET requires a whole number"),
     "two columns": (lambda n: n.orders.crossJoin(n.customers), QueryError, "two columns of the view are called 'id'"),
+    "no columns": (lambda n: n.orders.select(), CatalogError, "view v has no columns"),
     "null": (lambda n: n.orders.select(n.F.lit(None).alias("x")), TypeMismatch, "has no type"),
     "a number": (lambda n: 3, QueryError, "returned int"),
     "sql": (lambda n: n.spark.sql("SELEC 1"), SyntaxFailure, r"py:\d+, sql:1:1: unknown statement"),
