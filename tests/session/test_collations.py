@@ -49,7 +49,6 @@ VIEWS = {
     "defaults": "SELECT id, lag(c, 1, 'Q') OVER (PARTITION BY g ORDER BY id) = 'q' AS q, lead('x', 1, c) OVER (ORDER BY id) AS x FROM t",
     "stacked": "SELECT x, count(*) AS n FROM (SELECT stack(3, c, NULL, 'A') AS x FROM t) GROUP BY x",
     "exploded": "SELECT e, count(*) AS n FROM (SELECT explode(array(c, 'A')) AS e FROM t) GROUP BY e",
-    "grown": "SELECT id, array_distinct(array_insert(array_prepend(a, 'A'), 1, 'a')) AS p FROM t",
     "sums": "SELECT g, sum(length(c) || '' COLLATE UTF8_LCASE) AS s FROM t GROUP BY g",
     "remaining": "SELECT c, g > 0 AS p FROM t WHERE id % 3 > 0 EXCEPT ALL SELECT c, g > 0 FROM t WHERE id % 3 = 0",
     "common": "SELECT c, d FROM t WHERE id % 2 = 0 INTERSECT ALL SELECT c, d FROM t WHERE id % 2 = 1",

@@ -134,8 +134,8 @@ def _making(name: str, signature: TypeRule, of_row: object, **more: object) -> F
 
 FUNCTIONS: Final = (
     _making("array_append", _grown, rows.append, can_fail=False, collated=choosing),
-    _making("array_prepend", _grown, rows.prepend, can_fail=False, collated=choosing),
-    _making("array_insert", _inserted, rows.insert, can_fail=True, collated=choosing),
+    _making("array_prepend", _grown, rows.prepend, can_fail=False, collated=as_is),
+    _making("array_insert", _inserted, rows.insert, can_fail=True, collated=as_is),
     _making("array_repeat", _repeated, rows.repeat, can_fail=True, collated=as_is),
     Function(name="flatten", collated=as_is, signature=_flattened, can_fail=False, rows=rows.flatten, arrays=arrays.flatten),
     Function(name="slice", collated=as_is, signature=_sliced, can_fail=True, rows=rows.slice_of, arrays=per_distinct),

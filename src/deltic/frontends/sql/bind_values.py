@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from deltic.errors import EvaluationError, TypeMismatch
 from deltic.expr import Expr, Value, cast, columns_of
-from deltic.expr.collating import agreed_values
 from deltic.expr.interpreter import evaluate
 from deltic.expr.typing import common_type_of_values
 from deltic.frontends.sql import tree
@@ -47,7 +46,6 @@ def _constant(binder: ExpressionBinder, node: tree.Expression) -> Expr:
 
 
 def _column(parts: tuple[Expr, ...]) -> tuple[Expr, ...]:
-    parts = tuple(agreed_values("VALUES", parts, parts[0].span))
     type = common_type_of_values([part.type for part in parts])
     if type is None:
         names = ", ".join(dict.fromkeys(part.type.sql for part in parts))
