@@ -181,6 +181,17 @@ def test_a_restart_keeps_it(tmp_path: Path, again: str, log: bool) -> None:
         assert content(session, "t")[0] == (0, 0, "x", 7)
 
 
+def test_a_column_of_the_key_is_renamed(tmp_path: Path) -> None:
+    script = "CREATE TABLE k (id INT PRIMARY KEY, a INT); ALTER TABLE k RENAME COLUMN id TO number"
+    for value in (1, 2):
+        with Session(state=tmp_path / "state") as session:
+            session.sql(script)
+            session.sql(f"INSERT INTO k VALUES ({value}, 0)")
+            session.sql("UPDATE k SET a = a + 1 WHERE number = 1")
+            assert session.table("k").key == (0,)
+            assert session.query("SELECT * FROM k WHERE number = 1").rows() == [{"number": 1, "a": value}]
+
+
 def test_a_script_alters_the_table_of_a_state(tmp_path: Path) -> None:
     views = "".join(f"CREATE MATERIALIZED VIEW {name} AS {query};" for name, query in VIEWS.items())
     with Session(state=tmp_path / "state") as session:
