@@ -154,10 +154,12 @@ def test_the_error_of_other_columns_than_the_key_names_by() -> None:
 def test_texts_with_a_collation_are_found_in_any_form(tmp_path: Path, shards: int) -> None:
     with deltic.Session(state=tmp_path, shards=shards) as session:
         session.sql("""
-            CREATE TABLE t (c STRING COLLATE UTF8_LCASE, d STRING, a ARRAY<STRING COLLATE UTF8_BINARY_RTRIM>);
+            CREATE TABLE t (c STRING COLLATE UTF8_LCASE, d STRING, a ARRAY<STRING COLLATE UTF8_BINARY_RTRIM>,
+                p STRUCT<x: DOUBLE, c: STRING COLLATE UTF8_LCASE>);
             CREATE MATERIALIZED VIEW grouped AS SELECT c, d, count(*) AS n FROM t GROUP BY c, d;
             CREATE MATERIALIZED VIEW same AS SELECT * FROM t;
-            INSERT INTO t VALUES ('Abc', 'x', array('p', 'q ')), ('aBC', 'x', array('p')), ('b', 'y', NULL), (NULL, 'x', array())
+            INSERT INTO t VALUES ('Abc', 'x', array('p', 'q '), NULL), ('aBC', 'x', array('p'), named_struct('x', DOUBLE('NaN'), 'c', 'q')),
+                ('b', 'y', NULL, named_struct('x', -0.0D, 'c', 'q')), (NULL, 'x', array(), NULL)
         """)
         abc, absent = {"c": "aBC", "d": "x", "n": 2}, {"c": None, "d": "x", "n": 1}
         with deltic.open(tmp_path) as handle:
@@ -170,4 +172,6 @@ def test_texts_with_a_collation_are_found_in_any_form(tmp_path: Path, shards: in
                 assert read("grouped").lookup(None) == [absent]
                 assert read("grouped").lookup("x", by=["d"]) == [absent, abc]
                 assert [row["c"] for row in read("same").lookup((["p ", "q"],), by=["a"])] == ["Abc"]
+                assert [row["c"] for row in read("same").lookup({"p": {"x": math.nan, "c": "Q"}}, by=["p"])] == ["aBC"]
+                assert [row["c"] for row in read("same").lookup({"p": {"x": 0.0, "c": "Q"}}, by=["p"])] == ["b"]
         assert session.query("SELECT n FROM grouped WHERE c = 'ABC' AND d = 'x'").rows() == [{"n": 2}]

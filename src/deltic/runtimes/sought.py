@@ -12,6 +12,7 @@ import numpy as np
 from deltic.connectors.fitting import fit
 from deltic.errors import DataError, did_you_mean
 from deltic.expr.rows.collated_text import key_for
+from deltic.expr.rows.ordering import order_key
 from deltic.purity import shown
 from deltic.schema import BIGINT, Field, Schema
 from deltic.trace.batch import Batch
@@ -124,8 +125,9 @@ class Sought:
         for i, value in self._collated.items():
             field, part = self.stored[i], Layout.of(self.stored).slices[i]
             key_of = key_for(field.type)
-            (sought,) = map(key_of, frozen_list(fit([value], field, self._where)))
-            same = [key_of(other) == sought for other in decode_values(rows.columns[part], field, strings)]
+            (key,) = frozen_list(fit([value], field, self._where))
+            sought = order_key(key_of(key))
+            same = [order_key(key_of(other)) == sought for other in decode_values(rows.columns[part], field, strings)]
             kept = Rows(rows.columns, rows.weights).take(np.flatnonzero(same))
             rows = Batch.trusted(kept.columns, kept.weights)
         return rows
