@@ -183,6 +183,12 @@ class AbsentRow(DataError):
     code = "DELTIC-2004"
 
 
+class MalformedVariant(DataError, ValueError):
+    """What is no VARIANT: a value of Python, a text of JSON, or bytes."""
+
+    code = "DELTIC-2005"
+
+
 class CircuitError(DelticError):
     """A circuit whose nodes do not fit together."""
 

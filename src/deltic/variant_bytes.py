@@ -18,6 +18,7 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeVar
 from typing import Literal as OneOf
 
+from deltic.errors import MalformedVariant
 from deltic.purity import shown
 
 DEEPEST: Final = 1000
@@ -36,10 +37,6 @@ _KINDS: Final = {
 }
 _SIZES: Final = {0: 1, 1: 1, 2: 1, 3: 2, 4: 3, 5: 5, 6: 9, 7: 9, 8: 6, 9: 10, 10: 18, 11: 5, 12: 9, 13: 9, 14: 5}
 _OTHERS: Final = {17: "TIME", 18: "TIMESTAMP in nanoseconds", 19: "TIMESTAMP_NTZ in nanoseconds", 20: "UUID"}
-
-
-class MalformedVariant(ValueError):
-    """Bytes that are no VARIANT."""
 
 
 T = TypeVar("T")
@@ -292,7 +289,7 @@ def fault(value: Any, metadata: Any) -> str | None:
     try:
         check(value, metadata)
     except MalformedVariant as error:
-        return str(error)
+        return error.message
     return None
 
 

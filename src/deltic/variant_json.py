@@ -14,8 +14,9 @@ import re
 from decimal import Decimal
 from typing import Any, Final
 
+from deltic.errors import MalformedVariant
 from deltic.java_floats import render_double, render_single
-from deltic.variant_bytes import Form, MalformedVariant, Parts, VariantPlace, Writer, folded
+from deltic.variant_bytes import Form, Parts, VariantPlace, Writer, folded
 
 _TOKEN: Final = re.compile(
     r"[ \t\n\r]*+(?:(?P<mark>[\[\]{},:])"

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
+from deltic.errors import MalformedVariant
 from deltic.purity import shown
-from deltic.variant_bytes import Form, MalformedVariant, VariantPlace, Writer, fault, folded
+from deltic.variant_bytes import Form, VariantPlace, Writer, fault, folded
 from deltic.variant_json import parsed, text_of
 
 _LONG: Final = 2**63
@@ -31,12 +32,20 @@ class Variant(NamedTuple):
 
     @classmethod
     def parse_json(cls, text: str) -> Variant:
-        """The value that a JSON text is, as SQL's parse_json. Raises ValueError."""
-        return cls(*parsed(text))
+        """The value that a JSON text is, as SQL's parse_json. Raises MalformedVariant, which is a ValueError."""
+        if not isinstance(text, str):
+            raise MalformedVariant(f"invalid text {shown(text)} of a VARIANT", expected="JSON as a string")
+        try:
+            return cls(*parsed(text))
+        except MalformedVariant as error:
+            wrong = error.message
+        except UnicodeEncodeError:
+            wrong = "half of a surrogate pair"
+        raise MalformedVariant(f"the text {shown(text)} is not JSON: {wrong}")
 
     @classmethod
     def of(cls, value: Any) -> Variant:
-        """Of a None, bool, int, float, Decimal, str, bytes, date or datetime, or a dict or list of them. Raises ValueError."""
+        """Of a None, bool, int, float, Decimal, str, bytes, date or datetime, or a dict or list of them. Raises MalformedVariant."""
         writer = Writer()
         try:
             writer.tree(value, _form)
@@ -45,11 +54,11 @@ class Variant(NamedTuple):
         return cls(*writer.result)
 
     def to_python(self) -> Any:
-        """The value in the classes of `of`; a TIMESTAMP is in UTC. Raises ValueError for parts that are no VARIANT."""
+        """The value in the classes of `of`; a TIMESTAMP is in UTC. Raises MalformedVariant for parts that are no VARIANT."""
         return folded(self._checked(), lambda place: place.scalar, list, dict)
 
     def to_json(self) -> str:
-        """The value as JSON, as SQL's to_json. Raises ValueError for parts that are no VARIANT."""
+        """The value as JSON, as SQL's to_json. Raises MalformedVariant for parts that are no VARIANT."""
         return text_of(self._checked())
 
     def __str__(self) -> str:

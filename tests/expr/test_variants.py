@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from deltic import Variant
+from deltic.errors import DelticError, MalformedVariant
 from deltic.variant_bytes import DEEPEST, fault
 
 EMPTY = b"\x01\x00\x00"
@@ -137,5 +138,13 @@ def test_values_of_python() -> None:
 
 @pytest.mark.parametrize("value", [{1: 2}, object(), 10**40, Decimal("NaN"), Decimal("1e9"), "\ud800", {"\ud800": 1}])
 def test_values_that_no_variant_holds(value: Any) -> None:
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError) as caught:
         Variant.of(value)
+    assert isinstance(caught.value, DelticError)
+
+
+def test_the_error_of_a_text_shows_it() -> None:
+    with pytest.raises(MalformedVariant, match=r"^\[DELTIC-2005\] the text '\{' is not JSON: the text ends too early$"):
+        Variant.parse_json("{")
+    with pytest.raises(MalformedVariant, match="half of a surrogate pair"):
+        Variant.parse_json('["\ud800"]')

@@ -8,6 +8,7 @@ from random import Random
 from typing import Any
 
 import duckdb
+import pandas
 import pytest
 
 import deltic
@@ -108,6 +109,7 @@ def test_a_table_of_a_schema_is_one_name() -> None:
         (datetime.date(2024, 5, 1), "DATE", None),
         (datetime.time(12, 30), "TIME(6)", None),
         (datetime.timedelta(hours=1), "INTERVAL DAY TO SECOND", None),
+        (pandas.Timedelta("1us"), "INTERVAL DAY TO SECOND", None),
         (datetime.datetime(2024, 5, 1, 12), "TIMESTAMP_NTZ", None),
         (datetime.datetime(2024, 5, 1, 12, tzinfo=datetime.UTC), "TIMESTAMP", None),
         ([1, None, 3], "ARRAY<INT>", None),
@@ -145,6 +147,14 @@ def test_parameters_are_bound_when_a_view_is_defined() -> None:
         ({"a": {1}}, "the parameter :a is"),
         ({"a": 2**70}, "the parameter :a is"),
         ({"a": Decimal("NaN")}, "the parameter :a is"),
+        ({"a": Decimal("1E+50")}, "the parameter :a is"),
+        ({"a": datetime.datetime.max.replace(tzinfo=datetime.timezone(datetime.timedelta(hours=-3)))}, "the parameter :a is"),
+        ({"a": datetime.timedelta.max}, "the parameter :a is"),
+        ({"a": ["x", "\ud800"]}, r"the parameter :a is '\\ud800'"),
+        ({"a": deltic.Variant.of(1)}, "the parameter :a is Variant"),
+        ({"a": pandas.NaT}, "the parameter :a is NaT"),
+        ({"a": pandas.Timestamp("2024-01-01 00:00:00.000000001")}, "the parameter :a is Timestamp"),
+        ({"a": pandas.Timedelta("1ns")}, "the parameter :a is Timedelta"),
         ("a", "invalid args"),
         ({1: 2}, "invalid args"),
     ],

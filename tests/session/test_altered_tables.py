@@ -125,6 +125,8 @@ MISUSES = {
     "ALTER TABLE t DROP COLUMN z": (UnknownName, "table t has no column 'z'"),
     "ALTER TABLE t DROP COLUMN id": (CatalogError, "column id is in the primary key of table t"),
     "ALTER TABLE t RENAME COLUMN b TO A": (CatalogError, "table t has a column A already"),
+    "ALTER TABLE t ADD COLUMN c INT, _weight INT": (CatalogError, "table t has a column _weight, a name reserved for changes"),
+    "ALTER TABLE t RENAME COLUMN b TO _OP": (CatalogError, "table t has a column _op, a name reserved for changes"),
     "ALTER TABLE t RENAME COLUMN z TO y": (UnknownName, "table t has no column 'z'"),
     "ALTER TABLE t SET TBLPROPERTIES ('x' = 'y')": (Unsupported, "ALTER TABLE … SET is not supported"),
     "ALTER TABLE u ADD COLUMN k INT; ALTER TABLE u DROP COLUMN k; ALTER TABLE u ADD COLUMN k INT DEFAULT 1": (
@@ -185,6 +187,17 @@ def test_a_restart_keeps_it(tmp_path: Path, again: str, log: bool) -> None:
         assert arrangements(session) == kept
         assert {name: session.view(name).rows() for name in VIEWS} == rows
         assert content(session, "t")[0] == (0, 0, "x", 7)
+
+
+def test_a_column_of_the_key_is_renamed(tmp_path: Path) -> None:
+    script = "CREATE TABLE k (id INT PRIMARY KEY, a INT); ALTER TABLE k RENAME COLUMN id TO number"
+    for value in (1, 2):
+        with Session(state=tmp_path / "state") as session:
+            session.sql(script)
+            session.sql(f"INSERT INTO k VALUES ({value}, 0)")
+            session.sql("UPDATE k SET a = a + 1 WHERE number = 1")
+            assert session.table("k").key == (0,)
+            assert session.query("SELECT * FROM k WHERE number = 1").rows() == [{"number": 1, "a": value}]
 
 
 def test_a_script_alters_the_table_of_a_state(tmp_path: Path) -> None:

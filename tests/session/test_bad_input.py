@@ -93,7 +93,21 @@ CHANGES = {
     "weight overflow": (lambda tx: [tx.apply("log", [{"line": "a", "_weight": 2**62}]) for _ in range(2)], errors.WeightOverflow),
 }
 
+NOTE_12A = [{**ORDER, "id": 2, "note": "12a"}]
+NOTES = "SELECT note FROM orders WHERE note <> 'x'"
+CAST_TO_ONE_TYPE = {
+    "IN": f"SELECT id FROM people WHERE id IN ({NOTES})",
+    "NOT IN": f"SELECT id FROM people WHERE id NOT IN ({NOTES})",
+    "ANY": f"SELECT id FROM people WHERE id > ANY ({NOTES})",
+    "UNION": f"SELECT id FROM people UNION {NOTES}",
+    "UNION BY NAME": f"SELECT id AS note FROM people UNION ALL BY NAME {NOTES}",
+    "EXCEPT ALL": f"{NOTES} EXCEPT ALL SELECT id FROM people",
+    "USING": f"SELECT count(*) AS n FROM people AS p FULL JOIN ({NOTES}) AS o (id) USING (id)",
+    "NATURAL JOIN": f"SELECT count(*) AS n FROM people AS p NATURAL JOIN ({NOTES}) AS o (id)",
+}
+
 BROKEN = {
+    **{f"cast of {name}": (query, NOTE_12A, errors.CastFailure) for name, query in CAST_TO_ONE_TYPE.items()},
     "division by zero": ("SELECT 10 / (id - 2) AS n FROM orders", [{**ORDER, "id": 2}], errors.DivisionByZero),
     "remainder by zero": ("SELECT 10 % (id - 2) AS n FROM orders", [{**ORDER, "id": 2}], errors.DivisionByZero),
     "cast": ("SELECT CAST(note AS INT) AS n FROM orders WHERE note <> 'x'", [{**ORDER, "id": 2, "note": "12a"}], errors.CastFailure),

@@ -45,6 +45,10 @@ VIEWS = {
     "modes_of_all": "SELECT mode(c) AS m, listagg(DISTINCT c) AS l FROM t",
     "modes_of_texts": "SELECT c, mode(d) AS m, collect_list(DISTINCT d) AS l, sum(g) AS s FROM t GROUP BY c",
     "lists": "SELECT g, listagg(c) AS l, listagg(DISTINCT c) WITHIN GROUP (ORDER BY c DESC) AS d, listagg(c, NULL) AS n FROM t GROUP BY g",
+    "separated": "SELECT g, listagg(c, ',') AS l, listagg(DISTINCT c, '-') WITHIN GROUP (ORDER BY c) AS d FROM t GROUP BY g",
+    "defaults": "SELECT id, lag(c, 1, 'Q') OVER (PARTITION BY g ORDER BY id) = 'q' AS q, lead('x', 1, c) OVER (ORDER BY id) AS x FROM t",
+    "stacked": "SELECT x, count(*) AS n FROM (SELECT stack(3, c, NULL, 'A') AS x FROM t) GROUP BY x",
+    "exploded": "SELECT e, count(*) AS n FROM (SELECT explode(array(c, 'A')) AS e FROM t) GROUP BY e",
     "sums": "SELECT g, sum(length(c) || '' COLLATE UTF8_LCASE) AS s FROM t GROUP BY g",
     "remaining": "SELECT c, g > 0 AS p FROM t WHERE id % 3 > 0 EXCEPT ALL SELECT c, g > 0 FROM t WHERE id % 3 = 0",
     "common": "SELECT c, d FROM t WHERE id % 2 = 0 INTERSECT ALL SELECT c, d FROM t WHERE id % 2 = 1",
@@ -135,7 +139,7 @@ def test_a_collation_is_part_of_the_type(tmp_path: Path) -> None:
     ("query", "message"),
     [
         ("SELECT mode(c) OVER (PARTITION BY g) FROM t", "MODE is not supported for a text with a collation"),
-        ("SELECT listagg(c, '-') FROM t", "argument 2 of LISTAGG does not accept STRING"),
+        ("SELECT listagg(c, d) FROM t", "the texts of listagg have different collations"),
         ("SELECT c = d FROM t", "the texts of = have different collations"),
         ("WITH RECURSIVE r AS (SELECT c FROM t UNION SELECT c FROM r) SELECT * FROM r", "recursive queries"),
         ("SELECT initcap(c) FROM t", "initcap does not support UTF8_LCASE"),
@@ -150,6 +154,14 @@ def test_what_is_not_supported_is_refused(query: str, message: str) -> None:
         session.sql(TABLE)
         with pytest.raises((Unsupported, TypeMismatch, UnknownName), match=message):
             session.sql(f"CREATE MATERIALIZED VIEW v AS {query}")
+
+
+def test_columns_of_different_collations_do_not_agree() -> None:
+    with deltic.Session() as session:
+        session.sql(TABLE)
+        for call in ("stack(2, c, d)", "lag(c, 1, d) OVER (ORDER BY id)"):
+            with pytest.raises(TypeMismatch, match="have different collations"):
+                session.query(f"SELECT {call} AS x FROM t")
 
 
 def test_a_primary_key_with_a_collation_is_refused() -> None:

@@ -7,7 +7,7 @@ import time
 import pytest
 
 import deltic
-from deltic.errors import EvaluationError, UnknownName
+from deltic.errors import CatalogError, EvaluationError, UnknownName
 from deltic.storage.program import ArrangementDescription, ProgramDescription
 from parts import slow
 
@@ -88,6 +88,17 @@ def test_a_definition_that_fails_leaves_nothing_behind() -> None:
     assert session.views == ("v0", "v1")
     assert set(session._definitions.circuit.views) == {"v0", "v1"}
     assert session.view("v1").rows() == session.view("v0").rows() == [{"a": 1, "n": 1, "s": 7}]
+
+
+def test_a_view_without_columns_is_refused() -> None:
+    session = session_with_edges()
+    session.sql("CREATE VIEW none AS SELECT * EXCEPT (a, b, w) FROM e; CREATE VIEW some AS SELECT a, b FROM e")
+    session.sql("CREATE MATERIALIZED VIEW n AS SELECT count(*) AS n FROM none; CREATE MATERIALIZED VIEW m AS SELECT * EXCEPT (a) FROM some")
+    with pytest.raises(CatalogError, match=r"(?s)1:26: view z has no columns\n.*\^\nexpected: at least one column"):
+        session.sql("CREATE MATERIALIZED VIEW z AS SELECT * EXCEPT (a, b) FROM some")
+    with pytest.raises(CatalogError, match="view m reads some and would no longer be valid: view m has no columns"):
+        session.sql("CREATE OR REPLACE VIEW some AS SELECT a FROM e")
+    assert session.views == ("n", "m")
 
 
 def test_views_over_views_with_self_joins_cost_alike_at_each_level() -> None:

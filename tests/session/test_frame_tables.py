@@ -94,6 +94,13 @@ def test_types_of_arrow_that_are_not_those_of_tables() -> None:
         (pa.table({"a": [1, None]}), ["a"], ConstraintViolation, "NULL"),
         (pa.table({"_weight": [1]}), [], CatalogError, "_weight"),
         (1, [], FrameError, "not a frame"),
+        (pa.table([[1], [2]], ["a", "A"]), [], FrameError, "two columns of the frame are called A"),
+        (pa.table([[1], [2]], ["a", "a"]), [], FrameError, "two columns of the frame are called a"),
+        (pa.table([[1], [2]], ["a", ""]), [], FrameError, "column 2 of the frame has no name"),
+        ([{"a": []}], [], FrameError, "column a: a part of ARRAY<VOID> has only NULLs, or no values"),
+        ([{"a": {"x": None}}], [], FrameError, "column a: a part of STRUCT<x: VOID> has only NULLs"),
+        (pa.table({"a": [1]}), None, CatalogError, "table t: invalid key None\nexpected: the names of columns"),
+        (pa.table({"a": [1]}), [0], CatalogError, r"table t: invalid key \[0\]"),
     ],
 )
 def test_a_frame_that_is_refused_leaves_no_table(frame: Any, key: list[str], error: type[Exception], message: str) -> None:

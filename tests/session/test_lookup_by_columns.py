@@ -148,3 +148,30 @@ def test_the_error_of_other_columns_than_the_key_names_by() -> None:
         expected = r"view v cannot be looked up by n\nexpected: b\nhelp: by=\['n'\] looks rows up by any columns"
         with pytest.raises(DataError, match=expected):
             session.view("v").lookup({"n": 1})
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_texts_with_a_collation_are_found_in_any_form(tmp_path: Path, shards: int) -> None:
+    with deltic.Session(state=tmp_path, shards=shards) as session:
+        session.sql("""
+            CREATE TABLE t (c STRING COLLATE UTF8_LCASE, d STRING, a ARRAY<STRING COLLATE UTF8_BINARY_RTRIM>,
+                p STRUCT<x: DOUBLE, c: STRING COLLATE UTF8_LCASE>);
+            CREATE MATERIALIZED VIEW grouped AS SELECT c, d, count(*) AS n FROM t GROUP BY c, d;
+            CREATE MATERIALIZED VIEW same AS SELECT * FROM t;
+            INSERT INTO t VALUES ('Abc', 'x', array('p', 'q '), NULL), ('aBC', 'x', array('p'), named_struct('x', DOUBLE('NaN'), 'c', 'q')),
+                ('b', 'y', NULL, named_struct('x', -0.0D, 'c', 'q')), (NULL, 'x', array(), NULL)
+        """)
+        abc, absent = {"c": "aBC", "d": "x", "n": 2}, {"c": None, "d": "x", "n": 1}
+        with deltic.open(tmp_path) as handle:
+            for read in (session.view, handle.view):
+                for form in ("ABC", "Abc", "aBC"):
+                    assert read("grouped").lookup(form) == read("grouped").lookup((form, "x")) == [abc]
+                    assert read("grouped").lookup(form, by=["c"]) == read("grouped").lookup((2, form), by=["n", "c"]) == [abc]
+                    assert len(read("same").lookup(form, by=["c"])) == 2
+                assert read("grouped").lookup(("abc", "X")) == read("grouped").lookup("ab") == []
+                assert read("grouped").lookup(None) == [absent]
+                assert read("grouped").lookup("x", by=["d"]) == [absent, abc]
+                assert [row["c"] for row in read("same").lookup((["p ", "q"],), by=["a"])] == ["Abc"]
+                assert [row["c"] for row in read("same").lookup({"p": {"x": math.nan, "c": "Q"}}, by=["p"])] == ["aBC"]
+                assert [row["c"] for row in read("same").lookup({"p": {"x": 0.0, "c": "Q"}}, by=["p"])] == ["b"]
+        assert session.query("SELECT n FROM grouped WHERE c = 'ABC' AND d = 'x'").rows() == [{"n": 2}]

@@ -128,6 +128,10 @@ def test_arrow_columns_come_in_as_they_are_and_as_their_kin() -> None:
         ("SELECT CAST(NULL AS STRUCT<a: INT NOT NULL>) AS x FROM t", "NOT NULL is not supported within a type"),
         ("SELECT CAST(NULL AS STRUCT<a: INT, A: INT>) AS x FROM t", "two fields of a STRUCT are called a"),
         ("SELECT CAST(NULL AS MAP<MAP<INT, INT>, INT>) AS x FROM t", "the key of a MAP cannot be"),
+        ("SELECT map(NULL, 1) AS x FROM t", r"(?s)the key of a MAP cannot be NULL\n.*\^"),
+        ("SELECT transform_keys(m, (k, v) -> NULL) AS x FROM t", r"(?s)the key of a MAP cannot be NULL\n.*\^"),
+        ("SELECT map_from_entries(array(struct(NULL, a))) AS x FROM t", r"(?s)the key of a MAP cannot be NULL\n.*\^"),
+        ("SELECT map_from_arrays(array(NULL), array(a)) AS x FROM t", r"(?s)the key of a MAP cannot be NULL\n.*\^"),
     ],
 )
 def test_what_has_no_meaning_is_refused_by_its_place(query: str, match: str) -> None:

@@ -161,6 +161,7 @@ def test_columns_of_one_name() -> None:
         ("SELECT 1; SELECT 2", "expected one query"),
         ("", "expected one query"),
         ("SELECT 1 / 0 AS x", "division by zero"),
+        ("SELECT * EXCEPT (ids, k) FROM by_k", r"(?s)the query has no columns\n.*\^.*expected: at least one column"),
         ("SELECT id FROM clicks", "the stream clicks has rows in a tick alone"),
     ],
 )

@@ -191,6 +191,15 @@ def test_fields_that_cannot_be_set(statement: str, message: str) -> None:
         ("MERGE WITH SCHEMA EVOLUTION INTO t USING u ON t.id = u.id WHEN MATCHED THEN DELETE", "WITH SCHEMA EVOLUTION is not supported"),
         ("UPDATE t SET x = 1 / (id - 2)", "division by zero"),
         ("UPDATE t SET id = 7", "already has a row with primary key id=7"),
+        ("UPDATE t SET x = explode(array())", r"1:18: explode\(\) is a table function, which is not allowed here"),
+        (
+            "MERGE INTO t USING u ON t.id = u.id WHEN MATCHED THEN UPDATE SET x = explode(array(5))",
+            r"explode\(\) is a table function, which is not allowed here",
+        ),
+        (
+            "MERGE INTO t USING u ON t.id = u.id WHEN NOT MATCHED THEN INSERT (id, x) VALUES (u.id, stack(1, 2))",
+            r"stack\(\) is a table function, which is not allowed here",
+        ),
         ("UPDATE t SET nope = 7", "no column 'nope'"),
         ("UPDATE t SET x = 7, x = 8", "given twice"),
         ("UPDATE t SET s = array(1)", "column s of table t is STRING"),

@@ -367,9 +367,13 @@ def test_reads_do_not_wait_for_a_tick_and_see_the_last_committed_one(monkeypatch
 
 
 def test_a_closed_session_says_so(session: deltic.Session) -> None:
+    view = session.view(session.views[0])
     session.close()
     with pytest.raises(errors.ClosedError, match="the session is closed"):
         insert(session, (1, 1, 1))
+    for read in (session.explain, lambda: session.explain(view.name), view.errors, view.rows):
+        with pytest.raises(errors.ClosedError, match="the session is closed"):
+            read()
 
 
 def test_a_view_that_is_not_materialized_can_be_read_by_others_only(session: deltic.Session) -> None:

@@ -20,6 +20,9 @@ ON_SESSIONS: dict[str, Call] = {
     "sql None": lambda s: s.sql(None),
     "sql number": lambda s: s.sql(5),
     "sql bytes": lambda s: s.sql(b"x"),
+    "datalog number": lambda s: s.datalog(5),
+    "datalog None": lambda s: s.datalog(None),
+    "datalog bytes": lambda s: s.datalog(b"x"),
     "program number": lambda s: s.program(5),
     "program None": lambda s: s.program(None),
     "program path": lambda s: s.program(Path("x")),
@@ -79,6 +82,8 @@ ALONE: dict[str, Callable[[], object]] = {
     "program surrogate": lambda: deltic.Program(Path(SURROGATE)),
     "program NUL": lambda: deltic.Program(Path("a\0b")),
     "pipeline": lambda: deltic.Pipeline(5),
+    "variant of None": lambda: deltic.Variant.parse_json(None),
+    "variant of bytes": lambda: deltic.Variant.parse_json(b"1"),
     "circuit": lambda: deltic.Circuit(5),
     "watermark": lambda: deltic.Watermark(5, 5),
 }

@@ -64,6 +64,8 @@ SELECT id, row_number() OVER (PARTITION BY k ORDER BY id) AS n FROM t QUALIFY n 
 SELECT k, sum(id) AS n, rank() OVER (ORDER BY sum(id) DESC, k) AS r FROM t GROUP BY k QUALIFY r <= 2
 SELECT s, b, max(k) AS n FROM t GROUP BY s, b QUALIFY count(*) OVER (PARTITION BY b) > 1 AND s > (SELECT min(s) FROM t AS o WHERE o.b = t.b)
 SELECT id FROM t QUALIFY row_number() OVER (PARTITION BY b ORDER BY id DESC) <= 2
+SELECT id, row_number() OVER (ORDER BY id) AS n FROM t QUALIFY n - 1
+SELECT id, row_number() OVER (ORDER BY id) AS n FROM t QUALIFY NULL
 SELECT id, k FROM t QUALIFY k = max(k) OVER (PARTITION BY b)
 SELECT k, sum(id), rank() OVER (ORDER BY sum(id) DESC) FROM t GROUP BY k
 SELECT k, sum(sum(id)) OVER () AS total, sum(id) / sum(sum(id)) OVER () AS share FROM t GROUP BY k

@@ -10,7 +10,7 @@ import pyarrow as pa
 from deltic.connectors.list_views import is_list_view
 from deltic.connectors.recognise import columns_of
 from deltic.errors import FrameError
-from deltic.schema import Field, Schema
+from deltic.schema import NULL, Field, Schema
 from deltic.types import Type, is_variant, type_of
 
 
@@ -42,7 +42,15 @@ def _type(arrow: pa.DataType, name: str, where: str) -> Type:
     if plain is None:
         message = f"{where}, column {name}: no type has the values of Arrow {arrow}"
         raise FrameError(message, remedy="convert the column first, or CREATE TABLE, which states the type")
-    return type_of(plain)
+    inferred = type_of(plain)
+    if _has_void(inferred):
+        message = f"{where}, column {name}: a part of {inferred.sql} has only NULLs, or no values, and so no type"
+        raise FrameError(message, remedy="CREATE TABLE, which states the type")
+    return inferred
+
+
+def _has_void(type: Type) -> bool:
+    return type == NULL or any(_has_void(part.type) for part in type.parts)
 
 
 def only_null(name: str, where: str) -> FrameError:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from deltic.errors import Span
 from deltic.expr.failing import can_fail
 from deltic.expr.nodes import (
     TRUE,
@@ -110,10 +111,10 @@ def substitute(expr: Expr, by: Sequence[Expr]) -> Expr:
     return map_columns(expr, put)
 
 
-def reference(schema: Schema, index: int) -> Column:
-    """The column at `index` of an input with `schema`."""
+def reference(schema: Schema, index: int, span: Span | None = None) -> Column:
+    """The column at `index` of an input with `schema`. span: of what reads it, for the errors of what is made of it."""
     field = schema[index]
-    return Column(index, field.type, field.nullable, field.name)
+    return Column(index, field.type, field.nullable, field.name, span)
 
 
 def conjuncts(expr: Expr) -> tuple[Expr, ...]:

@@ -79,7 +79,8 @@ class ReadableView(Readable):
 
         by: the names of any columns, of which the key then has the values, in their order. None finds NULL.
         O(log state + matching rows). By other columns than the first of the key's, the first call sorts the view by them in memory,
-        in O(n log n), and later ones sort the rows that have been written since. Raises DataError for a column that the view lacks.
+        in O(n log n), and later ones sort the rows that have been written since. Texts with a collation are found by it: the rows with
+        the other values of the key are compared with them, all rows if there are none. Raises DataError for a column that the view lacks.
         """
 
     @property

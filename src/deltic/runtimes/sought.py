@@ -11,17 +11,20 @@ import numpy as np
 
 from deltic.connectors.fitting import fit
 from deltic.errors import DataError, did_you_mean
+from deltic.expr.rows.collated_text import key_for
+from deltic.expr.rows.ordering import order_key
 from deltic.purity import shown
 from deltic.schema import BIGINT, Field, Schema
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
 from deltic.trace.counters import Counters
-from deltic.trace.encoding import Layout, Words, encode
+from deltic.trace.encoding import Layout, Words, decode_values, encode
 from deltic.trace.probe import probe
 from deltic.trace.rearranged import rearranged
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
 from deltic.trace.strings import StringTable
+from deltic.types import frozen_list
 
 LEAST: Final = -(2**63)
 GREATEST: Final = 2**63 - 1
@@ -32,7 +35,11 @@ _OF_ONE_LIST: Final = "a key of one column is a tuple of its list: ([…],)"
 
 @dataclass(frozen=True, slots=True)
 class Sought:
-    """Values of some columns. fields: their positions among the stored fields, ascending. others: more keys, all of them different."""
+    """Values of some columns. fields: their positions among the stored fields, ascending. others: more keys, all of them different.
+
+    Texts with a collation, of which equal ones have different words, are no words of a key: the rows that have the other values are
+    compared with them. There are then no others.
+    """
 
     view: str
     stored: Schema
@@ -41,17 +48,35 @@ class Sought:
     others: tuple[tuple[Any, ...], ...] = ()
 
     @property
+    def _collated(self) -> dict[int, Any]:
+        """By field, the values with texts of a collation."""
+        found = {i: value for i, value in zip(self.fields, self.values, strict=True) if self.stored[i].type.is_collated}
+        assert not found or not self.others
+        return found
+
+    @property
+    def _exact(self) -> tuple[int, ...]:
+        """The fields whose words are those of the keys."""
+        return tuple(i for i in self.fields if not self.stored[i].type.is_collated)
+
+    @property
     def is_leading(self) -> bool:
-        """Whether the columns are the first ones of the stored rows, by which these are sorted."""
-        return self.fields == tuple(range(len(self.fields)))
+        """Whether the columns of the keys are the first ones of the stored rows, by which these are sorted."""
+        return self._exact == tuple(range(len(self._exact)))
 
     @property
     def keys(self) -> list[tuple[Any, ...]]:
-        """The values as rows may have them: a zero, which equals its negative, is both. Raises DataError for values that do not fit."""
+        """The values of columns without a collation as rows may have them: a zero, which equals its negative, is both.
+
+        Raises DataError for values that do not fit.
+        """
+        fields = self._exact
         keys = [self.values, *self.others]
-        if not any(self.stored[i].type.has_zeros for i in self.fields):
+        if len(fields) < len(self.fields):
+            keys = [tuple(value for i, value in zip(self.fields, self.values, strict=True) if i in fields)]
+        if not any(self.stored[i].type.has_zeros for i in fields):
             return keys
-        columns = [_fitted(values, self.stored[i], self._where) for values, i in zip(zip(*keys, strict=True), self.fields, strict=True)]
+        columns = [_fitted(values, self.stored[i], self._where) for values, i in zip(zip(*keys, strict=True), fields, strict=True)]
         return list({repr(signed): signed for key in zip(*columns, strict=True) for signed in self._signed(key)}.values())
 
     def _signed(self, key: tuple[Any, ...]) -> Iterable[tuple[Any, ...]]:
@@ -70,7 +95,7 @@ class Sought:
 
     def words(self, strings: StringTable) -> list[np.ndarray]:
         """The words of the keys. Raises DataError for values that do not fit."""
-        columns = zip(zip(*self.keys, strict=True), self.fields, strict=True)
+        columns = zip(zip(*self.keys, strict=True), self._exact, strict=True)
         return [word for values, i in columns for word in _words(values, self.stored[i], self._where, strings)]
 
     @property
@@ -79,15 +104,33 @@ class Sought:
         return any(self.stored[i].type.has_bytes for i in self.fields)
 
     def rows(self, spines: Sequence[Spine], strings: StringTable, counters: Counters | None = None) -> Batch:
-        """The rows with these values in all spines. O(log state + rows), after the index of other than leading columns has been derived."""
-        counters = Counters() if counters is None else counters
+        """The rows with these values in all spines. O(log state + rows), after the index of other than leading columns has been derived.
+
+        Where all columns have a collation, O(state).
+        """
+        return self._equal(self._candidates(spines, strings, Counters() if counters is None else counters), strings)
+
+    def _candidates(self, spines: Sequence[Spine], strings: StringTable, counters: Counters) -> Batch:
+        """The rows with the values that have no collation."""
         words, width = self.words(strings), Layout.of(self.stored).width
         if self.is_leading:
             return rows_under(spines, words, width, counters)
         slices = Layout.of(self.stored).slices
-        leading = [word for i in self.fields for word in range(slices[i].start, slices[i].stop)]
+        leading = [word for i in self._exact for word in range(slices[i].start, slices[i].stop)]
         order = [*leading, *(word for word in range(width) if word not in leading)]
         return _rows_by(spines, words, order, counters)
+
+    def _equal(self, rows: Batch, strings: StringTable) -> Batch:
+        """Those of the rows that equal the values with a collation."""
+        for i, value in self._collated.items():
+            field, part = self.stored[i], Layout.of(self.stored).slices[i]
+            key_of = key_for(field.type)
+            (key,) = frozen_list(fit([value], field, self._where))
+            sought = order_key(key_of(key))
+            same = [order_key(key_of(other)) == sought for other in decode_values(rows.columns[part], field, strings)]
+            kept = Rows(rows.columns, rows.weights).take(np.flatnonzero(same))
+            rows = Batch.trusted(kept.columns, kept.weights)
+        return rows
 
 
 def _words(values: Sequence[Any], field: Field, where: str, strings: StringTable) -> Words:

@@ -205,6 +205,9 @@ class Catalog:
         alteration = altered(table, statement, self.timed.get(key))
         if alteration.after == table:
             return self
+        for name, place in _named(statement):
+            fields = tuple(field for field in alteration.after.schema if field.name == name)
+            _check_names(Schema(fields), "table", table.name, place)
         gone = changed_positions(alteration)
         named = [table.schema[i].name for i in sorted(gone)]
         reading = readers({view.name: view.plan for view in self.views.values()}, table, gone) if gone else []
@@ -266,6 +269,7 @@ class Catalog:
     def _create_view(self, statement: CreateView) -> Catalog:
         key = statement.name.lower()
         _check_names(statement.plan.schema, "view", statement.name, statement.span)
+        _check_columns(statement, statement.plan, statement.span)
         if statement.or_replace and key in self.views:
             return self._replace_view(statement)
         is_body = key in self.declared and key not in self.views
@@ -497,10 +501,23 @@ def _check_names(schema: Schema, kind: str, name: str, span: Span | None) -> Non
             )
 
 
+def _named(statement: AlterTable) -> list[tuple[str, Span]]:
+    """The new names of columns, and their places."""
+    added = [(column.field.name, column.span) for column in statement.added]
+    return added if statement.renamed is None else [*added, statement.renamed[2:]]
+
+
+def _check_columns(view: CreateView | ViewDefinition, plan: Plan, span: Span | None) -> None:
+    """Raises CatalogError for rows without columns, which no form of reading a view can show."""
+    if view.materialized and not plan.schema:
+        raise CatalogError(f"view {view.name} has no columns", span=span, expected="at least one column")
+
+
 def _rebound(view: ViewDefinition, catalog: Catalog, cause: str, span: Span | None) -> ViewDefinition:
     """The view over another catalog. cause, span: what was replaced, and where."""
     try:
         plan = view.rebind(catalog)
+        _check_columns(view, plan, span)
     except (QueryError, CircuitError) as error:
         raise CatalogError(
             f"view {view.name} reads {cause} and would no longer be valid: {error.message}",

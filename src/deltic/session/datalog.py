@@ -12,6 +12,7 @@ from typing import Self
 from deltic.errors import DatalogWarning, QueryError, Span, SyntaxFailure
 from deltic.frontends.datalog import DIALECTS, DatalogBinder, Dialect, bind_datalog, imports
 from deltic.frontends.statements import Namespace, Statement
+from deltic.purity import shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +46,11 @@ class Datalog:
 
     @classmethod
     def of(cls, program: str | os.PathLike[str] | Datalog, name: str = "<datalog>", dialect: Dialect = "ddlog") -> Datalog:
-        """The program itself, that of a text, or that of a file."""
+        """The program itself, that of a text, or that of a file. Raises QueryError."""
         if isinstance(program, Datalog):
             return program
+        if not isinstance(program, str | os.PathLike):
+            raise QueryError(f"invalid program {shown(program)}", expected="Datalog as a string, or the path of a file")
         return cls(program, name, dialect) if isinstance(program, str) else cls.read(program, dialect)
 
     def bound(self) -> DatalogBinder:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from deltic.connectors.frames import WEIGHT, rows_frame
 from deltic.connectors.inferring import inferred, only_null
 from deltic.connectors.recognise import is_spark
-from deltic.errors import CatalogError, Span, did_you_mean
+from deltic.errors import CatalogError, FrameError, Span, did_you_mean
 from deltic.frontends.sql.parse_statement import parse_columns
 from deltic.frontends.sql.sql_types import sql_type
 from deltic.frontends.statements import CreateTable
@@ -26,11 +26,31 @@ def table_of_frame(name: str, frame: Any, key: Sequence[str]) -> CreateTable:
         raise CatalogError(f"invalid name {shown(name)} of a table", expected="a text")
     where = f"table {name}"
     schema = _of_spark(frame, where) if is_spark(frame) else inferred(frame, where)
-    positions = tuple(_position(schema, one, where) for one in ([key] if isinstance(key, str) else key))
+    _check_names(schema, where)
+    positions = tuple(_position(schema, one, where) for one in _key_names(key, where))
     if len(set(positions)) < len(positions):
         raise CatalogError(f"{where}: the key names a column twice")
     fields = tuple(replace(field, nullable=i not in positions) for i, field in enumerate(schema))
     return CreateTable(TableSchema(name, Schema(fields), positions), False, Span(name, 0, len(name), "<table_from>"))
+
+
+def _check_names(schema: Schema, where: str) -> None:
+    """Raises FrameError unless the columns have names, and different ones; case does not count."""
+    seen: set[str] = set()
+    for i, name in enumerate(schema.names, 1):
+        if not name:
+            raise FrameError(f"{where}: column {i} of the frame has no name", remedy="rename it first")
+        if name.lower() in seen:
+            raise FrameError(f"{where}: two columns of the frame are called {name}; case does not count", remedy="rename one of them first")
+        seen.add(name.lower())
+
+
+def _key_names(key: Any, where: str) -> list[str]:
+    if isinstance(key, str):
+        return [key]
+    if not isinstance(key, Sequence) or not all(isinstance(name, str) for name in key):
+        raise CatalogError(f"{where}: invalid key {shown(key)}", expected="the names of columns")
+    return list(key)
 
 
 def _of_spark(frame: Any, where: str) -> Schema:

@@ -627,6 +627,7 @@ class Session:
     def explain(self, view: str | None = None, *, level: bool = False) -> Explanation:
         """Plan and circuit of one view, or of all: print it, or use `.json()`. level: with the programs that run the levels."""
         with self._lock:
+            self._contents.check_open()
             if view is not None:
                 view = self.view(view).name
             return explain(

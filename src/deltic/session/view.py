@@ -83,6 +83,7 @@ class View(ReadableView):
 
     def errors(self) -> pa.Table:
         """See ReadableView."""
+        self._contents.stored(self.name)  # open, and not dropped
         places = self._contents.definitions.places
         if self.name not in places:
             return NO_ERRORS

@@ -383,6 +383,10 @@ class SoughtStrings(HashedStrings):
     def _intern(self, array: pa.Array) -> Words:
         return self._table.known(array)
 
+    def located(self, ids: Words) -> Located:
+        """The entries of the table."""
+        return self._table.located(ids)
+
 
 class StringsBelow:
     """The strings of a table and of its parent, for a table that has both as its parent."""

@@ -136,7 +136,12 @@ WRONG: dict[str, tuple[Callable[[Notebook], Any], type[QueryError], str]] = {
     "collect": (lambda n: n.orders.collect(), QueryError, "(?s)cannot look at data.*help: return the DataFrame, and read the view's rows"),
     "sample": (lambda n: n.orders.sample(0.5), Unsupported, "nondeterministic"),
     "grouped pandas": (lambda n: n.orders.groupBy("customer").applyInPandas(lambda x: x, "a INT"), Unsupported, "group_map"),
+    "limit": (lambda n: n.orders.orderBy("id").limit(-1), Unsupported, "LIMIT requires a whole number"),
+    "offset": (lambda n: n.orders.orderBy("id").offset(-1), Unsupported, "OFFSET requires a whole number"),
+    "setting": (lambda n: n.spark.conf.set("spark.sql.ansi.enabled", False), QueryError, "cannot set spark.sql.ansi.enabled to 'false'"),
+    "stop": (lambda n: (n.spark.stop(), n.orders)[1], QueryError, "the function stopped its SparkSession"),
     "two columns": (lambda n: n.orders.crossJoin(n.customers), QueryError, "two columns of the view are called 'id'"),
+    "no columns": (lambda n: n.orders.select(), CatalogError, "view v has no columns"),
     "null": (lambda n: n.orders.select(n.F.lit(None).alias("x")), TypeMismatch, "has no type"),
     "a number": (lambda n: 3, QueryError, "returned int"),
     "sql": (lambda n: n.spark.sql("SELEC 1"), SyntaxFailure, r"py:\d+, sql:1:1: unknown statement"),
@@ -196,6 +201,17 @@ def test_a_function_with_other_parameters_is_refused(function: Callable[..., Any
         pytest.raises(QueryError, match=r"(?s)the function requires .*expected: no argument, or the SparkSession"),
     ):
         session.view_of("v", function)
+
+
+def test_a_function_that_stops_its_session_leaves_the_next_one_alone() -> None:
+    with deltic.Session() as session:
+        session.sql(TABLES)
+        for stop in (lambda spark: spark.stop(), lambda spark: (spark.stop(), spark.table("orders"))[1]):
+            with pytest.raises(QueryError):
+                session.view_of("v", stop)
+            session.view_of("v", lambda spark: spark.table("orders").select("id"))
+            session.sql("DROP VIEW v")
+        session.view_of("v", lambda spark: (spark.conf.set("spark.sql.ansi.enabled", True), spark.table("orders"))[1])
 
 
 def test_a_temporary_view_is_of_its_function() -> None:

@@ -22,12 +22,12 @@ from pyarrow.json import ParseOptions, ReadOptions, read_json
 
 from deltic.connectors.files.portions import Fault, ParsedBlock, ParsedColumn, quoted, remedy_for_extra
 from deltic.connectors.files.text import MOST_DIGITS, expected_text, from_text, is_no_number, parse
-from deltic.errors import SourceError
+from deltic.errors import MalformedVariant, SourceError
 from deltic.intervals import UNITS
 from deltic.json_decoding import JsonDecoder, NestedTooDeeply
 from deltic.schema import INT, Field, TableSchema, Type
 from deltic.types import INTERVALS
-from deltic.variant_bytes import MalformedVariant, Writer
+from deltic.variant_bytes import Writer
 from deltic.variant_json import Pairs as _Object
 from deltic.variant_json import WrittenNumber as _Number
 from deltic.variant_json import form_of_json
@@ -259,7 +259,7 @@ def _variant(value: object) -> object:
     try:
         writer.tree(value, form_of_json)
     except MalformedVariant as error:
-        return Fault(str(error), "a value that a VARIANT holds")
+        return Fault(error.message, "a value that a VARIANT holds")
     except UnicodeEncodeError:
         return Fault("half of a surrogate pair", "text in Unicode")
     return writer.result

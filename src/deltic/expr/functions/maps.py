@@ -14,7 +14,7 @@ from deltic.expr.functions.collated import splitting_to_map
 from deltic.expr.functions.comparison import check_ordered
 from deltic.expr.functions.nested import MAP, check_key
 from deltic.expr.functions.signature import ANY, PLAIN_TEXT, accept, any_nullable, check_count, first, takes
-from deltic.expr.nodes import Expr, Literal
+from deltic.expr.nodes import Call, Expr, Literal
 from deltic.expr.registry import Function, Typed, resolve
 from deltic.expr.rows import maps as rows
 from deltic.expr.rows.splits import to_map
@@ -59,7 +59,7 @@ def _contains(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
 def _from_arrays(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
     check_count(name, arguments, 2, 2, span)
     keys, values = (accept(name, i, a, ARRAY, span) for i, a in enumerate(arguments, 1))
-    if element_type(keys) == NULL:
+    if isinstance(keys, Call) and keys.function == "array" and not keys.arguments:
         expected = "an ARRAY with a type, as array(1)"
         raise TypeMismatch("an empty MAP has no types of keys and values", span=keys.span or span, expected=expected)
     check_key(element_type(keys), keys.span or span)

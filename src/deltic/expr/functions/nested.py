@@ -52,7 +52,9 @@ def _map_of_texts(record: Function, name: str, arguments: Sequence[Expr], span: 
 
 
 def check_key(type: Type, span: Span | None) -> None:
-    """Raises TypeMismatch for a MAP or a VARIANT, and what has one in it: it is no key of a MAP."""
+    """Raises TypeMismatch for what is no key of a MAP: a NULL, a MAP or a VARIANT, and what has one of these two in it."""
+    if type == NULL:
+        raise TypeMismatch("the key of a MAP cannot be NULL", span=span, expected="a key with a type, found VOID")
     if not type.is_ordered:
         raise TypeMismatch(f"the key of a MAP cannot be {type.sql}", span=span, expected="a type without a MAP or a VARIANT")
 

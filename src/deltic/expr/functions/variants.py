@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from deltic.errors import EvaluationError, Span, TypeMismatch
+from deltic.errors import EvaluationError, MalformedVariant, Span, TypeMismatch
 from deltic.expr.arrays.distinct import per_distinct, per_distinct_with_nulls
 from deltic.expr.collating import ignoring
 from deltic.expr.functions.json_values import schema_type
@@ -17,7 +17,7 @@ from deltic.expr.rows.casts import cast_value
 from deltic.expr.typing import holds
 from deltic.schema import BOOLEAN, NULL, STRING, VARIANT, Field, Type
 from deltic.types import array_type, struct
-from deltic.variant_bytes import MalformedVariant, Parts, VariantPlace
+from deltic.variant_bytes import Parts, VariantPlace
 from deltic.variant_json import parsed
 from deltic.variants import Variant
 
@@ -31,7 +31,7 @@ def _parse(call: Call, text: str) -> Variant:
         return Variant(*parsed(text))
     except MalformedVariant as error:
         remedy = "try_parse_json gives NULL instead"
-        raise EvaluationError(f"the text {text!r} is not JSON: {error}", span=call.span, remedy=remedy) from None
+        raise EvaluationError(f"the text {text!r} is not JSON: {error.message}", span=call.span, remedy=remedy) from None
 
 
 def _try_parse(call: Call, text: str) -> Variant | None:

@@ -18,6 +18,7 @@ from decimal import Decimal
 from functools import cache, partial
 from typing import Any, Final
 
+from deltic.errors import MalformedVariant
 from deltic.expr.nodes import Value
 from deltic.expr.rows.casts import EPOCH
 from deltic.expr.rows.datetime_fields import Patterns, datetime_reader
@@ -43,7 +44,7 @@ from deltic.types import (
     VARIANT,
     Type,
 )
-from deltic.variant_bytes import Form, MalformedVariant, Writer
+from deltic.variant_bytes import Form, Writer
 from deltic.variant_json import number
 from deltic.variants import Variant
 

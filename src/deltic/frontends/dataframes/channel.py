@@ -98,7 +98,9 @@ class Service:
         operation = getattr(request.operation, kind)
         match kind:
             case "set":
-                self.settings.update((pair.key, pair.value) for pair in operation.pairs)
+                for pair in operation.pairs:
+                    _check_setting(pair.key, pair.value)
+                    self.settings[pair.key] = pair.value
             case "unset":
                 for key in operation.keys:
                     self.settings.pop(key, None)
@@ -182,6 +184,12 @@ class Service:
 
     def ReleaseSession(self, request: pb.ReleaseSessionRequest) -> pb.ReleaseSessionResponse:
         return pb.ReleaseSessionResponse(session_id=request.session_id, server_side_session_id=self.id)
+
+
+def _check_setting(key: str, value: str) -> None:
+    """Raises Refused for a value that Deltic's SQL does not have."""
+    if value.lower() != SETTINGS.get(key, value).lower():
+        raise Refused(f"a view cannot set {key} to {value!r}: in Deltic it is always {SETTINGS[key]!r}")
 
 
 def _carrying(rows: pa.RecordBatch) -> pb.ExecutePlanResponse:

@@ -9,7 +9,7 @@ from typing import Literal as OneOf
 
 import pyspark.sql.connect.proto as pb
 
-from deltic.errors import TypeMismatch, UnknownName, Unsupported
+from deltic.errors import Span, TypeMismatch, UnknownName, Unsupported
 from deltic.expr import Call, resolve
 from deltic.expr.functions.comparison import check_ordered
 from deltic.frontends.dataframes.binder import FrameBinder
@@ -105,7 +105,7 @@ def _using(names: Sequence[str], left: BoundFrame, right: BoundFrame, kind: Join
     pairs = [(_side(name, left, "left", binder), _side(name, right, "right", binder)) for name in names]
     keys = []
     for a, b in pairs:
-        sides = [reference(left.plan.schema, a.index), shift(reference(right.plan.schema, b.index), width)]
+        sides = [reference(left.plan.schema, a.index, binder.here), shift(reference(right.plan.schema, b.index, binder.here), width)]
         equal = resolve(EQUAL, sides, binder.here)
         assert isinstance(equal, Call)
         keys.append((equal.arguments[0], shift(equal.arguments[1], -width)))
@@ -117,17 +117,17 @@ def _using(names: Sequence[str], left: BoundFrame, right: BoundFrame, kind: Join
     if kind in ("semi", "anti"):
         return replace(frame, columns=(*(moved[a.id] for a, _ in pairs), *rest))
     if kind == "full":
-        return _merged(frame, [(moved[a.id], moved[b.id]) for a, b in pairs], rest)
+        return _merged(frame, [(moved[a.id], moved[b.id]) for a, b in pairs], rest, binder.here)
     shown = tuple(moved[(b if kind == "right" else a).id] for a, b in pairs)
     hidden = tuple(moved[(a if kind == "right" else b).id] for a, b in pairs)
     return replace(frame, columns=(*shown, *rest), below=hidden)
 
 
-def _merged(frame: BoundFrame, pairs: Sequence[tuple[FrameColumn, FrameColumn]], rest: tuple[FrameColumn, ...]) -> BoundFrame:
+def _merged(frame: BoundFrame, pairs: Sequence[tuple[FrameColumn, FrameColumn]], rest: tuple[FrameColumn, ...], here: Span) -> BoundFrame:
     """The frame of a full join, in which a column of its keys is that of the side that has it."""
     schema = frame.plan.schema
     columns = [(field.name, reference(schema, i)) for i, field in enumerate(schema)]
-    made = [(a.name, resolve("coalesce", [reference(schema, a.index), reference(schema, b.index)], None)) for a, b in pairs]
+    made = [(a.name, resolve("coalesce", [reference(schema, one.index, here) for one in (a, b)], here)) for a, b in pairs]
     shown = tuple(FrameColumn(name, len(columns) + i) for i, (name, _) in enumerate(made))
     return BoundFrame(Project(frame.plan, (*columns, *made)), (*shown, *rest), tuple(one for pair in pairs for one in pair), frame.ids)
 

@@ -107,7 +107,7 @@ class Frames:
     @property
     def spark(self) -> SparkSession:
         """The SparkSession whose plans are bound here."""
-        if self._session is None:
+        if self._session is None or self._session.is_stopped:
             self._service = Service(self._schema, self._keep_view, lambda: self.outside if self._views is None else None)
             builder: Any = InProcess(self._service)
             self._session = SparkSession.builder.channelBuilder(builder).create()
@@ -127,6 +127,8 @@ class Frames:
                 message = str(error).partition("\n")[0]
                 remedy = _LATER if message.startswith(PLAN_ALONE) else None
                 raise QueryError(message, span=site.span if site else here, remedy=remedy) from error
+            if spark.is_stopped:
+                raise QueryError("the function stopped its SparkSession, which is Deltic's", span=here, remedy="leave out stop()")
             if not isinstance(frame, DataFrame):
                 found = "a DataFrame of a running Spark, which keeps its plan" if isinstance(frame, AnyFrame) else type(frame).__name__
                 expected = "a DataFrame made of session.frame(name) or spark.table(name)"

@@ -15,9 +15,10 @@ from deltic.frontends.dataframes.binder import FrameBinder
 from deltic.frontends.dataframes.expressions import Expressions
 from deltic.frontends.dataframes.frame import BoundFrame, Sorted
 from deltic.frontends.sql import tree
+from deltic.frontends.sql.bind_limit import cut, slice_of
 from deltic.frontends.sql.environment import Environment
 from deltic.plan.columns import reference
-from deltic.plan.nodes import Order, Plan, TopK, Values
+from deltic.plan.nodes import Order, Plan, Values
 from deltic.schema import Schema
 
 NOTHING: Final = BoundFrame(Values(((),), Schema(())), ())
@@ -97,15 +98,16 @@ def _offset(message: pb.Offset, binder: FrameBinder) -> BoundFrame:
 
 def _part(frame: BoundFrame, limit: int | None, offset: int, binder: FrameBinder) -> BoundFrame:
     """The rows after the first `offset`, at most `limit` of them, in the order of the frame; without one, by their columns."""
-    if frame.order:
-        schema = frame.plan.schema
-        terms = tuple(Order(reference(schema, term.index), term.descending, term.nulls_first) for term in frame.order)
-        return replace(frame, plan=TopK(frame.plan, terms, limit, offset=offset))
-    frame = frame.alone()
+    frame = frame if frame.order else frame.alone()
     select = tree.SelectQuery(tuple(binder.items(frame)), False, None, binder.rows, (), None, None, None, binder.here)
     count = None if limit is None else tree.NumberText(str(limit), binder.here)
     skipped = tree.NumberText(str(offset), binder.here) if offset else None
     whole = tree.WholeQuery((), False, select, (), tree.LimitClause(count, skipped, binder.here), binder.here)
+    if frame.order:
+        schema, part = frame.plan.schema, slice_of(whole)
+        assert part is not None
+        terms = tuple(Order(reference(schema, term.index), term.descending, term.nulls_first) for term in frame.order)
+        return replace(frame, plan=cut(frame.plan, terms, part))
     return replace(frame, plan=binder.query(whole, frame))
 
 

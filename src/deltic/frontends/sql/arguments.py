@@ -8,11 +8,14 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Final
 
+from deltic.domains import has_nanoseconds
 from deltic.errors import QueryError, Span, TypeMismatch, UnknownName, did_you_mean
 from deltic.expr import Call, Expr, Literal, resolve
+from deltic.intervals import interval_of, units_of
 from deltic.purity import shown
 from deltic.schema import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, INT, NULL, STRING, TIME, TIMESTAMP, TIMESTAMP_NTZ, Type, decimal
 from deltic.types import interval
+from deltic.variants import Variant
 
 MOST_DIGITS: Final = 38
 _DAY_TIME: Final = interval("DAY", "SECOND")
@@ -58,7 +61,7 @@ def constant(value: Any, name: str, span: Span) -> Expr:
     """A value of Python as a constant, with the type that PySpark gives it. Raises TypeMismatch."""
     if isinstance(value, Literal | Call):  # of a DataFrame's program
         return value
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple) and not isinstance(value, Variant):
         return resolve("array", [constant(part, name, span) for part in value], span)
     type, literal = _typed(value)
     if type is None:
@@ -78,21 +81,40 @@ def _typed(value: Any) -> tuple[Type | None, Any]:
         case float():
             return DOUBLE, value
         case str():
-            return STRING, value
+            return (STRING if _is_utf8(value) else None), value
         case bytes():
             return BINARY, value
         case Decimal():
             return _decimal(value)
+        case datetime.datetime() | datetime.timedelta() if has_nanoseconds(value):
+            return None, value
         case datetime.datetime():
-            return (TIMESTAMP_NTZ, value) if value.tzinfo is None else (TIMESTAMP, value.astimezone(datetime.UTC))
+            return _time(value)
         case datetime.date():
             return DATE, value
         case datetime.time() if value.tzinfo is None:
             return TIME, value
         case datetime.timedelta():
-            return _DAY_TIME, value
+            return (_DAY_TIME if interval_of(units_of(value), _DAY_TIME) is not None else None), value
         case _:
             return None, None
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _time(value: datetime.datetime) -> tuple[Type | None, datetime.datetime]:
+    if value.tzinfo is None:
+        return TIMESTAMP_NTZ, value
+    try:
+        return TIMESTAMP, value.astimezone(datetime.UTC)
+    except OverflowError:  # in UTC it is outside the years 1 to 9999
+        return None, value
 
 
 def _decimal(value: Decimal) -> tuple[Type | None, Decimal]:
@@ -100,7 +122,8 @@ def _decimal(value: Decimal) -> tuple[Type | None, Decimal]:
         return None, value
     _, digits, exponent = value.as_tuple()
     assert isinstance(exponent, int)
-    whole = value if exponent <= 0 else value.quantize(Decimal(1))
     scale = max(0, -exponent)
     precision = max(len(digits) + max(exponent, 0), scale, 1)
-    return (decimal(precision, scale) if precision <= MOST_DIGITS else None), whole
+    if precision > MOST_DIGITS:
+        return None, value
+    return decimal(precision, scale), value if exponent <= 0 else Decimal(int(value))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from deltic.aggregates import AggregateFunction, Signature, aggregate_function, is_aggregate
 from deltic.errors import Span, TypeMismatch, UnknownName, Unsupported
 from deltic.expr import Call, Cast, Column, Expr, Literal, Value, case, cast, children, resolve
-from deltic.expr.collating import has_text
+from deltic.expr.collating import agreed_values, has_text
 from deltic.expr.functions.comparison import check_ordered
 from deltic.expr.functions.signature import check_count
 from deltic.expr.interpreter import evaluate
@@ -180,6 +180,8 @@ def _aggregate(node: tree.FunctionCall, arguments: tuple[Expr, ...], order: tupl
         arguments, order = (*order, *arguments), ()
     function = registered.of(len(arguments))
     _check_count(registered, name, len(arguments), bool(node.within), span)
+    if function.constants:
+        arguments = tuple(agreed_values(name, arguments, span))
     signature = _signature(function, name, [argument.type for argument in arguments], span)
     cast_to = [cast(argument, type, span) for argument, type in zip(arguments, signature.arguments, strict=True)]
     for argument, type in zip(arguments, signature.arguments, strict=True):

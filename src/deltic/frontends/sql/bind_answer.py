@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from deltic.errors import QueryError
 from deltic.expr import Column
 from deltic.expr.collating import key_of
 from deltic.frontends.sql import tree
@@ -29,6 +30,8 @@ def bind_answer(query: tree.Query, env: Environment) -> BoundAnswer:
     """The plan of a query and its order. Raises QueryError."""
     ordered = _ordered(query)
     plan = bind_tree(query if ordered is None else ordered, env)
+    if not plan.schema:
+        raise QueryError("the query has no columns", span=query.span, expected="at least one column")
     if ordered is None:
         return BoundAnswer(as_view(plan, "the query"), len(plan.schema))
     columns = tuple((field.name, reference(plan.schema, i)) for i, field in enumerate(plan.schema))

@@ -119,7 +119,7 @@ def _assigned(
     """What is assigned, and the values as select items."""
     columns = assigned_columns([names for names, _ in assignments], defaults.table, _called(table).text)
     values = defaults.in_values([value for _, value in assignments], columns)
-    return columns, [_item(value, f"new{i}") for i, value in enumerate(values, 1)]
+    return columns, [_item(tree.Parenthesised(value, value.span), f"new{i}") for i, value in enumerate(values, 1)]  # no table function
 
 
 def _rows(table: tree.TableName, where: tree.Expression | None, span: Span, values: Sequence[tree.SelectItem] = ()) -> tree.SelectQuery:

@@ -44,12 +44,13 @@ Conjunct = Expr | Membership | Timely
 def bind_conjuncts(node: tree.Expression, binder: ExpressionBinder) -> list[Conjunct]:
     """The conjuncts of a condition, in order."""
     bound: list[Conjunct] = []
-    for part, negated in _split(node, False):
+    parts = list(_split(node, False))
+    for part, negated in parts:
         match part:
             case tree.ExistsTest() | tree.InQuery() if binder.subqueries is not None:
                 bound.append(_membership(part, negated, binder, binder.subqueries))
             case _:
-                bound.extend(conditions(binder.condition(part, negated)))
+                bound.extend(conditions(binder.condition(part, negated, operand=len(parts) > 1)))
     return bound
 
 

@@ -11,7 +11,9 @@ from typing import Final
 
 from deltic.errors import AmbiguousName, Span, SyntaxFailure, TypeMismatch, UnknownName, Unsupported, did_you_mean
 from deltic.expr import Call, Cast, Column, Expr, Literal, case, cast, chained, children, resolve
+from deltic.expr.functions.signature import CONDITION
 from deltic.expr.nodes import LambdaVariable
+from deltic.expr.typing import can_cast
 from deltic.frontends.sql import interval_literals, literals, tree
 from deltic.frontends.sql.bind_aggregate import Collector, aggregate_of, bind_aggregate
 from deltic.frontends.sql.bind_call import CLOCK_WORDS, bind_call, bind_extract, bind_now
@@ -76,11 +78,13 @@ class ExpressionBinder:
         bound = self._bind(node)
         return bound if bound.span == node.span else replace(bound, span=node.span)
 
-    def condition(self, node: tree.Expression, negated: bool = False) -> Expr:
-        """As `bind`, but BOOLEAN."""
+    def condition(self, node: tree.Expression, negated: bool = False, *, operand: bool = False) -> Expr:
+        """As `bind`, but BOOLEAN. As in Spark, HAVING and QUALIFY cast, and elsewhere AND does a text and a NULL. operand: of AND."""
         bound = self.bind(node)
         if negated:
             bound = resolve("not", [bound], node.span)
+        if CONDITION.accept(bound.type) if operand else self.clause in ("HAVING", "QUALIFY") and can_cast(bound.type, BOOLEAN):
+            bound = cast(bound, BOOLEAN, node.span)
         if bound.type != BOOLEAN:
             expected = f"BOOLEAN, found {bound.type.sql}"
             raise TypeMismatch(f"the condition of {self.clause} is not BOOLEAN", span=bound.span, expected=expected)

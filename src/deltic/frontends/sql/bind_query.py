@@ -155,7 +155,7 @@ def _ordered(plan: Plan, node: tree.WholeQuery) -> Plan:
 
 def _union(node: tree.SetQuery, env: Environment) -> Plan:
     """A chain of UNIONs as one node, for as long as the column types stay the same."""
-    _, *others = node.parts
+    first, *others = node.parts
     plans = [bind_tree(part, env) for part in node.parts]
     if node.by_name:
         plans = by_name(plans, node)
@@ -163,8 +163,8 @@ def _union(node: tree.SetQuery, env: Environment) -> Plan:
     for part, plan in zip(others, plans[1:], strict=True):
         types = _common_types("UNION", inputs[0], plan, part.span)
         if [field.type for field in inputs[0].schema] != types:
-            inputs = [_widened(_united(inputs, node.distinct), types)]
-        inputs.append(_widened(plan, types))
+            inputs = [_widened(_united(inputs, node.distinct), types, first.span)]
+        inputs.append(_widened(plan, types, part.span))
     if node.distinct:
         _check_comparable("UNION", inputs[0], node.span)
     return _united(inputs, node.distinct)
@@ -181,7 +181,8 @@ def _set_operation(node: tree.SetQuery, env: Environment) -> Plan:
     left, right = (bind_tree(part, env) for part in node.parts)
     types = _common_types(node.operator, left, right, node.parts[1].span)
     _check_comparable(node.operator, left, node.span)
-    return SetOperation(_widened(left, types), _widened(right, types), _KINDS[node.operator, node.distinct])
+    first, second = (_widened(side, types, part.span) for side, part in zip((left, right), node.parts, strict=True))
+    return SetOperation(first, second, _KINDS[node.operator, node.distinct])
 
 
 def _common_types(word: str, left: Plan, right: Plan, span: Span) -> list[Type]:
@@ -202,7 +203,8 @@ def _common_types(word: str, left: Plan, right: Plan, span: Span) -> list[Type]:
     return types
 
 
-def _widened(plan: Plan, types: list[Type]) -> Plan:
+def _widened(plan: Plan, types: list[Type], span: Span) -> Plan:
+    """The columns cast to these types. span: of the query that gives them."""
     if [field.type for field in plan.schema] == types:
         return plan
-    return Project(plan, tuple((f.name, cast(reference(plan.schema, i), types[i])) for i, f in enumerate(plan.schema)))
+    return Project(plan, tuple((f.name, cast(reference(plan.schema, i), types[i], span)) for i, f in enumerate(plan.schema)))

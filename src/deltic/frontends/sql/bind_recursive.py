@@ -86,7 +86,7 @@ def declared_body(plan: Plan, declared: Reference, place: Span) -> Plan:
         )
     for field, other in zip(declared.schema, schema, strict=True):
         _check_fits(declared.name, field, other, place)
-    columns = tuple((f.name, cast(reference(schema, i), f.type)) for i, f in enumerate(declared.schema))
+    columns = tuple((f.name, cast(reference(schema, i), f.type, place)) for i, f in enumerate(declared.schema))
     typed = plan if schema == declared.schema else Project(plan, columns)
     for field in typed.schema:
         check_ordered("UNION", field.type, place)

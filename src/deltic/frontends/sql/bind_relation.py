@@ -230,7 +230,7 @@ def _join(left: ScopedRelation, right: ScopedRelation, node: tree.JoinClause, en
         words = " ".join(word for word in ("NATURAL" * node.natural, node.kind) if word)
         raise Unsupported(f"{words} JOIN is not supported", span=node.span, remedy="INNER, LEFT, RIGHT, FULL, CROSS, LEFT SEMI, LEFT ANTI")
     if node.natural:
-        return _join_using(left, right, kind, _common_names(left, right), env)
+        return _join_using(left, right, kind, _common_names(left, right, node.span), env)
     if node.columns:
         return _join_using(left, right, kind, [(part.text, part.span) for part in node.columns], env)
     width = len(left.plan.schema)
@@ -251,25 +251,26 @@ def _beside(left: ScopedRelation, right: ScopedRelation, plan: Plan) -> ScopedRe
     return ScopedRelation(plan, Scope(columns, plan.schema))
 
 
-def _common_names(left: ScopedRelation, right: ScopedRelation) -> list[tuple[str, Span | None]]:
+def _common_names(left: ScopedRelation, right: ScopedRelation, span: Span) -> list[tuple[str, Span]]:
     right_columns = {column.name.lower() for column in right.scope.star(None)}
-    return [(column.name, None) for column in left.scope.star(None) if column.name.lower() in right_columns]
+    return [(column.name, span) for column in left.scope.star(None) if column.name.lower() in right_columns]
 
 
 def _join_using(
-    left: ScopedRelation, right: ScopedRelation, kind: JoinKind, names: Sequence[tuple[str, Span | None]], env: Environment
+    left: ScopedRelation, right: ScopedRelation, kind: JoinKind, names: Sequence[tuple[str, Span]], env: Environment
 ) -> ScopedRelation:
     """A join whose keys are the columns of `names`, which occur once in the result, first."""
     left_columns = [_using(left, name, span, "left") for name, span in names]
     right_columns = [_using(right, name, span, "right") for name, span in names]
     width, keys = len(left.plan.schema), []
     for (_, span), a, b in zip(names, left_columns, right_columns, strict=True):
-        equal = resolve(EQUAL, [left.scope.column(a), shift(right.scope.column(b), width)], span)
+        sides = (left.scope.column(a), shift(right.scope.column(b), width))
+        equal = resolve(EQUAL, [replace(side, span=span) for side in sides], span)
         assert isinstance(equal, Call)
         keys.append((equal.arguments[0], shift(equal.arguments[1], -width)))
     plan = Join(left.plan, right.plan, kind, tuple(keys), hint=env.hint if kind == "inner" else None)
     if kind == "full":
-        return _merged(left, right, plan, left_columns, right_columns)
+        return _merged(left, right, plan, left_columns, right_columns, [span for _, span in names])
     kept_left = kind != "right"
     shown = left_columns if kept_left else list(moved(right_columns, width))
     hidden_columns = moved(right_columns, width) if kept_left else left_columns
@@ -281,15 +282,20 @@ def _join_using(
 
 
 def _merged(
-    left: ScopedRelation, right: ScopedRelation, plan: Join, left_columns: list[ScopeColumn], right_columns: list[ScopeColumn]
+    left: ScopedRelation,
+    right: ScopedRelation,
+    plan: Join,
+    left_columns: list[ScopeColumn],
+    right_columns: list[ScopeColumn],
+    spans: Sequence[Span],
 ) -> ScopedRelation:
     """FULL JOIN USING: a key is coalesce(left, right)."""
     width, schema = len(left.plan.schema), plan.schema
     columns: list[tuple[str, Expr]] = [(field.name, reference(schema, i)) for i, field in enumerate(schema)]
     shown = []
-    for a, b in zip(left_columns, moved(right_columns, width), strict=True):
+    for a, b, span in zip(left_columns, moved(right_columns, width), spans, strict=True):
         shown.append(ScopeColumn(a.name, None, len(columns)))
-        columns.append((a.name, resolve("coalesce", [reference(schema, a.index), reference(schema, b.index)], None)))
+        columns.append((a.name, resolve("coalesce", [reference(schema, one.index, span) for one in (a, b)], span)))
     project = Project(plan, tuple(columns))
     both = left.scope.columns + moved(right.scope.columns, width)
     keys = {c.index for c in (*left_columns, *moved(right_columns, width))}
@@ -298,7 +304,7 @@ def _merged(
     return ScopedRelation(project, Scope((*shown, *rest, *hidden), project.schema))
 
 
-def _using(side: ScopedRelation, name: str, span: Span | None, which: str) -> ScopeColumn:
+def _using(side: ScopedRelation, name: str, span: Span, which: str) -> ScopeColumn:
     matches = side.scope.find(name, None)
     if len(matches) > 1:
         raise AmbiguousName(f"the name {name!r} is ambiguous on the {which} side", span=span, remedy="JOIN … ON with qualified names")

@@ -128,7 +128,7 @@ class Subqueries:
     def _quantified(self, binder: ExpressionBinder, node: tree.QuantifiedTest, rows: Plan, outer: Outer) -> Expr:
         """A comparison with ANY or ALL rows: one with the least or the greatest of them. NULL where a NULL among them could decide."""
         _check_one_column(node, rows)
-        value, other = _equal(binder.bind(node.operand), reference(rows.schema, 0), node.span, node.operator)
+        value, other = _equal(binder.bind(node.operand), reference(rows.schema, 0, node.span), node.span, node.operator)
         operator = node.operator.lower()
         check_ordered(node.operator, other.type, node.span)
         extremes = (("max",) if (operator[0] == "<") != node.every else ("min",)) if operator in _ORDERINGS else ("min", "max")
@@ -299,7 +299,7 @@ def members(binder: ExpressionBinder, node: tree.InQuery, rows: Plan) -> list[tu
     if len(values) != len(rows.schema):
         expected = f"{len(values)} column{'s' * (len(values) > 1)}, found {len(rows.schema)}"
         raise TypeMismatch("the subquery of IN has the wrong number of columns", span=node.span, expected=expected)
-    return [_equal(value, reference(rows.schema, i), node.span) for i, value in enumerate(values)]
+    return [_equal(value, reference(rows.schema, i, node.span), node.span) for i, value in enumerate(values)]
 
 
 def _equal(outer: Expr, inner: Expr, span: Span, written: str = "=") -> tuple[Expr, Expr]:

@@ -12,6 +12,7 @@ from typing import Final
 
 from deltic.errors import Span, SyntaxFailure, TypeMismatch, Unsupported
 from deltic.expr import Expr, Literal, cast, common_type, resolve
+from deltic.expr.collating import agreed_values
 from deltic.expr.functions.signature import INTEGER, LONG, TEXT, accept, check_count, constant
 from deltic.expr.nodes import PythonFunction
 from deltic.expr.table_functions import BesideRow
@@ -232,6 +233,7 @@ def _stack(node: tree.FunctionCall, binder: ExpressionBinder) -> Made:
 
 def _stacked(name: str, values: Sequence[Expr], rows: int, span: Span) -> list[Expr]:
     """A column of stack(): values of one type, or NULL."""
+    values = agreed_values(name, values, span)
     types = dict.fromkeys(value.type for value in values if value.type != NULL)
     if len(types) > 1:
         names = ", ".join(type.sql for type in types)
@@ -292,7 +294,7 @@ def _is_by_number_or_day(node: tree.FunctionCall, binder: ExpressionBinder) -> b
 def _elements(node: tree.FunctionCall, binder: ExpressionBinder) -> tuple[Expr, ...]:
     span = node.span
     check_count("array", node.arguments, 1, None, span)
-    values = [binder.bind(part) for part in node.arguments]
+    values = agreed_values("array", [binder.bind(part) for part in node.arguments], span)
     type = common_type([value.type for value in values])
     if type is None:
         names = ", ".join(dict.fromkeys(value.type.sql for value in values))

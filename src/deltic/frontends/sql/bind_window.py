@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deltic.errors import TypeMismatch, UnknownName, Unsupported, did_you_mean
 from deltic.expr import Column, Expr, cast, common_type
-from deltic.expr.collating import stripped
+from deltic.expr.collating import agreed_values, stripped
 from deltic.expr.functions.comparison import check_ordered
 from deltic.expr.functions.signature import check_count
 from deltic.expr.interpreter import evaluate
@@ -198,7 +198,7 @@ def _offset(binder: ExpressionBinder, node: tree.OverCall) -> WindowCall:
     number = _number(binder, name, arguments[1], -_GREATEST) if len(arguments) > 1 else 1
     values: tuple[Expr, ...] = (value,)
     if len(arguments) == 3:
-        default = binder.bind(arguments[2])
+        value, default = agreed_values(name, [value, binder.bind(arguments[2])], node.call.span)
         fits = default.type == value.type or (default.type.is_numeric and common_type([value.type, default.type]) == value.type)
         if default.type != NULL and not fits:
             expected = f"{value.type.sql}, found {default.type.sql}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from deltic.errors import AmbiguousName, TypeMismatch
+from deltic.errors import AmbiguousName, Span, TypeMismatch
 from deltic.expr import Expr, Literal, cast
 from deltic.expr.typing import common_type
 from deltic.frontends.sql import tree
@@ -26,7 +26,7 @@ def by_name(plans: Sequence[Plan], node: tree.SetQuery) -> list[Plan]:
         for name in plan.schema.names:
             names.setdefault(name.lower(), name)
     types = {name: _type(name, plans, node) for name in names}
-    return [_aligned(plan, names, types) for plan in plans]
+    return [_aligned(plan, names, types, part.span) for plan, part in zip(plans, node.parts, strict=True)]
 
 
 def _type(name: str, plans: Sequence[Plan], node: tree.SetQuery) -> Type:
@@ -38,13 +38,12 @@ def _type(name: str, plans: Sequence[Plan], node: tree.SetQuery) -> Type:
     return type
 
 
-def _aligned(plan: Plan, names: dict[str, str], types: dict[str, Type]) -> Plan:
+def _aligned(plan: Plan, names: dict[str, str], types: dict[str, Type], span: Span) -> Plan:
     own = {name.lower(): i for i, name in enumerate(plan.schema.names)}
     columns: list[tuple[str, Expr]] = []
     for folded, name in names.items():
         if folded in own:
-            value = reference(plan.schema, own[folded])
-            columns.append((name, value if value.type == types[folded] else cast(value, types[folded])))
+            columns.append((name, cast(reference(plan.schema, own[folded]), types[folded], span)))
         else:
             columns.append((name, Literal(None, types[folded])))
     return Project(plan, tuple(columns))
