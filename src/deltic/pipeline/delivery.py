@@ -56,7 +56,7 @@ class Delivery:
         before, following = self._offsets, self._session.epoch + 1
         self._offsets = {outlet.name: self._opened(outlet, before.get(outlet.name), following) for outlet in self._outlets}
         if before.keys() != self._offsets.keys() or any(offset.first == following for offset in self._offsets.values()):
-            self._session.apply({}, notes=self.notes())
+            self._session._note(self.notes())
             assert self._session.epoch == following
             self.unnoted = False
         self.deliver()

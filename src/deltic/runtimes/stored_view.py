@@ -122,7 +122,7 @@ class StoredView(ReadableView):
         return rows_under(spines, self._layout.key_words(keys, strings), self._layout.widths[0]), strings
 
     def _spines(self, manifest: Manifest, shards: Sequence[int]) -> tuple[list[Spine], StringTable]:
-        """The view on some shards; of a stream, its change in the manifest's epoch."""
+        """The view on some shards; of a stream, its change in the last tick."""
         spines, dictionaries = self._files_of(manifest, shards)
         return spines, file_strings(self._layout.identity, dictionaries)
 
@@ -130,13 +130,20 @@ class StoredView(ReadableView):
         """As `_spines`, with the strings of each file."""
         arrangement = self._layout.arrangement
         if self._layout.ephemeral:
-            changes, dictionaries = self._changes(manifest.views, manifest.files, shards)
+            changes, dictionaries = self._changes(*self._last_changes(manifest), shards)
             content = merge(changes) if changes else Batch.empty(*self._layout.widths)
             return [Spine.of(content)], dictionaries
         opened = [self._arrangements(manifest, shard) for shard in shards]
         names = sorted({name for arrangements in opened for name in arrangements.names(arrangement)}, reverse=True)
         dictionaries = [self._files[manifest.files[name]].dictionary() for name in names]
         return [arrangements[arrangement] for arrangements in opened], dictionaries
+
+    def _last_changes(self, manifest: Manifest) -> tuple[Sequence[SegmentRef], Mapping[str, FileRef]]:
+        """The changes of views in the last tick, and the files that they are in."""
+        if manifest.last_tick == manifest.epoch:
+            return manifest.views, manifest.files
+        change = self._reader.change_at(manifest.last_tick)
+        return change.views, {file.name: file for file in change.files}
 
     def _arrangements(self, manifest: Manifest, shard: int) -> ShardArrangements:
         """The arrangements of a shard; files from before a resharding also contain rows of others."""

@@ -147,11 +147,13 @@ class Contents:
                 table = decoded[view] = self._shown(definitions, view, stored.reader.changes(change, self.strings))
         return table
 
-    def change_of_tick(self, view: str) -> pa.Table:
-        """The change of the last tick, also if the view has errors."""
+    def change_of_commit(self, view: str) -> pa.Table:
+        """The change of the last commit, also if the view has errors; of one that is no tick, nothing."""
         with self._lock, self.strings.stable():
-            last = self._runtime.committed.last
-            return self.stored(view).reader.changes(None if last is None else last.changes.get(view), self.strings)
+            committed = self._runtime.committed
+            last = committed.last
+            change = None if last is None or last.epoch < committed.epoch else last.changes.get(view)
+            return self.stored(view).reader.changes(change, self.strings)
 
     def _shown(self, definitions: Definitions, view: str, change: pa.Table) -> pa.Table:
         """The last change of a view as it is shown."""
