@@ -209,3 +209,26 @@ def test_the_commit_of_the_offsets_of_sinks_is_no_tick(tmp_path: Path, options: 
         if shop.state.exists():
             with deltic.open(shop.state) as state:
                 assert state.view("n").rows() == [{"a": 2}] and state.view("d").rows() == [{"a": 1}]
+
+
+def test_a_snapshot_of_a_stream_has_the_rows_of_the_last_tick(shop: Shop) -> None:
+    script = """
+        CREATE STREAM t (a INT) USING csv OPTIONS (path 'in');
+        CREATE MATERIALIZED VIEW odd AS SELECT a FROM t WHERE a % 2 = 1;
+        CREATE SINK odd_out FROM odd USING json OPTIONS (path 'made/odd', mode 'snapshot');
+    """
+    path = shop.made / "odd" / "snapshot.json"
+    with shop.pipeline(script) as pipeline:
+        for number, expected in enumerate([[], [1], [], [3], [], [5], [7], []]):
+            (shop.folder / f"in/{number}.csv").write_text("".join(f"{one}\n" for one in expected or [0]))
+            pipeline.run_once()
+            assert shop.snapshot("odd") == views(pipeline)["odd"] == Counter((one,) for one in expected)
+        written = path.stat().st_ino
+        (shop.folder / "in/8.csv").write_text("8\n")
+        pipeline.run_once()
+        assert path.stat().st_ino == written, "it is empty already"
+        (shop.folder / "in/9.csv").write_text("9\n")
+        pipeline.run_once()
+        assert shop.snapshot("odd") == Counter([(9,)])
+    with shop.pipeline(script) as pipeline:
+        assert shop.snapshot("odd") == views(pipeline)["odd"] == Counter(), "opening a state is no tick"
