@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from deltic.circuit.nodes import ArrangementSpec
 from deltic.errors import ClosedError, CorruptState, SubscriberError
 from deltic.purity import shown
 from deltic.runtimes import Committed, Runtime
@@ -19,6 +20,14 @@ from deltic.trace.spine import Spine
 from deltic.trace.strings import StringsBelow, StringTable, UnknownString
 
 T = TypeVar("T")
+
+
+def content_of_view(committed: Committed, view: str, spec: ArrangementSpec) -> list[Spine]:
+    """The content of a view, as the sum of spines: of a stream, its change in the last tick."""
+    if not spec.ephemeral:
+        return committed.snapshot(spec.id)
+    change = None if committed.last is None else committed.last.changes.get(view)
+    return [Spine(spec.columns, spec.weights) if change is None else Spine.of(change)]
 
 
 class Contents:
@@ -77,10 +86,7 @@ class Contents:
             definitions = definitions_of(committed)
             stored = definitions.stored(view)
             check_readable(definitions, view, committed, self.strings)
-            if not stored.spec.ephemeral:
-                return take(stored, committed.snapshot(stored.spec.id))
-            change = None if committed.last is None else committed.last.changes.get(view)
-            return take(stored, [Spine(stored.spec.columns, stored.spec.weights) if change is None else Spine.of(change)])
+            return take(stored, content_of_view(committed, view, stored.spec))
 
     def read_table(self, table: str, take: Callable[[Stored, list[Spine]], T]) -> T:
         """The same for the layout and the rows of a table. Raises UnknownName for one that has been dropped."""
