@@ -130,20 +130,13 @@ class StoredView(ReadableView):
         """As `_spines`, with the strings of each file."""
         arrangement = self._layout.arrangement
         if self._layout.ephemeral:
-            changes, dictionaries = self._changes(*self._last_changes(manifest), shards)
+            changes, dictionaries = self._changes(*changes_of_last_tick(self._reader), shards)
             content = merge(changes) if changes else Batch.empty(*self._layout.widths)
             return [Spine.of(content)], dictionaries
         opened = [self._arrangements(manifest, shard) for shard in shards]
         names = sorted({name for arrangements in opened for name in arrangements.names(arrangement)}, reverse=True)
         dictionaries = [self._files[manifest.files[name]].dictionary() for name in names]
         return [arrangements[arrangement] for arrangements in opened], dictionaries
-
-    def _last_changes(self, manifest: Manifest) -> tuple[Sequence[SegmentRef], Mapping[str, FileRef]]:
-        """The changes of views in the last tick, and the files that they are in."""
-        if manifest.last_tick == manifest.epoch:
-            return manifest.views, manifest.files
-        change = self._reader.change_at(manifest.last_tick)
-        return change.views, {file.name: file for file in change.files}
 
     def _arrangements(self, manifest: Manifest, shard: int) -> ShardArrangements:
         """The arrangements of a shard; files from before a resharding also contain rows of others."""
@@ -152,6 +145,15 @@ class StoredView(ReadableView):
         return ShardArrangements(
             self._files, manifest.files, manifest.shard_states[shard], {layout.arrangement: layout.widths}, shares=shares
         )
+
+
+def changes_of_last_tick(reader: StateReader) -> tuple[Sequence[SegmentRef], Mapping[str, FileRef]]:
+    """The changes of views in the last tick, and files that have them. Raises StateError if that is not retained."""
+    manifest = reader.manifest
+    if manifest.last_tick == manifest.epoch:
+        return manifest.views, manifest.files
+    change = reader.change_at(manifest.last_tick)
+    return change.views, {file.name: file for file in change.files}
 
 
 def check_readable(view: StoredView) -> None:

@@ -49,10 +49,10 @@ class StateRelations:
             kind = StreamSchema if table.stream else TableSchema
             self._relations[name.lower()] = kind(name, Schema(table.fields), positions), table.arrangement
         for name, view in program.views.items():
-            if not program.arrangements[view.arrangement].ephemeral:
-                key = view.order[: view.key] if view.key < len(view.order) else ()
-                schema = Reader(Schema(view.fields), view.order).schema
-                self._relations[name.lower()] = TableSchema(name, schema, key), view.arrangement
+            key = view.order[: view.key] if view.key < len(view.order) else ()
+            schema = Reader(Schema(view.fields), view.order).schema
+            self._relations[name.lower()] = TableSchema(name, schema, key), view.arrangement
+        self._streams = {name for name, view in program.views.items() if program.arrangements[view.arrangement].ephemeral}
 
     def relation(self, name: str) -> TableSchema | Plan | None:
         known = self._relations.get(name.lower())
@@ -68,6 +68,8 @@ class StateRelations:
         """The content, a spine for each shard."""
         _, arrangement = self._relations[table.name.lower()]
         self._content.check_readable(table.name)
+        if table.name in self._streams:
+            return self._content.stream(table.name)
         return self._content.spines(arrangement)
 
     def stored(self, table: TableSchema) -> Stored | None:
