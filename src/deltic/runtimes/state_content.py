@@ -41,7 +41,7 @@ class StateContent:
     def strings(self) -> StringTable:
         """A table with the strings of all files, and of the last tick."""
         manifest = self._reader.manifest
-        is_older = manifest.last_tick < manifest.epoch and manifest.last_tick in self._reader.epochs()
+        is_older = manifest.program.has_streams and manifest.last_tick < manifest.epoch and manifest.last_tick in self._reader.epochs()
         files = {**manifest.files, **changes_of_last_tick(self._reader)[1]} if is_older else manifest.files
         dictionaries = [self._files[files[name]].dictionary() for name in sorted(files, reverse=True)]
         return StringTable(identity_of(manifest.notes), StateStrings(dictionaries))
