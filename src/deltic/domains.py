@@ -43,10 +43,17 @@ def outside(type: Type, column: pa.Array | pa.ChunkedArray[Any]) -> Outside | No
     return None if row < 0 else Outside(row, f"a {type.sql} outside {'a day' if type.is_time else 'the years 1 to 9999'}")
 
 
-@cache
+def unfit(type: Type, column: pa.Array | pa.ChunkedArray[Any]) -> Outside | None:
+    """As `outside`, and of MAPs `with_bad_keys`."""
+    wrong = outside(type, column)
+    if wrong is None and (row := with_bad_keys(type, column)) >= 0:
+        return Outside(row, "a MAP with a key that is NULL, or there twice")
+    return wrong
+
+
 @cache
 def is_restricted(type: Type) -> bool:
-    """Whether a column may hold values that the type does not have, by `outside` or `with_bad_keys`."""
+    """Whether a column may hold values that the type does not have, by `unfit`."""
     return _may_have(type) or _has(type, "MAP")
 
 

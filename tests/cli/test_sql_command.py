@@ -21,7 +21,7 @@ from deltic.cli.exits import Exit
 from deltic.cli.sql_runner import StatementRunner
 from deltic.cli.sql_shell import StatementCompleter, converse, is_begun
 from deltic.cli.terminal import history_file
-from deltic.errors import DelticError, SyntaxFailure
+from deltic.errors import DelticError, SyntaxFailure, Unsupported
 from deltic.session.state_query import StateQueries
 
 DEFINITIONS = """
@@ -176,6 +176,25 @@ def test_a_state_is_read_beside_its_writer(tmp_path: Path) -> None:
             changes = state.changes("v")
             session.sql("INSERT INTO t VALUES (7, 'q')")
             assert next(changes).to_pylist() == [{"name": "q", "n": 1, "_weight": 1}]
+
+
+def test_streams_and_views_over_them(tmp_path: Path) -> None:
+    listed = ["name kind", "e stream", "t table", "v materialized view"]
+    with deltic.Session(state=tmp_path / "state", shards=2) as session:
+        session.sql("CREATE STREAM e (s STRING); CREATE TABLE t (s STRING); CREATE MATERIALIZED VIEW v AS SELECT s FROM e")
+        assert Screen(session).after("SHOW TABLES") == listed
+        with StateQueries(tmp_path / "state") as state:
+            screen = Screen(state)
+            assert screen.after("\\d") == screen.after("SHOW TABLES") == listed
+            assert screen.after("\\d v") == ["column type", "s STRING"]
+            session.sql("BEGIN; INSERT INTO e VALUES ('a rather long text'), ('b'); INSERT INTO t VALUES ('b'); COMMIT")
+            assert screen.after("SELECT v.s FROM v LEFT SEMI JOIN t USING (s)") == ["s", "b", "1 row"]
+            session._note({"of": "a source"})
+            assert screen.after("SELECT * FROM v ORDER BY s") == ["s", "a rather long text", "b", "2 rows"]
+            with pytest.raises(Unsupported, match="the stream e has rows in a tick alone"):
+                screen.after("SELECT * FROM e")
+            session.sql("INSERT INTO t VALUES ('c')")
+            assert screen.after("SELECT * FROM v") == ["s", "0 rows"]
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ import deltic.connectors.files.json
 from deltic.connectors.files import Entry, FileReader
 from deltic.connectors.frames import change_frame
 from deltic.errors import ConstraintViolation, DelticError, FrameError, SourceError
-from deltic.schema import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, Field, Op, Schema, TableSchema, decimal
+from deltic.schema import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, Field, Op, Schema, TableSchema, Type, decimal
 from file_data import letters, read, rows
 from goldens import Goldens
 
@@ -113,6 +113,34 @@ def test_parquet_timestamps_of_any_unit_are_utc_and_lose_nothing(tmp_path: Path)
             "c": dt.datetime(1970, 1, 1, 0, 0, 0, 1, dt.UTC),
         }
     ]
+
+
+END = 253_402_300_800
+"""The year 10000, in seconds since 1970."""
+UNFIT = {
+    "TIMESTAMP": (pa.timestamp("s"), [0, END], f"{END}000 does not fit: a TIMESTAMP outside the years 1 to 9999"),
+    "TIMESTAMP_NTZ": (pa.timestamp("us"), [0, END * 10**6], f"{END}000000 does not fit: a TIMESTAMP_NTZ outside the years 1 to 9999"),
+    "DATE": (pa.date32(), [0, 2_932_897], "2932897 does not fit: a DATE outside the years 1 to 9999"),
+    "ARRAY<DATE>": (pa.list_(pa.date32()), [[], [2_932_897]], "[2932897] does not fit: a DATE outside the years 1 to 9999"),
+    "MAP<STRING, INT>": (
+        pa.map_(pa.string(), pa.int32()),
+        [[("a", 1)], [("a", 1), ("a", 2)]],
+        "[('a', 1), ('a', 2)] does not fit: a MAP with a key that is NULL, or there twice",
+    ),
+    "INTERVAL DAY": (pa.duration("us"), [0, 1], "0:00:00.000001 does not fit: an INTERVAL DAY with a part of a day"),
+}
+
+
+@pytest.mark.parametrize("name", UNFIT)
+def test_parquet_values_that_arrow_holds_and_the_type_does_not_are_refused_by_row(tmp_path: Path, name: str) -> None:
+    table = TableSchema("t", Schema((Field("a", Type.parse(name)),)))
+    stored, values, reason = UNFIT[name]
+    write_parquet(tmp_path, {"a": pa.array(values, stored)})
+    (letter,) = letters(read(tmp_path, table, "parquet", on_error="dead_letter"))
+    assert (letter.row, letter.column) == (2, "a") and letter.reason.startswith(reason)
+    with pytest.raises(ConstraintViolation) as error:
+        read(tmp_path, table, "parquet")
+    assert error.value.message.startswith(f"table t, file {tmp_path}/a.parquet, row 2, column a: {reason}")
 
 
 def test_parquet_as_sparks_old_timestamps_beyond_nanoseconds(tmp_path: Path) -> None:

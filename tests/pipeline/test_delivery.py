@@ -5,9 +5,11 @@ from __future__ import annotations
 import shutil
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import deltic
 from deltic.errors import SinkError
 from deltic.pipeline.delivery import Delivery
 from shop import EXPECTED, SCRIPT, SPEND_OUT, TOP_OUT, Shop, views
@@ -172,3 +174,61 @@ def test_tables_without_a_key_accept_equal_rows(shop: Shop) -> None:
     shop.orders("a.csv", "insert,1,1,10")
     shop.run()
     assert shop.summed() == Counter({("ann", 20, 2): 1})
+
+
+TICKS = """
+    CREATE STREAM t (a INT) USING csv OPTIONS (path 'in');
+    CREATE MATERIALIZED VIEW n AS SELECT a FROM t;
+    CREATE MATERIALIZED VIEW c AS SELECT a FROM current(t);
+    CREATE MATERIALIZED VIEW d AS SELECT a FROM delay(t);
+    CREATE VIEW h AS SELECT a FROM batched(t, 2);
+    CREATE MATERIALIZED VIEW b AS SELECT a FROM integrate(h);
+"""
+OUT = """
+    CREATE SINK c_out FROM c USING csv OPTIONS (path 'made/c', mode 'snapshot');
+    CREATE SINK d_out FROM d USING parquet OPTIONS (path 'made/d', mode 'changes');
+"""
+
+
+@pytest.mark.parametrize("options", [{}, {"commit_log": True}, {"retain": 0}, {"state": None}], ids=["files", "log", "retained", "memory"])
+def test_the_commit_of_the_offsets_of_sinks_is_no_tick(tmp_path: Path, options: dict[str, Any]) -> None:
+    for script in (TICKS, TICKS + OUT):
+        shop = Shop(tmp_path / str(len(script)))
+        with shop.pipeline(script, **options) as pipeline:
+            heard: list[int] = []
+            pipeline.session.view("n").subscribe(lambda changes, heard=heard: heard.extend(changes["a"].to_pylist()))
+            for number in range(3):
+                (shop.folder / f"in/{number}.csv").write_text(f"{number}\n")
+                pipeline.run_once()
+            assert {name: list(rows) for name, rows in views(pipeline).items() if name != "b"} == {"n": [(2,)], "c": [(2,)], "d": [(1,)]}
+            assert heard == [0, 1, 2]
+            batches = views(pipeline)["b"].keys()
+        if script != TICKS:
+            assert batches >= {(0,), (1,)}, "no multiple of 2 is passed over"
+            assert shop.summed("d") == Counter({(0,): 1, (1,): 1}) and (shop.made / "c/snapshot.csv").read_text() == "2\n"
+        if shop.state.exists():
+            with deltic.open(shop.state) as state:
+                assert state.view("n").rows() == [{"a": 2}] and state.view("d").rows() == [{"a": 1}]
+
+
+def test_a_snapshot_of_a_stream_has_the_rows_of_the_last_tick(shop: Shop) -> None:
+    script = """
+        CREATE STREAM t (a INT) USING csv OPTIONS (path 'in');
+        CREATE MATERIALIZED VIEW odd AS SELECT a FROM t WHERE a % 2 = 1;
+        CREATE SINK odd_out FROM odd USING json OPTIONS (path 'made/odd', mode 'snapshot');
+    """
+    path = shop.made / "odd" / "snapshot.json"
+    with shop.pipeline(script) as pipeline:
+        for number, expected in enumerate([[], [1], [], [3], [], [5], [7], []]):
+            (shop.folder / f"in/{number}.csv").write_text("".join(f"{one}\n" for one in expected or [0]))
+            pipeline.run_once()
+            assert shop.snapshot("odd") == views(pipeline)["odd"] == Counter((one,) for one in expected)
+        written = path.stat().st_ino
+        (shop.folder / "in/8.csv").write_text("8\n")
+        pipeline.run_once()
+        assert path.stat().st_ino == written, "it is empty already"
+        (shop.folder / "in/9.csv").write_text("9\n")
+        pipeline.run_once()
+        assert shop.snapshot("odd") == Counter([(9,)])
+    with shop.pipeline(script) as pipeline:
+        assert shop.snapshot("odd") == views(pipeline)["odd"] == Counter(), "opening a state is no tick"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections import Counter
@@ -180,6 +181,42 @@ def test_a_split_file_that_changed_in_the_part_that_was_read_is_refused(shop: Sh
         shop.orders("a.csv", "insert,1,1,10", "insert,2,1,20", "insert,3,1,30")
         pipeline.run_once()
         assert views(pipeline)["spend"] == Counter({("ann", 60, 3): 1})
+
+
+NESTED = {"a": [1], "m": {"x": 1.5}, "s": {"b": None}, "v": {"c": [True]}, "y": "/w=="}
+
+
+def test_a_split_file_of_nested_values_and_bytes_resumes_and_may_change_after_the_part_that_was_read(tmp_path: Path) -> None:
+    columns = "a ARRAY<INT>, m MAP<STRING, DOUBLE>, s STRUCT<b: INT>, v VARIANT, y BINARY"
+    sql = f"CREATE TABLE t ({columns}) USING json OPTIONS (path 'in'); CREATE MATERIALIZED VIEW n AS SELECT count(*) AS n FROM t;"
+    path, rows = tmp_path / "in/1.json", [NESTED, NESTED, {"a": None}, {**NESTED, "y": "QQ=="}, {"y": ""}]
+    path.parent.mkdir()
+
+    def write(*rows: object) -> None:
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    def run(rows_per_tick: int, *, whole: bool = True) -> int:
+        with Pipeline(sql, state=tmp_path / "state", base=tmp_path, rows_per_tick=rows_per_tick) as pipeline:
+            pipeline.run_once(None if whole else lambda _: pipeline.stop())
+            return int(pipeline.session.view("n").rows()[0]["n"])
+
+    write(*rows)
+    assert run(1, whole=False) + run(3, whole=False) == 1 + 4
+    for part in ({"a": [2]}, {"m": {"x": 2}}, {"s": {"b": 1}}, {"v": {"c": [False]}}, {"y": "/g=="}):
+        write(rows[0], {**NESTED, **part}, *rows[2:])
+        with pytest.raises(SourceError, match="changed in its first 4 rows"):
+            run(3)
+    write(*rows, NESTED)
+    assert run(3) == 6
+
+
+def test_the_checksum_of_plain_columns_is_that_of_states_of_earlier_versions(tmp_path: Path) -> None:
+    sql = "CREATE TABLE t (a INT, b STRING, c BINARY) USING csv OPTIONS (path 'in');"
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/1.csv").write_text('1,"x""y",w6Q=\n,"",\n3,z,YQ==\n')
+    with Pipeline(sql, state=tmp_path / "state", base=tmp_path, rows_per_tick=2) as pipeline:
+        pipeline.run_once(lambda _: pipeline.stop())
+        assert pipeline.session.notes["cursor:t"][-1] == 260146585
 
 
 def test_files_of_a_dropped_table_are_read_again_if_it_is_created_again(shop: Shop) -> None:

@@ -10,6 +10,7 @@ import pytest
 import deltic
 from deltic import Session
 from deltic.errors import CatalogError, DataError, DelticError, StateError, Unsupported
+from deltic.session.state_query import StateQueries
 
 SCRIPT = """
     CREATE TABLE users (id BIGINT PRIMARY KEY, name STRING);
@@ -101,6 +102,22 @@ def test_a_stream_in_a_state_is_read_by_epoch_and_what_waits_of_it_survives_a_re
         assert contents(session)["totals"] == [] and contents(session)["late"] == []
         tick(session)
         assert contents(session)["late"] == [(2,)], "what waits is part of the state"
+
+
+def test_a_reader_keeps_the_rows_of_the_last_tick(tmp_path: Path) -> None:
+    with Session(state=tmp_path, retain=0) as session:
+        session.sql("CREATE STREAM s (k BIGINT, t STRING); CREATE MATERIALIZED VIEW v AS SELECT t, k FROM s")
+        rows = [{"t": "a text of its own", "k": 1}]
+        session.apply({"s": [{**rows[0], "_weight": 1}]})
+        for _ in range(3):
+            session._note({"of": "a source"})
+        with deltic.open(tmp_path) as reader, StateQueries(tmp_path) as queries:
+            for k in range(5):
+                session.apply({"s": [{"k": k, "t": f"another text {k}", "_weight": 1}]})
+            assert reader.view("v", epoch=session.epoch).rows() == [{"t": "another text 4", "k": 4}]
+            assert queries.query("SELECT * FROM v").rows() == rows
+    with deltic.open(tmp_path) as reader:
+        assert reader.view("v").rows() == [{"t": "another text 4", "k": 4}]
 
 
 def test_many_ticks_of_a_stream_leave_the_state_where_it_was() -> None:

@@ -215,3 +215,25 @@ def test_a_table_function_that_fails_says_where() -> None:
         session.sql("CREATE TABLE t (s INT); CREATE MATERIALIZED VIEW v AS SELECT explode(sequence(2, s, 1)) AS y FROM t")
         with pytest.raises(EvaluationError, match=r"<sql>:1:62: a sequence from 2 to -5 by 1 never ends"):
             session.sql("INSERT INTO t VALUES (-5)")
+
+
+@pytest.mark.parametrize("window", ["window(tm, '1 day')", "window(tm, '3 hours', '90 minutes')", "session_window(tm, '1 day')"])
+@pytest.mark.parametrize("key", ["w", "{window}"])
+def test_a_window_past_the_calendar_is_an_error_with_its_place(window: str, key: str) -> None:
+    definitions = (
+        f"CREATE TABLE m (tm TIMESTAMP);\n"
+        f"CREATE MATERIALIZED VIEW v AS SELECT {window} AS w, count(*) AS n FROM m GROUP BY {key.format(window=window)}"
+    )
+    insert = "INSERT INTO m VALUES (TIMESTAMP '9999-12-31 23:00:00')"
+    with deltic.Session(on_view_error="isolate") as session:
+        session.sql(definitions)
+        session.sql(insert)
+        error = session.view("v").errors().to_pylist()[0]
+        assert error["place"].startswith("<sql>:2:") and error["expression"] == window
+        assert error["error"] == "[DELTIC-3001] a timestamp is outside the years 1 to 9999"
+    with deltic.Session() as session:
+        session.sql(definitions)
+        with pytest.raises(EvaluationError) as raised:
+            session.sql(insert)
+        _, line, marks = str(raised.value).splitlines()[:3]
+        assert "<sql>:2:" in str(raised.value) and line[marks.index("^") :].startswith(window) and marks.count("^") == len(window)

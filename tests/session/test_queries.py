@@ -145,6 +145,36 @@ def test_a_view_whose_columns_are_all_its_key_in_another_order(tmp_path: Path) -
                 assert source.query("SELECT a FROM v WHERE b = 4").rows() == [{"a": 3}]
 
 
+@pytest.mark.parametrize("shards", [1, 3])
+def test_a_materialized_view_over_a_stream_has_the_rows_of_the_last_tick(shards: int) -> None:
+    with deltic.Session(shards=shards) as session:
+        session.sql("""
+            CREATE STREAM e (a INT, s STRING);
+            CREATE TABLE t (a INT PRIMARY KEY, b INT);
+            CREATE MATERIALIZED VIEW v AS SELECT a, s FROM e;
+            CREATE MATERIALIZED VIEW n AS SELECT s, count(*) AS n FROM e GROUP BY s;
+            CREATE MATERIALIZED VIEW d AS SELECT a FROM delay(t);
+            CREATE VIEW w AS SELECT a FROM v UNION ALL SELECT a + 100 AS a FROM v;
+            CREATE VIEW x AS SELECT a FROM d;
+            CREATE VIEW y AS SELECT a FROM e;
+        """)
+        assert session.query("SELECT * FROM v").rows() == []
+        session.sql("BEGIN; INSERT INTO t VALUES (1, 10), (2, 20); INSERT INTO e VALUES (1, 'x'), (1, 'x'), (3, 'y'); COMMIT")
+        assert session.query("SELECT * FROM v ORDER BY a").rows() == [{"a": 1, "s": "x"}] * 2 + [{"a": 3, "s": "y"}]
+        assert session.query("SELECT n FROM n WHERE s = 'x'").rows() == [{"n": 2}]
+        joined = "SELECT b, v.s FROM v LEFT JOIN t USING (a) WHERE s IN (SELECT s FROM n WHERE n = 2)"
+        assert (
+            session.query(f"{joined} UNION ALL SELECT a, '' FROM v WHERE a = 3 ORDER BY 1").rows()
+            == [{"b": 3, "s": ""}] + [{"b": 10, "s": "x"}] * 2
+        )
+        assert session.query("SELECT a FROM w WHERE a > 2 ORDER BY a").to_arrow()["a"].to_pylist() == [3, 101, 101, 103]
+        session.sql("INSERT INTO t SELECT a, 30 FROM v WHERE a = 3")
+        assert session.query("SELECT * FROM v").rows() == [] and session.query("SELECT b FROM t WHERE a = 3").rows() == [{"b": 30}]
+        assert session.query("SELECT a FROM x ORDER BY a").rows() == [{"a": 1}, {"a": 2}]
+        with pytest.raises(deltic.errors.Unsupported, match="the stream e has rows in a tick alone"):
+            session.query("SELECT a FROM y")
+
+
 def test_columns_of_one_name() -> None:
     with loaded() as session:
         answer = session.query("SELECT t.id, u.id FROM t JOIN u ON t.id = u.id ORDER BY t.id")

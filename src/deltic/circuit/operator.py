@@ -47,6 +47,7 @@ class Tick:
     read as empty, and only those in `fresh` are appended to.
     amends: whether it belongs to the tick before, whose time it changes: relations of other ticks stay those of the same ticks, and streams
     have no rows.
+    since: the first epoch after the tick before; those up to its own were commits that are no ticks. None: its own.
     """
 
     epoch: int
@@ -55,6 +56,12 @@ class Tick:
     before_us: int | None = None
     watermarks: Mapping[str, tuple[int, int]] = field(default_factory=lambda: NO_WATERMARKS)
     amends: bool = False
+    since: int | None = None
+
+    def reaches(self, size: int) -> bool:
+        """Whether its epochs have a multiple of `size`."""
+        since = self.epoch if self.since is None else self.since
+        return self.epoch // size > (since - 1) // size
 
 
 @dataclass(slots=True)

@@ -221,7 +221,9 @@ def _remedy(error: DataError, command: UpdateCommand) -> str | None:
     match error:
         case DuplicateKey():
             return f"insert_or_update {name}(…) replaces the row with the same primary key"
-        case AbsentRow() if command.relation.declaration is not None and command.relation.declaration.key is not None:
+        case AbsentRow() if (
+            command.name == "delete" and (declared := command.relation.declaration) is not None and declared.key is not None
+        ):
             return f"delete_key {name} … deletes the row with the primary key, whatever its other columns are"
         case AbsentRow():
             return "delete a row that the relation has"

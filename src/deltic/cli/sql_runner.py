@@ -14,7 +14,7 @@ from deltic.cli.sql_table import SHOWN_ROWS, drawn, listed
 from deltic.errors import SyntaxFailure, UnknownName, Unsupported
 from deltic.frontends.sql import changes_rows, statement_texts
 from deltic.plan.nodes import Plan
-from deltic.schema import BIGINT, TableSchema
+from deltic.schema import BIGINT, StreamSchema, TableSchema
 from deltic.session import Answer, Session
 from deltic.session.state_query import StateQueries
 from deltic.session.typed_transaction import TypedTransaction
@@ -93,14 +93,16 @@ class StatementRunner:
         return False
 
     def _relations(self) -> list[tuple[str, tuple[str, ...], str]]:
-        """(name, columns, kind) of each table and view."""
+        """(name, columns, kind) of each table, stream and view."""
         if isinstance(self._source, StateQueries):
             program, relations = self._source.program, self._source.relations
-            kinds = {**dict.fromkeys(program.tables, "table"), **dict.fromkeys(program.views, "materialized view")}
-            return [(name, _columns(relations.relation(name)), kinds[name]) for name in relations.names()]
+            return [
+                _described(name, relations.relation(name), "materialized view" if name in program.views else None)
+                for name in relations.names()
+            ]
         catalog = self._source._relations
         views = {view.name: "materialized view" if view.materialized else "view" for view in catalog.views.values()}
-        return [(name, _columns(catalog.relation(name)), views.get(name, "table")) for name in catalog.names()]
+        return [_described(name, catalog.relation(name), views.get(name)) for name in catalog.names()]
 
     def _relation(self, name: str) -> TableSchema | Plan | None:
         relations = self._source.relations if isinstance(self._source, StateQueries) else self._source._relations
@@ -224,6 +226,11 @@ def _view_of(statement: str) -> str:
     if match is None:
         raise SyntaxFailure(f"{word.upper()} {rest.strip()}: not the name of a view", expected=f"{word.upper()} [VIEW] name")
     return match[1].strip("`")
+
+
+def _described(name: str, relation: object, view: str | None) -> tuple[str, tuple[str, ...], str]:
+    """(name, columns, kind) of a relation. view: its kind if it is a view."""
+    return name, _columns(relation), view or ("stream" if isinstance(relation, StreamSchema) else "table")
 
 
 def _columns(relation: object) -> tuple[str, ...]:

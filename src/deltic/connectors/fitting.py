@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from deltic.connectors.list_views import without_list_views
 from deltic.connectors.recognise import Column
-from deltic.domains import has_map, has_nanoseconds, outside, with_bad_keys, with_fields
+from deltic.domains import has_map, has_nanoseconds, unfit, with_fields
 from deltic.errors import ConstraintViolation, FrameError
 from deltic.schema import BINARY, Field, Type
 from deltic.variants import of_pyspark
@@ -83,11 +83,7 @@ def check_nulls(column: pa.ChunkedArray[Any], field: Field, where: str) -> None:
 
 def check_domain(column: pa.ChunkedArray[Any], field: Field, where: str) -> None:
     """Raises ConstraintViolation for a value that Arrow can represent and the type cannot, such as a date after the year 9999."""
-    wrong = outside(field.type, column)
-    if wrong is None and (row := with_bad_keys(field.type, column)) >= 0:
-        message = f"{where}, row {row}, column {field.name}: a MAP with a key that is NULL, or there twice"
-        raise ConstraintViolation(message, expected=field.type.values)
-    if wrong is not None:
+    if (wrong := unfit(field.type, column)) is not None:
         message = f"{where}, row {wrong.row}, column {field.name}: {wrong.what}"
         raise ConstraintViolation(message, expected=field.type.values)
 
@@ -360,8 +356,10 @@ def _fails(convert: Callable[[Any], object], part: object) -> bool:
 
 
 def shown(scalar: Any) -> object:
-    """A value for a message; a timestamp outside the range of Python's datetime is shown as a number."""
+    """A value for a message; a timestamp or date outside the range of Python's is shown as a number."""
     try:
         return scalar.as_py()
     except (ValueError, OverflowError, ImportError):
-        return scalar.value
+        if pa.types.is_struct(scalar.type):
+            return {name: shown(part) for name, part in scalar.items()}
+        return [shown(part) for part in scalar.values] if pa.types.is_nested(scalar.type) else scalar.value

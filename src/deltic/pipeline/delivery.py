@@ -50,13 +50,15 @@ class Delivery:
         self._offsets = sink_offsets(session.notes)
         self.unnoted = False
         """Whether a sink has received an epoch that its offset in the state does not include."""
+        self._empty = set[str]()
+        """Sinks of snapshots of streams that are known to be empty."""
 
     def begin(self) -> None:
         """Brings every sink up to date, and notes the first delivery of sinks that are new or whose view is. Raises SinkError."""
         before, following = self._offsets, self._session.epoch + 1
         self._offsets = {outlet.name: self._opened(outlet, before.get(outlet.name), following) for outlet in self._outlets}
         if before.keys() != self._offsets.keys() or any(offset.first == following for offset in self._offsets.values()):
-            self._session.apply({}, notes=self.notes())
+            self._session._note(self.notes())
             assert self._session.epoch == following
             self.unnoted = False
         self.deliver()
@@ -154,10 +156,15 @@ class Delivery:
                 yield epoch, rows
 
     def _states(self, outlet: Outlet, offset: SinkOffset, last: int) -> Iterator[tuple[int, pa.Table]]:
-        """The content after epoch `last`, if any pending epoch changed it."""
+        """The content after epoch `last`, if any pending epoch changed it: a stream also becomes empty, without a change."""
         undelivered = range(offset.epoch + 1, last + 1)
-        if offset.epoch < offset.first <= last or any(self._change(outlet, offset.view, epoch).num_rows for epoch in undelivered):
-            yield last, self._history.content(offset.view, last)
+        changed = offset.epoch < offset.first <= last or any(self._change(outlet, offset.view, epoch).num_rows for epoch in undelivered)
+        if not (changed or (undelivered and outlet.name not in self._empty and self._session.view(outlet.view)._is_stream)):
+            return
+        rows = self._history.content(offset.view, last)
+        if changed or not rows.num_rows:
+            yield last, rows
+        self._empty = self._empty - {outlet.name} if rows.num_rows else self._empty | {outlet.name}
 
     def _opening(self, offset: SinkOffset) -> pa.Table:
         """The rows of the first delivery."""

@@ -242,7 +242,7 @@ class Pipeline:
         """Commits the offsets of the sinks, so that an epoch is not delivered again even if it was removed from its sink."""
         with self._lock:
             if self._delivery.unrecorded:
-                self.session.apply({}, notes=self._delivery.notes())
+                self.session._note(self._delivery.notes())
                 self._delivery.unnoted = False
 
     def _restore(self) -> None:

@@ -299,7 +299,7 @@ class ProjectRun:
 
     def _note(self) -> None:
         if self._to_note:
-            self.session.apply({}, notes=self.notes.json())
+            self.session._note(self.notes.json())
 
 
 def waves(datasets: Sequence[DatasetPlan]) -> list[list[DatasetPlan]]:

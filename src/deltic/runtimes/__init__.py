@@ -144,6 +144,10 @@ class Runtime(Protocol):
         """
         ...
 
+    def note(self, notes: Mapping[str, Any]) -> None:
+        """Commits notes alone, in an epoch that is no tick: no row changes, and `committed.last` and the content of streams stay."""
+        ...
+
     def changes_at(self, view: str, epoch: int) -> Batch | None:
         """The change of a view in a retained epoch; None if there was none.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from deltic.circuit.copies import copies
 from deltic.circuit.functions import functions_of
@@ -15,6 +15,7 @@ from deltic.circuit.operators.table import TableInput
 from deltic.errors import DataError, StateError
 from deltic.purity import shown
 from deltic.schema import Field, Forms, StreamSchema, TableSchema
+from deltic.storage.manifest import NO_TICK, last_tick
 from deltic.storage.program import (
     CLOCK,
     LATENESS,
@@ -27,6 +28,7 @@ from deltic.storage.program import (
 
 Json = Any
 Notes = Mapping[str, Json]
+_RESERVED: Final = PROGRAM_NOTES | {NO_TICK}
 
 
 def checked(notes: Notes) -> Notes:
@@ -34,7 +36,7 @@ def checked(notes: Notes) -> Notes:
     if not isinstance(notes, Mapping) or not all(isinstance(name, str) for name in notes):
         raise DataError(f"invalid notes {shown(notes)}", expected="a dict of values by names, which are strings")
     for name, note in notes.items():
-        if name in PROGRAM_NOTES:
+        if name in _RESERVED:
             raise DataError(
                 f"the note name {name!r} is reserved", remedy="use another name, such as one that begins with the name of your program"
             )
@@ -55,7 +57,13 @@ def next_tick(epoch: int, committed: Notes, notes: Notes, *, amends: bool = Fals
     now = notes.get(CLOCK, committed.get(CLOCK))
     before = committed.get(CLOCK, now)
     assert now is None or now >= before, "time must not decrease"
-    return Tick(epoch + 1, now, before_us=before, watermarks=_watermarks(committed, notes), amends=amends)
+    after = last_tick(epoch, committed)
+    return Tick(epoch + 1, now, before_us=before, watermarks=_watermarks(committed, notes), amends=amends, since=after + 1)
+
+
+def noted(epoch: int, committed: Notes, notes: Notes) -> Notes:
+    """The notes of a commit after `epoch` that is no tick. committed: the notes before it."""
+    return {**notes, NO_TICK: [epoch + 1, last_tick(epoch, committed)]}
 
 
 def backfill(epoch: int, committed: Notes, notes: Notes, fresh: frozenset[str]) -> Tick:

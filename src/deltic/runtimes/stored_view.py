@@ -122,7 +122,7 @@ class StoredView(ReadableView):
         return rows_under(spines, self._layout.key_words(keys, strings), self._layout.widths[0]), strings
 
     def _spines(self, manifest: Manifest, shards: Sequence[int]) -> tuple[list[Spine], StringTable]:
-        """The view on some shards; of a stream, its change in the manifest's epoch."""
+        """The view on some shards; of a stream, its change in the last tick."""
         spines, dictionaries = self._files_of(manifest, shards)
         return spines, file_strings(self._layout.identity, dictionaries)
 
@@ -130,7 +130,7 @@ class StoredView(ReadableView):
         """As `_spines`, with the strings of each file."""
         arrangement = self._layout.arrangement
         if self._layout.ephemeral:
-            changes, dictionaries = self._changes(manifest.views, manifest.files, shards)
+            changes, dictionaries = self._changes(*changes_of_last_tick(self._reader), shards)
             content = merge(changes) if changes else Batch.empty(*self._layout.widths)
             return [Spine.of(content)], dictionaries
         opened = [self._arrangements(manifest, shard) for shard in shards]
@@ -145,6 +145,15 @@ class StoredView(ReadableView):
         return ShardArrangements(
             self._files, manifest.files, manifest.shard_states[shard], {layout.arrangement: layout.widths}, shares=shares
         )
+
+
+def changes_of_last_tick(reader: StateReader) -> tuple[Sequence[SegmentRef], Mapping[str, FileRef]]:
+    """The changes of views in the last tick, and files that have them. Raises StateError if that is not retained."""
+    manifest = reader.manifest
+    if manifest.last_tick == manifest.epoch:
+        return manifest.views, manifest.files
+    change = reader.change_at(manifest.last_tick)
+    return change.views, {file.name: file for file in change.files}
 
 
 def check_readable(view: StoredView) -> None:

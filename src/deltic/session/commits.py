@@ -181,6 +181,10 @@ class Commits:
         """A tick at `moment`, in a turn. Raises ClockError."""
         self.tick({}, notes_at(self._runtime.notes, moment))
 
+    def note(self, notes: Notes) -> None:
+        """Commits notes alone, in a turn. That is no tick: it has no time, and streams keep the rows of the last one."""
+        self._runtime.note(notes)
+
     def install(
         self,
         catalog: Catalog,

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from deltic.circuit.nodes import ArrangementSpec
 from deltic.errors import ClosedError, CorruptState, SubscriberError
 from deltic.purity import shown
 from deltic.runtimes import Committed, Runtime
@@ -19,6 +20,14 @@ from deltic.trace.spine import Spine
 from deltic.trace.strings import StringsBelow, StringTable, UnknownString
 
 T = TypeVar("T")
+
+
+def content_of_view(committed: Committed, view: str, spec: ArrangementSpec) -> list[Spine]:
+    """The content of a view, as the sum of spines: of a stream, its change in the last tick."""
+    if not spec.ephemeral:
+        return committed.snapshot(spec.id)
+    change = None if committed.last is None else committed.last.changes.get(view)
+    return [Spine(spec.columns, spec.weights) if change is None else Spine.of(change)]
 
 
 class Contents:
@@ -77,10 +86,7 @@ class Contents:
             definitions = definitions_of(committed)
             stored = definitions.stored(view)
             check_readable(definitions, view, committed, self.strings)
-            if not stored.spec.ephemeral:
-                return take(stored, committed.snapshot(stored.spec.id))
-            change = None if committed.last is None else committed.last.changes.get(view)
-            return take(stored, [Spine(stored.spec.columns, stored.spec.weights) if change is None else Spine.of(change)])
+            return take(stored, content_of_view(committed, view, stored.spec))
 
     def read_table(self, table: str, take: Callable[[Stored, list[Spine]], T]) -> T:
         """The same for the layout and the rows of a table. Raises UnknownName for one that has been dropped."""
@@ -147,11 +153,13 @@ class Contents:
                 table = decoded[view] = self._shown(definitions, view, stored.reader.changes(change, self.strings))
         return table
 
-    def change_of_tick(self, view: str) -> pa.Table:
-        """The change of the last tick, also if the view has errors."""
+    def change_of_commit(self, view: str) -> pa.Table:
+        """The change of the last commit, also if the view has errors; of one that is no tick, nothing."""
         with self._lock, self.strings.stable():
-            last = self._runtime.committed.last
-            return self.stored(view).reader.changes(None if last is None else last.changes.get(view), self.strings)
+            committed = self._runtime.committed
+            last = committed.last
+            change = None if last is None or last.epoch < committed.epoch else last.changes.get(view)
+            return self.stored(view).reader.changes(change, self.strings)
 
     def _shown(self, definitions: Definitions, view: str, change: pa.Table) -> pa.Table:
         """The last change of a view as it is shown."""

@@ -19,14 +19,16 @@ from deltic.frontends.sql import Args, BoundAnswer, bind_answer
 from deltic.frontends.statements import ColumnDefault, DefinedFunction, Namespace, SessionVariable
 from deltic.lowering import GrowingProgram
 from deltic.optimizer import optimize
+from deltic.optimizer.stand_for_views import replaced
 from deltic.plan.nodes import OverTicks, Plan, Table
+from deltic.plan.streams import reads_ticks
 from deltic.plan.walk import nodes
 from deltic.runtimes import Committed
 from deltic.runtimes.once import content_of
 from deltic.runtimes.readable_view import Readable, listed
 from deltic.schema import STRING, Field, Schema, StreamSchema, TableSchema
 from deltic.session.clock import time_us
-from deltic.session.contents import Contents
+from deltic.session.contents import Contents, content_of_view
 from deltic.session.definitions import Definitions, definitions_of
 from deltic.session.failing_views import check_readable
 from deltic.session.keyed import MOST_KEYS, joined_tables, keys_of, sought, sought_by_rows
@@ -110,12 +112,18 @@ class QueryRelations:
         self._catalog = definitions.catalog
         self._variables = definitions.catalog.variables() if variables is None else variables
         stored = {} if changes else definitions.views
-        self._views = {name.lower(): name for name, view in stored.items() if not view.spec.ephemeral}
+        self._views = {name.lower(): name for name in stored}
         self._definitions, self._strings, self._changes = definitions, strings, changes or {}
 
     def relation(self, name: str) -> TableSchema | Plan | None:
-        if (view := self._views.get(name.lower())) is None:
-            return self._catalog.relation(name)
+        if (view := self._views.get(name.lower())) is not None:
+            return self._table_of(view)
+        relation = self._catalog.relation(name)
+        if not isinstance(relation, Plan) or not reads_ticks(relation):
+            return relation
+        return replaced(relation, {self._catalog.views[key].plan: Table(self._table_of(view)) for key, view in self._views.items()})
+
+    def _table_of(self, view: str) -> TableSchema:
         stored = self._definitions.views[view]
         return view_as_table(view, stored.reader.schema, stored.spec.order, stored.spec.key)
 
@@ -136,11 +144,9 @@ class QueryRelations:
         view = self._views.get(table.name.lower())
         if view is not None:
             check_readable(self._definitions, view, committed, self._strings)
-        arrangement = self._definitions.circuit.tables[table.name] if view is None else self._definitions.views[view].spec.id
-        spines = committed.snapshot(arrangement)
-        if view is not None or table.name not in self._changes:
-            return spines
-        return [*spines, Spine.of(self._changes[table.name])]
+            return content_of_view(committed, view, self._definitions.views[view].spec)
+        spines = committed.snapshot(self._definitions.circuit.tables[table.name])
+        return [*spines, Spine.of(self._changes[table.name])] if table.name in self._changes else spines
 
 
 def view_as_table(name: str, schema: Schema, order: tuple[int, ...], key: int) -> TableSchema:

@@ -436,6 +436,11 @@ class Session:
         self._tick(pending, distributed, checked(notes) if notes else {})
         self._gathering.end(pending)
 
+    def _note(self, notes: Mapping[str, Any]) -> None:
+        """Commits notes, as of `apply`, without a tick."""
+        with self._commits.turn():
+            self._commits.note(checked(notes))
+
     def _replace(
         self, contents: Mapping[str, Any], changes: Mapping[str, Any], before: Callable[[Mapping[str, int]], Mapping[str, Any]]
     ) -> None:
@@ -685,8 +690,8 @@ class Session:
         return self.view(view).name in self._definitions.places
 
     def _change(self, view: str) -> pa.Table:
-        """The change of a view in the last tick, also if it has errors."""
-        return self._contents.change_of_tick(self.view(view).name)
+        """The change of a view in the last commit, also if it has errors."""
+        return self._contents.change_of_commit(self.view(view).name)
 
     def _undeclared(self) -> frozenset[str]:
         """The tables of the state, in lower case, that no definition of this session declares."""

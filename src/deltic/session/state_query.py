@@ -47,8 +47,8 @@ class StateRelations:
             kind = StreamSchema if table.stream else TableSchema
             self._relations[name.lower()] = kind(name, Schema(table.fields), positions), table.arrangement
         for name, view in program.views.items():
-            if not program.arrangements[view.arrangement].ephemeral:
-                self._relations[name.lower()] = view_as_table(name, Schema(view.columns), view.order, view.key), view.arrangement
+            self._relations[name.lower()] = view_as_table(name, Schema(view.columns), view.order, view.key), view.arrangement
+        self._streams = {name for name, view in program.views.items() if program.arrangements[view.arrangement].ephemeral}
 
     def relation(self, name: str) -> TableSchema | Plan | None:
         known = self._relations.get(name.lower())
@@ -64,6 +64,8 @@ class StateRelations:
         """The content, a spine for each shard."""
         _, arrangement = self._relations[table.name.lower()]
         self._content.check_readable(table.name)
+        if table.name in self._streams:
+            return self._content.stream(table.name)
         return self._content.spines(arrangement)
 
 

@@ -39,6 +39,11 @@ class View(ReadableView):
         return self._contents.stored(self.name).spec.id
 
     @property
+    def _is_stream(self) -> bool:
+        """Whether the content is that of the last tick."""
+        return self._contents.stored(self.name).spec.ephemeral
+
+    @property
     def schema(self) -> Schema:
         """Columns in the order of the query."""
         return self._contents.stored(self.name).reader.schema

@@ -32,6 +32,8 @@ LAST_US: Final = 253_402_300_799_999_999
 """The end of the year 9999."""
 KEEP: Final = "keep"
 """The note of the first epoch that must stay readable for a sink, regardless of the number of retained epochs."""
+NO_TICK: Final = "no_tick"
+"""The note of a commit that is no tick: [its epoch, that of the last tick], whose rows are still the content of streams."""
 _SEGMENTS: Final = ("added", "dropped", "views")
 
 
@@ -94,6 +96,17 @@ class Manifest:
     def shards(self) -> int:
         return len(self.shard_states)
 
+    @property
+    def last_tick(self) -> int:
+        """The epoch of the last tick, whose rows are the content of streams; its own if that is not known to be none."""
+        return last_tick(self.epoch, self.notes)
+
+    @property
+    def needs(self) -> int:
+        """The first epoch that must stay readable, however few are retained."""
+        kept: int = self.notes.get(KEEP, self.epoch)
+        return min(self.last_tick, kept)
+
     @staticmethod
     def before(shards: int) -> Manifest:
         """The state before the first epoch."""
@@ -155,6 +168,12 @@ def _counted(uses: Mapping[str, int], added: Iterable[SegmentRef], dropped: Iter
         if not result[segment.file]:
             del result[segment.file]
     return result
+
+
+def last_tick(epoch: int, notes: Mapping[str, Json]) -> int:
+    """See Manifest.last_tick. notes: of the commit `epoch`."""
+    noted: Sequence[int] | None = notes.get(NO_TICK)
+    return noted[1] if noted is not None and noted[0] == epoch else epoch
 
 
 def manifest_name(epoch: int) -> str:
@@ -292,6 +311,8 @@ def _notes(body: Json) -> Mapping[str, Json]:
     notes = mapping(member(body, "notes"), "notes")
     if notes.get(KEEP) is not None:
         count(notes[KEEP], f"the note {KEEP}")
+    if notes.get(NO_TICK) is not None and len(counts(notes[NO_TICK], f"the note {NO_TICK}", LAST_EPOCH)) != 2:
+        raise Malformed(f"the note {NO_TICK}: expected two epochs")
     return notes
 
 

@@ -233,6 +233,11 @@ class ProgramDescription:
         return next((entry.arrangement for name, entry in self.views.items() if name.lower() == view.lower()), None)
 
     @property
+    def has_streams(self) -> bool:
+        """Whether a view is a stream, whose content is that of the last tick."""
+        return any(self.arrangements[view.arrangement].ephemeral for view in self.views.values())
+
+    @property
     def called(self) -> dict[str, tuple[str, str]]:
         """By arrangement: ("table" or "view", its name)."""
         return {

@@ -76,7 +76,10 @@ class StateReader:
                 # A writer that dropped the epoch meanwhile may not have seen the lease; one that drops it from now on sees it. So does one
                 # that deletes what another lease has kept until now.
                 if keepers & shared_leases(folder, chosen) if keepers else chosen >= _newest(folder).oldest:
-                    return cls(folder, lease, manifest_at(folder, chosen))
+                    manifest = manifest_at(folder, chosen)
+                    if manifest.last_tick < chosen and manifest.program.has_streams:
+                        lease.move(manifest.last_tick)
+                    return cls(folder, lease, manifest)
             except BaseException:
                 lease.release()
                 raise

@@ -34,7 +34,7 @@ from deltic.storage.leases import LEASE_S, oldest_leased
 from deltic.storage.local import LocalFolder
 from deltic.storage.log_file import LogWriter, log_name, records
 from deltic.storage.logged_epoch import logged_epochs, logs_of
-from deltic.storage.manifest import KEEP, LAST_EPOCH, MOST_SHARDS, Change, Manifest, StoredManifest, encode, manifest_name
+from deltic.storage.manifest import LAST_EPOCH, MOST_SHARDS, Change, Manifest, StoredManifest, encode, manifest_name
 from deltic.storage.merging import merge_segments
 from deltic.storage.names import DATA, GENERATIONS, LEASES, MANIFESTS
 from deltic.storage.notes import Notes
@@ -287,7 +287,7 @@ class State:
         if after.epoch > LAST_EPOCH:
             raise StateError(f"the state folder {self.root} has no epoch left", expected=f"at most {LAST_EPOCH}", remedy=REMEDY)
         whole = whole or self._pace.due
-        oldest = max(oldest, before.oldest, min(after.epoch - self._retain, after.notes.get(KEEP, after.epoch)))
+        oldest = max(oldest, before.oldest, min(after.epoch - self._retain, after.needs))
         after = replace(after, at_us=at_us, oldest=oldest)
         after, content = encode(after, before, change, token := secrets.token_hex(8), whole=whole, logged=self.logs)
         self._pace.wrote(len(content), whole=whole)

@@ -30,7 +30,7 @@ class OverTicksOperator:
     """width: the number of words of an input row. arrangement: that of the input, for integrate and stamp of a relation.
 
     memory: for delay the last change of the input, or content if that is a stream; for batched the rows that wait; for the others what
-    they denote now. size: of batched, which gives all rows that wait in ticks whose epoch is a multiple of it.
+    they denote now. size: of batched, which gives all rows that wait in ticks that reach a multiple of it (`Tick.reaches`).
     """
 
     function: Function
@@ -58,7 +58,7 @@ class OverTicksOperator:
             return self._unchanged(inputs[0], context)
         if context.tick.amends and self.function != "stamp":
             return self._amended(inputs[0], context)
-        if self.function == "batched" and context.tick.epoch % self.size:
+        if self.function == "batched" and not context.tick.reaches(self.size):
             self._append(inputs[0], context)
             return Rows.empty(self.columns, 1)
         if self.function == "integrate":

@@ -14,7 +14,7 @@ import numpy as np
 
 from deltic.circuit.operator import Context, Delta
 from deltic.circuit.operators.arrange import check_sums
-from deltic.circuit.pending import DELETE_ROW, INSERT, UNORDERED, WEIGHT, PendingRows
+from deltic.circuit.pending import DELETE_KEY, DELETE_ROW, INSERT, UNORDERED, UPDATE, WEIGHT, PendingRows
 from deltic.errors import AbsentRow, DataError, DuplicateKey
 from deltic.schema import Forms, TableSchema
 from deltic.trace.batch import Batch
@@ -26,6 +26,12 @@ from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
 
 Words = Sequence[np.ndarray]
+_REMEDIES: Final = {
+    UPDATE: "use upsert if a row may be new",
+    DELETE_KEY: "check the key, or leave out the delete",
+    DELETE_ROW: "check the row, or delete by key if only the key is known",
+}
+"""By operation on a row that a table with a primary key lacks."""
 CHECKED_AT_ONCE: Final = 1 << 18
 """About so many rows of a change are checked against the table at once."""
 
@@ -139,8 +145,9 @@ class TableInput:
         if absent == NONE or (duplicate != NONE and ordinals[duplicate] < ordinals[absent]):
             key = [c[duplicate : duplicate + 1] for c in columns[: self.key]]
             raise self._duplicate(key, context, ordinal=int(ordinals[duplicate]))
-        width = len(columns) if pending.ops[absent] == DELETE_ROW else self.key
-        raise self._absent([c[absent : absent + 1] for c in columns[:width]], context, ordinal=int(ordinals[absent]))
+        op = int(pending.ops[absent])
+        width = len(columns) if op == DELETE_ROW else self.key
+        raise self._absent([c[absent : absent + 1] for c in columns[:width]], context, ordinal=int(ordinals[absent]), op=op)
 
     def _show(self, words: Words, context: Context) -> str:
         """The row as 'id=3, customer=7'. words: its first words in stored order."""
@@ -161,16 +168,16 @@ class TableInput:
         ordinals = pending.ordinals[mask]
         return int(ordinals.min()) if len(ordinals) else 0
 
-    def _absent(self, words: Words, context: Context, pending: PendingRows | None = None, *, ordinal: int = 0) -> DataError:
+    def _absent(
+        self, words: Words, context: Context, pending: PendingRows | None = None, *, ordinal: int = 0, op: int = DELETE_ROW
+    ) -> DataError:
         if pending is not None:
             ordinal = self._find(words, pending, removed=True)
         return located(
             AbsentRow(
                 f"table {self.table.name} has no row {self._show(words, context)}",
                 expected="deletes and updates of existing rows" if self.key else "no more deletes of a row than it has copies",
-                remedy="use upsert if a row may be new, and delete by key if only the key is known"
-                if self.key
-                else f"declare a PRIMARY KEY on {self.table.name} to use upsert and delete by key",
+                remedy=_REMEDIES[op] if self.key else f"declare a PRIMARY KEY on {self.table.name} to use upsert and delete by key",
             ),
             self.table.name,
             ordinal,

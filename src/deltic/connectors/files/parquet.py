@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from deltic.connectors.files.converting import Conversion
 from deltic.connectors.files.portions import Fault, ParsedBlock, ParsedColumn, in_table_order, remedy_for_extra
 from deltic.connectors.fitting import cast, may_become, shown, without_dictionary
-from deltic.domains import outside
+from deltic.domains import is_restricted, unfit
 from deltic.errors import SourceError
 from deltic.schema import Field, TableSchema, Type
 
@@ -112,9 +112,7 @@ def _column(array: pa.Array, field: Field) -> ParsedColumn:
         array = without_dictionary(pa.chunked_array([array])).chunk(0)
     if _as_spark_writes(array.type, field.type):
         array = array.view(field.type.arrow)
-    if array.type == field.type.arrow and field.type.held.is_nested:
-        return Conversion(array.type, lambda part: _converted(part, field.type), lambda scalar: _one(scalar, field)).column(array)
-    if array.type == field.type.arrow:
+    if array.type == field.type.arrow and not (field.type.held.is_nested or is_restricted(field.type)):
         return _checked_text(array, field) if pa.types.is_string(array.type) else ParsedColumn(array, {})
     conversion = Conversion(field.type.arrow, lambda part: _converted(part, field.type), lambda scalar: _one(scalar, field))
     return conversion.column(array)
@@ -136,20 +134,30 @@ def _validated(array: pa.Array) -> pa.Array:
 
 
 def _converted(array: pa.Array, target: Type) -> pa.Array:
-    """The values as those of the type. Raises ArrowInvalid for one that does not fit, and for bytes that are no VARIANT."""
+    """The values as those of the type. Raises ArrowInvalid for one that does not fit."""
+    whole = _cast(array, target)
+    if (wrong := unfit(target, whole)) is not None:
+        raise pa.ArrowInvalid(wrong.what)
+    return whole
+
+
+def _cast(array: pa.Array, target: Type) -> pa.Array:
+    """As `_converted`, but for what Arrow can hold and the type cannot."""
     whole = array if array.type == target.arrow else cast(pa.chunked_array([array]), target).combine_chunks()
     whole.validate(full=True)
-    if target.has_variant and (wrong := outside(target, whole)) is not None:
-        raise pa.ArrowInvalid(wrong.what)
     return whole
 
 
 def _one(scalar: pa.Scalar[Any], field: Field) -> Any | Fault:
     try:
-        return _converted(pa.array([scalar], scalar.type), field.type)[0]
+        whole = _cast(pa.array([scalar], scalar.type), field.type)
     except pa.ArrowException as error:
         why = f": {error}" if field.type.has_variant else ""
-        return Fault(f"{_shown(scalar)} does not fit{why}", field.type.values, out=True)
+    else:
+        if (wrong := unfit(field.type, whole)) is None:
+            return whole[0]
+        why = f": {wrong.what}"
+    return Fault(f"{_shown(scalar)} does not fit{why}", field.type.values, out=True)
 
 
 def _shown(scalar: Any) -> str:

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +29,7 @@ from deltic.connectors.files.offsets import UNSUMMED, ConsumedFile, FilePosition
 from deltic.connectors.files.portions import Portion, cut
 from deltic.connectors.files.reader import FileReader
 from deltic.connectors.files.remote import LARGE_BYTES, RemoteFiles, checksums, letters_of, ranges_of
+from deltic.connectors.files.writing import json_text
 from deltic.connectors.source import POSITION, DeadLetter, Json, Offsets, Run, SourceBatch
 from deltic.errors import SourceError
 from deltic.schema import TableSchema
@@ -337,7 +338,18 @@ def _changed_ns(folder: Path) -> int:
 
 
 def _checksum(piece: _Piece, before: int) -> int:
-    """CRC-32 of the rows' content and numbers, continuing `before`; independent of the split into portions."""
+    """CRC-32 of the rows' content and numbers as CSV, continuing `before`; independent of the split into portions."""
     out = pa.BufferOutputStream()
-    csv.write_csv(piece.changes.append_column("", pa.array(piece.lines)), out, csv.WriteOptions(include_header=False))
+    rows = pa.Table.from_arrays([*map(_in_csv, piece.changes.columns), pa.array(piece.lines)], [*piece.changes.column_names, ""])
+    csv.write_csv(rows, out, csv.WriteOptions(include_header=False))
     return zlib.crc32(out.getvalue(), before)
+
+
+def _in_csv(column: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
+    """A column that CSV can hold: nested values as JSON; bytes as text, in which those that are not UTF-8 are escaped."""
+    if pa.types.is_nested(column.type):
+        return json_text(column)
+    if pa.types.is_binary(column.type):
+        texts = [None if value is None else value.decode(errors="backslashreplace") for value in column.to_pylist()]
+        return pa.chunked_array([pa.array(texts, pa.string())])
+    return column

@@ -67,13 +67,13 @@ def _csv(rows: pa.Table, header: bool, sep: str) -> pa.Buffer:
 def _json_lines(rows: pa.Table) -> pa.Buffer:
     pieces: list[Any] = []
     for i, (field, column) in enumerate(zip(rows.schema, rows.columns, strict=True)):
-        pieces += [("," if i else "{") + json.dumps(field.name, ensure_ascii=False) + ":", _json_text(column, _type_of(field))]
+        pieces += [("," if i else "{") + json.dumps(field.name, ensure_ascii=False) + ":", json_text(column, _type_of(field))]
     lines = pc.binary_join_element_wise(*pieces, "}\n", "", null_handling="replace", null_replacement="null")
     return pa.py_buffer(b"".join(lines.cast(pa.binary()).to_pylist()))
 
 
-def _json_text(column: pa.ChunkedArray[Any], type_: Type | None) -> pa.ChunkedArray[Any]:
-    """type_: where Arrow's type does not say it."""
+def json_text(column: pa.ChunkedArray[Any], type_: Type | None = None) -> pa.ChunkedArray[Any]:
+    """The values as JSON; NULL for NULL. type_: where Arrow's type does not say it."""
     t, kind = pa.types, column.type
     if t.is_nested(kind):
         return pa.chunked_array([_json_nested(chunk, type_) for chunk in column.chunks], pa.string())
@@ -142,7 +142,7 @@ def _json_key(array: pa.Array, type_: Type | None) -> pa.Array:
 
 
 def _json_part(array: pa.Array, type_: Type | None) -> pa.Array:
-    text = _json_text(pa.chunked_array([array]), type_)
+    text = json_text(pa.chunked_array([array]), type_)
     return pc.fill_null(_combined(text), "null")
 
 

@@ -84,7 +84,7 @@ class TimeWindow:
     @property
     def value(self) -> Expr:
         """The window as a STRUCT."""
-        end = moved_by(self.start, self.size_us) if self.end is None else self.own_end
+        end = moved_by(self.start, self.size_us, self.span) if self.end is None else self.own_end
         parts: list[Expr] = [Literal("start", STRING), self.start, Literal("end", STRING), end]
         return resolve("named_struct", parts, self.span)
 
@@ -226,7 +226,7 @@ def _bound(node: tree.FunctionCall, binder: ExpressionBinder) -> TimeWindow:
     rows = replace(binder, clause=f"an argument of {name}()")
     time = _time(name, rows.bind(node.arguments[0]))
     if name == SESSION:
-        return TimeWindow(name, time, end=_session_end(time, rows.bind(node.arguments[1]), node.arguments[1].span))
+        return TimeWindow(name, time, end=_session_end(time, rows.bind(node.arguments[1]), node))
     size, *more = [_micros(rows, argument) for argument in node.arguments[1:]]
     slide, start = more[0] if more else size, more[1] if len(more) > 1 else 0
     places = [argument.span for argument in node.arguments]
@@ -277,8 +277,9 @@ def _duration(text: str, span: Span) -> Duration:
     return duration
 
 
-def _session_end(time: Expr, gap: Expr, span: Span) -> Expr:
+def _session_end(time: Expr, gap: Expr, call: tree.FunctionCall) -> Expr:
     """The end of a session of one row. An end that is NULL, or not after the start, is no session."""
+    span = call.arguments[1].span
     if gap.type != STRING:
         expected = f"a text such as '5 minutes', found {gap.type.sql}"
         raise TypeMismatch("the gap of session_window() is not a text", span=span, expected=expected)
@@ -287,5 +288,5 @@ def _session_end(time: Expr, gap: Expr, span: Span) -> Expr:
         if sum(duration) <= 0:
             raise TypeMismatch("the gap of session_window() is not greater than 0", span=span, expected="'5 minutes'")
         if duration.fixed_us is not None:
-            return moved_by(time, duration.fixed_us)
+            return moved_by(time, duration.fixed_us, call.span)
     return resolve("session_end", [time, gap], span)

@@ -25,7 +25,7 @@ from deltic.runtimes.durable.outcome import Performed, change_of
 from deltic.runtimes.durable.partial import partial, with_scopes
 from deltic.runtimes.durable.strings import HASH_VERSION, check_version, identity_of
 from deltic.runtimes.durable.version import DurableVersion
-from deltic.runtimes.program import Notes, backfill, described, next_tick, with_prepared
+from deltic.runtimes.program import Notes, backfill, described, next_tick, noted, with_prepared
 from deltic.storage.dictionary import Dictionary, named
 from deltic.storage.files import DataFile, FileRef, Origin
 from deltic.storage.history import stored_manifest
@@ -161,6 +161,11 @@ class Durable(ABC):
         tick = next_tick(version.epoch, version.notes, notes or {}, amends=amends)
         return self._run(version, changes, tick, Change(notes=notes or {}))
 
+    def note(self, notes: Notes) -> None:
+        """See Runtime."""
+        version = self.committed
+        self._finish(version, Change(notes=noted(version.epoch, version.notes, notes)))
+
     def changes_at(self, view: str, epoch: int) -> Batch | None:
         """See Runtime. O(change), and reading one manifest; of those since the epoch, each is read once."""
         version = self.committed
@@ -251,7 +256,7 @@ class Durable(ABC):
         """Waits for the running merges and commits them in an epoch of their own."""
         version = self.committed
         if (change := adopted(Change(), self._merger.take(wait=True), version.manifest)).dropped:
-            self._finish(version, change)
+            self._finish(version, replace(change, notes=noted(version.epoch, version.notes, change.notes)))
 
     def close(self) -> None:
         """Waits for the running merge, commits it if possible, and unlocks the state folder."""

@@ -131,6 +131,12 @@ class LoggedEmbedded(DurableEmbedded):
             assert result is not None
             return result
 
+    def note(self, notes: Notes) -> None:
+        """See Runtime."""
+        with self._turn:
+            self.fold()
+            super().note(notes)
+
     @property
     def newest(self) -> DurableVersion:
         """See GroupingRuntime."""

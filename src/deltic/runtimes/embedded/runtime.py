@@ -20,7 +20,7 @@ from deltic.circuit.stage import LARGE_TICK
 from deltic.errors import StateError
 from deltic.runtimes import TickResult
 from deltic.runtimes.embedded.levels import routed, run_levels, view_changes
-from deltic.runtimes.program import Notes, applied, backfill, described, next_tick, with_prepared
+from deltic.runtimes.program import Notes, applied, backfill, described, next_tick, noted, with_prepared
 from deltic.storage.program import EMPTY, ArrangementDescription, ProgramDescription
 from deltic.trace.background import background
 from deltic.trace.batch import Batch
@@ -133,6 +133,13 @@ class Embedded:
                 pending.free()
         tick = next_tick(version.epoch, version.notes, notes or {}, amends=amends)
         return self._run(version, tick, arrived, notes or {}, version.program.after(notes or {}))
+
+    def note(self, notes: Notes) -> None:
+        """See Runtime."""
+        version = self._version
+        changed = noted(version.epoch, version.notes, notes)
+        after, program = applied(version.notes, changed), version.program.after(changed)
+        self._version = replace(version, epoch=version.epoch + 1, notes=after, program=program, changes={})
 
     def _run(
         self,

@@ -97,12 +97,13 @@ class Assignment:
 
     def pack(self) -> bytes:
         numbers = {name: i for i, name in enumerate(self.files)}
-        fresh = None if self.tick.fresh is None else sorted(self.tick.fresh)
+        tick = self.tick
+        fresh = None if tick.fresh is None else sorted(tick.fresh)
         return pack_json(
             {
                 "root": self.root,
                 "generation": self.generation,
-                "tick": [self.tick.epoch, self.tick.now_us, fresh, self.tick.before_us, dict(self.tick.watermarks), self.tick.amends],
+                "tick": [tick.epoch, tick.now_us, fresh, tick.before_us, dict(tick.watermarks), tick.amends, tick.since],
                 "files": [[f.name, f.size_bytes, f.checksum] for f in self.files.values()],
                 "segments": {name: [[numbers[s.file], s.rows, s.ranged] for s in entries] for name, entries in self.segments.items()},
             }
@@ -111,9 +112,9 @@ class Assignment:
     @staticmethod
     def unpack(payload: bytes, shard: int) -> Assignment:
         fields = json.loads(payload)
-        epoch, now_us, fresh, before_us, marks, amends = fields["tick"]
+        epoch, now_us, fresh, before_us, marks, amends, since = fields["tick"]
         watermarks = {table: (before, after) for table, (before, after) in marks.items()}
-        tick = Tick(epoch, now_us, None if fresh is None else frozenset(fresh), before_us, watermarks, amends)
+        tick = Tick(epoch, now_us, None if fresh is None else frozenset(fresh), before_us, watermarks, amends, since)
         files = [FileRef(*file) for file in fields["files"]]
         segments = {
             name: tuple(SegmentRef(shard, name, files[i].name, rows, ranged) for i, rows, ranged in entries)
