@@ -25,6 +25,7 @@ from deltic.plan.extremes import by_extreme
 from deltic.plan.guarded_keys import by_guarded_key
 from deltic.plan.key_order import with_ordered_keys
 from deltic.plan.nodes import Filter, Join, Plan, Project, Union, Weighted, references
+from deltic.plan.null_patterns import by_null_patterns
 from deltic.plan.signs import may_be_negative
 from deltic.plan.time_joins import is_pairing
 from deltic.schema import BOOLEAN, Field, Schema
@@ -218,6 +219,9 @@ def _semi(lowering: PlanLowering, plan: Join) -> int:
     if not lowering.scoped and (extremes := by_extreme(plan)) is not None:
         found = lowering.relation(extremes)
         return lowering.streams.minus(left, found) if anti else found
+    if (anti or not lowering.scoped) and (others := by_null_patterns(plan)) is not None:
+        rest = lowering.relation(others)
+        return rest if anti else lowering.streams.minus(left, rest)
     if plan.residual is not None:
         matches = _matches(plan)
         if not fields:
@@ -249,7 +253,7 @@ def _share_matches(lowering: PlanLowering, plan: Join) -> None:
     inner = Join(plan.left, plan.right, "inner", plan.keys, plan.residual)
     for side, start in (("left", 0), ("right", len(plan.left.schema))):
         each = _unmatched(plan, side)
-        if each is None or may_be_negative(each.left) or by_extreme(each) is not None:
+        if each is None or may_be_negative(each.left) or by_extreme(each) is not None or by_null_patterns(each) is not None:
             continue
         columns = [reference(inner.schema, start + i) for i in range(len(each.left.schema))]
         matches = _matches(each)
