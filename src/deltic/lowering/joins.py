@@ -22,8 +22,10 @@ from deltic.lowering.ranges import lower_range_join
 from deltic.lowering.streams import ZERO, Arranged, Nulls, Streams, is_any_null, is_not_null, normalized
 from deltic.plan.columns import map_columns, reference
 from deltic.plan.extremes import by_extreme
+from deltic.plan.guarded_keys import by_guarded_key
 from deltic.plan.key_order import with_ordered_keys
 from deltic.plan.nodes import Filter, Join, Plan, Project, Union, Weighted, references
+from deltic.plan.null_patterns import by_null_patterns
 from deltic.plan.signs import may_be_negative
 from deltic.plan.time_joins import is_pairing
 from deltic.schema import BOOLEAN, Field, Schema
@@ -194,6 +196,8 @@ def _joined_partition(left: Side, right: Side, output: tuple[tuple[int, int], ..
 
 
 def _inner(lowering: PlanLowering, plan: Join) -> int:
+    if (split := by_guarded_key(plan)) is not None:
+        return lowering.streams.plus([lowering.relation(part) for part in split])
     ranged = lower_range_join(lowering, plan)
     if ranged is not None:
         return ranged
@@ -215,6 +219,9 @@ def _semi(lowering: PlanLowering, plan: Join) -> int:
     if not lowering.scoped and (extremes := by_extreme(plan)) is not None:
         found = lowering.relation(extremes)
         return lowering.streams.minus(left, found) if anti else found
+    if (anti or not lowering.scoped) and (others := by_null_patterns(plan)) is not None:
+        rest = lowering.relation(others)
+        return rest if anti else lowering.streams.minus(left, rest)
     if plan.residual is not None:
         matches = _matches(plan)
         if not fields:
@@ -246,7 +253,7 @@ def _share_matches(lowering: PlanLowering, plan: Join) -> None:
     inner = Join(plan.left, plan.right, "inner", plan.keys, plan.residual)
     for side, start in (("left", 0), ("right", len(plan.left.schema))):
         each = _unmatched(plan, side)
-        if each is None or may_be_negative(each.left) or by_extreme(each) is not None:
+        if each is None or may_be_negative(each.left) or by_extreme(each) is not None or by_null_patterns(each) is not None:
             continue
         columns = [reference(inner.schema, start + i) for i in range(len(each.left.schema))]
         matches = _matches(each)

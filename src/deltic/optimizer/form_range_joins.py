@@ -1,17 +1,21 @@
-"""Moves comparisons between the two sides of a join from the filter above it into the join, which looks rows up by them."""
+"""Moves comparisons between the two sides of a join from the filter above it into the join, which looks rows up by them.
+
+So does an equality that can fail (plan/guarded_keys.py), of which push_filters_down makes no key.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from deltic.plan.columns import columns_of_all, conjunction, reference, remap
+from deltic.plan.guarded_keys import guarded_key
 from deltic.plan.nodes import Aggregate, Filter, Join, Plan, Project
 from deltic.plan.ranges import range_of
 from deltic.plan.walk import expressions, map_expressions, transform
 
 
 def form_range_joins(plan: Plan) -> Plan:
-    """The condition of an inner join is part of it where rows are looked up by a range of it (plan/ranges.py).
+    """The condition of an inner join is part of it where rows are looked up by a range of it (plan/ranges.py), or by an equality.
 
     An aggregate over such a join reads it through a projection: with fewer columns, changes of bounds cancel before they are looked up.
 
@@ -34,7 +38,7 @@ def _formed(plan: Plan) -> Plan:
         case Filter(input=Join(kind="inner") as join):
             parts = [plan.predicate] if join.residual is None else [join.residual, plan.predicate]
             ranged = replace(join, residual=conjunction(parts))
-            return plan if range_of(ranged) is None else ranged
+            return plan if range_of(ranged) is None and guarded_key(ranged) is None else ranged
         case Aggregate(input=Join(kind="inner") as join) if range_of(join) is not None:
             return _narrowed(plan, join)
         case _:

@@ -6,13 +6,15 @@ from collections.abc import Iterator
 
 from deltic.optimizer.drop_limits import has_one_row
 from deltic.plan.columns import conjuncts
+from deltic.plan.guarded_keys import guarded_key
 from deltic.plan.nodes import Join, Plan, Values
+from deltic.plan.null_patterns import has_possible_keys
 from deltic.plan.ranges import overlap_of, range_of
 from deltic.plan.walk import nodes
 
 
 def keyless_joins(plan: Plan) -> Iterator[Join]:
-    """The joins of an optimized plan without a key, both sides of which may have many rows that change.
+    """The joins of an optimized plan without an equality that looks rows up, both sides of which may have many rows that change.
 
     >>> from deltic.plan.nodes import Aggregate, Table
     >>> from deltic.schema import BIGINT, Field, Schema, TableSchema
@@ -41,8 +43,13 @@ def one_sided_joins(plan: Plan) -> Iterator[Join]:
 
 def _without_equality(plan: Plan) -> Iterator[Join]:
     for node in nodes(plan):
-        if isinstance(node, Join) and not node.keys and not (_is_small(node.left) or _is_small(node.right)):
+        if isinstance(node, Join) and not (_has_equality(node) or _is_small(node.left) or _is_small(node.right)):
             yield node
+
+
+def _has_equality(join: Join) -> bool:
+    """Whether rows are looked up by one, be it a key or a part of the condition."""
+    return bool(join.keys) or guarded_key(join) is not None or has_possible_keys(join)
 
 
 def _tests_more(join: Join) -> bool:

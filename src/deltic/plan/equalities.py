@@ -1,7 +1,7 @@
 """Equalities between the two sides of a join: its keys.
 
 An equality becomes a key unless that could raise an error that the condition would not: one whose operands can fail on a row becomes a key
-only if all conditions before it are keys.
+only if all conditions before it are keys. Others that can fail look rows up in joins without keys (plan/guarded_keys.py).
 """
 
 from __future__ import annotations

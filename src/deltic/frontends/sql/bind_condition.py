@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal as OneOf
 
 from deltic.errors import Span
-from deltic.expr import Expr, Literal, resolve
+from deltic.expr import Expr, resolve
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_expression import ExpressionBinder
 from deltic.frontends.sql.bind_subquery import Subqueries, members, outer_of
@@ -21,7 +21,7 @@ from deltic.frontends.sql.shared_below import over_shared
 from deltic.plan.columns import conjunction, shift
 from deltic.plan.equalities import with_equality
 from deltic.plan.nodes import DependentJoin, Filter, Plan, TemporalFilter
-from deltic.schema import BOOLEAN
+from deltic.plan.null_patterns import possible
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ def _joined(plan: Plan, member: Membership, subqueries: Subqueries, over: Callab
         return subqueries.env.unnest(DependentJoin(plan, member.rows, "not_in", outer, None, pairs[0], member.span))
     equal = [resolve("=", [value, shift(other, len(plan.schema))]) for value, other in pairs]
     if member.kind == "anti":
-        equal = [resolve("coalesce", [part, Literal(True, BOOLEAN)]) for part in equal]
+        equal = [possible(part) for part in equal]
     return subqueries.env.unnest(
         DependentJoin(plan, member.rows, member.kind, outer, conjunction(equal) if equal else None, span=member.span)
     )

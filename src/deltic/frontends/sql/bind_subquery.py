@@ -27,6 +27,7 @@ from deltic.frontends.sql.scope import KEYED, SUBQUERY, Outer, reads_subqueries
 from deltic.plan.columns import columns_of_all, conjunction, conjuncts, map_children, map_columns, reference
 from deltic.plan.equalities import EQUAL
 from deltic.plan.nodes import Aggregate, AggregateCall, DependentJoin, Distinct, Filter, Plan, Project, Table, TopK, Values
+from deltic.plan.null_patterns import possible
 from deltic.plan.streams import is_stream
 from deltic.plan.subquery_nodes import DependentKind, outer_number
 from deltic.schema import BIGINT, BOOLEAN, Field
@@ -153,8 +154,8 @@ class Subqueries:
         if not node.negated:
             return self._mark(binder, Filter(rows, conjunction(equal)), outer, own)
         if len(pairs) > 1:
-            possible = [resolve("coalesce", [part, Literal(True, BOOLEAN)]) for part in equal]
-            return resolve("not", [self._mark(binder, Filter(rows, conjunction(possible)), outer, own)], node.span)
+            likely = [possible(resolve("=", [one, other], node.span)) for (one, _), (_, other) in zip(added, pairs, strict=True)]
+            return resolve("not", [self._mark(binder, Filter(rows, conjunction(likely)), outer, own)], node.span)
         ((value, other),) = pairs
         marks: list[Expr] = [self._mark(binder, Filter(rows, equal[0]), outer, own)]
         if value.nullable:

@@ -1,0 +1,211 @@
+"""Equalities that can fail look rows up where they are no keys, and fail where the oracle says; subqueries against dependent joins."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from pathlib import Path
+from random import Random
+
+import pytest
+
+import deltic
+from correlated_queries import TABLES, Catalog
+from deltic.errors import EvaluationError
+from deltic.frontends.sql import bind_query
+from deltic.frontends.sql.bind_query import bind_tree
+from deltic.frontends.sql.environment import Environment
+from deltic.frontends.sql.parse_statement import QueryStatement, parse
+from deltic.plan.evaluate import evaluate
+from deltic.plan.guarded_keys import by_guarded_key, guarded_key
+from deltic.plan.nodes import Filter, Join, Plan, Union
+from deltic.plan.walk import nodes
+from tests.support.parts import slow
+
+DEFINITIONS = "".join(f"CREATE TABLE {name} (a INT, b INT);" for name in TABLES)
+MOST = 2**31 - 1
+JOINS = {
+    "comma": "SELECT t.a, u.b FROM t, u WHERE t.a + 1 = u.a",
+    "guarded": "SELECT t.a, t.b, u.b AS c FROM t JOIN u ON t.b <> u.b AND t.a + 1 = u.a",
+    "right side": "SELECT t.a, u.b FROM t JOIN u ON t.b <> u.b AND t.a = u.a + 1",
+    "both sides": "SELECT t.a, u.b FROM t JOIN u ON t.b <> u.b AND u.a + 1 = t.a - 1 + 2",
+    "two": "SELECT t.a, u.b FROM t JOIN u ON t.b <> u.b AND t.a + 1 = u.a AND t.b = u.b + 1",
+    "null-safe": "SELECT t.a, u.b FROM t JOIN u ON t.b <> u.b AND t.a + 1 <=> u.a",
+    "range": "SELECT t.a, u.b FROM t JOIN u ON t.b < u.b AND t.a + 1 = u.a",
+    "left": "SELECT t.a, u.b FROM t LEFT JOIN u ON t.b <> u.b AND t.a + 1 = u.a",
+    "full": "SELECT t.a, u.b FROM t FULL JOIN u ON t.b <> u.b AND t.a + 1 = u.a",
+    "exists": "SELECT a, b FROM t WHERE EXISTS (SELECT 1 FROM u WHERE t.b <> u.b AND t.a + 1 = u.a)",
+    "not exists": "SELECT a, b FROM t WHERE NOT EXISTS (SELECT 1 FROM u WHERE t.b <> u.b AND t.a = u.a + 1)",
+    "in": "SELECT a, b FROM t WHERE a + 1 IN (SELECT a FROM u WHERE t.b <> u.b)",
+    "counted": "SELECT t.b, count(*) AS n FROM t, u WHERE t.a + 1 = u.a GROUP BY t.b",
+}
+SUBQUERIES = {
+    "value": "SELECT a, (SELECT max(b) FROM u WHERE u.a = t.a + 1) AS m FROM t",
+    "other side": "SELECT a, (SELECT sum(b) FROM u WHERE u.a + 1 = t.a) AS s FROM t",
+    "both sides": "SELECT a, (SELECT count(*) FROM u WHERE u.a + 1 = t.a + 2) AS n FROM t",
+    "more": "SELECT a, (SELECT count(*) FROM u WHERE u.b <> t.b AND u.a = t.a + 1) AS n FROM t",
+    "compared": "SELECT a FROM t WHERE b > (SELECT avg(b) FROM u WHERE u.a = t.a + 1)",
+    "lateral": "SELECT t.a, q.m FROM t LEFT JOIN LATERAL (SELECT max(b) AS m FROM u WHERE u.a = t.a + 1) AS q ON TRUE",
+    "first rows": "SELECT t.a, q.b FROM t, LATERAL (SELECT b FROM u WHERE u.a = t.a + 1 ORDER BY b LIMIT 1) AS q",
+    "joined": "SELECT a, (SELECT sum(u.b) FROM u JOIN v ON u.b = v.b WHERE v.a = t.a + 1) AS s FROM t",
+}
+Row = tuple[int | None, int | None]
+Rows = dict[str, Counter[Row]]
+
+
+def nested(sql: str) -> Plan:
+    """The plan with dependent joins."""
+    (one,) = parse(sql, "test")
+    assert isinstance(one, QueryStatement)
+    return bind_tree(one.query, Environment(Catalog(), unnest=lambda join: join))
+
+
+def fails_or_rows(plan: Plan, tables: Rows) -> Counter[tuple[object, ...]] | None:
+    """The rows that the oracle has; None if an expression fails."""
+    try:
+        return Counter(dict(evaluate(plan, tables).pairs()))
+    except EvaluationError:
+        return None
+
+
+def drawn(rng: Random) -> Rows:
+    """Some tables are empty, and few rows have the value of which the successor overflows."""
+    values = (None, 0, 1, 2, 3, MOST) if rng.random() < 0.5 else (None, 0, 1, 2, 3)
+    return {name: Counter((rng.choice(values), rng.choice((None, 0, 1))) for _ in range(rng.choice((0, 1, 4, 8)))) for name in TABLES}
+
+
+def check(queries: dict[str, str], plans: dict[str, Plan], seed: int, shards: int, ticks: int, state: Path | None = None) -> set[bool]:
+    """Each query in a session of its own, from one content to the next. Returns whether ticks failed."""
+    outcomes = set()
+    for name, query in queries.items():
+        rng, held = Random(seed), Rows({table: Counter() for table in TABLES})
+        script = f"{DEFINITIONS} CREATE MATERIALIZED VIEW answer AS {query}"
+        folder = None if state is None else state / name
+        session = deltic.Session(state=folder, shards=shards)
+        session.sql(script)
+        for tick in range(ticks):
+            if folder is not None and tick == ticks // 2:
+                session.close()
+                session = deltic.Session(state=folder, shards=shards + 1)
+                session.sql(script)
+            new = drawn(rng)
+            expected = fails_or_rows(plans[name], new)
+            outcomes.add(expected is None)
+            changes = [
+                (table, [{"a": a, "b": b} for a, b in (held[table] - new[table]).elements()], (new[table] - held[table]).elements())
+                for table in TABLES
+            ]
+            try:
+                with session.transaction() as tx:
+                    for table, gone, come in changes:
+                        tx.delete(table, gone)
+                        tx.insert(table, [{"a": a, "b": b} for a, b in come])
+            except EvaluationError:
+                assert expected is None, (name, new)
+            else:
+                held = new
+                assert Counter(tuple(row.values()) for row in session.view("answer").rows()) == expected, (name, new)
+        session.close()
+    return outcomes
+
+
+SEEDS = [(1, 1), (2, 3), *slow(*((seed, shards) for seed in range(3, 15) for shards in (1, 3)))]
+
+
+@pytest.mark.filterwarnings("ignore:.*one comparison looks up rows")
+@pytest.mark.parametrize(("seed", "shards"), SEEDS)
+def test_joins_have_the_rows_and_errors_of_the_oracle(seed: int, shards: int) -> None:
+    plans = {name: bind_query(query, "test", Catalog()) for name, query in JOINS.items()}
+    assert False in (outcomes := check(JOINS, plans, seed, shards, 12)) and (True in outcomes or seed > 2)
+
+
+@pytest.mark.parametrize(("seed", "shards"), SEEDS)
+def test_subqueries_have_the_rows_and_errors_of_dependent_joins(seed: int, shards: int) -> None:
+    plans = {name: nested(query) for name, query in SUBQUERIES.items()}
+    assert False in (outcomes := check(SUBQUERIES, plans, seed, shards, 12)) and (True in outcomes or seed > 2)
+
+
+@pytest.mark.parametrize(("seed", "shards"), [(1, 1), *slow((2, 2), (3, 2), (4, 3))])
+def test_they_resume_after_a_restart_with_another_number_of_shards(seed: int, shards: int, tmp_path: Path) -> None:
+    queries = {name: JOINS[name] for name in ("guarded", "both sides", "not exists")}
+    plans = {name: bind_query(query, "test", Catalog()) for name, query in queries.items()}
+    check(queries, plans, seed, shards, 6, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["guarded", "right side", "both sides", "two", "null-safe", "range"])
+def test_the_parts_of_a_join_denote_it(name: str) -> None:
+    (join,) = [node for node in nodes(bind_query(JOINS[name], "test", Catalog())) if isinstance(node, Join)]
+    parts = by_guarded_key(join)
+    assert parts is not None and len(parts) == 2 + (name == "both sides")
+    assert all(guarded_key(node) is None for part in parts for node in nodes(part) if isinstance(node, Join))
+    rng, outcomes = Random(0), set()
+    for _ in range(200):
+        tables = drawn(rng)
+        expected = fails_or_rows(join, tables)
+        outcomes.add(expected is None)
+        assert fails_or_rows(Union(parts), tables) == expected, tables
+    assert outcomes == {True, False}
+
+
+def test_what_fails_is_the_written_equality() -> None:
+    with deltic.Session() as session:
+        session.sql(f"{DEFINITIONS} CREATE MATERIALIZED VIEW answer AS {JOINS['guarded']}")
+        session.sql(f"INSERT INTO t VALUES ({MOST}, 1)")
+        session.sql("INSERT INTO u VALUES (1, 1)")
+        with pytest.raises(EvaluationError, match=r"INT addition(.|\n)*t\.a \+ 1"):
+            session.sql("INSERT INTO u VALUES (1, 2)")
+        assert session.view("answer").rows() == []
+
+
+def touched(session: deltic.Session) -> int:
+    return sum(counters.touched for counters in session.last_tick.counters.values())
+
+
+LOOKED_UP = [
+    *JOINS.values(),
+    *SUBQUERIES.values(),
+    "SELECT t.a, u.b FROM t JOIN u ON t.b <> u.b AND CAST(CAST(t.a AS STRING) AS INT) = u.a",
+    "WITH RECURSIVE r AS (SELECT 0 AS n UNION SELECT u.a FROM r, u WHERE r.n + 1 = u.a AND u.a < 5) SELECT n FROM r",
+]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("n", [1_000, *slow(100_000)])
+def test_a_changed_row_is_looked_up(n: int) -> None:
+    """That all rows of the other side are compared would be a warning, too."""
+    for query in LOOKED_UP:
+        with deltic.Session() as session:
+            session.sql(DEFINITIONS)
+            with session.transaction() as tx:
+                for table in TABLES:
+                    tx.insert(table, [{"a": i, "b": -i if table == "t" else i} for i in range(n)])
+            session.sql(f"CREATE MATERIALIZED VIEW answer AS {query}")
+            for table in "tu":
+                session.sql(f"INSERT INTO {table} VALUES (7, 3)")
+                assert touched(session) < 150, (query, table)
+
+
+def test_functions_of_users_are_not_called_again() -> None:
+    """Their results are no keys where a condition guards them."""
+    with deltic.Session() as session, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        session.sql(DEFINITIONS)
+        calls: list[int | None] = []
+
+        def successor(n: int | None) -> int | None:
+            calls.append(n)
+            return None if n is None else n + 1
+
+        session.register("successor", successor, "INT")
+        session.sql("CREATE MATERIALIZED VIEW answer AS SELECT t.a FROM t JOIN u ON t.b <> u.b AND successor(t.a) = u.a")
+        assert any("no equality joins u" in str(one.message) for one in caught)
+        session.sql("INSERT INTO t VALUES (1, 1)")
+        assert not calls
+        session.sql("INSERT INTO u VALUES (2, 2)")
+        assert session.view("answer").rows() == [{"a": 1}] and calls == [1]
+
+
+def test_an_equality_that_is_guarded_by_nothing_is_a_key() -> None:
+    plan = bind_query("SELECT t.a FROM t JOIN u ON t.a + 1 = u.a", "test", Catalog())
+    assert [len(node.keys) for node in nodes(plan) if isinstance(node, Join)] == [1]
+    assert not any(isinstance(node, Filter) for node in nodes(plan))
