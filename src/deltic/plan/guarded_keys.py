@@ -3,22 +3,28 @@
 Such an equality is no key, since a key is evaluated on every row of its side: also where the other side is empty, and on rows that a
 condition before it guards. So the join is split. Rows on which no side of the equality fails are joined by it as by any key (`attempt`,
 which is NULL on the others). The others are joined with all rows of the other side, and their condition raises the error; there are none
-once the tick is committed, unless no pair of them reaches the equality.
+once the tick is committed, unless no pair of them reaches the equality. In the same way the pairs are found on which a condition fails,
+for a view whose errors are isolated (plan/isolate.py).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from deltic.expr import resolve
 from deltic.expr.failing import can_fail
 from deltic.expr.functions.attempts import attempt
-from deltic.expr.nodes import Expr, calls_python, columns_of
+from deltic.expr.functions.failures import FAILS
+from deltic.expr.nodes import Call, Expr, calls_python, columns_of
 from deltic.plan.columns import conjunction, conjuncts, map_columns, reference, shift
 from deltic.plan.equalities import sides
 from deltic.plan.join_nodes import Join
 from deltic.plan.nodes import Filter, Plan, Project, Values
+
+_INFALLIBLE: Final = frozenset(("and", "or", "not", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "same"))
+"""Functions that fail only where an argument does."""
 
 
 class GuardedKey(NamedTuple):
@@ -41,6 +47,11 @@ def guarded_key(join: Join) -> GuardedKey | None:
         if can_fail(part) and not calls_python(part) and (pair := sides(part, width)) is not None:
             return GuardedKey(pair[0], shift(pair[1], -width), i)
     return None
+
+
+def is_guarded(join: Join) -> bool:
+    """Whether rows are looked up by a guarded key, or are those that fail."""
+    return guarded_key(join) is not None or failing_sides(join) is not None
 
 
 def by_guarded_key(join: Join) -> tuple[Plan, ...] | None:
@@ -71,31 +82,72 @@ def by_guarded_key(join: Join) -> tuple[Plan, ...] | None:
     parts = conjuncts(join.residual)
     others = parts[: key.part] + parts[key.part + 1 :]
     pair = (_tried(key.left), _tried(key.right))
-    plans: list[Plan] = [replace(join, keys=(pair,), residual=conjunction(others) if others else None)]
+    matching = replace(join, keys=(pair,), residual=conjunction(others) if others else None)
+    return matching, *_pairs_that_fail(join, [side for side in key[:1] if can_fail(side)], [side for side in key[1:2] if can_fail(side)])
+
+
+def by_failing_rows(join: Join) -> tuple[Plan, ...] | None:
+    """Plans without common rows whose union is an inner join of the pairs on which an expression fails; None if that is not its condition.
+
+    The expression fails only where a part of it over one of the sides does (plan/isolate.py has the errors of a view so).
+    """
+    if (found := failing_sides(join)) is None:
+        return None
+    assert join.kind == "inner"
+    return tuple(_pairs_that_fail(join, *found))
+
+
+def failing_sides(join: Join) -> tuple[list[Expr], list[Expr]] | None:
+    """Of a join whose condition is that an expression fails the parts that can, over either side; None if both sides decide together."""
+    if join.keys or join.residual is None or isinstance(join.left, Values) or isinstance(join.right, Values):
+        return None
+    width = len(join.left.schema)
+    if not 0 < width < len(join.schema):
+        return None
+    for part in conjuncts(join.residual):
+        found: tuple[list[Expr], list[Expr]] = ([], [])
+        if isinstance(part, Call) and part.function == FAILS and not calls_python(part) and _gather(part.arguments, width, found):
+            return found[0], [shift(expr, -width) for expr in found[1]]
+    return None
+
+
+def _gather(exprs: Sequence[Expr], width: int, found: tuple[list[Expr], list[Expr]]) -> bool:
+    """Adds the parts over one side that can fail; False if anything else can."""
+    for expr in exprs:
+        read = columns_of(expr)
+        if not can_fail(expr):
+            continue
+        if read and (max(read) < width or min(read) >= width):
+            found[min(read) >= width].append(expr)
+        elif not (isinstance(expr, Call) and expr.function in _INFALLIBLE and _gather(expr.arguments, width, found)):
+            return False
+    return True
+
+
+def _pairs_that_fail(join: Join, lefts: Sequence[Expr], rights: Sequence[Expr]) -> Iterator[Plan]:
+    """The join for the rows on which some of these expressions over the sides fail."""
     left = join.left
-    if can_fail(key.left):
-        fails = resolve("fails", [key.left])
+    if lefts:
+        fails = resolve(FAILS, lefts)
         few = _exchanged(replace(join, left=Filter(left, fails)))
-        plans.append(_in_order(_with_all(few, key.right, key.left), len(left.schema)))
+        yield _in_order(_with_all(few, lefts), len(left.schema))
         left = Filter(left, resolve("not", [fails]))
-    if can_fail(key.right):
-        plans.append(_with_all(replace(join, left=left, right=Filter(join.right, resolve("fails", [key.right]))), key.left, key.right))
-    return tuple(plans)
+    if rights:
+        yield _with_all(replace(join, left=left, right=Filter(join.right, resolve(FAILS, rights))), rights)
 
 
 def _tried(expr: Expr) -> Expr:
     return attempt(expr) if can_fail(expr) else expr
 
 
-def _with_all(join: Join, left: Expr, failing: Expr) -> Join:
-    """The join of rows with the few on its right on which `failing` fails, as one by a comparison that is TRUE of every pair.
+def _with_all(join: Join, failing: Sequence[Expr]) -> Join:
+    """The join of rows with the few on its right on which some of `failing` fail, as one by a comparison that is TRUE of every pair.
 
     Of such a join each shard has all rows of the right side and its share of the left one (lowering/ranges.py).
     """
     assert join.residual is not None
-    never = resolve("not", [resolve("fails", [shift(failing, len(join.left.schema))])])
-    read = reference(join.left.schema, min(columns_of(left)))
-    every = resolve("<=", [never, resolve("is_null", [read])])
+    never = resolve("not", [resolve(FAILS, [shift(expr, len(join.left.schema)) for expr in failing])])
+    every = resolve("<=", [never, resolve("is_null", [reference(join.left.schema, 0)])])
     return replace(join, residual=conjunction([every, resolve("is_true", [join.residual])]))
 
 
