@@ -6,12 +6,14 @@ import warnings
 from collections import Counter
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
 import deltic
 from correlated_queries import TABLES, Catalog
 from deltic.errors import EvaluationError, FailedView
+from deltic.expr.functions import failures
 from deltic.frontends.sql import bind_query
 from deltic.frontends.sql.bind_query import bind_tree
 from deltic.frontends.sql.environment import Environment
@@ -252,3 +254,25 @@ def test_an_equality_that_is_guarded_by_nothing_is_a_key() -> None:
     plan = bind_query("SELECT t.a FROM t JOIN u ON t.a + 1 = u.a", "test", Catalog())
     assert [len(node.keys) for node in nodes(plan) if isinstance(node, Join)] == [1]
     assert not any(isinstance(node, Filter) for node in nodes(plan))
+
+
+def test_rows_that_fail_for_good_cost_as_others() -> None:
+    """Half of the rows fail on the equality, behind a condition that keeps them from it; they are tried once in their tick."""
+    rows, few = [{"kind": "nw"[i % 2], "s": f"{'' if i % 2 == 0 else 'w'}{i}"} for i in range(2_000)], [{"k": i} for i in range(50)]
+    evaluated = 0
+    error = failures._error
+
+    def counted(expr: Any, row: Any) -> Any:
+        nonlocal evaluated
+        evaluated += 1
+        return error(expr, row)
+
+    with deltic.Session() as session, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(failures, "_error", counted)
+        session.sql("CREATE TABLE t (kind STRING, s STRING); CREATE TABLE u (k INT)")
+        session.sql("CREATE MATERIALIZED VIEW v AS SELECT s, k FROM t LEFT JOIN u ON kind = 'n' AND CAST(s AS INT) = k")
+        with session.transaction() as tx:
+            tx.insert("u", few)
+            tx.insert("t", rows)
+        assert len(session.view("v").rows()) == 2_000 and sum(row["k"] is not None for row in session.view("v").rows()) == 25
+        assert 0 < evaluated < 10 * len(rows)

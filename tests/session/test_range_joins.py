@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -310,3 +311,28 @@ def test_an_anti_join_by_intervals_keeps_the_number_of_matches() -> None:
 def work_of(session: deltic.Session, view: str) -> int:
     """Rows that the view's operators touched in the last tick."""
     return sum(operator["rows_touched"] for operator in session.explain(view).json()["operators"])
+
+
+def test_an_open_bound_lets_null_pass() -> None:
+    """`u.a > t.a OR t.a IS NULL` is TRUE of every u.a, NULL too; so no range is looked up by it."""
+    queries = {
+        "pairs": "SELECT t.n, u.n AS m FROM t JOIN u ON u.a > t.a OR t.a IS NULL",
+        "exists": "SELECT n FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.a > t.a OR t.a IS NULL)",
+        "not exists": "SELECT n FROM t WHERE NOT EXISTS (SELECT 1 FROM u WHERE u.a > t.a OR t.a IS NULL)",
+        "overlap": "SELECT t.n, u.n AS m FROM t JOIN u ON t.a <= u.n AND (u.a <= t.n OR t.n IS NULL)",
+        "overlap of open ends": "SELECT t.n, u.n AS m FROM t JOIN u ON (t.a <= u.n OR u.n IS NULL) AND (u.a <= t.n OR t.n IS NULL)",
+    }
+    rows = [{"n": n, "a": a} for n in (None, 1, 3) for a in (None, 0, 1, 2)]
+    with deltic.Session() as session, duckdb.connect() as database, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        session.sql("CREATE TABLE t (n INT, a INT); CREATE TABLE u (n INT, a INT)")
+        database.sql("CREATE TABLE t (n INT, a INT); CREATE TABLE u (n INT, a INT)")
+        for number, query in enumerate(queries.values()):
+            session.sql(f"CREATE MATERIALIZED VIEW v{number} AS {query}")
+        for row in rows:
+            for table in "tu":
+                session.apply({table: [{**row, "_weight": 1}]})
+                database.execute(f"INSERT INTO {table} VALUES (?, ?)", [row["n"], row["a"]])
+        for number, (name, query) in enumerate(queries.items()):
+            found = Counter(tuple(row.values()) for row in session.view(f"v{number}").rows())
+            assert found == Counter(database.sql(query).fetchall()), name

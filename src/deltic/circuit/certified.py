@@ -74,7 +74,7 @@ class Certified:
         high, low = _fast_two_sum(high, low + (self.high * other.low + self.low * other.high))
         error = np.abs(self.high) * other.error + np.abs(other.high) * self.error + self.error * other.error
         exact = (self.low == 0) & (other.low == 0)
-        return _in_range(high, low, error * MORE + np.where(exact, 0.0, RELATIVE * np.abs(high)))
+        return _in_range(high, low, _at_least(error * MORE, self, other) + np.where(exact, 0.0, RELATIVE * np.abs(high)))
 
     def __rmul__(self, other: int) -> Certified:
         return _number(other) * self
@@ -87,7 +87,8 @@ class Certified:
         high, low = _fast_two_sum(high, more + low)
         high, low = _fast_two_sum(first, ((self.high - high) + (self.low - low)) / other.high)
         least = np.abs(other.high) * (1 - 2.0**-50) - other.error
-        error = (self.error + np.abs(high) * other.error) / least * MORE + np.where(high == 0, 0.0, RELATIVE * np.abs(high))
+        error = _at_least((self.error + np.abs(high) * other.error) / least * MORE, self, other)
+        error += np.where(high == 0, 0.0, RELATIVE * np.abs(high))
         return _in_range(high, low, np.where(least > 0, error, np.inf))
 
     def sqrt(self) -> Certified:
@@ -110,6 +111,11 @@ class Certified:
 
 def _number(value: Certified | int) -> Certified:
     return Certified.of(np.array([value])) if isinstance(value, int) else value
+
+
+def _at_least(error: Floats, one: Certified, other: Certified) -> Floats:
+    """The error, which must not be rounded to 0 unless both numbers are exact."""
+    return np.where((one.error == 0) & (other.error == 0), error, np.maximum(error, LEAST))
 
 
 def _in_range(high: Floats, low: Floats, error: Floats) -> Certified:

@@ -3,7 +3,8 @@
 Such an equality is no key, since a key is evaluated on every row of its side: also where the other side is empty, and on rows that a
 condition before it guards. So the join is split. Rows on which no side of the equality fails are joined by it as by any key (`attempt`,
 which is NULL on the others). The others are joined with all rows of the other side, and their condition raises the error; there are none
-once the tick is committed, unless no pair of them reaches the equality. In the same way the pairs are found on which a condition fails,
+once the tick is committed, unless no pair of them reaches the equality. As with any key, other conditions are evaluated on the pairs that
+match, and raise no error for pairs whose equality is FALSE or NULL. In the same way the pairs are found on which a condition fails,
 for a view whose errors are isolated (plan/isolate.py).
 """
 

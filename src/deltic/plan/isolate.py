@@ -46,12 +46,13 @@ from deltic.plan.recursion import bound_to
 from deltic.plan.show import show_expr
 from deltic.plan.streams import keeps_ticks
 from deltic.plan.walk import expressions, map_inputs, nodes
-from deltic.schema import BIGINT, STRING, StreamSchema
+from deltic.schema import BIGINT, BOOLEAN, STRING, StreamSchema
 from deltic.stacks import unbounded
 
 _ROWS: Final = (Filter, Project, Expand, FlatMap, TopK, TemporalFilter, Reduce, Window)
 """Nodes whose expressions are evaluated on every row of their input."""
 _TRIED: Final = {"sum": "try_sum", "avg": "try_avg"}
+_FALSE: Final = Literal(False, BOOLEAN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +269,11 @@ def _of_join(node: Join) -> Parts:
     matched = Join(node.left, node.right, "inner", node.keys)
     _, failed = _without_failures(matched, (node.residual,), (node.residual,))
     passes = resolve("not", (resolve("fails", (node.residual,)),))
-    return replace(node, residual=conjunction((passes, node.residual))), (*errors, *failed)
+    if node.keys:
+        residual: Expr = Case(((passes, node.residual),), _FALSE, BOOLEAN, node.residual.nullable)
+    else:  # whose parts look rows up
+        residual = conjunction((passes, node.residual))
+    return replace(node, residual=residual), (*errors, *failed)
 
 
 def _of_recursion(node: Recursion) -> Parts:

@@ -74,10 +74,11 @@ def range_of(join: Join) -> Range | None:
     for low, high in permutations(compared, 2):
         if low.greater == high.lesser and low.left == (not high.left) and _is_point(low.greater, low, high):
             return _range(low.greater, (low, high), parts, width)
-    if not compared:
-        return None
-    point = compared[0].lesser if compared[0].greater == compared[0].open else compared[0].greater
-    return _range(point, compared[:1], parts, width)
+    for each in compared:
+        point = each.lesser if each.greater == each.open else each.greater
+        if each.open is None or not point.nullable:  # the condition is TRUE of a NULL where there is no bound
+            return _range(point, (each,), parts, width)
+    return None
 
 
 def overlap_of(join: Join) -> tuple[Join, Join] | None:
@@ -91,7 +92,7 @@ def overlap_of(join: Join) -> tuple[Join, Join] | None:
     parts = conjuncts(join.residual)
     for one, other in permutations(_comparisons(parts, len(join.left.schema)), 2):
         starts = one.lesser, other.lesser
-        if one.open in starts or other.open in starts:
+        if one.open in starts or other.open in starts or any(each.open is not None and each.lesser.nullable for each in (one, other)):
             continue
         if one.left and not other.left and starts[0].type == starts[1].type and is_word(starts[0].type) and not any(map(can_fail, starts)):
             inside, before = _compared("less_equal", *starts), _compared("less", *reversed(starts))
@@ -105,8 +106,9 @@ def is_ordered(type: Type) -> bool:
 
 
 def _is_point(expr: Expr, low: _Comparison, high: _Comparison) -> bool:
-    """Whether it can be looked up among intervals."""
-    return expr not in (low.open, high.open) and is_word(expr.type) and not can_fail(expr)
+    """Whether it can be looked up among intervals. That of two open bounds must not be NULL, of which the condition can be TRUE."""
+    open_ends = low.open is not None and high.open is not None
+    return expr not in (low.open, high.open) and is_word(expr.type) and not can_fail(expr) and not (open_ends and expr.nullable)
 
 
 def _first(join: Join, first: Sequence[Expr], parts: Sequence[Expr]) -> Join:

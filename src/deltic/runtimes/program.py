@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -13,6 +13,7 @@ from deltic.circuit.nodes import ArrangementSpec, Dataflow
 from deltic.circuit.operator import BEGINNING, Tick
 from deltic.circuit.operators.table import TableInput
 from deltic.errors import DataError, StateError
+from deltic.kernels.memory import Words
 from deltic.purity import shown
 from deltic.schema import Field, Forms, StreamSchema, TableSchema
 from deltic.storage.manifest import NO_TICK, last_tick
@@ -25,6 +26,7 @@ from deltic.storage.program import (
     TableDescription,
     ViewDescription,
 )
+from deltic.trace.batch import Batch
 
 Json = Any
 Notes = Mapping[str, Json]
@@ -64,6 +66,14 @@ def next_tick(epoch: int, committed: Notes, notes: Notes, *, amends: bool = Fals
 def noted(epoch: int, committed: Notes, notes: Notes) -> Notes:
     """The notes of a commit after `epoch` that is no tick. committed: the notes before it."""
     return {**notes, NO_TICK: [epoch + 1, last_tick(epoch, committed)]}
+
+
+def shown_strings(circuit: Dataflow, changes: Mapping[str, Batch]) -> Iterator[Words]:
+    """The string ids in views over streams, whose content are the changes of the last tick. changes: by view."""
+    for view, change in changes.items():
+        spec = circuit.arrangements.get(circuit.views.get(view, ""))
+        if spec is not None and spec.ephemeral:
+            yield from (change.columns[place] for place in spec.strings)
 
 
 def backfill(epoch: int, committed: Notes, notes: Notes, fresh: frozenset[str]) -> Tick:

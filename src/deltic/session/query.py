@@ -20,7 +20,7 @@ from deltic.frontends.statements import ColumnDefault, DefinedFunction, Namespac
 from deltic.lowering import GrowingProgram
 from deltic.optimizer import optimize
 from deltic.optimizer.stand_for_views import replaced
-from deltic.plan.nodes import OverTicks, Plan, Table
+from deltic.plan.nodes import FlatMap, Generate, Join, OverTicks, Plan, Recursion, Table
 from deltic.plan.streams import reads_ticks
 from deltic.plan.walk import nodes
 from deltic.runtimes import Committed
@@ -222,8 +222,10 @@ def _content(circuit: Dataflow, spines: Mapping[str, Sequence[Spine]], strings: 
 def _few_rows(
     plan: Plan, spines: Mapping[str, Sequence[Spine]], strings: StringTable, committed: CommitLike
 ) -> Iterable[tuple[Any, ...]] | None:
-    """The rows of a part of a query over few rows; None if it reads many, or fails: then the query does."""
+    """The rows of a part of a query over few rows; None if it reads many, may make many of few, or fails: then the query does."""
     tables = _tables(plan)
+    if any(isinstance(node, FlatMap | Generate | Recursion) or (isinstance(node, Join) and not node.keys) for node in nodes(plan)):
+        return None
     if _stored_rows(spines[name] for name in tables) > MOST_KEYS:
         return None
     circuit = GrowingProgram(1).circuit({_ANSWER: plan}, tables)
@@ -231,7 +233,7 @@ def _few_rows(
         rows = _content(circuit, {name: spines[name] for name in tables}, strings, committed)
     except EvaluationError:
         return None
-    return zip(*(column.to_pylist() for column in rows.columns), strict=True)
+    return None if len(rows) > MOST_KEYS else zip(*(column.to_pylist() for column in rows.columns), strict=True)
 
 
 def _stored_rows(tables: Iterable[Sequence[Spine]]) -> int:

@@ -172,8 +172,11 @@ def _counted(uses: Mapping[str, int], added: Iterable[SegmentRef], dropped: Iter
 
 def last_tick(epoch: int, notes: Mapping[str, Json]) -> int:
     """See Manifest.last_tick. notes: of the commit `epoch`."""
-    noted: Sequence[int] | None = notes.get(NO_TICK)
-    return noted[1] if noted is not None and noted[0] == epoch else epoch
+    match notes.get(NO_TICK):
+        case [int(noted), int(tick)] if noted == epoch and 0 <= tick < epoch:
+            return tick
+        case _:  # also what a user has noted under that name before it was reserved
+            return epoch
 
 
 def manifest_name(epoch: int) -> str:
@@ -311,8 +314,6 @@ def _notes(body: Json) -> Mapping[str, Json]:
     notes = mapping(member(body, "notes"), "notes")
     if notes.get(KEEP) is not None:
         count(notes[KEEP], f"the note {KEEP}")
-    if notes.get(NO_TICK) is not None and len(counts(notes[NO_TICK], f"the note {NO_TICK}", LAST_EPOCH)) != 2:
-        raise Malformed(f"the note {NO_TICK}: expected two epochs")
     return notes
 
 

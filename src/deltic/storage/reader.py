@@ -78,7 +78,7 @@ class StateReader:
                 if keepers & shared_leases(folder, chosen) if keepers else chosen >= _newest(folder).oldest:
                     manifest = manifest_at(folder, chosen)
                     if manifest.last_tick < chosen and manifest.program.has_streams:
-                        lease.move(manifest.last_tick)
+                        _keep_last_tick(folder, lease, manifest.last_tick)
                     return cls(folder, lease, manifest)
             except BaseException:
                 lease.release()
@@ -116,7 +116,8 @@ class StateReader:
             return StateReader(self.folder, lease, self._at(epoch, manifest_at), borrows=True)
         with StateReader._opened(self.folder, epoch, None if lease is None else lease.length_s) as opened:
             if lease is not None and epoch < lease.epoch:
-                lease.move(epoch)  # only now, when the epoch is kept: others rely on a lease that is shared
+                assert opened._lease is not None
+                lease.move(opened._lease.epoch)  # only now, when the epoch is kept: others rely on a lease that is shared
             return StateReader(self.folder, lease, opened.manifest, borrows=True)
 
     def manifest_at(self, epoch: int) -> Manifest:
@@ -183,6 +184,14 @@ def _keepers(folder: StateFolder, epoch: int, newest: StoredManifest) -> set[str
     if not keepers or epoch not in epochs_in(folder):  # a fold that had begun before the lease may have left it out
         _check(folder, epoch, newest)
     return keepers
+
+
+def _keep_last_tick(folder: StateFolder, lease: Lease, tick: int) -> None:
+    """Moves a lease to the last tick of its epoch, unless that is not readable any more."""
+    epoch = lease.epoch
+    lease.move(tick)
+    if tick < _newest(folder).oldest and not shared_leases(folder, tick):
+        lease.move(epoch)
 
 
 def _check(folder: StateFolder, epoch: int, newest: StoredManifest) -> None:

@@ -59,9 +59,9 @@ class Levels(NamedTuple):
 
     def only_adds(self, batch: Batch, sought: int) -> bool:
         """Whether appending the batch merges nothing, as most appends of small batches do. sought: keys, since the last append."""
-        if self.merges or not batch.length or len(self.small) + 1 >= _allowed(sought) or self._cancelled_by(batch):
+        if self.merges or not batch.length or len(self.small) + 1 >= _allowed(sought) or batch.length + self.small_rows >= BASE:
             return False
-        return batch.length + self.small_rows < BASE
+        return not self._cancelled_by(batch)
 
     def with_small(self, batch: Batch) -> Levels:
         """With one more batch, for which `only_adds` is true."""

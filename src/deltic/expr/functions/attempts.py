@@ -13,7 +13,7 @@ from deltic.errors import EvaluationError, Span
 from deltic.expr.arrays.datum import Datum
 from deltic.expr.columns import Frame, value_where
 from deltic.expr.failing import ATTEMPT
-from deltic.expr.failures import row_of
+from deltic.expr.functions.failures import failing_rows
 from deltic.expr.functions.signature import check_count
 from deltic.expr.interpreter import Row, evaluate
 from deltic.expr.nodes import Call, Expr, Value
@@ -38,14 +38,12 @@ def _rows(call: Call, row: Row) -> Value:
 
 
 def _arrays(call: Call, frame: Frame) -> Datum:
-    """Evaluated again without the row that fails, until none does: rows that fail are rare, since an error of a tick follows."""
-    reached = np.ones(frame.length, bool)
-    while reached.any():
-        try:
-            return value_where(call.arguments[0], frame, reached)
-        except EvaluationError as error:
-            reached[row_of(error)] = False
-    return pa.nulls(frame.length, call.type.arrow)
+    expr, reached = call.arguments[0], np.ones(frame.length, bool)
+    try:
+        return value_where(expr, frame, reached)
+    except EvaluationError:
+        reached[failing_rows(expr, frame, np.arange(frame.length))] = False
+    return value_where(expr, frame, reached) if reached.any() else pa.nulls(frame.length, call.type.arrow)
 
 
 FUNCTIONS: Final = (

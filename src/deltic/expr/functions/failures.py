@@ -11,9 +11,10 @@ import pyarrow as pa
 from deltic.errors import EvaluationError, Span
 from deltic.expr.arrays.datum import Datum, python_value
 from deltic.expr.arrays.distinct import per_distinct_with_nulls
+from deltic.expr.collating import as_is
 from deltic.expr.columns import Frame, value_of
 from deltic.expr.interpreter import Row, evaluate
-from deltic.expr.nodes import Call, Expr, Value, columns_of
+from deltic.expr.nodes import Call, Expr, Value, calls_python, columns_of
 from deltic.expr.registry import Function, Nulls, Typed
 from deltic.schema import BOOLEAN, STRING, Field
 from deltic.types import struct
@@ -23,6 +24,8 @@ FAILURE: Final = "failure"
 ROW_TEXT: Final = "row_text"
 COLUMNS: Final = ("error", "expression", "row")
 """Of a collection of errors: what failed, its text, and the columns that it reads."""
+ONE_BY_ONE: Final = 32
+"""So few rows are evaluated one by one: columns of them take as long."""
 FAILURE_TYPE: Final = struct((Field("error", STRING, False), Field("expression", STRING, False)))
 
 
@@ -64,14 +67,15 @@ def _failing(exprs: Sequence[Expr], frame: Frame) -> Iterator[tuple[int, np.ndar
     """(the position of an expression, the rows on which it is the first one to fail)."""
     rest = np.arange(frame.length)
     for i, expr in enumerate(exprs):
-        rows = _failing_rows(expr, frame, rest)
+        rows = failing_rows(expr, frame, rest)
         if len(rows):
             yield i, rows
             rest = np.setdiff1d(rest, rows, assume_unique=True)
 
 
-def _failing_rows(expr: Expr, frame: Frame, rows: np.ndarray) -> np.ndarray:
-    """By halves: O(log n) evaluations for each row that fails."""
+def failing_rows(expr: Expr, frame: Frame, rows: np.ndarray) -> np.ndarray:
+    """Those of the rows on which it fails. By halves, and few rows one by one: O(log n) evaluations of columns for each row that fails, and
+    where many fail one of each row."""
     if not len(rows):
         return rows
     try:
@@ -79,9 +83,21 @@ def _failing_rows(expr: Expr, frame: Frame, rows: np.ndarray) -> np.ndarray:
     except EvaluationError:
         if len(rows) == 1:
             return rows
+        if len(rows) <= ONE_BY_ONE and not calls_python(expr):
+            return rows[[_error(expr, row) is not None for row in _read_rows(expr, frame, rows)]]
         half = len(rows) // 2
-        return np.concatenate([_failing_rows(expr, frame, rows[:half]), _failing_rows(expr, frame, rows[half:])])
+        return np.concatenate([failing_rows(expr, frame, rows[:half]), failing_rows(expr, frame, rows[half:])])
     return rows[:0]
+
+
+def _read_rows(expr: Expr, frame: Frame, rows: np.ndarray) -> Iterator[Row]:
+    """The rows, with NULL in the columns that the expression does not read."""
+    read = sorted(columns_of(expr))
+    row: list[Value] = [None] * (read[-1] + 1 if read else 0)
+    for number in rows.tolist():
+        for column in read:
+            row[column] = python_value(frame.column(column), number)
+        yield tuple(row)
 
 
 def _fails_on_columns(call: Call, frame: Frame) -> Datum:
@@ -95,12 +111,8 @@ def _failure_on_columns(call: Call, frame: Frame) -> Datum:
     values: dict[int, Any] = {}
     for i, rows in _failing(call.arguments[::2], frame):
         expr, text = call.arguments[2 * i], call.arguments[2 * i + 1]
-        read = sorted(columns_of(expr))
-        row: list[Value] = [None] * (read[-1] + 1 if read else 0)
-        for number in rows.tolist():
-            for column in read:
-                row[column] = python_value(frame.column(column), number)
-            error = _error(expr, tuple(row))
+        for number, row in zip(rows.tolist(), _read_rows(expr, frame, rows), strict=True):
+            error = _error(expr, row)
             assert error is not None, "the row form fails where the array form does"
             values[number] = _described(error, evaluate(text, ()))
     if not values:
@@ -141,5 +153,14 @@ FUNCTIONS: Final = (
         rows=_failure_on_row,
         arrays=_failure_on_columns,
     ),
-    Function(name=ROW_TEXT, named=False, signature=_row_text, nulls=Nulls.SEEN, can_fail=False, rows=_text, arrays=per_distinct_with_nulls),
+    Function(
+        name=ROW_TEXT,
+        named=False,
+        signature=_row_text,
+        nulls=Nulls.SEEN,
+        can_fail=False,
+        collated=as_is,
+        rows=_text,
+        arrays=per_distinct_with_nulls,
+    ),
 )

@@ -25,7 +25,7 @@ from deltic.runtimes.durable.outcome import Performed, change_of
 from deltic.runtimes.durable.partial import partial, with_scopes
 from deltic.runtimes.durable.strings import HASH_VERSION, check_version, identity_of
 from deltic.runtimes.durable.version import DurableVersion
-from deltic.runtimes.program import Notes, backfill, described, next_tick, noted, with_prepared
+from deltic.runtimes.program import Notes, backfill, described, next_tick, noted, shown_strings, with_prepared
 from deltic.storage.dictionary import Dictionary, named
 from deltic.storage.files import DataFile, FileRef, Origin
 from deltic.storage.history import stored_manifest
@@ -246,7 +246,8 @@ class Durable(ABC):
     def trim(self) -> None:
         """See Runtime."""
         if self._has_many_strings:
-            self.strings.retain(())
+            version = self.committed
+            self.strings.retain(() if version.last is None else shown_strings(version.circuit, version.last.changes))
 
     @property
     def _has_many_strings(self) -> bool:

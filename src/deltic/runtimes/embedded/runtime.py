@@ -20,7 +20,7 @@ from deltic.circuit.stage import LARGE_TICK
 from deltic.errors import StateError
 from deltic.runtimes import TickResult
 from deltic.runtimes.embedded.levels import routed, run_levels, view_changes
-from deltic.runtimes.program import Notes, applied, backfill, described, next_tick, noted, with_prepared
+from deltic.runtimes.program import Notes, applied, backfill, described, next_tick, noted, shown_strings, with_prepared
 from deltic.storage.program import EMPTY, ArrangementDescription, ProgramDescription
 from deltic.trace.background import background
 from deltic.trace.batch import Batch
@@ -217,6 +217,8 @@ def _grown(shard: Mapping[str, Spine], batches: Mapping[str, Batch], ephemeral: 
 
 def _live(version: MemoryVersion) -> Iterator[Words]:
     """The string ids in the version's state and changes, and all words of arrangements that are not in its circuit."""
+    if version.last is not None:
+        yield from shown_strings(version.circuit, version.last.changes)
     specs = version.circuit.arrangements
     held = [(name, batch) for shard in version.state for name, spine in shard.items() for batch in spine.batches]
     for name, batch in (*held, *version.changes.items()):
