@@ -16,7 +16,7 @@ from deltic.connectors.source import Json
 from deltic.errors import SinkError
 from deltic.pipeline.delivery import Outlet, check_empty
 from deltic.pipeline.feeds import Feed
-from deltic.pipeline.notes import SINKS, SinkOffset, forgotten, sink_offsets
+from deltic.pipeline.notes import SINKS, SinkOffset, sink_offsets
 from deltic.pipeline.progress import Start
 from deltic.runtimes.program import check_tables
 from deltic.runtimes.view_errors import is_errors
@@ -96,13 +96,10 @@ class BoundProgram:
         )
 
     def renewed(self, notes: Notes) -> dict[str, Json]:
-        """The notes that change when a state takes the program: those on other tables, and on sinks that were emptied, are removed.
-
-        A sink that was emptied is thereby a new one.
-        """
+        """The notes that change when a state takes the program: those on sinks that were emptied are removed, so these are new ones."""
         offsets = notes.get(SINKS, {})
         kept = {name: offset for name, offset in offsets.items() if name not in self.sinks or self._sink(name).epoch() is not None}
-        return {**forgotten(notes, self.tables), **({SINKS: kept or None} if kept != offsets else {})}
+        return {SINKS: kept or None} if kept != offsets else {}
 
     def feed(self, table: TableSchema, rows_per_tick: int) -> Feed:
         """The table and its source, at its beginning."""
