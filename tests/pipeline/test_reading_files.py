@@ -267,3 +267,20 @@ def test_files_of_a_table_that_an_earlier_version_dropped_are_read_again(shop: S
     planned = dry_run(WITHOUT_SINKS, state=str(shop.state), base=shop.folder)
     assert {source.table: len(source.files) for source in planned.sources} == {"orders": 0, "customers": 3}
     assert shop.run(WITHOUT_SINKS) == EXPECTED
+
+
+def test_a_state_whose_tables_were_dropped_is_not_a_new_one(shop: Shop) -> None:
+    shop.fill()
+    shop.run(WITHOUT_SINKS)
+    with Session(state=str(shop.state)) as session:
+        session.program("")
+        epoch = session.epoch
+    assert epoch > 0
+    assert (
+        str(dry_run(WITHOUT_SINKS, state=str(shop.state), base=shop.folder).start)
+        == f"resumes after epoch {epoch}; views filled: spend, top"
+    )
+    with shop.pipeline(WITHOUT_SINKS) as pipeline:  # to open a state is a commit
+        assert str(pipeline.start) == f"resumes after epoch {epoch + 1}; views filled: spend, top"
+    with Pipeline("CREATE TABLE t (a INT);", state=shop.made / "new") as pipeline:
+        assert str(pipeline.start) == "a new state; tables without a source: t"

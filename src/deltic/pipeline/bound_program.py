@@ -81,9 +81,9 @@ class BoundProgram:
         return tuple(name for name in self.tables if name.lower() not in self.sources)
 
     def start(self, notes: Notes, epoch: int | None) -> Start:
-        """How the program differs from a state with these notes. epoch: the last of the state, None if it is new."""
+        """How the program differs from a state with these notes. epoch: the last of the state, None if there is no state."""
         description = ProgramDescription.of(notes)
-        if epoch is None or not description.tables:
+        if epoch is None or (epoch == 0 and not description.tables):
             return Start(None, unfed=self.unfed)
         names, tables = {view.lower() for view in self.views}, {table.lower() for table in self.tables}
         return Start(
