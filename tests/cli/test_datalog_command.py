@@ -217,3 +217,12 @@ def test_errors_of_commands(folder: Path, capsys: pytest.CaptureFixture[str], co
     (folder / "p.dat").write_text(commands)
     assert main(["datalog", str(folder / "p.dl"), "--script", str(folder / "p.dat")]) == Exit.INPUT
     assert error in capsys.readouterr().err
+
+
+def test_views_that_a_program_drops_from_its_state_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program, script, state = tmp_path / "p.dl", tmp_path / "commands", str(tmp_path / "state")
+    for relation, reported in (("B", ""), ("B", ""), ("C", f"deltic: state {state}: views dropped: B\n")):
+        program.write_text(f"input relation A(x: s64)\noutput relation {relation}(x: s64)\n{relation}(x) :- A(x).\n")
+        script.write_text(f"dump {relation};")
+        assert main(["datalog", str(program), "--script", str(script), "--state", state]) == Exit.OK
+        assert capsys.readouterr().err == reported

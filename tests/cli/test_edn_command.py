@@ -148,3 +148,16 @@ def test_a_store_over_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     with deltic.Session(state=tmp_path / "state") as session:
         session.sql(f"{table}; INSERT INTO staff (id) VALUES (2)")
         assert [row["a name"] for row in session.query("SELECT * FROM staff").rows()] == ["Ann", "Ann"]
+
+
+def test_views_that_a_store_drops_from_its_state_are_reported(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with deltic.Session(state="st") as session:
+        session.edn_store("people", schema=SCHEMA).transact(FACTS)
+        session.sql("CREATE TABLE t (a INT); CREATE MATERIALIZED VIEW v AS SELECT a FROM t; INSERT INTO t VALUES (1)")
+    for reported in ("deltic: state st: views dropped: v\n", ""):
+        assert main(["edn", "st", "-q", "[:find (max ?a) . :where [_ :person/age ?a]]"]) == Exit.OK
+        output = capsys.readouterr()
+        assert (output.out, output.err) == ("31\n", reported)
+    with deltic.Session(state="st") as session:
+        session.sql("CREATE TABLE t (a INT); CREATE MATERIALIZED VIEW v AS SELECT a FROM t")
+        assert session.view("v").rows() == [{"a": 1}]

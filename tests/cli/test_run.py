@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
@@ -14,11 +15,13 @@ from pathlib import Path
 from typing import IO, Self
 
 import pytest
+from rich.console import Console
 
 import deltic
 from deltic.cli import main
 from deltic.cli.exits import Exit
-from deltic.pipeline import Pipeline
+from deltic.cli.progress import Report
+from deltic.pipeline import Pipeline, Progress
 from shop import EXPECTED, FAILING, SCRIPT, Shop
 from waiting import wait_until
 
@@ -357,3 +360,12 @@ def test_threads_are_those_of_this_process(shop: Shop, capsys: pytest.CaptureFix
     assert main(arguments(shop, "--threads", "2", "--shards", "2")) == Exit.OK
     assert main(["run", str(shop.folder / "shop.sql"), "--engine", "spark", "--threads", "2"]) == Exit.USAGE
     assert "--threads requires --engine embedded" in capsys.readouterr().err
+
+
+def test_ticks_are_on_stdout_though_stderr_is_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    report, drawn = Report(json=True), io.StringIO()
+    report._err = Console(file=drawn, force_terminal=True, width=80)
+    with report.ticks() as ticked:
+        ticked(Progress(7, {}, {}, {}, {}, {}))
+    assert json.loads(capsys.readouterr().out)["epoch"] == 7
+    assert "looking for files" in drawn.getvalue() and "event" not in drawn.getvalue()

@@ -310,3 +310,24 @@ def test_the_history_has_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     assert history_file("sql") == tmp_path / "deltic" / "sql_history"
     assert history_file("sql").parent.is_dir()
+
+
+def test_what_a_script_drops_from_a_state_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    source = "CREATE TABLE visits (id INT, page STRING) USING csv OPTIONS (path 'in', header 'true');"
+    Path("v.sql").write_text(f"{source} CREATE TABLE kept (a INT); CREATE MATERIALIZED VIEW pages AS SELECT page FROM visits;")
+    Path("other.sql").write_text("CREATE TABLE kept (a INT);")
+    Path("in").mkdir()
+    Path("in/1.csv").write_text("id,page\n1,a\n")
+    assert main(["run", "v.sql", "--engine", "embedded"]) == Exit.OK
+    capsys.readouterr()
+    assert main(["sql", "v.state", "--script", "v.sql", "-c", "SELECT page FROM pages"]) == Exit.OK
+    assert capsys.readouterr().err == ""
+    assert main(["sql", "v.state", "--script", "other.sql", "-c", "SELECT 1 AS x"]) == Exit.OK
+    assert capsys.readouterr().err == "deltic: state v.state: views dropped: pages; tables dropped: visits\n"
+    assert main(["sql", "v.state", "--script", "other.sql", "-c", "DROP TABLE kept"]) == Exit.OK
+    assert main(["run", "v.sql", "--engine", "embedded"]) == Exit.OK
+    first, last = capsys.readouterr().err.splitlines()
+    assert "v.state: resumes after epoch " in first and "1 files, rows: visits 1" in last

@@ -12,7 +12,9 @@ import pytest
 
 from deltic.errors import SourceError
 from deltic.pipeline import Pipeline, Progress
-from shop import EXPECTED, EXPECTED_LETTERS, FAILING, SCRIPT, Shop, views
+from deltic.pipeline.dry_run import dry_run
+from deltic.session import Session
+from shop import CUSTOMERS, EXPECTED, EXPECTED_LETTERS, FAILING, ORDERS, SCRIPT, SPEND, TOP, Shop, views
 
 
 @pytest.fixture
@@ -229,3 +231,56 @@ def test_files_of_a_dropped_table_are_read_again_if_it_is_created_again(shop: Sh
     shutil.rmtree(shop.made / "spend")
     assert shop.run() == EXPECTED
     assert shop.summed() == EXPECTED["spend"]
+
+
+WITHOUT_SINKS = ORDERS.format(letters=", on_error 'dead_letter', dead_letter_path 'made/letters'") + CUSTOMERS + SPEND + TOP
+
+
+@pytest.mark.parametrize("way", ["undeclared", "declared", "program"])
+def test_files_of_a_table_that_a_session_drops_are_read_again(shop: Shop, way: str) -> None:
+    shop.fill()
+    assert shop.run(WITHOUT_SINKS) == EXPECTED
+    with Session(state=str(shop.state)) as session:
+        match way:
+            case "undeclared":
+                session.sql("DROP TABLE customers")
+            case "declared":
+                session.program(WITHOUT_SINKS)
+                session.sql("DROP VIEW spend; DROP TABLE Customers")
+            case _:
+                session.program(ORDERS.format(letters=""))
+        noted = [key for key in session.notes if key.startswith(("taken:", "cursor:"))]
+        assert noted and all(key.startswith("taken:orders:") for key in noted)
+    with shop.pipeline(WITHOUT_SINKS) as pipeline:
+        assert pipeline.run_once().rows_in == Counter(customers=4)
+        assert views(pipeline) == EXPECTED
+
+
+def test_files_of_a_table_that_an_earlier_version_dropped_are_read_again(shop: Shop) -> None:
+    """It left their offsets in the state."""
+    shop.fill()
+    shop.run(WITHOUT_SINKS)
+    with Session(state=str(shop.state)) as session:
+        offsets = {key: note for key, note in session.notes.items() if key.startswith("taken:customers:")}
+        session.sql("DROP TABLE customers")
+        session._note(offsets)
+    planned = dry_run(WITHOUT_SINKS, state=str(shop.state), base=shop.folder)
+    assert {source.table: len(source.files) for source in planned.sources} == {"orders": 0, "customers": 3}
+    assert shop.run(WITHOUT_SINKS) == EXPECTED
+
+
+def test_a_state_whose_tables_were_dropped_is_not_a_new_one(shop: Shop) -> None:
+    shop.fill()
+    shop.run(WITHOUT_SINKS)
+    with Session(state=str(shop.state)) as session:
+        session.program("")
+        epoch = session.epoch
+    assert epoch > 0
+    assert (
+        str(dry_run(WITHOUT_SINKS, state=str(shop.state), base=shop.folder).start)
+        == f"resumes after epoch {epoch}; views filled: spend, top"
+    )
+    with shop.pipeline(WITHOUT_SINKS) as pipeline:  # to open a state is a commit
+        assert str(pipeline.start) == f"resumes after epoch {epoch + 1}; views filled: spend, top"
+    with Pipeline("CREATE TABLE t (a INT);", state=shop.made / "new") as pipeline:
+        assert str(pipeline.start) == "a new state; tables without a source: t"

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from deltic.errors import DivisionByZero
+from deltic.session import Session
 from pipelines_projects import SPEC, planned, written
 
 pytest.importorskip("pyspark.sql.connect.proto")
@@ -157,6 +158,23 @@ def test_a_view_that_the_project_did_not_define_for_a_run_is_written_whole(proje
         assert run.notes.published.keys() == {"other"}
     project.define(OTHER + QUOTIENTS)
     project.run()
+    project.check()
+
+
+def test_a_table_that_a_session_has_dropped_is_read_whole(project: Project) -> None:
+    project.run()
+    with project.opened() as run:
+        (key,) = run.plan.tables
+        run.notes.versions[key], run.notes.files[key] = ["x", 1], ["f"]
+        run._note()
+    with project.opened() as run:
+        run.refresh(running.Selection())
+        assert (run.notes.versions, run.notes.files) == ({key: ["x", 1]}, {key: ["f"]})
+    with Session(state=project.folder / "state") as session:
+        session.program("")
+    with project.opened() as run:
+        run.refresh(running.Selection())
+        assert (run.notes.versions, run.notes.files) == ({}, {})
     project.check()
 
 

@@ -15,6 +15,7 @@ from cyclopts import App
 
 from deltic import __version__
 from deltic.cli.exits import HELP, Exit
+from deltic.cli.output import OutputFailure, has_failed, standard_output
 from deltic.cli.signals import ended_by_sigterm
 from deltic.errors import DelticError, SetupError
 
@@ -42,8 +43,16 @@ app.command("deltic.cli.demo:app", name="demo", help="Run a whole pipeline over 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; the console script's entry point. Returns the exit code, but a usage error raises SystemExit(2)."""
     command = next(iter(sys.argv[1:] if arguments is None else arguments), None)
-    with ended_by_sigterm() if command == "run" else nullcontext():
-        return _main(arguments)
+    output = None
+    try:
+        with ended_by_sigterm() if command == "run" else nullcontext(), standard_output() as output:
+            code = _main(arguments)
+    except OutputFailure:
+        code = Exit.INPUT
+    if output is not None and output.failure is not None:
+        print(f"deltic: standard output cannot be written: {output.failure}", file=sys.stderr)
+        return Exit.INPUT
+    return code
 
 
 def _main(arguments: Sequence[str] | None) -> int:
@@ -56,7 +65,8 @@ def _main(arguments: Sequence[str] | None) -> int:
         print(f"deltic: {error}", file=sys.stderr)
         return Exit.SETUP
     except DelticError as error:
-        print(f"deltic: {error}", file=sys.stderr)
+        if not has_failed():  # else the error is that a subscriber could not print
+            print(f"deltic: {error}", file=sys.stderr)
         return Exit.INPUT
     except KeyboardInterrupt:
         print("deltic: interrupted", file=sys.stderr)

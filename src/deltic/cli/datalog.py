@@ -12,6 +12,7 @@ from cyclopts import Parameter, validators
 
 from deltic.cli.datalog_commands import CommandRunner
 from deltic.cli.datalog_shell import converse
+from deltic.cli.dropped import reported
 from deltic.cli.engine_options import EngineOptions
 from deltic.cli.exits import Exit
 from deltic.cli.fact_folder import load, write
@@ -91,9 +92,10 @@ def opened(
         module = FunctionFile((), ()) if functions is None else stack.enter_context(imported_functions(functions))
         session = stack.enter_context(options.session(state, f"deltic datalog {program.name}", module.helpers))
         is_new = session.epoch == 0
-        for function in module.functions:
-            session.register(function)
-        session.datalog(source, warn=False, inspect=inspect)
+        with reported(session, state):
+            for function in module.functions:
+                session.register(function)
+            session.datalog(source, warn=False, inspect=inspect)
         yield session, binder, is_new
 
 

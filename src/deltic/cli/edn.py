@@ -11,6 +11,7 @@ from typing import Annotated, Final
 
 from cyclopts import Parameter, validators
 
+from deltic.cli.dropped import reported
 from deltic.cli.edn_commands import FormRunner
 from deltic.cli.edn_output import Format
 from deltic.cli.edn_shell import converse
@@ -91,9 +92,11 @@ def opened(location: str, name: str | None, schema: Path | None, options: Engine
     text = None if schema is None else _text(schema)
     with options.session(location, f"deltic edn {location}") as session:
         store = _name(name, stored_schemas(session.notes), location, schema is not None)
-        if declared := _tables(session, store):
-            session.sql(declared)
-        yield session, session.edn_store(store, schema=text, name=str(schema))
+        with reported(session, location):
+            if declared := _tables(session, store):
+                session.sql(declared)
+            opened_store = session.edn_store(store, schema=text, name=str(schema))
+        yield session, opened_store
 
 
 def _tables(session: Session, store: str) -> str:

@@ -19,7 +19,7 @@ class Exit(IntEnum):
 
 HELP: Final = """Exit codes:
   0  success
-  1  an error in your script or data, reported on stderr
+  1  an error in your script or data, or stdout cannot be written; reported on stderr
   2  wrong usage of the command
   3  the machine lacks a requirement, such as Java or an extra
   4  a view of the demo differs from its reference

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json as encoder
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
 from rich.console import Console
+from rich.live import Live
+from rich.spinner import Spinner
 
 from deltic.cli.output import emit
 from deltic.pipeline import Progress, Start, Summary
 
 _PLAIN_WIDTH: Final = 1_000
 _PLAIN_EVERY_S: Final = 5.0
+_FRAMES_PER_S: Final = 12.5
 
 
 class Report:
@@ -39,7 +43,9 @@ class Report:
         """Gives a function to call after each tick."""
         total, start_s = Summary(), time.monotonic()
         reported_s = start_s
-        with self._err.status("looking for files") as status:
+        spinner = Spinner("dots", "looking for files", style="status.spinner")
+        beside = sys.stdout is not None and sys.stdout.isatty()  # else what is printed on stdout would be drawn above the line, on stderr
+        with Live(spinner, console=self._err, refresh_per_second=_FRAMES_PER_S, transient=True, redirect_stdout=beside):
 
             def ticked(progress: Progress) -> None:
                 nonlocal reported_s
@@ -47,7 +53,7 @@ class Report:
                 self._emit(progress)
                 line = _line(progress, total, time.monotonic() - start_s)
                 if self._err.is_terminal:
-                    status.update(line)
+                    spinner.update(text=line)
                 elif time.monotonic() - reported_s >= _PLAIN_EVERY_S:
                     reported_s = time.monotonic()
                     self.say(line)

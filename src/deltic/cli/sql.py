@@ -11,6 +11,7 @@ from typing import Annotated, Final
 from cyclopts import Parameter, validators
 from rich.console import Console
 
+from deltic.cli.dropped import reported
 from deltic.cli.exits import Exit
 from deltic.cli.script import opened_program
 from deltic.cli.sql_runner import StatementRunner
@@ -38,7 +39,8 @@ def sql(
     command
         Statements, separated by semicolons, or a command such as '\\d', in place of the terminal. Several are run in order.
     script
-        A file of SQL, or a Python module (.py), with the definitions of the state or session.
+        A file of SQL, or a Python module (.py), with all definitions of the state or session. Tables and views of the state that it lacks
+        are dropped.
     """
     with _opened(state, script) as source:
         console = Console(highlight=False)
@@ -71,7 +73,8 @@ def _opened(state: str | None, script: Path | None) -> Iterator[Session | StateQ
             yield session
     else:
         with opened_program(script) as module, Session(state=state, clock="wall", progress=True) as session:
-            session.program(module.program)
+            with reported(session, state):
+                session.program(module.program)
             yield session
 
 

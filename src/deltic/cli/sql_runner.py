@@ -10,6 +10,7 @@ from typing import Final
 import pyarrow as pa
 from rich.console import Console
 
+from deltic.cli.output import is_unread
 from deltic.cli.sql_table import SHOWN_ROWS, drawn, listed
 from deltic.errors import SyntaxFailure, UnknownName, Unsupported
 from deltic.frontends.sql import changes_rows, statement_texts
@@ -196,10 +197,12 @@ class StatementRunner:
         self._console.print(plan, markup=False, highlight=False, soft_wrap=True)
 
     def _follow(self, state: StateQueries, view: str) -> None:
-        """Prints the changes that another process commits, until Ctrl-C."""
+        """Prints the changes that another process commits, until Ctrl-C, or until the reader of stdout has closed the pipe."""
         try:
             for changes in state.changes(view):
                 self._changed(view, changes)
+                if is_unread():
+                    return
         except KeyboardInterrupt:
             return
 

@@ -16,7 +16,7 @@ from deltic.connectors.source import Json
 from deltic.errors import SinkError
 from deltic.pipeline.delivery import Outlet, check_empty
 from deltic.pipeline.feeds import Feed
-from deltic.pipeline.notes import SINKS, SinkOffset, forgotten, sink_offsets
+from deltic.pipeline.notes import SINKS, SinkOffset, sink_offsets
 from deltic.pipeline.progress import Start
 from deltic.runtimes.program import check_tables
 from deltic.runtimes.view_errors import is_errors
@@ -81,9 +81,9 @@ class BoundProgram:
         return tuple(name for name in self.tables if name.lower() not in self.sources)
 
     def start(self, notes: Notes, epoch: int | None) -> Start:
-        """How the program differs from a state with these notes. epoch: the last of the state, None if it is new."""
+        """How the program differs from a state with these notes. epoch: the last of the state, None if there is no state."""
         description = ProgramDescription.of(notes)
-        if epoch is None or not description.tables:
+        if epoch is None or (epoch == 0 and not description.tables):
             return Start(None, unfed=self.unfed)
         names, tables = {view.lower() for view in self.views}, {table.lower() for table in self.tables}
         return Start(
@@ -96,13 +96,10 @@ class BoundProgram:
         )
 
     def renewed(self, notes: Notes) -> dict[str, Json]:
-        """The notes that change when a state takes the program: those on other tables, and on sinks that were emptied, are removed.
-
-        A sink that was emptied is thereby a new one.
-        """
+        """The notes that change when a state takes the program: those on sinks that were emptied are removed, so these are new ones."""
         offsets = notes.get(SINKS, {})
         kept = {name: offset for name, offset in offsets.items() if name not in self.sinks or self._sink(name).epoch() is not None}
-        return {**forgotten(notes, self.tables), **({SINKS: kept or None} if kept != offsets else {})}
+        return {SINKS: kept or None} if kept != offsets else {}
 
     def feed(self, table: TableSchema, rows_per_tick: int) -> Feed:
         """The table and its source, at its beginning."""

@@ -12,6 +12,7 @@ from deltic.pipeline.pipeline import ROWS_PER_TICK
 from deltic.pipeline.progress import Start
 from deltic.session import Program
 from deltic.session.options import OnViewError
+from deltic.storage.program import ProgramDescription
 from deltic.storage.reader import StateReader
 
 
@@ -89,7 +90,8 @@ def dry_run(
 
 def _pending(bound: BoundProgram, name: str, notes: Mapping[str, Json]) -> Pending:
     feed = bound.feed(bound.table(name), ROWS_PER_TICK)
-    feed.restore(notes)
+    held = {table.lower() for table in ProgramDescription.of(notes).tables}
+    feed.restore(notes if name.lower() in held else {})  # offsets of a table that an earlier version dropped are removed
     feed.source.refresh(force=True)
     files, rows, letters = tuple(feed.source.pending()), 0, 0
     while (load := feed.read()) is not None:

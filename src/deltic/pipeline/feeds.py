@@ -9,9 +9,9 @@ from typing import Final, Self
 import pyarrow as pa
 
 from deltic.connectors.frames import OP, WEIGHT
+from deltic.connectors.offset_notes import offset_notes, offsets_of
 from deltic.connectors.source import Json, RemoteRows, Source, SourceBatch, SpreadSource
 from deltic.errors import DataError
-from deltic.pipeline.notes import offset_notes, offsets_of
 from deltic.schema import TableSchema
 from deltic.session import Session
 

@@ -106,10 +106,11 @@ class ProjectRun:
         """
         emptied = [one.dataset.key for one in self.plan.incremental if selection.from_nothing(one.dataset.key)]
         changed, views = self._changed_tables(), {one.dataset.key for one in self.plan.incremental}
+        held = self.plan.tables.keys() & {name.lower() for name in ProgramDescription.of(self.session.notes).tables}
         if emptied or changed:
-            self.notes.keep(self.plan.tables.keys() - set(changed), views - set(emptied))
+            self.notes.keep(held - set(changed), views - set(emptied))
             self._install(emptied, changed)
-        self.notes.keep(self.plan.tables, views)
+        self.notes.keep(held, views)
         self._install()
 
     def _install(self, views: Collection[str] = (), tables: Collection[str] = ()) -> None:

@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from deltic.circuit.pending import PendingRows
+from deltic.connectors.offset_notes import without_offsets
 from deltic.errors import DelticError
 from deltic.optimizer.row_estimates import Sizes
 from deltic.runtimes import GroupingRuntime, Runtime
@@ -213,9 +214,15 @@ class Commits:
         if transitions:
             self._runtime.prepare(*self.compiler.prepared(self._definitions, transitions))
         gone = {*dropped, *(one.after.name for one in transitions)}
-        self._runtime.install(circuit, dropped=gone, notes={**(notes or {}), **timed, **described}, definitions=definitions)
+        unread = without_offsets(self._runtime.notes, self._without_rows(catalog, dropped))
+        self._runtime.install(circuit, dropped=gone, notes={**unread, **(notes or {}), **timed, **described}, definitions=definitions)
         self._stated = None
         self._settle()
+
+    def _without_rows(self, catalog: Catalog, dropped: Collection[str]) -> set[str]:
+        """The tables that are dropped, and those that are new: of one that an earlier version dropped, the state may still have offsets."""
+        held = {name.lower() for name in self._runtime.committed.program.tables}
+        return {*(name.lower() for name in dropped), *(catalog.tables.keys() - held)}
 
     def lacking(self, catalog: Catalog, dropped: Collection[str]) -> frozenset[str]:
         """The views of a catalog that `install` would fill, since the state lacks them; in a turn."""
