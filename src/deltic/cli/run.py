@@ -17,7 +17,7 @@ from deltic.cli.datalog import Dialect, opened
 from deltic.cli.engine_options import AT_LEAST_ONE, Engine, EngineOptions
 from deltic.cli.exits import Exit
 from deltic.cli.fact_folder import load, reload, write
-from deltic.cli.metrics import address, measured
+from deltic.cli.metrics import ADDRESS, address, measured
 from deltic.cli.output import emit
 from deltic.cli.progress import Report
 from deltic.cli.script import opened_program
@@ -53,7 +53,7 @@ def run(
     on_view_error: OnViewError = "isolate",
     dry_run: Annotated[bool, Parameter(negative=())] = False,
     json: Annotated[bool, Parameter(negative=())] = False,
-    metrics: str | None = None,
+    metrics: Annotated[str | None, ADDRESS] = None,
     dialect: Dialect = "ddlog",
 ) -> int:
     """Run a pipeline: read the new files of its tables, keep its views exact, and write its sinks. It resumes where it left off.
