@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.connect import connect_server
+from deltic.cli import app, main
 from deltic.runtimes.durable.strings import HASH_VERSION
 from deltic.storage.layout import FORMAT_VERSION
 from deltic.storage.manifest import LOGGED_VERSION
@@ -28,6 +29,8 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 SPARK = ROOT / "docs" / "spark.md"
 STRICT = ("-eu", "-o", "pipefail", "-c")
 _BLOCK = re.compile(r"^(?:<!-- run: (\w+) -->\n)?```(python|sh)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+_OPTION = re.compile(r"--[a-z-]+")
+COMMANDS = [name for name in app if not name.startswith("-")]
 TIMEOUT_S = 300
 
 
@@ -149,6 +152,17 @@ def test_the_versions_page_has_the_numbers_of_the_state_formats() -> None:
         ("data file format", str(FORMAT_VERSION)),
         ("string ids", str(HASH_VERSION)),
     ]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_page_of_the_command_has_the_options_of_its_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    page = (ROOT / "docs" / "cli.md").read_text()
+    (section,) = re.findall(rf"^## `deltic {name}\b.*?(?=^## |\Z)", page, re.DOTALL | re.MULTILINE)
+    for subcommand in [[name], *([name, part] for part in app[name] if not part.startswith("-"))]:
+        assert main([*subcommand, "--help"]) == 0
+    options = {*_OPTION.findall(capsys.readouterr().out)} - {"--help", "--version"}
+    listed = " ".join(re.findall(r"^(?:## .*|\| `.*?` \|)", section, re.MULTILINE))
+    assert {*_OPTION.findall(listed)} <= options <= {*_OPTION.findall(section)}
 
 
 def test_the_files_that_extending_md_names_exist() -> None:

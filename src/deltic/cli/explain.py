@@ -23,7 +23,7 @@ def explain(
     /,
     *,
     format: Format = "text",
-    json: bool = False,
+    json: Annotated[bool, Parameter(negative=())] = False,
 ) -> int:
     """Show plan and circuit of the views of a script or module: operators by name, class, key, state, exchanges and sharing.
 

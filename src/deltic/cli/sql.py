@@ -26,7 +26,7 @@ def sql(
     state: str | None = None,
     /,
     *,
-    command: Annotated[tuple[str, ...], Parameter(name=("--command", "-c"), allow_leading_hyphen=True)] = (),
+    command: Annotated[tuple[str, ...], Parameter(name=("--command", "-c"), allow_leading_hyphen=True, negative=())] = (),
     script: Annotated[Path | None, _FILE] = None,
 ) -> int:
     """Run SQL: queries, definitions and changes of rows, with history and completion in a terminal.
