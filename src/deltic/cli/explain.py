@@ -32,8 +32,8 @@ def explain(
     Parameters
     ----------
     script
-        A file of CREATE TABLE and CREATE MATERIALIZED VIEW statements, or a Python module (.py) whose variable `program` is a
-        deltic.Program.
+        A file of CREATE TABLE and CREATE MATERIALIZED VIEW statements, a Datalog program (.dl), or a Python module (.py) whose
+        variable `program` is a deltic.Program.
     view
         One of its views. Default: all of them together.
     format

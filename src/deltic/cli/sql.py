@@ -38,7 +38,7 @@ def sql(
     command
         Statements, separated by semicolons, or a command such as '\\d', in place of the terminal. Several are run in order.
     script
-        A file of SQL, or a Python module (.py), with the definitions of the state or session.
+        A file of SQL, a Datalog program (.dl) or a Python module (.py), with the definitions of the state or session.
     """
     with _opened(state, script) as source:
         console = Console(highlight=False)
