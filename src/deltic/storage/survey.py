@@ -28,10 +28,10 @@ class EpochLine:
 
 @dataclass(frozen=True, slots=True)
 class ArrangementLine:
-    """One arrangement. kind: table, stream, view or inner. rows: as stored, including rows that cancel. bytes: of their words; None if unknown.
+    """One arrangement. kind: table, stream, view or inner. rows: as stored, including rows that cancel.
 
-    batches: in all shards; most: in the shard with most. ranged: how many of them also hold rows of other shards. holds: the table whose
-    rows it holds, then its columns in sort order; () if the rows are computed.
+    bytes: of their words; None if unknown. batches: in all shards; most: in the shard with most. ranged: how many of them also hold rows of
+    other shards. holds: the table whose rows it holds, then its columns in sort order; () if the rows are computed.
     """
 
     arrangement: str
