@@ -51,7 +51,7 @@ def test_they_are_served_at_one_path() -> None:
 
 @pytest.mark.parametrize("given", ["", "x", "70000", "a b:1", ":9100", "1:2:3"])
 def test_other_addresses_are_refused(given: str) -> None:
-    with pytest.raises(SetupError, match="invalid address"):
+    with pytest.raises(ValueError, match="Must be PORT"):
         address(given)
 
 
@@ -77,4 +77,16 @@ def test_the_command_serves_the_counts_of_its_run(
     assert found["deltic_dead_letters_total", "orders"] == 2 and found["deltic_ticks_total", ""] == 1
     assert {label for name, label in found if name == "deltic_stage_seconds_total"} == {"read", "tick", "sinks"}
     assert {found[key] for key in found if key[0] == "deltic_sink_lag_epochs"} == {0}
-    assert main(["run", str(tmp_path / "shop.sql"), "--engine", "embedded", "--metrics", "nowhere"]) == Exit.SETUP
+
+
+@pytest.mark.parametrize("command", [["run", "shop.sql"], ["pipelines", "run"]], ids=lambda command: command[0])
+def test_another_address_is_wrong_usage(
+    command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "shop.sql").write_text(SCRIPT)
+    with pytest.raises(SystemExit) as ended:
+        main([*command, "--metrics", "nowhere"])
+    assert ended.value.code == Exit.USAGE
+    assert 'Invalid value "nowhere" for --metrics. Must be PORT' in "".join(capsys.readouterr())
+    assert [path.name for path in tmp_path.iterdir()] == ["shop.sql"]

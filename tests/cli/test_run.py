@@ -186,7 +186,12 @@ def test_a_dry_run_refuses_a_dropped_sink_that_comes_back(shop: Shop, capsys: py
 
 @pytest.mark.parametrize(
     ("options", "words"),
-    [(["--once", "--follow"], "Mutually exclusive"), (["--shards", "0"], "Must be >= 1"), (["--master", "local[2]"], "--engine spark")],
+    [
+        (["--once", "--follow"], "Mutually exclusive"),
+        (["--shards", "0"], "Must be >= 1"),
+        (["--retain", "-1"], "Must be >= 0"),
+        (["--master", "local[2]"], "--engine spark"),
+    ],
 )
 def test_wrong_usage_ends_with_2(shop: Shop, options: Sequence[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
     try:
@@ -195,6 +200,12 @@ def test_wrong_usage_ends_with_2(shop: Shop, options: Sequence[str], words: str,
         code = int(error.code or 0)
     assert code == Exit.USAGE
     assert words in "".join(capsys.readouterr())
+
+
+def test_retained_epochs_are_none_but_those_that_sinks_need(shop: Shop) -> None:
+    assert main(arguments(shop, "--rows-per-tick", "4", "--retain", "0")) == Exit.OK
+    with deltic.open(shop.folder / "shop.state") as state:
+        assert state.epoch > 3 and state.epochs.start == state.epoch - 1, "the last offsets of sinks are committed after it"
 
 
 def test_an_error_ends_with_1_and_keeps_what_was_committed(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:

@@ -90,6 +90,17 @@ def test_show_has_defaults(capsys: pytest.CaptureFixture[str], tmp_path: Path) -
     assert text.endswith("table Orders (id INT, Day DATE DEFAULT current_date)\nview v (Day DATE)\n")
 
 
+def test_a_stream_is_called_one(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    with Session(state=tmp_path) as session:
+        session.sql("CREATE STREAM e (id INT); CREATE TABLE t (id INT); CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n FROM e")
+        session.sql("INSERT INTO e VALUES (1); INSERT INTO t VALUES (1)")
+    text = state(capsys, "show", tmp_path)
+    assert "\nstream e (id INT)\n" in text and "\ntable t (id INT)\n" in text
+    shown = json.loads(state(capsys, "show", tmp_path, "--json"))
+    assert list(shown["columns"]) == ["stream e", "table t", "view v"]
+    assert [(line["kind"], line["name"]) for line in shown["arrangements"]][:3] == [("table", "t"), ("stream", "e"), ("view", "v")]
+
+
 def test_verify(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     assert re.fullmatch(r"7 manifests and 5 files of [\d.]+ kB: no damage\n", state(capsys, "verify", folder))
     (path,) = (folder / "data").glob("*-000000000004-*")

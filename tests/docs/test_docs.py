@@ -7,18 +7,22 @@ object store in the environment; `datalog` in the shell, without Spark; `connect
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import signal
 import subprocess
 import sys
+import unicodedata
 import urllib.request
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+import deltic
 from benchmarks.connect import connect_server
+from deltic.cli import app, main
 from deltic.runtimes.durable.strings import HASH_VERSION
 from deltic.storage.layout import FORMAT_VERSION
 from deltic.storage.manifest import LOGGED_VERSION
@@ -28,6 +32,8 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 SPARK = ROOT / "docs" / "spark.md"
 STRICT = ("-eu", "-o", "pipefail", "-c")
 _BLOCK = re.compile(r"^(?:<!-- run: (\w+) -->\n)?```(python|sh)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+_OPTION = re.compile(r"--[a-z-]+")
+COMMANDS = [name for name in app if not name.startswith("-")]
 TIMEOUT_S = 300
 
 
@@ -140,6 +146,35 @@ def test_links_between_pages_lead_somewhere() -> None:
             assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 
+def test_links_to_headings_lead_somewhere_on_github_and_on_the_site() -> None:
+    headings = {page.name: re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE) for page in PAGES}
+    for page in PAGES:
+        for target, anchor in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", page.read_text()):
+            name = Path(target).name or page.name
+            assert anchor in {*map(_on_github, headings[name])} & {*map(_on_the_site, headings[name])}, f"{page.name}: {name}#{anchor}"
+
+
+def _on_github(heading: str) -> str:
+    return re.sub(r"[^\w -]", "", re.sub(r"\[(.*?)\]\(.*?\)", r"\1", heading)).lower().replace(" ", "-")
+
+
+def _on_the_site(heading: str) -> str:
+    """As Python-Markdown's `slugify`."""
+    ascii = unicodedata.normalize("NFKD", heading).encode("ascii", "ignore").decode()
+    return re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", ascii).strip().lower())
+
+
+def test_the_api_page_has_the_public_names() -> None:
+    page = (ROOT / "docs" / "api.md").read_text()
+    assert {*re.findall(r"(?:^::: |`)deltic\.(\w+)(?:$|`)", page, re.MULTILINE)} == {*deltic.__all__}
+
+
+def test_the_api_page_has_the_public_names_of_spark() -> None:
+    pytest.importorskip("pyspark")
+    page = (ROOT / "docs" / "api.md").read_text()
+    assert {*re.findall(r"^::: deltic\.spark\.(\w+)$", page, re.MULTILINE)} == {*importlib.import_module("deltic.spark").__all__}
+
+
 def test_the_versions_page_has_the_numbers_of_the_state_formats() -> None:
     rows = re.findall(
         r"^\| (manifest format|data file format|string ids) \| (\d+) \|", (ROOT / "docs" / "versions.md").read_text(), re.MULTILINE
@@ -149,6 +184,17 @@ def test_the_versions_page_has_the_numbers_of_the_state_formats() -> None:
         ("data file format", str(FORMAT_VERSION)),
         ("string ids", str(HASH_VERSION)),
     ]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_page_of_the_command_has_the_options_of_its_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    page = (ROOT / "docs" / "cli.md").read_text()
+    (section,) = re.findall(rf"^## `deltic {name}\b.*?(?=^## |\Z)", page, re.DOTALL | re.MULTILINE)
+    for subcommand in [[name], *([name, part] for part in app[name] if not part.startswith("-"))]:
+        assert main([*subcommand, "--help"]) == 0
+    options = {*_OPTION.findall(capsys.readouterr().out)} - {"--help", "--version"}
+    listed = " ".join(re.findall(r"^(?:## .*|\| `.*?` \|)", section, re.MULTILINE))
+    assert {*_OPTION.findall(listed)} <= options <= {*_OPTION.findall(section)}
 
 
 def test_the_files_that_extending_md_names_exist() -> None:

@@ -23,6 +23,8 @@ CREATE SINK out FROM totals USING json OPTIONS (path 'out/totals', mode 'changes
 """
 LETTERS = "CREATE TABLE t (a INT) USING csv OPTIONS (path 'x', on_error 'dead_letter', dead_letter_path"
 NEW = "USING parquet OPTIONS (path 'new', mode 'changes')"
+CSV = "USING csv OPTIONS (path 'new', mode 'snapshot')"
+SOURCE = "USING csv OPTIONS (path 'read')"
 
 
 @pytest.fixture
@@ -56,6 +58,21 @@ REFUSED = {
     "view that a sink reads is dropped": "DROP VIEW totals",
     "view that a sink reads is no longer materialized": "CREATE OR REPLACE VIEW totals AS SELECT 1 AS one",
     "view that a sink reads gets a column that sinks add": "CREATE OR REPLACE MATERIALIZED VIEW totals AS SELECT 1 AS _epoch",
+    "view below the view that a sink reads gets a column that sinks add": (
+        "CREATE OR REPLACE VIEW named AS SELECT 1 AS name; CREATE MATERIALIZED VIEW all AS SELECT * FROM named; "
+        f"CREATE SINK s FROM all {NEW}; CREATE OR REPLACE VIEW named AS SELECT 1 AS name, 2 AS _epoch"
+    ),
+    "array from csv": f"CREATE TABLE t (id BIGINT,\n  a ARRAY<INT>) {SOURCE}",
+    "variant from csv, in a stream": f"CREATE STREAM t (id BIGINT, `V 1` VARIANT) {SOURCE}",
+    "array from csv, in a new column": f"CREATE TABLE t (id BIGINT) {SOURCE}; ALTER TABLE t ADD COLUMN m MAP<STRING, INT>",
+    "struct into csv": f"CREATE MATERIALIZED VIEW v AS SELECT named_struct('a', id) AS s FROM fed; CREATE SINK s FROM v {CSV}",
+    "array into csv, from a view that is replaced": (
+        f"CREATE SINK s FROM totals {CSV}; CREATE OR REPLACE MATERIALIZED VIEW totals AS SELECT array(id) AS ids FROM fed"
+    ),
+    "array into csv, from a function that is replaced": (
+        "CREATE FUNCTION f(x BIGINT) RETURNS BIGINT RETURN x; CREATE MATERIALIZED VIEW v AS SELECT f(id) AS y FROM fed; "
+        f"CREATE SINK s FROM v {CSV}; CREATE OR REPLACE FUNCTION f(x BIGINT) RETURNS ARRAY<BIGINT> RETURN array(x)"
+    ),
     "view that views and sinks read is dropped": "CREATE VIEW more AS SELECT n FROM totals; DROP VIEW totals",
     "unknown sink is dropped": "DROP SINK ou",
     "view is dropped as a sink": "DROP SINK totals",

@@ -11,7 +11,7 @@ import pytest
 
 import deltic
 from crashes import watching
-from deltic.errors import SetupError, StateError
+from deltic.errors import SetupError, StateError, StateTakenOver
 from deltic.runtimes.embedded import LoggedEmbedded
 from deltic.storage import commit_log
 from engines import abandon
@@ -102,7 +102,11 @@ def test_a_folder_that_was_moved_away_is_named(tmp_path: Path, caplog: pytest.Lo
         _runtime(session).fold()
     with pytest.raises(StateError, match="no longer has a state"):
         _runtime(session).fold()
+    with pytest.raises(StateError, match="no longer has a state") as failure:
+        session.apply(_change(random.Random(2)))
+    assert not isinstance(failure.value, StateTakenOver)
     (tmp_path / "moved").rename(tmp_path / "s")
+    session.apply(_change(random.Random(2)))
     before = _content(session)[0]
     session.close()
     with deltic.Session(state=tmp_path / "s") as again:

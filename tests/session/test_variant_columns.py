@@ -256,6 +256,7 @@ def test_csv_has_no_form_for_a_variant(tmp_path: Path) -> None:
     script = "CREATE TABLE t (v VARIANT) USING csv OPTIONS (path 'in')"
     with pytest.raises(DelticError, match="CSV has no form for the column v of VARIANT"):
         deltic.Pipeline(script, state=str(tmp_path / "state"), base=tmp_path).run_once()
+    assert not (tmp_path / "state").exists()
 
 
 def test_a_nested_column_of_kindred_types_in_parquet(tmp_path: Path) -> None:

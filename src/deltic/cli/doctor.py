@@ -16,8 +16,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
 
+from cyclopts import Parameter
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -51,7 +52,7 @@ class Finding:
     help: str = ""
 
 
-def doctor(*, json: bool = False) -> int:
+def doctor(*, json: Annotated[bool, Parameter(negative=())] = False) -> int:
     """Report what is installed, what is missing, and what would make ticks faster.
 
     Parameters

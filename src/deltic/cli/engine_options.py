@@ -29,7 +29,8 @@ class EngineOptions:
     shards
         The number of parts into which the state is split.
     threads
-        The most threads that compute a large tick in this process, each a shard at a time. Default: as many as there are processors.
+        The most threads that compute a large tick in this process, each a shard or an operator at a time. Default: as many as there are
+        processors.
     """
 
     engine: Engine = "embedded"

@@ -23,7 +23,7 @@ def explain(
     /,
     *,
     format: Format = "text",
-    json: bool = False,
+    json: Annotated[bool, Parameter(negative=())] = False,
 ) -> int:
     """Show plan and circuit of the views of a script or module: operators by name, class, key, state, exchanges and sharing.
 
@@ -32,8 +32,8 @@ def explain(
     Parameters
     ----------
     script
-        A file of CREATE TABLE and CREATE MATERIALIZED VIEW statements, or a Python module (.py) whose variable `program` is a
-        deltic.Program.
+        A file of CREATE TABLE and CREATE MATERIALIZED VIEW statements, a Datalog program (.dl), or a Python module (.py) whose
+        variable `program` is a deltic.Program.
     view
         One of its views. Default: all of them together.
     format

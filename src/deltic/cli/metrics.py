@@ -9,6 +9,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any, Final
 
+from cyclopts import Parameter
+
 from deltic.errors import SetupError
 from deltic.pipeline import Progress
 from deltic.pipeline.metrics import CONTENT_TYPE, Metrics
@@ -18,17 +20,24 @@ _PORT: Final = re.compile(r"(?:(?P<host>[^:\s]+|\[[0-9a-fA-F:.]+\]):)?(?P<port>\
 
 
 def address(given: str) -> tuple[str, int]:
-    """The host and the port of `PORT` or `HOST:PORT`. Raises SetupError.
+    """The host and the port of `PORT` or `HOST:PORT`. Raises ValueError.
 
     >>> address("9100"), address("0.0.0.0:9100")
     (('127.0.0.1', 9100), ('0.0.0.0', 9100))
     """
     match = _PORT.fullmatch(given)
     if match is None or int(match["port"]) > 65535:
-        raise SetupError(
-            f"--metrics: invalid address {given!r}", expected="PORT, which is on 127.0.0.1, or HOST:PORT, such as 0.0.0.0:9100"
-        )
+        raise ValueError("Must be PORT, which is on 127.0.0.1, or HOST:PORT, such as 0.0.0.0:9100.")
     return (match["host"] or LOOPBACK).strip("[]"), int(match["port"])
+
+
+def _check(_: Any, given: str | None) -> None:
+    if given is not None:
+        address(given)
+
+
+ADDRESS: Final = Parameter(validator=_check)
+"""Of an option whose value `address` takes: another value is wrong usage."""
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from cyclopts import App, Parameter
 
 from deltic.cli.exits import Exit
-from deltic.cli.metrics import address, measured
+from deltic.cli.metrics import ADDRESS, address, measured
 from deltic.cli.output import emit
 from deltic.errors import QueryError, SetupError
 from deltic.kernels import prepare
@@ -34,7 +34,7 @@ def run(
     remote: str | None = None,
     strict: Annotated[bool, _FLAG] = False,
     json: Annotated[bool, _FLAG] = False,
-    metrics: str | None = None,
+    metrics: Annotated[str | None, ADDRESS] = None,
 ) -> int:
     """Refresh the datasets of a project, as `spark-pipelines run` does.
 

@@ -17,7 +17,7 @@ from deltic.cli.datalog import Dialect, opened
 from deltic.cli.engine_options import AT_LEAST_ONE, Engine, EngineOptions
 from deltic.cli.exits import Exit
 from deltic.cli.fact_folder import load, reload, write
-from deltic.cli.metrics import address, measured
+from deltic.cli.metrics import ADDRESS, address, measured
 from deltic.cli.output import emit
 from deltic.cli.progress import Report
 from deltic.cli.script import opened_program
@@ -47,13 +47,13 @@ def run(
     shards: Annotated[int | None, AT_LEAST_ONE] = None,
     threads: Annotated[int | None, AT_LEAST_ONE] = None,
     rows_per_tick: Annotated[int | None, AT_LEAST_ONE] = None,
-    retain: Annotated[int, AT_LEAST_ONE] = PIPELINE_RETAINS,
+    retain: Annotated[int, Parameter(validator=validators.Number(gte=0))] = PIPELINE_RETAINS,
     shared_state: Annotated[bool, Parameter(negative=())] = False,
     commit_log: Annotated[bool, Parameter(negative=())] = False,
     on_view_error: OnViewError = "isolate",
     dry_run: Annotated[bool, Parameter(negative=())] = False,
     json: Annotated[bool, Parameter(negative=())] = False,
-    metrics: str | None = None,
+    metrics: Annotated[str | None, ADDRESS] = None,
     dialect: Dialect = "ddlog",
 ) -> int:
     """Run a pipeline: read the new files of its tables, keep its views exact, and write its sinks. It resumes where it left off.
@@ -81,11 +81,12 @@ def run(
         The number of parts into which the state is split; if it differs from the state's, the state is resharded. Default: the state's
         number, and for a new state 1, or Spark's parallelism.
     threads
-        The most threads that compute a large tick in this process, each a shard at a time. Default: as many as there are processors.
+        The most threads that compute a large tick in this process, each a shard or an operator at a time. Default: as many as there are
+        processors.
     rows_per_tick
         The most rows of each table in one tick. Default: 100,000.
     retain
-        The number of past epochs that stay readable.
+        The number of epochs before the last that stay readable.
     shared_state
         Declare that every machine of the Spark cluster has the state folder under this path.
     commit_log

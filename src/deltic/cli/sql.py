@@ -27,7 +27,7 @@ def sql(
     state: str | None = None,
     /,
     *,
-    command: Annotated[tuple[str, ...], Parameter(name=("--command", "-c"), allow_leading_hyphen=True)] = (),
+    command: Annotated[tuple[str, ...], Parameter(name=("--command", "-c"), allow_leading_hyphen=True, negative=())] = (),
     script: Annotated[Path | None, _FILE] = None,
 ) -> int:
     """Run SQL: queries, definitions and changes of rows, with history and completion in a terminal.
@@ -39,8 +39,8 @@ def sql(
     command
         Statements, separated by semicolons, or a command such as '\\d', in place of the terminal. Several are run in order.
     script
-        A file of SQL, or a Python module (.py), with all definitions of the state or session. Tables and views of the state that it lacks
-        are dropped.
+        A file of SQL, a Datalog program (.dl) or a Python module (.py), with all definitions of the state or session. Tables and views of
+        the state that it lacks are dropped.
     """
     with _opened(state, script) as source:
         console = Console(highlight=False)

@@ -100,7 +100,7 @@ def _shown(reader: StateReader) -> dict[str, Any]:
 def _columns(program: ProgramDescription) -> dict[str, list[str]]:
     """As users declared them: "name TYPE [DEFAULT expression]", in their order."""
     entries: list[tuple[str, TableDescription | ViewDescription]] = [
-        *((f"table {name}", table) for name, table in program.tables.items()),
+        *((f"{table.kind} {name}", table) for name, table in program.tables.items()),
         *((f"view {name}", view) for name, view in program.views.items() if not is_errors(name)),
     ]
     return {what: [_column(program, what.partition(" ")[2], field) for field in entry.columns] for what, entry in entries}

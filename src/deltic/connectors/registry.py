@@ -6,17 +6,17 @@ statement names it, so a broken connector is an error of that statement alone. N
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
 from typing import Any, Final, NoReturn
 
 from deltic.connectors.connector import SinkSpec, SourceSpec
-from deltic.connectors.files.connector import FORMATS, FileConnector
+from deltic.connectors.files.connector import FORMATS, FileConnector, FileSinkSpec, FileSourceSpec
 from deltic.connectors.guarded import ConnectorGuard, GuardedSinkSpec, GuardedSourceSpec
-from deltic.errors import SetupError, SinkError, SourceError, UnknownName, did_you_mean
+from deltic.errors import QueryError, SetupError, SinkError, SourceError, Span, UnknownName, did_you_mean
 from deltic.options import Options
-from deltic.schema import TableSchema
+from deltic.schema import Schema, TableSchema
 
 GROUP: Final = "deltic.connectors"
 _BUILT_IN: Final[Mapping[str, FileConnector]] = MappingProxyType({format: FileConnector(format) for format in FORMATS})
@@ -48,6 +48,17 @@ def sink_spec(name: str, options: Options) -> SinkSpec:
     if not valid:
         _fail(options, f"its sink() returned {type(spec).__name__}", "a SinkSpec")
     return GuardedSinkSpec(spec, guard)
+
+
+def check_columns(spec: SourceSpec | SinkSpec, schema: Schema, relation: str, place: Callable[[str], Span | None]) -> None:
+    """Raises QueryError for a column that the files of a source or sink have no form for. place: of a column, by its name."""
+    if isinstance(spec, FileSourceSpec | FileSinkSpec) and spec.format == "csv":
+        nested = next((field for field in schema if field.type.held.is_nested), None)
+        if nested is not None:
+            verb = "read" if isinstance(spec, FileSourceSpec) else "write"
+            message = f"{relation}: CSV has no form for the column {nested.name} of {nested.type.sql}"
+            expected = "columns without ARRAY, MAP, STRUCT and VARIANT"
+            raise QueryError(message, span=place(nested.name), expected=expected, remedy=f"{verb} it as JSON or Parquet")
 
 
 def _function(kind: str, connector: object, options: Options) -> Any:

@@ -156,7 +156,7 @@ class CreateTable:
     """CREATE TABLE [IF NOT EXISTS].
 
     source: USING and OPTIONS, not validated yet; None for a table without a source. timed: the watermark.
-    defaults: by column in lower case.
+    defaults: by column in lower case. places: of columns, by name in lower case; the others are at `span`.
     """
 
     table: TableSchema
@@ -165,6 +165,7 @@ class CreateTable:
     source: Options | None = None
     timed: Timed | None = None
     defaults: Mapping[str, ColumnDefault] = field(default_factory=dict)
+    places: Mapping[str, Span] = field(default_factory=dict, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

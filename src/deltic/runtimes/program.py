@@ -179,7 +179,7 @@ def _check_same(old_name: str, old: TableDescription, name: str, new: TableDescr
 def _difference(old_name: str, old: TableDescription, name: str, new: TableDescription) -> str:
     """A description of the first difference."""
     if old.stream != new.stream:
-        return f"it was a {'stream' if old.stream else 'table'} and is now a {'stream' if new.stream else 'table'}"
+        return f"it was a {old.kind} and is now a {new.kind}"
     if old_name != name:
         return f"its name was {old_name} and is now {name}"
     for was, now in zip(old.fields, new.fields, strict=False):

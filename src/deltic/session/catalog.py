@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from deltic.connectors.connector import SinkSpec, SourceSpec
 from deltic.connectors.frames import OP, WEIGHT
-from deltic.connectors.registry import sink_spec, source_spec
+from deltic.connectors.registry import check_columns, sink_spec, source_spec
 from deltic.errors import CatalogError, CircuitError, QueryError, Span, TypeMismatch, UnknownName, did_you_mean
 from deltic.expr.nodes import UserFunction
 from deltic.frontends.statements import (
@@ -195,6 +195,7 @@ class Catalog:
         if source is None:
             initial = {**self.initial, key: statement.defaults} if statement.defaults else self.initial
             return replace(self, tables=tables, timed=timed, initial=initial)
+        check_columns(source, table.schema, f"table {table.name}", lambda name: statement.places.get(name.lower(), statement.span))
         check_without_source(table, statement.defaults, statement.span)
         check_locations(source_uses(table.name, source), self._uses())
         return replace(self, tables=tables, timed=timed, sources={**self.sources, key: source})
@@ -208,6 +209,9 @@ class Catalog:
         for name, place in _named(statement):
             fields = tuple(field for field in alteration.after.schema if field.name == name)
             _check_names(Schema(fields), "table", table.name, place)
+        if key in self.sources:
+            places = dict(_named(statement))
+            check_columns(self.sources[key], alteration.after.schema, f"table {table.name}", lambda name: places.get(name, statement.span))
         gone = changed_positions(alteration)
         named = [table.schema[i].name for i in sorted(gone)]
         reading = readers({view.name: view.plan for view in self.views.values()}, table, gone) if gone else []
@@ -223,6 +227,7 @@ class Catalog:
             plural = "s" * (len(set(reading)) > 1)
             message = f"{columns} of table {table.name} {'is' if len(named) == 1 else 'are'} read by view{plural} {names}"
             raise CatalogError(message, span=statement.span, remedy=f"drop {names} first, or replace {'them' if plural else 'it'}")
+        self._check_sinks(views, statement.span)
         return replace(after, views=views)
 
     def _table_to_alter(self, statement: AlterTable | AlterDefaults) -> TableSchema:
@@ -283,10 +288,8 @@ class Catalog:
         key = statement.name.lower()
         if key not in self.declared and key in self._upstream(statement):
             raise CatalogError(f"view {statement.name} would read itself", span=statement.span)
-        for sink in self.sinks.values():
-            if sink.view.lower() == key:
-                _check_sink(sink.name, sink.sink, statement, statement.span)
         views = self._with_readers({**self.views, key: ViewDefinition.of(statement)}, {key}, statement.name, statement.span)
+        self._check_sinks(views, statement.span)
         sinks = {n: replace(s, view=statement.name) if s.view.lower() == key else s for n, s in self.sinks.items()}
         return replace(self, views=views, sinks=sinks)
 
@@ -312,7 +315,9 @@ class Catalog:
             remedy = "drop it first, or use CREATE OR REPLACE FUNCTION"
             raise CatalogError(f"function {statement.name} is defined already", span=statement.span, remedy=remedy)
         after = replace(self, scalars={**self.scalars, key: statement.function})
-        return replace(after, views=after._with_readers(self.views, (), statement.name, statement.span, self._calling(key)))
+        views = after._with_readers(self.views, (), statement.name, statement.span, self._calling(key))
+        self._check_sinks(views, statement.span)
+        return replace(after, views=views)
 
     def _drop_function(self, statement: DropFunction) -> Catalog:
         key = statement.name.lower()
@@ -374,6 +379,13 @@ class Catalog:
         _check_sink(statement.name, sink, view, statement.view_span)
         check_locations(sink_uses(statement.name, sink), self._uses())
         return replace(self, sinks={**self.sinks, statement.name.lower(): SinkDefinition(statement.name, view.name, sink)})
+
+    def _check_sinks(self, views: Mapping[str, ViewDefinition], span: Span | None) -> None:
+        """Raises QueryError for a sink that could not deliver its view as it is in `views`. span: the place of the change."""
+        for sink in self.sinks.values():
+            key = sink.view.lower()
+            if views[key] is not self.views[key]:
+                _check_sink(sink.name, sink.sink, views[key], span)
 
     def _sink_view(self, statement: CreateSink) -> ViewDefinition:
         name = statement.view
@@ -471,8 +483,8 @@ def _without(definitions: Mapping[str, T], key: str) -> dict[str, T]:
     return {name: definition for name, definition in definitions.items() if name != key}
 
 
-def _check_sink(name: str, sink: SinkSpec, view: ViewDefinition | CreateView, span: Span) -> None:
-    """Raises CatalogError for a view that a sink cannot deliver."""
+def _check_sink(name: str, sink: SinkSpec, view: ViewDefinition, span: Span | None) -> None:
+    """Raises QueryError for a view that a sink cannot deliver."""
     if not view.materialized:
         raise CatalogError(
             f"view {view.name} is not materialized, and sink {name} reads it", span=span, remedy=f"CREATE MATERIALIZED VIEW {view.name}"
@@ -484,6 +496,7 @@ def _check_sink(name: str, sink: SinkSpec, view: ViewDefinition | CreateView, sp
             expected=f"column names other than {EPOCH}",
             remedy="give the column another name",
         )
+    check_columns(sink, view.plan.schema, f"sink {name}", lambda _: span)
 
 
 def _check_names(schema: Schema, kind: str, name: str, span: Span | None) -> None:

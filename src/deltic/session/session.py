@@ -74,7 +74,8 @@ class Session:
     shards: the number of hash ranges into which the state is split; by default that of the state, and for a new state 1 in this process, or
     Spark's parallelism. threads: the most threads that compute a large tick in this process, each a shard at a time, or an operator
     if there is one shard; by default as many as there are processors. Functions of your own may then be called by several threads at once.
-    retain: how many past epochs of a state stay readable. shared_state: every machine of the Spark cluster has the folder under this path.
+    retain: how many epochs before the last stay readable, 0 or more. shared_state: every machine of the Spark cluster has the folder under
+    this path.
     commit_log: ticks are durable in a log, which is faster; readers of the folder see them about a second later.
     iteration_limit: the most iterations of every recursion, besides its own limit.
     clock: what now() is in views. "manual": the time of the last `advance_to`. "wall": the time of the wall clock at each tick.

@@ -111,6 +111,10 @@ class TableDescription:
     stream: bool = False
     forms: Forms = ()
 
+    @property
+    def kind(self) -> str:
+        return "stream" if self.stream else "table"
+
     def json(self) -> Json:
         described = {"arrangement": self.arrangement, "fields": [_described(f) for f in self.fields], "key": list(self.key)}
         forms = {"forms": [_described_form(form) for form in self.forms]} if self.forms else {}
@@ -239,9 +243,9 @@ class ProgramDescription:
 
     @property
     def called(self) -> dict[str, tuple[str, str]]:
-        """By arrangement: ("table" or "view", its name)."""
+        """By arrangement: ("table", "stream" or "view", its name)."""
         return {
-            **{entry.arrangement: ("table", name) for name, entry in self.tables.items()},
+            **{entry.arrangement: (entry.kind, name) for name, entry in self.tables.items()},
             **{entry.arrangement: ("view", name) for name, entry in self.views.items()},
         }
 

@@ -227,19 +227,18 @@ class State:
         if not self._uncertain:
             return
         if not (epochs := committed_epochs(self.folder)):
-            message = f"the state folder {self.root} no longer has a state"
-            raise StateError(message, expected="the folder that was opened", remedy="move it back, or open it where it is now")
+            raise self._gone()
         self._replay(epochs)
         if self.manifest.generation != self.generation:
             raise self.taken_over()
         self._uncertain = False
 
     def check_owner(self) -> None:
-        """Raises StateTakenOver if a newer writer has opened the folder. O(1)."""
+        """Raises StateTakenOver if a newer writer has opened the folder, and StateError if it no longer has a state. O(1)."""
         assert isinstance(self.folder, LocalFolder)
         self.check_newest()
-        if not self.folder.exists(generation_name(self.generation)):  # so many have followed that it was deleted
-            raise self.taken_over()
+        if not self.folder.exists(generation_name(self.generation)):  # so many have followed that it was deleted, or all is
+            raise self.taken_over() if epochs_in(self.folder) else self._gone()
 
     def check_newest(self) -> None:
         """As `check_owner` within a moment of it."""
@@ -253,6 +252,10 @@ class State:
         assert self.logs and isinstance(self.folder, LocalFolder)
         self.check_process()
         return self.folder.new_log(log_name(self.generation, number))
+
+    def _gone(self) -> StateError:
+        message = f"the state folder {self.root} no longer has a state"
+        return StateError(message, expected="the folder that was opened", remedy="move it back, or open it where it is now")
 
     def taken_over(self) -> StateTakenOver:
         return StateTakenOver(

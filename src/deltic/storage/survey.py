@@ -28,10 +28,10 @@ class EpochLine:
 
 @dataclass(frozen=True, slots=True)
 class ArrangementLine:
-    """One arrangement. kind: table, view or inner. rows: as stored, including rows that cancel. bytes: of their words; None if unknown.
+    """One arrangement. kind: table, stream, view or inner. rows: as stored, including rows that cancel.
 
-    batches: in all shards; most: in the shard with most. ranged: how many of them also hold rows of other shards. holds: the table whose
-    rows it holds, then its columns in sort order; () if the rows are computed.
+    bytes: of their words; None if unknown. batches: in all shards; most: in the shard with most. ranged: how many of them also hold rows of
+    other shards. holds: the table whose rows it holds, then its columns in sort order; () if the rows are computed.
     """
 
     arrangement: str
@@ -59,7 +59,7 @@ def epoch_lines(folder: StateFolder, oldest: int, last: int) -> Iterator[EpochLi
 
 
 def arrangement_lines(manifest: Manifest) -> list[ArrangementLine]:
-    """Tables first, then views, then the inner state of views."""
+    """Tables first, then streams, views, and the inner state of views."""
     specs, called = manifest.program.arrangements, manifest.program.called
     rows: dict[str, dict[str, int]] = defaultdict(dict)
     counts: dict[str, Counter[int]] = defaultdict(Counter)
@@ -88,7 +88,7 @@ def arrangement_lines(manifest: Manifest) -> list[ArrangementLine]:
                 () if spec is None else spec.holds,
             )
         )
-    return sorted(lines, key=lambda line: (("table", "view", "inner").index(line.kind), line.name))
+    return sorted(lines, key=lambda line: (("table", "stream", "view", "inner").index(line.kind), line.name))
 
 
 def sources(notes: Mapping[str, Json]) -> dict[str, dict[str, Json]]:

@@ -101,9 +101,11 @@ class DatalogBinder:
             if relation.is_input:
                 table = self.table(relation)
                 existing = namespace.relation(relation.name)
-                assert relation.declaration is not None
+                declared = relation.declaration
+                assert declared is not None
                 if existing is None:
-                    yield CreateTable(table, False, relation.declaration.span, relation.declaration.connector)
+                    places = {column.name.lower(): column.span for column in declared.columns}
+                    yield CreateTable(table, False, declared.span, declared.connector, places=places)
                 else:
                     _check_same(relation, table, existing)
         for group in self.strata:

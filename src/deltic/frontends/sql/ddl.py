@@ -105,7 +105,8 @@ def _create_table(parsed: TableStatement, env: Environment) -> CreateTable:
         for column, field in zip(columns, table.schema, strict=True)
         if column.default is not None
     }
-    return CreateTable(table, definition.if_not_exists, definition.name.span, parsed.source, parsed.timed, defaults)
+    places = {column.name.text.lower(): column.name.span for column in columns}
+    return CreateTable(table, definition.if_not_exists, definition.name.span, parsed.source, parsed.timed, defaults, places)
 
 
 def _with_lateness(table: TableSchema, definition: tree.TableDefinition) -> TableSchema:
