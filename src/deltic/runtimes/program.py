@@ -13,7 +13,6 @@ from deltic.circuit.nodes import ArrangementSpec, Dataflow
 from deltic.circuit.operator import BEGINNING, Tick
 from deltic.circuit.operators.table import TableInput
 from deltic.errors import DataError, StateError
-from deltic.kernels.memory import Words
 from deltic.purity import shown
 from deltic.schema import Field, Forms, StreamSchema, TableSchema
 from deltic.storage.manifest import NO_TICK, last_tick
@@ -27,6 +26,7 @@ from deltic.storage.program import (
     ViewDescription,
 )
 from deltic.trace.batch import Batch
+from deltic.trace.entries import Words
 
 Json = Any
 Notes = Mapping[str, Json]
