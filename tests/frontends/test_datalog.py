@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import deltic
 from deltic.errors import (
     AbsentRow,
     ArithmeticOverflow,
+    CastFailure,
     CatalogError,
     DatalogWarning,
     DivisionByZero,
@@ -480,3 +482,12 @@ def test_warnings() -> None:
         session.datalog(program)
     assert str(caught[0].message) == "<datalog>:1:16: nothing reads the input relation A"
     assert len(caught) == 4 and caught[0].filename == __file__
+
+
+@pytest.mark.parametrize("kind", ["s64", "u8", "u64", "bigint", "bit<4>"])
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_what_no_integer_is_fails_to_become_one(kind: str, value: float) -> None:
+    with deltic.Session() as session:
+        session.datalog(f"input relation A(x: double) output relation B(y: {kind}) B(x as {kind}) :- A(x).")
+        with pytest.raises(CastFailure, match="cannot be cast to BIGINT due to an overflow"):
+            session.apply({"A": [{"x": value, "_weight": 1}]})

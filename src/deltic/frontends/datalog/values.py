@@ -224,13 +224,15 @@ def converted(value: BoundTerm, kind: Kind, span: Span) -> BoundTerm:
     if stored(value.kind).is_float and not stored(kind).is_decimal:  # this cast cuts off itself
         wide = cast(value.expr, stored(kind) if isinstance(kind, IntegerKind) and kind.is_exact else BIGINT, span)
         return checked(wide, kind, span)
-    whole = value.expr if is_integral(value.kind) else cast(_cut_off(value.expr, span), stored(BIGINT_KIND), span)
-    return checked(whole, kind, span)
+    return checked(value.expr if is_integral(value.kind) else _cut_off(value.expr, span), kind, span)
 
 
 def _cut_off(number: Expr, span: Span) -> Expr:
-    """A float without its fraction: the cast to a DECIMAL would round it."""
-    return resolve("-", [number, resolve("%", [number, Literal(1.0, number.type)], span)], span)
+    """A float without its fraction as a bigint. The cast to a DECIMAL would round it, and make NULL of NaN, which is out of range."""
+    type = stored(BIGINT_KIND)
+    whole = resolve("-", [number, resolve("%", [number, Literal(1.0, number.type)], span)], span)
+    is_finite = resolve("=", [resolve("-", [number, number], span), Literal(0.0, number.type)], span)
+    return resolve("if", [is_finite, cast(whole, type, span), cast(cast(number, BIGINT, span), type, span)], span)
 
 
 def compared(operator: str, left: BoundTerm, right: BoundTerm, span: Span) -> BoundTerm:
