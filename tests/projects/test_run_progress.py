@@ -19,7 +19,6 @@ pytest.importorskip("deltalake")
 from test_publishing import Published
 
 from deltic.cli import main
-from deltic.cli.exits import Exit
 from deltic.pipeline import Progress
 from deltic.pipeline.metrics import Metrics
 from deltic.projects.progress import RunProgress
@@ -69,7 +68,9 @@ def test_a_level_with_a_tick_is_reported_and_the_tables_lag_behind_until_they_ar
 
 
 def test_an_address_that_is_none_ends_the_command_before_anything_is_done(tmp_path: Path) -> None:
-    assert main(["pipelines", "run", "--spec", str(tmp_path / "none.yml"), "--metrics", "nowhere"]) == Exit.SETUP
+    with pytest.raises(SystemExit) as ended:
+        main(["pipelines", "run", "--spec", str(tmp_path / "none.yml"), "--metrics", "nowhere"])
+    assert ended.value.code == 2
     assert not [thread for thread in threading.enumerate() if thread.name == "deltic-metrics"]
 
 

@@ -119,12 +119,12 @@ class StateQueries:
     def changes(self, view: str) -> Iterator[pa.Table]:
         """The changes of a view in each epoch that comes from now on; waits for them without an end. Raises UnknownName."""
         StoredView(self._reader, view)
+        self._follows = True
+        self._reader.follow()
         return self._followed(view)
 
     def _followed(self, view: str) -> Iterator[pa.Table]:
-        self._follows = True
         try:
-            self._reader.follow()
             while True:
                 if (before := self._moved()) is None:
                     sleep(POLL_S)

@@ -126,11 +126,12 @@ class Merge:
                 pair, _, waiting, before = self._step
                 read = pair.read
                 try:
-                    if not pair.work(fuel):
-                        return 0
+                    ended = pair.work(fuel)
                 except WeightOverflow:
                     self._overflows = self.done = True
                     break
+                if not ended:
+                    return 0
                 fuel -= pair.read - read
                 if waiting:
                     self._step = _Step.of((*waiting, pair.result()), before + pair.read)
