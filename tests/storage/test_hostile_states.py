@@ -206,8 +206,6 @@ def opens(folder: Path) -> list[str]:
         ("token", None),
         ("notes", []),
         ("notes", {"keep": "x"}),
-        ("notes", {"no_tick": [1]}),
-        ("notes", {"no_tick": [1, "x"]}),
         ("names", [1]),
         ("files", [["x"]]),
         ("added", [[0, 0, 7, 1]]),
