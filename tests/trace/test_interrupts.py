@@ -14,7 +14,7 @@ import deltic
 from deltic.kernels import extend, fixpoint, recursion
 from deltic.trace import interrupts
 
-ATTEMPTS = 5
+ATTEMPTS = 40
 """On a busy machine the signal may come after the kernel has returned, or not at all."""
 LONG_S = 0.01
 
