@@ -5,7 +5,8 @@ merge nothing. Each small batch costs every key that is sought, so fewer are all
 together they reach BASE rows they become one run of level 1. Level i holds at most one run, of at most BASE · RATIO^i rows, or one running
 merge into it. A run that reaches a level with another run starts a merge of both, into the first level that has room. Each append allows
 the running merges, smallest first, to go on in proportion to its rows; a merge's inputs are read until it is done. The merge of small
-batches (that of level 0) is done at the next append. A batch that removes at least half of the rows is merged with all of them at once.
+batches (that of level 0) is done a few appends later, so that a thread of its own has time for it. A batch that removes at least half of
+the rows is merged with all of them at once.
 
 A sum over some batches may be beyond 64 bits though that over all is not. An append that needs such a sum makes all batches one.
 
@@ -37,12 +38,17 @@ readers have fewer batches."""
 
 LEAST_FUEL = 64
 
+GATHERING_APPENDS = 3
+"""By how many appends the merge of small batches is done, at the latest: each of the batches costs the readers until then."""
+
+GATHERING_FUEL = 2
+"""Rows of that merge for each appended row, at least: with large batches, it is done sooner."""
 
 NONE: Final[Mapping[int, Any]] = MappingProxyType({})
 
 
 class Levels(NamedTuple):
-    """small: the newest batches, oldest first, but for those that level 0 merges. small_rows: of all of these. runs, merges: by level."""
+    """small: the newest batches, but for those that level 0 merges. small_rows: of all of these. runs, merges: by level."""
 
     small: tuple[Batch, ...] = ()
     small_rows: int = 0
@@ -74,7 +80,7 @@ class Levels(NamedTuple):
         working = _Working(self)
         try:
             if working.merges:
-                working.work(max(batch.length, LEAST_FUEL) * FUEL * (1 + max(working.merges)))
+                working.work(batch.length)
             if batch.length:
                 working.add(batch, _allowed(sought))
         except WeightOverflow:
@@ -108,16 +114,19 @@ class _Working:
             self._arrive([batch], _level(batch.length))
             return
         self.small.append(batch)
-        if _rows(self.small) >= BASE:
-            self._gather(0)
-        elif len(self.small) >= allowed:
-            self._gather(_first_gathered(self.small, allowed))
+        if len(self.small) >= allowed or _rows(self.small) >= BASE:
+            if 0 in self.merges:
+                self._finish(0)
+            self._gather(0 if _rows(self.small) >= BASE else _first_gathered(self.small, allowed))
 
-    def work(self, fuel: int) -> None:
+    def work(self, rows: int) -> None:
+        """Continues the running merges at an append of so many rows."""
+        fuel = max(rows, LEAST_FUEL) * FUEL * (1 + max(self.merges))
         if 0 in self.merges:
-            self.merges[0].work(EVERYTHING)
-            self._settle(0)
-        for level in sorted(self.merges):
+            least = -(-self.merges[0].cost // GATHERING_APPENDS)
+            if self.merges[0].allow(max(least, GATHERING_FUEL * rows)):
+                self._settle(0)
+        for level in sorted(self.merges.keys() - {0}):
             fuel = self.merges[level].allow(fuel)
             if fuel == 0:
                 return
@@ -135,7 +144,8 @@ class _Working:
         if not result.length:
             return
         if _rows(inputs) < BASE:
-            self.small.append(result)
+            fewer = (i for i, batch in enumerate(self.small) if batch.length < result.length)
+            self.small.insert(next(fewer, len(self.small)), result)
         else:
             self._arrive([result], 1)
 
@@ -143,8 +153,7 @@ class _Working:
         """Adds runs to a level: merges them with the run there, at the first level that has room for the result."""
         while True:
             if level in self.merges:
-                self.merges[level].work(EVERYTHING)
-                self._settle(level)
+                self._finish(level)
             if level in self.runs:
                 runs.append(self.runs.pop(level))
             if len(runs) == 1 or sum(run.length for run in runs) <= BASE * RATIO**level:
@@ -154,6 +163,10 @@ class _Working:
             self.runs[level] = runs[0]
         else:
             self.merges[level] = Merge(runs)
+
+    def _finish(self, level: int) -> None:
+        self.merges[level].work(EVERYTHING)
+        self._settle(level)
 
     def _settle(self, level: int) -> None:
         done = self.merges.pop(level)
