@@ -210,7 +210,8 @@ def test_fields_that_cannot_be_set(statement: str, message: str) -> None:
         ("MERGE INTO t USING u ON t.id = u.id", "WHEN MATCHED"),
         ("BEGIN; INSERT INTO u VALUES (1, 1); INSERT INTO t VALUES (1, 1, 'a'); COMMIT", "already has a row"),
         ("INSERT INTO u VALUES (5, 5); DELETE FROM u WHERE nope", "no column 'nope'"),
-        ("INSERT INTO u VALUES (5, 5); CREATE TABLE x (a INT)", "a definition after a change of rows"),
+        ("INSERT INTO u VALUES (5, 5); CREATE TABLE t (a INT)", "t"),
+        ("BEGIN; INSERT INTO u VALUES (5, 5); CREATE TABLE x (a INT); COMMIT", "a definition in a transaction"),
         ("CREATE TABLE x (a INT); INSERT INTO x VALUES ('a')", "column a of table x is INT"),
         ("BEGIN; INSERT INTO u VALUES (5, 5)", "BEGIN without COMMIT"),
         ("INSERT INTO u VALUES (5, 5); COMMIT", "COMMIT without BEGIN"),
@@ -277,6 +278,39 @@ def test_definitions_and_rows_in_one_script_with_parameters() -> None:
         assert session.view("w").rows() == [{"a": 3}]
         with pytest.raises(DelticError, match="can only be inserted"):
             session.sql("DELETE FROM s")
+
+
+def test_definitions_between_changes_of_rows() -> None:
+    with deltic.Session() as session:
+        session.sql("""
+            CREATE TABLE t (a INT PRIMARY KEY, b INT);
+            INSERT INTO t VALUES (1, 10);
+            CREATE MATERIALIZED VIEW v AS SELECT sum(b) AS total FROM t;
+            CREATE TABLE u (a INT);
+            BEGIN; INSERT INTO t VALUES (2, 20); INSERT INTO u SELECT total FROM v; COMMIT;
+            ALTER TABLE t ADD COLUMN c INT DEFAULT 5;
+            INSERT INTO t VALUES (3, 30, 7);
+            DROP TABLE u;
+            DELETE FROM t WHERE a = 1;
+            CREATE TABLE u (a INT);
+        """)
+        assert rows(session, "t") == [(2, 20, 5), (3, 30, 7)]
+        assert rows(session, "v") == [(50,)]
+        assert rows(session, "u") == []
+
+
+def test_all_of_a_script_is_checked_before_its_first_tick(tmp_path: Path) -> None:
+    with deltic.Session(state=tmp_path) as session:
+        for end in ("CREATE MATERIALIZED VIEW v AS SELECT nope FROM t", "DROP TABLE nope", "CREATE TABLE t (a INT)", "COMMIT"):
+            with pytest.raises(DelticError):
+                session.sql(f"CREATE TABLE t (a INT); INSERT INTO t VALUES (0); CREATE TABLE w (a INT); INSERT INTO w VALUES (1); {end}")
+            assert session.tables == ()
+        with pytest.raises(DelticError, match="division by zero"):
+            session.sql("CREATE TABLE t (a INT); INSERT INTO t VALUES (0); CREATE MATERIALIZED VIEW v AS SELECT 1 / a AS b FROM t")
+        assert (rows(session, "t"), session.views) == ([(0,)], ())
+    with deltic.Session(state=tmp_path) as session:
+        session.sql("CREATE TABLE t (a INT); UPDATE t SET a = 2; CREATE MATERIALIZED VIEW v AS SELECT 1 / a AS b FROM t")
+        assert rows(session, "v") == [(0.5,)]
 
 
 def test_a_pipeline_has_no_changes_of_rows() -> None:

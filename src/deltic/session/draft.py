@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from deltic.errors import CatalogError, Span
 from deltic.frontends.statements import (
@@ -21,6 +22,14 @@ from deltic.schema import TableSchema
 from deltic.session.catalog import Catalog
 
 
+class Drafted(NamedTuple):
+    """The definitions of a part of a script: the catalog with them, and of a `Draft` what is `dropped` and `replanned`."""
+
+    catalog: Catalog
+    dropped: frozenset[str]
+    replanned: frozenset[str]
+
+
 class Draft:
     """The catalog as it grows while a script is read.
 
@@ -36,7 +45,7 @@ class Draft:
         self._stored = frozenset(catalog.tables) | undeclared
 
     def apply(self, statement: Statement) -> None:
-        """Applies one statement. A script cannot drop a table and create it again: the new table would have the old rows."""
+        """Applies one statement. A part of a script cannot drop a table and create it again: the new table would have the old rows."""
         name = statement.table.name if isinstance(statement, CreateTable) else statement.name
         if isinstance(statement, CreateTable) and name.lower() in self.dropped:
             raise CatalogError(
@@ -53,6 +62,13 @@ class Draft:
             self.catalog = self.catalog.apply(statement)
         if dropped:
             self.dropped.add(name.lower())
+
+    def cut(self) -> Drafted:
+        """Ends a part of the script. What it drops is gone, and what it creates is there, when the next one begins."""
+        drafted = Drafted(self.catalog, frozenset(self.dropped), frozenset(self.replanned))
+        self._stored = (self._stored - self.dropped) | frozenset(self.catalog.tables)
+        self.dropped, self.replanned, self._dropped_columns = set(), {}, set()
+        return drafted
 
     def _check_columns(self, statement: AlterTable) -> None:
         """A column that is dropped and added again would have the old values, for the table would be as before."""

@@ -38,7 +38,8 @@ class RowChanges:
     def __init__(self) -> None:
         self._ticks: list[list[ChangeStatement]] = []
         self._open: TransactionMark | None = None
-        self._begun = False
+        self.begun = False
+        """Whether there are any."""
 
     @property
     def is_open(self) -> bool:
@@ -52,7 +53,7 @@ class RowChanges:
 
     def add(self, statement: ChangeStatement | TransactionMark) -> None:
         """Adds one. Raises SyntaxFailure for a mark in the wrong place."""
-        self._begun = True
+        self.begun = True
         if isinstance(statement, TransactionMark):
             self._mark(statement)
             return
@@ -61,10 +62,9 @@ class RowChanges:
         self._ticks[-1].append(statement)
 
     def check_definition(self, statement: Statement) -> None:
-        """Raises SyntaxFailure for a definition after one of them, but of variables."""
-        if self._begun and not isinstance(statement, SetVariables | DropVariable):
-            span = statement.span
-            raise SyntaxFailure("a definition after a change of rows", span=span, remedy="definitions first, or in a script of their own")
+        """Raises SyntaxFailure for a definition in a transaction, but of variables."""
+        if self.is_open and not is_of_variable(statement):
+            raise SyntaxFailure("a definition in a transaction", span=statement.span, remedy="before BEGIN, or after COMMIT")
 
     def _mark(self, mark: TransactionMark) -> None:
         if mark.word == "BEGIN":
@@ -84,6 +84,11 @@ class RowChanges:
         if self._open is not None:
             raise SyntaxFailure("BEGIN without COMMIT", span=self._open.span, remedy="COMMIT; after the statements that are one tick")
         return [statements for statements in self._ticks if statements]
+
+
+def is_of_variable(statement: Statement) -> bool:
+    """Whether it sets or drops a variable, which statements have when they are read."""
+    return isinstance(statement, SetVariables | DropVariable)
 
 
 def changed_rows(

@@ -53,7 +53,8 @@ from deltic.session.printing import PrintedViews, PrintLine, to_stderr
 from deltic.session.program import Program, registration
 from deltic.session.query import Answer, answered
 from deltic.session.replacement import replacement
-from deltic.session.row_changes import CHANGES, RowChanges, changed_rows
+from deltic.session.row_changes import changed_rows
+from deltic.session.script import Part, parts_of
 from deltic.session.transaction import PartialChanges, PendingChanges, Transaction, unknown_table
 from deltic.session.typed_transaction import TypedTransaction
 from deltic.session.view import View
@@ -144,39 +145,29 @@ class Session:
     def sql(self, script: str, *, args: Args = None, name: str = "<sql>") -> None:
         """Runs CREATE and DROP statements: all of them, or none if one is refused. New views are filled in one tick.
 
-        INSERT, UPDATE, DELETE, MERGE and TRUNCATE come after them: each is a tick, those between BEGIN and COMMIT are one, which ROLLBACK
-        drops. All are checked before anything is applied; one that fails on the rows leaves those before it.
+        INSERT, UPDATE, DELETE, MERGE and TRUNCATE between them are each a tick; those between BEGIN and COMMIT are one, which ROLLBACK
+        drops. Definitions after a tick see it, and are a commit of their own. All statements are checked before anything is applied; one
+        that fails on the rows leaves those before it.
         args: the values of parameters: a dict for `:name`, or a list for `?`. A definition keeps the values that it is made with.
         Raises QueryError with the place in the script; EvaluationError if the query of a new view fails on the rows of its tables.
         """
-        changes = RowChanges()
         with self._commits.turn():
-            draft = Draft(self._catalog, self._undeclared())
-            defines = self._read(script, name, args, draft, changes)
-            ticks = changes.ticks()
-            if defines or not ticks:
-                self._commits.install(draft.catalog, draft.dropped, replanned=frozenset(draft.replanned))
-            for statements in ticks:
-                pending = self._gather()
-                changed = changed_rows(statements, self._contents, self._time_of_changes(), self._iteration_limit)
-                for table, frame in changed.items():
-                    pending.add_changes(table, frame)
-                self._commits.tick(pending.rows(), {})
-                self._gathering.end(pending)
+            for definitions, ticks in self._read(script, name, args):
+                if definitions is not None:
+                    self._commits.install(definitions.catalog, definitions.dropped, replanned=definitions.replanned)
+                for statements in ticks:
+                    pending = self._gather()
+                    changed = changed_rows(statements, self._contents, self._time_of_changes(), self._iteration_limit)
+                    for table, frame in changed.items():
+                        pending.add_changes(table, frame)
+                    self._commits.tick(pending.rows(), {})
+                    self._gathering.end(pending)
 
     @without_collector
-    def _read(self, script: str, name: str, args: Args, draft: Draft, changes: RowChanges) -> bool:
-        """Adds the statements of a script to the draft, and to the changes; whether it defines something. Raises QueryError."""
-        defines = False
-        for statement in parse_sql(script, name, draft, self._time_of_changes(), args):
-            if isinstance(statement, CHANGES):
-                changes.add(statement)
-            else:
-                changes.check_definition(statement)
-                self._stores.check(statement)
-                draft.apply(statement)
-                defines = True
-        return defines
+    def _read(self, script: str, name: str, args: Args) -> list[Part]:
+        """Raises QueryError."""
+        draft = Draft(self._catalog, self._undeclared())
+        return parts_of(parse_sql(script, name, draft, self._time_of_changes(), args), draft, self._stores.check)
 
     def query(self, query: str, *, args: Args = None, name: str = "<query>") -> Answer:
         """The answer of one query over tables and views as of the last commit, which is not kept. Ticks go on meanwhile.
