@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from deltic.aggregates import is_aggregate
 from deltic.errors import Span
+from deltic.expr import known_functions
+from deltic.frontends.sql.refusals import FUNCTIONS
 from sql_errors import FOLDER, cases, error_of, rewrite
 
 FILES = sorted(FOLDER.glob("*.txt"))
@@ -41,6 +44,13 @@ def test_unsupported_syntax_has_a_remedy() -> None:
         if path.stem.startswith("unsupported"):
             for case in cases(path):
                 assert re.search(r"^(help|expected): ", case.text, re.MULTILINE), case.text
+
+
+def test_what_serves_instead_of_functions_of_other_systems_is_there() -> None:
+    assert not FUNCTIONS.keys() & set(known_functions())
+    for remedy in FUNCTIONS.values():
+        for name in re.findall(r"(\w+)\(", remedy):
+            assert name in (*known_functions(), "current_timestamp", "try_cast") or is_aggregate(name), remedy
 
 
 def test_carets_stand_under_wide_and_combined_characters() -> None:

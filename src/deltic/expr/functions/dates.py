@@ -42,7 +42,8 @@ def _extract(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
     field = FIELD.get(word.value.lower()) if word is not None and isinstance(word.value, str) else None
     if field is None:
         fields = ", ".join(words[0].upper() for words in _FIELDS.values())
-        raise TypeMismatch(f"unknown field in {name}", span=arguments[0].span or span, expected=f"one of {fields}")
+        remedy = "unix_timestamp(ts)" if word is not None and str(word.value).lower() == "epoch" else None
+        raise TypeMismatch(f"unknown field in {name}", span=arguments[0].span or span, expected=f"one of {fields}", remedy=remedy)
     if arguments[1].type.is_interval:
         return intervals.extract(field, str(word.value if word else ""), arguments[1], span)
     if arguments[1].type.is_time:

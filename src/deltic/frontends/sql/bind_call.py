@@ -13,7 +13,7 @@ from deltic.frontends.sql.bind_lambda import bind_arguments
 from deltic.frontends.sql.bind_schema import WITH_SCHEMA, schema_literal
 from deltic.frontends.sql.bind_time import CLOCK, EXPECTED, REMEDY, now
 from deltic.frontends.sql.naming import field_name
-from deltic.frontends.sql.refusals import flink
+from deltic.frontends.sql.refusals import FUNCTIONS, flink
 from deltic.frontends.sql.statement_time import time_literal
 from deltic.schema import STRING
 
@@ -99,7 +99,8 @@ def bind_call(binder: ExpressionBinder, node: tree.FunctionCall) -> Expr:
         arguments[schema] = schema_literal(name, arguments[schema])
     if name not in known_functions():
         # expr's names of operators are not SQL functions.
-        raise UnknownName(f"there is no function {name}", span=span, remedy=did_you_mean(name, known_functions()))
+        remedy = FUNCTIONS.get(name.lower()) or did_you_mean(name, known_functions())
+        raise UnknownName(f"there is no function {name}", span=span, remedy=remedy)
     return resolve(name, arguments, span)
 
 

@@ -1,4 +1,4 @@
-"""Spark SQL that Deltic does not support: by position and first words, each with a remedy."""
+"""SQL of Spark and of other systems that Deltic does not support: by position and first words, each with a remedy."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ _SAMPLE = ("TABLESAMPLE is not supported: its result changes from run to run", "
 _TRAVEL = ("time travel is not supported", "leave it out")
 _TRAVELS = ("VERSION AS OF", "TIMESTAMP AS OF", "FOR VERSION", "FOR TIMESTAMP", "FOR SYSTEM_VERSION", "FOR SYSTEM_TIME")
 _FOLDERS = "all files lie in the folder itself"
+_UPSERT = "MERGE INTO … USING … ON … WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *, or upsert in session.transaction()"
+_SCHEMAS = ("schemas are not created", "leave it out: a name may have one, as in sales.orders")
 
 Refusals = Mapping[str, Sequence[tuple[tuple[str, ...], str, str]]]
 """By the first word: all words, the message and the remedy."""
@@ -50,6 +52,9 @@ OPERANDS: Final[Refusals] = by_first(
         "TABLE (": ("a table as an argument is not supported", "a view"),
         "SYMMETRIC": ("BETWEEN SYMMETRIC is not supported", "BETWEEN least(a, b) AND greatest(a, b)"),
         "ASYMMETRIC": ("BETWEEN ASYMMETRIC is not supported", LEAVE_OUT),
+        "ON (": ("DISTINCT ON is not supported", "QUALIFY row_number() OVER (PARTITION BY … ORDER BY …) = 1 after WHERE"),
+        "[": ("arrays are not written in brackets", "array(a, b)"),
+        "{": ("structs and maps are not written in braces", "struct(a AS x, b AS y), or map(key, value)"),
     }
 )
 """Where an operand is expected; the place is the word."""
@@ -67,6 +72,7 @@ AFTER_ITEM: Final[Refusals] = by_first(
     {
         **dict.fromkeys(("USING", "ROW FORMAT"), ("TRANSFORM … USING is not supported", "a function in Python over the rows of a view")),
         "INTO": ("SELECT … INTO is not supported", "CREATE VIEW name AS SELECT …"),
+        "EXCLUDE (": ("EXCLUDE is not supported", "* EXCEPT (column, …)"),
         "REPLACE (": (
             "REPLACE is not supported here",
             "* EXCEPT (…) REPLACE (expression AS column) RENAME (column AS name), in this order",
@@ -74,7 +80,9 @@ AFTER_ITEM: Final[Refusals] = by_first(
     }
 )
 
+_FETCH: Final = dict.fromkeys(("FETCH FIRST", "FETCH NEXT"), ("FETCH is not supported", "LIMIT n"))
 _SOURCES: Final = {
+    **_FETCH,
     "TABLESAMPLE": _SAMPLE,
     **{words: _TRAVEL for words in _TRAVELS},
     "FOR UPDATE": ("FOR UPDATE is not supported", LEAVE_OUT),
@@ -84,7 +92,7 @@ AFTER_SOURCE: Final = by_first(_SOURCES)
 
 CLAUSES: Final[Refusals] = by_first(
     {
-        **dict.fromkeys(("FETCH FIRST", "FETCH NEXT"), ("FETCH is not supported", "LIMIT n")),
+        **{words: (f"{words} is not supported", _UPSERT) for words in ("ON CONFLICT", "ON DUPLICATE")},
         **dict.fromkeys(("PIVOT (", "UNPIVOT (", "UNPIVOT INCLUDE", "UNPIVOT EXCLUDE"), _PIVOT),
         **_SOURCES,
     }
@@ -95,6 +103,12 @@ STATEMENTS: Final[Refusals] = by_first(
     {
         **{word: (f"{word} is not supported in a script", _TRANSACTION) for word in ("COPY", "LOAD")},
         **{f"ALTER {kind}": (f"ALTER {kind} is not supported", "DROP and CREATE it again") for kind in ("STREAM", "SINK", "FUNCTION")},
+        **{words: (f"{words} is not supported", _UPSERT) for words in ("UPSERT", "REPLACE INTO", "INSERT OR REPLACE", "INSERT OR IGNORE")},
+        **{word: (f"{word} is not supported", LEAVE_OUT) for word in ("ANALYZE", "COMMENT ON", "GRANT", "OPTIMIZE", "REVOKE", "VACUUM")},
+        "REFRESH": ("REFRESH is not supported", "leave it out: every view is exact after each tick"),
+        "USE": _SCHEMAS,
+        "SHOW": ("SHOW is not supported in a script", "session.tables and session.views, or SHOW TABLES; in `deltic sql`"),
+        "PIVOT": ("PIVOT is not a statement", "SELECT * FROM t PIVOT (sum(x) FOR k IN ('a', 'b'))"),
         "CREATE OR REPLACE SINK": ("CREATE OR REPLACE SINK is not supported", "DROP SINK, then CREATE SINK"),
     }
 )
@@ -104,6 +118,9 @@ CREATED: Final[Refusals] = by_first(
         **{word: (f"{word} is not supported", LEAVE_OUT) for word in ("EXTERNAL", "LOCAL", "GLOBAL", "UNLOGGED", "TRANSIENT")},
         **dict.fromkeys(("TEMPORARY TABLE", "TEMP TABLE"), ("TEMPORARY tables are not supported", LEAVE_OUT)),
         "STREAMING": ("STREAMING TABLE is not supported", "CREATE TABLE, fed with session.apply()"),
+        **dict.fromkeys(("INDEX", "UNIQUE INDEX"), ("indexes are not created", "leave it out: views keep the indexes that they need")),
+        **dict.fromkeys(("SCHEMA", "DATABASE"), _SCHEMAS),
+        "TYPE": ("types are not created", "STRING for the words of an enumeration, STRUCT<…> for fields"),
     }
 )
 """After CREATE."""
@@ -115,6 +132,9 @@ COLUMN: Final[Refusals] = by_first(
         "REFERENCES": ("REFERENCES is not supported", "a view with LEFT ANTI JOIN of the rows that break it"),
         "FOREIGN KEY": ("FOREIGN KEY is not supported", "a view with LEFT ANTI JOIN of the rows that break it"),
         "GENERATED": ("GENERATED columns are not supported", "compute the column in a view"),
+        **dict.fromkeys(("AUTO_INCREMENT", "AUTOINCREMENT"), ("keys are not generated", "give each row its key")),
+        "[": ("types of arrays are not written in brackets", "ARRAY<type>"),
+        "UNSIGNED": ("UNSIGNED is not supported", "the next larger type: BIGINT for INT, DECIMAL(20, 0) for BIGINT"),
     }
 )
 """In the columns of CREATE TABLE."""
@@ -157,6 +177,42 @@ AFTER_VIEW: Final[Refusals] = by_first(
     }
 )
 
+
+FUNCTIONS: Final = {
+    **dict.fromkeys(("arg_max", "argmax"), "max_by(x, y)"),
+    **dict.fromkeys(("arg_min", "argmin"), "min_by(x, y)"),
+    "array_concat": "concat(a, b)",
+    "array_length": "array_size(a)",
+    "date_bin": "time_bucket(INTERVAL '1' HOUR, ts)",
+    "epoch": "unix_timestamp(ts)",
+    "epoch_ms": "unix_millis(ts), or timestamp_millis(n) back",
+    "generate_array": "sequence(first, last)",
+    "getdate": "current_timestamp()",
+    "group_concat": "listagg(x, ',')",
+    "iif": "if(condition, a, b)",
+    **dict.fromkeys(("json_agg", "jsonb_agg"), "to_json(collect_list(x))"),
+    **dict.fromkeys(("json_build_object", "json_object", "jsonb_build_object"), "to_json(struct(x AS a, y AS b))"),
+    **dict.fromkeys(("json_extract", "json_value", "json_query"), "get_json_object(text, '$.a')"),
+    **dict.fromkeys(("list", "grouparray"), "collect_list(x)"),
+    "list_contains": "array_contains(a, x)",
+    **dict.fromkeys(("list_value", "array_construct"), "array(a, b)"),
+    "map_agg": "map_from_entries(collect_list(struct(k, v)))",
+    **dict.fromkeys(("quantile_cont", "quantile"), "percentile(x, 0.5)"),
+    "quantile_disc": "percentile_disc(0.5) WITHIN GROUP (ORDER BY x)",
+    **dict.fromkeys(("regexp_matches", "regexp_match"), "regexp_extract_all(text, pattern, 0), or text RLIKE pattern"),
+    "row": "struct(a, b)",
+    "safe_cast": "try_cast(x AS type)",
+    "safe_divide": "try_divide(a, b)",
+    **dict.fromkeys(("sha256", "sha224", "sha384", "sha512"), "sha2(x, 256)"),
+    **dict.fromkeys(("string_split", "string_to_array", "str_split"), "split(text, pattern)"),
+    "strftime": "date_format(ts, 'yyyy-MM-dd')",
+    "strpos": "instr(text, part)",
+    "strptime": "to_timestamp(text, 'yyyy-MM-dd')",
+    "struct_pack": "struct(a AS x, b AS y)",
+    "sysdate": "current_timestamp()",
+    **dict.fromkeys(("uniq", "approx_distinct"), "count(DISTINCT x)"),
+}
+"""What serves instead of functions of other systems."""
 
 _WINDOWS: Final = {
     "tumble": "GROUP BY window(ts, '1 hour')",

@@ -14,7 +14,22 @@ from deltic.types import MOST_PLACES, NESTED, PLAIN, TIME, array_type, limited, 
 MAX_PRECISION: Final = 38
 
 _REMEDIES: Final = {
-    "TEXT": "STRING",
+    **dict.fromkeys(("TEXT", "NVARCHAR", "UUID", "ENUM", "XML"), "STRING"),
+    **dict.fromkeys(("BYTEA", "BLOB", "VARBINARY"), "BINARY"),
+    **dict.fromkeys(("JSON", "JSONB"), "VARIANT, or STRING"),
+    **dict.fromkeys(("DATETIME", "TIMESTAMPTZ"), "TIMESTAMP"),
+    **dict.fromkeys(("SERIAL", "BIGSERIAL"), "BIGINT: each row comes with its key"),
+    **dict.fromkeys(("MONEY", "NUMBER"), "DECIMAL(p, s)"),
+    **dict.fromkeys(("LIST", "SET"), "ARRAY<element>"),
+    **dict.fromkeys(("ROW", "TUPLE"), "STRUCT<name: type, …>"),
+    **dict.fromkeys(("HUGEINT", "INT128"), "DECIMAL(38, 0)"),
+    **dict.fromkeys(("INT8", "INT64", "UINT32"), "BIGINT"),
+    **dict.fromkeys(("UINT8", "UINT16", "INT4", "INT32"), "INT"),
+    **dict.fromkeys(("FLOAT8", "FLOAT64"), "DOUBLE"),
+    "BOOL": "BOOLEAN",
+    "FLOAT4": "FLOAT",
+    "INT2": "SMALLINT",
+    "UINT64": "DECIMAL(20, 0)",
     "INTERVAL": "INTERVAL DAY TO SECOND or INTERVAL YEAR TO MONTH, or another pair of their fields",
 }
 EXPECTED: Final = (
