@@ -96,6 +96,18 @@ def test_operations_apply_in_the_order_of_the_calls(session: deltic.Session) -> 
     assert session.view("spend").changes().to_pylist() == [{"customer": 9, "total": 2, "_weight": 1}]
 
 
+def test_one_frame_is_a_tick_without_a_block(session: deltic.Session) -> None:
+    epoch = session.epoch
+    session.insert("orders", [{"id": 1, "customer": 7, "amount": 5}, {"id": 2, "customer": 8, "amount": 1}])
+    session.upsert("Orders", pd.DataFrame({"id": [1, 3], "customer": [7, 9], "amount": [6, 2]}))
+    session.update("orders", [{"id": 3, "customer": 9, "amount": 4}])
+    session.delete("orders", [2])
+    assert (rows(session, "spend"), session.epoch) == ([(7, 6), (9, 4)], epoch + 4)
+    with pytest.raises(errors.DuplicateKey):
+        session.insert("orders", [{"id": 4, "customer": 7, "amount": 5}, {"id": 3, "customer": 7, "amount": 5}])
+    assert (rows(session, "spend"), session.epoch) == ([(7, 6), (9, 4)], epoch + 4)
+
+
 def test_a_block_that_raises_changes_nothing(session: deltic.Session) -> None:
     with pytest.raises(ZeroDivisionError), session.transaction() as tx:
         tx.insert("orders", [{"id": 1, "customer": 7, "amount": 5}])
@@ -425,6 +437,7 @@ def test_the_public_attributes_of_a_session(session: deltic.Session) -> None:
         "clock",
         "close",
         "datalog",
+        "delete",
         "edn",
         "edn_store",
         "edn_transact",
@@ -432,6 +445,7 @@ def test_the_public_attributes_of_a_session(session: deltic.Session) -> None:
         "explain",
         "failing",
         "frame",
+        "insert",
         "install",
         "last_tick",
         "load",
@@ -450,6 +464,8 @@ def test_the_public_attributes_of_a_session(session: deltic.Session) -> None:
         "table_from",
         "tables",
         "transaction",
+        "update",
+        "upsert",
         "view",
         "view_of",
         "views",

@@ -240,7 +240,8 @@ def _check_marks(columns: Columns, marks: Mapping[str, Column], where: str) -> N
     if len(marks) != 1:
         marked = "both _op and _weight" if marks else "neither _op nor _weight"
         expected = f"one of them: _op ({KNOWN_OPERATIONS}) or _weight (an integer)"
-        raise FrameError(f"{where}: a change frame with {marked}", expected=expected)
+        remedy = None if marks else "rows without them go to session.insert, upsert, update or delete"
+        raise FrameError(f"{where}: a change frame with {marked}", expected=expected, remedy=remedy)
     name = next(iter(marks))
     if name in columns.absent:
         raise FrameError(f"{where}, row {columns.absent[name]}: no {name}")

@@ -396,6 +396,26 @@ class Session:
         self._contents.check_open()
         return Transaction(self._gather(self._definitions), self.table, self._commit_pending)
 
+    def insert(self, table: str, frame: Any) -> None:
+        """One tick of new rows; see `Transaction.insert`."""
+        with self.transaction() as tx:
+            tx.insert(table, frame)
+
+    def upsert(self, table: str, frame: Any) -> None:
+        """One tick of rows that replace those with the same primary key, or are new; see `Transaction.upsert`."""
+        with self.transaction() as tx:
+            tx.upsert(table, frame)
+
+    def update(self, table: str, frame: Any) -> None:
+        """One tick of rows that replace those with the same primary key, which must exist; see `Transaction.update`."""
+        with self.transaction() as tx:
+            tx.update(table, frame)
+
+    def delete(self, table: str, keys_or_whole_rows: Any) -> None:
+        """One tick of deletes; see `Transaction.delete`."""
+        with self.transaction() as tx:
+            tx.delete(table, keys_or_whole_rows)
+
     def apply(
         self,
         changes: Mapping[str, Any],
