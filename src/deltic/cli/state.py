@@ -12,9 +12,10 @@ from cyclopts import App, Parameter, validators
 from deltic.cli.exits import Exit
 from deltic.cli.export import export_views
 from deltic.cli.output import emit
-from deltic.cli.state_text import amount, cared_text, ls_text, rows_text, show_text
+from deltic.cli.state_text import amount, cared_text, ls_text, show_text
 from deltic.connectors.files.writing import encoded
 from deltic.runtimes.read_only import open as open_state
+from deltic.runtimes.shown_rows import rows_text
 from deltic.runtimes.stored_view import failing_views
 from deltic.runtimes.view_errors import is_errors
 from deltic.schema import Field

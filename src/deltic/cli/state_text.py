@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-import pyarrow as pa
-
+from deltic.runtimes.shown_rows import table
 from deltic.storage.care import MaintenanceResult, Size
 from deltic.storage.survey import EpochLine
-from deltic.types import with_variants
 
 _UNITS: Final = ("bytes", "kB", "MB", "GB", "TB")
 
@@ -33,22 +31,6 @@ def moment(at_us: int) -> str:
     ('2023-11-14 22:13:20 UTC', '-')
     """
     return f"{datetime.fromtimestamp(at_us // 1_000_000, UTC):%Y-%m-%d %H:%M:%S} UTC" if at_us else "-"
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Columns of equal width; numbers to the right.
-
-    >>> print(table(["name", "rows"], [["a", 12000], ["long", 5]]))
-    name    rows
-    a     12,000
-    long       5
-    """
-    cells = list(rows)
-    texts = [list(head), *([f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row] for row in cells)]
-    widths = [max(len(row[i]) for row in texts) for i in range(len(head))]
-    right = [bool(cells) and isinstance(cells[0][i], int) for i in range(len(head))]
-    lines = ("  ".join(cell.rjust(w) if r else cell.ljust(w) for cell, w, r in zip(row, widths, right, strict=True)) for row in texts)
-    return "\n".join(line.rstrip() for line in lines)
 
 
 def size_text(size: Size) -> str:
@@ -111,13 +93,6 @@ def _source(name: str, source: Mapping[str, Any]) -> str:
     cursor = source["cursor"]
     half = f"; {cursor[1]:,} rows of {cursor[0]}" if cursor else ""
     return f"source of {name}: read {source['files']:,} files with {source['rows']:,} rows, {amount(source['bytes'])}{half}"
-
-
-def rows_text(shown: pa.Table, rows: int) -> str:
-    """The output of `read`: rows, and their number in the view."""
-    columns = [["NULL" if value is None else str(with_variants(value)) for value in column.to_pylist()] for column in shown.columns]
-    text = table(shown.column_names, list(zip(*columns, strict=True)))
-    return f"{text}\n{rows:,} rows" + (f", the first {shown.num_rows:,} are shown" if shown.num_rows < rows else "")
 
 
 def cared_text(cared: MaintenanceResult) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from deltic.circuit.nodes import Dataflow
@@ -30,10 +30,10 @@ class TickResult:
     installs: it installed the circuit and filled missing state; its changes are whole contents.
     """
 
-    circuit: Dataflow
+    circuit: Dataflow = field(repr=False)
     epoch: int
     changes: Mapping[str, Batch]
-    counters: Mapping[str, Counters]
+    counters: Mapping[str, Counters] = field(repr=False)
     seconds: float
     installs: bool = False
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from deltic.errors import SetupError
+from deltic.errors import DelticError, SetupError
+from deltic.runtimes.shown_rows import SHOWN, rows_html
 from deltic.runtimes.sought import Sought, sought_by_columns, sought_by_key
 from deltic.schema import Field, Schema
 from deltic.types import type_of, with_variants
@@ -53,11 +54,24 @@ class Readable(ABC):
         """The content as dicts."""
         return listed(self.to_arrow())
 
+    def _repr_html_(self) -> str:
+        """The first rows, as notebooks show them. O(rows)."""
+        content = self.to_arrow()
+        return rows_html(content.slice(0, SHOWN), content.num_rows)
+
 
 class ReadableView(Readable):
     """A view. Every read costs O(rows read)."""
 
     name: str
+
+    def __repr__(self) -> str:
+        """The name and the columns; of a view that cannot be read any more, the name."""
+        try:
+            columns = ", ".join(f"{field.name} {field.type.sql}" for field in self.schema)
+        except DelticError:
+            return f"<view {self.name}>"
+        return f"<view {self.name} ({columns})>"
 
     @abstractmethod
     def changes(self, epoch: int | None = None) -> pa.Table:

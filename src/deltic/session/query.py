@@ -26,6 +26,7 @@ from deltic.plan.walk import nodes
 from deltic.runtimes import Committed
 from deltic.runtimes.once import content_of
 from deltic.runtimes.readable_view import Readable, listed
+from deltic.runtimes.shown_rows import SHOWN, rows_text
 from deltic.schema import STRING, Field, Schema, StreamSchema, TableSchema
 from deltic.session.clock import time_us
 from deltic.session.contents import Contents, content_of_view
@@ -72,6 +73,10 @@ class Answer(Readable):
     def __len__(self) -> int:
         count: int = self._rows.num_rows
         return count
+
+    def __repr__(self) -> str:
+        """The first rows."""
+        return rows_text(self._rows.slice(0, SHOWN), len(self))
 
 
 class CommitLike(Protocol):

@@ -672,6 +672,12 @@ class Session:
                 self._runtime.close()
                 self._ended = True
 
+    def __repr__(self) -> str:
+        if self._ended:
+            return "<session, closed>"
+        tables, views = len(self.tables), len(self.views)
+        return f"<session: {tables} table{'s' * (tables != 1)}, {views} materialized view{'s' * (views != 1)}, epoch {self.epoch}>"
+
     def __enter__(self) -> Session:
         return self
 
