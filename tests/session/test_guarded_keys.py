@@ -15,17 +15,12 @@ from correlated_queries import TABLES, Catalog
 from deltic.errors import EvaluationError, FailedView
 from deltic.expr.functions import failures
 from deltic.frontends.sql import bind_query
-from deltic.frontends.sql.bind_query import bind_tree
-from deltic.frontends.sql.environment import Environment
-from deltic.frontends.sql.parse_statement import QueryStatement, parse
-from deltic.plan.evaluate import evaluate
 from deltic.plan.guarded_keys import by_guarded_key, guarded_key
-from deltic.plan.nodes import Filter, Join, Plan, Union
+from deltic.plan.nodes import Filter, Join, Union
 from deltic.plan.walk import nodes
+from sessions_of_queries import DEFINITIONS, MOST, Rows, check, check_looked_up, drawn, fails_or_rows, nested
 from tests.support.parts import slow
 
-DEFINITIONS = "".join(f"CREATE TABLE {name} (a INT, b INT);" for name in TABLES)
-MOST = 2**31 - 1
 JOINS = {
     "comma": "SELECT t.a, u.b FROM t, u WHERE t.a + 1 = u.a",
     "guarded": "SELECT t.a, t.b, u.b AS c FROM t JOIN u ON t.b <> u.b AND t.a + 1 = u.a",
@@ -51,66 +46,6 @@ SUBQUERIES = {
     "first rows": "SELECT t.a, q.b FROM t, LATERAL (SELECT b FROM u WHERE u.a = t.a + 1 ORDER BY b LIMIT 1) AS q",
     "joined": "SELECT a, (SELECT sum(u.b) FROM u JOIN v ON u.b = v.b WHERE v.a = t.a + 1) AS s FROM t",
 }
-Row = tuple[int | None, int | None]
-Rows = dict[str, Counter[Row]]
-
-
-def nested(sql: str) -> Plan:
-    """The plan with dependent joins."""
-    (one,) = parse(sql, "test")
-    assert isinstance(one, QueryStatement)
-    return bind_tree(one.query, Environment(Catalog(), unnest=lambda join: join))
-
-
-def fails_or_rows(plan: Plan, tables: Rows) -> Counter[tuple[object, ...]] | None:
-    """The rows that the oracle has; None if an expression fails."""
-    try:
-        return Counter(dict(evaluate(plan, tables).pairs()))
-    except EvaluationError:
-        return None
-
-
-def drawn(rng: Random) -> Rows:
-    """Some tables are empty, and few rows have the value of which the successor overflows."""
-    values = (None, 0, 1, 2, 3, MOST) if rng.random() < 0.5 else (None, 0, 1, 2, 3)
-    return {name: Counter((rng.choice(values), rng.choice((None, 0, 1))) for _ in range(rng.choice((0, 1, 4, 8)))) for name in TABLES}
-
-
-def check(queries: dict[str, str], plans: dict[str, Plan], seed: int, shards: int, ticks: int, state: Path | None = None) -> set[bool]:
-    """Each query in a session of its own, from one content to the next. Returns whether ticks failed."""
-    outcomes = set()
-    for name, query in queries.items():
-        rng, held = Random(seed), Rows({table: Counter() for table in TABLES})
-        script = f"{DEFINITIONS} CREATE MATERIALIZED VIEW answer AS {query}"
-        folder = None if state is None else state / name
-        session = deltic.Session(state=folder, shards=shards)
-        session.sql(script)
-        for tick in range(ticks):
-            if folder is not None and tick == ticks // 2:
-                session.close()
-                session = deltic.Session(state=folder, shards=shards + 1)
-                session.sql(script)
-            new = drawn(rng)
-            expected = fails_or_rows(plans[name], new)
-            outcomes.add(expected is None)
-            changes = [
-                (table, [{"a": a, "b": b} for a, b in (held[table] - new[table]).elements()], (new[table] - held[table]).elements())
-                for table in TABLES
-            ]
-            try:
-                with session.transaction() as tx:
-                    for table, gone, come in changes:
-                        tx.delete(table, gone)
-                        tx.insert(table, [{"a": a, "b": b} for a, b in come])
-            except EvaluationError:
-                assert expected is None, (name, new)
-            else:
-                held = new
-                assert Counter(tuple(row.values()) for row in session.view("answer").rows()) == expected, (name, new)
-        session.close()
-    return outcomes
-
-
 SEEDS = [(1, 1), (2, 3), *slow(*((seed, shards) for seed in range(3, 15) for shards in (1, 3)))]
 
 
@@ -159,28 +94,12 @@ def test_what_fails_is_the_written_equality() -> None:
         assert session.view("answer").rows() == []
 
 
-def touched(session: deltic.Session) -> int:
-    return sum(counters.touched for counters in session.last_tick.counters.values())
-
-
 LOOKED_UP = [
     *JOINS.values(),
     *SUBQUERIES.values(),
     "SELECT t.a, u.b FROM t JOIN u ON t.b <> u.b AND CAST(CAST(t.a AS STRING) AS INT) = u.a",
     "WITH RECURSIVE r AS (SELECT 0 AS n UNION SELECT u.a FROM r, u WHERE r.n + 1 = u.a AND u.a < 5) SELECT n FROM r",
 ]
-
-
-def check_looked_up(session: deltic.Session, query: str, n: int, most: int) -> None:
-    """A view over tables of n rows touches fewer than `most` rows for a new one."""
-    session.sql(DEFINITIONS)
-    with session.transaction() as tx:
-        for table in TABLES:
-            tx.insert(table, [{"a": i, "b": -i if table == "t" else i} for i in range(n)])
-    session.sql(f"CREATE MATERIALIZED VIEW answer AS {query}")
-    for table in "tu":
-        session.sql(f"INSERT INTO {table} VALUES (7, 3)")
-        assert touched(session) < most, (query, table)
 
 
 @pytest.mark.filterwarnings("error")

@@ -21,8 +21,8 @@ from deltic.lowering.protocol import PlanLowering
 from deltic.lowering.ranges import lower_range_join
 from deltic.lowering.streams import ZERO, Arranged, Nulls, Streams, is_any_null, is_not_null, normalized
 from deltic.plan.columns import map_columns, reference
+from deltic.plan.divided_joins import divided
 from deltic.plan.extremes import by_extreme
-from deltic.plan.guarded_keys import by_failing_rows, by_guarded_key
 from deltic.plan.key_order import with_ordered_keys
 from deltic.plan.nodes import Filter, Join, Plan, Project, Union, Weighted, references
 from deltic.plan.null_patterns import by_null_patterns
@@ -196,7 +196,7 @@ def _joined_partition(left: Side, right: Side, output: tuple[tuple[int, int], ..
 
 
 def _inner(lowering: PlanLowering, plan: Join) -> int:
-    if (split := by_guarded_key(plan) or by_failing_rows(plan)) is not None:
+    if (split := divided(plan)) is not None:
         return lowering.streams.plus([lowering.relation(part) for part in split])
     ranged = lower_range_join(lowering, plan)
     if ranged is not None:

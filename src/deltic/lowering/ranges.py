@@ -24,7 +24,7 @@ from deltic.lowering.keys import unique_key
 from deltic.lowering.protocol import PlanLowering
 from deltic.lowering.streams import ZERO, Arranged, Streams, is_not_null, normalized
 from deltic.plan.columns import columns_of_all, conjunction, reference, remap
-from deltic.plan.guarded_keys import is_guarded
+from deltic.plan.divided_joins import is_divided
 from deltic.plan.nodes import Join, Plan, Project, Values
 from deltic.plan.ranges import Range, RangeBound, overlap_of, range_of
 from deltic.schema import BIGINT, BOOLEAN, Field, Schema
@@ -61,7 +61,7 @@ def lower_range_join(lowering: PlanLowering, plan: Join, project: Project | None
 
     In a recursion None also if it has keys, or a side of at most one row: there are few pairs, and kernels compare them.
     """
-    by = range_of(plan) if plan.kind == "inner" and not is_guarded(plan) else None
+    by = range_of(plan) if plan.kind == "inner" and not is_divided(plan) else None
     if by is None or (lowering.scoped and (plan.keys or _has_one_row(plan.left) or _has_one_row(plan.right))):
         return None
     parts = overlap_of(plan)

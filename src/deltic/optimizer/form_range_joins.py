@@ -1,6 +1,6 @@
 """Moves comparisons between the two sides of a join from the filter above it into the join, which looks rows up by them.
 
-So does an equality that can fail (plan/guarded_keys.py), of which push_filters_down makes no key.
+So does what divides a join (plan/divided_joins.py): an equality that can fail, of which push_filters_down makes no key, or an OR.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from deltic.plan.columns import columns_of_all, conjunction, reference, remap
-from deltic.plan.guarded_keys import is_guarded
+from deltic.plan.divided_joins import is_divided
 from deltic.plan.nodes import Aggregate, Filter, Join, Plan, Project
 from deltic.plan.ranges import range_of
 from deltic.plan.walk import expressions, map_expressions, transform
@@ -38,7 +38,7 @@ def _formed(plan: Plan) -> Plan:
         case Filter(input=Join(kind="inner") as join):
             parts = [plan.predicate] if join.residual is None else [join.residual, plan.predicate]
             ranged = replace(join, residual=conjunction(parts))
-            return plan if range_of(ranged) is None and not is_guarded(ranged) else ranged
+            return plan if range_of(ranged) is None and not is_divided(ranged) else ranged
         case Aggregate(input=Join(kind="inner") as join) if range_of(join) is not None:
             return _narrowed(plan, join)
         case _:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from deltic.optimizer.drop_limits import has_one_row
 from deltic.plan.columns import conjuncts
-from deltic.plan.guarded_keys import is_guarded
+from deltic.plan.divided_joins import is_divided
 from deltic.plan.nodes import Join, Plan, Values
 from deltic.plan.null_patterns import has_possible_keys
 from deltic.plan.ranges import overlap_of, range_of
@@ -49,7 +49,7 @@ def _without_equality(plan: Plan) -> Iterator[Join]:
 
 def _has_equality(join: Join) -> bool:
     """Whether rows are looked up by one, be it a key or a part of the condition."""
-    return bool(join.keys) or is_guarded(join) or has_possible_keys(join)
+    return bool(join.keys) or is_divided(join) or has_possible_keys(join)
 
 
 def _tests_more(join: Join) -> bool:

@@ -130,8 +130,8 @@ def _pairs_that_fail(join: Join, lefts: Sequence[Expr], rights: Sequence[Expr]) 
     left = join.left
     if lefts:
         fails = resolve(FAILS, lefts)
-        few = _exchanged(replace(join, left=Filter(left, fails)))
-        yield _in_order(_with_all(few, lefts), len(left.schema))
+        few = exchanged(replace(join, left=Filter(left, fails)))
+        yield in_order(_with_all(few, lefts), len(left.schema))
         left = Filter(left, resolve("not", [fails]))
     if rights:
         yield _with_all(replace(join, left=left, right=Filter(join.right, resolve(FAILS, rights))), rights)
@@ -152,7 +152,7 @@ def _with_all(join: Join, failing: Sequence[Expr]) -> Join:
     return replace(join, residual=conjunction([every, resolve("is_true", [join.residual])]))
 
 
-def _exchanged(join: Join) -> Join:
+def exchanged(join: Join) -> Join:
     """The join with its sides exchanged."""
     width, others = len(join.left.schema), len(join.right.schema)
     assert join.residual is not None
@@ -160,7 +160,7 @@ def _exchanged(join: Join) -> Join:
     return replace(join, left=join.right, right=join.left, residual=residual)
 
 
-def _in_order(join: Join, width: int) -> Project:
+def in_order(join: Join, width: int) -> Project:
     """The right columns, `width` of them, before the left ones."""
     schema, others = join.schema, len(join.schema) - width
     return Project(join, tuple((schema[i].name, reference(schema, i)) for i in (*range(others, others + width), *range(others))))

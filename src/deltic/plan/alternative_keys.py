@@ -1,0 +1,162 @@
+"""Joins without keys whose condition has an OR of which each branch looks rows up: unions of joins, one for each branch.
+
+`t.a = u.a OR t.b = u.b` is the join by a, and that by b of the pairs for which the first equality is not TRUE. A branch over one side, such
+as `u.a IS NULL` beside `t.a = u.a`, joins the rows of that side for which it is TRUE with all rows of the other one, which are its matches.
+So with a branch by a range (plan/ranges.py). As with any key, other conditions are evaluated on the pairs that match.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from deltic.expr import resolve
+from deltic.expr.failing import can_fail
+from deltic.expr.functions.signature import flattened
+from deltic.expr.nodes import Call, Expr, calls_python, columns_of
+from deltic.plan.columns import conjunction, conjuncts, reference, shift
+from deltic.plan.equalities import sides
+from deltic.plan.guarded_keys import exchanged, in_order, is_guarded
+from deltic.plan.join_nodes import Join
+from deltic.plan.nodes import Filter, Plan, Values
+from deltic.plan.ranges import range_of
+
+MOST: Final = 8
+"""Branches of an OR by which a join is divided: each may arrange both sides once more."""
+
+
+class _Alternatives(NamedTuple):
+    """The branches of an OR, the part of this number of the condition."""
+
+    part: int
+    branches: Sequence[Expr]
+
+
+def has_alternatives(join: Join) -> bool:
+    """Whether rows are looked up by the branches of an OR."""
+    return _alternatives(join) is not None
+
+
+def by_alternatives(join: Join) -> tuple[Plan, ...] | None:
+    """Plans without common pairs whose union is an inner join; None if its condition has no such OR.
+
+    >>> from deltic.plan.nodes import Table
+    >>> from deltic.plan.show import show
+    >>> from deltic.expr.nodes import Column
+    >>> from deltic.schema import BIGINT, Field, Schema, TableSchema
+    >>> t, u = (Table(TableSchema(name, Schema((Field("a", BIGINT), Field("b", BIGINT))))) for name in "tu")
+    >>> a, b, c, d = (Column(i, BIGINT, True, name) for i, name in enumerate("abab"))
+    >>> either = resolve("or", [resolve("=", [a, c]), resolve("=", [b, d]), resolve("is_null", [d])])
+    >>> for plan in by_alternatives(Join(t, u, "inner", (), either)): print(show(plan))
+    Join inner on a#0 = a#0
+      Table t (a, b)
+      Table u (a, b)
+    Join inner on b#1 = b#1 where not(((a#0 = a#2) <=> true))
+      Table t (a, b)
+      Table u (a, b)
+    Join inner where ((not(is_null(b#3)) <= is_null(a#0)) and not(((a#0 = a#2) <=> true)) and not(((b#1 = b#3) <=> true)))
+      Table t (a, b)
+      Filter is_null(b#1)
+        Table u (a, b)
+    """
+    assert join.kind == "inner"
+    if (found := _alternatives(join)) is None:
+        return None
+    assert join.residual is not None
+    parts = conjuncts(join.residual)
+    before, after = parts[: found.part], parts[found.part + 1 :]
+    plans = []
+    for i, branch in enumerate(found.branches):
+        earlier = [_is_not(other) for other in found.branches[:i]]
+        plans.append(_branch(join, branch, (*before, *earlier), after))
+    return tuple(plans)
+
+
+def _branch(join: Join, branch: Expr, before: Sequence[Expr], after: Sequence[Expr]) -> Plan:
+    """The pairs of one branch. before, after: the other conditions, by their order."""
+    width = len(join.left.schema)
+    if keys := list(_keys(branch, width)):
+        pairs = tuple((left, shift(right, -width)) for _, (left, right) in keys)
+        rest = [part for part in conjuncts(branch) if part not in [equal for equal, _ in keys]]
+        return replace(join, keys=pairs, residual=_all([*before, *rest, *after]))
+    side = _side(branch, width)
+    if side is None:
+        return replace(join, residual=_all([*before, branch, *after]))
+    others = replace(join, residual=_all([*before, *after]))
+    if side == "right":
+        return _with_few(replace(others, right=Filter(join.right, shift(branch, -width))), branch)
+    turned = exchanged(replace(others, left=Filter(join.left, branch)))
+    return in_order(_with_few(turned, shift(branch, len(join.right.schema))), width)
+
+
+def _with_few(join: Join, condition: Expr) -> Join:
+    """The join with the few rows on its right for which a condition is TRUE, as one by a comparison that is TRUE of every pair, unless
+    rows are looked up in another way: of such a join each shard has all rows of the right side and its share of the left one.
+    """
+    if has_alternatives(join) or is_guarded(join) or range_of(join) is not None:
+        return join
+    every = resolve("<=", [_is_not(condition), resolve("is_null", [reference(join.left.schema, 0)])])
+    return replace(join, residual=_all([every, *(() if join.residual is None else conjuncts(join.residual))]))
+
+
+def _is_not(condition: Expr) -> Expr:
+    """Whether a condition is FALSE or NULL."""
+    return resolve("not", [resolve("is_true", [condition]) if condition.nullable else condition])
+
+
+def _all(parts: Sequence[Expr]) -> Expr | None:
+    return conjunction(parts) if parts else None
+
+
+def _alternatives(join: Join) -> _Alternatives | None:
+    width = len(join.left.schema)
+    if join.keys or join.residual is None or isinstance(join.left, Values) or isinstance(join.right, Values):
+        return None
+    if not width or not len(join.right.schema) or is_guarded(join):
+        return None
+    inner = replace(join, kind="inner")
+    for i, part in enumerate(conjuncts(join.residual)):
+        branches = _branches(part, width)
+        if 1 < len(branches) <= MOST and not calls_python(part) and _serve(inner, branches):
+            return _Alternatives(i, branches)
+    return None
+
+
+def _branches(part: Expr, width: int) -> Sequence[Expr]:
+    if not isinstance(part, Call) or sides(part, width) is not None:
+        return ()
+    if part.function == "or":
+        return flattened("or", part.arguments)
+    if part.function == "in":
+        value, *others = part.arguments
+        return [resolve("=", [value, other]) for other in others]
+    return ()
+
+
+def _serve(join: Join, branches: Sequence[Expr]) -> bool:
+    """Whether all branches look rows up, and better than the condition does."""
+    width = len(join.left.schema)
+    keyed = [any(True for _ in _keys(branch, width)) for branch in branches]
+    others = [branch for branch, has_key in zip(branches, keyed, strict=True) if not has_key and _side(branch, width) is None]
+    if any(range_of(replace(join, residual=branch)) is None for branch in others):
+        return False
+    if any(keyed):
+        return True
+    by = range_of(join)
+    return bool(others) and (by is None or not by.is_interval)
+
+
+def _keys(branch: Expr, width: int) -> Iterator[tuple[Expr, tuple[Expr, Expr]]]:
+    """The equalities of a branch that cannot fail, each with its sides."""
+    for part in conjuncts(branch):
+        if (pair := sides(part, width)) is not None and not can_fail(part):
+            yield part, pair
+
+
+def _side(branch: Expr, width: int) -> str | None:
+    """The side over which a branch is, if it cannot fail."""
+    read = columns_of(branch)
+    if not read or can_fail(branch):
+        return None
+    return "left" if max(read) < width else "right" if min(read) >= width else None
