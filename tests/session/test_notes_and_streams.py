@@ -11,6 +11,7 @@ import deltic
 from deltic.errors import StateError
 from deltic.runtimes.durable import core
 from deltic.runtimes.stored_view import StoredView
+from deltic.storage.care import compact
 from deltic.storage.reader import StateReader
 
 PROGRAM = "CREATE STREAM s (k BIGINT, t STRING); CREATE MATERIALIZED VIEW v AS SELECT t, k FROM s"
@@ -64,6 +65,27 @@ def test_strings_of_the_last_tick_are_kept_after_a_note(options: dict[str, Any],
         assert session._runtime.trim_is_due
         session._runtime.trim()
         assert session.view("v").rows() == session.query("SELECT t, k FROM v").rows() == [{"t": "x1", "k": 1}]
+
+
+def test_views_over_streams_keep_their_rows_when_a_state_is_compacted_and_gets_other_shards(tmp_path: Path) -> None:
+    with deltic.Session(state=tmp_path) as session:
+        session.sql(PROGRAM + "; CREATE TABLE t (k BIGINT); CREATE MATERIALIZED VIEW w AS SELECT k FROM t")
+        for k in range(4):
+            session.insert("t", [{"k": k}])
+        tick(session, 7)
+        epoch = session.epoch
+    compact(tmp_path)
+    for shards in (None, 3):
+        if shards is not None:
+            deltic.Session(state=tmp_path, shards=shards).close()
+        with deltic.open(tmp_path) as reader:
+            assert reader.epoch > epoch
+            assert reader.view("v").rows() == [{"t": "x7", "k": 7}]
+            assert len(reader.view("w").rows()) == 4
+    with deltic.Session(state=tmp_path) as session:
+        session.sql(PROGRAM + "; CREATE TABLE t (k BIGINT); CREATE MATERIALIZED VIEW w AS SELECT k FROM t")
+        tick(session, 8)
+        assert session.view("v").rows() == [{"t": "x8", "k": 8}]
 
 
 def test_a_note_of_a_user_under_the_reserved_name_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

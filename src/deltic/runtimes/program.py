@@ -15,7 +15,7 @@ from deltic.circuit.operators.table import TableInput
 from deltic.errors import DataError, StateError
 from deltic.purity import shown
 from deltic.schema import Field, Forms, StreamSchema, TableSchema
-from deltic.storage.manifest import NO_TICK, last_tick
+from deltic.storage.manifest import NO_TICK, last_tick, without_tick
 from deltic.storage.program import (
     CLOCK,
     LATENESS,
@@ -65,7 +65,7 @@ def next_tick(epoch: int, committed: Notes, notes: Notes, *, amends: bool = Fals
 
 def noted(epoch: int, committed: Notes, notes: Notes) -> Notes:
     """The notes of a commit after `epoch` that is no tick. committed: the notes before it."""
-    return {**notes, NO_TICK: [epoch + 1, last_tick(epoch, committed)]}
+    return {**notes, **without_tick(epoch, committed)}
 
 
 def shown_strings(circuit: Dataflow, changes: Mapping[str, Batch]) -> Iterator[Words]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from deltic.storage.files import FileRef
@@ -90,12 +90,12 @@ def _merge_all(state: State) -> None:
     groups = [s for shard_state in state.manifest.shard_states for s in shard_state.values() if len(s) > 1 or s[0].ranged]
     if not groups:
         return
-    change = Change()
+    change = Change(notes=state.manifest.without_tick)
     for group in groups:
         file, segment = _merged(state, group)
         files = () if file is None else (file,)
         added = () if segment is None else (segment,)
-        change = Change((*change.files, *files), (*change.added, *added), (*change.dropped, *group))
+        change = replace(change, files=(*change.files, *files), added=(*change.added, *added), dropped=(*change.dropped, *group))
     state.commit(change)
 
 

@@ -97,6 +97,12 @@ class Manifest:
         return len(self.shard_states)
 
     @property
+    def without_tick(self) -> dict[str, Json]:
+        """The notes of a commit after it that is no tick; without streams none, since they keep the epoch of the last tick readable."""
+        streams = any(described.ephemeral for described in self.program.arrangements.values())
+        return without_tick(self.epoch, self.notes) if streams else {}
+
+    @property
     def last_tick(self) -> int:
         """The epoch of the last tick, whose rows are the content of streams; its own if that is not known to be none."""
         return last_tick(self.epoch, self.notes)
@@ -177,6 +183,11 @@ def last_tick(epoch: int, notes: Mapping[str, Json]) -> int:
             return tick
         case _:  # also what a user has noted under that name before it was reserved
             return epoch
+
+
+def without_tick(epoch: int, notes: Mapping[str, Json]) -> dict[str, Json]:
+    """The note of a commit after `epoch` that is no tick. notes: those of the commit `epoch`."""
+    return {NO_TICK: [epoch + 1, last_tick(epoch, notes)]}
 
 
 def manifest_name(epoch: int) -> str:

@@ -319,7 +319,7 @@ class State:
                 self._fold_logs()
             self._check(shards)
             named = {} if "id" in self.manifest.notes else {"id": secrets.token_hex(16)}
-            change = Change(notes=named if epochs else {**facts, **named})
+            change = Change(notes={**named, **(self.manifest.without_tick if epochs else facts)})
             if self._store(self.manifest.after(change, self.generation), change, whole=not epochs):
                 break
         if shards is not None and shards != self.manifest.shards:
@@ -378,10 +378,11 @@ class State:
             ]
             files = tuple(file for file, _ in merged if file is not None)
             added = tuple(segment for _, segment in merged if segment is not None)
-            self.commit(Change(files, added, tuple(segment for group in groups for segment in group)))
-        dropped = superfluous(self.manifest)
-        after = resharded(self.manifest, shards).after(Change(notes={SPREAD: None}), self.generation)
-        if not self._store(after, Change(dropped=dropped, notes={SPREAD: None}), whole=True):
+            merged_all = tuple(segment for group in groups for segment in group)
+            self.commit(Change(files, added, merged_all, notes=self.manifest.without_tick))
+        dropped, notes = superfluous(self.manifest), {SPREAD: None, **self.manifest.without_tick}
+        after = resharded(self.manifest, shards).after(Change(notes=notes), self.generation)
+        if not self._store(after, Change(dropped=dropped, notes=notes), whole=True):
             raise StateTakenOver(f"the state folder {self.root} was taken over by a newer writer", remedy="end this process")
 
     def _replay(self, epochs: list[int]) -> None:
