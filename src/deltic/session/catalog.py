@@ -249,7 +249,8 @@ class Catalog:
         """The views, those that read the table bound again. reading: gets the names of those that need a column that it lacks now."""
         views, stale = dict(self.views), {table.name.lower()}
         removes = bool(changed_positions(alteration))
-        for name, view in self.views.items():
+        for name in self._in_order_of_reading(views):
+            view = views[name]
             if not (stale - self.declared.keys()) & {one.lower() for one in view.depends_on}:
                 continue
             stale.add(name)
@@ -296,16 +297,30 @@ class Catalog:
     def _with_readers(
         self, views: Mapping[str, ViewDefinition], replaced: Collection[str], cause: str, span: Span | None, calling: Collection[str] = ()
     ) -> Mapping[str, ViewDefinition]:
-        """The views; those in `calling`, and all that read one of these or a replaced one, bound again in the order of their definition.
-
-        cause: what was replaced.
-        """
+        """The views; those in `calling`, and all that read one of these or a replaced one, bound again. cause: what was replaced."""
         views, stale = dict(views), set(replaced)
-        for name, view in list(views.items()):
+        for name in self._in_order_of_reading(views):
+            view = views[name]
             if name not in stale and (name in calling or (stale - self.declared.keys()) & {d.lower() for d in view.depends_on}):
                 stale.add(name)
                 views[name] = _rebound(view, replace(self, views=views), cause, span)
         return views
+
+    def _in_order_of_reading(self, views: Mapping[str, ViewDefinition]) -> list[str]:
+        """The names of views, each after those that are inlined in it, otherwise in the order of their definition. O(reads).
+
+        The order of definition alone does not do: a view that was replaced may read one that was defined after it.
+        """
+        ordered: dict[str, None] = {}
+        pending = [*views][::-1]
+        while pending:
+            inlined = [one.lower() for one in views[pending[-1]].depends_on]
+            below = [one for one in inlined if one in views and one not in ordered and one not in self.declared]
+            if below:
+                pending += reversed(below)
+            else:
+                ordered[pending.pop()] = None
+        return list(ordered)
 
     def _create_function(self, statement: CreateFunction) -> Catalog:
         key = statement.name.lower()
