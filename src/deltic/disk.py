@@ -254,7 +254,7 @@ def read(path: Path) -> bytes | None:
         return None
     with os.fdopen(descriptor, "rb") as file:
         if (size := os.fstat(descriptor).st_size) > READ_BYTES:
-            raise OSError(errno.EFBIG, f"{path.name} has {size} bytes", str(path))
+            raise OSError(errno.EOVERFLOW, f"{path.name} has {size} bytes", str(path))
         return file.read()
 
 

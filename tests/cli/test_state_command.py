@@ -16,6 +16,7 @@ from deltic import Session
 from deltic.cli import main
 from deltic.cli.exits import Exit
 from deltic.storage.state import State
+from deltic.trace.reading import Reader
 
 SCRIPT = """CREATE TABLE orders (id BIGINT NOT NULL, customer STRING, amount DECIMAL(10,2), PRIMARY KEY (id));
 CREATE MATERIALIZED VIEW spend AS SELECT SUM(amount) AS total, customer FROM orders GROUP BY customer;
@@ -150,11 +151,28 @@ def test_export(capsys: pytest.CaptureFixture[str], folder: Path, tmp_path: Path
 
 def test_read(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     assert state(capsys, "read", folder, "LARGE", "--limit", 2) == "id\n6\n7\n4 rows, the first 2 are shown\n"
+    text = state(capsys, "read", folder, "large", "--changes", "--limit", 1)
+    assert text.split() == ["id", "_weight", "8", "1", "2", "rows,", "the", "first", "1", "are", "shown"]
     text = state(capsys, "read", folder, "spend", "--epoch", 3, "--changes")
     assert text.splitlines()[0].split() == ["total", "customer", "_weight"] and text.endswith("\n4 rows\n")
     rows = [json.loads(line) for line in state(capsys, "read", folder, "spend", "--epoch", 2, "--json").splitlines()]
     assert sorted(row["customer"] for row in rows) == ["customer 0", "customer 1"]
     assert "did you mean spend?" in state(capsys, "read", folder, "spent", ends=Exit.INPUT)
+
+
+def test_read_decodes_only_the_rows_that_it_shows(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Session(state=tmp_path / "s") as session:
+        session.sql("CREATE TABLE t (a INT, b STRING); CREATE MATERIALIZED VIEW v AS SELECT * FROM t")
+        session.apply({"t": [{"a": i % 3, "b": f"a text that is longer than a word, {i % 3}", "_weight": 1} for i in range(9)]})
+    decoded = []
+    table = Reader.table
+    monkeypatch.setattr(Reader, "table", lambda reader, words, strings: decoded.append(len(words[0])) or table(reader, words, strings))
+    text = state(capsys, "read", tmp_path / "s", "v", "--limit", 4)
+    assert (text.splitlines()[-1], sum("longer" in line for line in text.splitlines())) == ("9 rows, the first 4 are shown", 4)
+    state(capsys, "read", tmp_path / "s", "v", "--limit", 0)
+    assert decoded == [4, 0]
 
 
 def test_an_export_overwrites_no_file(capsys: pytest.CaptureFixture[str], folder: Path, tmp_path: Path) -> None:

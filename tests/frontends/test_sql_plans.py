@@ -6,6 +6,7 @@ import pytest
 
 from deltic.errors import QueryError
 from deltic.frontends.sql import CreateTable, CreateView, DropTable, DropView, bind_query, parse_script
+from deltic.frontends.statements import BoundView
 from deltic.plan.columns import agrees
 from deltic.plan.evaluate import evaluate
 from deltic.plan.nodes import Aggregate, Distinct, Filter, Join, Plan, Project, SetOperation, Table, TopK, Union
@@ -177,7 +178,8 @@ def test_create_view() -> None:
     assert (statement.name, statement.materialized, statement.or_replace, statement.if_not_exists) == ("v", True, True, False)
     assert statement.depends_on == ("t", "w")
     assert statement.plan.schema.names == ("a", "b")
-    assert statement.rebind(TestCatalog()) == statement.plan == bind_query(text, "s", TestCatalog())
+    assert statement.rebind(TestCatalog()) == BoundView(statement.plan, ("t", "w"))
+    assert statement.plan == bind_query(text, "s", TestCatalog())
 
 
 @pytest.mark.parametrize("kind", ["VIEW", "TEMPORARY VIEW", "TEMP VIEW"])

@@ -226,6 +226,42 @@ def test_terminate_ends_one_call_and_is_refused_for_many() -> None:
             session.sql("CREATE MATERIALIZED VIEW w AS SELECT * FROM t, LATERAL total(id)")
 
 
+def test_a_replaced_function_changes_what_its_views_read() -> None:
+    with deltic.Session() as session:
+        session.sql(f"""
+            {TABLE} CREATE FUNCTION one() RETURNS INT RETURN 1;
+            CREATE FUNCTION few() RETURNS TABLE (a INT) RETURN SELECT id + one() FROM t;
+            CREATE MATERIALIZED VIEW first AS SELECT a FROM few();
+            CREATE VIEW second AS SELECT k AS a FROM t;
+            INSERT INTO t VALUES (1, 10, 's', 100);
+        """)
+        assert session.view("first").rows() == [{"a": 2}]
+        session.sql("CREATE OR REPLACE FUNCTION few() RETURNS TABLE (a INT) RETURN SELECT a FROM second")
+        assert session.view("first").rows() == [{"a": 10}]
+        session.sql("DROP FUNCTION one; CREATE OR REPLACE VIEW second AS SELECT k + 5 AS a FROM t")
+        assert session.view("first").rows() == [{"a": 15}]
+        with pytest.raises(CatalogError, match="view second is read by view first"):
+            session.sql("DROP VIEW second")
+        with pytest.raises(CatalogError, match="view first calls few and would read itself"):
+            session.sql("CREATE OR REPLACE FUNCTION few() RETURNS TABLE (a INT) RETURN SELECT a FROM first")
+
+
+def test_a_function_that_two_views_call_reaches_both_in_the_order_of_their_reading() -> None:
+    with deltic.Session() as session:
+        session.sql(f"""
+            {TABLE} CREATE FUNCTION plus(x INT) RETURNS INT RETURN x + 1;
+            CREATE FUNCTION few() RETURNS TABLE (a INT) RETURN SELECT plus(id) FROM t;
+            CREATE MATERIALIZED VIEW first AS SELECT a FROM few();
+            CREATE VIEW second AS SELECT plus(k) AS a FROM t;
+            INSERT INTO t VALUES (1, 10, 's', 100);
+        """)
+        session.sql("""
+            CREATE OR REPLACE FUNCTION few() RETURNS TABLE (a INT) RETURN SELECT plus(a) FROM second;
+            CREATE OR REPLACE FUNCTION plus(x INT) RETURNS INT RETURN x * 3;
+        """)
+        assert session.view("first").rows() == [{"a": 90}]
+
+
 def test_a_changed_function_is_refused_by_its_state(tmp_path: Path) -> None:
     script = f"{TABLE} CREATE MATERIALIZED VIEW v AS SELECT k, f(x) AS y FROM t GROUP BY k"
     with deltic.Session(state=tmp_path / "state") as session:

@@ -90,6 +90,18 @@ def test_columns_that_views_read_stay(loaded: Session, statement: str) -> None:
     loaded.sql(load_more)
 
 
+def test_a_view_may_read_one_that_was_defined_after_it(loaded: Session) -> None:
+    loaded.sql("CREATE MATERIALIZED VIEW few AS SELECT id FROM t; CREATE VIEW earliest AS SELECT * FROM t WHERE id < 1")
+    loaded.sql("CREATE OR REPLACE MATERIALIZED VIEW few AS SELECT * FROM earliest")
+    loaded.sql("ALTER TABLE t ADD COLUMN k INT DEFAULT 7")
+    loaded.sql("ALTER TABLE t ADD COLUMN m INT")
+    assert loaded.view("few").rows() == [{"id": 0, "a": 0, "b": "x", "k": 7, "m": None}]
+    loaded.sql("UPDATE t SET m = 5 WHERE id = 0")
+    assert loaded.view("few").rows() == [{"id": 0, "a": 0, "b": "x", "k": 7, "m": 5}]
+    with pytest.raises(CatalogError, match="column k of table t is read by views few, earliest"):
+        loaded.sql("ALTER TABLE t DROP COLUMN k")
+
+
 def test_a_view_that_counts_distinct_rows_reads_all_columns(loaded: Session) -> None:
     loaded.sql("ALTER TABLE u ADD COLUMN k INT; CREATE MATERIALIZED VIEW n AS SELECT count(*) AS n FROM (SELECT DISTINCT * FROM u)")
     with pytest.raises(CatalogError, match="read by view n"):

@@ -77,6 +77,25 @@ def test_dropping_or_replacing_a_view_leaves_the_others_exact() -> None:
         session.view("v1")
 
 
+def test_replacing_a_view_reaches_readers_that_were_defined_before_it() -> None:
+    session = session_with_edges()
+    session.sql("""
+        CREATE MATERIALIZED VIEW first AS SELECT a AS x FROM e;
+        CREATE VIEW second AS SELECT a AS x FROM e;
+        CREATE VIEW third AS SELECT a AS x FROM e;
+        CREATE OR REPLACE VIEW second AS SELECT x FROM third;
+        CREATE OR REPLACE MATERIALIZED VIEW first AS SELECT x FROM second;
+    """)
+    with session.transaction() as tx:
+        tx.insert("e", rows((1, 2, 3)))
+    session.sql("CREATE OR REPLACE VIEW third AS SELECT b AS x FROM e")
+    assert session.view("first").rows() == session.query("SELECT * FROM second").rows() == [{"x": 2}]
+    with pytest.raises(CatalogError, match="view second reads third and would no longer be valid"):
+        session.sql("CREATE OR REPLACE VIEW third AS SELECT b AS y FROM e")
+    with pytest.raises(CatalogError, match="view third would read itself"):
+        session.sql("CREATE OR REPLACE VIEW third AS SELECT x FROM first")
+
+
 def test_a_definition_that_fails_leaves_nothing_behind() -> None:
     session = session_with_edges()
     defined(session, "v0", two_hops(0))

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from crashes import watching
+from deltic import disk
 from deltic.errors import StateError
 from deltic.storage.files import DataFile
 from deltic.storage.state import State
@@ -97,6 +98,23 @@ def test_a_state_is_opened_on_a_full_disk(small_disk: Path) -> None:
     with _full(small_disk), pytest.raises(StateError, match=refusal):
         State.open(root)
     State.open(root).close()
+
+
+@pytest.mark.parametrize(("code", "limit"), [(errno.EFBIG, "ulimit -f"), (errno.EMFILE, "ulimit -n")])
+def test_a_limit_of_the_process_is_no_fault_of_the_disk(tmp_path: Path, code: int, limit: str) -> None:
+    state = State.open(tmp_path)
+    with _failing("write:before", "data", code), pytest.raises(StateError, match=rf"expected: a limit on .*\n.*\({limit}\)"):
+        append(state, 1)
+    append(state, 2)
+    state.close()
+    assert keys_of(State.open(tmp_path)) == [2]
+
+
+def test_a_file_that_is_too_large_to_be_read(tmp_path: Path) -> None:
+    State.open(tmp_path).close()
+    os.truncate(next((tmp_path / "manifests").iterdir()), disk.READ_BYTES + 1)
+    with pytest.raises(StateError, match=r"cannot be read: .* has 1073741825 bytes\nexpected: at most 1073741824 bytes\nhelp: restore"):
+        State.open(tmp_path)
 
 
 def test_a_read_only_disk(tmp_path: Path) -> None:

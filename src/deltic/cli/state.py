@@ -16,7 +16,7 @@ from deltic.cli.state_text import amount, cared_text, ls_text, show_text
 from deltic.connectors.files.writing import encoded
 from deltic.runtimes.read_only import open as open_state
 from deltic.runtimes.shown_rows import rows_text
-from deltic.runtimes.stored_view import failing_views
+from deltic.runtimes.stored_view import failing_views, first_changes, first_rows
 from deltic.runtimes.view_errors import is_errors
 from deltic.schema import Field
 from deltic.storage.care import MaintenanceResult, compact, gc, size_of
@@ -32,6 +32,7 @@ _FLAG: Final = Parameter(negative=())
 Flag = Annotated[bool, _FLAG]
 _NOT_NEGATIVE: Final = Parameter(validator=validators.Number(gte=0))
 Count = Annotated[int | None, _NOT_NEGATIVE]
+Rows = Annotated[int, _NOT_NEGATIVE]
 SHOWN_ROWS: Final = 20
 
 
@@ -181,7 +182,7 @@ def _report(cared: MaintenanceResult, *, json: bool) -> int:
 
 
 @app.command
-def read(folder: str, view: str, /, *, epoch: Count = None, changes: Flag = False, limit: Count = SHOWN_ROWS, json: Flag = False) -> int:
+def read(folder: str, view: str, /, *, epoch: Count = None, changes: Flag = False, limit: Rows = SHOWN_ROWS, json: Flag = False) -> int:
     """Print rows of a view.
 
     Parameters
@@ -201,12 +202,11 @@ def read(folder: str, view: str, /, *, epoch: Count = None, changes: Flag = Fals
     """
     with open_state(folder, epoch=epoch) as state:
         stored = state.view(view)
-        rows = stored.changes() if changes else stored.to_arrow()
-    shown = rows.slice(0, limit)
+        shown, rows = first_changes(stored, limit) if changes else first_rows(stored, limit)
     if json:
         emit(b"".join(bytes(part) for part in encoded(shown, "json")).decode().rstrip("\n"))
     else:
-        emit(rows_text(shown, rows.num_rows))
+        emit(rows_text(shown, rows))
     return Exit.OK
 
 

@@ -118,8 +118,18 @@ class WithVariables(Protocol):
         """The variables, by their names in lower case."""
 
 
-Rebind: TypeAlias = Callable[[Namespace], Plan]
-"""Binds a query again over another namespace. Raises QueryError if it is no longer valid."""
+@dataclass(frozen=True, slots=True)
+class BoundView:
+    """A view's query over a namespace. depends_on: the relations that it reads, sorted. calls: the users' functions that it calls, directly
+    or not, in lower case."""
+
+    plan: Plan
+    depends_on: tuple[str, ...]
+    calls: tuple[str, ...] = ()
+
+
+Rebind: TypeAlias = Callable[[Namespace], BoundView]
+"""Binds a query again over another namespace, whose functions may read other relations. Raises QueryError if it is no longer valid."""
 
 
 ShownChanges: TypeAlias = Callable[[list[dict[str, Any]], int], list[str]]

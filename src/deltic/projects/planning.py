@@ -20,7 +20,7 @@ from deltic.frontends.sql.environment import Environment
 from deltic.frontends.sql.nesting import shallow
 from deltic.frontends.sql.parse_dataset import POLICIES, Policy, QueryText
 from deltic.frontends.sql.user_functions import marked
-from deltic.frontends.statements import CreateTable, CreateView, DefinedFunction, Statement
+from deltic.frontends.statements import BoundView, CreateTable, CreateView, DefinedFunction, Statement
 from deltic.plan.nodes import Plan, Table
 from deltic.plan.walk import nodes
 from deltic.projects.declared import check_carried, check_declared, check_live, declared_schema, merged, source_schema
@@ -151,7 +151,7 @@ class ProjectPlan:
 
 def _view(key: str, plan: Plan, reads_: tuple[str, ...], calls: tuple[str, ...]) -> CreateView:
     span = Span(key, 0, len(key), key)
-    return CreateView(key, plan, True, False, False, lambda _: plan, span, reads_, calls)
+    return CreateView(key, plan, True, False, False, lambda _: BoundView(plan, reads_, calls), span, reads_, calls)
 
 
 def tables_of(plan: Plan) -> dict[str, TableSchema]:
@@ -479,7 +479,8 @@ class Planner:
         relations = FlowRelations(self, flow.names)
         if definition is not None:
             own = replace(definition, message=self.for_deltic(definition.message, flow.names))
-            plan, _, calls = own.bound(relations)
+            bound = own.bound(relations)
+            plan, calls = bound.plan, bound.calls
         else:
             assert isinstance(flow.query, QueryText)
             if flow.query.query is None:

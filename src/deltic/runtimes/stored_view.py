@@ -172,6 +172,22 @@ def changes_in(view: StoredView, change: Change) -> pa.Table:
     return view._changed(change.views, {file.name: file for file in change.files})
 
 
+def first_rows(view: StoredView, limit: int) -> tuple[pa.Table, int]:
+    """(the first rows of the content, in the order of `to_arrow`, and the number of all). Values are decoded for the first rows alone."""
+    whole, strings = view._content(range(view._shards))
+    words = copied(whole.columns, whole.weights[0])
+    return view._columns.table([word[:limit] for word in words], strings), int(whole.weights[0].sum())
+
+
+def first_changes(view: StoredView, limit: int) -> tuple[pa.Table, int]:
+    """As `first_rows`, of the change in the reader's epoch."""
+    manifest = view._reader.manifest
+    parts, dictionaries = view._changes(manifest.views, manifest.files)
+    change = merge(parts) if parts else Batch.empty(*view._layout.widths)
+    first = Batch.trusted([column[:limit] for column in change.columns], [weights[:limit] for weights in change.weights])
+    return view._columns.changes(first, file_strings(None, dictionaries)), len(change)
+
+
 def changes_since(view: StoredView, before: StoredView) -> pa.Table:
     """The sum of all changes since the epoch of `before`, whose reader must be open; not of a view of streams. O(rows of both)."""
     assert not is_stream(view)

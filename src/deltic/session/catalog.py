@@ -58,8 +58,8 @@ EPOCH = "_epoch"
 class ViewDefinition:
     """A view. `plan` is its query over base tables and views that are declared recursive; other views are inlined.
 
-    depends_on: the relations that it reads. calls: the functions of users that it calls, in lower case. rebind: returns its plan over
-    another catalog. printed: the lines of its changes, if they are printed.
+    depends_on: the relations that it reads. calls: the functions of users that it calls, in lower case. rebind: binds it over another
+    catalog. printed: the lines of its changes, if they are printed.
     """
 
     name: str
@@ -74,6 +74,11 @@ class ViewDefinition:
     def of(cls, statement: CreateView) -> ViewDefinition:
         parts = (statement.materialized, statement.depends_on, statement.calls, statement.rebind, statement.printed)
         return cls(statement.name, statement.plan, *parts)
+
+    def over(self, catalog: Catalog) -> ViewDefinition:
+        """The view bound again. Raises QueryError and CircuitError."""
+        bound = self.rebind(catalog)
+        return replace(self, plan=bound.plan, depends_on=bound.depends_on, calls=bound.calls)
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,12 +254,13 @@ class Catalog:
         """The views, those that read the table bound again. reading: gets the names of those that need a column that it lacks now."""
         views, stale = dict(self.views), {table.name.lower()}
         removes = bool(changed_positions(alteration))
-        for name, view in self.views.items():
+        for name in self._in_order_of_reading(views):
+            view = views[name]
             if not (stale - self.declared.keys()) & {one.lower() for one in view.depends_on}:
                 continue
             stale.add(name)
             try:
-                views[name] = replace(view, plan=view.rebind(replace(self, views=views)))
+                views[name] = view.over(replace(self, views=views))
             except (QueryError, CircuitError) as error:
                 if not removes:
                     message = f"view {view.name} reads {table.name} and would no longer be valid: {error.message}"
@@ -296,16 +302,36 @@ class Catalog:
     def _with_readers(
         self, views: Mapping[str, ViewDefinition], replaced: Collection[str], cause: str, span: Span | None, calling: Collection[str] = ()
     ) -> Mapping[str, ViewDefinition]:
-        """The views; those in `calling`, and all that read one of these or a replaced one, bound again in the order of their definition.
-
-        cause: what was replaced.
-        """
-        views, stale = dict(views), set(replaced)
-        for name, view in list(views.items()):
+        """The views; those in `calling`, and all that read one of these or a replaced one, bound again. cause: what was replaced."""
+        bound, stale = dict(views), set(replaced)
+        for name in self._in_order_of_reading(views):
+            view = views[name]
             if name not in stale and (name in calling or (stale - self.declared.keys()) & {d.lower() for d in view.depends_on}):
                 stale.add(name)
-                views[name] = _rebound(view, replace(self, views=views), cause, span)
-        return views
+                bound[name] = _rebound(view, replace(self, views=bound), cause, span)
+        if all(bound[name].depends_on == view.depends_on for name, view in views.items()):
+            return bound
+        after = replace(self, views=bound)
+        for name in calling:
+            if name in after._reached(bound[name], beyond=frozenset(self.declared)):
+                raise CatalogError(f"view {bound[name].name} calls {cause} and would read itself", span=span)
+        return after._with_readers(bound, replaced, cause, span, calling)  # in the order in which they read one another now
+
+    def _in_order_of_reading(self, views: Mapping[str, ViewDefinition]) -> list[str]:
+        """The names of views, each after those that are inlined in it, otherwise in the order of their definition. O(reads).
+
+        The order of definition alone does not do: a view that was replaced may read one that was defined after it.
+        """
+        ordered: dict[str, None] = {}
+        pending = [*views][::-1]
+        while pending:
+            inlined = [one.lower() for one in views[pending[-1]].depends_on]
+            below = [one for one in inlined if one in views and one not in ordered and one not in self.declared]
+            if below:
+                pending += reversed(below)
+            else:
+                ordered[pending.pop()] = None
+        return list(ordered)
 
     def _create_function(self, statement: CreateFunction) -> Catalog:
         key = statement.name.lower()
@@ -529,12 +555,12 @@ def _check_columns(view: CreateView | ViewDefinition, plan: Plan, span: Span | N
 def _rebound(view: ViewDefinition, catalog: Catalog, cause: str, span: Span | None) -> ViewDefinition:
     """The view over another catalog. cause, span: what was replaced, and where."""
     try:
-        plan = view.rebind(catalog)
-        _check_columns(view, plan, span)
+        bound = view.over(catalog)
+        _check_columns(view, bound.plan, span)
     except (QueryError, CircuitError) as error:
         raise CatalogError(
             f"view {view.name} reads {cause} and would no longer be valid: {error.message}",
             span=span,
             remedy=f"drop {view.name} first, or keep the columns that it reads",
         ) from error
-    return replace(view, plan=plan)
+    return bound

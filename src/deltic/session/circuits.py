@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from deltic.errors import CircuitError, Span
 from deltic.frontends.python import Circuit, check_unchanged, described
-from deltic.frontends.statements import CreateTable, CreateView, Namespace, Rebind, Statement
+from deltic.frontends.statements import BoundView, CreateTable, CreateView, Namespace, Rebind, Statement
 from deltic.plan.nodes import Plan, Table, references
 from deltic.plan.recursion import bound_to
 from deltic.plan.walk import nodes, tables
@@ -35,16 +35,17 @@ def circuit_statements(circuit: Circuit, existing: Mapping[str, TableSchema], ca
                     f"output {name} reads the input {table.name} of another circuit, which is not installed",
                     remedy=f"add the input {table.name} to this circuit, or install the other circuit first",
                 )
-        reads = sorted({*tables(plan), *(read for read, _ in references(plan))})
-        rebind = _rebinding(plan, {name: circuit.views[name] for name in reads if name in circuit.views})
-        yield CreateView(name, rebind(catalog), True, False, False, rebind, _place(name), tuple(reads))
+        rebind = _rebinding(plan, circuit.views)
+        bound = rebind(catalog)
+        yield CreateView(name, bound.plan, True, False, False, rebind, _place(name), bound.depends_on)
 
 
 def _rebinding(plan: Plan, views: Mapping[str, Schema]) -> Rebind:
-    """Returns the function that binds an output again. views: those that it reads, with the columns that the circuit declares."""
+    """Returns the function that binds an output again. views: of the circuit, with the columns that it declares."""
+    reads = tuple(sorted({*tables(plan), *(read for read, _ in references(plan))}))
 
-    def rebind(catalog: Namespace) -> Plan:
-        return bound_to(plan, {name: _view(catalog, name, schema) for name, schema in views.items()})
+    def rebind(catalog: Namespace) -> BoundView:
+        return BoundView(bound_to(plan, {name: _view(catalog, name, views[name]) for name in reads if name in views}), reads)
 
     return rebind
 

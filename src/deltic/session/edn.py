@@ -16,7 +16,7 @@ from deltic.frontends.edn.schema import EdnAttribute, EdnSchema
 from deltic.frontends.edn.transact import transact
 from deltic.frontends.edn.transaction_facts import StoredDatom
 from deltic.frontends.edn.values import Keyword, LocatedForm, form_of
-from deltic.frontends.statements import CreateTable, CreateView, Namespace, Rebind, Statement
+from deltic.frontends.statements import BoundView, CreateTable, CreateView, Namespace, Rebind, Statement
 from deltic.schema import Op, TableSchema
 from deltic.session.contents import Contents
 from deltic.session.draft import Draft
@@ -93,11 +93,15 @@ def _facts_view(schema: EdnSchema, namespace: Namespace, before: EdnSchema | Non
     facts = bind_facts(schema, namespace)
     if present != facts.plan:
         span = Span(schema.store, 0, len(schema.store), "<schema>")
-        yield CreateView(schema.store, facts.plan, False, present is not None, False, _facts_plan(schema), span, facts.reads)
+        yield CreateView(schema.store, facts.plan, False, present is not None, False, _facts_rebinding(schema), span, facts.reads)
 
 
-def _facts_plan(schema: EdnSchema) -> Rebind:
-    return lambda namespace: bind_facts(schema, namespace).plan
+def _facts_rebinding(schema: EdnSchema) -> Rebind:
+    def rebind(namespace: Namespace) -> BoundView:
+        facts = bind_facts(schema, namespace)
+        return BoundView(facts.plan, facts.reads)
+
+    return rebind
 
 
 class EdnStore:

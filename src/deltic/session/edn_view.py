@@ -19,8 +19,7 @@ from deltic.frontends.edn.pulled import ReadEntity, same
 from deltic.frontends.edn.schema import EdnSchema
 from deltic.frontends.edn.tree import EdnQuery, QueryVariable
 from deltic.frontends.edn.values import LocatedForm, form_of
-from deltic.frontends.statements import CreateTable, CreateView, DropTable, DropView, Namespace, Rebind, Statement
-from deltic.plan.nodes import Plan
+from deltic.frontends.statements import BoundView, CreateTable, CreateView, DropTable, DropView, Namespace, Rebind, Statement
 from deltic.purity import shown
 from deltic.session.edn import Define, Prepare
 from deltic.session.edn_pulls import PullTrees
@@ -69,11 +68,11 @@ class EdnDefinition:
             elif relation != one.table:
                 raise CatalogError(f"{one.table.name} exists, and is not an input of this query", span=one.binding.span)
         bound = self.bound(namespace())
-        yield CreateView(self.view, bound.plan, True, False, False, self._plan, span, bound.reads)
+        yield CreateView(self.view, bound.plan, True, False, False, self._rebind, span, bound.reads)
         for pull in self.pulls:
             if pull.has_rows:
                 shown = bind_pull(pull, self.schema, namespace(), self.view)
-                yield CreateView(pull.name, shown.plan, True, False, False, self._rebind(pull), span, shown.reads)
+                yield CreateView(pull.name, shown.plan, True, False, False, self._rebind_pull(pull), span, shown.reads)
 
     def dropped(self) -> Iterator[Statement]:
         """Drops what `statements` creates, perhaps without its pulls."""
@@ -82,11 +81,16 @@ class EdnDefinition:
         yield DropView(self.view, False, span)
         yield from (DropTable(one.table.name, False, span) for one in self.inputs)
 
-    def _rebind(self, pull: QueryPull) -> Rebind:
-        return lambda namespace: bind_pull(pull, self.schema, namespace, self.view).plan
+    def _rebind(self, namespace: Namespace) -> BoundView:
+        bound = self.bound(namespace)
+        return BoundView(bound.plan, bound.reads)
 
-    def _plan(self, namespace: Namespace) -> Plan:
-        return self.bound(namespace).plan
+    def _rebind_pull(self, pull: QueryPull) -> Rebind:
+        def rebind(namespace: Namespace) -> BoundView:
+            shown = bind_pull(pull, self.schema, namespace, self.view)
+            return BoundView(shown.plan, shown.reads)
+
+        return rebind
 
 
 class EdnView(View):

@@ -57,5 +57,5 @@ def frames_over(namespace: Callable[[], Namespace]) -> Frames:
 def frame_statements(one: FrameView, frames: Frames, namespace: Namespace, *, or_replace: bool = False) -> Iterator[Statement]:
     """The definition of the view. Raises QueryError with the place in the user's program."""
     definition = frames.define(one.function)
-    plan, reads, calls = definition.bound(namespace)
-    yield CreateView(one.name, plan, True, or_replace, False, definition.plan, definition.here, reads, calls)
+    bound = definition.bound(namespace)
+    yield CreateView(one.name, bound.plan, True, or_replace, False, definition.bound, definition.here, bound.depends_on, bound.calls)

@@ -29,6 +29,7 @@ _FULL: Final = ("free space for the new files", "free some space and retry; noth
 _REFUSED: Final = ("a folder that this process can read and write", "grant it the permissions, or choose another folder")
 _NO_FOLDER: Final = ("a folder", "choose another one")
 _NO_FILE: Final = ("regular files, not symbolic links", "restore the state folder from a copy, or choose another one")
+_FILES: Final = ("a limit on open files that leaves room", "raise the limit (ulimit -n), or close files, and retry; nothing was changed")
 _CURES: Final = {
     errno.ENOSPC: _FULL,
     errno.EDQUOT: _FULL,
@@ -41,7 +42,10 @@ _CURES: Final = {
     errno.EINVAL: _NO_FILE,
     errno.ELOOP: _NO_FILE,
     errno.ENXIO: _NO_FILE,
-    errno.EFBIG: (f"at most {disk.READ_BYTES} bytes", "restore the state folder from a copy"),
+    errno.EOVERFLOW: (f"at most {disk.READ_BYTES} bytes", "restore the state folder from a copy"),
+    errno.EFBIG: ("a limit on the size of files that leaves room", "raise the limit (ulimit -f) and retry; nothing was changed"),
+    errno.EMFILE: _FILES,
+    errno.ENFILE: _FILES,
 }
 
 

@@ -26,8 +26,7 @@ from deltic.frontends.dataframes.places import Site, Sites, caller, is_users
 from deltic.frontends.dataframes.relations import bind
 from deltic.frontends.dataframes.types import type_of
 from deltic.frontends.sql.environment import Environment
-from deltic.frontends.statements import Namespace
-from deltic.plan.nodes import Plan
+from deltic.frontends.statements import BoundView, Namespace
 from deltic.plan.signs import as_view
 from deltic.reentrant import free_after_fork
 from deltic.schema import NULL, Schema
@@ -63,8 +62,8 @@ class FrameDefinition:
     here: Span
     views: tuple[TemporaryView, ...] = ()
 
-    def bound(self, namespace: Namespace) -> tuple[Plan, tuple[str, ...], tuple[str, ...]]:
-        """(the plan, the relations that it reads, the users' functions that it calls). Raises QueryError."""
+    def bound(self, namespace: Namespace) -> BoundView:
+        """The view over a namespace. Raises QueryError."""
         binder = _binder(namespace, self.views, self.sites, self.here)
         frame = bind(self.message, binder).alone()
         seen: set[str] = set()
@@ -76,10 +75,7 @@ class FrameDefinition:
             if field_.type == NULL:
                 remedy = 'cast it: lit(None).cast("int")'
                 raise TypeMismatch(f"the column {field_.name!r} is only NULL and has no type", span=self.here, remedy=remedy)
-        return as_view(frame.plan), tuple(sorted(binder.env.reads)), tuple(sorted(binder.calls))
-
-    def plan(self, namespace: Namespace) -> Plan:
-        return self.bound(namespace)[0]
+        return BoundView(as_view(frame.plan), tuple(sorted(binder.env.reads)), tuple(sorted(binder.calls)))
 
 
 @dataclass(slots=True)

@@ -31,7 +31,7 @@ from deltic.frontends.datalog.tree import (
 )
 from deltic.frontends.datalog.validity import checked_input
 from deltic.frontends.datalog.values import optional, part
-from deltic.frontends.statements import CreateSink, CreateTable, CreateView, Namespace, Rebind, Statement
+from deltic.frontends.statements import BoundView, CreateSink, CreateTable, CreateView, Namespace, Rebind, Statement
 from deltic.plan.columns import reference
 from deltic.plan.monotone import check_monotone
 from deltic.plan.nodes import ITERATION_LIMIT, Distinct, Plan, Project, Reference, Table, Union, Values
@@ -124,19 +124,25 @@ class DatalogBinder:
         for index in self.declarations.indexes.values():
             check_index(index, self.declarations)
             rebind = self._index_rebinding(index)
-            yield CreateView(index.name, rebind(namespace), True, False, False, rebind, index.span, (index.atom.name,))
+            bound = rebind(namespace)
+            yield CreateView(index.name, bound.plan, True, False, False, rebind, index.span, bound.depends_on)
 
     def _inspections(self, group: tuple[str, ...], namespace: Namespace) -> Iterator[Statement]:
         """A view for each Inspect in the rules of the group, whose relations the namespace has."""
         for one in (one for name in group for one in inspections(name, [rule for rule, _ in self._rules[name]])):
-            calls: set[str] = set()
-            plan = one.plan(self._inspected(one.rule, namespace, calls))
-            reads = {dependency.relation for dependency in dependencies([one.rule])}
             rebind = self._inspection_rebinding(one)
-            yield CreateView(one.view, plan, True, False, False, rebind, one.span, tuple(sorted(reads)), tuple(sorted(calls)), one)
+            bound = rebind(namespace)
+            yield CreateView(one.view, bound.plan, True, False, False, rebind, one.span, bound.depends_on, bound.calls, one)
 
     def _inspection_rebinding(self, inspection: Inspection) -> Rebind:
-        return lambda namespace: inspection.plan(self._inspected(inspection.rule, namespace, set()))
+        reads = {dependency.relation for dependency in dependencies([inspection.rule])}
+
+        def rebind(namespace: Namespace) -> BoundView:
+            calls: set[str] = set()
+            plan = inspection.plan(self._inspected(inspection.rule, namespace, calls))
+            return BoundView(plan, tuple(sorted(reads)), tuple(sorted(calls)))
+
+        return rebind
 
     def _inspected(self, rule: DatalogRule, namespace: Namespace, calls: set[str]) -> list[tuple[InspectTerm, Plan, BoundTerm]]:
         body = BodyBinder(self.declarations, namespace, lambda atom: self._read(atom, {}, namespace), calls, rule.join)
@@ -144,10 +150,19 @@ class DatalogBinder:
         return body.inspected
 
     def _index_rebinding(self, index: IndexDeclaration) -> Rebind:
-        return lambda namespace: index_plan(index, self.declarations, lambda atom: self._read(atom, {}, namespace), namespace)
+        def rebind(namespace: Namespace) -> BoundView:
+            plan = index_plan(index, self.declarations, lambda atom: self._read(atom, {}, namespace), namespace)
+            return BoundView(plan, (index.atom.name,))
+
+        return rebind
 
     def _rebinding(self, group: tuple[str, ...], name: str) -> Rebind:
-        return lambda namespace: self.plans(group, namespace, set())[name]
+        def rebind(namespace: Namespace) -> BoundView:
+            calls: set[str] = set()
+            plan = self.plans(group, namespace, calls)[name]
+            return BoundView(plan, self._reads(group), tuple(sorted(calls)))
+
+        return rebind
 
     def _reads(self, group: tuple[str, ...]) -> tuple[str, ...]:
         """The relations that the group reads, without its own."""

@@ -26,6 +26,7 @@ from deltic.frontends.sql.sql_types import sql_type
 from deltic.frontends.sql.user_functions import create_function, marked
 from deltic.frontends.sql.variables import bind_variables, variables_of
 from deltic.frontends.statements import (
+    BoundView,
     CreateSink,
     CreateTable,
     CreateView,
@@ -171,9 +172,11 @@ def _create_view(node: tree.NamedQuery, env: Environment) -> CreateView:
     plan = bind_view(called, env)
     reads = tuple(sorted(env.reads))
 
-    def rebind(catalog: Namespace) -> Plan:
+    def rebind(catalog: Namespace) -> BoundView:
         with shallow(node.name.span):
-            return bind_view(marked(node, catalog)[0], Environment(catalog))
+            called, calls = marked(node, catalog)
+            env = Environment(catalog)
+            return BoundView(bind_view(called, env), tuple(sorted(env.reads)), calls)
 
     return CreateView(node.name.text, plan, node.materialized, node.or_replace, node.if_not_exists, rebind, node.name.span, reads, calls)
 
