@@ -43,6 +43,32 @@ UNSUPPORTED_CALLS: Final = {
     ),
 }
 """Functions of Spark that are not supported: the message and the remedy."""
+
+_ELSEWHERE: Final = {
+    "unnest": "explode(array)",
+    "group_concat": "listagg(x, ',')",
+    "string_to_array": "split(text, ',')",
+    "string_split": "split(text, ',')",
+    "array_to_string": "array_join(array, ',')",
+    "array_length": "size(array)",
+    "list_contains": "array_contains(array, x)",
+    **dict.fromkeys(("arg_max", "argmax"), "max_by(x, y)"),
+    **dict.fromkeys(("arg_min", "argmin"), "min_by(x, y)"),
+    **dict.fromkeys(("map_agg", "object_agg", "json_object_agg"), "map_from_entries(collect_list(struct(key, value)))"),
+    **dict.fromkeys(("json_extract", "json_extract_string", "json_value"), "get_json_object(text, '$.path')"),
+    **dict.fromkeys(("iff", "iif"), "if(condition, x, y)"),
+    **dict.fromkeys(("epoch", "unixepoch"), "unix_timestamp(t)"),
+    "strftime": "date_format(t, 'yyyy-MM-dd')",
+    "strptime": "to_timestamp(text, 'yyyy-MM-dd')",
+    "age": "a - b",
+    "safe_cast": "TRY_CAST(x AS type)",
+    "safe_divide": "try_divide(x, y)",
+    "regexp_matches": "regexp_like(text, pattern)",
+    "approx_distinct": "approx_count_distinct(x)",
+    "quantile_cont": "percentile_cont(p) WITHIN GROUP (ORDER BY x)",
+    "arbitrary": "any_value(x)",
+}
+"""Functions of other databases, and what Spark has instead."""
 TABLE_FUNCTIONS: Final = (
     "explode",
     "explode_outer",
@@ -72,6 +98,11 @@ CLOCK_WORDS: Final = {
 """Unsupported functions without parentheses: the message and the remedy."""
 
 
+def instead_of(name: str) -> str | None:
+    """The call that is written for a function of another database."""
+    return f"{_ELSEWHERE[name]}, as in Spark" if name in _ELSEWHERE else None
+
+
 def bind_call(binder: ExpressionBinder, node: tree.FunctionCall) -> Expr:
     """A call of a scalar function."""
     name, span = node.name, node.span
@@ -99,7 +130,7 @@ def bind_call(binder: ExpressionBinder, node: tree.FunctionCall) -> Expr:
         arguments[schema] = schema_literal(name, arguments[schema])
     if name not in known_functions():
         # expr's names of operators are not SQL functions.
-        raise UnknownName(f"there is no function {name}", span=span, remedy=did_you_mean(name, known_functions()))
+        raise UnknownName(f"there is no function {name}", span=span, remedy=instead_of(name) or did_you_mean(name, known_functions()))
     return resolve(name, arguments, span)
 
 

@@ -17,6 +17,7 @@ from deltic.expr.functions.signature import INTEGER, LONG, TEXT, accept, check_c
 from deltic.expr.nodes import PythonFunction
 from deltic.expr.table_functions import BesideRow
 from deltic.frontends.sql import tree
+from deltic.frontends.sql.bind_call import instead_of
 from deltic.frontends.sql.bind_expression import ExpressionBinder
 from deltic.frontends.sql.parse_query import TABLE_FUNCTIONS
 from deltic.frontends.sql.scope import Scope, ScopeColumn, ScopedRelation
@@ -171,7 +172,8 @@ def bind_made(node: tree.FunctionCall | tree.DefinedCall, binder: ExpressionBind
         return _of_user(node, binder)
     name, span = node.name, node.span
     if name not in MAKERS:
-        raise Unsupported(f"{name}() is not a table function", span=span, expected=TABLE_FUNCTIONS, remedy="name a table")
+        remedy = instead_of(name) or "name a table"
+        raise Unsupported(f"{name}() is not a table function", span=span, expected=TABLE_FUNCTIONS, remedy=remedy)
     if name in EXPLODES:
         check_count(name, node.arguments, 1, 1, span)
         function, arguments = _array(node.arguments[0], binder)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from deltic.frontends.sql.cursor import TokenCursor
 
 LEAVE_OUT: Final = "leave it out"
+ORDERED_LIST: Final = "sort_array(collect_list(struct(y, x))).x has the values of x in the order of y"
 _TRANSACTION = "change tables with session.transaction(): insert, upsert, delete"
 _PIVOT = ("PIVOT and UNPIVOT are not supported after LATERAL VIEW", "a subquery in FROM")
 _SAMPLE = ("TABLESAMPLE is not supported: its result changes from run to run", "filter on a hash of the key")
@@ -36,7 +37,7 @@ AFTER_VALUE: Final[Refusals] = by_first(
         "->": ("a lambda is not allowed here", "a higher-order function, such as transform(a, x -> x + 1)"),
         "=>": ("an argument with a name is not allowed here", "f(x => 1), with the name of a parameter"),
         "??": ("?? is not supported", "coalesce(a, b)"),
-        "AT TIME ZONE": ("AT TIME ZONE is not supported: timestamps are in UTC", "add an INTERVAL"),
+        "AT TIME ZONE": ("AT TIME ZONE is not supported: timestamps are in UTC", "from_utc_timestamp(t, 'Europe/Berlin'), the time there"),
     }
 )
 """After a value; the place is the value and the word."""
@@ -58,10 +59,18 @@ AFTER_ARGUMENT: Final[Refusals] = by_first(
     {
         "AS": ("names in parentheses are not supported here", "struct(value AS name), or named_struct('name', value)"),
         **dict.fromkeys(("PARTITION BY", "DISTRIBUTE BY", "WITH SINGLE"), ("functions of tables are not supported", "a view")),
-        "ORDER BY": ("ORDER BY is not supported between the arguments of a function", "function(…) WITHIN GROUP (ORDER BY …)"),
+        "ORDER BY": (
+            "ORDER BY is not supported between the arguments of a function",
+            f"LISTAGG(…) WITHIN GROUP (ORDER BY …); {ORDERED_LIST}",
+        ),
     }
 )
 """After an argument of a call, and in rows in parentheses."""
+
+AFTER_DISTINCT: Final[Refusals] = by_first(
+    {"ON (": ("DISTINCT ON is not supported", "SELECT … QUALIFY row_number() OVER (PARTITION BY x ORDER BY y) = 1")}
+)
+"""After DISTINCT of a select list."""
 
 AFTER_ITEM: Final[Refusals] = by_first(
     {
