@@ -21,8 +21,8 @@ CREATE MATERIALIZED VIEW over_v AS SELECT max(q) AS most FROM v;
 """
 
 
-def opened(state: Path | None = None) -> deltic.Session:
-    session = deltic.Session(on_view_error="isolate", state=state)
+def opened(state: Path | None = None, **options: Any) -> deltic.Session:
+    session = deltic.Session(on_view_error="isolate", state=state, **options)
     session.sql(SCRIPT)
     return session
 
@@ -130,6 +130,37 @@ def test_a_state_keeps_errors(tmp_path: Path) -> None:
         assert session.view("v").rows() == [{"id": 1, "q": 3}, {"id": 2, "q": 0}]
     with deltic.open(tmp_path) as state:
         assert len(state.view("v").rows()) == 2 and state.view("v").errors().num_rows == 0
+
+
+@pytest.mark.parametrize("options", [{}, {"commit_log": True}, {"shards": 3}], ids=["manifests", "commit log", "three shards"])
+def test_a_restart_while_a_view_has_errors_keeps_its_changes(tmp_path: Path, options: dict[str, Any]) -> None:
+    with opened(tmp_path, **options) as session:
+        put(session, (1, 7, 4), (4, 5, 3))
+        put(session, (2, 1, 0), (3, 5, 4))
+        drop(session, 1)
+    with opened(tmp_path, **options) as session:
+        received: list[list[Any]] = []
+        session.view("v").subscribe(lambda change: received.append(sorted(map(tuple, (row.values() for row in change.to_pylist())))))
+        put(session, (3, 6, 4))
+        assert received == []
+        drop(session, 2)
+        assert received == [[(1, 3, -1), (3, 2, 1)]]
+        assert session.view("v").changes().num_rows == 2
+        drop(session, 4)
+        assert received[1:] == [[(4, 2, -1)]]
+
+
+def test_after_a_restart_the_changes_of_retained_epochs_are_known(tmp_path: Path) -> None:
+    with opened(tmp_path, retain=2) as session:
+        put(session, (1, 7, 4))
+        put(session, (1, 7, 0))
+        for id in range(2, 6):
+            put(session, (id, 7, 4))
+    with opened(tmp_path, retain=2) as session:
+        put(session, (1, 6, 4))
+        changes = session.view("v").changes().to_pylist()
+        assert {"id": 1, "q": 2, "_weight": 1} in changes and {"id": 1, "q": 3, "_weight": -1} not in changes
+        assert {"id": 2, "q": 3, "_weight": 1} not in changes and {"id": 5, "q": 3, "_weight": 1} in changes
 
 
 def test_without_isolation_the_tick_is_rolled_back() -> None:

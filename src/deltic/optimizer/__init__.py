@@ -43,6 +43,7 @@ from deltic.optimizer.push_time_down import push_time_down
 from deltic.optimizer.restrict_groups import restrict_groups
 from deltic.optimizer.row_estimates import UNKNOWN, Sizes
 from deltic.optimizer.simplify import simplify
+from deltic.optimizer.split_filters import split_filters
 from deltic.optimizer.stand_for_views import replaced, stand_for_views
 from deltic.plan.columns import reference
 from deltic.plan.nodes import Plan, Project
@@ -70,7 +71,15 @@ RULES: Final[tuple[Rule, ...]] = (
 JOINS: Final[tuple[Rule, ...]] = (push_semijoins_down, order_joins, form_multiway_joins)
 RANKS: Final[tuple[Rule, ...]] = (limit_ranks,)
 """Once joins are settled; RULES follow again."""
-LAST: Final[tuple[Rule, ...]] = (forget_aggregated_rows, merge_projections, extract_fields, simplify, form_range_joins, restrict_groups)
+LAST: Final[tuple[Rule, ...]] = (
+    forget_aggregated_rows,
+    merge_projections,
+    extract_fields,
+    simplify,
+    split_filters,
+    form_range_joins,
+    restrict_groups,
+)
 SIZED: Final[tuple[Rule, ...]] = (push_semijoins_down, order_joins, restrict_groups)
 """Those that get the sizes of tables, too."""
 ROUNDS: Final = 20  # rules move down or remove, or split what they match no more; plans settle in a few rounds

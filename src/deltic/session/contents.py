@@ -37,7 +37,7 @@ class Contents:
         self._runtime, self._lock = runtime, lock
         self._decoded: tuple[object, dict[str, pa.Table]] = (None, {})
         """A commit, and by view its decoded change, once it has been read."""
-        self._withheld = Withheld()
+        self._withheld = Withheld(runtime.changes_at)
         self._queued: tuple[object, object] = (self, self)
         """The result and the definitions of the commit whose calls were queued last."""
         self.subscribers = Subscribers()

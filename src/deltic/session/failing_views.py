@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 import pyarrow as pa
 
 from deltic.connectors.net import net
+from deltic.errors import StateError
 from deltic.runtimes import Committed
 from deltic.runtimes.view_errors import errors_of, failed_view
 from deltic.session.definitions import Definitions, definitions_of
@@ -34,9 +35,16 @@ def check_readable(definitions: Definitions, view: str, committed: Committed, st
 
 
 class Withheld:
-    """The changes of views with errors, from the tick in which they got some to the one in which they lose them."""
+    """The changes of views with errors, from the tick in which they got some to the one in which they lose them.
 
-    def __init__(self) -> None:
+    changes_at: the change of a view in a past epoch, which raises StateError for one that is not retained. Of a view that had errors before
+    the session was opened, the changes of the retained epochs are read.
+    """
+
+    def __init__(self, changes_at: Callable[[str, int], Batch | None]) -> None:
+        self._changes_at = changes_at
+        self._seen: frozenset[str] = frozenset()
+        """The views of the commit that was taken into account last."""
         self._waiting: dict[str, list[pa.Table]] = {}
         self._healed: dict[str, list[pa.Table]] = {}
         self._followed: tuple[object, object] = (self, self)
@@ -50,16 +58,36 @@ class Withheld:
             return self._shown(changes)
         self._followed, self._healed = (last, definitions), {}
         if not definitions.places and not self._waiting:
+            self._seen = frozenset()
             return changes
         self._waiting = {view: tables for view, tables in self._waiting.items() if view in definitions.places}
         for view in definitions.places:
-            if len(_errors(definitions, view, committed)):
-                tables = self._waiting.setdefault(view, [])
-                if view in changes:
-                    tables.append(definitions.stored(view).reader.changes(changes[view], strings))
+            if len(errors := _errors(definitions, view, committed)):
+                reader = definitions.stored(view).reader
+                if view not in self._seen:
+                    pending = self._since_errors(view, int(errors.weights[0].sum()), committed.epoch)
+                    self._waiting[view] = [reader.changes(change, strings) for change in pending]
+                else:
+                    tables = self._waiting.setdefault(view, [])
+                    if view in changes:
+                        tables.append(reader.changes(changes[view], strings))
             elif view in self._waiting:
                 self._healed[view] = self._waiting.pop(view)
+        self._seen = frozenset(definitions.places)
         return self._shown(changes)
+
+    def _since_errors(self, view: str, count: int, epoch: int) -> list[Batch]:
+        """The changes of a view, which has `count` errors at `epoch`, since it had none. Cost: each epoch's changes and manifest."""
+        found = []
+        while count > 0:
+            try:
+                change, errors = self._changes_at(view, epoch), self._changes_at(errors_of(view), epoch)
+            except StateError:  # it is not retained, or the view was defined after it
+                break
+            found += [] if change is None else [change]
+            count -= 0 if errors is None else int(errors.weights[0].sum())
+            epoch -= 1
+        return found[::-1]
 
     def _shown(self, changes: Collection[str]) -> Collection[str]:
         if not self._waiting and not self._healed:

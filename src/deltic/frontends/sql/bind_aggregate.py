@@ -17,6 +17,7 @@ from deltic.expr.nodes import CHAINS, columns_of, free_variables, is_fixed, oute
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_grouping import FUNCTIONS as GROUPING_FUNCTIONS
 from deltic.frontends.sql.bind_grouping import bind_grouping
+from deltic.frontends.sql.refusals import LEAVE_OUT, ORDERED_LIST
 from deltic.frontends.sql.scope import AGGREGATED, ALIASED, KEYED, SUBQUERY, WINDOWED, Outer
 from deltic.frontends.statements import PythonAggregate
 from deltic.plan.columns import conjunction, map_children
@@ -110,7 +111,8 @@ def _not_allowed(node: tree.FunctionCall, clause: str) -> Unsupported:
     if clause in ("SELECT", "ORDER BY"):  # those of a query with aggregates of its own are grouped
         message = f"{node.name.upper()} of columns of an enclosing query that has no groups is not supported"
         return Unsupported(message, span=node.span, remedy="aggregate in a subquery of FROM of the enclosing query")
-    return Unsupported(f"an aggregate is not allowed in {clause}", span=node.span, remedy=_elsewhere(clause))
+    remedy = "array_contains(elements, x); = ANY requires a query" if node.name in ("any", "some") else _elsewhere(clause)
+    return Unsupported(f"an aggregate is not allowed in {clause}", span=node.span, remedy=remedy)
 
 
 def aggregate_call(binder: ExpressionBinder, node: tree.FunctionCall) -> AggregateCall:
@@ -159,7 +161,8 @@ def _order(binder: ExpressionBinder, node: tree.FunctionCall) -> tuple[Expr, ...
         return ()
     span = node.within[0].expression.span
     if within in ("nothing", "window"):
-        raise Unsupported(f"{name} has no WITHIN GROUP", span=span, remedy="leave it out")
+        remedy = ORDERED_LIST if name in ("COLLECT_LIST", "ARRAY_AGG") else LEAVE_OUT
+        raise Unsupported(f"{name} has no WITHIN GROUP", span=span, remedy=remedy)
     if within != "rows" and node.distinct:
         raise Unsupported(
             f"DISTINCT and WITHIN GROUP together are not supported for {name}", span=span, remedy="SELECT DISTINCT in FROM first"

@@ -131,7 +131,10 @@ class ExpressionBinder:
                 value = None if node.value is None else self._placed(node.value)
                 return updated_field(self._placed(node.struct), node.path, value, node.span)
             case tree.PathOf():
-                return resolve("variant_get", [self._placed(node.value), Literal(node.path, STRING, node.span)], node.span, written=":")
+                variant = self._placed(node.value)
+                if variant.type.name == "STRING":
+                    raise TypeMismatch("a path reads a VARIANT, not a STRING", span=variant.span, remedy="parse_json(text):path")
+                return resolve("variant_get", [variant, Literal(node.path, STRING, node.span)], node.span, written=":")
             case tree.Subscript():
                 return resolve("subscript", [self._placed(node.value), self._placed(node.index)], node.span, written="[]")
             case tree.KeywordExpression():

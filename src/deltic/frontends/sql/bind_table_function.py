@@ -19,6 +19,7 @@ from deltic.expr.table_functions import BesideRow
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_expression import ExpressionBinder
 from deltic.frontends.sql.parse_query import TABLE_FUNCTIONS
+from deltic.frontends.sql.refusals import FUNCTIONS
 from deltic.frontends.sql.scope import Scope, ScopeColumn, ScopedRelation
 from deltic.frontends.statements import PythonTable
 from deltic.plan.columns import reference
@@ -171,7 +172,8 @@ def bind_made(node: tree.FunctionCall | tree.DefinedCall, binder: ExpressionBind
         return _of_user(node, binder)
     name, span = node.name, node.span
     if name not in MAKERS:
-        raise Unsupported(f"{name}() is not a table function", span=span, expected=TABLE_FUNCTIONS, remedy="name a table")
+        remedy = FUNCTIONS.get(name) or "name a table"
+        raise Unsupported(f"{name}() is not a table function", span=span, expected=TABLE_FUNCTIONS, remedy=remedy)
     if name in EXPLODES:
         check_count(name, node.arguments, 1, 1, span)
         function, arguments = _array(node.arguments[0], binder)

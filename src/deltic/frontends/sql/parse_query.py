@@ -13,7 +13,7 @@ from deltic.frontends.sql.parse_asof import AsofParser, without_asof
 from deltic.frontends.sql.parse_expression import NO_OPERANDS
 from deltic.frontends.sql.parse_order import ORGANIZING
 from deltic.frontends.sql.parse_pipe import PIPE, PipeParser
-from deltic.frontends.sql.refusals import AFTER_ITEM, AFTER_SOURCE, CLAUSES, OPERANDS, STATEMENTS, refuse, refuse_flink
+from deltic.frontends.sql.refusals import AFTER_DISTINCT, AFTER_ITEM, AFTER_SOURCE, CLAUSES, OPERANDS, STATEMENTS, refuse, refuse_flink
 from deltic.stacks import unbounded
 
 MOST_LEVELS: Final = 2**31 - 1
@@ -154,6 +154,8 @@ class QueryParser(PipeParser, AsofParser):
         start = self.take().start
         hint = self.of(self.take()) if self.token.kind == HINT else None
         distinct = self._quantifier()
+        if distinct:
+            refuse(self, AFTER_DISTINCT)
         items = self.several(self._item)
         refuse(self, AFTER_ITEM)
         source = source or (self._from() if self.passes("FROM") else None)

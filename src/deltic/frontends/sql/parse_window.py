@@ -22,6 +22,7 @@ _PICKING: Final = ("any_value", "first", "first_value", "last", "last_value")
 """The aggregates that take IGNORE NULLS without OVER."""
 _PICKING_INSIDE: Final = ("any_value", "first", "last")
 """Those that also take it before the closing parenthesis."""
+_PICKING_IN_WINDOWS: Final = ("first_value", "last_value", "lag", "lead", "nth_value")
 
 
 class WindowParser(OrderParser, ABC):
@@ -46,8 +47,10 @@ class WindowParser(OrderParser, ABC):
     def passes_inner_nulls(self, name: str) -> bool:
         """Reads IGNORE NULLS before the closing parenthesis and returns True if it is next: first(x IGNORE NULLS).
 
-        Raises SyntaxFailure where OVER or FILTER follows.
+        Raises SyntaxFailure where OVER or FILTER follows, and after a function that takes it after the parenthesis alone.
         """
+        if name.lower() in _PICKING_IN_WINDOWS and (self.sees("IGNORE", "NULLS", ")") or self.sees("RESPECT", "NULLS", ")")):
+            raise self.failure(f"{name}(…) {self.word} NULLS OVER (…)")
         if name.lower() not in _PICKING_INSIDE or not self.sees("IGNORE", "NULLS", ")"):
             return False
         self.position += 2

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from deltic.frontends.sql.cursor import TokenCursor
 
 LEAVE_OUT: Final = "leave it out"
+ORDERED_LIST: Final = "sort_array(collect_list(struct(y, x))).x has the values of x in the order of y"
 _TRANSACTION = "change tables with session.transaction(): insert, upsert, delete"
 _PIVOT = ("PIVOT and UNPIVOT are not supported after LATERAL VIEW", "a subquery in FROM")
 _SAMPLE = ("TABLESAMPLE is not supported: its result changes from run to run", "filter on a hash of the key")
@@ -38,7 +39,7 @@ AFTER_VALUE: Final[Refusals] = by_first(
         "->": ("a lambda is not allowed here", "a higher-order function, such as transform(a, x -> x + 1)"),
         "=>": ("an argument with a name is not allowed here", "f(x => 1), with the name of a parameter"),
         "??": ("?? is not supported", "coalesce(a, b)"),
-        "AT TIME ZONE": ("AT TIME ZONE is not supported: timestamps are in UTC", "add an INTERVAL"),
+        "AT TIME ZONE": ("AT TIME ZONE is not supported: timestamps are in UTC", "from_utc_timestamp(t, 'Europe/Berlin'), the time there"),
     }
 )
 """After a value; the place is the value and the word."""
@@ -52,7 +53,6 @@ OPERANDS: Final[Refusals] = by_first(
         "TABLE (": ("a table as an argument is not supported", "a view"),
         "SYMMETRIC": ("BETWEEN SYMMETRIC is not supported", "BETWEEN least(a, b) AND greatest(a, b)"),
         "ASYMMETRIC": ("BETWEEN ASYMMETRIC is not supported", LEAVE_OUT),
-        "ON (": ("DISTINCT ON is not supported", "QUALIFY row_number() OVER (PARTITION BY … ORDER BY …) = 1 after WHERE"),
         "[": ("arrays are not written in brackets", "array(a, b)"),
         "{": ("structs and maps are not written in braces", "struct(a AS x, b AS y), or map(key, value)"),
     }
@@ -63,10 +63,18 @@ AFTER_ARGUMENT: Final[Refusals] = by_first(
     {
         "AS": ("names in parentheses are not supported here", "struct(value AS name), or named_struct('name', value)"),
         **dict.fromkeys(("PARTITION BY", "DISTRIBUTE BY", "WITH SINGLE"), ("functions of tables are not supported", "a view")),
-        "ORDER BY": ("ORDER BY is not supported between the arguments of a function", "function(…) WITHIN GROUP (ORDER BY …)"),
+        "ORDER BY": (
+            "ORDER BY is not supported between the arguments of a function",
+            f"LISTAGG(…) WITHIN GROUP (ORDER BY …); {ORDERED_LIST}",
+        ),
     }
 )
 """After an argument of a call, and in rows in parentheses."""
+
+AFTER_DISTINCT: Final[Refusals] = by_first(
+    {"ON (": ("DISTINCT ON is not supported", "SELECT … QUALIFY row_number() OVER (PARTITION BY x ORDER BY y) = 1")}
+)
+"""After DISTINCT of a select list."""
 
 AFTER_ITEM: Final[Refusals] = by_first(
     {
@@ -179,24 +187,28 @@ AFTER_VIEW: Final[Refusals] = by_first(
 
 
 FUNCTIONS: Final = {
+    "age": "a - b",
+    "arbitrary": "any_value(x)",
+    "array_to_string": "array_join(array, ',')",
+    "unnest": "explode(array)",
     **dict.fromkeys(("arg_max", "argmax"), "max_by(x, y)"),
     **dict.fromkeys(("arg_min", "argmin"), "min_by(x, y)"),
     "array_concat": "concat(a, b)",
     "array_length": "array_size(a)",
     "date_bin": "time_bucket(INTERVAL '1' HOUR, ts)",
-    "epoch": "unix_timestamp(ts)",
+    **dict.fromkeys(("epoch", "unixepoch"), "unix_timestamp(ts)"),
     "epoch_ms": "unix_millis(ts), or timestamp_millis(n) back",
     "generate_array": "sequence(first, last)",
     "getdate": "current_timestamp()",
     "group_concat": "listagg(x, ',')",
-    "iif": "if(condition, a, b)",
+    **dict.fromkeys(("iff", "iif"), "if(condition, a, b)"),
     **dict.fromkeys(("json_agg", "jsonb_agg"), "to_json(collect_list(x))"),
     **dict.fromkeys(("json_build_object", "json_object", "jsonb_build_object"), "to_json(struct(x AS a, y AS b))"),
-    **dict.fromkeys(("json_extract", "json_value", "json_query"), "get_json_object(text, '$.a')"),
+    **dict.fromkeys(("json_extract", "json_extract_string", "json_value", "json_query"), "get_json_object(text, '$.a')"),
     **dict.fromkeys(("list", "grouparray"), "collect_list(x)"),
     "list_contains": "array_contains(a, x)",
     **dict.fromkeys(("list_value", "array_construct"), "array(a, b)"),
-    "map_agg": "map_from_entries(collect_list(struct(k, v)))",
+    **dict.fromkeys(("map_agg", "object_agg", "json_object_agg"), "map_from_entries(collect_list(struct(k, v)))"),
     **dict.fromkeys(("quantile_cont", "quantile"), "percentile(x, 0.5)"),
     "quantile_disc": "percentile_disc(0.5) WITHIN GROUP (ORDER BY x)",
     **dict.fromkeys(("regexp_matches", "regexp_match"), "regexp_extract_all(text, pattern, 0), or text RLIKE pattern"),
@@ -210,7 +222,8 @@ FUNCTIONS: Final = {
     "strptime": "to_timestamp(text, 'yyyy-MM-dd')",
     "struct_pack": "struct(a AS x, b AS y)",
     "sysdate": "current_timestamp()",
-    **dict.fromkeys(("uniq", "approx_distinct"), "count(DISTINCT x)"),
+    "approx_distinct": "approx_count_distinct(x)",
+    "uniq": "count(DISTINCT x)",
 }
 """What serves instead of functions of other systems."""
 
