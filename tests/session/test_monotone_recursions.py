@@ -48,6 +48,8 @@ STEPS = {
     "not in a few rows": "SELECT b, a FROM r WHERE a NOT IN (SELECT dst FROM edges WHERE src >= r.b ORDER BY dst, src LIMIT 2)",
     "a union": "SELECT b, q.c FROM r, LATERAL (SELECT max(c) AS c FROM "
     "(SELECT dst AS c FROM edges WHERE src > r.a UNION ALL SELECT src FROM edges WHERE dst < r.b)) q",
+    "a subquery in a subquery": "SELECT b, a FROM r WHERE a >= (SELECT min(dst) FROM edges WHERE src = r.a AND cost < r.a "
+    "AND dst >= (SELECT min(src) FROM edges WHERE dst = r.a AND cost < r.a))",
     "subqueries": "SELECT (SELECT max(dst) FROM edges WHERE src < r.a), (SELECT min(src) FROM edges WHERE dst > r.b "
     "AND cost <= (SELECT max(cost) FROM edges q WHERE q.dst < r.b AND q.src = edges.src)) FROM r",
 }

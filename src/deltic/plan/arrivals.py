@@ -98,9 +98,16 @@ class Completeness:
         if plan.kind != "inner":
             return ()
         equal, width = _equal(plan.keys), len(plan.left.schema)
-        return [
+        ways = [
             left | {Arrival(one.rows, tuple(width + i for i in one.places)) for one in right if not _is_among(one, left, equal)}
             for left, right in product(self.by(plan.left), self.by(plan.right))
+        ]
+        same = [(one.index, width + i) for i, exprs in equal.items() for one in exprs if isinstance(one, Column)]
+        every = {i: i for i in range(len(plan.schema))}
+        return [
+            *ways,
+            *_moved(ways, every | {there: here for here, there in same}),  # a projection may keep either side of a key
+            *_moved(ways, every | dict(same)),
         ]
 
     def has_all_matches(self, plan: Join) -> bool:

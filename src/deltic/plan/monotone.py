@@ -79,8 +79,8 @@ COUNTS: Final = ("count", "count_if")
 _OUTSIDE: Final = "compute it in a query that reads the finished relation, outside the recursion"
 _MINIMUM: Final = "use MIN or MAX … GROUP BY, or compute it in a query that reads the finished relation, outside the recursion"
 _FORM: Final = (
-    "use it only in x + y, LEAST, GREATEST, or in x < y where a better value still satisfies it; or compute this in a query that reads the "
-    "finished relation, outside the recursion"
+    "use it only in x + y, in LEAST and GREATEST of values that are not NULL, which they skip, or in x < y where a better value still "
+    "satisfies it; or compute this in a query that reads the finished relation, outside the recursion"
 )
 _JOINED: Final[dict[JoinKind, tuple[tuple[str, str], ...]]] = {
     "inner": (),
