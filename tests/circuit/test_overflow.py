@@ -79,4 +79,5 @@ def test_an_overflow_in_a_recursion_names_the_relation_and_both_remedies(types: 
         with pytest.raises(WeightOverflow, match="weight overflow in the recursive relation p, whose rows multiply") as caught:
             session.apply({"g": [{"a": a, "b": b, "_weight": 2**62} for a, b in ((2, 3), (0, 2), (0, 3), (1, 3))]})
         assert "UNION instead of UNION ALL, or distinct() in a circuit" in str(caught.value)
+        assert "<sql>:3:" in str(caught.value)
         assert not PRIVATE.search(str(caught.value))

@@ -39,6 +39,19 @@ STEPS = {
     "WHERE r.b IS NOT NULL OR cost = 2",
     "one match": "SELECT src, q.a FROM edges LEFT JOIN (SELECT DISTINCT a FROM r WHERE b > 2) q ON q.a = dst "
     "WHERE q.a IS NOT NULL OR cost = 2",
+    "the next row": "SELECT a, q.dst FROM r, LATERAL (SELECT dst FROM edges WHERE src > r.b ORDER BY src, cost, dst LIMIT 1) q",
+    "the next row or NULL": "SELECT b, q.dst FROM r LEFT JOIN LATERAL (SELECT * FROM edges WHERE dst < r.b ORDER BY dst DESC LIMIT 1) q",
+    "a sum by an inequality": "SELECT b, (SELECT CAST(coalesce(sum(cost), 0) % 7 AS INT) FROM edges WHERE dst >= r.a) FROM r",
+    "a small count": "SELECT b, a FROM r WHERE (SELECT count(*) FROM edges WHERE src = r.a AND cost > r.b) < 2",
+    "ALL of another relation": "SELECT b, a FROM r WHERE a > ALL (SELECT cost FROM edges WHERE src < r.b)",
+    "no large group": "SELECT b, a FROM r WHERE NOT EXISTS (SELECT dst FROM edges WHERE src >= r.a GROUP BY dst HAVING count(*) > 1)",
+    "not in a few rows": "SELECT b, a FROM r WHERE a NOT IN (SELECT dst FROM edges WHERE src >= r.b ORDER BY dst, src LIMIT 2)",
+    "a union": "SELECT b, q.c FROM r, LATERAL (SELECT max(c) AS c FROM "
+    "(SELECT dst AS c FROM edges WHERE src > r.a UNION ALL SELECT src FROM edges WHERE dst < r.b)) q",
+    "a subquery in a subquery": "SELECT b, a FROM r WHERE a >= (SELECT min(dst) FROM edges WHERE src = r.a AND cost < r.a "
+    "AND dst >= (SELECT min(src) FROM edges WHERE dst = r.a AND cost < r.a))",
+    "subqueries": "SELECT (SELECT max(dst) FROM edges WHERE src < r.a), (SELECT min(src) FROM edges WHERE dst > r.b "
+    "AND cost <= (SELECT max(cost) FROM edges q WHERE q.dst < r.b AND q.src = edges.src)) FROM r",
 }
 WHOLE = {
     "attendance": "WITH RECURSIVE r (a) AS (SELECT src FROM edges WHERE cost = 1 UNION SELECT dst FROM edges JOIN r ON src = r.a "
@@ -68,6 +81,8 @@ WHOLE = {
     "WHERE k.length < 9) GROUP BY x) SELECT x, k.length, k.via FROM r",
     "bottleneck": "WITH RECURSIVE r (x, k) AS (SELECT x, max(k) FROM (SELECT 1 AS x, 9 AS k UNION ALL "
     "SELECT dst, least(k, cost) FROM r JOIN edges ON src = x) GROUP BY x) SELECT x, k FROM r",
+    "a key that is a DOUBLE": "WITH RECURSIVE r (a, b) AS (SELECT CAST(src AS DOUBLE), CAST(dst AS DOUBLE) FROM edges WHERE cost > 2 UNION "
+    "SELECT b, (SELECT max(CAST(dst AS DOUBLE)) FROM edges WHERE CAST(src AS DOUBLE) = r.b) FROM r) SELECT a, b FROM r",
     "negated twice": "WITH RECURSIVE r (x, k) AS (SELECT x, min(k) FROM (SELECT 1 AS x, 0 AS k UNION ALL "
     "SELECT dst, -(-k - abs(coalesce(cost, 1))) FROM r JOIN edges ON src = x) GROUP BY x) SELECT x, k FROM r",
 }
@@ -78,7 +93,7 @@ SHAPES = {
 
 
 CASES = [(name, 1 + 2 * (i % 2)) for i, name in enumerate(SHAPES)]
-FAST = [case for case in CASES if case[0] in ("EXISTS under OR", "a correlated count", "attendance", "bool_or")]
+FAST = [case for case in CASES if case[0] in ("EXISTS under OR", "a correlated count", "attendance", "bool_or", "the next row")]
 
 
 @pytest.mark.parametrize(("name", "shards"), [*FAST, *slow(*(case for case in CASES if case not in FAST))])
@@ -113,6 +128,18 @@ def test_random_changes(name: str, shards: int) -> None:
         ("SELECT a, CAST(count(*) AS INT) FROM r GROUP BY a", "read by COUNT"),
         ("SELECT * FROM (SELECT a, b FROM r) PIVOT (max(a) FOR b IN (1 AS x, 2 AS y))", "read by a count, of PIVOT"),
         ("SELECT dst, src FROM edges WHERE src = ALL (SELECT b FROM r)", "by its value in a later iteration"),
+        ("SELECT b, (SELECT CAST(count(*) AS INT) FROM r q WHERE q.a > r.b AND q.b < r.b) FROM r", "by its value in a later iteration"),
+        ("SELECT r.b, q.b FROM r, LATERAL (SELECT b FROM r q WHERE q.a > r.b ORDER BY b LIMIT 1) q", "under ORDER BY"),
+        (
+            "SELECT q.n, dst FROM edges LEFT JOIN (SELECT r.a, CAST(sum(r.b) AS INT) AS n FROM r JOIN edges e ON e.src > r.a "
+            "GROUP BY r.a) q ON q.a = edges.dst",
+            "by SUM",
+        ),
+        (
+            "SELECT src, dst FROM edges ANTI JOIN (SELECT r.a, r.b FROM r JOIN edges e ON e.src > r.b GROUP BY r.a, r.b "
+            "HAVING count(*) > 1) q ON q.a = dst AND q.b = src",
+            "on the right of an ANTI JOIN",
+        ),
     ],
 )
 def test_others_are_refused(step: str, message: str) -> None:

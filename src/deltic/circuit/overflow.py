@@ -7,9 +7,10 @@ from collections.abc import Set as AbstractSet
 
 from deltic.circuit.nodes import Dataflow, Node
 from deltic.circuit.operator import Delta
+from deltic.circuit.operators.feedback import Feedback
 from deltic.circuit.operators.table import TableInput
 from deltic.circuit.unread import unread_strings
-from deltic.errors import WeightOverflow
+from deltic.errors import Span, WeightOverflow
 from deltic.expr.failures import shown
 from deltic.trace.encoding import Layout, decode
 from deltic.trace.strings import StringTable
@@ -30,12 +31,15 @@ def overflow_outside(circuit: Dataflow, node: Node, inputs: Sequence[Delta], str
     return _overflow(f"view {views[0]}" if len(views) == 1 else f"the views {', '.join(views)}", sources, inputs, strings, COPIES)
 
 
-def overflow_within(relations: Sequence[str], sources: Sequence[Node], inputs: Sequence[Delta], strings: StringTable) -> WeightOverflow:
-    """The error of a node of a recursion. relations: its relations. sources: the nodes of the inputs."""
-    named = f"the recursive relation {', '.join(relations)}" if relations else "a recursion"
+def overflow_within(
+    relations: Sequence[Feedback], sources: Sequence[Node], inputs: Sequence[Delta], strings: StringTable
+) -> WeightOverflow:
+    """The error of a node of a recursion. relations: those of its relations that have a name. sources: the nodes of the inputs."""
+    named = f"the recursive relation {', '.join(one.relation for one in relations)}" if relations else "a recursion"
     where = f"{named}, whose rows multiply in each iteration"
     remedy = "UNION instead of UNION ALL, or distinct() in a circuit, keeps a row once, in however many ways it is derived"
-    return _overflow(where, sources, inputs, strings, remedy)
+    span = next((one.span for one in relations if one.span is not None), None)
+    return _overflow(where, sources, inputs, strings, remedy, span=span)
 
 
 def _overflow(
@@ -45,6 +49,7 @@ def _overflow(
     strings: StringTable,
     remedy: str,
     unread: AbstractSet[str] = frozenset(),
+    span: Span | None = None,
 ) -> WeightOverflow:
     """With the input row of the greatest weight. unread: columns whose strings may have been left out."""
     heaviest: tuple[int, Node, Delta, int] | None = None
@@ -54,7 +59,7 @@ def _overflow(
                 if heaviest is None or abs(w) > heaviest[0]:
                     heaviest = (abs(w), source, delta, i)
     row = "" if heaviest is None else f", {_row(*heaviest[1:], strings, unread)}"
-    return WeightOverflow(f"weight overflow in {where}{row}", expected=f"weights and sums within ±{LARGEST}", remedy=remedy)
+    return WeightOverflow(f"weight overflow in {where}{row}", span=span, expected=f"weights and sums within ±{LARGEST}", remedy=remedy)
 
 
 def _row(source: Node, delta: Delta, i: int, strings: StringTable, unread: AbstractSet[str]) -> str:

@@ -4,6 +4,7 @@ Rows are ordered column by column. A value of MIN only falls from one iteration 
 as the worst value of all; other columns are fixed. A relation becomes better if each of its rows stays or is replaced by one with the same
 fixed columns and better moving ones. A body that preserves this order is accepted, since its iteration from empty only becomes better.
 So is a LEFT JOIN with at most one match, which replaces NULLs: of EXISTS and IN under OR, a BOOLEAN that rises, or of a correlated value.
+Subqueries over other relations, correlated with a recursive one, may be anything: their rows come all at once (plan/arrivals.py).
 The check is syntactic and conservative: it rejects some monotone recursions, and accepts no others; but see plan/trends.py for NaN.
 """
 
@@ -17,6 +18,7 @@ from typing import Final, NoReturn, assert_never
 from deltic.aggregates.definition import First
 from deltic.errors import Span, Unsupported
 from deltic.expr.nodes import Call, Column, Expr
+from deltic.plan.arrivals import LOOKUPS, Completeness
 from deltic.plan.columns import reference
 from deltic.plan.nodes import (
     Aggregate,
@@ -77,8 +79,8 @@ COUNTS: Final = ("count", "count_if")
 _OUTSIDE: Final = "compute it in a query that reads the finished relation, outside the recursion"
 _MINIMUM: Final = "use MIN or MAX … GROUP BY, or compute it in a query that reads the finished relation, outside the recursion"
 _FORM: Final = (
-    "use it only in x + y, LEAST, GREATEST, or in x < y where a better value still satisfies it; or compute this in a query that reads the "
-    "finished relation, outside the recursion"
+    "use it only in x + y, in LEAST and GREATEST of values that are not NULL, which they skip, or in x < y where a better value still "
+    "satisfies it; or compute this in a query that reads the finished relation, outside the recursion"
 )
 _JOINED: Final[dict[JoinKind, tuple[tuple[str, str], ...]]] = {
     "inner": (),
@@ -174,6 +176,8 @@ def _motions(plan: Plan, states: Evolutions, names: frozenset[str]) -> Motions:
         case ByWatermark():
             _refuse_read("by windows", plan, names, _OUTSIDE)
         case TopK():
+            if _is_complete(plan, states, names):
+                return _motions(plan.input, states, names)
             _refuse_read("under ORDER BY … LIMIT", plan, names, _OUTSIDE)
         case Window():
             _refuse_read("by window functions or on the right of an ASOF JOIN", plan, names, _OUTSIDE)
@@ -213,8 +217,9 @@ def _refuse_over_ticks(plan: OverTicks, names: frozenset[str]) -> NoReturn:
 
 
 def _joined(plan: Join, states: Evolutions, names: frozenset[str]) -> Motions:
-    completes = plan.kind == "left" and _is_unique(plan.right, [key for _, key in plan.keys], states)
-    for side, where in () if completes else _JOINED[plan.kind]:
+    settled = plan.kind in LOOKUPS and _reads(plan.right, names) and _completeness(states, names).has_all_matches(plan)
+    completes = not settled and plan.kind == "left" and _is_unique(plan.right, [key for _, key in plan.keys], states)
+    for side, where in () if completes or settled else _JOINED[plan.kind]:
         if _reads(plan.left if side == "left" else plan.right, names):
             _refuse_read(where, plan.left if side == "left" else plan.right, names, _OUTSIDE)
     left, right = _motions(plan.left, states, names), _motions(plan.right, states, names)
@@ -230,10 +235,22 @@ def _joined(plan: Join, states: Evolutions, names: frozenset[str]) -> Motions:
     if plan.kind in ("semi", "anti", "not_in"):
         return left
     if completes and moves:
-        return left + tuple(replace(m, trend=Trend.RISING if m.trend == Trend.FIXED else m.trend, null=True) for m in right)
+        return left + tuple(replace(m, trend=m.late if m.trend == Trend.FIXED else m.trend, null=True) for m in right)
     return tuple(replace(m, null=m.null or plan.kind == "right") for m in left) + tuple(
         replace(m, null=m.null or plan.kind == "left") for m in right
     )
+
+
+def _completeness(states: Evolutions, names: frozenset[str]) -> Completeness:
+    def is_set(plan: Plan) -> bool:
+        return _key(plan, states) is not None and all(motion.trend == Trend.FIXED for motion in _motions(plan, states, names))
+
+    return Completeness(lambda plan: _reads(plan, names), is_set)
+
+
+def _is_complete(plan: Plan, states: Evolutions, names: frozenset[str]) -> bool:
+    """Whether each of its rows stays as it is, since it is computed of rows that came all at once."""
+    return bool(_completeness(states, names).by(plan))
 
 
 def _is_unique(plan: Plan, values: Sequence[Expr], states: Evolutions) -> bool:
@@ -333,6 +350,8 @@ def _merges(plan: Plan, states: Evolutions, names: frozenset[str]) -> bool:
 
 def _aggregated(plan: Aggregate, states: Evolutions, names: frozenset[str]) -> Motions:
     below = _motions(plan.input, states, names)
+    if _is_complete(plan, states, names):
+        return tuple(Motion(Trend.FIXED, expr.nullable) for _, expr in plan.keys) + tuple(_complete(call) for _, call in plan.aggregates)
     counts = [call for _, call in plan.aggregates if call.function in COUNTS and not call.distinct]
     if counts and _merges(plan.input, states, names):
         _refuse_read(_written(counts[0]), plan, names, _MINIMUM, counts[0].span)
@@ -340,6 +359,10 @@ def _aggregated(plan: Aggregate, states: Evolutions, names: frozenset[str]) -> M
     for (_, expr), motion in zip(plan.keys, keys, strict=True):
         _check_fixed([motion], "GROUP BY", expr.span, plan, names)
     return keys + tuple(_extreme(call, below, plan, names) for _, call in plan.aggregates)
+
+
+def _complete(call: AggregateCall) -> Motion:
+    return Motion(Trend.FIXED, call.nullable, counts=call.function in COUNTS, late=_better(call) or Trend.RISING)
 
 
 def _extreme(call: AggregateCall, below: Motions, plan: Aggregate, names: frozenset[str]) -> Motion:
@@ -382,7 +405,7 @@ def _better(call: AggregateCall) -> Trend | None:
 
 def _combined(plan: SetOperation, states: Evolutions, names: frozenset[str]) -> Motions:
     except_ = plan.kind.startswith("except")
-    if except_ and _reads(plan.right, names):
+    if except_ and _reads(plan.right, names) and not _is_complete(plan, states, names):
         _refuse_read("on the right of EXCEPT", plan.right, names, _OUTSIDE)
     sides = [_motions(side, states, names) for side in (plan.left, plan.right)]
     for side in sides:

@@ -30,12 +30,14 @@ class Motion:
     """A column's or an expression's trend, and whether it may be NULL.
 
     counts: it is a COUNT, which is never negative. filled: it is a STRUCT without a NULL in it.
+    late: the trend of a fixed value if it replaces NULL in an outer join, which is a rise as well as a fall.
     """
 
     trend: Trend
     null: bool
     counts: bool = False
     filled: bool = False
+    late: Trend = Trend.RISING
 
 
 Motions = tuple[Motion, ...]

@@ -223,7 +223,7 @@ def _marked(left: Plan, right: Plan, keys: Sequence[tuple[Expr, Expr]], residual
     read = sorted(set().union(*(columns_of(key) for key, _ in keys)) | {i for i in columns_of(residual) if i < width})
     for i in read:
         check_ordered("a subquery that reads it", left.schema[i].type, residual.span)
-    values = _distinct(left, [(left.schema[i].name, reference(left.schema, i)) for i in read])
+    values = distinct_values(left, [(left.schema[i].name, reference(left.schema, i)) for i in read])
     places = {old: new for new, old in enumerate(read)}
     both = Schema(values.schema.fields + right.schema.fields)
     moved = places | {width + i: len(read) + i for i in range(len(right.schema))}
@@ -299,11 +299,11 @@ def _domain(join: DependentJoin, outer: _Outer, plan: Plan) -> Domain:
     for number in numbers:
         one = places[number]
         check_ordered(f"a subquery that reads {one.name}", one.type, one.span)
-    values = _distinct(join.left, [(places[number].name or f"outer{i}", outer.values[number]) for i, number in enumerate(numbers)])
+    values = distinct_values(join.left, [(places[number].name or f"outer{i}", outer.values[number]) for i, number in enumerate(numbers)])
     return Domain(values, numbers, not surely_evaluates(plan, numbers), next((one.span for one in places.values()), None), join.span)
 
 
-def _distinct(plan: Plan, columns: Sequence[tuple[str, Expr]]) -> Distinct:
+def distinct_values(plan: Plan, columns: Sequence[tuple[str, Expr]]) -> Distinct:
     """The distinct values of the columns. Outer joins that they do not read, of subqueries before this one, are left out."""
     names, exprs = [name for name, _ in columns], [expr for _, expr in columns]
     while True:

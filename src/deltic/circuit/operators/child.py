@@ -197,9 +197,9 @@ class Child:
         except WeightOverflow as error:
             raise overflow_within(self._relations(), [self.nodes[node]], [values[node]], nest.strings) from error
 
-    def _relations(self) -> list[str]:
-        """The names of the recursive relations that have one."""
-        return [n.operator.relation for n in self.feedback if isinstance(n.operator, Feedback) and n.operator.relation]
+    def _relations(self) -> list[Feedback]:
+        """The recursive relations that have a name."""
+        return [n.operator for n in self.feedback if isinstance(n.operator, Feedback) and n.operator.relation]
 
     def _diverged(self, delayed: dict[int, Delta], growth: dict[int, list[int]], nest: Nest) -> Divergence:
         """The error for the first relation that still changes."""

@@ -64,13 +64,22 @@ def _named(plan: Plan, alias: tree.TableAlias | None) -> Plan:
 def with_ctes(node: tree.WholeQuery | tree.WithClause, env: Environment) -> Environment:
     """The environment with the queries of its WITH."""
     names: set[str] = set()
-    for cte in node.ctes:
+    for i, cte in enumerate(node.ctes):
         name = cte.name.text
         if name.lower() in names:
             raise Unsupported(f"the CTE {name!r} is defined twice", span=cte.name.span, remedy="give it another name")
         names.add(name.lower())
-        env = env.with_cte(name, _bind_cte(cte, node.recursive, env))
+        env = env.with_cte(name, _bind_cte(cte, node.recursive, env.before(_unready(node.ctes[i:]))))
     return env
+
+
+def _unready(ctes: Sequence[tree.CommonTable]) -> dict[str, str]:
+    """What to write, in the query of the first one, instead of the names of these."""
+    own, *later = (cte.name.text for cte in ctes)
+    mutual = "if they read each other, make them views after DECLARE RECURSIVE VIEW"
+    return {name.lower(): f"define {name} before {own}; {mutual}" for name in later} | {
+        own.lower(): f"write WITH RECURSIVE, since the query of {own} reads {own}"
+    }
 
 
 def _bind_cte(cte: tree.CommonTable, recursive: bool, env: Environment) -> Plan:

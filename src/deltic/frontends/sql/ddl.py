@@ -183,7 +183,9 @@ def _create_view(node: tree.NamedQuery, env: Environment) -> CreateView:
 
 def bind_view(node: tree.NamedQuery, env: Environment) -> Plan:
     """The plan of a view's query, under the view's column names and, if it is declared recursive, its declared types."""
-    plan = renamed(bind_tree(node.query, env), node.columns)
+    name = node.name.text
+    itself = f"if the view reads itself, write WITH RECURSIVE in its query, or DECLARE RECURSIVE VIEW {name} (…) before it"
+    plan = renamed(bind_tree(node.query, env.before({name.lower(): itself})), node.columns)
     if node.emits is not None:
         plan = _at_window_close(plan, node.query, node.emits)
     _check_view(plan, node)

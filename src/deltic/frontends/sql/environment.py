@@ -18,7 +18,7 @@ class Environment:
     """ctes: by lower-case name. reads: collects the catalog's relations that the query reads, by their names in the catalog.
 
     outer: the row of the enclosing query, in a subquery. hint: the join hint of the current SELECT. given: the ArgumentRows of the query.
-    unnest: how the joins with subqueries are made.
+    unnest: how the joins with subqueries are made. unready: names, in lower case, that are defined but not here, with what to do.
     """
 
     catalog: Namespace
@@ -28,6 +28,7 @@ class Environment:
     hint: Hint | None = None
     given: ScopedRelation | None = None
     unnest: Unnest = unnest
+    unready: Mapping[str, str] = field(default_factory=dict)
 
     def closed(self) -> Environment:
         """The environment of a query that sees the catalog alone."""
@@ -40,6 +41,10 @@ class Environment:
     def with_cte(self, name: str, plan: Plan) -> Environment:
         """The environment with another CTE, which hides a relation of the same name."""
         return replace(self, ctes={**self.ctes, name.lower(): plan})
+
+    def before(self, unready: Mapping[str, str]) -> Environment:
+        """The environment of a query before these names are defined."""
+        return replace(self, unready={**self.unready, **unready})
 
     def unused(self, name: str) -> str:
         """A unique name for a recursive relation: the given name, with a number if it is in use."""
