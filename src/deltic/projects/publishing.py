@@ -85,8 +85,6 @@ class Publisher:
             keys = changed_keys(view, columns, since, self.session.epoch)
         except StateError:  # the epochs between are no longer retained, or the view did not exist in one of them
             return None
-        if not keys:
-            return "unchanged"
         frame = self.server.of_rows(rows_of(view, columns, keys), view.schema)
         location = self.tables.replace_partitions(dataset, frame, before, {shown(key) for key in keys})
         self.notes.locations[dataset.key] = location
@@ -131,9 +129,8 @@ class Publisher:
             return None
         if change is None:
             return None
-        if change.changed:
-            marked = Schema((*self.session.view(dataset.key).schema, Field(DELETES, BOOLEAN)))
-            self.tables.merge(dataset, change, self.server.of_rows(change.rows, marked), self._transaction(dataset))
+        marked = Schema((*self.session.view(dataset.key).schema, Field(DELETES, BOOLEAN)))
+        self.tables.merge(dataset, change, self.server.of_rows(change.rows, marked), self._transaction(dataset))
         return f"incremental, {change.changed:,} {'keys' if change.unique else 'different rows'} merged"
 
     def _changed(self, view: View, since: int) -> bool:

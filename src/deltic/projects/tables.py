@@ -206,10 +206,11 @@ class CatalogTables:
         """Makes the rows of a frame the table's, at once. before: the location of the version that it has. Returns the new one."""
         format, pending = self.format(dataset), self._pending.pop(dataset.key, None)
         if format in TRANSACTIONAL:
-            if pending is None:
-                frame.write.format(format).mode("overwrite").saveAsTable(dataset.identifier)
-            else:
-                self._recreate(dataset, frame, same_format=pending[1] == format)
+            with self._server.under(self._server.names, {}):  # not with the transaction of another view's MERGE
+                if pending is None:
+                    frame.write.format(format).mode("overwrite").saveAsTable(dataset.identifier)
+                else:
+                    self._recreate(dataset, frame, same_format=pending[1] == format)
             return None
         location = self._written(dataset, frame)
         if pending is None:
