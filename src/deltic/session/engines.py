@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
+
 from deltic.connectors.recognise import in_arrow
 from deltic.connectors.source import RemoteRows, Run
 from deltic.runtimes import GroupingRuntime, Runtime
 from deltic.runtimes.embedded import DurableEmbedded, Embedded, LoggedEmbedded
-from deltic.schema import TableSchema
+from deltic.schema import Schema, TableSchema
 from deltic.session.options import RunOptions
 from deltic.trace.workers import ALONE, Workers
 
@@ -18,6 +20,13 @@ def spark_changes(frame: Any, table: TableSchema, sequence: str | None) -> Any:
     from deltic.runtimes.spark import SparkChanges  # noqa: PLC0415  pyspark is an optional extra
 
     return SparkChanges(in_arrow(frame, f"table {table.name}"), table, sequence)
+
+
+def spark_frame(spark: Any, rows: pa.Table, schema: Schema) -> Any:
+    """Rows of this process as a Spark DataFrame with the types of the schema."""
+    from deltic.runtimes.spark.datasource import frame_of  # noqa: PLC0415  pyspark is an optional extra
+
+    return frame_of(spark, rows, schema)
 
 
 def source_changes(spark: Any, rows: RemoteRows, table: TableSchema) -> Any:
