@@ -54,8 +54,14 @@ class FakeTables:
     def look_up(self, datasets: Any) -> None:
         list(datasets)
 
+    def differs(self, dataset: Dataset, schema: Any) -> bool:
+        return dataset.key not in self.rows
+
     def create(self, dataset: Dataset, schema: Any, *, from_nothing: bool) -> str:
-        return "kept"
+        if dataset.key in self.rows:
+            return "kept"
+        self.rows[dataset.key] = []
+        return "new"
 
     def format(self, dataset: Dataset) -> str:
         return "parquet"
@@ -159,6 +165,22 @@ def test_a_view_that_the_project_did_not_define_for_a_run_is_written_whole(proje
     project.define(OTHER + QUOTIENTS)
     project.run()
     project.check()
+
+
+def test_a_table_that_a_run_has_created_before_it_was_killed_is_written_whole(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    project.run()
+    del project.tables.rows["other"]
+    with monkeypatch.context() as patched:
+        patched.setattr(Session, "_replace", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            project.run()
+    assert project.tables.rows["other"] == []
+    project.run()
+    project.check()
+
+
+def interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 def test_a_table_that_a_session_has_dropped_is_read_whole(project: Project) -> None:

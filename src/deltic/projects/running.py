@@ -168,6 +168,7 @@ class ProjectRun:
         if not stored:
             return
         self.tables.look_up(one.dataset for one in stored if one.schema is not None)
+        withdrawn = self._withdrawn(stored)
         for one in stored:
             dataset = one.dataset
             if one.schema is None:
@@ -178,23 +179,34 @@ class ProjectRun:
                 self._say(f"{dataset.key}: columns added")
             if creation == "pending":
                 self._say(f"{dataset.key}: other columns")
-                self.notes.published.pop(dataset.key, None)
             if creation in ("kept", "extended", "pending"):
                 continue
             self._say(f"{dataset.key}: table created")
             if one.refresh == "appended":
                 self._locate(dataset)
             elif not dataset.live:
-                self._recover(dataset, creation)
+                self._recover(dataset, creation, withdrawn.get(dataset.key))
 
-    def _recover(self, dataset: Dataset, creation: Creation) -> None:
-        """Gives a new table the files that it had in another catalog: that of a session ends with it."""
+    def _withdrawn(self, datasets: Iterable[DatasetPlan]) -> dict[str, list[Any]]:
+        """Notes of views whose tables are not there, or are others, that they are not written; returns what was noted.
+
+        Before these tables are created: if the run then ends, the next one finds tables that are as they should be, but lack the rows.
+        """
+        differing = [one.dataset.key for one in datasets if one.schema is not None and self.tables.differs(one.dataset, one.schema)]
+        withdrawn = {key: self.notes.published.pop(key) for key in differing if key in self.notes.published}
+        if withdrawn:
+            self._note()
+        return withdrawn
+
+    def _recover(self, dataset: Dataset, creation: Creation, published: list[Any] | None) -> None:
+        """Gives a new table the files that it had in another catalog: that of a session ends with it. published: as was noted."""
         location = self.notes.locations.get(dataset.key)
         folder = None if location is None else local(location)
         if creation == "new" and location is not None and folder is not None and folder.is_dir():
             self.tables.locate(dataset, location)
+            if published is not None:
+                self.notes.published[dataset.key] = published
         else:
-            self.notes.published.pop(dataset.key, None)
             self.notes.locations.pop(dataset.key, None)
 
     def _locate(self, dataset: Dataset) -> None:

@@ -106,6 +106,11 @@ class CatalogTables:
                 self._default = self._server.session.conf.get(DEFAULT_FORMAT) or "parquet"
         return self._default
 
+    def differs(self, dataset: Dataset, schema: Schema) -> bool:
+        """Whether a dataset has no table, or one of other columns, another format or other partitions. After look_up, before `create`."""
+        found = self._found.get(dataset.key)
+        return found is None or not found.is_of(dataset, self.format(dataset), schema)
+
     def create(self, dataset: Dataset, schema: Schema, *, from_nothing: bool = False) -> Creation:
         """Creates the table unless it exists with these columns and this format. After look_up.
 
