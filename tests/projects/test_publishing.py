@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -235,6 +236,30 @@ def test_the_default_format_is_not_that_of_a_flow_that_runs(looked_up: bool) -> 
     assert formats == ["parquet"]
     with server.under(Names(), {DEFAULT_FORMAT: "delta"}):
         assert tables.format(dataset) == "parquet"
+
+
+@pytest.mark.parametrize("changed", ["", None, "__HIVE_DEFAULT_PARTITION__", "x"])
+def test_the_partition_of_null_has_empty_strings_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: str | None) -> None:
+    published = Published(tmp_path, "CREATE TABLE t (k STRING, n INT, v BIGINT); CREATE MATERIALIZED VIEW v AS SELECT v, n, k FROM t")
+    rows = [{"k": k, "n": None, "v": 1} for k in ("", None, "x", "__HIVE_DEFAULT_PARTITION__")]
+    published.session.apply({"t": [{**row, "_weight": 1} for row in rows]})
+    published.publisher.notes.published["v"] = [published.view._arrangement, published.session.epoch]
+    published.publisher.notes.locations["v"] = str(tmp_path)
+    published.plan.dataset = replace(published.plan.dataset, partitions=("N", "k"))
+    written = list[Any]()
+    monkeypatch.setattr(published.tables, "format", lambda dataset: "parquet")
+    monkeypatch.setattr(
+        published.tables,
+        "replace_partitions",
+        lambda dataset, frame, before, folders: written.append((frame, folders)) or "new",
+        raising=False,
+    )
+    published.session.apply({"t": [{"k": changed, "n": None, "v": 2, "_weight": 1}]})
+    assert published.publish() == "v: incremental, 1 partitions written"
+    ((frame, folders),) = written
+    texts = {"x"} if changed == "x" else {"", None, "__HIVE_DEFAULT_PARTITION__"}
+    assert folders == {("__HIVE_DEFAULT_PARTITION__", "x" if changed == "x" else "__HIVE_DEFAULT_PARTITION__")}
+    assert set(frame["k"].to_pylist()) == texts and frame.num_rows == len(texts) + 1
 
 
 @pytest.mark.parametrize("pending", [False, True])
