@@ -320,7 +320,7 @@ class SetupError(DelticError):
 
 
 class TaskFailed(DelticError):
-    """A Spark task failed for good; the tick was not committed. The cause has Spark's report."""
+    """A Spark task failed for good, or its job was cancelled; the tick was not committed. The cause has Spark's report."""
 
     code = "DELTIC-7001"
 

@@ -390,6 +390,13 @@ def test_a_sequence_orders_the_changes() -> None:
     assert by_column.ops.tolist() == [Op.INSERT, Op.UPDATE, Op.DELETE_KEY]
 
 
+@pytest.mark.parametrize("form", [pa.string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())], ids=str)
+def test_a_sequence_of_strings_in_any_form(form: pa.DataType) -> None:
+    at = pa.array(["c", "b", "b"]).cast(form) if pa.types.is_string_view(form) else pa.array(["c", "b", "b"], form)
+    frame = pa.table({"id": [1, 1, 2], "name": ["b", "a", "c"], "amount": [1.0] * 3, "_op": ["u", "i", "i"], "at": at})
+    assert change_frame(frame, ORDERS, "at").ordinals.tolist() == [2, 0, 1]
+
+
 @pytest.mark.parametrize(
     ("frame", "table", "sequence", "text"),
     [
@@ -414,6 +421,13 @@ def test_a_sequence_orders_the_changes() -> None:
             ORDERS,
             "at",
             "table orders: the sequence at has values of different kinds",
+        ),
+        ([{**change("i", 1), "at": {"n": 1}}], ORDERS, "at", "table orders: the sequence at is of type struct<n: int64>"),
+        (
+            pa.table({"id": [1], "name": ["b"], "amount": [1.0], "_op": ["u"], "at": [[3]]}),
+            ORDERS,
+            "at",
+            "table orders: the sequence at is of type list<item: int64>",
         ),
     ],
 )

@@ -54,8 +54,18 @@ def test_late_events_lose_to_newer_ones_and_to_deletes(tmp_path: Path) -> None:
             live = [(event["id"], event["name"]) for event in newest.values() if event["op"] != "D"]
             assert sorted((row["id"], row["name"]) for row in session.view("users").rows()) == sorted(live)
             assert sum(row["count"] for row in session.view("names").rows()) == len(live)
-        with pytest.raises(EvaluationError, match=r"transformations/a.py:6: an event has a NULL as its key, or as its sequence"):
+        with pytest.raises(EvaluationError, match=r"transformations/a.py:6:4: an event has a NULL as its key, or as its sequence"):
             session.apply({"users events": [{"id": None, "name": "a", "op": "I", "at": 2000, "_weight": 1}]})
+
+
+def test_lines_that_are_added_above_a_flow_do_not_fill_its_view_again(tmp_path: Path) -> None:
+    ids = set()
+    for above in ("", "# users\n"):
+        plan = planned(written(tmp_path, {"spark-pipeline.yml": SPEC, "transformations/a.py": above + USERS}), NoSpark(*EVENTS))
+        with deltic.Session(state=tmp_path / "state") as session:
+            session.program(Program.defined_by(plan.statements()))
+            ids.add(session.view("users")._arrangement)
+    assert len(ids) == 1
 
 
 BAD = {

@@ -144,6 +144,7 @@ def test_tables_that_are_not_there_are_created(folder: Path, monkeypatch: pytest
     tables = Tables(server, "/storage", "/state", ProjectNotes(identities={"v": noted}))
     tables.look_up([dataset("v"), dataset("w")])
     schema = Schema((Field("k", BIGINT), Field("n", decimal(9, 2)), Field("at", TIMESTAMP), Field("s", STRING)))
+    assert [tables.differs(dataset(name), schema) for name in "vw"] == [False, True]
     assert (tables.create(dataset("v"), schema), tables.create(dataset("w"), schema)) == ("kept", "new")
     assert [one for one in server.asked if one.startswith("CREATE")] == [
         "CREATE TABLE `w` (`k` BIGINT, `n` DECIMAL(9,2), `at` TIMESTAMP, `s` STRING) USING delta"

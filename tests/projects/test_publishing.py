@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -30,7 +31,9 @@ from deltic.projects.notes import ProjectNotes  # noqa: E402  needs the extra
 from deltic.projects.publishing import Publisher  # noqa: E402  needs the extra
 from deltic.projects.server import Server  # noqa: E402  needs the extra
 from deltic.projects.tables import DEFAULT_FORMAT, CatalogTables  # noqa: E402  needs the extra
+from deltic.schema import Schema  # noqa: E402  needs the extra
 
+PLACE = FilePlace("a.sql", 1)
 TABLES = "CREATE TABLE t (k BIGINT, v BIGINT); CREATE MATERIALIZED VIEW v AS SELECT k, sum(v) AS s FROM t GROUP BY k"
 
 
@@ -233,6 +236,66 @@ def test_the_default_format_is_not_that_of_a_flow_that_runs(looked_up: bool) -> 
     assert formats == ["parquet"]
     with server.under(Names(), {DEFAULT_FORMAT: "delta"}):
         assert tables.format(dataset) == "parquet"
+
+
+@pytest.mark.parametrize("changed", ["", None, "__HIVE_DEFAULT_PARTITION__", "x"])
+def test_the_partition_of_null_has_empty_strings_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: str | None) -> None:
+    published = Published(tmp_path, "CREATE TABLE t (k STRING, n INT, v BIGINT); CREATE MATERIALIZED VIEW v AS SELECT v, n, k FROM t")
+    rows = [{"k": k, "n": None, "v": 1} for k in ("", None, "x", "__HIVE_DEFAULT_PARTITION__")]
+    published.session.apply({"t": [{**row, "_weight": 1} for row in rows]})
+    published.publisher.notes.published["v"] = [published.view._arrangement, published.session.epoch]
+    published.publisher.notes.locations["v"] = str(tmp_path)
+    published.plan.dataset = replace(published.plan.dataset, partitions=("N", "k"))
+    written = list[Any]()
+    monkeypatch.setattr(published.tables, "format", lambda dataset: "parquet")
+    monkeypatch.setattr(
+        published.tables,
+        "replace_partitions",
+        lambda dataset, frame, before, folders: written.append((frame, folders)) or "new",
+        raising=False,
+    )
+    published.session.apply({"t": [{"k": changed, "n": None, "v": 2, "_weight": 1}]})
+    assert published.publish() == "v: incremental, 1 partitions written"
+    ((frame, folders),) = written
+    texts = {"x"} if changed == "x" else {"", None, "__HIVE_DEFAULT_PARTITION__"}
+    assert folders == {("__HIVE_DEFAULT_PARTITION__", "x" if changed == "x" else "__HIVE_DEFAULT_PARTITION__")}
+    assert set(frame["k"].to_pylist()) == texts and frame.num_rows == len(texts) + 1
+
+
+@pytest.mark.parametrize("pending", [False, True])
+def test_a_table_that_is_written_whole_does_not_take_the_transaction_of_a_merge(pending: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Views are written at the same time, in one session, whose settings a MERGE's transaction is."""
+    server, seen, merging, ends = Server(Names(), {}, "sc://nowhere"), list[Any](), threading.Event(), threading.Event()
+    server._session = session = cast(Any, FakeSession())
+
+    def sql(statement: str, **frames: Any) -> list[Any]:
+        if statement.startswith("MERGE"):
+            merging.set()
+            ends.wait(10)
+        else:
+            seen.append(dict(session.settings))
+        return []
+
+    monkeypatch.setattr(server, "sql", sql)
+    tables, dataset = (
+        CatalogTables(server, "/storage", "/state", ProjectNotes()),
+        Dataset("v", "`v`", "materialized view", PLACE, format="delta"),
+    )
+    if pending:
+        tables._pending["v"] = Schema(()), "delta"
+    frame: Any = SimpleNamespace(format=lambda name: frame, mode=lambda name: frame, saveAsTable=lambda name: sql("saveAsTable"))
+    frame.write = frame
+    change: Any = SimpleNamespace(rows=pa.table({"k": [1]}), key=("k",), unique=True)
+    merge = threading.Thread(target=tables.merge, args=(Dataset("w", "`w`", "materialized view", PLACE), change, frame, ("deltic", 7)))
+    whole = threading.Thread(target=tables.replace, args=(dataset, frame, None))
+    merge.start()
+    assert merging.wait(10) and len(session.settings) == 3
+    whole.start()
+    whole.join(0.05)
+    ends.set()
+    merge.join()
+    whole.join()
+    assert seen == [{DEFAULT_FORMAT: "parquet"}]
 
 
 def test_files_of_earlier_versions_go_and_events_stay(tmp_path: Path) -> None:

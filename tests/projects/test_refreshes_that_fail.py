@@ -43,6 +43,21 @@ def quotients():
 def reader():
     return spark.read.table("quotients").groupBy("k").sum("w")
 """
+STREAMS = f"""{OTHER}
+
+@dp.table
+def stream():
+    return spark.readStream.schema("k BIGINT, v BIGINT").json("FOLDER/in")
+
+
+@dp.temporary_view
+def changes():
+    return spark.readStream.schema("k BIGINT, v BIGINT").json("FOLDER/in")
+
+
+dp.create_streaming_table("keyed")
+dp.create_auto_cdc_flow("keyed", "changes", ["k"], "v")
+"""
 
 
 class FakeTables:
@@ -54,11 +69,23 @@ class FakeTables:
     def look_up(self, datasets: Any) -> None:
         list(datasets)
 
+    def differs(self, dataset: Dataset, schema: Any) -> bool:
+        return dataset.key not in self.rows
+
     def create(self, dataset: Dataset, schema: Any, *, from_nothing: bool) -> str:
-        return "kept"
+        if dataset.key in self.rows:
+            return "kept"
+        self.rows[dataset.key] = []
+        return "new"
 
     def format(self, dataset: Dataset) -> str:
         return "parquet"
+
+    def location(self, dataset: Dataset) -> str:
+        return "rows"
+
+    def locate(self, dataset: Dataset, location: str) -> None:
+        pass
 
     def replace(self, dataset: Dataset, frame: pa.Table, before: str | None) -> None:
         self.rows[dataset.key] = frame.to_pylist()
@@ -159,6 +186,48 @@ def test_a_view_that_the_project_did_not_define_for_a_run_is_written_whole(proje
     project.define(OTHER + QUOTIENTS)
     project.run()
     project.check()
+
+
+def test_a_table_that_a_run_has_created_before_it_was_killed_is_written_whole(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    project.run()
+    del project.tables.rows["other"]
+    with monkeypatch.context() as patched:
+        patched.setattr(Session, "_replace", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            project.run()
+    assert project.tables.rows["other"] == []
+    project.run()
+    project.check()
+
+
+def interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("fails", ["reset", "run_events"])
+def test_a_stream_that_was_being_emptied_starts_from_nothing(project: Project, monkeypatch: pytest.MonkeyPatch, fails: str) -> None:
+    emptied = list[str]()
+
+    def events(*arguments: Any) -> None:
+        emptied.extend(["keyed"] * arguments[-1])
+
+    monkeypatch.setattr(running, "reset", lambda server, tables, one, flow, first: emptied.append(one.dataset.key))
+    monkeypatch.setattr(running, "run_events", events)
+    monkeypatch.setattr(running, "run_flow", lambda *_: 0)
+    monkeypatch.setattr(running.Intake, "dataset", lambda self, key: None)
+    project.define(STREAMS)
+    project.run()
+    with monkeypatch.context() as patched:
+        patched.setattr(running, fails, interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            project.run(full=True)
+    emptied.clear()
+    project.run("other")
+    assert emptied == []
+    project.run()
+    assert emptied == (["stream"] if fails == "reset" else ["keyed"])
+    project.run()
+    assert len(emptied) == 1, "once"
 
 
 def test_a_table_that_a_session_has_dropped_is_read_whole(project: Project) -> None:

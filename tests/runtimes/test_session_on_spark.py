@@ -36,6 +36,23 @@ def test_transactions_of_every_operation(spark: SparkSession, tmp_path: Path) ->
         assert sorted(session.view("v").changes()["_weight"].to_pylist()) == [-1, -1]
 
 
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("SELECT 1 AS a, 2 AS A, 'insert' AS _op", "table t: the frame has the column A twice (case does not count)"),
+        (None, "table t: the frame is a stream"),
+        ("SELECT 1 AS a, named_struct('n', 1) AS at, 'insert' AS _op", "table t: the sequence at is of type struct<n: int32 not null>"),
+    ],
+)
+def test_frames_of_spark_that_are_no_changes_are_refused(spark: SparkSession, tmp_path: Path, source: str | None, message: str) -> None:
+    frame = spark.readStream.format("rate").load() if source is None else spark.sql(source)
+    with deltic.Session(spark=spark, state=str(tmp_path / "state"), shards=1) as session:
+        session.sql("CREATE TABLE t (a INT PRIMARY KEY); CREATE MATERIALIZED VIEW v AS SELECT a FROM t")
+        with pytest.raises(errors.FrameError) as raised:
+            session.apply({"t": frame}, sequence="at" if "at" in frame.columns else None)
+        assert raised.value.message == message
+
+
 SCRIPT = """
 CREATE TABLE sales (id BIGINT NOT NULL, shop STRING, amount INT, PRIMARY KEY (id));
 CREATE MATERIALIZED VIEW totals AS SELECT shop, sum(amount) AS total, max(amount) AS most FROM sales GROUP BY shop;

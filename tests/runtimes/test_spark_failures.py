@@ -76,6 +76,23 @@ def test_a_report_becomes_a_few_lines(times: str, reason: str, text: str) -> Non
     assert str(error) == f"[DELTIC-7001] {text}"
 
 
+@pytest.mark.parametrize(
+    ("report", "reason"),
+    [
+        (
+            "[SPARK_JOB_CANCELLED] Job 46 cancelled as part of cancellation of all jobs SQLSTATE: XXKDA",
+            "as part of cancellation of all jobs",
+        ),
+        ("[SPARK_JOB_CANCELLED] Job 46 cancelled . SQLSTATE: XXKDA\n\tat org.apache", "Spark gives no reason"),
+        ("[SPARK_JOB_CANCELLED] Job 46 cancelled because SparkContext was shut down", "because SparkContext was shut down"),
+    ],
+)
+def test_a_job_that_was_cancelled_changes_nothing(report: str, reason: str) -> None:
+    error = explain_failure(f"An error occurred while calling o57.getResult.\n: org.apache.spark.SparkException: {report}")
+    assert isinstance(error, TaskFailed)
+    assert str(error) == f"[DELTIC-7001] Job 46 was cancelled, so the tick was not committed: {reason}\n{KEPT}"
+
+
 def test_other_reports_are_unchanged() -> None:
     assert explain_failure("[TABLE_OR_VIEW_NOT_FOUND] The table or view `x` cannot be found.") is None
 

@@ -68,6 +68,38 @@ def test_every_type_comes_from_spark_and_goes_back(spark: Any, tmp_path: Path) -
         read.option("view", "sums").load()
 
 
+@pytest.mark.spark
+def test_a_view_as_a_frame_has_the_types_of_its_columns(spark: Any, driver_ticks: None, tmp_path: Path) -> None:
+    """In any time zone of the session: a TIMESTAMP_NTZ is not a moment."""
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        with deltic.Session(spark=spark, state=str(tmp_path / "state"), shards=1) as session:
+            session.sql("""
+                CREATE TABLE t (
+                    id INT PRIMARY KEY, n TIMESTAMP_NTZ, z TIMESTAMP, a ARRAY<TIMESTAMP_NTZ>, c STRING COLLATE UTF8_LCASE,
+                    t TIME, j VARIANT, i INTERVAL DAY TO SECOND, s STRUCT<m: MAP<STRING, DATE>>
+                );
+                CREATE MATERIALIZED VIEW v AS SELECT * FROM t;
+                CREATE MATERIALIZED VIEW months AS SELECT id, make_ym_interval(1, id) AS m FROM t;
+            """)
+            frame = spark.sql("""
+                SELECT 1 AS id, TIMESTAMP_NTZ '2024-03-10 02:30:00' AS n, TIMESTAMP '2024-03-10 03:30:00' AS z,
+                       array(TIMESTAMP_NTZ '1700-01-01 00:00:00') AS a, 'x' COLLATE UTF8_LCASE AS c, TIME '01:02:03' AS t,
+                       parse_json('[1]') AS j, INTERVAL '1' DAY AS i, named_struct('m', map('k', DATE '2024-02-29')) AS s
+            """)
+            session.apply({"t": frame.selectExpr("*", "'insert' AS _op")})
+            view = session.view("v").to_spark()
+            assert view.schema["i"].dataType.simpleString() == "interval day to second"
+            assert view.drop("i").schema.simpleString() == frame.drop("i").schema.simpleString()
+            assert str(view.collect()) == str(frame.collect())
+            session.apply({"t": view.selectExpr("*", "'update' AS _op")})
+            assert str(session.view("v").to_spark().collect()) == str(frame.collect())
+            assert [tuple(row) for row in session.view("months").to_spark().collect()] == [(1, 13)]
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before)
+
+
 @pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.filterwarnings("ignore")

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from deltic.connectors.fits import OP_COLUMN, WEIGHT_COLUMN, fit_of, shaped
-from deltic.connectors.fitting import check_domain, check_lengths, check_nulls, check_parts, fit
+from deltic.connectors.fitting import check_domain, check_lengths, check_nulls, check_parts, fit, without_dictionary
 from deltic.connectors.recognise import Column, Columns, columns_of
 from deltic.domains import is_restricted
 from deltic.errors import FrameError
@@ -351,12 +351,23 @@ def _order(columns: Columns, table: TableSchema, sequence: str | None) -> Words 
     if position is None:
         raise FrameError(f"{where}: the frame has no column {sequence}, named as its sequence")
     column = columns.columns[position]
-    values = _sequence_values(column, sequence, where) if isinstance(column, list) else column
+    values = _sequence_values(column, sequence, where) if isinstance(column, list) else _sortable(column)
     if values.null_count:
         raise FrameError(f"{where}, row {_first(values.is_null())}: the sequence {sequence} is NULL")
     ranks = np.empty(columns.length, np.int64)
-    ranks[pc.sort_indices(values).to_numpy()] = np.arange(columns.length)
+    try:
+        ascending = pc.sort_indices(values)
+    except pa.ArrowException as error:
+        message = f"{where}: the sequence {sequence} is of type {values.type}"
+        raise FrameError(message, expected="numbers, strings, dates or times") from error
+    ranks[ascending.to_numpy()] = np.arange(columns.length)
     return ranks
+
+
+def _sortable(column: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
+    """The same values, in a form that Arrow can sort: it cannot sort dictionaries and views of strings."""
+    values = without_dictionary(column)
+    return values.cast(pa.large_string()) if pa.types.is_string_view(values.type) else values
 
 
 def _sequence_values(values: list[Any], sequence: str, where: str) -> pa.ChunkedArray[Any]:

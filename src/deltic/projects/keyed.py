@@ -42,7 +42,7 @@ def latest(flow: AutoCdcFlow, source: str, place: FilePlace) -> Callable[[Any], 
         valid = sequence.isNotNull()
         for key in keys:
             valid = valid & F.col(quoted([key])).isNotNull()
-        checked = F.when(valid, sequence).otherwise(F.raise_error(F.lit(f"{place}: an event has a NULL as its key, or as its sequence")))
+        checked = F.when(valid, sequence).otherwise(F.raise_error(F.lit("an event has a NULL as its key, or as its sequence")))
         deletes: Any = F.lit(False) if flow.apply_as_deletes is None else F.coalesce(flow.apply_as_deletes, F.lit(False))
         rows = events.select("*", checked.alias(_SEQUENCE), deletes.alias(_DELETES))
         newest = Window.partitionBy(*map(_column, keys)).orderBy(F.col(_SEQUENCE).desc())

@@ -1,18 +1,17 @@
 """The net change of a view since an epoch, as rows to be merged into a table.
 
-The rows that a key has now replace those that the table has under it, so a change that is merged twice changes nothing.
+The rows that a key has now replace those that the table has under it, so a change that is merged twice changes nothing. The table may have
+the view as of that epoch or of a later one, which a run has merged and not noted: keys whose changes cancel are merged too.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
 
-from deltic.connectors.frames import WEIGHT
 from deltic.runtimes.sought import Sought
 from deltic.schema import Schema
 from deltic.session import Session
@@ -62,20 +61,9 @@ def net_change(session: Session, name: str, since: int) -> NetChange | None:
 
 
 def changed_keys(view: View, columns: tuple[str, ...], since: int, until: int) -> list[tuple[Any, ...]]:
-    """The values in some columns of the rows that differ between two epochs, each once. Raises StateError."""
-    parts = [view.changes(epoch) for epoch in range(since + 1, until + 1)]
-    sums: Counter[tuple[str, ...]] = Counter()
-    keys: dict[tuple[str, ...], tuple[Any, ...]] = {}
-    for part in parts:
-        names = [name for name in part.column_names if name != WEIGHT]
-        rows, weights = _tuples(part, names), part.column(WEIGHT).to_pylist()
-        positions = [names.index(name) for name in columns]
-        for row, weight in zip(rows, weights, strict=True):
-            identity = tuple(map(repr, row))  # of values as they are: −0.0 differs from 0.0
-            sums[identity] += weight
-            keys[identity] = tuple(row[i] for i in positions)
-    changed = (keys[identity] for identity, weight in sums.items() if weight)
-    return list({_identity(key): key for key in changed}.values())
+    """The values in some columns of the rows that changed after one epoch and up to another, each once. Raises StateError."""
+    parts = (_tuples(view.changes(epoch), columns) for epoch in range(since + 1, until + 1))
+    return list({_identity(key): key for part in parts for key in part}.values())
 
 
 def rows_of(view: View, columns: Sequence[str], keys: Sequence[tuple[Any, ...]]) -> pa.Table:

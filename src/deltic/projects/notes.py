@@ -14,8 +14,8 @@ NOTE: Final = "pipelines"
 @dataclass(slots=True)
 class ProjectNotes:
     """By key: of views that are written, arrangement and epoch; of tables that grow, the files that have been read; the locations of the
-    files of views; the versions of Delta tables of which Deltic holds the rows; the ids of Delta tables that views are written to; and
-    what tables say about themselves, as of `layout.Remarks`."""
+    files of views; the versions of Delta tables of which Deltic holds the rows; the ids of Delta tables that views are written to;
+    what tables say about themselves, as of `layout.Remarks`; and of what is fed by streams, whether it is being emptied."""
 
     published: dict[str, list[Any]] = field(default_factory=dict)
     files: dict[str, list[str]] = field(default_factory=dict)
@@ -23,6 +23,7 @@ class ProjectNotes:
     versions: dict[str, list[Any]] = field(default_factory=dict)
     identities: dict[str, str] = field(default_factory=dict)
     remarks: dict[str, dict[str, Any]] = field(default_factory=dict)
+    resets: dict[str, bool] = field(default_factory=dict)
 
     @classmethod
     def of(cls, session: Session) -> Self:

@@ -7,8 +7,9 @@ statement. Of folders of this machine: an object store has no links.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import date
+from itertools import product
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote
@@ -16,6 +17,8 @@ from urllib.parse import unquote
 from deltic.schema import Schema
 
 NULL: Final = "__HIVE_DEFAULT_PARTITION__"
+_AS_NULL: Final = (None, "", NULL)
+"""Strings whose rows are in the folder of NULL."""
 _PLAIN: Final = frozenset({"STRING", "BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "DATE"})
 """Types whose values have one text in the names of folders."""
 
@@ -24,6 +27,13 @@ def named(schema: Schema, columns: Sequence[str]) -> bool:
     """Whether the folders of partitions by these columns can be told from their values."""
     types = [schema[schema.find(name)[0]].type for name in columns]
     return all(type.name in _PLAIN and not type.collation for type in types)
+
+
+def sharing(keys: Iterable[tuple[Any, ...]], schema: Schema, columns: Sequence[str]) -> list[tuple[Any, ...]]:
+    """The keys whose rows are in the folders of some keys' rows, these included: Spark writes an empty string as it writes NULL."""
+    texts = [schema[schema.find(name)[0]].type.name == "STRING" for name in columns]
+    alike = ([_AS_NULL if text and value in _AS_NULL else (value,) for value, text in zip(key, texts, strict=True)] for key in keys)
+    return list(dict.fromkeys(one for values in alike for one in product(*values)))
 
 
 def shown(key: Sequence[Any]) -> tuple[str, ...]:

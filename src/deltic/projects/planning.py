@@ -14,6 +14,7 @@ import pyspark.sql.connect.proto as pb
 
 from deltic.errors import CatalogError, QueryError, Span, Unsupported
 from deltic.frontends.dataframes import FrameDefinition
+from deltic.frontends.dataframes.places import Site
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.ddl import bind_view
 from deltic.frontends.sql.environment import Environment
@@ -357,7 +358,8 @@ class Planner:
             source = self._events(dataset, changes)
         query = latest(changes.flow, source, changes.place)
         flow = Flow(dataset.key, dataset.key, query, changes.place, names)
-        definition = self.project.frames.define(query)
+        place = Site(str(self.project.folder / changes.place.file), changes.place.line, "create_auto_cdc_flow").span
+        definition = self.project.frames.define(query, place)
         planned.plan, planned.reads, planned.calls = self._bound(flow, definition, ())
         try:
             check_settings(planned.plan, self._settings())

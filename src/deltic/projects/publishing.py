@@ -10,7 +10,7 @@ from deltic.projects.definitions import Dataset
 from deltic.projects.direct import Replacement, local
 from deltic.projects.net import DELETES, changed_keys, net_change, rows_of
 from deltic.projects.notes import ProjectNotes
-from deltic.projects.partitions import named, shown
+from deltic.projects.partitions import named, sharing, shown
 from deltic.projects.planning import DatasetPlan
 from deltic.projects.server import Server, spark_errors
 from deltic.projects.tables import CatalogTables
@@ -82,15 +82,13 @@ class Publisher:
             return None
         columns = tuple(view.schema[view.schema.find(name)[0]].name for name in dataset.partitions)
         try:
-            keys = changed_keys(view, columns, since, self.session.epoch)
+            keys = sharing(changed_keys(view, columns, since, self.session.epoch), view.schema, columns)
         except StateError:  # the epochs between are no longer retained, or the view did not exist in one of them
             return None
-        if not keys:
-            return "unchanged"
         frame = self.server.of_rows(rows_of(view, columns, keys), view.schema)
-        location = self.tables.replace_partitions(dataset, frame, before, {shown(key) for key in keys})
-        self.notes.locations[dataset.key] = location
-        return f"incremental, {len(keys):,} partitions written"
+        changed = {shown(key) for key in keys}
+        self.notes.locations[dataset.key] = self.tables.replace_partitions(dataset, frame, before, changed)
+        return f"incremental, {len(changed):,} partitions written"
 
     def _whole(self, dataset: Dataset, view: View) -> str:
         rows = view.to_arrow()
@@ -131,9 +129,8 @@ class Publisher:
             return None
         if change is None:
             return None
-        if change.changed:
-            marked = Schema((*self.session.view(dataset.key).schema, Field(DELETES, BOOLEAN)))
-            self.tables.merge(dataset, change, self.server.of_rows(change.rows, marked), self._transaction(dataset))
+        marked = Schema((*self.session.view(dataset.key).schema, Field(DELETES, BOOLEAN)))
+        self.tables.merge(dataset, change, self.server.of_rows(change.rows, marked), self._transaction(dataset))
         return f"incremental, {change.changed:,} {'keys' if change.unique else 'different rows'} merged"
 
     def _changed(self, view: View, since: int) -> bool:

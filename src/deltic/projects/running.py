@@ -6,7 +6,8 @@ has been written and read is noted in the state, so that a run that ends early i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Self
@@ -80,9 +81,7 @@ class ProjectRun:
         for level in range(1 + max((one.level for one in datasets), default=0)):
             self.progress.begin()
             run = [one for one in datasets if one.level == level and one.refresh != "incremental" and selection.takes(one.dataset.key)]
-            for one in run:
-                if one.refresh in ("appended", "written") and selection.from_nothing(one.dataset.key):
-                    self._reset(one)
+            self._reset([one for one in run if one.refresh in ("appended", "written") and self._from_nothing(one.dataset.key, selection)])
             for wave in waves(run):
                 for lines in together(partial(self._run, one) for one in wave):
                     for line in lines:
@@ -168,6 +167,7 @@ class ProjectRun:
         if not stored:
             return
         self.tables.look_up(one.dataset for one in stored if one.schema is not None)
+        withdrawn = self._withdrawn(stored)
         for one in stored:
             dataset = one.dataset
             if one.schema is None:
@@ -178,23 +178,34 @@ class ProjectRun:
                 self._say(f"{dataset.key}: columns added")
             if creation == "pending":
                 self._say(f"{dataset.key}: other columns")
-                self.notes.published.pop(dataset.key, None)
             if creation in ("kept", "extended", "pending"):
                 continue
             self._say(f"{dataset.key}: table created")
             if one.refresh == "appended":
                 self._locate(dataset)
             elif not dataset.live:
-                self._recover(dataset, creation)
+                self._recover(dataset, creation, withdrawn.get(dataset.key))
 
-    def _recover(self, dataset: Dataset, creation: Creation) -> None:
-        """Gives a new table the files that it had in another catalog: that of a session ends with it."""
+    def _withdrawn(self, datasets: Iterable[DatasetPlan]) -> dict[str, list[Any]]:
+        """Notes of views whose tables are not there, or are others, that they are not written; returns what was noted.
+
+        Before these tables are created: if the run then ends, the next one finds tables that are as they should be, but lack the rows.
+        """
+        differing = [one.dataset.key for one in datasets if one.schema is not None and self.tables.differs(one.dataset, one.schema)]
+        withdrawn = {key: self.notes.published.pop(key) for key in differing if key in self.notes.published}
+        if withdrawn:
+            self._note()
+        return withdrawn
+
+    def _recover(self, dataset: Dataset, creation: Creation, published: list[Any] | None) -> None:
+        """Gives a new table the files that it had in another catalog: that of a session ends with it. published: as was noted."""
         location = self.notes.locations.get(dataset.key)
         folder = None if location is None else local(location)
         if creation == "new" and location is not None and folder is not None and folder.is_dir():
             self.tables.locate(dataset, location)
+            if published is not None:
+                self.notes.published[dataset.key] = published
         else:
-            self.notes.published.pop(dataset.key, None)
             self.notes.locations.pop(dataset.key, None)
 
     def _locate(self, dataset: Dataset) -> None:
@@ -222,20 +233,38 @@ class ProjectRun:
         of_files = one.dataset.kind != SINK and self.tables.format(one.dataset) not in TRANSACTIONAL
         return (united(one.flows),) if of_files else one.flows
 
-    def _reset(self, one: DatasetPlan) -> None:
-        """A streaming table or sink starts from nothing."""
-        self.notes.files.pop(one.dataset.key, None)
-        for i, flow in enumerate(self._flows(one)):
-            reset(self.server, self.tables, one, flow, i == 0)
+    def _from_nothing(self, key: str, selection: Selection) -> bool:
+        """Whether a streaming table or sink starts from nothing: it is selected, or was, by a run that ended while it was emptied."""
+        return selection.from_nothing(key) or key in self.notes.resets
+
+    @contextmanager
+    def _emptying(self, *keys: str) -> Iterator[None]:
+        """A block that empties datasets in several steps. Noted before it, since half of the steps would lose rows or repeat them."""
+        if keys:
+            self.notes.resets |= dict.fromkeys(keys, True)
+            self._note()
+        yield
+        for key in keys:
+            del self.notes.resets[key]
+
+    def _reset(self, datasets: Collection[DatasetPlan]) -> None:
+        """Streaming tables and sinks start from nothing."""
+        with self._emptying(*(one.dataset.key for one in datasets)):
+            for one in datasets:
+                self.notes.files.pop(one.dataset.key, None)
+                for i, flow in enumerate(self._flows(one)):
+                    reset(self.server, self.tables, one, flow, i == 0)
 
     def _begins(self, events: EventsPlan, level: int, selection: Selection) -> bool:
         """Runs a stream of events, if its dataset is refreshed on this level."""
         key = events.dataset.key
         if self.plan.datasets[key].level != level or not selection.takes(key):
             return False
-        if selection.from_nothing(key):
+        from_nothing = self._from_nothing(key, selection)
+        if from_nothing:
             self.notes.files.pop(events.flow.flow.name, None)
-        run_events(self.server, self.tables, events, selection.from_nothing(key))
+        with self._emptying(*[key] * from_nothing):
+            run_events(self.server, self.tables, events, from_nothing)
         return True
 
     def _view(self, one: DatasetPlan) -> None:

@@ -106,6 +106,11 @@ class CatalogTables:
                 self._default = self._server.session.conf.get(DEFAULT_FORMAT) or "parquet"
         return self._default
 
+    def differs(self, dataset: Dataset, schema: Schema) -> bool:
+        """Whether a dataset has no table, or one of other columns, another format or other partitions. After look_up, before `create`."""
+        found = self._found.get(dataset.key)
+        return found is None or not found.is_of(dataset, self.format(dataset), schema)
+
     def create(self, dataset: Dataset, schema: Schema, *, from_nothing: bool = False) -> Creation:
         """Creates the table unless it exists with these columns and this format. After look_up.
 
@@ -206,10 +211,11 @@ class CatalogTables:
         """Makes the rows of a frame the table's, at once. before: the location of the version that it has. Returns the new one."""
         format, pending = self.format(dataset), self._pending.pop(dataset.key, None)
         if format in TRANSACTIONAL:
-            if pending is None:
-                frame.write.format(format).mode("overwrite").saveAsTable(dataset.identifier)
-            else:
-                self._recreate(dataset, frame, same_format=pending[1] == format)
+            with self._server.under(self._server.names, {}):  # not with the transaction of another view's MERGE
+                if pending is None:
+                    frame.write.format(format).mode("overwrite").saveAsTable(dataset.identifier)
+                else:
+                    self._recreate(dataset, frame, same_format=pending[1] == format)
             return None
         location = self._written(dataset, frame)
         if pending is None:

@@ -4,20 +4,38 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
+
 from deltic.connectors.recognise import in_arrow
 from deltic.connectors.source import RemoteRows, Run
+from deltic.errors import FrameError
 from deltic.runtimes import GroupingRuntime, Runtime
 from deltic.runtimes.embedded import DurableEmbedded, Embedded, LoggedEmbedded
-from deltic.schema import TableSchema
+from deltic.schema import Schema, TableSchema
 from deltic.session.options import RunOptions
 from deltic.trace.workers import ALONE, Workers
 
 
 def spark_changes(frame: Any, table: TableSchema, sequence: str | None) -> Any:
-    """A Spark DataFrame as changes that stay on Spark."""
+    """A Spark DataFrame as changes that stay on Spark. Raises FrameError for a stream, and for one with a column twice."""
     from deltic.runtimes.spark import SparkChanges  # noqa: PLC0415  pyspark is an optional extra
 
-    return SparkChanges(in_arrow(frame, f"table {table.name}"), table, sequence)
+    where = f"table {table.name}"
+    if frame.isStreaming:
+        raise FrameError(f"{where}: the frame is a stream", remedy="deltic.spark.StreamingPipeline feeds tables from streams")
+    names = [name.lower() for name in frame.columns]
+    for i, name in enumerate(names):
+        if name in names[:i]:
+            message = f"{where}: the frame has the column {frame.columns[i]} twice (case does not count)"
+            raise FrameError(message, expected=f"the columns {', '.join(table.schema.names)}")
+    return SparkChanges(in_arrow(frame, where), table, sequence)
+
+
+def spark_frame(spark: Any, rows: pa.Table, schema: Schema) -> Any:
+    """Rows of this process as a Spark DataFrame with the types of the schema."""
+    from deltic.runtimes.spark.datasource import frame_of  # noqa: PLC0415  pyspark is an optional extra
+
+    return frame_of(spark, rows, schema)
 
 
 def source_changes(spark: Any, rows: RemoteRows, table: TableSchema) -> Any:

@@ -14,6 +14,7 @@ from deltic.runtimes.view_errors import NO_ERRORS, errors_of, listed_errors
 from deltic.schema import Field, Schema
 from deltic.session.contents import Contents
 from deltic.session.definitions import Stored
+from deltic.session.engines import spark_frame
 from deltic.session.subscribers import Subscriber
 from deltic.storage.reader import checked_epoch
 from deltic.trace.batch import Batch
@@ -57,10 +58,11 @@ class View(ReadableView):
         return self._contents.read(self.name, lambda stored, spines: listed(self._content(stored, spines)))
 
     def to_spark(self) -> pyspark.sql.DataFrame:
-        """The content as a Spark DataFrame of the session's Spark."""
+        """The content as a Spark DataFrame of the session's Spark, with the types of the schema."""
         if self._spark is None:
             raise SetupError("this session has no Spark", remedy="deltic.Session(spark=spark, state='folder') has one")
-        return self._spark.createDataFrame(self.to_arrow())
+        frame: pyspark.sql.DataFrame = spark_frame(self._spark, self.to_arrow(), self.schema)
+        return frame
 
     def lookup(self, key: Any, *, by: Sequence[str] | None = None) -> list[dict[str, Any]]:
         """See ReadableView."""

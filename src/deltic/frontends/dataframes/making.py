@@ -109,9 +109,12 @@ class Frames:
             self._session = SparkSession.builder.channelBuilder(builder).create()
         return self._session
 
-    def define(self, function: Callable[..., Any]) -> FrameDefinition:
-        """The definition that a function of no arguments, or of the SparkSession, returns as a DataFrame. Raises QueryError."""
-        here = _of_code(function)
+    def define(self, function: Callable[..., Any], here: Span | None = None) -> FrameDefinition:
+        """The definition that a function of no arguments, or of the SparkSession, returns as a DataFrame. Raises QueryError.
+
+        here: the place of a function that is not the user's.
+        """
+        here = here or _of_code(function)
         with self.active() as spark, self._with_views() as views:
             try:
                 frame = function(spark) if _takes_session(function, here) else function()

@@ -19,6 +19,8 @@ from deltic.errors import Span
 _OURS = str(Path(__file__).parents[2])
 _PYSPARK = str(Path(pyspark.__file__).parent)
 _FRESH = "_fresh_plan_id"
+_OUTSIDE = str(Path(__file__).with_name("making.py")), "define"
+"""The function that calls a user's function: code that calls it is not at the place of what that makes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +86,11 @@ class Sites:
 
 
 def caller(frame: FrameType | None) -> Site | None:
-    """The innermost call by a user's code."""
+    """The innermost call by a user's code, if the function that makes a DataFrame is the user's."""
     called = ""
     while frame is not None and not is_users(frame):
+        if (frame.f_code.co_filename, frame.f_code.co_name) == _OUTSIDE:
+            return None
         called = frame.f_code.co_name
         frame = frame.f_back
     return None if frame is None else Site(frame.f_code.co_filename, frame.f_lineno, called)
@@ -98,9 +102,9 @@ def is_users(frame: FrameType) -> bool:
 
 
 def of_origin(call_site: str, fragment: str) -> Span | None:
-    """The place that a Column has in its message: `file:line` of the call, and the name of the method."""
+    """The place that a Column has in its message: `file:line` of the call, and the name of the method. None of a call by Deltic."""
     file, _, line = call_site.partition("\n")[0].rpartition(":")
-    return Site(file, int(line), fragment).span if line.isdecimal() else None
+    return Site(file, int(line), fragment).span if line.isdecimal() and not file.startswith(_OURS) else None
 
 
 def name_of_text(kind: str, call: Span) -> str:

@@ -12,8 +12,9 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, Filter, InputPartition
+from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import (
     ArrayType,
@@ -107,6 +108,18 @@ def spark_type(type_: Type) -> DataType:
             raise FrameError(message, expected="other types", remedy="CAST(CAST(x AS INTERVAL MONTH) AS INT) in the view")
         case name:
             return StringType(type_.collation) if type_.collation else _SPARK[name]
+
+
+def frame_of(spark: SparkSession, rows: pa.Table, schema: Schema) -> DataFrame:
+    """Rows of this process as a DataFrame. rows: the columns of schema; intervals of months have the type of their Arrow form."""
+    kinds = [
+        from_arrow_type(arrow) if _has_months(f.type) else spark_type(f.type) for f, arrow in zip(schema, rows.schema.types, strict=True)
+    ]
+    return spark.createDataFrame(rows, StructType([StructField(f.name, kind, f.nullable) for f, kind in zip(schema, kinds, strict=True)]))
+
+
+def _has_months(type_: Type) -> bool:
+    return type_.is_year_month or any(_has_months(part.type) for part in type_.parts)
 
 
 class DelticSource(DataSource):

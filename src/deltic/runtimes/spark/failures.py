@@ -23,6 +23,7 @@ T = TypeVar("T")
 _SET_PYTHON: Final = "set PYSPARK_PYTHON to a Python that has Deltic, such as sys.executable here, before the Spark session is created"
 _SAME_VERSION: Final = "install the same version on the workers as here, in the Python that PYSPARK_PYTHON names"
 _ABORTED: Final = re.compile(r"Job aborted due to stage failure: (?P<task>Task \S+ in stage \S+) failed (?P<times>\d+) times?")
+_CANCELLED: Final = re.compile(r"\[SPARK_JOB_CANCELLED\] (?P<job>Job \d+) cancelled *(?P<reason>[^\n]*?)\.?(?: SQLSTATE: \w+)?(?:\n|$)")
 _REASON: Final = re.compile(r"most recent failure: Lost task .*? \((?P<host>\S+) executor (?P<executor>\S+?)\): (?P<reason>[^\n]*)")
 _DIED: Final = re.compile(r"Python worker exited unexpectedly|ExecutorLostFailure|Python worker failed to connect back")
 _FATAL: Final = re.compile(r"Fatal Python error: ([^\n]*)")
@@ -31,6 +32,7 @@ _OTHER_PYTHON: Final = re.compile(r"PYTHON_VERSION_MISMATCH\][^\n]*? version: (?
 _NO_DELTIC: Final = re.compile(r"No module named 'deltic'")
 _NO_MODULE: Final = re.compile(r"ModuleNotFoundError: No module named '(?P<module>[^'\n]+)'")
 _SEND_MODULE: Final = "send its file with spark.sparkContext.addPyFile(path) or spark-submit --py-files, or install it on the workers"
+_KEPT: Final = "state and views are unchanged; the same changes may be applied again"
 _RAISED: Final = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t][^\n]*\n)+(?P<error>\S[^\n]*)")
 
 _checked: WeakSet[SparkSession] = WeakSet()
@@ -89,6 +91,9 @@ def explain_failure(report: str) -> DelticError | None:
         return SetupError(message, remedy=_SEND_MODULE)
     if DIFFERENT_CODE in report:
         return SetupError("Spark's workers have another version of Deltic than this program; nothing was committed", remedy=_SAME_VERSION)
+    if cancelled := _CANCELLED.search(report):
+        message = f"{cancelled['job']} was cancelled, so the tick was not committed: {cancelled['reason'] or 'Spark gives no reason'}"
+        return TaskFailed(message, remedy=_KEPT)
     aborted = _ABORTED.search(report)
     if aborted is None:
         return None
@@ -114,7 +119,7 @@ def _cause(report: str, reason: str) -> str:
 
 
 def _remedy(times: int, report: str) -> str:
-    parts = ["state and views are unchanged; the same changes may be applied again"]
+    parts = [_KEPT]
     if _DIED.search(report) and not _FATAL.search(report):
         parts.append("if memory ran out, use more shards or fewer cores; spark.python.worker.faulthandler.enabled=true names crashes")
     if times == 1:
