@@ -27,6 +27,29 @@ with deltic.Session() as session:
 """
 
 
+INTERRUPTED = """
+from numba.core.registry import cpu_target
+engine = cpu_target.target_context.codegen()._engine._ee
+fetch, interrupts = engine._object_cache_getbuffer, [KeyboardInterrupt]
+
+def interrupted(module):
+    if "consolidate" in module.name and interrupts:
+        raise interrupts.pop()
+    return fetch(module)
+
+engine._object_cache_getbuffer = interrupted
+import deltic
+session = deltic.Session()
+session.sql("CREATE TABLE t (k STRING, v BIGINT); CREATE MATERIALIZED VIEW s AS SELECT k, sum(v) AS v FROM t GROUP BY k")
+for v in (1, 2):
+    try:
+        session.sql(f"INSERT INTO t VALUES ('a', {v})")
+    except KeyboardInterrupt as error:
+        print(error)
+print(session.view("s").rows())
+"""
+
+
 def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
     full = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment}
     return subprocess.run([sys.executable, "-c", code], env=full, capture_output=True, text=True, check=True)
@@ -73,6 +96,11 @@ def test_a_kernel_that_is_compiled_later_is_named(tmp_path: Path) -> None:
     code = "from deltic.kernels import warm_up; warm_up()"
     assert run(code, NUMBA_CACHE_DIR=str(tmp_path)).stderr == "deltic: compiling the kernel vector.add, once on this machine\n"
     assert run(code, NUMBA_CACHE_DIR=str(tmp_path)).stderr == ""
+
+
+def test_an_interrupt_while_llvm_fetches_a_kernel_is_one_of_the_tick() -> None:
+    warm_up()
+    assert run(INTERRUPTED).stdout == "while a kernel was loaded\n[{'k': 'a', 'v': 2}]\n"
 
 
 def test_doctor_names_damaged_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -120,12 +120,19 @@ def _descriptor(function: Callable[..., Any], arguments: tuple[Any, ...], return
 
 
 def _loaded(codegen: Any, about: Any, code: bytes, bitcode: bytes) -> Any:
+    """The library of machine code. Raises KeyboardInterrupt also for an interrupt that came in the call by which LLVM fetches the code.
+
+    Python prints an exception in such a call and drops it, and LLVM then has a library without code, whose first call would be a crash.
+    """
     library = _Library(codegen, about.qualname)
     library.bitcode = bitcode
     library.enable_object_caching()
     library._set_compiled_object(code)
     library._finalize_final_module()
-    codegen._engine._defined_symbols.update((about.llvm_func_name, about.llvm_cpython_wrapper_name))
+    names = about.llvm_func_name, about.llvm_cpython_wrapper_name
+    if not all(map(codegen._engine._ee.get_function_address, names)):
+        raise KeyboardInterrupt("while a kernel was loaded")
+    codegen._engine._defined_symbols.update(names)
     return library
 
 
