@@ -25,6 +25,10 @@ VIEWS = {
     """,
     "cases": f"SELECT g, sum(CASE WHEN x > {MEAN} THEN y END) AS above, count(CASE WHEN x < {MEAN} THEN 1 END) AS below FROM t GROUP BY g",
     "all": f"SELECT count(*) AS n, max(y) FILTER (WHERE x > {MEAN}) AS most, count(DISTINCT CASE WHEN x >= {MEAN} THEN y END) AS k FROM t",
+    "strings": f"""
+        SELECT g, count(*) FILTER (WHERE x > {MEAN}) AS above, count(*) FILTER (WHERE string(x) < (SELECT max(string(x)) FROM t)) AS below
+        FROM t GROUP BY g
+    """,
     "joined": """
         SELECT a.g, count(*) AS n, max(a.y) FILTER (WHERE a.x >= m.least AND a.x <= m.most - 2) AS most
         FROM t AS a CROSS JOIN (SELECT min(x) AS least, max(x) AS most FROM t) AS m GROUP BY a.g
@@ -60,6 +64,7 @@ def expected(name: str, rows: Sequence[Row]) -> list[tuple[int | None, ...]]:
     by_group: dict[str, Callable[[int | None, Sequence[Row]], tuple[int | None, ...]]] = {
         "counted": lambda g, of: (g, len(of), len(above(of))),
         "two": two,
+        "strings": lambda g, of: (g, len(above(of)), sum(x is not None and x < most for _, _, x, _ in of)),
         "cases": cases,
         "joined": joined,
     }
