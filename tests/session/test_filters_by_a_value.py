@@ -25,6 +25,14 @@ VIEWS = {
     """,
     "cases": f"SELECT g, sum(CASE WHEN x > {MEAN} THEN y END) AS above, count(CASE WHEN x < {MEAN} THEN 1 END) AS below FROM t GROUP BY g",
     "all": f"SELECT count(*) AS n, max(y) FILTER (WHERE x > {MEAN}) AS most, count(DISTINCT CASE WHEN x >= {MEAN} THEN y END) AS k FROM t",
+    "values": f"""
+        SELECT g, count(*) FILTER (WHERE x > {MEAN}) AS above, count(*) FILTER (WHERE y < (SELECT max(id) FROM t)) AS below
+        FROM t GROUP BY g
+    """,
+    "strings": f"""
+        SELECT g, count(*) FILTER (WHERE x > {MEAN}) AS above, count(*) FILTER (WHERE string(x) < (SELECT max(string(x)) FROM t)) AS below
+        FROM t GROUP BY g
+    """,
     "joined": """
         SELECT a.g, count(*) AS n, max(a.y) FILTER (WHERE a.x >= m.least AND a.x <= m.most - 2) AS most
         FROM t AS a CROSS JOIN (SELECT min(x) AS least, max(x) AS most FROM t) AS m GROUP BY a.g
@@ -60,6 +68,8 @@ def expected(name: str, rows: Sequence[Row]) -> list[tuple[int | None, ...]]:
     by_group: dict[str, Callable[[int | None, Sequence[Row]], tuple[int | None, ...]]] = {
         "counted": lambda g, of: (g, len(of), len(above(of))),
         "two": two,
+        "values": lambda g, of: (g, len(above(of)), sum(y < max(row[0] for row in rows) for *_, y in of)),
+        "strings": lambda g, of: (g, len(above(of)), sum(x is not None and x < most for _, _, x, _ in of)),
         "cases": cases,
         "joined": joined,
     }
@@ -98,7 +108,7 @@ def test_filters_are_exact_after_every_change(tmp_path: Path, shards: int) -> No
     session.close()
 
 
-@pytest.mark.parametrize("name", ["counted", "two", "cases", "all"])
+@pytest.mark.parametrize("name", ["counted", "two", "values", "cases", "all"])
 def test_a_change_of_the_value_touches_few_rows(name: str) -> None:
     with deltic.Session() as session:
         session.sql(TABLE)

@@ -9,7 +9,7 @@ from deltic.expr.failing import can_fail
 from deltic.expr.functions import resolve
 from deltic.expr.nodes import Case, Expr, Literal
 from deltic.plan.columns import columns_of_all, narrowed, reference, remap
-from deltic.plan.nodes import Aggregate, AggregateCall, Join, Plan, Project, Reference, Union
+from deltic.plan.nodes import Aggregate, AggregateCall, Filter, Join, Plan, Project, Reference, Union
 from deltic.plan.ranges import range_of
 from deltic.plan.signs import may_be_negative
 from deltic.plan.streams import is_stream
@@ -54,9 +54,9 @@ def _split(plan: Plan) -> Plan:
     filtered = replace(plan, aggregates=tuple((name, _filtered(call)) for name, call in plan.aggregates))
     parts = _parts(filtered, places)
     read = sorted(columns_of_all(expressions(_without(filtered, parts))))
-    joins = [replace(join, residual=condition) for condition in parts]
+    joins = [_where(join, condition) for condition in parts]
     # With negative weights a group's sum of weights could be another one.
-    if not parts or not places.keys() >= set(read) or may_be_negative(rows) or any(range_of(joined) is None for joined in joins):
+    if not any(isinstance(joined, Join) for joined in joins) or not places.keys() >= set(read) or may_be_negative(rows):
         return plan
     below = Union((_part(rows, [places[i] for i in read], 0), *(_part(joined, read, i) for i, joined in enumerate(joins, 1))))
     return _over(below, filtered, read, parts)
@@ -103,6 +103,12 @@ def _parts(plan: Aggregate, own: Collection[int]) -> dict[Expr, int]:
 def _without(plan: Aggregate, parts: Collection[Expr]) -> Aggregate:
     calls = ((name, replace(call, filter=None) if call.filter in parts else call) for name, call in plan.aggregates)
     return replace(plan, aggregates=tuple(calls))
+
+
+def _where(join: Join, condition: Expr) -> Join | Filter:
+    """The rows of the join on which the condition is TRUE: a join by it if it looks rows up by their order."""
+    ranged = replace(join, residual=condition)
+    return Filter(join, condition) if range_of(ranged) is None else ranged
 
 
 def _part(plan: Plan, read: Sequence[int], number: int) -> Plan:
