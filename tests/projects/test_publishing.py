@@ -262,6 +262,19 @@ def test_the_partition_of_null_has_empty_strings_too(tmp_path: Path, monkeypatch
     assert set(frame["k"].to_pylist()) == texts and frame.num_rows == len(texts) + 1
 
 
+def test_partitions_of_delta_that_mix_null_and_empty_strings_are_not_merged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(publishing, "REPLACED_VALUES", -1)
+    published = Published(tmp_path, "CREATE TABLE t (k STRING, n INT, v BIGINT); CREATE MATERIALIZED VIEW v AS SELECT v, n, k FROM t")
+    published.plan.dataset = replace(published.plan.dataset, partitions=("N", "K"))
+    expected = {"x": "merge", None: "merge", "": "replace"}
+    published.publish()
+    for number, changed in enumerate(("x", None, "x", "", "x", None)):
+        published.tables.asked.clear()
+        published.session.apply({"t": [{"k": changed, "n": None, "v": number, "_weight": 1}]})
+        published.publish()
+        assert published.tables.asked == ["replace" if number == 5 else expected[changed]], number
+
+
 @pytest.mark.parametrize("pending", [False, True])
 def test_a_table_that_is_written_whole_does_not_take_the_transaction_of_a_merge(pending: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Views are written at the same time, in one session, whose settings a MERGE's transaction is."""

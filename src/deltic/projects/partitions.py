@@ -17,7 +17,7 @@ from urllib.parse import unquote
 from deltic.schema import Schema
 
 NULL: Final = "__HIVE_DEFAULT_PARTITION__"
-_AS_NULL: Final = (None, "", NULL)
+AS_NULL: Final = (None, "", NULL)
 """Strings whose rows are in the folder of NULL."""
 _PLAIN: Final = frozenset({"STRING", "BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "DATE"})
 """Types whose values have one text in the names of folders."""
@@ -32,7 +32,7 @@ def named(schema: Schema, columns: Sequence[str]) -> bool:
 def sharing(keys: Iterable[tuple[Any, ...]], schema: Schema, columns: Sequence[str]) -> list[tuple[Any, ...]]:
     """The keys whose rows are in the folders of some keys' rows, these included: Spark writes an empty string as it writes NULL."""
     texts = [schema[schema.find(name)[0]].type.name == "STRING" for name in columns]
-    alike = ([_AS_NULL if text and value in _AS_NULL else (value,) for value, text in zip(key, texts, strict=True)] for key in keys)
+    alike = ([AS_NULL if text and value in AS_NULL else (value,) for value, text in zip(key, texts, strict=True)] for key in keys)
     return list(dict.fromkeys(one for values in alike for one in product(*values)))
 
 

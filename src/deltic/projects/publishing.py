@@ -10,7 +10,7 @@ from deltic.projects.definitions import Dataset
 from deltic.projects.direct import Replacement, local
 from deltic.projects.net import DELETES, changed_keys, net_change, rows_of
 from deltic.projects.notes import ProjectNotes
-from deltic.projects.partitions import named, sharing, shown
+from deltic.projects.partitions import AS_NULL, named, sharing, shown
 from deltic.projects.planning import DatasetPlan
 from deltic.projects.server import Server, spark_errors
 from deltic.projects.tables import CatalogTables
@@ -124,7 +124,7 @@ class Publisher:
     def _merged(self, dataset: Dataset, since: int) -> str | None:
         """Merges what has changed in a view into its table in Delta; None if that is not possible."""
         try:
-            change = net_change(self.session, dataset.key, since)
+            change = None if self._mixes(dataset, since) else net_change(self.session, dataset.key, since)
         except StateError:  # the epochs between are no longer retained, or the view did not exist in one of them
             return None
         if change is None:
@@ -132,6 +132,18 @@ class Publisher:
         marked = Schema((*self.session.view(dataset.key).schema, Field(DELETES, BOOLEAN)))
         self.tables.merge(dataset, change, self.server.of_rows(change.rows, marked), self._transaction(dataset))
         return f"incremental, {change.changed:,} {'keys' if change.unique else 'different rows'} merged"
+
+    def _mixes(self, dataset: Dataset, since: int) -> bool:
+        """Whether a change touches rows that a MERGE cannot tell apart: by its partitions, Delta has NULL instead of an empty string."""
+        view = self.session.view(dataset.key)
+        fields = [view.schema[view.schema.find(name)[0]] for name in dataset.partitions]
+        columns = tuple(field.name for field in fields if field.type.name == "STRING")
+        if not columns:
+            return False
+        touched = set(changed_keys(view, columns, since, self.session.epoch))
+        alike = {key for key in touched if len(sharing([key], view.schema, columns)) > 1}
+        texts = [key for key in sharing(alike, view.schema, columns) if any(value is not None and value in AS_NULL for value in key)]
+        return not touched.isdisjoint(texts) or rows_of(view, columns, texts).num_rows > 0
 
     def _changed(self, view: View, since: int) -> bool:
         """Whether a view has changed since an epoch; True if that is not known, also since it was dropped and filled again meanwhile."""
