@@ -90,6 +90,17 @@ def test_columns_that_views_read_stay(loaded: Session, statement: str) -> None:
     loaded.sql(load_more)
 
 
+@pytest.mark.parametrize("statement", ["ADD COLUMN x INT DEFAULT 2", "DROP COLUMN c"])
+def test_extremes_of_a_table_without_a_key_follow_its_rows_to_other_shards(statement: str) -> None:
+    with Session(shards=3) as session:
+        session.sql("CREATE TABLE r (a INT, c INT); CREATE MATERIALIZED VIEW most AS SELECT max(a) AS a FROM r")
+        session.sql(f"INSERT INTO r VALUES {', '.join(f'({i}, {i % 3})' for i in range(12))}")
+        session.sql(f"ALTER TABLE r {statement}")
+        for i in range(11, 0, -1):
+            session.sql(f"DELETE FROM r WHERE a = {i}")
+            assert session.view("most").rows() == [{"a": i - 1}]
+
+
 def test_a_view_may_read_one_that_was_defined_after_it(loaded: Session) -> None:
     loaded.sql("CREATE MATERIALIZED VIEW few AS SELECT id FROM t; CREATE VIEW earliest AS SELECT * FROM t WHERE id < 1")
     loaded.sql("CREATE OR REPLACE MATERIALIZED VIEW few AS SELECT * FROM earliest")

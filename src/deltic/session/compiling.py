@@ -111,8 +111,12 @@ class Compiler:
         """The plan over the forms of tables: the same object as for the last program, if nothing has changed."""
         known = self._in_forms.get(view)
         if known is None or known[0] is not plan or known[1] != forms:
-            known = self._in_forms[view] = plan, forms, in_earliest_forms(plan, forms)
+            known = self._in_forms[view] = plan, forms, in_earliest_forms(plan, self._in_place(forms))
         return known[2]
+
+    def _in_place(self, forms: Mapping[str, Forms]) -> Mapping[str, Forms]:
+        """Those of tables whose rows stay in their shards when columns come and go: without a key, all columns say where a row is."""
+        return {table: own for table, own in forms.items() if self._shards == 1 or own[-1].table.key}
 
     def _meanings(self, catalog: Catalog) -> tuple[dict[str, Plan], dict[str, Mapping[str, Span]]]:
         """The plans of the materialized views, and of their errors, and the places of errors."""
