@@ -28,6 +28,7 @@ JOINS = {
     "null-safe": "SELECT t.a, u.b FROM t JOIN u ON t.a <=> u.a OR t.b = u.b",
     "wildcards": "SELECT t.a, t.b, u.a AS c, u.b AS d FROM t JOIN u ON (u.a IS NULL OR t.a = u.a) AND (u.b IS NULL OR t.b = u.b)",
     "wildcard on the left": "SELECT t.a, t.b, u.a AS c, u.b AS d FROM t JOIN u ON t.a = u.a OR t.a IS NULL",
+    "first on the left": "SELECT t.a, t.b, u.a AS c, u.b AS d FROM t JOIN u ON t.a IS NULL OR t.a = u.a",
     "range": "SELECT t.a, t.b, u.a AS c, u.b AS d FROM t JOIN u ON t.a = u.a OR t.b < u.b",
     "open ends": "SELECT t.b, u.a, u.b AS c FROM t JOIN u ON (t.a >= u.a OR u.a IS NULL) AND (t.a <= u.b OR u.b IS NULL)",
     "errors": "SELECT t.a, u.b FROM t JOIN u ON (t.a = u.a AND t.a IS NOT NULL AND u.a IS NOT NULL AND t.a + 1 <> u.b) OR t.b = u.b",
@@ -61,7 +62,9 @@ def test_they_resume_after_a_restart_with_another_number_of_shards(seed: int, sh
     check(queries, plans, seed, shards, 6, tmp_path)
 
 
-@pytest.mark.parametrize("name", ["two", "in", "branches with more", "constant", "wildcards", "range", "open ends", "errors"])
+@pytest.mark.parametrize(
+    "name", ["two", "in", "branches with more", "constant", "wildcards", "first on the left", "range", "open ends", "errors"]
+)
 def test_the_parts_of_a_join_denote_it(name: str) -> None:
     (join,) = [node for node in nodes(optimize(bind_query(JOINS[name], "test", Catalog()))) if isinstance(node, Join)]
     parts = by_alternatives(join)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import random
+from time import process_time
 
 import pytest
 
-from checked import Checked, edges
+from checked import Checked, Draft, edges
 from deltic.errors import Unsupported
 from parts import slow
 
@@ -108,6 +109,16 @@ def test_random_changes(name: str, shards: int) -> None:
         sizes.append(sum(weight for _, weight in view.pairs()))
     assert len(set(sizes)) > 1
     checked.session.close()
+
+
+@pytest.mark.parametrize("n", [7, *slow(40)])
+def test_many_correlated_subqueries_are_checked_in_time(n: int) -> None:
+    """Each reads the one before it, so as a tree the body has 2ⁿ nodes."""
+    subqueries = (f"LATERAL (SELECT dst FROM edges WHERE src > q{i}.dst ORDER BY dst LIMIT 1) q{i + 1}" for i in range(n))
+    step = f"SELECT q0.dst, q{n}.dst FROM (SELECT b AS dst FROM r) q0, {', '.join(subqueries)}"
+    started = process_time()
+    Draft(f"{SCHEMA} CREATE VIEW v AS WITH RECURSIVE r (a, b) AS (SELECT src, dst FROM edges UNION {step}) SELECT a, b FROM r")
+    assert process_time() - started < 20
 
 
 @pytest.mark.parametrize(

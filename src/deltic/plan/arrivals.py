@@ -9,7 +9,7 @@ before they have all arrived, and then all rows that it will ever have.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from typing import Final
 
@@ -29,6 +29,7 @@ from deltic.plan.nodes import (
     Union,
 )
 from deltic.plan.unnest import distinct_values
+from deltic.stacks import unbounded
 
 LOOKUPS: Final = ("left", "semi", "anti", "not_in")
 """The kinds of joins that decide about each left row by its matches."""
@@ -50,16 +51,23 @@ Arrivals = frozenset[Arrival]
 
 @dataclass(frozen=True, slots=True)
 class Completeness:
-    """reads: whether a plan reads a recursive relation. is_set: whether its rows are distinct, and each of them stays as it is."""
+    """reads: whether a plan reads a recursive relation. is_set: whether its rows are distinct, and each of them stays as it is.
+
+    ways: of each plan for which they were found, since a plan is a DAG.
+    """
 
     reads: Callable[[Plan], bool]
     is_set: Callable[[Plan], bool]
+    ways: dict[Plan, tuple[Arrivals, ...]] = field(default_factory=dict)
 
+    @unbounded
     def by(self, plan: Plan) -> tuple[Arrivals, ...]:
         """By which arrivals the plan is complete, in each of several ways; () if it is not, or that is not known."""
         if not self.reads(plan):
             return (frozenset(),)
-        return tuple(dict.fromkeys(self._by(plan)))[:_ALTERNATIVES]
+        if plan not in self.ways:
+            self.ways[plan] = tuple(dict.fromkeys(self._by(plan)))[:_ALTERNATIVES]
+        return self.ways[plan]
 
     def _by(self, plan: Plan) -> Sequence[Arrivals]:
         match plan:

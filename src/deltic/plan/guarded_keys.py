@@ -18,7 +18,7 @@ from deltic.expr import resolve
 from deltic.expr.failing import can_fail
 from deltic.expr.functions.attempts import attempt
 from deltic.expr.functions.failures import FAILS
-from deltic.expr.nodes import Call, Expr, calls_python, columns_of
+from deltic.expr.nodes import Call, Column, Expr, calls_python, columns_of
 from deltic.plan.columns import conjunction, conjuncts, map_columns, reference, shift
 from deltic.plan.equalities import sides
 from deltic.plan.join_nodes import Join
@@ -153,10 +153,13 @@ def _with_all(join: Join, failing: Sequence[Expr]) -> Join:
 
 
 def exchanged(join: Join) -> Join:
-    """The join with its sides exchanged."""
+    """The join without keys with its sides exchanged."""
     width, others = len(join.left.schema), len(join.right.schema)
-    assert join.residual is not None
-    residual = map_columns(join.residual, lambda c: replace(c, index=c.index + others if c.index < width else c.index - width))
+
+    def moved(column: Column) -> Column:
+        return replace(column, index=column.index + others if column.index < width else column.index - width)
+
+    residual = None if join.residual is None else map_columns(join.residual, moved)
     return replace(join, left=join.right, right=join.left, residual=residual)
 
 

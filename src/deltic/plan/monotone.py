@@ -10,10 +10,11 @@ The check is syntactic and conservative: it rejects some monotone recursions, an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import wraps
 from types import MappingProxyType
-from typing import Final, NoReturn, assert_never
+from typing import Any, Final, NoReturn, TypeVar, assert_never
 
 from deltic.aggregates.definition import First
 from deltic.errors import Span, Unsupported
@@ -74,6 +75,36 @@ class Evolution:
 Evolutions = Mapping[str, Evolution]
 """The recursive relations, by name."""
 
+T = TypeVar("T")
+
+
+class _States(dict[str, Evolution]):
+    """Evolutions in one iteration, and what follows from them for plans. A plan is a DAG, so that is found once for each of its nodes."""
+
+    def __init__(self, states: Evolutions) -> None:
+        super().__init__(states)
+        self.found: dict[Hashable, Any] = {}
+        names = frozenset(self)
+
+        def is_set(plan: Plan) -> bool:
+            return _key(plan, self) is not None and all(motion.trend == Trend.FIXED for motion in _motions(plan, self, names))
+
+        self.completeness = Completeness(lambda plan: _reads(plan, names), is_set)
+
+
+def _once(function: Callable[..., T]) -> Callable[..., T]:
+    """A function of a plan, the states and their names that runs once for each plan and states."""
+    compute = unbounded(function)
+
+    @wraps(function)
+    def once(plan: Plan, states: _States, *names: frozenset[str]) -> T:
+        if (name := (function, plan)) not in states.found:
+            states.found[name] = compute(plan, states, *names)
+        return states.found[name]  # type: ignore[no-any-return]
+
+    return once
+
+
 COUNTS: Final = ("count", "count_if")
 
 _OUTSIDE: Final = "compute it in a query that reads the finished relation, outside the recursion"
@@ -104,9 +135,9 @@ def check_monotone(relations: Mapping[str, Plan]) -> None:
 
 def evolutions_of(relations: Mapping[str, Plan], around: Evolutions = MappingProxyType({})) -> Evolutions:
     """How the relations change: the least that their bodies preserve. Raises as check_monotone. around: of enclosing recursions."""
-    inner = {name: Evolution(_of_no_rows(body), _key(body, around)) for name, body in relations.items()}
+    inner = {name: Evolution(_of_no_rows(body), _key(body, _States(around))) for name, body in relations.items()}
     while True:
-        states = {**around, **inner}
+        states = _States({**around, **inner})
         now = {name: _next(state, relations[name], states) for name, state in inner.items()}
         if not around:
             _check_columns(relations, now)
@@ -126,14 +157,14 @@ def _check_columns(relations: Mapping[str, Plan], states: Evolutions) -> None:
                 )
 
 
-def _next(state: Evolution, body: Plan, states: Evolutions) -> Evolution:
+def _next(state: Evolution, body: Plan, states: _States) -> Evolution:
     names = frozenset(states)
     columns = tuple(map(_either, state.columns, _motions(body, states, names)))
     return replace(state, columns=columns, merges=state.merges or _merges(body, states, names))
 
 
-@unbounded
-def _motions(plan: Plan, states: Evolutions, names: frozenset[str]) -> Motions:
+@_once
+def _motions(plan: Plan, states: _States, names: frozenset[str]) -> Motions:
     """The motions of the plan's columns. Raises Unsupported if it is not monotone in `names`."""
     if not _reads(plan, names):
         return _fixed(plan)
@@ -176,7 +207,7 @@ def _motions(plan: Plan, states: Evolutions, names: frozenset[str]) -> Motions:
         case ByWatermark():
             _refuse_read("by windows", plan, names, _OUTSIDE)
         case TopK():
-            if _is_complete(plan, states, names):
+            if _is_complete(plan, states):
                 return _motions(plan.input, states, names)
             _refuse_read("under ORDER BY … LIMIT", plan, names, _OUTSIDE)
         case Window():
@@ -216,8 +247,8 @@ def _refuse_over_ticks(plan: OverTicks, names: frozenset[str]) -> NoReturn:
     )
 
 
-def _joined(plan: Join, states: Evolutions, names: frozenset[str]) -> Motions:
-    settled = plan.kind in LOOKUPS and _reads(plan.right, names) and _completeness(states, names).has_all_matches(plan)
+def _joined(plan: Join, states: _States, names: frozenset[str]) -> Motions:
+    settled = plan.kind in LOOKUPS and _reads(plan.right, names) and states.completeness.has_all_matches(plan)
     completes = not settled and plan.kind == "left" and _is_unique(plan.right, [key for _, key in plan.keys], states)
     for side, where in () if completes or settled else _JOINED[plan.kind]:
         if _reads(plan.left if side == "left" else plan.right, names):
@@ -241,19 +272,12 @@ def _joined(plan: Join, states: Evolutions, names: frozenset[str]) -> Motions:
     )
 
 
-def _completeness(states: Evolutions, names: frozenset[str]) -> Completeness:
-    def is_set(plan: Plan) -> bool:
-        return _key(plan, states) is not None and all(motion.trend == Trend.FIXED for motion in _motions(plan, states, names))
-
-    return Completeness(lambda plan: _reads(plan, names), is_set)
-
-
-def _is_complete(plan: Plan, states: Evolutions, names: frozenset[str]) -> bool:
+def _is_complete(plan: Plan, states: _States) -> bool:
     """Whether each of its rows stays as it is, since it is computed of rows that came all at once."""
-    return bool(_completeness(states, names).by(plan))
+    return bool(states.completeness.by(plan))
 
 
-def _is_unique(plan: Plan, values: Sequence[Expr], states: Evolutions) -> bool:
+def _is_unique(plan: Plan, values: Sequence[Expr], states: _States) -> bool:
     """Whether no two rows of the plan have the same values. Conservative."""
     parts = [
         part for value in values for part in (value.arguments if isinstance(value, Call) and value.function == "make_struct" else (value,))
@@ -262,7 +286,8 @@ def _is_unique(plan: Plan, values: Sequence[Expr], states: Evolutions) -> bool:
     return key is not None and key <= {part.index for part in parts if isinstance(part, Column)}
 
 
-def _key(plan: Plan, states: Evolutions) -> frozenset[int] | None:
+@_once
+def _key(plan: Plan, states: _States) -> frozenset[int] | None:
     """Columns in which any two rows of the plan differ; None if there are none, or they are not known."""
     match plan:
         case Reference():
@@ -293,7 +318,7 @@ def _places(key: frozenset[int] | None, plan: Project) -> frozenset[int] | None:
     return None if key is None or not key <= places.keys() else frozenset(places[i] for i in key)
 
 
-def _joined_by_variables(plan: MultiwayJoin, states: Evolutions, names: frozenset[str]) -> Motions:
+def _joined_by_variables(plan: MultiwayJoin, states: _States, names: frozenset[str]) -> Motions:
     columns = tuple(motion for part in plan.inputs for motion in _motions(part, states, names))
     shared = frozenset(plan.shared)
     _check_fixed([motion for motion, variable in zip(columns, plan.flat, strict=True) if variable in shared], "a join", None, plan, names)
@@ -322,12 +347,14 @@ def _generated(plan: Generate, below: Motions, names: frozenset[str]) -> Motions
     return tuple(Motion(Trend.FIXED, field.nullable) for field in plan.returned)
 
 
-def _evolution_of(plan: Recursion, states: Evolutions) -> Evolution:
+@_once
+def _evolution_of(plan: Recursion, states: _States) -> Evolution:
     inside = {name for name, _ in plan.relations}
     return evolutions_of(dict(plan.relations), {name: state for name, state in states.items() if name not in inside})[plan.result]
 
 
-def _merges(plan: Plan, states: Evolutions, names: frozenset[str]) -> bool:
+@_once
+def _merges(plan: Plan, states: _States, names: frozenset[str]) -> bool:
     """Whether several rows of the plan may become one as they become better. Groups remain, since their keys are fixed."""
     if not _reads(plan, names):
         return False
@@ -348,9 +375,9 @@ def _merges(plan: Plan, states: Evolutions, names: frozenset[str]) -> bool:
             return any(_merges(part, states, names) for part in inputs(plan))
 
 
-def _aggregated(plan: Aggregate, states: Evolutions, names: frozenset[str]) -> Motions:
+def _aggregated(plan: Aggregate, states: _States, names: frozenset[str]) -> Motions:
     below = _motions(plan.input, states, names)
-    if _is_complete(plan, states, names):
+    if _is_complete(plan, states):
         return tuple(Motion(Trend.FIXED, expr.nullable) for _, expr in plan.keys) + tuple(_complete(call) for _, call in plan.aggregates)
     counts = [call for _, call in plan.aggregates if call.function in COUNTS and not call.distinct]
     if counts and _merges(plan.input, states, names):
@@ -403,9 +430,9 @@ def _better(call: AggregateCall) -> Trend | None:
     return Trend.RISING if state.descending else Trend.FALLING
 
 
-def _combined(plan: SetOperation, states: Evolutions, names: frozenset[str]) -> Motions:
+def _combined(plan: SetOperation, states: _States, names: frozenset[str]) -> Motions:
     except_ = plan.kind.startswith("except")
-    if except_ and _reads(plan.right, names) and not _is_complete(plan, states, names):
+    if except_ and _reads(plan.right, names) and not _is_complete(plan, states):
         _refuse_read("on the right of EXCEPT", plan.right, names, _OUTSIDE)
     sides = [_motions(side, states, names) for side in (plan.left, plan.right)]
     for side in sides:
