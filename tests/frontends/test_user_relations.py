@@ -246,6 +246,22 @@ def test_a_replaced_function_changes_what_its_views_read() -> None:
             session.sql("CREATE OR REPLACE FUNCTION few() RETURNS TABLE (a INT) RETURN SELECT a FROM first")
 
 
+def test_a_recursive_view_may_call_a_function_that_then_reads_another_view() -> None:
+    with deltic.Session() as session:
+        session.sql("""
+            CREATE TABLE edges (a INT, b INT);
+            CREATE FUNCTION step() RETURNS TABLE (a INT, b INT) RETURN SELECT a, b FROM edges;
+            DECLARE RECURSIVE VIEW paths (a INT, b INT);
+            CREATE MATERIALIZED VIEW paths AS SELECT a, b FROM step() UNION SELECT p.a, s.b FROM paths p JOIN step() s ON p.b = s.a;
+            CREATE VIEW back AS SELECT b AS a, a AS b FROM edges;
+            INSERT INTO edges VALUES (1, 2), (2, 3);
+        """)
+        session.sql("CREATE OR REPLACE FUNCTION step() RETURNS TABLE (a INT, b INT) RETURN SELECT a, b FROM back")
+        assert sorted(tuple(row.values()) for row in session.view("paths").rows()) == [(2, 1), (3, 1), (3, 2)]
+        with pytest.raises(CatalogError, match="view back is read by view paths"):
+            session.sql("DROP VIEW back")
+
+
 def test_a_function_that_two_views_call_reaches_both_in_the_order_of_their_reading() -> None:
     with deltic.Session() as session:
         session.sql(f"""

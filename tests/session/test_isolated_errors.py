@@ -114,6 +114,16 @@ def test_subscribers_get_the_difference_when_the_errors_are_gone() -> None:
         assert received[1:] == [[(3, 2, -1)]]
 
 
+@pytest.mark.parametrize("select", ["id, b, a / b AS q", "id, a / b + 1 AS q"], ids=["other columns", "the same columns"])
+def test_a_view_that_is_replaced_while_it_has_errors_starts_again(select: str) -> None:
+    with deltic.Session(on_view_error="isolate") as session:
+        session.sql("CREATE TABLE t (id INT PRIMARY KEY, a DOUBLE, b DOUBLE)")
+        session.sql("CREATE MATERIALIZED VIEW v AS SELECT id, a / b AS q FROM t; INSERT INTO t VALUES (1, 6, 2), (2, 1, 0), (3, 1, 1)")
+        session.sql(f"CREATE OR REPLACE MATERIALIZED VIEW v AS SELECT {select} FROM t; DELETE FROM t WHERE id = 3")
+        session.delete("t", [2])
+        assert session.view("v").changes().to_pylist() == [{**row, "_weight": 1} for row in session.view("v").rows()]
+
+
 def test_a_state_keeps_errors(tmp_path: Path) -> None:
     with opened(tmp_path) as session:
         put(session, (1, 7, 4), (2, 1, 0))

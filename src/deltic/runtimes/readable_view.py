@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -55,8 +56,11 @@ class Readable(ABC):
         return listed(self.to_arrow())
 
     def _repr_html_(self) -> str:
-        """The first rows, as notebooks show them. O(rows)."""
-        content = self.to_arrow()
+        """The first rows, as notebooks show them, or why they cannot be read. O(rows)."""
+        try:
+            content = self.to_arrow()
+        except DelticError as error:
+            return f"<p>{escape(error.message)}</p>"
         return rows_html(content.slice(0, SHOWN), content.num_rows)
 
 

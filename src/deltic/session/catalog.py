@@ -313,7 +313,7 @@ class Catalog:
             return bound
         after = replace(self, views=bound)
         for name in calling:
-            if name in after._reached(bound[name], beyond=frozenset(self.declared)):
+            if name not in self.declared and name in after._upstream(bound[name]):
                 raise CatalogError(f"view {bound[name].name} calls {cause} and would read itself", span=span)
         return after._with_readers(bound, replaced, cause, span, calling)  # in the order in which they read one another now
 
@@ -382,9 +382,9 @@ class Catalog:
         """Names of all views, in lower case, that a view reads, directly or through others."""
         return self._reached(self.views[view.lower()])
 
-    def _upstream(self, statement: CreateView) -> set[str]:
-        """Names of all views that are inlined in the statement's query, directly or not."""
-        return self._reached(statement, beyond=frozenset(self.declared))
+    def _upstream(self, view: ViewDefinition | CreateView) -> set[str]:
+        """Names of all views that are inlined in the view's query, directly or not."""
+        return self._reached(view, beyond=frozenset(self.declared))
 
     def _reached(self, view: ViewDefinition | CreateView, beyond: frozenset[str] = frozenset()) -> set[str]:
         """Names of all views that the view's query reads, directly or through views that are not in `beyond`."""

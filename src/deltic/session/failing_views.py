@@ -43,8 +43,8 @@ class Withheld:
 
     def __init__(self, changes_at: Callable[[str, int], Batch | None]) -> None:
         self._changes_at = changes_at
-        self._seen: frozenset[str] = frozenset()
-        """The views of the commit that was taken into account last."""
+        self._seen: dict[str, str] = {}
+        """The views of the commit that was taken into account last, and the arrangement of each: that of a replaced view is another."""
         self._waiting: dict[str, list[pa.Table]] = {}
         self._healed: dict[str, list[pa.Table]] = {}
         self._followed: tuple[object, object] = (self, self)
@@ -58,13 +58,14 @@ class Withheld:
             return self._shown(changes)
         self._followed, self._healed = (last, definitions), {}
         if not definitions.places and not self._waiting:
-            self._seen = frozenset()
+            self._seen = {}
             return changes
-        self._waiting = {view: tables for view, tables in self._waiting.items() if view in definitions.places}
+        before, self._seen = self._seen, {view: definitions.stored(view).spec.id for view in definitions.places}
+        self._waiting = {view: tables for view, tables in self._waiting.items() if self._seen.get(view) == before[view]}
         for view in definitions.places:
             if len(errors := _errors(definitions, view, committed)):
                 reader = definitions.stored(view).reader
-                if view not in self._seen:
+                if self._seen[view] != before.get(view):
                     pending = self._since_errors(view, int(errors.weights[0].sum()), committed.epoch)
                     self._waiting[view] = [reader.changes(change, strings) for change in pending]
                 else:
@@ -73,7 +74,6 @@ class Withheld:
                         tables.append(reader.changes(changes[view], strings))
             elif view in self._waiting:
                 self._healed[view] = self._waiting.pop(view)
-        self._seen = frozenset(definitions.places)
         return self._shown(changes)
 
     def _since_errors(self, view: str, count: int, epoch: int) -> list[Batch]:
