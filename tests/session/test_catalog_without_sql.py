@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from deltic.errors import CatalogError, QueryError, Span
-from deltic.frontends.statements import CreateTable, CreateView, Namespace
+from deltic.frontends.statements import BoundView, CreateTable, CreateView, Namespace
 from deltic.plan.columns import reference
 from deltic.plan.nodes import Plan, Project, Table
 from deltic.schema import BIGINT, Field, Schema, TableSchema
@@ -29,7 +29,7 @@ def first_column(relations: Namespace) -> Plan:
 
 
 def view(name: str, plan: Plan, depends_on: tuple[str, ...], *, replaces: bool = False) -> CreateView:
-    return CreateView(name, plan, True, replaces, False, first_column, place(name), depends_on)
+    return CreateView(name, plan, True, replaces, False, lambda names: BoundView(first_column(names), ("v",)), place(name), depends_on)
 
 
 def renamed(*columns: tuple[str, int]) -> Plan:

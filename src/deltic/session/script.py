@@ -12,7 +12,7 @@ from deltic.session.draft import Draft, Drafted
 from deltic.session.row_changes import CHANGES, RowChanges, is_of_variable
 
 
-class Part(NamedTuple):
+class ScriptPart(NamedTuple):
     """definitions: None if it has none. ticks: the statements of each."""
 
     definitions: Drafted | None
@@ -21,12 +21,12 @@ class Part(NamedTuple):
 
 def parts_of(
     statements: Iterable[Statement | ChangeStatement | TransactionMark], draft: Draft, check: Callable[[Statement], None]
-) -> list[Part]:
+) -> list[ScriptPart]:
     """The parts of a script that is read, each definition of which is in the draft before the next statement is read.
 
     check: raises QueryError for a definition that is not allowed. Raises QueryError.
     """
-    parts: list[Part] = []
+    parts: list[ScriptPart] = []
     changes, defines = RowChanges(), False
     for statement in statements:
         if isinstance(statement, CHANGES):
@@ -35,9 +35,9 @@ def parts_of(
         changes.check_definition(statement)
         check(statement)
         if changes.begun and not is_of_variable(statement):
-            parts.append(Part(draft.cut() if defines else None, changes.ticks()))
+            parts.append(ScriptPart(draft.cut() if defines else None, changes.ticks()))
             changes = RowChanges()
         draft.apply(statement)
         defines = True
     ticks = changes.ticks()
-    return [*parts, Part(draft.cut() if defines or not ticks else None, ticks)]
+    return [*parts, ScriptPart(draft.cut() if defines or not ticks else None, ticks)]

@@ -54,7 +54,7 @@ from deltic.session.program import Program, registration
 from deltic.session.query import Answer, answered
 from deltic.session.replacement import replacement
 from deltic.session.row_changes import changed_rows
-from deltic.session.script import Part, parts_of
+from deltic.session.script import ScriptPart, parts_of
 from deltic.session.transaction import PartialChanges, PendingChanges, Transaction, unknown_table
 from deltic.session.typed_transaction import TypedTransaction
 from deltic.session.view import View
@@ -164,7 +164,7 @@ class Session:
                     self._gathering.end(pending)
 
     @without_collector
-    def _read(self, script: str, name: str, args: Args) -> list[Part]:
+    def _read(self, script: str, name: str, args: Args) -> list[ScriptPart]:
         """Raises QueryError."""
         draft = Draft(self._catalog, self._undeclared())
         return parts_of(parse_sql(script, name, draft, self._time_of_changes(), args), draft, self._stores.check)
