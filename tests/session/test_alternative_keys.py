@@ -37,6 +37,7 @@ JOINS = {
     "full": f"SELECT t.a, t.b, u.a AS c, u.b AS d FROM t FULL JOIN u ON {EITHER}",
     "exists": f"SELECT a, b FROM t WHERE EXISTS (SELECT 1 FROM u WHERE {EITHER})",
     "not exists": f"SELECT a, b FROM t WHERE NOT EXISTS (SELECT 1 FROM u WHERE {EITHER})",
+    "not in": f"SELECT a, b FROM t WHERE a NOT IN (SELECT u.b FROM u WHERE {EITHER})",
     "counted": f"SELECT t.b, count(*) AS n, sum(u.a) AS s FROM t, u WHERE {EITHER} GROUP BY t.b",
     "itself": "SELECT x.a, x.b, y.a AS c, y.b AS d FROM t x JOIN t y ON (x.a = y.a OR x.b = y.b) AND x.a <= y.a",
     "three": f"SELECT t.a, u.b, v.b AS c FROM t JOIN u ON {EITHER} JOIN v ON v.a = u.a",

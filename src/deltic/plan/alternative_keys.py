@@ -115,7 +115,7 @@ def _alternatives(join: Join) -> _Alternatives | None:
         return None
     if not width or not len(join.right.schema) or join.kind == "not_in" or is_guarded(join):
         return None
-    inner = replace(join, kind="inner")
+    inner = replace(join, kind="inner", value=None)
     for i, part in enumerate(conjuncts(join.residual)):
         branches = _branches(part, width)
         if 1 < len(branches) <= MOST and not calls_python(part) and _serve(inner, branches):
