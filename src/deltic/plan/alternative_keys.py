@@ -113,7 +113,7 @@ def _alternatives(join: Join) -> _Alternatives | None:
     width = len(join.left.schema)
     if join.keys or join.residual is None or isinstance(join.left, Values) or isinstance(join.right, Values):
         return None
-    if not width or not len(join.right.schema) or join.kind == "not_in" or is_guarded(join):
+    if not width or not len(join.right.schema) or is_guarded(join):
         return None
     inner = replace(join, kind="inner", value=None)
     for i, part in enumerate(conjuncts(join.residual)):
