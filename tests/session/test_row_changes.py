@@ -212,6 +212,11 @@ def test_fields_that_cannot_be_set(statement: str, message: str) -> None:
         ("INSERT INTO u VALUES (5, 5); DELETE FROM u WHERE nope", "no column 'nope'"),
         ("INSERT INTO u VALUES (5, 5); CREATE TABLE t (a INT)", "t"),
         ("BEGIN; INSERT INTO u VALUES (5, 5); CREATE TABLE x (a INT); COMMIT", "a definition in a transaction"),
+        ("INSERT INTO u VALUES (5, 5); DECLARE RECURSIVE VIEW r (a INT)", "view r is declared, but not created"),
+        (
+            "INSERT INTO u VALUES (5, 5); DECLARE RECURSIVE VIEW r (a INT); CREATE VIEW r AS SELECT a + 1 AS a FROM r",
+            "r has no base case",
+        ),
         ("CREATE TABLE x (a INT); INSERT INTO x VALUES ('a')", "column a of table x is INT"),
         ("BEGIN; INSERT INTO u VALUES (5, 5)", "BEGIN without COMMIT"),
         ("INSERT INTO u VALUES (5, 5); COMMIT", "COMMIT without BEGIN"),

@@ -167,13 +167,13 @@ class ProjectRun:
         if not stored:
             return
         self.tables.look_up(one.dataset for one in stored if one.schema is not None)
-        withdrawn = self._withdrawn(stored)
+        withdrawn = self._withdrawn(stored, selection)
         for one in stored:
             dataset = one.dataset
             if one.schema is None:
                 continue
             with spark_errors(f"{dataset.place}: {dataset.key}: "):
-                creation = self.tables.create(dataset, one.schema, from_nothing=selection.from_nothing(dataset.key))
+                creation = self.tables.create(dataset, one.schema, from_nothing=self._from_nothing(dataset.key, selection))
             if creation == "extended":
                 self._say(f"{dataset.key}: columns added")
             if creation == "pending":
@@ -186,14 +186,18 @@ class ProjectRun:
             elif not dataset.live:
                 self._recover(dataset, creation, withdrawn.get(dataset.key))
 
-    def _withdrawn(self, datasets: Iterable[DatasetPlan]) -> dict[str, list[Any]]:
+    def _withdrawn(self, datasets: Iterable[DatasetPlan], selection: Selection) -> dict[str, list[Any]]:
         """Notes of views whose tables are not there, or are others, that they are not written; returns what was noted.
 
-        Before these tables are created: if the run then ends, the next one finds tables that are as they should be, but lack the rows.
+        Notes, too, which streaming tables are emptied by that. Before these tables are created: if the run then ends, the next one finds
+        tables that are as they should be, but lack the rows.
         """
-        differing = [one.dataset.key for one in datasets if one.schema is not None and self.tables.differs(one.dataset, one.schema)]
-        withdrawn = {key: self.notes.published.pop(key) for key in differing if key in self.notes.published}
-        if withdrawn:
+        differing = [one for one in datasets if one.schema is not None and self.tables.differs(one.dataset, one.schema)]
+        keys = [one.dataset.key for one in differing]
+        withdrawn = {key: self.notes.published.pop(key) for key in keys if key in self.notes.published}
+        emptied = [one.dataset.key for one in differing if one.refresh == "appended" and selection.from_nothing(one.dataset.key)]
+        self.notes.resets |= dict.fromkeys(emptied, True)
+        if withdrawn or emptied:
             self._note()
         return withdrawn
 

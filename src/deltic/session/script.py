@@ -24,7 +24,8 @@ def parts_of(
 ) -> list[ScriptPart]:
     """The parts of a script that is read, each definition of which is in the draft before the next statement is read.
 
-    check: raises QueryError for a definition that is not allowed. Raises QueryError.
+    check: raises QueryError for a definition that is not allowed. Raises QueryError, of several parts also for what `Catalog.plans`
+    refuses, so that none of them has been applied then.
     """
     parts: list[ScriptPart] = []
     changes, defines = RowChanges(), False
@@ -40,4 +41,8 @@ def parts_of(
         draft.apply(statement)
         defines = True
     ticks = changes.ticks()
-    return [*parts, ScriptPart(draft.cut() if defines or not ticks else None, ticks)]
+    parts.append(ScriptPart(draft.cut() if defines or not ticks else None, ticks))
+    for definitions, _ in parts if len(parts) > 1 else ():
+        if definitions is not None:
+            definitions.catalog.plans()
+    return parts

@@ -147,7 +147,7 @@ class Session:
 
         INSERT, UPDATE, DELETE, MERGE and TRUNCATE between them are each a tick; those between BEGIN and COMMIT are one, which ROLLBACK
         drops. Definitions after a tick see it, and are a commit of their own. All statements are checked before anything is applied; one
-        that fails on the rows leaves those before it.
+        that then fails, such as on the rows, leaves those before it.
         args: the values of parameters: a dict for `:name`, or a list for `?`. A definition keeps the values that it is made with.
         Raises QueryError with the place in the script; EvaluationError if the query of a new view fails on the rows of its tables.
         """

@@ -215,7 +215,7 @@ FUNCTIONS: Final = {
     "row": "struct(a, b)",
     "safe_cast": "try_cast(x AS type)",
     "safe_divide": "try_divide(a, b)",
-    **dict.fromkeys(("sha256", "sha224", "sha384", "sha512"), "sha2(x, 256)"),
+    **{f"sha{bits}": f"sha2(x, {bits})" for bits in (224, 256, 384, 512)},
     **dict.fromkeys(("string_split", "string_to_array", "str_split"), "split(text, pattern)"),
     "strftime": "date_format(ts, 'yyyy-MM-dd')",
     "strpos": "instr(text, part)",
