@@ -15,9 +15,9 @@ from deltic.expr import resolve
 from deltic.expr.failing import can_fail
 from deltic.expr.functions.signature import flattened
 from deltic.expr.nodes import Call, Expr, calls_python, columns_of
-from deltic.plan.columns import conjunction, conjuncts, reference, shift
+from deltic.plan.columns import conjunction, conjuncts, shift
 from deltic.plan.equalities import sides
-from deltic.plan.guarded_keys import exchanged, in_order, is_guarded
+from deltic.plan.guarded_keys import every_pair, exchanged, in_order, is_guarded
 from deltic.plan.join_nodes import Join
 from deltic.plan.nodes import Filter, Plan, Values
 from deltic.plan.ranges import range_of
@@ -91,13 +91,11 @@ def _branch(join: Join, branch: Expr, before: Sequence[Expr], after: Sequence[Ex
 
 
 def _with_few(join: Join, condition: Expr) -> Join:
-    """The join with the few rows on its right for which a condition is TRUE, as one by a comparison that is TRUE of every pair, unless
-    rows are looked up in another way: of such a join each shard has all rows of the right side and its share of the left one.
-    """
+    """The join with the few rows on its right for which a condition is TRUE, by `every_pair` unless rows are looked up in another way."""
     if has_alternatives(join) or is_guarded(join) or range_of(join) is not None:
         return join
-    every = resolve("<=", [_is_not(condition), resolve("is_null", [reference(join.left.schema, 0)])])
-    return replace(join, residual=_all([every, *(() if join.residual is None else conjuncts(join.residual))]))
+    every = every_pair(join, _is_not(condition))
+    return replace(join, residual=conjunction([every] if join.residual is None else [every, join.residual]))
 
 
 def _is_not(condition: Expr) -> Expr:

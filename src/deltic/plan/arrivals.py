@@ -145,8 +145,11 @@ def _equal(keys: Sequence[tuple[Expr, Expr]]) -> dict[int, list[Expr]]:
     """Column of the right side → what is equal to it on the left side of a join; NULL is a value like any other in STRUCTs."""
     equal: dict[int, list[Expr]] = {}
     for left, right in keys:
-        together = isinstance(left, Call) and isinstance(right, Call) and left.function == right.function == "make_struct"
-        pairs = zip(left.arguments, right.arguments, strict=True) if together else [(left, right)]  # type: ignore[union-attr]
+        match left, right:
+            case Call(function="make_struct"), Call(function="make_struct"):
+                pairs = [*zip(left.arguments, right.arguments, strict=True)]
+            case _:
+                pairs = [(left, right)]
         for one, other in pairs:
             if isinstance(other, Column):
                 equal.setdefault(other.index, []).append(one)

@@ -142,14 +142,18 @@ def _tried(expr: Expr) -> Expr:
 
 
 def _with_all(join: Join, failing: Sequence[Expr]) -> Join:
-    """The join of rows with the few on its right on which some of `failing` fail, as one by a comparison that is TRUE of every pair.
-
-    Of such a join each shard has all rows of the right side and its share of the left one (lowering/ranges.py).
-    """
+    """The join of rows with the few on its right on which some of `failing` fail, as one by `every_pair`."""
     assert join.residual is not None
     never = resolve("not", [resolve(FAILS, [shift(expr, len(join.left.schema)) for expr in failing])])
-    every = resolve("<=", [never, resolve("is_null", [reference(join.left.schema, 0)])])
-    return replace(join, residual=conjunction([every, resolve("is_true", [join.residual])]))
+    return replace(join, residual=conjunction([every_pair(join, never), resolve("is_true", [join.residual])]))
+
+
+def every_pair(join: Join, never: Expr) -> Expr:
+    """A comparison that is TRUE of every pair of rows. never: of the right side, FALSE on each of its rows, which are few.
+
+    Of a join by it each shard has all rows of the right side and its share of the left one (lowering/ranges.py).
+    """
+    return resolve("<=", [never, resolve("is_null", [reference(join.left.schema, 0)])])
 
 
 def exchanged(join: Join) -> Join:

@@ -100,7 +100,8 @@ def _once(function: Callable[..., T]) -> Callable[..., T]:
     def once(plan: Plan, states: _States, *names: frozenset[str]) -> T:
         if (name := (function, plan)) not in states.found:
             states.found[name] = compute(plan, states, *names)
-        return states.found[name]  # type: ignore[no-any-return]
+        found: T = states.found[name]
+        return found
 
     return once
 
