@@ -12,8 +12,10 @@ import deltic
 from deltic.circuit.operators import table
 from deltic.circuit.programs import passes
 from deltic.circuit.stage import LARGE_TICK
-from deltic.errors import DuplicateKey
+from deltic.errors import DuplicateKey, EvaluationError
 from deltic.kernels.bounds import owner_of
+from deltic.trace.partition import partition
+from deltic.trace.rows import Rows
 
 ROWS = LARGE_TICK + 40_000
 SCRIPT = """
@@ -28,9 +30,9 @@ def _orders(ids: Any, customers: int = 100) -> pa.Table:
     return pa.table({"id": ids, "customer": ids % customers, "amount": ids % 1_000, "_weight": np.ones(len(ids), np.int64)})
 
 
-def _stored(session: deltic.Session) -> list[Any]:
+def _stored(session: deltic.Session, table: str = "orders") -> list[Any]:
     circuit = session._definitions.circuit
-    return [batch for spine in session._runtime.committed.snapshot(circuit.tables["orders"]) for batch in spine.batches]
+    return [batch for spine in session._runtime.committed.snapshot(circuit.tables[table]) for batch in spine.batches]
 
 
 @pytest.mark.parametrize("shards", [1, 3])
@@ -77,3 +79,15 @@ def test_keys_are_checked_by_parts(monkeypatch: pytest.MonkeyPatch) -> None:
             with pytest.raises(DuplicateKey, match=f"id={ids[-1]}"):
                 session.apply({"orders": _orders(ids)})
         assert sum(len(batch) for batch in _stored(session)) == ROWS
+
+
+def test_rows_of_the_state_keep_their_memory_when_they_are_a_change() -> None:
+    """Where no rows replace those of a table, which are on one shard, these are what is deleted, and stay if the tick fails."""
+    with deltic.Session(shards=3) as session:
+        session.sql("CREATE TABLE t (id BIGINT NOT NULL, PRIMARY KEY (id))")
+        ids = partition(Rows([np.arange(16 * ROWS)], [np.ones(16 * ROWS, np.int64)]), [0], 3)[0].columns[0]
+        session.insert("t", pa.table({"id": ids}))
+        session.sql("CREATE MATERIALIZED VIEW v AS SELECT 1 / count(*) AS a FROM t")
+        with pytest.raises(EvaluationError, match="division by zero"):
+            session._replace({"t": pa.table({"id": ids[:0]})}, {}, lambda _: {})
+        assert sum(int(batch.columns[0].sum()) for batch in _stored(session, "t")) == ids.sum()

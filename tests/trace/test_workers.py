@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 import time
 from threading import Event
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deltic.kernels.build import CHECKED
+from deltic.kernels.room import LARGE_BYTES, fresh
 from deltic.reentrant import ReentrantEvent
 from deltic.schema import BIGINT, DOUBLE, STRING, Field, Schema, TableSchema
 from deltic.trace import workers as module
@@ -170,6 +172,19 @@ def test_rows_are_partitioned_as_by_one_thread(rows: list[tuple[int, int]], shar
     one, several = partition(whole, [1], shards), partition(whole, [1], shards, Workers(threads))
     for left, right in zip(one, several, strict=True):
         assert [c.tolist() for c in (*left.columns, *left.weights)] == [c.tolist() for c in (*right.columns, *right.weights)]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is given back on Linux alone")
+@pytest.mark.parametrize("threads", [1, 2])
+def test_rows_that_are_moved_leave_no_memory(threads: int) -> None:
+    n = LARGE_BYTES // 8
+    block = fresh(3 * n)
+    block[:] = np.random.default_rng(4).integers(1, 1 << 40, 3 * n)
+    columns = block.reshape(3, n)
+    copied = [part.columns[0].copy() for part in partition(Rows(columns[:2].copy(), columns[2:].copy()), [1], 3)]
+    moved = partition(Rows(columns[:2], columns[2:]), [1], 3, Workers(threads), moves=True)
+    assert all((part.columns[0] == left).all() for part, left in zip(moved, copied, strict=True))
+    assert np.count_nonzero(block) < 0.05 * len(block)  # what is left are the pages at the ends of each part
 
 
 @pytest.mark.skipif(CHECKED, reason="frames are not copied by the kernel in the checked build")

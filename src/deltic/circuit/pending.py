@@ -33,9 +33,10 @@ _ADDING: Final = (INSERT, UPSERT, UPDATE)
 
 @dataclass(slots=True)
 class PendingRows:
-    """Rows in this format; a view without copies."""
+    """Rows in this format; a view without copies. owned: whether nobody else reads the memory of the rows."""
 
     rows: Rows
+    owned: bool = False
 
     def free(self) -> None:
         """Leaves no rows here: whoever reads them has them, and lets them go when they have been read."""

@@ -250,12 +250,15 @@ def _send(node: Node, port: Port, value: Callable[[int], Delta], shard: int, sha
     return route(rows if isinstance(rows, Batch) else consolidate(rows), node.operator.key, shards)
 
 
-def route(rows: Delta, key: tuple[int, ...] | None, shards: int, workers: Workers = ALONE) -> list[Delta]:
-    """Rows for each shard by the hash of the `key` words; () sends all to the home shard, None all to every shard. workers: divide many."""
+def route(rows: Delta, key: tuple[int, ...] | None, shards: int, workers: Workers = ALONE, *, moves: bool = False) -> list[Delta]:
+    """Rows for each shard by the hash of the `key` words; () sends all to the home shard, None all to every shard. workers: divide many.
+
+    moves: see `partition`.
+    """
     if shards == 1:
         return [rows]
     if key is None:
         return [rows] * shards
     if not key:
         return [rows, *([_empty(len(rows.columns), len(rows.weights))] * (shards - 1))]
-    return list(partition(Rows(rows.columns, rows.weights), key, shards, workers))
+    return list(partition(Rows(rows.columns, rows.weights), key, shards, workers, moves=moves))

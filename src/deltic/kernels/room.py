@@ -19,6 +19,7 @@ from typing import Final
 from weakref import ref
 
 import numpy as np
+from numpy.lib.array_utils import byte_bounds
 
 from deltic.kernels.memory import Words
 from deltic.reentrant import free_after_fork
@@ -139,3 +140,20 @@ def zeros(length: int) -> Words:
     words, used = _ROOM.lend(length)
     words[:used] = 0
     return words
+
+
+def discard(words: Words) -> None:
+    """Gives the memory of a part of an array from `fresh` back to the system, but for the pages at its ends; nobody may read it again.
+
+    Does nothing to arrays with other memory.
+    """
+    whole = words
+    while isinstance(whole.base, np.ndarray):
+        whole = whole.base
+    mapping: object = whole.base.obj if isinstance(whole.base, memoryview) else None
+    if not _RESIZABLE or not isinstance(mapping, mmap.mmap):
+        return
+    begin = byte_bounds(words)[0] - byte_bounds(whole)[0]
+    first, end = -(-begin // PAGE) * PAGE, (begin + words.nbytes) // PAGE * PAGE
+    if first < end:
+        mapping.madvise(mmap.MADV_DONTNEED, first, end - first)

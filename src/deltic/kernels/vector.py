@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from deltic.kernels.compiler import kernel, part
 from deltic.kernels.memory import WORD_MIN, Words, load, product_overflows, store
+
+SCATTERED: Final = 1 << 12
+"""Rows whose places are computed at once, which the cache holds."""
 
 
 @kernel("int64(int64[::1], int64[::1], int64, int64[::1])")
@@ -54,28 +59,38 @@ def mix(word: int) -> int:
     return word ^ (word >> np.uint64(32))
 
 
-@kernel("int64(int64[::1], int64, int64, int64, int64[::1], int64[::1])")
-def shard_rows(keys: Words, width: int, n: int, shards: int, homes: Words, counts: Words) -> int:
-    """homes[i] = the shard of key i, by a hash of its words (the NULL marker hashes as 0); counts[s] += the rows of shard s."""
+@part
+def shard_of(keys: Words, width: int, i: int, shards: int) -> int:
+    """The shard of key i, by a hash of its words; the NULL marker hashes as 0."""
+    state = np.uint64(width)
+    for c in range(width):
+        word = load(keys[c], i)
+        state = mix(state ^ np.uint64(0 if word == WORD_MIN else word)) + np.uint64(0x9E3779B97F4A7C15)
+    return np.int64(mix(state) % np.uint64(shards))
+
+
+@kernel("int64(int64[::1], int64, int64, int64, int64[::1])")
+def count_shards(keys: Words, width: int, n: int, shards: int, counts: Words) -> int:
+    """counts[s] += the rows of shard s."""
     for i in range(n):
-        state = np.uint64(width)
-        for c in range(width):
-            word = load(keys[c], i)
-            state = mix(state ^ np.uint64(0 if word == WORD_MIN else word)) + np.uint64(0x9E3779B97F4A7C15)
-        home = np.int64(mix(state) % np.uint64(shards))
-        homes[i] = home
-        counts[home] += 1
+        counts[shard_of(keys, width, i, shards)] += 1
     return n
 
 
-@kernel("int64(int64[::1], int64, int64, int64[::1], int64[::1], int64[::1])")
-def scatter(table: Words, width: int, n: int, homes: Words, begins: Words, target: Words) -> int:
-    """Copies the rows of each shard to consecutive rows of the target, from begins[shard] on, in their order."""
-    position = np.empty(n, np.int64)
-    for i in range(n):
-        position[i] = begins[homes[i]]
-        begins[homes[i]] += 1
-    for c in range(width):
-        for i in range(n):
-            store(target[c], position[i], load(table[c], i))
+@kernel("int64(int64[::1], int64, int64[::1], int64, int64, int64[::1], int64[::1])")
+def scatter(keys: Words, width: int, table: Words, n: int, shards: int, begins: Words, target: Words) -> int:
+    """Copies the rows of each shard to consecutive rows of the target, from begins[shard] on, in their order. The begins move on.
+
+    Shards are computed twice, by `count_shards` and here: that takes less time than the memory that would keep them.
+    """
+    places = np.empty(min(n, SCATTERED), np.int64)
+    for first in range(0, n, SCATTERED):
+        count = min(SCATTERED, n - first)
+        for i in range(count):
+            shard = shard_of(keys, width, first + i, shards)
+            places[i] = begins[shard]
+            begins[shard] += 1
+        for c in range(len(table)):
+            for i in range(count):
+                store(target[c], places[i], load(table[c], first + i))
     return n

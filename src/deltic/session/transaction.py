@@ -314,7 +314,7 @@ def _plain_frame(
         if ops is None:
             return None
     rows = columns.sized(fits.narrow).rows(frame, code, ordinal, strings, ops, workers, unread)
-    return None if rows is None else EncodedRows(PendingRows(rows), frame)
+    return None if rows is None else EncodedRows(PendingRows(rows, owned=True), frame)
 
 
 def _check_key(table: TableSchema, ops: Any) -> None:

@@ -8,7 +8,7 @@ from typing import Final
 from deltic.circuit.nodes import Dataflow
 from deltic.circuit.operator import Delta, Tick
 from deltic.circuit.pending import PendingRows
-from deltic.circuit.stage import LevelResult, route, run_level
+from deltic.circuit.stage import LARGE_TICK, LevelResult, route, run_level
 from deltic.reentrant import ReentrantEvent
 from deltic.stacks import roomy
 from deltic.trace.batch import Batch
@@ -44,14 +44,18 @@ def work_of(counters: Mapping[str, Counters]) -> int:
     return sum(node.rows_out + node.touched // READ_AS_ONE for node in counters.values())
 
 
-def routed(circuit: Dataflow, changes: Mapping[str, PendingRows], shards: int, workers: Workers = ALONE) -> list[dict[str, Delta]]:
-    """The tables' changes by shard and port. workers: divide many rows."""
-    if shards == 1:
-        return [{f"table:{table}": pending.rows for table, pending in changes.items()}]
+def routed(
+    circuit: Dataflow, changes: Mapping[str, PendingRows], shards: int, workers: Workers = ALONE, *, frees: bool = False
+) -> list[dict[str, Delta]]:
+    """The tables' changes by shard and port. workers: divide many rows. frees: whether large changes leave `changes` as they are read."""
     arrived: list[dict[str, Delta]] = [{} for _ in range(shards)]
     for table, pending in changes.items():
-        for shard, part in enumerate(route(pending.rows, circuit.routes[table], shards, workers)):
-            arrived[shard][f"table:{table}"] = part
+        rows = pending.rows
+        if freed := frees and len(rows) > LARGE_TICK:
+            pending.free()
+        parts = [rows] if shards == 1 else route(rows, circuit.routes[table], shards, workers, moves=freed and pending.owned)
+        for inbox, part in zip(arrived, parts, strict=True):
+            inbox[f"table:{table}"] = part
     return arrived
 
 

@@ -16,7 +16,6 @@ from typing import Any, Final
 from deltic.circuit.nodes import Dataflow
 from deltic.circuit.operator import Delta, Tick
 from deltic.circuit.pending import PendingRows
-from deltic.circuit.stage import LARGE_TICK
 from deltic.errors import StateError
 from deltic.runtimes import TickResult
 from deltic.runtimes.embedded.levels import routed, run_levels, view_changes
@@ -127,10 +126,7 @@ class Embedded:
     def tick(self, changes: Mapping[str, PendingRows], notes: Mapping[str, Any] | None = None, *, amends: bool = False) -> TickResult:
         """One tick; see Runtime."""
         version = self._version
-        arrived = routed(version.circuit, changes, self.shards, self.workers)
-        for pending in changes.values():
-            if len(pending) > LARGE_TICK:
-                pending.free()
+        arrived = routed(version.circuit, changes, self.shards, self.workers, frees=True)
         tick = next_tick(version.epoch, version.notes, notes or {}, amends=amends)
         return self._run(version, tick, arrived, notes or {}, version.program.after(notes or {}))
 
