@@ -68,7 +68,7 @@ class Committed(Protocol):
         ...
 
     @property
-    def definitions(self) -> object:
+    def definitions(self) -> Any:
         """The definitions that the last `install` committed with the program; None before the first."""
         ...
 

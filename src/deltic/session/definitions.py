@@ -86,8 +86,5 @@ NOTHING = Definitions()
 
 def definitions_of(committed: Committed) -> Definitions:
     """The definitions of a commit."""
-    definitions = committed.definitions
-    if definitions is None:
-        return NOTHING
-    assert isinstance(definitions, Definitions)
-    return definitions
+    definitions: Definitions | None = committed.definitions
+    return NOTHING if definitions is None else definitions

@@ -53,7 +53,8 @@ class Gathering:
             self._begun.pop(id(changes), None)
             if self._begun:
                 return
-        self._trim()
+        if self._runtime.trim_is_due:
+            self._trim()
 
     def _give_way(self, freed: ReentrantEvent) -> None:
         thread, start = get_ident(), monotonic()

@@ -197,7 +197,7 @@ class ProgramDescription:
 
     def after(self, changes: Notes) -> ProgramDescription:
         """The description after these changes of notes, where None removes a note. O(changes). Raises CorruptState."""
-        changed = [name for name in _PARTS if name in changes]
+        changed = [name for name in _PARTS if name in changes] if changes else ()
         if not changed:
             return self
         with reading("the description of the program"):

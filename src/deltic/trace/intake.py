@@ -249,6 +249,8 @@ class FrameColumns:
             interned = frozenset[int]() if self._copy_large(batches, target, op, ordinal, workers) else None
         if interned is None:
             return False
+        if not self.ids:
+            return True
         checked = [each.number for each in self.ids if each.validated and each.number not in interned and each.number not in unread]
         if not all(_divided(_is_valid, [batch.column(number) for batch in batches for number in checked], total, workers)):
             return False
@@ -275,15 +277,17 @@ class FrameColumns:
         self, batch: pa.RecordBatch, target: _Target, op: int, ordinal: int, strings: StringTable, unread: Collection[int]
     ) -> frozenset[int] | None:
         """Copies all columns but those of ids, and some of these, which it returns; None for values that the kernel does not take."""
-        kinds = [(each, each.planned(batch.column(each.number).type)) for each in self.ids if each.number not in unread]
-        plan = [planned for _, planned in kinds if planned is not None]
-        if not all(_is_valid(batch.column(number), full=False) for number, *_ in plan):
-            return None
+        kinds = [each.planned(batch.column(each.number).type) for each in self.ids if each.number not in unread]
+        plan = [planned for planned in kinds if planned is not None]
+        for number, *_ in plan:
+            if not _is_valid(batch.column(number), full=False):
+                return None
         with _ExportedFrame(batch) as place:
             if not self._copied(place, target, batch.num_rows, 0, op, ordinal):
                 return None
-            words = np.array(plan, np.int64).reshape(-1)
-            done = strings.intern_frame(place, words, target[0], batch.num_rows, 0) if plan else 0
+            if not plan:
+                return frozenset()
+            done = strings.intern_frame(place, np.array(plan, np.int64).reshape(-1), target[0], batch.num_rows, 0)
         return None if done == text.INVALID else frozenset(number for number, *_ in plan[:done])
 
     def _copy_large(self, batches: Sequence[pa.RecordBatch], target: _Target, op: int, ordinal: int, workers: Workers) -> bool:

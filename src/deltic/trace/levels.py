@@ -63,15 +63,13 @@ class Levels(NamedTuple):
             batches += (self.runs[level],) if level in self.runs else ()
         return (*batches, *self.small)
 
-    def only_adds(self, batch: Batch, sought: int) -> bool:
-        """Whether appending the batch merges nothing, as most appends of small batches do. sought: keys, since the last append."""
-        if self.merges or not batch.length or len(self.small) + 1 >= _allowed(sought) or batch.length + self.small_rows >= BASE:
-            return False
-        return not self._cancelled_by(batch)
-
-    def with_small(self, batch: Batch) -> Levels:
-        """With one more batch, for which `only_adds` is true."""
-        return Levels((*self.small, batch), self.small_rows + batch.length, self.runs, self.merges)
+    def with_small(self, batch: Batch, sought: int) -> Levels | None:
+        """With one more small batch if that merges nothing, as most appends do; else None. sought: keys, since the last append."""
+        small, small_rows, runs, merges = self
+        rows = batch.length
+        if merges or not rows or len(small) + 1 >= _allowed(sought) or small_rows + rows >= BASE or self._cancelled_by(batch):
+            return None
+        return Levels((*small, batch), small_rows + rows, runs, merges)
 
     def appended(self, batch: Batch, sought: int) -> Levels:
         """With one more batch; the running merges go on in proportion to its rows. Raises WeightOverflow if the sum of all batches does."""

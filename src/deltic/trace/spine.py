@@ -52,6 +52,7 @@ class Spine:
         self.sought = [0]
         self.guards = ()
         self.share = None
+        self._located: tuple[int, int] | None = None
 
     @staticmethod
     def over(columns: int, weights: int, batches: Iterable[Batch], share: Share | None = None) -> Spine:
@@ -76,11 +77,9 @@ class Spine:
     @property
     def located(self) -> tuple[int, int]:
         """(the address of its directory, how many batches it has), or (0, -1) if readers must verify pages: see `expect`."""
-        try:
-            return self._located
-        except AttributeError:
-            self._located: tuple[int, int] = (0, -1) if self.guards else (address(self.view[1]), len(self.view[0]))
-            return self._located
+        if self._located is None:
+            self._located = (0, -1) if self.guards else (address(self.view[1]), len(self.view[0]))
+        return self._located
 
     @property
     def rows(self) -> int:
@@ -129,7 +128,7 @@ class Spine:
     def _version(self, levels: Levels | None, view: View, sought: list[int], guards: tuple[Guard, ...]) -> Spine:
         spine = Spine.__new__(Spine)
         spine.columns, spine.weights, spine.share = self.columns, self.weights, self.share
-        spine._levels, spine.view, spine.sought, spine.guards = levels, view, sought, guards
+        spine._levels, spine.view, spine.sought, spine.guards, spine._located = levels, view, sought, guards, None
         return spine
 
     def expect(self, keys: Sequence[Words]) -> None:
@@ -161,14 +160,14 @@ class Spine:
         appended to.
         """
         assert self._levels is not None, "a version that is only read cannot be appended to"
-        levels, sought = self._levels, self.sought[0]
-        if levels.only_adds(batch, sought):
+        (sought,) = self.sought
+        levels = self._levels.with_small(batch, sought)
+        if levels is not None:
             entry, (batches, directory) = batch.entry, self.view
             assert len(entry) == DIRECTORY_HEADER + self.columns + self.weights  # without making the batch's arrays
-            view = (*batches, batch), np.concatenate((directory, entry))
-            return self._version(levels.with_small(batch), view, [0], self.guards)
+            return self._version(levels, ((*batches, batch), np.concatenate((directory, entry))), [0], self.guards)
         assert len(batch.columns) == self.columns and len(batch.weights) == self.weights
-        levels = levels.appended(batch, sought)
+        levels = self._levels.appended(batch, sought)
         return self._version(levels, _view(levels.batches()), [0], self.guards)
 
 

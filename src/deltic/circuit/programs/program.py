@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 from weakref import finalize
 
 import numpy as np
@@ -15,8 +15,18 @@ from deltic.circuit.programs.assembler import Assembler, ProgramLine, Register
 from deltic.circuit.programs.emitters import EMITTERS
 from deltic.circuit.programs.texts import TextIds
 from deltic.kernels import instructions as op
+from deltic.kernels.merge import DIRECTORY_HEADER
 
 Words = npt.NDArray[np.int64]
+
+
+class Append(NamedTuple):
+    """An arrangement to which a program appends, the columns and weights of a batch, and the words of its part of a directory."""
+
+    arrangement: str
+    columns: int
+    weights: int
+    entry: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,8 +35,8 @@ class LevelProgram:
 
     code: the instructions. words: those of its registers. arrives: the register of each port. inputs: of each node, by its number. outputs:
     of each node, by its id. names: of the nodes. shared: the ids of those that several read. spots: the arrangements that it reads.
-    texts: those that instructions read. strings: whether it reads bytes of strings. appends: what it may append: (arrangement,
-    register). lines: the listing. native: how many nodes have instructions.
+    texts: those that instructions read. strings: whether it reads bytes of strings. appends: what it may append, by slot. lines: the
+    listing. native: how many nodes have instructions.
     """
 
     code: Words
@@ -40,7 +50,7 @@ class LevelProgram:
     spots: tuple[str, ...]
     texts: TextIds
     strings: bool
-    appends: tuple[tuple[str, Register], ...]
+    appends: tuple[Append, ...]
     lines: tuple[ProgramLine, ...]
     native: int
 
@@ -97,7 +107,7 @@ def assembled(level: Level) -> LevelProgram:
         tuple(to.spots),
         TextIds(tuple(to.texts), tuple(to.made)),
         to.strings,
-        tuple(to.appends),
+        tuple(Append(name, source.columns, source.weights, DIRECTORY_HEADER + source.width) for name, source in to.appends),
         tuple(to.lines),
         native,
     )

@@ -159,20 +159,19 @@ class ProgramRun:
 
     def _keep(self, appended: Words, size: int) -> None:
         """Appends registers, copied to one block. size: the words that they take at most, with their indexes."""
-        count, appends = len(appended) // op.KEPT_REGISTER, self._program.appends
+        count = len(appended) // op.KEPT_REGISTER
         if not count:
             return
         block = np.empty(size, np.int64)
-        slots = appended[op.SLOT :: op.KEPT_REGISTER].tolist()
-        registers = [appends[slot][1] for slot in slots]
-        entries = np.empty(sum(register.width for register in registers) + DIRECTORY_HEADER * count, np.int64)
-        kernel.keep(self._registers, appended, count, 1, address(block), entries)
-        words, first, begin = entries.tolist(), address(block), 0
-        for slot, register in zip(slots, registers, strict=True):
-            end = begin + DIRECTORY_HEADER + register.width
+        appends = [self._program.appends[slot] for slot in appended[op.SLOT :: op.KEPT_REGISTER].tolist()]
+        entries = np.empty(sum([append.entry for append in appends]), np.int64)
+        first = address(block)
+        kernel.keep(self._registers, appended, count, 1, first, entries)
+        words, batches, begin = entries.tolist(), self._context.appended, 0
+        for arrangement, columns, weights, entry in appends:
+            end = begin + entry
             place = (words[begin + DIRECTORY_HEADER] - first) >> 3
-            batch = Batch.kept(block, place, register.columns, register.weights, words[begin], entries[begin:end])
-            self._context.appended[appends[slot][0]] = batch
+            batches[arrangement] = Batch.kept(block, place, columns, weights, words[begin], entries[begin:end])
             begin = end
 
     def close(self) -> None:
