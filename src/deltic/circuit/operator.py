@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 
@@ -35,8 +35,7 @@ BEGINNING: Final = int(np.iinfo(np.int64).min)
 """The watermark before the first row."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tick:
+class Tick(NamedTuple):
     """The parameters of a tick, the same on every shard.
 
     epoch: its number. now_us: its time in microseconds since 1970 UTC; None without a clock. before_us: the time of the tick before; equal
@@ -54,7 +53,7 @@ class Tick:
     now_us: int | None = None
     fresh: frozenset[str] | None = None
     before_us: int | None = None
-    watermarks: Mapping[str, tuple[int, int]] = field(default_factory=lambda: NO_WATERMARKS)
+    watermarks: Mapping[str, tuple[int, int]] = NO_WATERMARKS
     amends: bool = False
     since: int | None = None
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from deltic.circuit.nodes import Dataflow
 from deltic.circuit.operator import Delta, Tick
@@ -37,8 +36,7 @@ State = tuple[Mapping[str, Spine], ...]
 """The arrangements of each shard."""
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryVersion:
+class MemoryVersion(NamedTuple):
     """See Committed. changes: of the views' arrangements in the tick that made the epoch. program: the description in the notes."""
 
     circuit: Dataflow
@@ -101,12 +99,12 @@ class Embedded:
         notes = {**(notes or {}), **program.notes()}
         fresh = frozenset(circuit.arrangements) - frozenset(before.state[0])
         state = tuple(_kept(shard, program.arrangements) for shard in before.state)
-        installed = replace(before, circuit=circuit, state=state, definitions=definitions)
+        installed = before._replace(circuit=circuit, state=state, definitions=definitions)
         if fresh:
             tick = backfill(before.epoch, before.notes, notes, fresh)
             return self._run(installed, tick, [{} for _ in range(self.shards)], notes, program, installs=True)
         result = TickResult(circuit, before.epoch, {}, {}, 0.0, installs=True)
-        self._version = replace(installed, notes=applied(before.notes, notes), program=program, last=result)
+        self._version = installed._replace(notes=applied(before.notes, notes), program=program, last=result)
         return result
 
     def prepare(self, circuit: Dataflow, arrangements: Collection[str]) -> None:
@@ -114,14 +112,14 @@ class Embedded:
         before = self._version
         program = with_prepared(circuit, before.program)
         empty = {name: Spine(program.arrangements[name].columns, program.arrangements[name].weights) for name in arrangements}
-        version = replace(before, circuit=circuit, state=tuple({**shard, **empty} for shard in before.state))
+        version = before._replace(circuit=circuit, state=tuple({**shard, **empty} for shard in before.state))
         notes = {"arrangements": program.notes()["arrangements"]}
         tick = backfill(before.epoch, before.notes, {}, frozenset(arrangements))
         self._run(version, tick, [{} for _ in range(self.shards)], notes, program, installs=True)
 
     def declare(self, definitions: object) -> None:
         """See Runtime."""
-        self._version = replace(self._version, definitions=definitions)
+        self._version = self._version._replace(definitions=definitions)
 
     def tick(self, changes: Mapping[str, PendingRows], notes: Mapping[str, Any] | None = None, *, amends: bool = False) -> TickResult:
         """One tick; see Runtime."""
@@ -135,7 +133,7 @@ class Embedded:
         version = self._version
         changed = noted(version.epoch, version.notes, notes)
         after, program = applied(version.notes, changed), version.program.after(changed)
-        self._version = replace(version, epoch=version.epoch + 1, notes=after, program=program, changes={})
+        self._version = version._replace(epoch=version.epoch + 1, notes=after, program=program, changes={})
 
     def _run(
         self,
@@ -198,7 +196,7 @@ class Embedded:
             self._collect_bytes = max(COLLECT_BYTES, 2 * self.strings.retain(_live(self._version), least))
 
     def close(self) -> None:
-        self._version = replace(self._version, state=tuple({} for _ in range(self.shards)))
+        self._version = self._version._replace(state=tuple({} for _ in range(self.shards)))
 
 
 def _kept(shard: Mapping[str, Spine], described: Mapping[str, ArrangementDescription]) -> dict[str, Spine]:
