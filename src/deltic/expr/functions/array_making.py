@@ -13,7 +13,7 @@ from deltic.expr.functions import intervals
 from deltic.expr.functions.array_elements import ARRAY, ARRAY_OR_NULL, element_type, with_value
 from deltic.expr.functions.comparison import common_arguments
 from deltic.expr.functions.nested import name_of
-from deltic.expr.functions.signature import INTEGER, Parameter, TypeRule, accept, any_nullable, check_count
+from deltic.expr.functions.signature import INTEGER, PLAIN_INTEGER, TypeRule, accept, any_nullable, check_count
 from deltic.expr.nodes import Expr, Literal
 from deltic.expr.registry import Function, Nulls, Rewrite, Typed, resolve
 from deltic.expr.rows import collections as rows
@@ -22,7 +22,6 @@ from deltic.expr.typing import cast, common_type
 from deltic.schema import BIGINT, DATE, INT, NULL, TIMESTAMP, TIMESTAMP_NTZ, Field, Type
 from deltic.types import array_type, struct
 
-PLAIN_INTEGER: Final = Parameter("INT", lambda t: INT if (t.is_integer and t != BIGINT) or t == NULL else None)
 _STEPPED: Final = "integers, DATEs or TIMESTAMPs"
 
 

@@ -11,13 +11,12 @@ from deltic.errors import Span, TypeMismatch
 from deltic.expr.arrays import hashes as arrays
 from deltic.expr.arrays.distinct import per_distinct
 from deltic.expr.collating import ignoring
-from deltic.expr.functions.signature import INTEGER, Parameter, check_count, takes
+from deltic.expr.functions.signature import BYTES, INTEGER, check_count, takes
 from deltic.expr.nodes import Call, Expr, Value
 from deltic.expr.registry import Function, Nulls, Signature, Typed
 from deltic.expr.rows import hashes as rows
-from deltic.schema import BIGINT, BINARY, INT, NULL, STRING, Type
+from deltic.schema import BIGINT, INT, STRING, Type
 
-_BYTES: Final = Parameter("BINARY or STRING", lambda t: BINARY if t in (BINARY, STRING, NULL) else None)
 _SHA2: Final = {0: hashlib.sha256, 224: hashlib.sha224, 256: hashlib.sha256, 384: hashlib.sha384, 512: hashlib.sha512}
 
 
@@ -26,7 +25,7 @@ def _digest(name: str, run: Callable[[bytes], str], aliases: tuple[str, ...] = (
         name=name,
         aliases=aliases,
         collated=ignoring,
-        signature=takes([_BYTES], STRING),
+        signature=takes([BYTES], STRING),
         can_fail=False,
         rows=lambda call, data: run(data),
         arrays=per_distinct,
@@ -71,7 +70,7 @@ FUNCTIONS: Final = (
     Function(
         name="sha2",
         collated=ignoring,
-        signature=takes([_BYTES, INTEGER], STRING, nullable="always"),
+        signature=takes([BYTES, INTEGER], STRING, nullable="always"),
         can_fail=False,
         rows=_sha2,
         arrays=per_distinct,

@@ -15,7 +15,9 @@ from deltic.expr.collating import ignoring, passing
 from deltic.expr.failing import is_at_most
 from deltic.expr.functions.collated import trimming, without_folding
 from deltic.expr.functions.signature import (
+    BYTES,
     INTEGER,
+    PLAIN_TEXT,
     TEXT,
     TEXT_OR_BYTES,
     Parameter,
@@ -30,7 +32,7 @@ from deltic.expr.nodes import Call, Expr, Literal, Value
 from deltic.expr.registry import Function, Nulls, Typed, resolve
 from deltic.expr.rows import text as rows
 from deltic.expr.typing import case, cast
-from deltic.schema import BIGINT, BINARY, INT, NULL, STRING, VARIANT, Type
+from deltic.schema import BIGINT, BINARY, INT, STRING, VARIANT, Type
 from deltic.types import array_type
 
 MOST: Final = Literal(2**31 - 1, INT)
@@ -110,8 +112,6 @@ def _padding_can_fail(call: Call) -> bool:
 
 
 _SOUNDS: Final = dict(zip("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "01230127022455012623017202", strict=True))
-_BYTES: Final = Parameter("BINARY or STRING", lambda t: BINARY if t in (BINARY, STRING, NULL) else None)
-_PLAIN: Final = Parameter("STRING", lambda t: STRING if t in (STRING, NULL) else None)
 _HEXED: Final = Parameter("STRING, BINARY or BIGINT", lambda t: BIGINT if t.is_numeric else TEXT_OR_BYTES.accept(t))
 
 
@@ -143,12 +143,12 @@ FUNCTIONS: Final = (
     Function(
         name="crc32",
         collated=ignoring,
-        signature=takes([_BYTES], BIGINT),
+        signature=takes([BYTES], BIGINT),
         can_fail=False,
         rows=lambda call, data: zlib.crc32(data),
         arrays=per_distinct,
     ),
-    Function(name="soundex", collated=ignoring, signature=takes([_PLAIN], STRING), can_fail=False, rows=_sound, arrays=per_distinct),
+    Function(name="soundex", collated=ignoring, signature=takes([PLAIN_TEXT], STRING), can_fail=False, rows=_sound, arrays=per_distinct),
     Function(
         name="upper",
         collated=passing,
