@@ -246,6 +246,11 @@ class Type:
         return self.is_interval or self.is_time or self.is_collated or any(part.type.has_more_than_arrow for part in self.parts)
 
     @property
+    def has_months(self) -> bool:
+        """Whether it is an interval of years or months, or has one in it."""
+        return self.is_year_month or any(part.type.has_months for part in self.parts)
+
+    @property
     def has_map(self) -> bool:
         """Whether it is a MAP, or has one in it."""
         return self.name == "MAP" or any(part.type.has_map for part in self.parts)
@@ -394,7 +399,13 @@ def _nested_arrow(type: Type) -> pa.DataType:
 
 
 def quoted(name: str) -> str:
-    return name if _NAME.fullmatch(name) else "`" + name.replace("`", "``") + "`"
+    """The name as Spark shows it: in back quotes if it has other characters than letters, digits and _."""
+    return name if _NAME.fullmatch(name) else backquoted(name)
+
+
+def backquoted(name: str) -> str:
+    """The name as SQL reads it, whatever its characters are."""
+    return "`" + name.replace("`", "``") + "`"
 
 
 DEEPEST: Final = 100

@@ -15,7 +15,7 @@ from deltic.frontends.sql import tree
 from deltic.frontends.sql.parse_statement import parse_columns
 from deltic.frontends.sql.sql_types import sql_type
 from deltic.projects.definitions import LIVE, LIVE_FORMAT, Dataset
-from deltic.schema import Field, Schema, Type
+from deltic.schema import Field, Schema
 
 
 def declared_schema(dataset: Dataset) -> Schema | None:
@@ -70,13 +70,9 @@ def check_declared(dataset: Dataset, schema: Schema) -> None:
 def check_carried(schema: Schema, key: str, span: Span | None = None) -> None:
     """Raises Unsupported for a column whose values PySpark can neither send nor fetch."""
     for field in schema:
-        if _has_months(field.type):
+        if field.type.has_months:
             message = f"PySpark cannot carry {field.type.sql}, the type of {field.name} in {key}"
             raise Unsupported(message, span=span, remedy="cast it to a number of months")
-
-
-def _has_months(type: Type) -> bool:
-    return type.is_year_month or any(_has_months(part.type) for part in type.parts)
 
 
 def check_live(dataset: Dataset, refusal: QueryError | None) -> None:

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from deltic.projects.declared import declared_notes
 from deltic.projects.definitions import Dataset
-from deltic.projects.names import quoted
 from deltic.schema import Schema
+from deltic.types import backquoted
 
 _QUOTED: Final = re.compile("`((?:[^`]|``)*)`")
 
@@ -70,7 +70,7 @@ class Remarks:
             yield f"ALTER TABLE {identifier} SET TBLPROPERTIES ({pairs(properties)})"
         for name in {**before.columns, **self.columns}:
             if (comment := self.columns.get(name, "")) != before.columns.get(name, ""):
-                yield f"ALTER TABLE {identifier} ALTER COLUMN {quoted([name])} COMMENT {text(comment)}"
+                yield f"ALTER TABLE {identifier} ALTER COLUMN {backquoted(name)} COMMENT {text(comment)}"
 
 
 def text(value: str) -> str:

@@ -19,7 +19,6 @@ from deltic.projects.cost import recomputation
 from deltic.projects.definitions import SINK, Dataset
 from deltic.projects.direct import local
 from deltic.projects.flows import reset, run_events, run_flow, united
-from deltic.projects.names import quoted
 from deltic.projects.notes import NOTE, ProjectNotes
 from deltic.projects.planning import DatasetPlan, EventsPlan, FlowPlan, ProjectPlan, tables_of
 from deltic.projects.progress import Listener, RunProgress
@@ -30,6 +29,7 @@ from deltic.projects.taking import Intake
 from deltic.session import Program, Session
 from deltic.session.options import PIPELINE_RETAINS
 from deltic.storage.program import ProgramDescription
+from deltic.types import backquoted
 
 STATE: Final = "_deltic"
 Say = Callable[[str], None]
@@ -276,7 +276,7 @@ class ProjectRun:
         (flow,) = one.flows
         if one.dataset.kind != "view" or not isinstance(flow.flow.query, QueryText):
             return
-        columns = f" ({', '.join(quoted([name]) for name in one.dataset.names)})" if one.dataset.names else ""
+        columns = f" ({', '.join(backquoted(name) for name in one.dataset.names)})" if one.dataset.names else ""
         with self.server.under(flow.flow.names, flow.flow.settings):
             self.server.sql(f"CREATE OR REPLACE VIEW {one.dataset.identifier}{columns} AS {flow.flow.query.text}")
 

@@ -18,7 +18,7 @@ from deltic.frontends.python.functions import column_at, taking, unknown_column,
 from deltic.frontends.python.generated import generated
 from deltic.frontends.python.linear import WEIGHT, bounded, composed, composed_batches, updated, updates, with_update
 from deltic.frontends.python.projection import Argument, all_columns, computed_columns, listed, named, projected
-from deltic.frontends.python.query import CONDITION, INPUT, ORDER, queried, quoted, selected, text_of
+from deltic.frontends.python.query import CONDITION, INPUT, ORDER, queried, selected, text_of
 from deltic.frontends.python.scalars import UDF
 from deltic.frontends.python.schemas import Columns, schema_of
 from deltic.frontends.python.ticks import OverTime, batched
@@ -46,6 +46,7 @@ from deltic.plan.nodes import (
 )
 from deltic.purity import name_of
 from deltic.schema import BOOLEAN, TIMESTAMP, Schema
+from deltic.types import backquoted
 
 ROW, BATCH = "row", "batch"
 T = TypeVar("T")
@@ -206,7 +207,7 @@ class Stream(OverTime):
         return Stream(plan)
 
     def _mapped(self, columns: Mapping[str, str]) -> Stream:
-        mapped = plan = selected(self.plan, [f"{text_of(expr)}\nAS {quoted(name)}" for name, expr in columns.items()])
+        mapped = plan = selected(self.plan, [f"{text_of(expr)}\nAS {backquoted(name)}" for name, expr in columns.items()])
         while plan != self.plan and isinstance(plan, Project | FlatMap):
             plan = plan.input
         if plan != self.plan:
@@ -384,24 +385,24 @@ class IndexedStream(OverTime):
 
     def sum(self, column: str, name: str = "sum") -> Stream:
         """The sum of a column for each key."""
-        return self.by_sql({name: f"sum({quoted(column)})"})
+        return self.by_sql({name: f"sum({backquoted(column)})"})
 
     def min(self, column: str, name: str = "min") -> Stream:
         """The least value of a column for each key."""
-        return self.by_sql({name: f"min({quoted(column)})"})
+        return self.by_sql({name: f"min({backquoted(column)})"})
 
     def max(self, column: str, name: str = "max") -> Stream:
         """The greatest value of a column for each key."""
-        return self.by_sql({name: f"max({quoted(column)})"})
+        return self.by_sql({name: f"max({backquoted(column)})"})
 
     def avg(self, column: str, name: str = "avg") -> Stream:
         """The average of a column for each key."""
-        return self.by_sql({name: f"avg({quoted(column)})"})
+        return self.by_sql({name: f"avg({backquoted(column)})"})
 
     def by_sql(self, aggregates: Mapping[str, str]) -> Stream:
         """One row per key, of SQL aggregates by name."""
-        names = [quoted(self.plan.schema[i].name) for i in self.keys]
-        calls = [f"{text_of(call)}\nAS {quoted(name)}" for name, call in aggregates.items()]
+        names = [backquoted(self.plan.schema[i].name) for i in self.keys]
+        calls = [f"{text_of(call)}\nAS {backquoted(name)}" for name, call in aggregates.items()]
         return Stream(selected(self.plan, [*names, *calls], f" GROUP BY {', '.join(names)}" if names else ""))
 
     def _reduced(self, function: Callable[..., Any] | None, schema: Columns | None, aggregates: Mapping[str, str]) -> Stream:
