@@ -32,10 +32,10 @@ from deltic.lowering.passing import spread_by
 from deltic.lowering.ranges import lower_range_join
 from deltic.lowering.reduce import lower_accumulate, lower_reduce
 from deltic.lowering.scopes import ScopeStreams
-from deltic.lowering.streams import NO_FORMS, Arranged, Origins, Streams, normalized
+from deltic.lowering.streams import NO_FORMS, Arranged, Origins, Streams
 from deltic.lowering.temporal import lower_temporal_filter
 from deltic.lowering.windows import lower_window
-from deltic.plan.columns import columns_of_all, reference, remap
+from deltic.plan.columns import columns_of_all, normalized, reference, remap
 from deltic.plan.fingerprint import Nest, column_names, fingerprint
 from deltic.plan.nodes import (
     Accumulate,

@@ -11,8 +11,8 @@ from deltic.circuit.terms import Term
 from deltic.expr import Expr
 from deltic.lowering.joins import Side, content_of
 from deltic.lowering.protocol import PlanLowering
-from deltic.lowering.streams import Arranged, normalized
-from deltic.plan.columns import reference
+from deltic.lowering.streams import Arranged
+from deltic.plan.columns import normalized, reference
 from deltic.plan.window_nodes import Window
 from deltic.schema import BIGINT, BINARY, Field, Schema
 

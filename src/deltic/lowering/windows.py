@@ -23,10 +23,10 @@ from deltic.lowering.joins import joined
 from deltic.lowering.partition_ends import end_of_partition, is_of_end, kind_of_end
 from deltic.lowering.protocol import PlanLowering
 from deltic.lowering.sessions import lower_sessions
-from deltic.lowering.streams import ZERO, Arranged, normalized
+from deltic.lowering.streams import ZERO, Arranged
 from deltic.lowering.window_rows import SortedRows, by_partition, side_of, sorted_rows
 from deltic.plan.aggregate_nodes import Aggregate, AggregateCall
-from deltic.plan.columns import reference
+from deltic.plan.columns import normalized, reference
 from deltic.plan.nodes import Plan, Project
 from deltic.plan.show import show_frame, show_window_call
 from deltic.plan.window_nodes import UNBOUNDED, Edge, Window, WindowCall, WindowFrame

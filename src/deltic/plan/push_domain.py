@@ -17,7 +17,7 @@ from deltic.expr import Call, Expr, Literal, can_fail, resolve
 from deltic.expr.nodes import OuterColumn, outer_columns
 from deltic.expr.table_functions import BesideRow
 from deltic.plan.aggregates import aggregate_value
-from deltic.plan.columns import conjunction, conjuncts, map_children, reference, remap
+from deltic.plan.columns import conjunction, conjuncts, is_not_null, map_children, reference, remap
 from deltic.plan.equalities import EQUAL, null_safe, split
 from deltic.plan.node import once_per_node
 from deltic.plan.nodes import (
@@ -46,7 +46,7 @@ from deltic.plan.nodes import (
 )
 from deltic.plan.recursion import as_declared
 from deltic.plan.walk import expressions, map_expressions, map_inputs
-from deltic.schema import BOOLEAN, Schema
+from deltic.schema import Schema
 from deltic.stacks import unbounded
 
 if TYPE_CHECKING:
@@ -264,9 +264,7 @@ def _given(plan: Filter, domain: Domain) -> Pushed | None:
     rows = Project(plan.input, (*own, *((field.name, value) for field, value in zip(fields, ordered, strict=True))))
     start = len(schema)
     kept = [domain.in_place(part, rows.schema, start) for part in parts if part not in used]
-    present = [
-        Call("is_not_null", (reference(rows.schema, start + i),), BOOLEAN, False) for i, value in enumerate(ordered) if value.nullable
-    ]
+    present = [is_not_null(reference(rows.schema, start + i)) for i, value in enumerate(ordered) if value.nullable]
     return Pushed(Filter(rows, conjunction([*present, *kept])) if present or kept else rows, (False,) * len(ordered))
 
 

@@ -15,16 +15,16 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from deltic.errors import Span
-from deltic.expr import Call, Column, Expr, can_fail, case, columns_of, resolve
+from deltic.expr import Column, Expr, can_fail, case, columns_of, resolve
 from deltic.expr.functions.comparison import check_ordered
 from deltic.expr.nodes import TRUE, OuterColumn, outer_columns
-from deltic.plan.columns import conjunction, conjuncts, map_children, map_columns, reference, remap, shift, substitute
+from deltic.plan.columns import conjunction, conjuncts, is_not_null, map_children, map_columns, reference, remap, shift, substitute
 from deltic.plan.equalities import null_safe, split
 from deltic.plan.nodes import Aggregate, AggregateCall, Distinct, Filter, Join, Plan, Project
 from deltic.plan.push_domain import Domain, depends, outer_of, over_nothing, pushed, surely_evaluates
 from deltic.plan.subquery_nodes import DependentJoin, outer_number
 from deltic.plan.walk import map_expressions, map_inputs
-from deltic.schema import BOOLEAN, Field, Schema
+from deltic.schema import Field, Schema
 
 _TESTS: Final = ("semi", "anti", "not_in", "mark")
 _OF_LEFT_ROWS: Final = (*_TESTS, "left")
@@ -238,7 +238,7 @@ def _flagged(left: Plan, matches: Plan, keys: tuple[tuple[Expr, Expr], ...]) -> 
     named = tuple((field.name, reference(matches.schema, i)) for i, field in enumerate(matches.schema))
     joined = Join(left, Project(matches, (*named, ("mark", TRUE))), "left", keys)
     own = tuple((field.name, reference(joined.schema, i)) for i, field in enumerate(left.schema))
-    mark = Call("is_not_null", (reference(joined.schema, len(joined.schema) - 1),), BOOLEAN, False)
+    mark = is_not_null(reference(joined.schema, len(joined.schema) - 1))
     return Project(joined, (*own, ("mark", mark)))
 
 
