@@ -21,7 +21,7 @@ from deltic.trace.probe import lookup, probe
 from deltic.trace.ranges import BEFORE, LAST, Cuts, first_before
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
-from deltic.trace.strings import PREFIX_BYTES, StringTable
+from deltic.trace.strings import StringTable
 
 Words = tuple[np.ndarray, ...]
 EdgeKind = OneOf["unbounded", "own", "limit"]
@@ -188,5 +188,5 @@ def long_keys(keys: Sequence[np.ndarray], texts: Sequence[tuple[int, bool]], str
     """Which keys have a string that their words may not sort. texts: (the word that is a string id, whether it descends)."""
     long = np.zeros(len(keys[0]), bool)
     for text, _ in texts:
-        long |= strings.exceeds(keys[text], PREFIX_BYTES)
+        long |= strings.exceeds_prefix(keys[text])
     return long

@@ -33,7 +33,7 @@ from deltic.expr.rows.casts import EPOCH
 from deltic.expr.rows.dates import micros_of
 from deltic.expr.rows.datetime_patterns import MONTHS, WEEKDAYS
 from deltic.expr.typing import cast
-from deltic.schema import BIGINT, DATE, INT, NULL, STRING, TIME, TIMESTAMP, TIMESTAMP_NTZ, Type
+from deltic.schema import BIGINT, DATE, INT, NULL, STRING, TIME, TIMESTAMP, TIMESTAMP_NTZ
 
 _MOMENT: Final = Parameter("TIMESTAMP", lambda t: TIMESTAMP if t in (TIMESTAMP, NULL) else None)
 _DATE: Final = Parameter("DATE", lambda t: DATE if t in (DATE, NULL) else None)
@@ -167,14 +167,10 @@ def _converted(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
     return cast(resolve("from_utc_timestamp", [moment, target], span, written=name), TIMESTAMP_NTZ, span)
 
 
-def _seconds_type(type: Type) -> Signature:
-    plain = takes([PLAIN_NUMBER], type)
-
-    def rule(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
-        typed = plain(name, arguments, span)
-        return typed._replace(nullable=typed.nullable or typed.arguments[0].type.is_float)
-
-    return rule
+def _seconds(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
+    """A TIMESTAMP; NULL of a float that is not finite."""
+    typed = takes([PLAIN_NUMBER], TIMESTAMP)(name, arguments, span)
+    return typed._replace(nullable=typed.nullable or typed.arguments[0].type.is_float)
 
 
 FUNCTIONS: Final[tuple[Function | Rewrite, ...]] = (
@@ -185,7 +181,7 @@ FUNCTIONS: Final[tuple[Function | Rewrite, ...]] = (
     _of_count("timestamp_micros", 1),
     Function(
         name="timestamp_seconds",
-        signature=_seconds_type(TIMESTAMP),
+        signature=_seconds,
         can_fail=True,
         rows=lambda call, seconds: rows.of_seconds(seconds, call.span),
         arrays=per_distinct,
