@@ -8,7 +8,7 @@ trace/encoding.py makes words of it, expr/functions what can be computed with it
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from types import MappingProxyType
@@ -234,6 +234,10 @@ class Type:
     def held(self) -> Type:
         """What its values are to Arrow: a VARIANT a STRUCT of its two parts; another type is itself."""
         return _HELD_VARIANT if self.name == "VARIANT" else self
+
+    def has(self, test: Callable[[Type], bool]) -> bool:
+        """Whether it, or a type in it, passes the test."""
+        return test(self) or any(part.type.has(test) for part in self.parts)
 
     @property
     def has_variant(self) -> bool:

@@ -199,17 +199,12 @@ def _recursive(plan: Recursion, domain: Domain) -> Pushed:
         relations = {name: Reference(name, schema) for name, schema in schemas.items()}
         inside = replace(domain, exact=True, relations={**domain.relations, **relations}, done={})
         bodies = {name: pushed(body, inside).plan for name, body in plan.relations}
-        wider = {name: _widened(schema, bodies[name].schema) for name, schema in schemas.items()}
+        wider = {name: schema.or_nullable(bodies[name].schema) for name, schema in schemas.items()}
         if wider == schemas:
             break
         schemas = wider
     declared = tuple((name, as_declared(body, schemas[name])) for name, body in bodies.items())
     return Pushed(replace(plan, relations=declared), tuple(one.nullable for one in domain.plan.schema))
-
-
-def _widened(schema: Schema, body: Schema) -> Schema:
-    """The schema, with the columns nullable that the body's are."""
-    return Schema(tuple(replace(one, nullable=one.nullable or other.nullable) for one, other in zip(schema, body, strict=True)))
 
 
 _WORDS = {"TickRecursion": "a feedback over ticks", "OverTicks": "functions over ticks", "Generate": "a table function in Python"}

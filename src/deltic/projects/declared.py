@@ -13,7 +13,7 @@ from deltic.frontends.dataframes.sources import described
 from deltic.frontends.dataframes.types import type_of
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.parse_statement import parse_columns
-from deltic.frontends.sql.sql_types import sql_type
+from deltic.frontends.sql.sql_types import schema_of, sql_type
 from deltic.projects.definitions import LIVE, LIVE_FORMAT, Dataset
 from deltic.schema import Field, Schema
 
@@ -24,8 +24,7 @@ def declared_schema(dataset: Dataset) -> Schema | None:
         case None:
             return None
         case str() as text:
-            parts = parse_columns(text, f"the schema of {dataset.key}")
-            return Schema(tuple(Field(part.name.text, sql_type(part.type)) for part in parts if part.name is not None))
+            return schema_of(parse_columns(text, f"the schema of {dataset.key}"))
         case StructType() as row:
             return Schema(tuple(type_of(pyspark_types_to_proto_types(row), None).parts))
         case tuple() as columns:

@@ -20,8 +20,8 @@ from pyspark.sql.connect.client import ChannelBuilder
 from deltic.errors import DelticError
 from deltic.frontends.dataframes.types import message_of, row_message
 from deltic.frontends.sql.parse_statement import parse_columns, parse_type
-from deltic.frontends.sql.sql_types import sql_type
-from deltic.schema import Field, Schema
+from deltic.frontends.sql.sql_types import schema_of, sql_type
+from deltic.schema import Schema
 
 PLAN_ALONE: Final = "a view's definition cannot"
 """How the errors of calls begin that require rows."""
@@ -206,8 +206,7 @@ def _ddl(text: str) -> pb.DataType:
     try:
         return message_of(sql_type(parse_type(text, "<type>")))
     except DelticError:
-        parts = parse_columns(text, "<type>")
-        return row_message(Schema(tuple(Field(part.name.text, sql_type(part.type)) for part in parts if part.name is not None)))
+        return row_message(schema_of(parse_columns(text, "<type>")))
 
 
 class Channel(grpc.Channel):  # type: ignore[misc]
