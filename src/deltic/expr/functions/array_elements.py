@@ -10,7 +10,17 @@ from deltic.expr.arrays import collections as arrays
 from deltic.expr.arrays.distinct import per_distinct
 from deltic.expr.collating import as_is, choosing, comparing, passing
 from deltic.expr.functions.comparison import check_ordered
-from deltic.expr.functions.signature import INTEGER, PLAIN_TEXT, Parameter, TypeRule, accept, any_nullable, check_count, constant
+from deltic.expr.functions.signature import (
+    INTEGER,
+    PLAIN_TEXT,
+    Parameter,
+    TypeRule,
+    accept,
+    any_nullable,
+    check_count,
+    constant,
+    wrong_type,
+)
 from deltic.expr.nodes import Expr, Literal
 from deltic.expr.registry import Function, Typed
 from deltic.expr.rows import collections as rows
@@ -33,8 +43,7 @@ def with_value(name: str, array: Expr, value: Expr, span: Span | None, *, positi
     array = accept(name, 1, array, ARRAY, span)
     common = common_type_without_text(element_type(array), value.type)
     if common is None:
-        expected = f"{element_type(array).sql}, found {value.type.sql}"
-        raise TypeMismatch(f"argument {position} of {name} has the wrong type", span=value.span or span, expected=expected)
+        raise wrong_type(name, position, value, element_type(array).sql, span)
     return cast(array, array_type(common)), cast(value, common)
 
 

@@ -13,7 +13,7 @@ from deltic.expr.functions import intervals
 from deltic.expr.functions.array_elements import ARRAY, ARRAY_OR_NULL, element_type, with_value
 from deltic.expr.functions.comparison import common_arguments
 from deltic.expr.functions.nested import name_of
-from deltic.expr.functions.signature import INTEGER, PLAIN_INTEGER, TypeRule, accept, any_nullable, check_count
+from deltic.expr.functions.signature import INTEGER, PLAIN_INTEGER, TypeRule, accept, any_nullable, check_count, wrong_type
 from deltic.expr.nodes import Expr, Literal
 from deltic.expr.registry import Function, Nulls, Rewrite, Typed, resolve
 from deltic.expr.rows import collections as rows
@@ -51,8 +51,7 @@ def _flattened(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed
     check_count(name, arguments, 1, 1, span)
     array = arguments[0]
     if array.type.name != "ARRAY" or element_type(array).name != "ARRAY":
-        expected = f"an ARRAY of ARRAYs, found {array.type.sql}"
-        raise TypeMismatch(f"argument 1 of {name} has the wrong type", span=array.span or span, expected=expected)
+        raise wrong_type(name, 1, array, "an ARRAY of ARRAYs", span)
     return Typed((array,), element_type(array), True)
 
 

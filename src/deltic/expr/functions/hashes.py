@@ -7,11 +7,11 @@ import hashlib
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from deltic.errors import Span, TypeMismatch
+from deltic.errors import Span
 from deltic.expr.arrays import hashes as arrays
 from deltic.expr.arrays.distinct import per_distinct
 from deltic.expr.collating import ignoring
-from deltic.expr.functions.signature import BYTES, INTEGER, check_count, takes
+from deltic.expr.functions.signature import BYTES, INTEGER, check_count, takes, wrong_type
 from deltic.expr.nodes import Call, Expr, Value
 from deltic.expr.registry import Function, Nulls, Signature, Typed
 from deltic.expr.rows import hashes as rows
@@ -44,8 +44,7 @@ def _of_values(type: Type) -> Signature:
         check_count(name, arguments, 1, None, span)
         for i, argument in enumerate(arguments, 1):
             if not argument.type.is_ordered:
-                expected = f"any type without a MAP or a VARIANT, found {argument.type.sql}"
-                raise TypeMismatch(f"argument {i} of {name} has the wrong type", span=argument.span or span, expected=expected)
+                raise wrong_type(name, i, argument, "any type without a MAP or a VARIANT", span)
         return Typed(tuple(arguments), type, False)
 
     return rule

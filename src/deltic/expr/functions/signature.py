@@ -78,11 +78,14 @@ def accept(name: str, position: int, argument: Expr, parameter: Parameter, span:
     """The argument cast to the parameter's type. position: counted from 1. Raises TypeMismatch."""
     type = parameter.accept(argument.type)
     if type is None:
-        place = argument.span or span
-        raise TypeMismatch(
-            f"argument {position} of {name} has the wrong type", span=place, expected=f"{parameter.expected}, found {argument.type.sql}"
-        )
+        raise wrong_type(name, position, argument, parameter.expected, span)
     return cast(argument, type)
+
+
+def wrong_type(name: str, position: int, argument: Expr, expected: str, span: Span | None) -> TypeMismatch:
+    """The error for an argument that has none of the `expected` types. position: counted from 1."""
+    message, expected = f"argument {position} of {name} has the wrong type", f"{expected}, found {argument.type.sql}"
+    return TypeMismatch(message, span=argument.span or span, expected=expected)
 
 
 def any_nullable(arguments: Sequence[Expr]) -> bool:

@@ -13,14 +13,15 @@ from typing import Final
 from deltic.errors import Span, SyntaxFailure, TypeMismatch, Unsupported
 from deltic.expr import Expr, Literal, cast, common_type, resolve
 from deltic.expr.collating import agreed_values
-from deltic.expr.functions.signature import INTEGER, LONG, TEXT, accept, check_count, constant
+from deltic.expr.functions.signature import INTEGER, LONG, TEXT, accept, check_count, constant, wrong_type
 from deltic.expr.nodes import PythonFunction
 from deltic.expr.table_functions import BesideRow
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_expression import ExpressionBinder
+from deltic.frontends.sql.bind_function import check_arguments
 from deltic.frontends.sql.parse_query import TABLE_FUNCTIONS
 from deltic.frontends.sql.refusals import FUNCTIONS
-from deltic.frontends.sql.scope import Scope, ScopeColumn, ScopedRelation
+from deltic.frontends.sql.scope import Scope, ScopeColumn, ScopedRelation, check_names
 from deltic.frontends.statements import PythonTable
 from deltic.plan.columns import reference
 from deltic.plan.nodes import FlatMap, Generate, Plan, Project, TableFunction
@@ -66,8 +67,7 @@ class Made:
         """The call with its columns renamed; () keeps their names."""
         if not names:
             return self
-        if len(names) != len(self.names):
-            raise TypeMismatch("the column names do not fit the columns", span=span, expected=f"{len(self.names)}, found {len(names)}")
+        check_names(names, len(self.names), span)
         return replace(self, names=tuple(names))
 
 
@@ -145,9 +145,10 @@ class MadeByUser:
 
     def named(self, names: Sequence[str], span: Span) -> MadeByUser:
         """The call with its columns renamed; () keeps their names."""
-        if names and len(names) != len(self.names):
-            raise TypeMismatch("the column names do not fit the columns", span=span, expected=f"{len(self.names)}, found {len(names)}")
-        return replace(self, names=tuple(names)) if names else self
+        if not names:
+            return self
+        check_names(names, len(self.names), span)
+        return replace(self, names=tuple(names))
 
 
 def _of_user(node: tree.DefinedCall, binder: ExpressionBinder) -> MadeByUser:
@@ -155,11 +156,7 @@ def _of_user(node: tree.DefinedCall, binder: ExpressionBinder) -> MadeByUser:
         raise Unsupported(f"{node.name}() is not a table function", span=node.span, expected=TABLE_FUNCTIONS, remedy="name a table")
     table = node.function
     arguments = tuple(binder.bind(argument) for argument in node.arguments)
-    check_count(table.name, arguments, table.least, table.most, node.span)
-    for position, argument in enumerate(arguments, 1):
-        if argument.type == NULL:
-            message = f"argument {position} of {table.name} is only NULL and has no type"
-            raise TypeMismatch(message, span=argument.span, remedy="CAST(NULL AS type)")
+    check_arguments(table, arguments, node.span)
     if table.terminates and binder.clause != "FROM":
         remedy = "return all rows from eval()"
         raise Unsupported(f"{table.name} has terminate(), which LATERAL would call once for many rows", span=node.span, remedy=remedy)
@@ -258,8 +255,7 @@ def _json_tuple(node: tree.FunctionCall, binder: ExpressionBinder) -> Made:
     bound = [binder.bind(part) for part in node.arguments]
     for i, argument in enumerate(bound, 1):
         if argument.type != STRING:
-            message = f"argument {i} of {node.name} has the wrong type"
-            raise TypeMismatch(message, span=argument.span or node.span, expected=f"STRING, found {argument.type.sql}")
+            raise wrong_type(node.name, i, argument, "STRING", node.span)
     fields = [resolve("json_field", [bound[0], name], node.span) for name in bound[1:]]
     return Made("array", (_row(fields),), tuple(f"c{i}" for i in range(len(fields))), False, False, node.span, True)
 
