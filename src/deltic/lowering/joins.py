@@ -20,7 +20,7 @@ from deltic.expr.nodes import Column, Expr, Literal
 from deltic.lowering.protocol import PlanLowering
 from deltic.lowering.ranges import lower_range_join
 from deltic.lowering.streams import ZERO, Arranged, Nulls, Streams, any_is_null, none_is_null
-from deltic.plan.columns import is_not_null, is_null, map_columns, normalized, reference
+from deltic.plan.columns import all_columns, is_not_null, is_null, map_columns, normalized, reference
 from deltic.plan.divided_joins import divided
 from deltic.plan.extremes import by_extreme
 from deltic.plan.key_order import with_ordered_keys
@@ -95,7 +95,7 @@ def side(lowering: PlanLowering, stream: int, keys: Sequence[Expr], payload: Seq
 def with_key(lowering: PlanLowering, mapped: int, keys: int) -> int:
     """The rows whose first `keys` fields are not NULL, which these fields then state."""
     schema = lowering.streams.schema(mapped)
-    columns = [reference(schema, i) for i in range(len(schema))]
+    columns = all_columns(schema)
     target = Schema(tuple(replace(f, nullable=f.nullable and i >= keys) for i, f in enumerate(schema)))
     return mapped if target == schema else lowering.streams.map(mapped, columns, target, none_is_null(columns[:keys]))
 
@@ -214,7 +214,7 @@ def _inner(lowering: PlanLowering, plan: Join) -> int:
 
 def _semi(lowering: PlanLowering, plan: Join) -> int:
     left = lowering.relation(plan.left)
-    fields = [reference(plan.left.schema, i) for i in range(len(plan.left.schema))]
+    fields = all_columns(plan.left.schema)
     anti = plan.kind == "anti"
     if not lowering.scoped and (extremes := by_extreme(plan)) is not None:
         found = lowering.relation(extremes)
@@ -242,7 +242,7 @@ def _semi(lowering: PlanLowering, plan: Join) -> int:
 
 def _matches(plan: Join) -> Project:
     """The left rows that match, once for each match, of a join with a residual."""
-    fields = [reference(plan.left.schema, i) for i in range(len(plan.left.schema))]
+    fields = all_columns(plan.left.schema)
     return Project(Join(_once(plan.left), plan.right, "inner", plan.keys, plan.residual), tuple((f.name, f) for f in fields))
 
 

@@ -35,7 +35,7 @@ from deltic.lowering.scopes import ScopeStreams
 from deltic.lowering.streams import NO_FORMS, Arranged, Origins, Streams
 from deltic.lowering.temporal import lower_temporal_filter
 from deltic.lowering.windows import lower_window
-from deltic.plan.columns import columns_of_all, normalized, reference, remap
+from deltic.plan.columns import all_columns, columns_of_all, normalized, reference, remap
 from deltic.plan.fingerprint import Nest, column_names, fingerprint
 from deltic.plan.nodes import (
     Accumulate,
@@ -262,7 +262,7 @@ class Lowering:
 
     def _normalized(self, plan: Plan) -> int:
         """The plan's rows with -0.0 as 0.0."""
-        return self.streams.map(self.relation(plan), [normalized(reference(plan.schema, i)) for i in range(len(plan.schema))], plan.schema)
+        return self.streams.map(self.relation(plan), [*map(normalized, all_columns(plan.schema))], plan.schema)
 
     def distinct(self, stream: int) -> int:
         """Each row of the stream once."""
@@ -321,7 +321,7 @@ class Lowering:
     def _in_order(self, stream: int, plan: TopK) -> tuple[int, tuple[int | Term, ...]]:
         """(the stream of rows preceded by the group's key and followed by the order columns, the parts of a row in sort order)."""
         schema = plan.input.schema
-        exprs = [*map(normalized, plan.keys), *(reference(schema, i) for i in range(len(schema)))]
+        exprs = [*map(normalized, plan.keys), *all_columns(schema)]
         exprs += [normalized(o.expr) for o in plan.order]
         keys = tuple(Field(f"k{i}", k.type, k.nullable) for i, k in enumerate(plan.keys))
         fields = (*keys, *schema.fields, *(Field(f"o{i}", o.expr.type, o.expr.nullable) for i, o in enumerate(plan.order)))

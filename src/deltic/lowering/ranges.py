@@ -23,7 +23,7 @@ from deltic.expr.nodes import Call, Expr, columns_of
 from deltic.lowering.keys import unique_key
 from deltic.lowering.protocol import PlanLowering
 from deltic.lowering.streams import ZERO, Arranged, Streams, none_is_null
-from deltic.plan.columns import columns_of_all, conjunction, is_not_null, normalized, reference, remap
+from deltic.plan.columns import columns_of_all, conjunction, is_not_null, named_columns, normalized, reference, remap
 from deltic.plan.divided_joins import is_divided
 from deltic.plan.nodes import Join, Plan, Project, Values
 from deltic.plan.ranges import Range, RangeBound, overlap_of, range_of
@@ -67,7 +67,7 @@ def lower_range_join(lowering: PlanLowering, plan: Join, project: Project | None
     parts = overlap_of(plan)
     if parts is not None:
         return lowering.streams.plus([lowering.relation(part if project is None else replace(project, input=part)) for part in parts])
-    own = tuple((field.name, reference(plan.schema, i)) for i, field in enumerate(plan.schema))
+    own = named_columns(plan.schema)
     columns, schema = (own, plan.schema) if project is None else (project.columns, project.schema)
     exprs = [expr for _, expr in columns]
     read = sorted(columns_of_all([*exprs, *by.rest]))

@@ -26,7 +26,7 @@ from deltic.circuit.operators.not_null import NotNull
 from deltic.circuit.operators.table import StreamInput, TableInput
 from deltic.expr.failing import can_fail
 from deltic.expr.nodes import TRUE, Call, Case, Column, Expr, Literal, children
-from deltic.plan.columns import conjunction, narrowed, not_null, reference, substitute
+from deltic.plan.columns import all_columns, conjunction, narrowed, not_null, reference, substitute
 from deltic.plan.nodes import FlatMap, Generate, Inspect
 from deltic.schema import BIGINT, BOOLEAN, Field, Forms, Schema, StreamSchema, TableSchema
 from deltic.trace.encoding import MARKER, Layout, words_of
@@ -199,7 +199,7 @@ class Streams:
 
     def filter(self, stream: int, predicate: Expr) -> int:
         schema = self.schema(stream)
-        return self.map(stream, [reference(schema, i) for i in range(len(schema))], schema, predicate)
+        return self.map(stream, all_columns(schema), schema, predicate)
 
     def flat_map(self, stream: int, plan: FlatMap, carried: Sequence[int]) -> int:
         """The fields `carried` of the stream and the element, once for each element."""

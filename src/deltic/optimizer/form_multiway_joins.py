@@ -31,7 +31,7 @@ from deltic.optimizer.join_tree import (
     refuse_hint,
     tree_size,
 )
-from deltic.plan.columns import columns_of_all, compared, conjunction, reference, remap, shift
+from deltic.plan.columns import columns_of_all, compared, conjunction, named_columns, reference, remap, shift
 from deltic.plan.node import once_per_node
 from deltic.plan.nodes import Filter, Join, MultiwayJoin, Plan, Project, TemporalFilter, inputs
 from deltic.plan.walk import map_inputs
@@ -215,7 +215,7 @@ class _Leaf:
         if twice:
             plan = Filter(plan, conjunction(twice))
         if computed := self.computed():
-            own = [(field.name, reference(plan.schema, i)) for i, field in enumerate(plan.schema)]
+            own = named_columns(plan.schema)
             plan = Project(plan, (*own, *((f"key{i}", expr) for i, expr in enumerate(computed, 1))))
         return plan
 

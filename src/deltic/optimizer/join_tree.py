@@ -21,7 +21,7 @@ from deltic.errors import Span, Unsupported
 from deltic.expr.failing import can_fail
 from deltic.expr.nodes import Call, Column, Expr, Literal, columns_of, unwidened
 from deltic.optimizer.push_time_down import Bounds, map_bounds, with_bounds
-from deltic.plan.columns import compared, conjunction, conjuncts, normalized, reference, shift, substitute
+from deltic.plan.columns import all_columns, compared, conjunction, conjuncts, normalized, shift, substitute
 from deltic.plan.node import once_per_node
 from deltic.plan.nodes import Filter, FlatMap, Hint, Join, Plan, Project, TemporalFilter, is_word
 from deltic.plan.traits import is_cheap
@@ -68,7 +68,7 @@ class JoinTree:
     @staticmethod
     def of(leaf: Plan) -> JoinTree:
         """The plan as a tree of one leaf."""
-        return JoinTree((leaf,), tuple(reference(leaf.schema, i) for i in range(len(leaf.schema))))
+        return JoinTree((leaf,), all_columns(leaf.schema))
 
     @property
     def starts(self) -> list[int]:

@@ -11,7 +11,7 @@ from typing import Final
 
 from deltic.errors import Span
 from deltic.expr.nodes import Call, Expr, Literal
-from deltic.plan.columns import compared, conjunction, is_null, not_null, reference, shift
+from deltic.plan.columns import all_columns, compared, conjunction, is_null, not_null, reference, shift
 from deltic.plan.equalities import Keys, null_safe
 from deltic.plan.nodes import Filter, Join, JoinKind, Plan, Project, TopK, Union, Window
 from deltic.plan.sort_terms import Order
@@ -48,7 +48,7 @@ def asof_join(left: Plan, right: Plan, kind: JoinKind, nearest: Nearest, span: S
     if kind in ("left", "full"):
         parts.append(_padded(Join(left, followed, "anti", nearest.keys, condition, span=span), schema, 0))
     if kind in ("right", "full"):
-        width, own = len(left.schema), [reference(right.schema, i) for i in range(len(right.schema))]
+        width, own = len(left.schema), all_columns(right.schema)
         found = Project(matched, tuple((f.name, reference(matched.schema, width + i)) for i, f in enumerate(right.schema)))
         pairs = null_safe(own, [reference(found.schema, i) for i in range(len(own))])
         parts.append(_padded(Join(right, found, "anti", pairs), schema, width))

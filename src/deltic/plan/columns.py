@@ -61,7 +61,7 @@ def map_children(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
 
 def extended(plan: Plan, computed: Iterable[tuple[str, Expr]]) -> Project:
     """The rows with more columns after their own."""
-    return Project(plan, (*((name, reference(plan.schema, i)) for i, name in enumerate(plan.schema.names)), *computed))
+    return Project(plan, (*named_columns(plan.schema), *computed))
 
 
 def is_mostly_shared(exprs: Sequence[Expr]) -> bool:
@@ -116,6 +116,21 @@ def reference(schema: Schema, index: int, span: Span | None = None) -> Column:
     """The column at `index` of an input with `schema`. span: of what reads it, for the errors of what is made of it."""
     field = schema[index]
     return Column(index, field.type, field.nullable, field.name, span)
+
+
+def all_columns(schema: Schema) -> tuple[Column, ...]:
+    """The columns of an input with `schema`."""
+    return tuple(reference(schema, i) for i in range(len(schema)))
+
+
+def named_columns(schema: Schema, positions: Iterable[int] | None = None) -> tuple[tuple[str, Column], ...]:
+    """The columns of an input with `schema`, or those at `positions`, with their names: as a Project has them."""
+    return tuple((schema[i].name, reference(schema, i)) for i in (range(len(schema)) if positions is None else positions))
+
+
+def picked(plan: Plan, positions: Iterable[int]) -> Project:
+    """The columns at `positions`, in this order."""
+    return Project(plan, named_columns(plan.schema, positions))
 
 
 def compared(function: str, left: Expr, right: Expr) -> Call:

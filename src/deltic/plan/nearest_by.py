@@ -7,7 +7,7 @@ from typing import Literal as OneOf
 
 from deltic.errors import Span
 from deltic.expr.nodes import Column, Expr, OuterColumn, columns_of
-from deltic.plan.columns import is_not_null, map_columns, reference
+from deltic.plan.columns import is_not_null, map_columns, named_columns, reference
 from deltic.plan.nodes import DependentJoin, Filter, Plan, Project, TopK
 from deltic.plan.sort_terms import Order
 from deltic.plan.subquery_nodes import outer_number
@@ -30,7 +30,7 @@ def nearest_join(
     def within(column: Column) -> Expr:
         return given[column.index] if column.index < width else reference(right.schema, column.index - width)
 
-    own = tuple((field.name, reference(right.schema, i)) for i, field in enumerate(right.schema))
+    own = named_columns(right.schema)
     ranked = Project(right, (*own, ("ranking", map_columns(ranking, within))))
     rank = reference(ranked.schema, len(own))
     rows = Filter(ranked, is_not_null(rank)) if rank.nullable else ranked

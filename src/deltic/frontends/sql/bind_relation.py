@@ -24,7 +24,7 @@ from deltic.frontends.sql.bind_table_function import bind_from_function, bind_la
 from deltic.frontends.sql.bind_values import bind_values
 from deltic.frontends.sql.environment import BindQuery, Environment
 from deltic.frontends.sql.scope import Outer, Scope, ScopeColumn, ScopedRelation, check_names, moved, relation
-from deltic.plan.columns import reference, shift
+from deltic.plan.columns import named_columns, reference, shift
 from deltic.plan.equalities import EQUAL, split
 from deltic.plan.nodes import DependentJoin, Filter, Join, JoinKind, Plan, Project, Reference, Table, Values
 from deltic.schema import Schema, TableSchema
@@ -290,7 +290,7 @@ def _merged(
 ) -> ScopedRelation:
     """FULL JOIN USING: a key is coalesce(left, right)."""
     width, schema = len(left.plan.schema), plan.schema
-    columns: list[tuple[str, Expr]] = [(field.name, reference(schema, i)) for i, field in enumerate(schema)]
+    columns: list[tuple[str, Expr]] = [*named_columns(schema)]
     shown = []
     for a, b, span in zip(left_columns, moved(right_columns, width), spans, strict=True):
         shown.append(ScopeColumn(a.name, None, len(columns)))

@@ -27,7 +27,7 @@ from deltic.frontends.sql.naming import output_name
 from deltic.frontends.sql.rows_of_groups import rows_of_groups
 from deltic.frontends.sql.scope import AGGREGATED, SUBQUERY, WINDOWED, ScopedRelation, reads_windows
 from deltic.frontends.sql.shared_below import over_shared, with_shared_below
-from deltic.plan.columns import map_columns, reference
+from deltic.plan.columns import all_columns, map_columns, reference
 from deltic.plan.nodes import Aggregate, AggregateCall, Order, Plan, Project, Window
 from deltic.plan.walk import map_expressions
 
@@ -304,7 +304,7 @@ def _aggregated(select: _Select, plan: Plan, having: list[Conjunct], qualify: Ex
         tuple(grouped),
         tuple((f"{call.function}{i}", sets.call(call, plan)) for i, call in enumerate(calls, 1)),
     )
-    references: list[Expr] = [reference(node.schema, i) for i in range(len(node.schema))]
+    references: list[Expr] = [*all_columns(node.schema)]
     keys = [*keys, *[SET_NUMBER][: len(grouped) - len(keys)]]
     if session is not None:
         keys.append(session.own_end)  # the first aggregate

@@ -23,7 +23,7 @@ from deltic.frontends.sql.parse_query import TABLE_FUNCTIONS
 from deltic.frontends.sql.refusals import FUNCTIONS
 from deltic.frontends.sql.scope import Scope, ScopeColumn, ScopedRelation, check_names
 from deltic.frontends.statements import PythonTable
-from deltic.plan.columns import reference
+from deltic.plan.columns import named_columns, reference
 from deltic.plan.nodes import FlatMap, Generate, Plan, Project, TableFunction
 from deltic.schema import BIGINT, DATE, DAYS, INT, NULL, STRING, Schema
 
@@ -132,7 +132,7 @@ class MadeByUser:
     def over(self, plan: Plan) -> Plan:
         """Each row of the plan with the rows that the function returns for its arguments."""
         kept = len(plan.schema)
-        columns = [(field.name, reference(plan.schema, i)) for i, field in enumerate(plan.schema)]
+        columns = named_columns(plan.schema)
         given = Project(plan, (*columns, *((f"argument{i}", argument) for i, argument in enumerate(self.arguments))))
         fields = zip(self.table.returned, self.names, strict=True)
         renamed = (replace(field, name=name, nullable=field.nullable or self.outer) for field, name in fields)
