@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from deltic.circuit.framed import among, dense_ranks, exact_ranks, frame_leasts, least_of_each
-from deltic.circuit.key_frames import EdgeKind, FrameLayout, KeyFrames, followed, long_keys
+from deltic.circuit.key_frames import EdgeKind, FrameLayout, KeyFrames, followed, long_keys, ranks_in_frames
 from deltic.circuit.operator import Context, Delta, as_batch
 from deltic.circuit.operators.value_levels import ValueList
 from deltic.circuit.scopes import distinct_rows
@@ -221,13 +221,8 @@ class FrameExtremes:
         level = np.zeros(len(partitions[0]), np.int64)
         source, columns, _ = first(levels.heads, (*partitions, level), None, ALL, context.counters)
         keys, words = columns[self.key + 1 : -self.width], columns[-self.width :]
-        ranked = frames._replace(partitions=(numbers,))
-        if long_keys(frames.keys, self.texts, context.strings).any():
-            texts = {1 + text: descending for text, descending in self.texts}
-            place, of_frames = exact_ranks([(source, *keys), (numbers, *frames.keys)], texts, context.strings)
-            keys, ranked = (place,), ranked.ranked(of_frames)
-        places, low, high = dense_ranks([(source, *keys), *ranked.edges()])
-        new = self._rows(frames, self._leasts(places, words, low, high, context))
+        of_rows, low, high = ranks_in_frames((source, *keys), frames, numbers, self.texts, context.strings)
+        new = self._rows(frames, self._leasts(of_rows, words, low, high, context))
         memory = context.old(self.memory, self.remembered, 1)
         _, columns, weights = first(memory, partitions, None, ALL, context.counters)
         return [new, Rows(columns, (-weights[0],))]

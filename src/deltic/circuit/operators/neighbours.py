@@ -21,6 +21,7 @@ from deltic.circuit.key_frames import followed
 from deltic.circuit.operator import Context, Delta, as_batch
 from deltic.circuit.preceding import preceding
 from deltic.circuit.scopes import distinct_rows
+from deltic.circuit.skip_list import is_after
 from deltic.circuit.ties import order_of_ties, tied, tied_with_previous
 from deltic.schema import Field
 from deltic.trace.batch import Batch
@@ -164,10 +165,10 @@ class NeighboursOperator:
         places = np.append(0, ends)[np.searchsorted(side, 2 * np.arange(n) + 1)]
         following = (side + 1) >> 1  # the change after each row
         both = np.append(joined, False)[following]  # whether it is in one run with the change before it
-        is_after = side & 1 == 1
+        is_later = side & 1 == 1
         preceding = np.maximum(following - 1, 0)
-        affected = (is_after | both) & (ends - weights - places[preceding] < copies[preceding] + self.back)
-        affected |= (~is_after | both) & (np.append(places, 0)[following] - ends < self.ahead)
+        affected = (is_later | both) & (ends - weights - places[preceding] < copies[preceding] + self.back)
+        affected |= (~is_later | both) & (np.append(places, 0)[following] - ends < self.ahead)
         return Near(np.cumsum(~joined)[side >> 1] - 1, columns, weights, affected)
 
     def _after(self, delta: Batch, follows: np.ndarray, own: np.ndarray, now: Spine, context: Context) -> tuple[Part, np.ndarray, Words]:
@@ -190,7 +191,7 @@ class NeighboursOperator:
             begins_affected = np.bincount(source[before < own[change]], minlength=len(changes))
             needed[changes] = np.maximum(needed[changes], total[heads + begins_affected] - total[heads] + self.ahead)
             following = [word[np.minimum(change + 1, n - 1)] for word in keys]
-            inside = ~follows[change] | _precede(columns[: self.width], following)
+            inside = ~follows[change] | is_after(following, columns[: self.width])
             meets[change[~inside]] = True
             done = meets[changes] | (needed[changes] <= size) | (total[tails] - total[heads] < size)
             kept = np.flatnonzero(done[source] & inside & (meets[change] | (before < needed[change])))
@@ -222,7 +223,7 @@ class NeighboursOperator:
             has, row, copies = preceding(now, tuple(w[changes] for w in prefixes), tuple(w[changes] for w in starts), context.counters)
             changes = changes[has]
             columns = (*(word[changes] for word in prefixes), *row)
-            is_met = follows[changes] & ~_precede([word[changes - 1] for word in last], columns[: self.width])
+            is_met = follows[changes] & ~is_after(columns[: self.width], [word[changes - 1] for word in last])
             joined[changes[is_met]] = True
             kept = np.flatnonzero(~is_met)
             changes, columns, copies = changes[kept], tuple(column[kept] for column in columns), copies[kept]
@@ -279,15 +280,6 @@ class NeighboursOperator:
             source, columns, weights = probe(memory, keys, range(len(keys), self.emitted), context.counters)
             parts.append(Rows((*(word[source] for word in keys), *columns), weights))
         return Rows.concat(parts)
-
-
-def _precede(rows: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> np.ndarray:
-    """Which rows are before the others, word by word."""
-    before, tied = np.zeros(len(rows[0]), bool), np.ones(len(rows[0]), bool)
-    for word, other in zip(rows, others, strict=True):
-        before |= tied & (word < other)
-        tied &= word == other
-    return before
 
 
 def _are_in(rows: Words, keys: Words) -> np.ndarray:
