@@ -86,6 +86,14 @@ def old_words(fields: Sequence[Field], old: Sequence[Words], existed: np.ndarray
     return [tuple(np.where(existed, w, null) for w, null in zip(words, n, strict=True)) for words, n in zip(old, nulls, strict=True)]
 
 
+def written(words: Words, positions: np.ndarray, values: Words) -> Words:
+    """The words with `values` at the positions."""
+    result = [np.array(word) for word in words]
+    for word, value in zip(result, values, strict=True):
+        word[positions] = value
+    return tuple(result)
+
+
 def replaced(words: Words, nulls: Sequence[np.int64], changed: np.ndarray, rows: np.ndarray, values: Words) -> Words:
     """The words with `values` for the groups `rows`, and NULL for the other changed groups."""
     result = [np.array(word) for word in words]

@@ -128,7 +128,7 @@ def named_columns(schema: Schema, positions: Iterable[int] | None = None) -> tup
     return tuple((schema[i].name, reference(schema, i)) for i in (range(len(schema)) if positions is None else positions))
 
 
-def picked(plan: Plan, positions: Iterable[int]) -> Project:
+def choose_columns(plan: Plan, positions: Iterable[int]) -> Project:
     """The columns at `positions`, in this order."""
     return Project(plan, named_columns(plan.schema, positions))
 

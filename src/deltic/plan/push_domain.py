@@ -17,7 +17,7 @@ from deltic.expr import Call, Expr, Literal, can_fail, resolve
 from deltic.expr.nodes import OuterColumn, outer_columns
 from deltic.expr.table_functions import BesideRow
 from deltic.plan.aggregates import aggregate_value
-from deltic.plan.columns import conjunction, conjuncts, is_not_null, map_children, named_columns, picked, reference, remap
+from deltic.plan.columns import choose_columns, conjunction, conjuncts, is_not_null, map_children, named_columns, reference, remap
 from deltic.plan.equalities import EQUAL, null_safe, split
 from deltic.plan.node import once_per_node
 from deltic.plan.nodes import (
@@ -186,7 +186,7 @@ def _generated(plan: Generate, call: BesideRow, domain: Domain) -> Pushed:
     below, kept, width, count = pushed(plan.input, domain), call.kept, len(plan.input.schema), len(domain.numbers)
     schema = below.plan.schema
     order = [*range(kept), *range(width, width + count), *range(kept, width)]
-    rows = picked(below.plan, order)
+    rows = choose_columns(below.plan, order)
     returned = Schema((*plan.returned.fields[:kept], *schema.fields[width:], *plan.returned.fields[kept:]))
     beside = replace(plan.function, parameters=(rows.schema.names,), width=len(returned), call=replace(call, kept=kept + count))
     return _reordered(Generate(rows, beside, returned), kept, len(plan.schema), below.nullable, domain)

@@ -13,7 +13,7 @@ from deltic.expr.functions import intervals
 from deltic.expr.functions.array_elements import ARRAY, ARRAY_OR_NULL, element_type, with_value
 from deltic.expr.functions.comparison import common_arguments
 from deltic.expr.functions.nested import name_of
-from deltic.expr.functions.signature import INTEGER, PLAIN_INTEGER, TypeRule, accept, any_nullable, check_count, wrong_type
+from deltic.expr.functions.signature import INTEGER, PLAIN_INTEGER, TypeRule, accept, accept_each, any_nullable, check_count, wrong_type
 from deltic.expr.nodes import Expr, Literal
 from deltic.expr.registry import Function, Nulls, Rewrite, Typed, resolve
 from deltic.expr.rows import collections as rows
@@ -81,7 +81,7 @@ def _named_zipped(name: str, arguments: Sequence[Expr], span: Span | None) -> Ex
 
 
 def _zipped_as(name: str, names: Sequence[str], arguments: Sequence[Expr], span: Span | None) -> Typed:
-    taken = tuple(accept(name, i, a, ARRAY_OR_NULL, span) for i, a in enumerate(arguments, 1))
+    taken = accept_each(name, arguments, ARRAY_OR_NULL, span)
     fields = tuple(Field(field, element_type(array)) for field, array in zip(names, taken, strict=True))
     try:
         return Typed(taken, array_type(struct(fields)), any_nullable(taken))

@@ -13,7 +13,7 @@ from deltic.expr.functions.array_elements import ARRAY, element_type
 from deltic.expr.functions.collated import splitting_to_map
 from deltic.expr.functions.comparison import check_ordered
 from deltic.expr.functions.nested import MAP, check_key
-from deltic.expr.functions.signature import ANY, PLAIN_TEXT, accept, any_nullable, check_count, first, takes, wrong_type
+from deltic.expr.functions.signature import ANY, PLAIN_TEXT, accept, accept_each, any_nullable, check_count, first, takes, wrong_type
 from deltic.expr.nodes import Call, Expr, Literal
 from deltic.expr.registry import Function, Typed, resolve
 from deltic.expr.rows import maps as rows
@@ -31,7 +31,7 @@ _COLON: Final = Literal(":", STRING)
 def _concatenated(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed | Expr:
     if not arguments:
         return Literal((), map_type(STRING, STRING), span)
-    taken = [accept(name, i, a, MAP, span) for i, a in enumerate(arguments, 1)]
+    taken = accept_each(name, arguments, MAP, span)
     common = taken[0].type
     for one in taken[1:]:
         wider = common_type_without_text(common, one.type)
@@ -57,7 +57,7 @@ def _contains(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
 
 def _from_arrays(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
     check_count(name, arguments, 2, 2, span)
-    keys, values = (accept(name, i, a, ARRAY, span) for i, a in enumerate(arguments, 1))
+    keys, values = accept_each(name, arguments, ARRAY, span)
     if isinstance(keys, Call) and keys.function == "array" and not keys.arguments:
         expected = "an ARRAY with a type, as array(1)"
         raise TypeMismatch("an empty MAP has no types of keys and values", span=keys.span or span, expected=expected)

@@ -82,6 +82,11 @@ def accept(name: str, position: int, argument: Expr, parameter: Parameter, span:
     return cast(argument, type)
 
 
+def accept_each(name: str, arguments: Sequence[Expr], parameter: Parameter, span: Span | None) -> tuple[Expr, ...]:
+    """All arguments cast to the type of one parameter. Raises TypeMismatch."""
+    return tuple(accept(name, i, argument, parameter, span) for i, argument in enumerate(arguments, 1))
+
+
 def wrong_type(name: str, position: int, argument: Expr, expected: str, span: Span | None) -> TypeMismatch:
     """The error for an argument that has none of the `expected` types. position: counted from 1."""
     message, expected = f"argument {position} of {name} has the wrong type", f"{expected}, found {argument.type.sql}"

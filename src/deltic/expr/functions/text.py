@@ -22,6 +22,7 @@ from deltic.expr.functions.signature import (
     TEXT_OR_BYTES,
     Parameter,
     accept,
+    accept_each,
     any_nullable,
     check_count,
     first,
@@ -93,7 +94,7 @@ def _padded(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
 def _trimmed(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
     """(text) or (characters, text); in the call the text comes first."""
     check_count(name, arguments, 1, 2, span)
-    converted = tuple(accept(name, i, a, TEXT, span) for i, a in enumerate(arguments, 1))
+    converted = accept_each(name, arguments, TEXT, span)
     return Typed(converted[::-1], STRING, any_nullable(converted))
 
 

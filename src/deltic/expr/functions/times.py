@@ -28,6 +28,7 @@ from deltic.expr.functions.signature import (
     Parameter,
     TypeRule,
     accept,
+    accept_each,
     any_nullable,
     check_count,
     constant,
@@ -117,7 +118,7 @@ def _parsed(function: str) -> Builder:
 
 def _text_rule(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
     check_count(name, arguments, 1, 2, span)
-    taken = tuple(accept(name, i, argument, PLAIN_TEXT, span) for i, argument in enumerate(arguments, 1))
+    taken = accept_each(name, arguments, PLAIN_TEXT, span)
     return Typed(taken, TIME, True)
 
 

@@ -14,10 +14,10 @@ from typing import Any, TypeVar, get_args
 from deltic.errors import CircuitError
 from deltic.expr.nodes import Column, Expr, PythonFunction
 from deltic.frontends.python.accumulators import Calls, accumulation
-from deltic.frontends.python.functions import column_at, taking, unknown_column, user_function
+from deltic.frontends.python.functions import taking, unknown_column, user_function
 from deltic.frontends.python.generated import generated
 from deltic.frontends.python.linear import WEIGHT, bounded, composed, composed_batches, updated, updates, with_update
-from deltic.frontends.python.projection import Argument, all_columns, computed_columns, listed, named, projected
+from deltic.frontends.python.projection import Argument, computed_columns, listed, named, projected
 from deltic.frontends.python.query import CONDITION, INPUT, ORDER, queried, selected, text_of
 from deltic.frontends.python.scalars import UDF
 from deltic.frontends.python.schemas import Columns, schema_of
@@ -26,6 +26,7 @@ from deltic.frontends.python.trace import distinct_change, earlier, stamped, unt
 from deltic.frontends.sql import Form
 from deltic.frontends.statements import PythonAggregate
 from deltic.plan.accumulators import AccumulateElements
+from deltic.plan.columns import all_columns, choose_columns, named_columns, reference
 from deltic.plan.nodes import (
     Aggregate,
     AggregateCall,
@@ -170,7 +171,7 @@ class Stream(OverTime):
         plan, positions = self.plan, dict[str, int]()
         for side, moment in bounds.items():
             positions[side] = len(plan.schema)
-            columns = [(f.name, column_at(plan.schema, i)) for i, f in enumerate(plan.schema)]
+            columns = named_columns(plan.schema)
             plan = Project(plan, (*columns, (f"_{side}", self._moment(moment))))
         return Stream(bounded(plan, len(self.schema), positions))
 
@@ -234,7 +235,7 @@ class Stream(OverTime):
             return IndexedStream(self.plan, tuple(expr.index for _, expr in keys if isinstance(expr, Column)), self._whole().positions)
         if shared := [name for name, _ in keys if self.schema.find(name)]:
             raise CircuitError(f"the key and the row both have a column {shared[0]}", remedy="rename the key's column in schema=")
-        rows = [(f.name, column_at(self.schema, i)) for i, f in enumerate(self.schema)]
+        rows = named_columns(self.schema)
         wide = Project(self.plan, (*rows, *keys))
         width = len(self.schema)
         return IndexedStream(wide, tuple(range(width, width + len(keys))), tuple(range(width)))
@@ -275,7 +276,7 @@ class IndexedStream(OverTime):
         other_values = tuple(len(left) + i for i in other.values)
         if function is None:
             columns = [*self.values, *other_values]
-            return Stream(Project(joined, named([column_at(joined.schema, i) for i in columns])))
+            return Stream(Project(joined, named([reference(joined.schema, i) for i in columns])))
         key = Argument(tuple(left[i].name for i in self.keys) if len(self.keys) != 1 else None, self.keys)
         row = Argument(tuple(left[i].name for i in self.values), self.values)
         match = Argument(tuple(right[i].name for i in other.values), other_values)
@@ -331,7 +332,7 @@ class IndexedStream(OverTime):
         """The first rows of each key by `order`, a SQL ORDER BY list; ties are ordered by the whole row. NULL is a key."""
         plan = Stream(self.plan).top_k(limit, order).plan
         assert isinstance(plan, TopK)
-        keys = tuple(column_at(self.plan.schema, i) for i in self.keys)
+        keys = tuple(reference(self.plan.schema, i) for i in self.keys)
         return replace(self, plan=TopK(self.plan, plan.order, plan.limit, keys)).rows()
 
     def semijoin(self, other: IndexedStream) -> Stream:
@@ -375,7 +376,7 @@ class IndexedStream(OverTime):
         which the functions change in place and return. every: only the ticks whose epoch is a multiple of it call the functions, with the
         rows that wait; see `batched`.
         """
-        keys = tuple((self.plan.schema[i].name, column_at(self.plan.schema, i)) for i in self.keys)
+        keys = named_columns(self.plan.schema, self.keys)
         plan = self.plan if every is None else batched(self.plan, every)
         return Accumulators(accumulation(plan, keys, self.values, Calls(function, step, retract), schema, init))
 
@@ -416,7 +417,7 @@ class IndexedStream(OverTime):
             return self._accumulated(function, result)
         names = tuple(self.plan.schema[i].name for i in self.values)
         reducing = user_function(listed(taking(function, "group")), (names,), 0 if len(result) == 1 else len(result))
-        keys = tuple((self.plan.schema[i].name, column_at(self.plan.schema, i)) for i in self.keys)
+        keys = named_columns(self.plan.schema, self.keys)
         return Stream(Reduce(self.plan, keys, self.values, reducing, result))
 
     def _accumulated(self, accumulator: type, result: Schema) -> Stream:
@@ -427,7 +428,7 @@ class IndexedStream(OverTime):
         (column,) = result
         defined = UDF(column.name, accumulator, column.type.sql).defined
         assert isinstance(defined, PythonAggregate)
-        arguments = tuple(column_at(self.plan.schema, i) for i in self.values if i not in self.keys)
+        arguments = tuple(reference(self.plan.schema, i) for i in self.values if i not in self.keys)
         given, (least, most) = len(arguments), (defined.least, defined.most)
         if given < least or (most is not None and given > most):
             raise CircuitError(
@@ -435,7 +436,7 @@ class IndexedStream(OverTime):
             )
         user = replace(defined.function, parameters=(None,) * given)
         call = AggregateCall(column.name, arguments, defined.type, True, user=user)
-        keys = tuple((self.plan.schema[i].name, column_at(self.plan.schema, i)) for i in self.keys)
+        keys = named_columns(self.plan.schema, self.keys)
         return Stream(Aggregate(self.plan, keys, ((column.name, call),)))
 
     def _over(self, plan: Plan) -> IndexedStream:
@@ -443,8 +444,8 @@ class IndexedStream(OverTime):
 
     def _joined(self, other: IndexedStream, kind: JoinKind) -> Join:
         expected(other, IndexedStream)
-        left = [column_at(self.plan.schema, i) for i in self.keys]
-        right = [column_at(other.plan.schema, i) for i in other.keys]
+        left = [reference(self.plan.schema, i) for i in self.keys]
+        right = [reference(other.plan.schema, i) for i in other.keys]
         if [key.type for key in left] != [key.type for key in right]:
             both = " and ".join(f"({', '.join(f'{key.name} {key.type}' for key in keys)})" for keys in (left, right))
             raise CircuitError(f"the keys {both} differ", expected="keys of the same types")
@@ -453,7 +454,7 @@ class IndexedStream(OverTime):
     def _projection(self) -> Plan:
         if self.values == tuple(range(len(self.plan.schema))):
             return self.plan
-        return Project(self.plan, tuple((self.plan.schema[i].name, column_at(self.plan.schema, i)) for i in self.values))
+        return choose_columns(self.plan, self.values)
 
 
 class Accumulators(Stream):

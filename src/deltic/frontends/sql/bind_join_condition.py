@@ -15,7 +15,7 @@ from deltic.frontends.sql.bind_condition import apply, bind_conjuncts
 from deltic.frontends.sql.bind_expression import ExpressionBinder
 from deltic.frontends.sql.bind_subquery import Subqueries
 from deltic.frontends.sql.scope import SUBQUERY
-from deltic.plan.columns import map_columns, picked, shift
+from deltic.plan.columns import choose_columns, map_columns, shift
 from deltic.plan.equalities import split
 from deltic.plan.nodes import Join, JoinKind, Plan
 
@@ -70,4 +70,4 @@ def _first(plan: Plan, columns: Sequence[int]) -> Plan:
     """These columns."""
     if len(plan.schema) == len(columns):
         return plan
-    return picked(plan, columns)
+    return choose_columns(plan, columns)
