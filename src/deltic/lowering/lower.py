@@ -22,7 +22,7 @@ from deltic.circuit.terms import Term
 from deltic.lowering.aggregates import added_rows, lower_aggregate
 from deltic.lowering.by_watermark import lower_by_watermark
 from deltic.lowering.expand import lower_expand
-from deltic.lowering.feedback import FedRelations
+from deltic.lowering.feedback import FeedbackRelations
 from deltic.lowering.fuse import Fusion
 from deltic.lowering.joins import lower_join
 from deltic.lowering.keys import unique_key
@@ -36,7 +36,7 @@ from deltic.lowering.streams import NO_FORMS, Arranged, Origins, Streams
 from deltic.lowering.temporal import lower_temporal_filter
 from deltic.lowering.windows import lower_window
 from deltic.plan.columns import all_columns, columns_of_all, normalized, reference, remap
-from deltic.plan.fingerprint import Nest, column_names, fingerprint
+from deltic.plan.fingerprint import EnclosingNames, column_names, fingerprint
 from deltic.plan.nodes import (
     Accumulate,
     Aggregate,
@@ -159,7 +159,7 @@ class Lowering:
     """
 
     scoped = False
-    nest: Nest = ()
+    enclosing: EnclosingNames = ()
     """The relations of the recursions around, the innermost last."""
 
     def __init__(self, streams: Streams | None = None, *, shards: int | None = None) -> None:
@@ -388,7 +388,7 @@ class Lowering:
 
         Recursions that differ only in these do not share a scope: the second gets its own identity.
         """
-        identity = self.streams.builder.digest(fingerprint(plan, self.nest), column_names(plan))
+        identity = self.streams.builder.digest(fingerprint(plan, self.enclosing), column_names(plan))
         watched = [(n.limit,) if isinstance(n, Recursion) else (n.function,) for n in nodes(plan) if isinstance(n, Recursion | Inspect)]
         same = self._seeds.setdefault(identity, watched) == watched
         return identity if same else self.streams.builder.digest(identity, watched)
@@ -418,7 +418,7 @@ class ScopeLowering(Lowering):
         words = () if outer.scoped else spread_by(plan)
         streams = ScopeStreams(outer.streams, outer.seed(plan), words)
         super().__init__(streams)
-        self.nest = (*outer.nest, tuple(name for name, _ in plan.relations))
+        self.enclosing = (*outer.enclosing, tuple(name for name, _ in plan.relations))
         self.outer, self._inside = outer, streams
         self._relations = {name: streams.scope.feedback(Shape(body.schema), name, place_of(plan, name)) for name, body in plan.relations}
 
@@ -457,8 +457,8 @@ class TickRecursionLowering(Lowering):
     def __init__(self, outer: Lowering, plan: TickRecursion) -> None:
         assert not outer.scoped, "a feedback over ticks in a recursion"
         super().__init__(outer.streams)
-        self.spread, self.outer, self.nest = outer.spread, outer, (*outer.nest, tuple(name for name, _ in plan.relations))
-        self._fed = FedRelations(outer.streams, outer.seed(plan), plan)
+        self.spread, self.outer, self.enclosing = outer.spread, outer, (*outer.enclosing, tuple(name for name, _ in plan.relations))
+        self._fed = FeedbackRelations(outer.streams, outer.seed(plan), plan)
 
     def close(self, plan: TickRecursion) -> int:
         """The relation that the plan denotes, after the bodies of all are connected with what reads them in the next tick."""

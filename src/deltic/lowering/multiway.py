@@ -27,7 +27,7 @@ from deltic.circuit.operators.map import Map
 from deltic.circuit.operators.multiway import MultiwayJoinOperator
 from deltic.circuit.rules import Extend, Fetch, Limb, PrefixFilter, Product, Rule, RuleAtom, Step
 from deltic.expr.nodes import Column, Expr, columns_of
-from deltic.lowering.delta_rules import Bind, DeltaRule, Index, Need, Take, delta_rules, size_of
+from deltic.lowering.delta_rules import Bind, DeltaRule, Index, NeededParts, Take, delta_rules, size_of
 from deltic.lowering.protocol import PlanLowering
 from deltic.lowering.streams import FLAG, Arranged, Nulls, none_is_null
 from deltic.lowering.weighing import Weighing
@@ -41,7 +41,7 @@ Port = tuple[str, Nulls]
 
 def lower_multiway_join(lowering: PlanLowering, plan: MultiwayJoin) -> int:
     listed = list(dict.fromkeys(plan.flat[i] for i in plan.output))
-    joining = _Joining(lowering, plan, Need.of(plan), listed)
+    joining = _Joining(lowering, plan, NeededParts.of(plan), listed)
     schema = joining.schema
     return lowering.streams.map(
         joining.lower(steady=True), [reference(schema, listed.index(plan.flat[i])) for i in plan.output], plan.schema
@@ -69,7 +69,7 @@ def weigh_multiway_join(lowering: PlanLowering, plan: MultiwayJoin, weighing: We
     read = sorted(columns_of_all((*weighing.groups, *weighing.present)))
     listed = list(dict.fromkeys(plan.flat[plan.output[i]] for i in read))
     tested = frozenset(plan.flat[i] for i in columns_of_all([plan.condition])) if plan.condition is not None else frozenset[int]()
-    need = Need(tested.union(plan.shared, listed), frozenset(listed), sums.by_input())
+    need = NeededParts(tested.union(plan.shared, listed), frozenset(listed), sums.by_input())
     joining = _Joining(lowering, plan, need, listed, tuple(sums.weights), tuple(sums.limbs))
     joined = joining.schema
     places = {i: listed.index(plan.flat[plan.output[i]]) for i in read}
@@ -124,7 +124,7 @@ class _Joining:
         self,
         lowering: PlanLowering,
         plan: MultiwayJoin,
-        need: Need,
+        need: NeededParts,
         listed: Sequence[int],
         summed: tuple[Summed, ...] = (),
         limbs: tuple[tuple[int, int], ...] = (),

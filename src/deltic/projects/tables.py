@@ -20,7 +20,7 @@ from deltic.projects.declared import declared_notes
 from deltic.projects.definitions import LIVE_FORMAT, Dataset
 from deltic.projects.direct import FEED, DirectTable, local
 from deltic.projects.feeds import direct_table, identity
-from deltic.projects.layout import Remarks, TableLayout, pairs, partitions_of, text
+from deltic.projects.layout import TableAnnotations, TableLayout, pairs, partitions_of, text
 from deltic.projects.net import DELETES, NetChange
 from deltic.projects.notes import ProjectNotes
 from deltic.projects.partitions import link_others
@@ -136,14 +136,14 @@ class CatalogTables:
         self._notes.remarks[dataset.key] = self._remarks(dataset).json()
         return creation
 
-    def _remarks(self, dataset: Dataset) -> Remarks:
+    def _remarks(self, dataset: Dataset) -> TableAnnotations:
         fixed = () if self.format(dataset) in TRANSACTIONAL else dataset.partitions
-        return Remarks.of(dataset, self._properties(dataset), fixed)
+        return TableAnnotations.of(dataset, self._properties(dataset), fixed)
 
     def _remark(self, dataset: Dataset) -> None:
         """Gives a table that stays the comments and properties of the dataset, if they are others than those that are noted."""
         now, noted = self._remarks(dataset), self._notes.remarks.get(dataset.key)
-        before = now if noted is None else Remarks(noted["comment"], noted["properties"], noted["columns"])
+        before = now if noted is None else TableAnnotations(noted["comment"], noted["properties"], noted["columns"])
         if statements := list(now.changing(before, dataset.identifier)):
             with self._server.under(self._server.names, CREATING):
                 for statement in statements:

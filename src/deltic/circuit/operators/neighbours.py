@@ -81,7 +81,7 @@ class Part(NamedTuple):
         return Part(np.concatenate([part.change for part in parts]), columns, np.concatenate([part.copies for part in parts]))
 
 
-class Near(NamedTuple):
+class NearbyRows(NamedTuple):
     """Rows near changes, each once, in runs in order and without gaps: the run, their words, copies, whether their values may change."""
 
     run: np.ndarray
@@ -89,14 +89,14 @@ class Near(NamedTuple):
     copies: np.ndarray
     affected: np.ndarray
 
-    def take(self, rows: np.ndarray) -> Near:
-        return Near(self.run[rows], tuple(column[rows] for column in self.columns), self.copies[rows], self.affected[rows])
+    def take(self, rows: np.ndarray) -> NearbyRows:
+        return NearbyRows(self.run[rows], tuple(column[rows] for column in self.columns), self.copies[rows], self.affected[rows])
 
     @staticmethod
-    def concat(parts: Sequence[Near]) -> Near:
+    def concat(parts: Sequence[NearbyRows]) -> NearbyRows:
         columns = tuple(np.concatenate(words) for words in zip(*(part.columns for part in parts), strict=True))
         run, copies, affected = (np.concatenate([part[i] for part in parts]) for i in (0, 2, 3))
-        return Near(run, columns, copies, affected)
+        return NearbyRows(run, columns, copies, affected)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +150,7 @@ class NeighboursOperator:
         context.append(self.memory, change)
         return change
 
-    def _near(self, delta: Batch, now: Spine, context: Context) -> Near:
+    def _near(self, delta: Batch, now: Spine, context: Context) -> NearbyRows:
         """The rows whose values changes may alter, and those that they reach, each once. Rows between changes are read from both."""
         n, follows = len(delta), followed(delta.columns[: self.key])
         copies = np.maximum(lookup(now, delta.columns[: self.width], context.counters)[0], 0)
@@ -169,7 +169,7 @@ class NeighboursOperator:
         preceding = np.maximum(following - 1, 0)
         affected = (is_later | both) & (ends - weights - places[preceding] < copies[preceding] + self.back)
         affected |= (~is_later | both) & (np.append(places, 0)[following] - ends < self.ahead)
-        return Near(np.cumsum(~joined)[side >> 1] - 1, columns, weights, affected)
+        return NearbyRows(np.cumsum(~joined)[side >> 1] - 1, columns, weights, affected)
 
     def _after(self, delta: Batch, follows: np.ndarray, own: np.ndarray, now: Spine, context: Context) -> tuple[Part, np.ndarray, Words]:
         """The rows from each change on, before the next one in its partition: those that begin less than `own` copies after it, and those
@@ -234,7 +234,7 @@ class NeighboursOperator:
             for start, word in zip(starts, columns[self.key :], strict=True):
                 start[changes] = word
 
-    def _by_bytes(self, near: Near, delta: Batch, now: Spine, context: Context) -> tuple[Near, Words | None]:
+    def _by_bytes(self, near: NearbyRows, delta: Batch, now: Spine, context: Context) -> tuple[NearbyRows, Words | None]:
         """(the rows, whole partitions in exact order where rows near a change are tied; the words of these partitions)."""
         if not self.texts:
             return near, None
@@ -250,12 +250,12 @@ class NeighboursOperator:
         partitions = distinct_rows([Rows(prefixes, (np.ones(len(prefixes[0]), np.int64),))], self.key)
         run, columns, weights = first(now, partitions, None, ALL, context.counters)
         order = order_of_ties(run, columns[: self.width], self.texts, context.strings)
-        whole = Near(run + len(delta), columns, weights[0], np.ones(len(run), bool)).take(order)
+        whole = NearbyRows(run + len(delta), columns, weights[0], np.ones(len(run), bool)).take(order)
         inside = _are_in(near.columns[: self.key], partitions)
         rest = near.take(np.flatnonzero(~inside))
-        return Near.concat([rest, whole]), partitions
+        return NearbyRows.concat([rest, whole]), partitions
 
-    def _valued(self, near: Near) -> Rows:
+    def _valued(self, near: NearbyRows) -> Rows:
         """The affected rows, copy by copy with their values."""
         copies = np.repeat(np.arange(len(near.run)), near.copies)
         columns = tuple(column[copies] for column in near.columns)
