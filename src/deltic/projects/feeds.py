@@ -1,4 +1,4 @@
-"""What sources have become since they were last taken: the change feed of a Delta table, or all rows, to be compared with those held."""
+"""What sources have become since they were last read: the change feed of a Delta table, or all rows, to be compared with those held."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def direct_table(server: Server, identifier: str) -> DirectTable | None:
     return DirectTable.at(about.get("Location", "")) if about.get("Provider", "").lower() == "delta" else None
 
 
-def take(server: Server, identifier: str, before: FeedVersion | None, schema: Schema) -> TableRead:
+def read_source(server: Server, identifier: str, before: FeedVersion | None, schema: Schema) -> TableRead:
     """What a table of the catalog has become. before: the version of which Deltic holds the rows. Raises QueryError."""
     direct = direct_table(server, identifier)
     if direct is not None and (before is None or before.table != direct.identity):  # a table that has not been read yet

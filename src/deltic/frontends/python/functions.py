@@ -120,7 +120,7 @@ def _columns(result: Any) -> tuple[Expr, ...] | None:
     return tuple(columns)
 
 
-def taking(function: object, *parameters: str) -> Callable[..., Any]:
+def checked_function(function: object, *parameters: str) -> Callable[..., Any]:
     """The function. Raises CircuitError if it is not callable with these parameters."""
     if not callable(function):
         raise CircuitError(f"{function!r} is not a function", expected=f"a function of ({', '.join(parameters)})")

@@ -14,7 +14,7 @@ from typing import Any, TypeVar, get_args
 from deltic.errors import CircuitError
 from deltic.expr.nodes import Column, Expr, PythonFunction
 from deltic.frontends.python.accumulators import Calls, accumulation
-from deltic.frontends.python.functions import taking, unknown_column, user_function
+from deltic.frontends.python.functions import checked_function, unknown_column, user_function
 from deltic.frontends.python.generated import generated
 from deltic.frontends.python.linear import WEIGHT, bounded, composed, composed_batches, updated, updates, with_update
 from deltic.frontends.python.projection import Argument, computed_columns, listed, named, projected
@@ -72,14 +72,14 @@ class Stream(OverTime):
         """One row for each row: the function's result, or SQL expressions by column name."""
         if isinstance(function, Mapping):
             return self._mapped(function)
-        taking(function, BATCH if on_batches else ROW)
+        checked_function(function, BATCH if on_batches else ROW)
         return Stream(projected(self.plan, function, (self._whole(),), schema, on_batches))
 
     def filter(self, predicate: Callable[..., Any] | str, *, on_batches: bool = False) -> Stream:
         """The rows for which the predicate is true."""
         if isinstance(predicate, str):
             return Stream(queried(self.plan, f"SELECT * FROM {INPUT} WHERE {predicate}", CONDITION))
-        function = user_function(taking(predicate, BATCH if on_batches else ROW), (self.schema.names,), 0, on_batches=on_batches)
+        function = user_function(checked_function(predicate, BATCH if on_batches else ROW), (self.schema.names,), 0, on_batches=on_batches)
         return Stream(Filter(self.plan, PythonFunction(function, all_columns(self.schema), 0, BOOLEAN, False)))
 
     def flat_map(self, function: Callable[..., Any], *, schema: Columns, on_batches: bool = False) -> Stream:
@@ -147,7 +147,7 @@ class Stream(OverTime):
         the logic returns a record batch as in flat_map, with the columns `_time` (TIMESTAMP or int64) and `_weight` (int64).
         """
         result = with_update(schema_of(schema))
-        function = logic if on_batches else updates(taking(logic, ROW))
+        function = logic if on_batches else updates(checked_function(logic, ROW))
         return Stream(updated(generated(self.plan, function, result, weighted=True, on_batches=on_batches)))
 
     def followed_by(self, *logics: Callable[..., Any], schema: Columns, on_batches: bool = False) -> Stream:
@@ -157,7 +157,7 @@ class Stream(OverTime):
         """
         if not logics:
             raise CircuitError("followed_by without a logic", expected="one logic or more")
-        functions = tuple(taking(logic, BATCH if on_batches else ROW) for logic in logics)
+        functions = tuple(checked_function(logic, BATCH if on_batches else ROW) for logic in logics)
         return self.join_function(composed_batches(functions) if on_batches else composed(functions), schema=schema, on_batches=on_batches)
 
     def temporal_filter(self, *, lower: str | Callable[..., Any] | None = None, upper: str | Callable[..., Any] | None = None) -> Stream:
@@ -177,7 +177,7 @@ class Stream(OverTime):
 
     def _moment(self, moment: str | Callable[..., Any]) -> Expr:
         if not isinstance(moment, str):
-            function = user_function(taking(moment, ROW), (self.schema.names,), 0)
+            function = user_function(checked_function(moment, ROW), (self.schema.names,), 0)
             return PythonFunction(function, all_columns(self.schema), 0, TIMESTAMP, True)
         form = Form("one expression of the row", frozenset(("source",)), 1)
         bound = queried(self.plan, f"SELECT CAST({moment}\nAS TIMESTAMP) AS moment FROM {INPUT}", form)
@@ -230,7 +230,7 @@ class Stream(OverTime):
         return positions[0]
 
     def _indexed_by(self, function: Callable[..., Any], schema: Columns | None) -> IndexedStream:
-        keys = computed_columns(self.plan, taking(function, ROW), (self._whole(),), schema, False)
+        keys = computed_columns(self.plan, checked_function(function, ROW), (self._whole(),), schema, False)
         if all(isinstance(expr, Column) for _, expr in keys):
             return IndexedStream(self.plan, tuple(expr.index for _, expr in keys if isinstance(expr, Column)), self._whole().positions)
         if shared := [name for name, _ in keys if self.schema.find(name)]:
@@ -280,7 +280,7 @@ class IndexedStream(OverTime):
         key = Argument(tuple(left[i].name for i in self.keys) if len(self.keys) != 1 else None, self.keys)
         row = Argument(tuple(left[i].name for i in self.values), self.values)
         match = Argument(tuple(right[i].name for i in other.values), other_values)
-        taking(function, *(("keys", "rows", "other rows") if on_batches else ("key", "row", "other row")))
+        checked_function(function, *(("keys", "rows", "other rows") if on_batches else ("key", "row", "other row")))
         return Stream(projected(joined, function, (key, row, match), schema, on_batches))
 
     def join_stream(
@@ -416,7 +416,7 @@ class IndexedStream(OverTime):
         if isclass(function) and hasattr(function, "step"):
             return self._accumulated(function, result)
         names = tuple(self.plan.schema[i].name for i in self.values)
-        reducing = user_function(listed(taking(function, "group")), (names,), 0 if len(result) == 1 else len(result))
+        reducing = user_function(listed(checked_function(function, "group")), (names,), 0 if len(result) == 1 else len(result))
         keys = named_columns(self.plan.schema, self.keys)
         return Stream(Reduce(self.plan, keys, self.values, reducing, result))
 
