@@ -200,8 +200,11 @@ class Session:
         """
         source = Datalog.of(program, name, dialect)
         with self._commits.turn():
-            self._define(lambda draft: datalog_statements(source, draft, warn=warn))
-            self._printed.follow(self._catalog, inspect)
+            draft = self._draft()
+            for statement in datalog_statements(source, draft, warn=warn):  # from here, so that its warnings name the caller's line
+                draft.apply(statement)
+            self._commits.install(draft.catalog, draft.dropped)
+            self._printed.follow(draft.catalog, inspect)
 
     def edn_store(self, store: str, *, schema: Any = None, tables: Mapping[str, str] | None = None, name: str = "<schema>") -> EdnStore:
         """A store of entities, attributes and values: a table for each attribute, `store/attribute`.
