@@ -54,7 +54,7 @@ def unfit(type: Type, column: pa.Array | pa.ChunkedArray[Any]) -> Outside | None
 @cache
 def is_restricted(type: Type) -> bool:
     """Whether a column may hold values that the type does not have, by `unfit`."""
-    return _may_have(type) or _has(type, "MAP")
+    return _may_have(type) or type.has_map
 
 
 def _in_variants(column: pa.Array | pa.ChunkedArray[Any]) -> Outside | None:
@@ -110,7 +110,7 @@ def has_nanoseconds(value: Any) -> bool:
 
 def with_bad_keys(type: Type, column: pa.Array | pa.ChunkedArray[Any]) -> int:
     """The first row with a MAP of which a key is NULL or comes twice, or -1."""
-    if not _has(type, "MAP"):
+    if not type.has_map:
         return -1
     return next((row for row, value in enumerate(frozen_list(column)) if not has_distinct_keys(value, type)), -1)
 
@@ -131,7 +131,7 @@ def with_fields(type: Type, array: pa.Array) -> pa.Array:
     if type.name == "VARIANT" and pa.types.is_struct(source):
         parts = [array.field(part.name).cast(pa.binary()) for part in type.held.parts]
         return pa.StructArray.from_arrays(parts, names=[part.name for part in type.held.parts], mask=array.is_null())
-    if not (_has(type, "STRUCT") or type.has_variant) or not pa.types.is_nested(source) or not len(array):
+    if not pa.types.is_nested(source) or not len(array) or not type.has(lambda part: part.name in ("STRUCT", "VARIANT")):
         return array
     if type.name == "STRUCT":
         parts = [with_fields(part.type, values) for part, values in zip(type.parts, array.flatten(), strict=True)]
@@ -150,13 +150,3 @@ def with_fields(type: Type, array: pa.Array) -> pa.Array:
 def _around(arrow: pa.DataType, array: pa.Array, values: pa.Array) -> pa.Array:
     """The lists of `array`, of other values."""
     return pa.Array.from_buffers(arrow, len(array), array.buffers()[:2], offset=array.offset, children=[values])
-
-
-def has_map(type: Type) -> bool:
-    """Whether it is a MAP, or has one in it."""
-    return _has(type, "MAP")
-
-
-@cache
-def _has(type: Type, name: str) -> bool:
-    return type.name == name or any(_has(part.type, name) for part in type.parts)

@@ -114,6 +114,21 @@ class Schema:
         return tuple(i for i, field in enumerate(self.fields) if field.name.lower() == lowered)
 
     @property
+    def unnamed(self) -> tuple[tuple[Type, bool], ...]:
+        """The type and the nullability of each column."""
+        return tuple((field.type, field.nullable) for field in self.fields)
+
+    @property
+    def nullable(self) -> Schema:
+        """The columns, any of which may be NULL."""
+        return Schema(tuple(Field(field.name, field.type, True) for field in self.fields))
+
+    def or_nullable(self, other: Schema) -> Schema:
+        """The columns, each nullable where that of `other` in its place is."""
+        fields = zip(self.fields, other.fields, strict=True)
+        return Schema(tuple(Field(field.name, field.type, field.nullable or beside.nullable) for field, beside in fields))
+
+    @property
     def read(self) -> Schema:
         """As expressions read it: CHAR(n) and VARCHAR(n) are STRING."""
         if not any(field.type.is_limited for field in self.fields):

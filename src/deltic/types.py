@@ -8,7 +8,7 @@ trace/encoding.py makes words of it, expr/functions what can be computed with it
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from types import MappingProxyType
@@ -235,6 +235,10 @@ class Type:
         """What its values are to Arrow: a VARIANT a STRUCT of its two parts; another type is itself."""
         return _HELD_VARIANT if self.name == "VARIANT" else self
 
+    def has(self, test: Callable[[Type], bool]) -> bool:
+        """Whether it, or a type in it, passes the test."""
+        return test(self) or any(part.type.has(test) for part in self.parts)
+
     @property
     def has_variant(self) -> bool:
         """Whether a VARIANT is in its values."""
@@ -244,6 +248,11 @@ class Type:
     def has_more_than_arrow(self) -> bool:
         """Whether Arrow's type does not say it: an INTERVAL, a TIME, a text with a collation, or a type with one of these in it."""
         return self.is_interval or self.is_time or self.is_collated or any(part.type.has_more_than_arrow for part in self.parts)
+
+    @property
+    def has_months(self) -> bool:
+        """Whether it is an interval of years or months, or has one in it."""
+        return self.is_year_month or any(part.type.has_months for part in self.parts)
 
     @property
     def has_map(self) -> bool:
@@ -394,7 +403,13 @@ def _nested_arrow(type: Type) -> pa.DataType:
 
 
 def quoted(name: str) -> str:
-    return name if _NAME.fullmatch(name) else "`" + name.replace("`", "``") + "`"
+    """The name as Spark shows it: in back quotes if it has other characters than letters, digits and _."""
+    return name if _NAME.fullmatch(name) else backquoted(name)
+
+
+def backquoted(name: str) -> str:
+    """The name as SQL reads it, whatever its characters are."""
+    return "`" + name.replace("`", "``") + "`"
 
 
 DEEPEST: Final = 100

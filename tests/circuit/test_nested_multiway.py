@@ -14,7 +14,7 @@ from deltic.circuit.clock import Clock
 from deltic.circuit.operator import Context, Tick
 from deltic.circuit.operators.multiway import MultiwayJoinOperator
 from deltic.circuit.operators.nested_multiway import NestedMultiwayJoin
-from deltic.circuit.scopes import Nest
+from deltic.circuit.scopes import ScopeContext
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
 from deltic.trace.counters import Counters
@@ -41,19 +41,19 @@ class Timed:
     state: dict[str, Spine]
     updates: dict[str, list[Update]] = field(default_factory=dict)
 
-    def at(self, nest: Nest, changes: dict[str, ZSet]) -> Counter[Row]:
-        """The operator's output at the nest's time for these changes."""
+    def at(self, scopes: ScopeContext, changes: dict[str, ZSet]) -> Counter[Row]:
+        """The operator's output at the context's time for these changes."""
         inputs = []
         for relation, order in self.ports:
             batch = batch_of(changes.get(relation, {}), order)
             depth = self.depths[relation]
             if len(batch):
-                trace = nest.trace(f"{relation}:{[*order]}", len(order) + depth, 1, depth)
-                trace.append(batch, nest.time)
+                trace = scopes.trace(f"{relation}:{[*order]}", len(order) + depth, 1, depth)
+                trace.append(batch, scopes.time)
             inputs.append(batch)
         for relation, change in changes.items():
-            self.updates[relation] += [(row, nest.clock.time, weight) for row, weight in change.items()]
-        rows = self.operator.step(inputs, nest)
+            self.updates[relation] += [(row, scopes.clock.time, weight) for row, weight in change.items()]
+        rows = self.operator.step(inputs, scopes)
         out: Counter[Row] = Counter()
         for row, weight in zip(zip(*(c.tolist() for c in rows.columns), strict=True), rows.weights[0].tolist(), strict=True):
             out[row] += weight
@@ -112,15 +112,15 @@ def check(seed: int, depth: int) -> None:
     actual: dict[Time, Counter[Row]] = {}
     for epoch in range(EPOCHS):
         clock = Clock((epoch,))
-        nest = Nest.of(Context(0, 1, Tick(epoch), running.state, string_table(1)), clock)
-        nest.path = (0,) * (depth + 1)
+        scopes = ScopeContext.of(Context(0, 1, Tick(epoch), running.state, string_table(1)), clock)
+        scopes.path = (0,) * (depth + 1)
         for time in product(range(ITERATIONS), repeat=depth):
             clock.time = (epoch, *time)
-            rows = running.at(nest, random_changes(rng, running, time))
+            rows = running.at(scopes, random_changes(rng, running, time))
             if rows:
                 actual[clock.time] = rows
-        assert nest.due.empty
-        for name, trace in nest.traces.items():
+        assert scopes.due.empty
+        for name, trace in scopes.traces.items():
             running.state[name] = running.state[name].appended(trace.added.scan(Counters()))
     assert actual == {time: rows for time, rows in running.expected().items() if rows}, f"seed {seed}, depth {depth}"
 

@@ -12,7 +12,7 @@ from random import Random
 import numpy as np
 import pyarrow as pa
 import pytest
-from test_windows import LONG, touched
+from test_windows import LONG
 
 import deltic
 from deltic.expr import resolve
@@ -27,6 +27,7 @@ from deltic.schema import BIGINT, STRING, Field, Schema, TableSchema
 from engines import Engine, durable, embedded
 from parts import slow
 from seeds import rotating
+from session_rows import touched_rows
 from sql_data import TABLES, TestCatalog
 
 T = TableSchema("t", Schema((Field("g", STRING), Field("start", BIGINT, False), Field("gap", BIGINT, False), Field("n", BIGINT))))
@@ -183,20 +184,20 @@ def test_a_change_touches_its_session(rows: int) -> None:
 
         last = int(seconds[-1])
         tick([], [(rows, last + 50)])  # between sessions
-        assert touched(session, "w") < 60 * log and touched(session, "h") < 60 * log
+        assert touched_rows(session, "w") < 60 * log and touched_rows(session, "h") < 60 * log
         tick([], [(rows + 1, rows // 2 + 5)])  # at the end of the long session, which is not read
-        assert touched(session, "w") < 60 * log
+        assert touched_rows(session, "w") < 60 * log
         tick([], [(rows + 2, 17)])  # inside it
-        assert touched(session, "w") < 60 * log
+        assert touched_rows(session, "w") < 60 * log
         tick([100], [])  # out of the middle of the long session
-        assert touched(session, "w") < 100 * log
+        assert touched_rows(session, "w") < 100 * log
         tick([rows // 2 - 1], [])  # out of its end, where another one stays
-        assert touched(session, "w") < 100 * log
+        assert touched_rows(session, "w") < 100 * log
         tick([rows + 1], [])  # its last one, and so it ends earlier
-        assert touched(session, "w") < 100 * log
+        assert touched_rows(session, "w") < 100 * log
         tick(list(range(rows // 2 - 40, rows // 2 - 20)), [])  # so many that the rest of 19 is a session of its own
-        assert touched(session, "w") < 600 * log
+        assert touched_rows(session, "w") < 600 * log
         tick([rows - 5], [])  # out of a short session, which stays one
-        assert touched(session, "w") < 100 * log
+        assert touched_rows(session, "w") < 100 * log
         tick([], [(rows + 3, last - 100 + 15), (rows + 4, last - 100 + 25)])  # two sessions come nearer
-        assert touched(session, "w") < 200 * log
+        assert touched_rows(session, "w") < 200 * log

@@ -28,6 +28,7 @@ from deltic.schema import BIGINT, DOUBLE, INT, STRING, Field, Schema, TableSchem
 from engines import Engine, durable, embedded
 from parts import slow
 from seeds import rotating
+from session_rows import touched_rows
 
 LONG = "a string of more than twenty-four bytes: "
 T = TableSchema("t", Schema((Field("g", INT), Field("x", DOUBLE), Field("s", STRING), Field("n", BIGINT, False))))
@@ -216,11 +217,11 @@ def test_a_running_maximum_changes_up_to_the_row_that_restores_it(rows: int) -> 
             tx.insert("a", [{"id": 50_001, "v": 50_405}])
         changed = [(row["id"], row["r"]) for row in session.view("up").rows() if row["r"] == 50_405]
         assert changed == [(50_001, 50_405), *((i, 50_405) for i in range(50_010, 50_410, 10))] and changed[1:] == sorted(changed[1:])
-        assert all(touched(session, name) < allowed for name in ("up", "down"))
+        assert all(touched_rows(session, name) < allowed for name in ("up", "down"))
         with session.transaction() as tx:
             tx.delete("a", [{"id": 50_001}])
         assert all(row["r"] == row["id"] for name in ("up", "down") for row in session.view(name).rows())
-        assert all(touched(session, name) < allowed for name in ("up", "down"))
+        assert all(touched_rows(session, name) < allowed for name in ("up", "down"))
 
 
 def limited(rng: Random) -> Plan:
@@ -303,21 +304,14 @@ def test_a_change_touches_what_it_changes(rows: int) -> None:
             tx.insert("a", pa.table({"id": ids, "g": np.ones(rows, np.int32), "v": 2 * (ids % 1000), "w": ids / 10}))
         with session.transaction() as tx:
             tx.insert("a", [{"id": rows, "g": 1, "v": 0, "w": 0.1}])
-        assert all(touched(session, name) < allowed[name] for name in WORK)
+        assert all(touched_rows(session, name) < allowed[name] for name in WORK)
         with session.transaction() as tx:  # the last two rows of row_number
             tx.delete("a", [{"id": rows - 1000}, {"id": rows}])
-        assert all(touched(session, name) < allowed[name] for name in WORK)
+        assert all(touched_rows(session, name) < allowed[name] for name in WORK)
         with session.transaction() as tx:  # to the other end of its peers, where row_number moves the peers alone
             tx.insert("a", [{"id": -1, "g": 1, "v": 998, "w": 0.5}])
             tx.delete("a", [{"id": rows - 501}])
-        assert touched(session, "number") < bound + 20 * rows // 1000
-
-
-def touched(session: deltic.Session, view: str) -> int:
-    """Rows that the view's operators touched in the last tick."""
-    assert session.last_tick is not None
-    own = {operator["id"] for operator in session.explain(view).json()["operators"]}
-    return sum(counter.touched for node, counter in session.last_tick.counters.items() if node in own)
+        assert touched_rows(session, "number") < bound + 20 * rows // 1000
 
 
 @pytest.mark.slow

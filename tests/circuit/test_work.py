@@ -12,6 +12,7 @@ import pytest
 import deltic
 from deltic.circuit.operator import Context, Delta
 from deltic.circuit.operators.reweigh import Reweigh
+from session_rows import touched_rows
 
 ROWS = 1_000_000
 BOUND = 40 * math.ceil(math.log2(ROWS))
@@ -49,9 +50,7 @@ def session() -> Iterator[deltic.Session]:
 
 def touched(session: deltic.Session, view: str) -> int:
     """Rows that the view's operators touched in the last tick."""
-    assert session.last_tick is not None
-    own = {operator["id"] for operator in session.explain(f"v_{view}").json()["operators"]}
-    return sum(c.touched for node, c in session.last_tick.counters.items() if node in own)
+    return touched_rows(session, f"v_{view}")
 
 
 def changes(session: deltic.Session) -> Iterator[None]:

@@ -17,6 +17,7 @@ from deltic.plan.evaluate import Moment, evaluate
 from deltic.plan.relation import Relation
 from interruptions import raising
 from parts import slow
+from session_rows import touched_rows
 
 EVENT = {"k": int, "page": str, "v": float}
 PAGES = ("", "a", "b", "ü", "a long page that has more than twenty-three characters")
@@ -185,7 +186,7 @@ def growing(sizes: Iterator[int]) -> list[int]:
             session.apply({"rows": [{"k": 1, "v": value, "_weight": 1} for value in range(size, most)]})
             session.apply({"rows": [{"k": 1, "v": most, "_weight": 1}]})
             assert session.last_tick is not None
-            touched.append(sum(counters.touched for counters in session.last_tick.counters.values()))
+            touched.append(touched_rows(session))
             assert session.view("values").changes().to_pylist() == [{"k": 1, "element": most, "_weight": 1}]
             size = most + 1
     return touched

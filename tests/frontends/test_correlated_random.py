@@ -9,20 +9,11 @@ import pytest
 
 from correlated_queries import Catalog, random_grouped_query, random_query, random_rows
 from deltic.frontends.sql import bind_query
-from deltic.frontends.sql.bind_query import bind_tree
-from deltic.frontends.sql.environment import Environment
-from deltic.frontends.sql.parse_statement import QueryStatement, parse
 from deltic.plan.columns import agrees
 from deltic.plan.evaluate import evaluate
-from deltic.plan.nodes import DependentJoin, Plan
+from deltic.plan.nodes import DependentJoin
 from deltic.plan.walk import nodes
-
-
-def nested(sql: str) -> Plan:
-    """The plan with dependent joins."""
-    (one,) = parse(sql, "test")
-    assert isinstance(one, QueryStatement)
-    return bind_tree(one.query, Environment(Catalog(), unnest=lambda join: join))
+from sessions_of_queries import nested
 
 
 def _check(seed: int, draw: Callable[[Random], str] = random_query) -> None:

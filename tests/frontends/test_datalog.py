@@ -26,6 +26,7 @@ from deltic.frontends.datalog import bind_datalog
 from deltic.frontends.datalog.facts import text_of, value_of
 from deltic.frontends.datalog.kinds import TIME_KIND
 from deltic.frontends.datalog.shown_values import shown_value
+from session_rows import rows_of_view
 
 GRAPH = """
 input relation Edge(from: u32, to: u32)
@@ -40,10 +41,6 @@ Unreachable(x, y) :- Node(x), Node(y), not Path(x, y).
 """
 
 
-def rows(session: deltic.Session, name: str) -> list[tuple[Any, ...]]:
-    return sorted((tuple(row.values()) for row in session.view(name).rows()), key=repr)
-
-
 def dicts(session: deltic.Session, table: str, content: list[Any]) -> list[dict[str, Any]]:
     names = [field.name for field in session.table(table).schema]
     return [dict(zip(names, row, strict=True)) for row in content]
@@ -56,7 +53,7 @@ def relation(program: str, name: str = "R", **tables: list[Any]) -> list[tuple[A
         with session.transaction() as tx:
             for table, content in tables.items():
                 tx.insert(table, dicts(session, table, content))
-        return rows(session, name)
+        return rows_of_view(session, name)
 
 
 def test_recursion_and_negation_follow_deletions() -> None:
@@ -64,12 +61,12 @@ def test_recursion_and_negation_follow_deletions() -> None:
         session.datalog(GRAPH)
         with session.transaction() as tx:
             tx.insert("Edge", dicts(session, "Edge", [(1, 2), (2, 3), (3, 1)]))
-        assert rows(session, "Path") == [(x, y) for x in (1, 2, 3) for y in (1, 2, 3)]
-        assert rows(session, "Unreachable") == []
+        assert rows_of_view(session, "Path") == [(x, y) for x in (1, 2, 3) for y in (1, 2, 3)]
+        assert rows_of_view(session, "Unreachable") == []
         with session.transaction() as tx:
             tx.delete("Edge", [(3, 1)])
-        assert rows(session, "Path") == [(1, 2), (1, 3), (2, 3)]
-        assert rows(session, "Unreachable") == [(1, 1), (2, 1), (2, 2), (3, 1), (3, 2), (3, 3)]
+        assert rows_of_view(session, "Path") == [(1, 2), (1, 3), (2, 3)]
+        assert rows_of_view(session, "Unreachable") == [(1, 1), (2, 1), (2, 2), (3, 1), (3, 2), (3, 3)]
 
 
 def test_the_input_of_a_set_is_a_set() -> None:
@@ -89,8 +86,8 @@ def test_sql_reads_datalog_and_datalog_reads_sql() -> None:
         session.datalog("output relation Big(s: s64)\nBig(s) :- Total(Some{s}), s > 3.")
         with session.transaction() as tx:
             tx.insert("links", dicts(session, "links", [(1, 2), (2, 2), (None, 3), (4, 1)]))
-        assert rows(session, "known") == [(1,), (4,)]
-        assert rows(session, "Big") == [(5,)]
+        assert rows_of_view(session, "known") == [(1,), (4,)]
+        assert rows_of_view(session, "Big") == [(5,)]
 
 
 def test_replacing_a_view_binds_the_program_again() -> None:
@@ -100,7 +97,7 @@ def test_replacing_a_view_binds_the_program_again() -> None:
         with session.transaction() as tx:
             tx.insert("t", dicts(session, "t", [(1,)]))
         session.sql("CREATE OR REPLACE VIEW v AS SELECT a * 10 AS a FROM t")
-        assert rows(session, "R") == [(11,)]
+        assert rows_of_view(session, "R") == [(11,)]
         with pytest.raises(CatalogError, match="is read by view R"):
             session.sql("DROP VIEW s")
 
@@ -113,7 +110,7 @@ def test_a_program_is_part_of_a_pipeline_and_of_a_state(tmp_path: Path) -> None:
             session.program(program)
             with session.transaction() as tx:
                 tx.insert("Edge", dicts(session, "Edge", edges))
-            assert rows(session, "n") == [(count,)]
+            assert rows_of_view(session, "n") == [(count,)]
 
 
 def test_a_program_is_installed_whole_or_not_at_all() -> None:
@@ -243,7 +240,7 @@ def test_numbers_out_of_range_fail_the_tick() -> None:
         for bad, error in ((255, ArithmeticOverflow), (256, ArithmeticOverflow), (0, DivisionByZero)):
             with pytest.raises(error), session.transaction() as tx:
                 tx.insert("A", dicts(session, "A", [(bad,)]))
-        assert rows(session, "B") == [(2,)]
+        assert rows_of_view(session, "B") == [(2,)]
 
 
 CIRCLE = {"tag": "Circle", "r": 3, "w": None, "h": None}
@@ -338,14 +335,14 @@ def test_a_group_has_collections_beside_aggregates_and_functions() -> None:
     """
     with deltic.Session() as session:
         session.datalog(program)
-        assert rows(session, "Whole") == []
+        assert rows_of_view(session, "Whole") == []
         with session.transaction() as tx:
             tx.insert("A", dicts(session, "A", [(1, 4), (1, 5), (1, 9), (2, 1), (3, 6)]))
-        assert rows(session, "R") == [(1, [2, 2, 4], [2, 4], 3, 2, 4), (3, [3], [3], 1, 3, 3)]
+        assert rows_of_view(session, "R") == [(1, [2, 2, 4], [2, 4], 3, 2, 4), (3, [3], [3], 1, 3, 3)]
         with session.transaction() as tx:
             tx.delete("A", dicts(session, "A", [(1, 4), (2, 1), (3, 6)]))
-        assert rows(session, "R") == [(1, [2, 4], [2, 4], 2, 2, 4)]
-        assert rows(session, "Whole") == [([5, 9], 2)]
+        assert rows_of_view(session, "R") == [(1, [2, 4], [2, 4], 2, 2, 4)]
+        assert rows_of_view(session, "Whole") == [([5, 9], 2)]
 
 
 def test_a_range_has_the_type_of_its_ends() -> None:
@@ -363,14 +360,14 @@ def test_a_range_has_the_type_of_its_ends() -> None:
         session.datalog(program)
         with session.transaction() as tx:
             tx.insert("A", dicts(session, "A", [(3, 2)]))
-        assert rows(session, "R") == [(x, 1, 0) for x in range(3)]
-        assert rows(session, "Below") == [(0,), (1,)]
-        assert rows(session, "Wide") == [(2,)]
+        assert rows_of_view(session, "R") == [(x, 1, 0) for x in range(3)]
+        assert rows_of_view(session, "Below") == [(0,), (1,)]
+        assert rows_of_view(session, "Wide") == [(2,)]
         with session.transaction() as tx:
             tx.delete("A", dicts(session, "A", [(3, 2)]))
             tx.insert("A", dicts(session, "A", [(2, 255)]))
-        assert len(rows(session, "Below")) == 255
-        assert rows(session, "Wide") == []
+        assert len(rows_of_view(session, "Below")) == 255
+        assert rows_of_view(session, "Wide") == []
     below = "input relation A(m: u8) output relation R(y: u8) R(y) :- A(m), var y = FlatMap(range_vec(0, m, 1))."
     assert relation(below, A=[(0,)]) == []
 
@@ -397,7 +394,7 @@ def test_multisets_keep_derivations() -> None:
         session.datalog(program)
         with session.transaction() as tx:
             tx.insert("A", dicts(session, "A", [(2,), (2,), (3,)]))
-        assert [rows(session, name) for name in "BCN"] == [[(1,)] * 3, [(1,)], [(3,)]]
+        assert [rows_of_view(session, name) for name in "BCN"] == [[(1,)] * 3, [(1,)], [(3,)]]
 
 
 def test_mutual_recursion_and_min_in_a_recursion() -> None:
@@ -466,8 +463,8 @@ def test_functions_in_python() -> None:
         session.datalog(program)
         with session.transaction() as tx:
             tx.insert("A", dicts(session, "A", [(1, "a"), (2, "bcd")]))
-        assert rows(session, "R") == [(2, {"tag": "None", "x": None}), (4, {"tag": "Some", "x": 2})]
-        assert rows(session, "L") == [("bcd",)]
+        assert rows_of_view(session, "R") == [(2, {"tag": "None", "x": None}), (4, {"tag": "Some", "x": 2})]
+        assert rows_of_view(session, "L") == [("bcd",)]
 
 
 def test_warnings() -> None:

@@ -13,14 +13,9 @@ from deltic.session import Datalog
 from deltic.session.catalog import Catalog
 from deltic.session.datalog import datalog_statements
 from deltic.session.draft import Draft
+from error_pages import cases_of, update
 
 PAGE = Path(__file__).with_name("datalog_errors.txt")
-
-
-def cases() -> list[tuple[str, str]]:
-    blocks = PAGE.read_text(encoding="utf-8").split("\n====\n")
-    parted = (block.partition("\n----") for block in blocks if block.strip())
-    return [(program.strip("\n"), text.strip("\n")) for program, _, text in parted]
 
 
 def error_of(program: str) -> str:
@@ -34,14 +29,13 @@ def error_of(program: str) -> str:
     return "\n".join(f"warning: {message}" for message, _ in bind_datalog(program, "test").warnings()) or "no error"
 
 
-@pytest.mark.parametrize(("program", "text"), cases(), ids=lambda value: None)
+@pytest.mark.parametrize(("program", "text"), cases_of(PAGE), ids=lambda value: None)
 def test_error(program: str, text: str) -> None:
     assert error_of(program) == text
 
 
 def test_update(pytestconfig: pytest.Config) -> None:
-    if pytestconfig.getoption("--update-goldens"):
-        PAGE.write_text("".join(f"{program}\n----\n{error_of(program)}\n====\n" for program, _ in cases()), encoding="utf-8")
+    update(PAGE, error_of, pytestconfig)
 
 
 def test_an_error_of_a_file_names_it(tmp_path: Path) -> None:

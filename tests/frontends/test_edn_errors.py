@@ -14,6 +14,7 @@ from deltic.session.catalog import Catalog
 from deltic.session.draft import Draft
 from deltic.session.edn import store_statements
 from deltic.session.edn_view import EdnDefinition
+from error_pages import cases_of, update
 
 PAGE = Path(__file__).with_name("edn_errors.txt")
 SCHEMA = """
@@ -24,12 +25,6 @@ SCHEMA = """
  :friend {:db/valueType :db.type/ref :db/cardinality :db.cardinality/many}
  :any {}}
 """
-
-
-def cases() -> list[tuple[str, str]]:
-    blocks = PAGE.read_text(encoding="utf-8").split("\n====\n")
-    parted = (block.partition("\n----") for block in blocks if block.strip())
-    return [(program.strip("\n"), text.strip("\n")) for program, _, text in parted]
 
 
 def error_of(text: str) -> str:
@@ -53,11 +48,10 @@ def error_of(text: str) -> str:
     return "no error"
 
 
-@pytest.mark.parametrize(("program", "text"), cases(), ids=lambda value: None)
+@pytest.mark.parametrize(("program", "text"), cases_of(PAGE), ids=lambda value: None)
 def test_error(program: str, text: str) -> None:
     assert error_of(program) == text
 
 
 def test_update(pytestconfig: pytest.Config) -> None:
-    if pytestconfig.getoption("--update-goldens"):
-        PAGE.write_text("".join(f"{program}\n----\n{error_of(program)}\n====\n" for program, _ in cases()), encoding="utf-8")
+    update(PAGE, error_of, pytestconfig)

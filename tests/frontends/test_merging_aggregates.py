@@ -14,6 +14,7 @@ import deltic
 from deltic.errors import CircuitError, DelticError, EvaluationError
 from deltic.expr.nodes import Value
 from deltic.expr.rows.ordering import total_key
+from session_rows import touched_rows
 
 MERGES: list[int] = []
 
@@ -126,7 +127,7 @@ def test_a_change_costs_as_many_calls_as_the_group_has_levels() -> None:
             for i in range(0, n, n // 10):
                 session.sql(f"UPDATE t SET x = {2 * (n - i) + 1} WHERE id = {i}")
                 assert session.last_tick is not None
-                touched.append(sum(counter.touched for counter in session.last_tick.counters.values()))
+                touched.append(touched_rows(session))
             assert session.view("v").rows() == [{"k": 1, "n": n - 1}]
             work[n] = (len(MERGES) / len(touched), sum(touched) / len(touched))
     levels = math.log(32_000) / math.log(500)

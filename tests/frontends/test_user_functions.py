@@ -16,6 +16,7 @@ import pytest
 import deltic
 from deltic.errors import CatalogError, CircuitError, DelticError, EvaluationError, StateError
 from goldens import Goldens
+from session_rows import rows_of_view
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,10 +47,6 @@ def filled(session: deltic.Session) -> None:
     session.apply({"t": [{"k": k, "b": None if k % 3 == 0 else k * 2, "s": "ab"[k % 2] * k, "_weight": 1} for k in range(1, 9)]})
 
 
-def answer(session: deltic.Session, view: str) -> list[tuple[Any, ...]]:
-    return sorted((tuple(row.values()) for row in session.view(view).rows()), key=repr)
-
-
 @pytest.mark.parametrize("call", MEANINGS)
 def test_a_function_in_sql_is_its_body(call: str) -> None:
     with deltic.Session() as session:
@@ -58,7 +55,7 @@ def test_a_function_in_sql_is_its_body(call: str) -> None:
         group = "GROUP BY k, s" if "sum" in call else ""
         session.sql(f"CREATE MATERIALIZED VIEW called AS SELECT k, {call} AS x FROM t {group}")
         session.sql(f"CREATE MATERIALIZED VIEW written AS SELECT k, {MEANINGS[call]} AS x FROM t {group}")
-        assert answer(session, "called") == answer(session, "written")
+        assert rows_of_view(session, "called") == rows_of_view(session, "written")
         assert session.view("called").to_arrow().schema == session.view("written").to_arrow().schema
 
 
@@ -71,19 +68,19 @@ def test_names_of_columns_and_every_clause() -> None:
             WHERE label(t.k) = 'none' GROUP BY twice(t.b) HAVING plus(count(*)) > 10"""
         )
         assert session.view("v").to_arrow().schema.names == ["twice(b)", "n"]
-        assert answer(session, "v") == [(16, 1), (20, 1), (4, 1), (8, 1), (None, 1)]
+        assert rows_of_view(session, "v") == [(16, 1), (20, 1), (4, 1), (8, 1), (None, 1)]
 
 
 def test_a_replaced_function_changes_its_views_and_what_reads_them() -> None:
     with deltic.Session() as session:
         filled(session)
         session.sql(f"{DEFINED} CREATE VIEW a AS SELECT twice(k) AS x FROM t; CREATE MATERIALIZED VIEW b AS SELECT sum(x) AS total FROM a")
-        assert answer(session, "b") == [(72,)]
+        assert rows_of_view(session, "b") == [(72,)]
         session.sql("CREATE OR REPLACE FUNCTION plus(x BIGINT, y BIGINT) RETURN x * y")
-        assert answer(session, "b") == [(204,)]
+        assert rows_of_view(session, "b") == [(204,)]
         with pytest.raises(CatalogError, match="view a reads plus and would no longer be valid"):
             session.sql("CREATE OR REPLACE FUNCTION plus(x BIGINT) RETURN x")
-        assert answer(session, "b") == [(204,)]
+        assert rows_of_view(session, "b") == [(204,)]
         with pytest.raises(CatalogError, match="function plus is called by view a"):
             session.sql("DROP FUNCTION plus")
         session.sql("DROP VIEW b; DROP VIEW a; DROP FUNCTION twice; DROP FUNCTION plus; DROP TEMPORARY FUNCTION IF EXISTS plus")
@@ -96,9 +93,9 @@ def test_functions_that_are_called_through_a_replaced_one() -> None:
             "CREATE FUNCTION f(x BIGINT) RETURN x; CREATE FUNCTION g(x BIGINT) RETURN f(x); CREATE FUNCTION h(x BIGINT) RETURN 2 * x"
         )
         session.sql("CREATE MATERIALIZED VIEW v AS SELECT sum(g(k)) AS total FROM t; CREATE OR REPLACE FUNCTION f(x BIGINT) RETURN h(x)")
-        assert answer(session, "v") == [(72,)]
+        assert rows_of_view(session, "v") == [(72,)]
         session.sql("CREATE OR REPLACE FUNCTION h(x BIGINT) RETURN 3 * x")
-        assert answer(session, "v") == [(108,)]
+        assert rows_of_view(session, "v") == [(108,)]
         for name in ("h", "f", "g"):
             with pytest.raises(CatalogError, match=f"function {name} is called by"):
                 session.sql(f"DROP FUNCTION {name}")
@@ -208,11 +205,11 @@ def run(open_session: Callable[[], deltic.Session], seed: int, ticks: int, resta
     session = open_session()
     for _ in range(ticks):
         session.apply({"t": changes(chance, rows)})
-        assert answer(session, "v") == expected(rows)
+        assert rows_of_view(session, "v") == expected(rows)
         if restart:
             session.close()
             session = open_session()
-            assert answer(session, "v") == expected(rows)
+            assert rows_of_view(session, "v") == expected(rows)
     session.close()
 
 
@@ -252,9 +249,9 @@ def test_registered_functions_are_replaced_in_their_views() -> None:
         filled(session)
         session.register("f", lambda x: x + 1, int)
         session.sql("CREATE MATERIALIZED VIEW v AS SELECT sum(f(k)) AS total FROM t")
-        assert answer(session, "v") == [(44,)]
+        assert rows_of_view(session, "v") == [(44,)]
         session.register("F", lambda x: x + 2, "BIGINT")
-        assert answer(session, "v") == [(52,)]
+        assert rows_of_view(session, "v") == [(52,)]
 
 
 def test_functions_of_pyspark_are_taken_as_they_are() -> None:
@@ -269,9 +266,9 @@ def test_functions_of_pyspark_are_taken_as_they_are() -> None:
         if hasattr(functions, "arrow_udf"):
             session.register("arrays", functions.arrow_udf(lambda x: pc.add(x, 1), types.LongType()))
             session.sql("CREATE MATERIALIZED VIEW arrows AS SELECT sum(arrays(k)) AS n FROM t")
-            assert answer(session, "arrows") == [(44,)]
+            assert rows_of_view(session, "arrows") == [(44,)]
         session.sql("CREATE MATERIALIZED VIEW v AS SELECT sum(by_row(b)) AS n, sum(lengths(s)) AS m FROM t")
-        assert answer(session, "v") == [(108, 36)]
+        assert rows_of_view(session, "v") == [(108, 36)]
         with pytest.raises(CircuitError, match="declared nondeterministic"):
             session.register("drawn", functions.udf(lambda x: x, types.LongType()).asNondeterministic())
 

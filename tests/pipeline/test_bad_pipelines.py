@@ -24,6 +24,7 @@ from deltic.storage import manifest
 from deltic.storage.local import LocalFolder
 from deltic.storage.reader import StateReader
 from goldens import Goldens
+from mounts import mount
 from shop import FAILING, SCRIPT, Shop, views
 
 GOOD = "insert,4,2,40"
@@ -234,12 +235,6 @@ def test_a_sink_folder_that_belongs_to_another_sink(shop: Shop, goldens: Goldens
     refused(shop, goldens, "a sink's folder that is another sink's", SinkError)
     shutil.rmtree(shop.made / "spend")
     goes_on(shop)
-
-
-def mount(*arguments: str) -> None:
-    done = subprocess.run(["mount", *arguments], capture_output=True, text=True, check=False)
-    if done.returncode:
-        pytest.skip(f"nothing can be mounted here: {done.stderr.strip()}")
 
 
 @contextmanager

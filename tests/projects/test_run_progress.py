@@ -40,7 +40,7 @@ def test_a_level_with_a_tick_is_reported_and_the_tables_lag_behind_until_they_ar
         progress.begin()
         if rows:
             published.tick(*rows)
-            progress.took(taken(len(rows), {"t": ("a.json",)}))
+            progress.has_read(taken(len(rows), {"t": ("a.json",)}))
             progress.ticked()
         if publish:
             published.publish()

@@ -12,6 +12,7 @@ import deltic
 from deltic.plan.evaluate import Moment, evaluate
 from deltic.plan.relation import Relation
 from parts import slow
+from session_rows import rows_of_view, touched_rows
 
 TABLES = """
     CREATE STREAM clicks (user BIGINT, amount BIGINT, share DOUBLE, page STRING);
@@ -63,10 +64,6 @@ def random_click(rng: Random) -> dict[str, Any]:
     return click(rng.choice((None, 1, 2, 3)), rng.choice((None, *range(12))), rng.choice((None, -0.0, 0.1, 1e30, -7.5)), rng.choice(PAGES))
 
 
-def rows(session: deltic.Session, view: str) -> list[tuple[Any, ...]]:
-    return sorted((tuple(row.values()) for row in session.view(view).rows()), key=repr)
-
-
 @pytest.mark.parametrize("seed", [0, *slow(*range(1, 40))])
 def test_random_ticks_equal_the_oracle(seed: int, tmp_path: Path) -> None:
     run(seed, [{"shards": 3, "state": tmp_path / "s"}, {}, {"shards": 3}, {"state": tmp_path / "s"}][seed % 4])
@@ -113,7 +110,7 @@ def run(seed: int, options: dict[str, Any]) -> None:
 def compare(session: deltic.Session, moments: list[Moment]) -> None:
     for name, plan in session._definitions.catalog.plans().items():
         expected = evaluate(plan, moments[-1].tables, past=moments[:-1])
-        contents = ((tuple(tuple(one) if isinstance(one, list) else one for one in row), 1) for row in rows(session, name))
+        contents = ((tuple(tuple(one) if isinstance(one, list) else one for one in row), 1) for row in rows_of_view(session, name))
         assert Relation(contents) == expected, (len(moments), name)
 
 
@@ -135,7 +132,7 @@ def test_a_tick_reads_its_own_rows() -> None:
         session.apply({"clicks": [click(user, user % 7, page="a") for user in range(2_000)]})
         session.apply({"clicks": [click(5, 1, page="b")]})
         assert session.last_tick is not None
-        assert sum(counters.touched for counters in session.last_tick.counters.values()) < 200
+        assert touched_rows(session) < 200
 
 
 def test_what_is_kept_is_shown() -> None:
@@ -161,10 +158,10 @@ def test_first_rows_over_a_view_that_keeps_all_rows_begin_with_them() -> None:
         session.sql(script({"every": "SELECT * FROM integrate(clicks)"}))
         session.apply({"clicks": [click(1, 5), click(1, 3), click(2, None)]})
         session.sql(f"CREATE MATERIALIZED VIEW least AS {RANKED.format('user', 'amount', 1)}")
-        assert rows(session, "least") == [(1, 3, None), (2, None, None)]
+        assert rows_of_view(session, "least") == [(1, 3, None), (2, None, None)]
         session.sql("DROP VIEW every")
         session.apply({"clicks": [click(1, 4), click(1, 2), click(1, 2)]})
-        assert rows(session, "least") == [(1, 2, None), (2, None, None)]
+        assert rows_of_view(session, "least") == [(1, 2, None), (2, None, None)]
         changed = session.view("least").changes().to_pylist()
         assert sorted((row["amount"], row["_weight"]) for row in changed) == [(2, 1), (3, -1)]
 
@@ -178,14 +175,14 @@ def test_a_view_over_one_that_keeps_all_rows_begins_with_them() -> None:
         session.sql(f"CREATE MATERIALIZED VIEW over_it AS {top.format('every')}")
         session.sql(f"CREATE OR REPLACE MATERIALIZED VIEW replaced AS {top.format('every')}")  # it stands before what it reads
         session.sql("CREATE MATERIALIZED VIEW beside AS SELECT user, min(amount) AS least FROM integrate(clicks) GROUP BY user")
-        assert rows(session, "over_it") == rows(session, "replaced") == [(1, 5, 2)]
-        assert rows(session, "beside") == [(1, 3)]
+        assert rows_of_view(session, "over_it") == rows_of_view(session, "replaced") == [(1, 5, 2)]
+        assert rows_of_view(session, "beside") == [(1, 3)]
         session.sql("DROP VIEW over_it; DROP VIEW replaced; DROP VIEW every")
-        assert rows(session, "beside") == [(1, 3)], "the state does not depend on the view that filled it"
+        assert rows_of_view(session, "beside") == [(1, 3)], "the state does not depend on the view that filled it"
         session.apply({"clicks": [click(1, 2), click(2, 9)]})
-        assert rows(session, "beside") == [(1, 2), (2, 9)]
+        assert rows_of_view(session, "beside") == [(1, 2), (2, 9)]
         session.sql(f"CREATE MATERIALIZED VIEW later AS {top.format('integrate(clicks)')}")
-        assert rows(session, "later") == [], "a stream that no view keeps begins with the next tick"
+        assert rows_of_view(session, "later") == [], "a stream that no view keeps begins with the next tick"
 
 
 def test_aggregates_of_datalog_over_all_rows_of_a_stream() -> None:
@@ -201,7 +198,7 @@ def test_aggregates_of_datalog_over_all_rows_of_a_stream() -> None:
         """)
         for values in ((3, 9, 7), (9, 5)):
             session.apply({"q": [{"k": 1, "v": value, "_weight": 1} for value in values]})
-        assert (rows(session, "Top"), rows(session, "Total")) == ([(1, 9)], [(1, 33)])
+        assert (rows_of_view(session, "Top"), rows_of_view(session, "Total")) == ([(1, 9)], [(1, 33)])
         for view, fold in (("Top", "fold_extremes"), ("Total", "fold_sums")):
             shown = str(session.explain(view))
             assert fold in shown and "integrate grows" not in shown
@@ -214,4 +211,4 @@ def test_a_sum_out_of_range_fails_the_tick_and_leaves_nothing() -> None:
         with pytest.raises(deltic.errors.DelticError):
             session.apply({"clicks": [click(1, 2**62, page="b")]})
         session.apply({"clicks": [click(1, 1, page="")]})
-        assert rows(session, "sums") == [(1, 2**62 + 1, "a")]
+        assert rows_of_view(session, "sums") == [(1, 2**62 + 1, "a")]

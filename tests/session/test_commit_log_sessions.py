@@ -16,6 +16,7 @@ from deltic.runtimes.embedded import LoggedEmbedded
 from deltic.storage import commit_log
 from engines import abandon
 from interruptions import interrupted
+from logged_runtimes import logged_runtime
 from parts import slow
 from waiting import wait_until
 
@@ -25,11 +26,6 @@ CREATE STREAM visits (shop STRING);
 CREATE MATERIALIZED VIEW totals AS SELECT shop, sum(amount) AS total, max(amount) AS most FROM sales GROUP BY shop;
 CREATE MATERIALIZED VIEW seen AS SELECT shop FROM visits;
 """
-
-
-def _runtime(session: deltic.Session) -> LoggedEmbedded:
-    assert isinstance(session._runtime, LoggedEmbedded)
-    return session._runtime
 
 
 def _opened(folder: Path, **options: Any) -> deltic.Session:
@@ -67,7 +63,7 @@ def test_the_same_as_without_a_log(tmp_path: Path, shards: int, folds: bool, mon
             assert changes[0] == changes[1]
             if rng.random() < 0.2:
                 before = (session.epoch, _content(session)[0])
-                abandon(_runtime(session)) if rng.random() < 0.5 else session.close()
+                abandon(logged_runtime(session)) if rng.random() < 0.5 else session.close()
                 session = _opened(tmp_path, commit_log=rng.random() < 0.8)
                 assert _content(session)[0] == before[1] and session.epoch > before[0] and session.notes["tick"] == tick
                 if not isinstance(session._runtime, LoggedEmbedded):
@@ -99,9 +95,9 @@ def test_a_folder_that_was_moved_away_is_named(tmp_path: Path, caplog: pytest.Lo
     session.apply(_change(random.Random(1)))
     (tmp_path / "s").rename(tmp_path / "moved")
     with pytest.raises(StateError, match="cannot be written"):
-        _runtime(session).fold()
+        logged_runtime(session).fold()
     with pytest.raises(StateError, match="no longer has a state"):
-        _runtime(session).fold()
+        logged_runtime(session).fold()
     with pytest.raises(StateError, match="no longer has a state") as failure:
         session.apply(_change(random.Random(2)))
     assert not isinstance(failure.value, StateTakenOver)
@@ -125,9 +121,9 @@ def test_past_changes_are_read_from_the_log_and_from_manifests(tmp_path: Path) -
 
     logged = changes()
     assert [max(row["total"] for row in change) for change in logged] == [1, 3, 6]
-    assert _runtime(session)._log.epochs
+    assert logged_runtime(session)._log.epochs
     session._fold()
-    assert not _runtime(session)._log.epochs
+    assert not logged_runtime(session)._log.epochs
     assert changes() == logged
     session.close()
 
@@ -140,7 +136,7 @@ def test_readers_see_what_is_folded(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         assert (state.epoch, state.view("totals").rows()) == (session.epoch, [{"shop": "s", "total": 5, "most": 5}])
     monkeypatch.setattr("deltic.runtimes.embedded.logged.FOLD_AFTER_S", 0.01)
     session.apply({"sales": [{"_op": "insert", "id": 2, "shop": "s", "amount": 5}]})
-    wait_until(lambda: not _runtime(session)._log.epochs)
+    wait_until(lambda: not logged_runtime(session)._log.epochs)
     with deltic.open(tmp_path) as state:
         assert state.epoch == session.epoch
     session.close()
@@ -151,9 +147,9 @@ def test_large_ticks_are_committed_by_manifests(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr("deltic.runtimes.embedded.logged.LARGEST_BYTES", 2_000)
     session.apply({"sales": [{"_op": "insert", "id": 1, "shop": "s", "amount": 5}]})
     session.apply({"sales": pa.table({"id": range(10, 400), "shop": ["t"] * 390, "amount": range(390), "_weight": [1] * 390})})
-    assert not _runtime(session)._log.epochs
+    assert not logged_runtime(session)._log.epochs
     session.apply({"sales": [{"_op": "insert", "id": 2, "shop": "s", "amount": 6}]})
-    abandon(_runtime(session))
+    abandon(logged_runtime(session))
     with _opened(tmp_path) as again:
         assert again.view("totals").lookup("s") == [{"shop": "s", "total": 11, "most": 6}]
         assert again.view("totals").lookup("t") == [{"shop": "t", "total": sum(range(390)), "most": 389}]
@@ -171,7 +167,7 @@ def test_a_failed_commit_has_not_happened(tmp_path: Path, monkeypatch: pytest.Mo
         session.apply({"sales": [{"_op": "insert", "id": 1, "shop": "s", "amount": 5}]})
     assert (session.epoch, session.view("totals").rows()) == (epoch, [])
     session.apply({"sales": [{"_op": "insert", "id": 1, "shop": "s", "amount": 6}]})
-    abandon(_runtime(session))
+    abandon(logged_runtime(session))
     with _opened(tmp_path) as again:
         assert again.view("totals").lookup("s") == [{"shop": "s", "total": 6, "most": 6}]
 
@@ -197,7 +193,7 @@ def test_a_fold_interrupted_at_any_step_loses_nothing(tmp_path: Path, stride: in
         for _ in range(3):
             apply()
         try:
-            came = interrupted(at, _runtime(session).fold)
+            came = interrupted(at, logged_runtime(session).fold)
         except KeyboardInterrupt:
             came = True
         for name in (f"w{views}", f"w{views - 1}"):
@@ -207,7 +203,7 @@ def test_a_fold_interrupted_at_any_step_loses_nothing(tmp_path: Path, stride: in
         assert len(session.view(f"w{views}").rows()) == rows
         for _ in range(2):
             apply()
-        abandon(_runtime(session))
+        abandon(logged_runtime(session))
         session = _opened(tmp_path, commit_log=True)
         assert session.view("totals").rows() == [{"shop": "a", "total": rows, "most": 1}]
         at, views = at + stride, views + 1
@@ -218,7 +214,7 @@ def test_a_fold_interrupted_at_any_step_loses_nothing(tmp_path: Path, stride: in
 @pytest.mark.parametrize("last", ["restart", "collect"])
 def test_a_fold_interrupted_after_its_commit_loses_nothing(tmp_path: Path, last: str, monkeypatch: pytest.MonkeyPatch) -> None:
     session = _opened(tmp_path, commit_log=True)
-    runtime = _runtime(session)
+    runtime = logged_runtime(session)
 
     def apply(*ids: int) -> None:
         for id in ids:

@@ -18,11 +18,11 @@ from crashes import failing_log, watching
 from deltic.errors import StateError, WeightOverflow
 from deltic.runtimes.durable.merges import merge_group
 from deltic.runtimes.durable.version import DurableVersion
-from deltic.runtimes.embedded import LoggedEmbedded
 from deltic.runtimes.embedded.logged import FOLDING_THREAD
 from deltic.storage.commit_log import CommitLog
 from deltic.storage.verify import VerifyProgress, verify
 from engines import abandon
+from logged_runtimes import logged_runtime
 from parts import slow
 from waiting import wait_until
 
@@ -43,11 +43,6 @@ def _opened(folder: Path) -> deltic.Session:
     session = deltic.Session(state=folder, commit_log=True)
     session.sql(SCRIPT)
     return session
-
-
-def _runtime(session: deltic.Session) -> LoggedEmbedded:
-    assert isinstance(session._runtime, LoggedEmbedded)
-    return session._runtime
 
 
 def _insert(session: deltic.Session, *ids: int) -> None:
@@ -87,25 +82,25 @@ def test_ticks_are_committed_while_the_log_is_folded(tmp_path: Path, killed: str
     with _held() as (reached, _):
         _insert(session, 0, 1)
         assert reached.wait(30)
-        folded = _runtime(session)._state.epoch
+        folded = logged_runtime(session)._state.epoch
         threads = [Thread(target=_insert, args=(session, *range(10 * thread, 10 * thread + 5))) for thread in range(1, 5)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
         expected = [0, 1, *(10 * thread + id for thread in range(1, 5) for id in range(5))]
-        assert _ids(session) == expected and _runtime(session)._state.epoch == folded
+        assert _ids(session) == expected and logged_runtime(session)._state.epoch == folded
         assert len(list((tmp_path / "state" / "log").iterdir())) == 2
         assert list(verify(tmp_path / "state", VerifyProgress())) == []
         changed = [session.view("totals").changes(epoch).num_rows for epoch in range(session.epoch - 19, session.epoch + 1)]
         if killed == "while folding":
             _check_copy(tmp_path, expected)
-    wait_until(lambda: _runtime(session)._state.epoch > folded)
+    wait_until(lambda: logged_runtime(session)._state.epoch > folded)
     if killed == "after it":
         _check_copy(tmp_path, expected)
     _insert(session, 100)
     assert [session.view("totals").changes(epoch).num_rows for epoch in range(session.epoch - 20, session.epoch)] == changed
-    wait_until(lambda: not _runtime(session)._log.epochs)
+    wait_until(lambda: not logged_runtime(session)._log.epochs)
     assert _ids(session) == [*expected, 100]
     session.close()
     assert list((tmp_path / "state" / "log").iterdir()) == []
@@ -129,7 +124,7 @@ def test_a_tick_that_fails_once_it_is_in_the_log_is_not_in_what_a_fold_has_prepa
 
     append = CommitLog.append
     with _opened(tmp_path / "state") as session:
-        runtime = _runtime(session)
+        runtime = logged_runtime(session)
         with _held() as (reached, goes_on):
             _insert(session, 0)
             assert reached.wait(30)
@@ -158,7 +153,7 @@ def test_what_commits_a_manifest_waits_for_the_fold(tmp_path: Path) -> None:
             _insert(session, 1, 2)
             Timer(0.1, goes_on.set).start()
             session.sql("CREATE MATERIALIZED VIEW ids AS SELECT id FROM sales")
-            assert goes_on.is_set() and not _runtime(session)._log.epochs
+            assert goes_on.is_set() and not logged_runtime(session)._log.epochs
         _insert(session, 3)
         assert sorted(row["id"] for row in session.view("ids").rows()) == _ids(session) == [0, 1, 2, 3]
 
@@ -197,10 +192,10 @@ def test_a_fold_that_fails_is_repeated(tmp_path: Path, number: int, caplog: pyte
         _check_copy(tmp_path, [0, 1, 2, 3])
         fails = False
         _insert(session, 4)
-        wait_until(lambda: not _runtime(session)._log.epochs)
+        wait_until(lambda: not logged_runtime(session)._log.epochs)
     assert "cannot be folded yet" in caplog.text and "No space left on device" in caplog.text
     _insert(session, 5)
-    abandon(_runtime(session))
+    abandon(logged_runtime(session))
     with _opened(tmp_path / "state") as again:
         assert _ids(again) == [0, 1, 2, 3, 4, 5]
 
@@ -222,7 +217,7 @@ def test_sums_beyond_64_bits_above_the_files_are_folded(tmp_path: Path, monkeypa
         _insert(session, 1)
         monkeypatch.setattr(DurableVersion, "logged", overflowing)
         goes_on.set()
-        wait_until(lambda: not _runtime(session)._log.epochs)
+        wait_until(lambda: not logged_runtime(session)._log.epochs)
     _insert(session, 2)
     assert overflows == 2 and _ids(session) == [0, 1, 2]
     session.close()
@@ -231,7 +226,7 @@ def test_sums_beyond_64_bits_above_the_files_are_folded(tmp_path: Path, monkeypa
 def test_a_tick_that_failed_stays_so_after_close(tmp_path: Path) -> None:
     session = _opened(tmp_path)
     _insert(session, 1)
-    wait_until(lambda: not _runtime(session)._log.epochs)
+    wait_until(lambda: not logged_runtime(session)._log.epochs)
 
     with failing_log(), pytest.raises(StateError, match="Input/output error"):
         _insert(session, 77)
@@ -243,7 +238,7 @@ def test_a_tick_that_failed_stays_so_after_close(tmp_path: Path) -> None:
 def test_no_commit_is_lost_if_the_fold_of_close_fails_beside_a_merge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("deltic.runtimes.embedded.logged.FOLD_AFTER_S", 600.0)
     session = _opened(tmp_path)
-    runtime = _runtime(session)
+    runtime = logged_runtime(session)
     for ids in (range(50), range(50, 52)):
         _insert(session, *ids)
         runtime.fold()

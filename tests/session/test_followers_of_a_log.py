@@ -14,13 +14,13 @@ import pytest
 import deltic
 from crashes import watching
 from deltic.errors import StateError
-from deltic.runtimes.embedded import LoggedEmbedded
 from deltic.runtimes.embedded.logged import FOLDING_THREAD
 from deltic.session.state_query import StateQueries
 from deltic.storage.folder import open_folder
 from deltic.storage.history import epochs_in
 from deltic.storage.reading import OpenFiles
 from deltic.storage.verify import VerifyProgress, verify
+from logged_runtimes import logged_runtime
 from waiting import wait_until
 
 SCRIPT = """
@@ -42,11 +42,6 @@ def _opened(folder: Path, **options: Any) -> deltic.Session:
     session = deltic.Session(state=folder, retain=RETAINED, **{"commit_log": True, **options})
     session.sql(SCRIPT)
     return session
-
-
-def _runtime(session: deltic.Session) -> LoggedEmbedded:
-    assert isinstance(session._runtime, LoggedEmbedded)
-    return session._runtime
 
 
 def _insert(session: deltic.Session, *ids: int) -> None:
@@ -90,7 +85,7 @@ def test_a_reader_that_does_not_follow_keeps_its_own_epoch_alone(tmp_path: Path)
         assert queries.refresh() and queries.query("SELECT count(*) AS n FROM listed").rows() == [{"n": 1}]
         assert folded(*range(1, 60)) == RETAINED + 2  # the first, which is never left out, and the last ones
         assert folded(*range(60, 120)) == RETAINED + 2
-        _runtime(session)._state.sweep()
+        logged_runtime(session)._state.sweep()
         assert queries.query("SELECT count(*) AS n FROM listed").rows() == [{"n": 1}]
         assert list(verify(tmp_path, VerifyProgress())) == []
         changes = queries.changes("listed")
@@ -215,7 +210,7 @@ def test_a_fold_that_fails_in_any_way_is_repeated(tmp_path: Path, monkeypatch: p
     with _opened(tmp_path) as session, watching(at):
         _insert(session, 1)
         assert failed.wait(30)
-        wait_until(lambda: _runtime(session)._state.epoch == session.epoch)
+        wait_until(lambda: logged_runtime(session)._state.epoch == session.epoch)
 
 
 def test_a_tick_that_is_committed_does_not_fail_because_strings_cannot_be_freed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -229,5 +224,5 @@ def test_a_tick_that_is_committed_does_not_fail_because_strings_cannot_be_freed(
             for id in range(3):
                 _insert(session, id)
         _insert(session, 3)
-        assert _runtime(session)._state.epoch == session.epoch, "once there is room, the log is folded, and strings are freed"
+        assert logged_runtime(session)._state.epoch == session.epoch, "once there is room, the log is folded, and strings are freed"
         assert sorted(row["id"] for row in session.view("listed").rows()) == [0, 1, 2, 3]

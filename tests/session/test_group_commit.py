@@ -21,6 +21,7 @@ from deltic.session.group_commit import TickQueue, WaitingTick
 from deltic.storage.log_file import records
 from engines import abandon
 from interruptions import interrupted_everywhere
+from logged_runtimes import logged_runtime
 from waiting import wait_until
 
 SCRIPT = """
@@ -46,11 +47,6 @@ def _opened(folder: Path, **options: Any) -> deltic.Session:
 def session(tmp_path: Path) -> Iterator[deltic.Session]:
     with _opened(tmp_path / "state") as session:
         yield session
-
-
-def _runtime(session: deltic.Session) -> LoggedEmbedded:
-    assert isinstance(session._runtime, LoggedEmbedded)
-    return session._runtime
 
 
 def _insert(id: int, amount: int = 1, shop: str = "a") -> Change:
@@ -147,7 +143,7 @@ def test_a_failed_sync_fails_all_that_waited_for_it(tmp_path: Path) -> None:
     assert len({str(error) for error in raised}) == 1 and "Input/output error" in str(raised[0])
     assert (session.epoch, _ids(session), heard) == (epoch, [0], [])
     assert _together(session, [_insert(2), _insert(5)]) == [None, None]
-    abandon(_runtime(session))
+    abandon(logged_runtime(session))
     with _opened(tmp_path) as again:
         assert _ids(again) == [0, 2, 5]
 
@@ -198,7 +194,7 @@ def test_a_group_that_does_not_fit_into_the_log_is_divided(session: deltic.Sessi
     monkeypatch.setattr(f"deltic.storage.{owner}.{most}", value)
     assert _together(session, [_insert(id) for id in range(11)]) == [None] * 11
     assert _ids(session) == [*range(11)]
-    assert len(_runtime(session)._log.epochs) <= 4
+    assert len(logged_runtime(session)._log.epochs) <= 4
 
 
 class Interrupted(BaseException):
@@ -239,7 +235,7 @@ def test_a_thread_interrupted_after_the_sync_has_committed_all(session: deltic.S
 def test_a_large_tick_is_committed_whatever_becomes_of_those_after_it(session: deltic.Session, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is durable before the others, whose error is not its own."""
     monkeypatch.setattr("deltic.runtimes.embedded.logged.LARGEST_BYTES", 20_000)
-    monkeypatch.setattr(_runtime(session)._log, "append", _no_room)
+    monkeypatch.setattr(logged_runtime(session)._log, "append", _no_room)
     rows = [{"_op": "insert", "id": id, "shop": "a", "amount": 1} for id in range(10_000)]
     large, small = _together(session, [{"sales": rows}, _insert(-1)])
     assert large is None and isinstance(small, StateError)
@@ -252,7 +248,7 @@ def _no_room(content: Any) -> None:
 
 def test_a_large_tick_of_an_interrupted_thread_is_committed_once(session: deltic.Session, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("deltic.runtimes.embedded.logged.LARGEST_BYTES", 20_000)
-    runtime, join = _runtime(session), _runtime(session).join
+    runtime, join = logged_runtime(session), logged_runtime(session).join
 
     def interrupted(*arguments: Any, **options: Any) -> bool:
         epoch = runtime.epoch
@@ -361,7 +357,7 @@ def test_a_thread_that_is_interrupted_twice_leaves_no_tick_for_which_others_wait
 
 def test_an_interrupt_at_any_step_of_waking_the_thread_that_folds(tmp_path: Path) -> None:
     session = _opened(tmp_path)
-    runtime = _runtime(session)
+    runtime = logged_runtime(session)
 
     def end() -> None:
         thread = Thread(target=runtime._end_folding, daemon=True)
@@ -382,7 +378,7 @@ def test_an_interrupt_at_any_step_of_waking_the_thread_that_folds(tmp_path: Path
 
 def test_a_session_closes_in_the_moment_in_which_its_log_is_due(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     session = _opened(tmp_path)
-    runtime = _runtime(session)
+    runtime = logged_runtime(session)
     waited, closing = Event(), runtime._closing
 
     class Late:
@@ -468,6 +464,6 @@ def test_many_threads_leave_what_one_would(tmp_path: Path, shards: int) -> None:
         expected = [sorted(map(repr, memory.view(view).rows())) for view in ("totals", "inverses")]
     for _ in range(2):
         assert [sorted(map(repr, session.view(view).rows())) for view in ("totals", "inverses")] == expected
-        abandon(_runtime(session))
+        abandon(logged_runtime(session))
         session = _opened(tmp_path, shards=shards)
     session.close()

@@ -16,6 +16,7 @@ from deltic.plan.evaluate import evaluate
 from deltic.plan.nodes import Join
 from deltic.plan.null_patterns import by_null_patterns, has_possible_keys
 from deltic.plan.walk import nodes
+from session_rows import touched_rows
 from tests.support.parts import slow
 
 QUERIES = {
@@ -120,10 +121,6 @@ def test_columns_that_are_not_null_are_keys() -> None:
         assert "Join anti on a#0 = a#0, b#1 = b#1\n" in str(session.explain("answer"))
 
 
-def touched(session: deltic.Session) -> int:
-    return sum(counters.touched for counters in session.last_tick.counters.values())
-
-
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("constraint", ["NOT NULL", ""])
 @pytest.mark.parametrize("n", [1_000, *slow(100_000)])
@@ -141,8 +138,8 @@ def test_a_changed_row_is_looked_up(n: int, constraint: str) -> None:
                 few += ["INSERT INTO t VALUES (NULL, 7)", "INSERT INTO t VALUES (NULL, NULL)", "INSERT INTO u VALUES (NULL, 9)"]
             for statement in few:
                 session.sql(statement)
-                assert touched(session) < 150, (name, statement)
+                assert touched_rows(session) < 150, (name, statement)
             if not constraint:
                 session.sql("INSERT INTO u VALUES (NULL, NULL)")
                 session.sql("INSERT INTO u VALUES (NULL, NULL)")
-                assert touched(session) < 150, name
+                assert touched_rows(session) < 150, name

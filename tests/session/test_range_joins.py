@@ -18,6 +18,7 @@ from deltic.circuit.operators import range_join
 from deltic.circuit.operators.range_join import RangeJoin
 from deltic.errors import EvaluationError, PlanWarning
 from deltic.trace.counters import Counters
+from session_rows import touched_rows
 from tests.support.parts import slow
 from tests.support.range_queries import QUERIES, Change, changes, tables
 
@@ -193,7 +194,7 @@ def test_ranges_have_no_warning_and_strings_have_one() -> None:
 
 def touched(session: deltic.Session) -> int:
     assert session.last_tick is not None
-    return sum(work.touched for work in session.last_tick.counters.values())
+    return touched_rows(session)
 
 
 @pytest.mark.parametrize(

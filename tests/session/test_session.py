@@ -21,6 +21,7 @@ from deltic import errors
 from deltic.session.collector import without_collector
 from deltic.session.precedence import LONGEST_S, TURN_S, Precedence
 from interruptions import interrupted_everywhere
+from session_rows import rows_of_view
 
 TABLES = """
 CREATE TABLE orders (id BIGINT, customer BIGINT, amount BIGINT, PRIMARY KEY (id));
@@ -35,10 +36,6 @@ def session() -> Iterator[deltic.Session]:
         session.sql(TABLES)
         session.sql(SPEND)
         yield session
-
-
-def rows(session: deltic.Session, view: str) -> list[tuple[Any, ...]]:
-    return sorted((tuple(row.values()) for row in session.view(view).rows()), key=repr)
 
 
 def insert(session: deltic.Session, *orders: tuple[int, int, int]) -> None:
@@ -79,10 +76,10 @@ def test_memory_of_a_frame_may_be_written_to_after_the_tick(kind: str) -> None:
             with session.transaction() as tx:
                 tx.insert("t", pa.table([keys, values], names=["k", "v"]))
         keys[:], values[:], weights[:] = 7, 70, 5
-        assert rows(session, "v") == [(1, 10), (2, 20)]
+        assert rows_of_view(session, "v") == [(1, 10), (2, 20)]
         with session.transaction() as tx:
             tx.delete("t", [1])
-        assert rows(session, "v") == [(2, 20)]
+        assert rows_of_view(session, "v") == [(2, 20)]
 
 
 def test_operations_apply_in_the_order_of_the_calls(session: deltic.Session) -> None:
@@ -92,7 +89,7 @@ def test_operations_apply_in_the_order_of_the_calls(session: deltic.Session) -> 
         tx.delete("orders", [1])
         tx.insert("orders", [{"id": 1, "customer": 9, "amount": 2}])
         tx.delete("orders", [{"id": 2, "customer": 8, "amount": 1}])
-    assert rows(session, "spend") == [(9, 2)]
+    assert rows_of_view(session, "spend") == [(9, 2)]
     assert session.view("spend").changes().to_pylist() == [{"customer": 9, "total": 2, "_weight": 1}]
 
 
@@ -102,17 +99,17 @@ def test_one_frame_is_a_tick_without_a_block(session: deltic.Session) -> None:
     session.upsert("Orders", pd.DataFrame({"id": [1, 3], "customer": [7, 9], "amount": [6, 2]}))
     session.update("orders", [{"id": 3, "customer": 9, "amount": 4}])
     session.delete("orders", [2])
-    assert (rows(session, "spend"), session.epoch) == ([(7, 6), (9, 4)], epoch + 4)
+    assert (rows_of_view(session, "spend"), session.epoch) == ([(7, 6), (9, 4)], epoch + 4)
     with pytest.raises(errors.DuplicateKey):
         session.insert("orders", [{"id": 4, "customer": 7, "amount": 5}, {"id": 3, "customer": 7, "amount": 5}])
-    assert (rows(session, "spend"), session.epoch) == ([(7, 6), (9, 4)], epoch + 4)
+    assert (rows_of_view(session, "spend"), session.epoch) == ([(7, 6), (9, 4)], epoch + 4)
 
 
 def test_a_block_that_raises_changes_nothing(session: deltic.Session) -> None:
     with pytest.raises(ZeroDivisionError), session.transaction() as tx:
         tx.insert("orders", [{"id": 1, "customer": 7, "amount": 5}])
         raise ZeroDivisionError
-    assert rows(session, "spend") == []
+    assert rows_of_view(session, "spend") == []
 
 
 def test_change_frames(session: deltic.Session) -> None:
@@ -120,15 +117,15 @@ def test_change_frames(session: deltic.Session) -> None:
     session.apply(
         {"orders": pa.table({"id": [1, 2, 4, 3], "customer": [7, None, 9, 8], "amount": [6, None, 1, 2], "_op": ["u", "d", "c", "delete"]})}
     )
-    assert rows(session, "spend") == [(7, 6), (9, 1)]
+    assert rows_of_view(session, "spend") == [(7, 6), (9, 1)]
     session.apply({"orders": [{"id": 4, "customer": 9, "amount": 1, "_weight": -1}, {"id": 4, "customer": 9, "amount": 3, "_weight": 1}]})
-    assert rows(session, "spend") == [(7, 6), (9, 3)]
+    assert rows_of_view(session, "spend") == [(7, 6), (9, 3)]
 
 
 def test_a_sequence_orders_the_changes_of_a_key(session: deltic.Session) -> None:
     frame = pa.table({"id": [1, 1, 1], "customer": [7, 8, 9], "amount": [1, 2, 3], "_op": ["upsert"] * 3, "at": [5, 9, 2]})
     session.apply({"orders": frame}, sequence="at")
-    assert rows(session, "spend") == [(8, 2)]
+    assert rows_of_view(session, "spend") == [(8, 2)]
 
 
 def test_a_table_without_key_is_a_multiset(session: deltic.Session) -> None:
@@ -137,7 +134,7 @@ def test_a_table_without_key_is_a_multiset(session: deltic.Session) -> None:
         tx.insert("log", [{"line": "a"}, {"line": "a"}, {"line": None}])
     with session.transaction() as tx:
         tx.delete("log", [{"line": "a"}])
-    assert rows(session, "lines") == [("a",), (None,)]
+    assert rows_of_view(session, "lines") == [("a",), (None,)]
 
 
 def test_views_after_data_are_filled_in_one_tick(session: deltic.Session) -> None:
@@ -148,23 +145,23 @@ def test_views_after_data_are_filled_in_one_tick(session: deltic.Session) -> Non
         CREATE MATERIALIZED VIEW n AS SELECT count(*) AS n FROM log;
     """)
     assert session.epoch == epoch + 1
-    assert rows(session, "rich") == [(7,)]
-    assert rows(session, "n") == [(0,)]
+    assert rows_of_view(session, "rich") == [(7,)]
+    assert rows_of_view(session, "n") == [(0,)]
     insert(session, (4, 8, 10))
-    assert rows(session, "rich") == [(7,), (8,)]
+    assert rows_of_view(session, "rich") == [(7,), (8,)]
 
 
 def test_a_view_is_replaced_and_its_readers_follow(session: deltic.Session) -> None:
     insert(session, (1, 7, 5), (2, 8, 1))
     session.sql("CREATE MATERIALIZED VIEW rich AS SELECT customer, total FROM spend WHERE total > 2")
     session.sql("CREATE OR REPLACE MATERIALIZED VIEW spend AS SELECT customer, 10 * sum(amount) AS total FROM orders GROUP BY customer")
-    assert rows(session, "spend") == [(7, 50), (8, 10)]
-    assert rows(session, "rich") == [(7, 50), (8, 10)]
+    assert rows_of_view(session, "spend") == [(7, 50), (8, 10)]
+    assert rows_of_view(session, "rich") == [(7, 50), (8, 10)]
     with pytest.raises(errors.CatalogError):
         session.sql("CREATE OR REPLACE MATERIALIZED VIEW spend AS SELECT customer FROM orders")
     with pytest.raises(errors.CatalogError):
         session.sql("CREATE OR REPLACE MATERIALIZED VIEW spend AS SELECT customer, total FROM rich")
-    assert rows(session, "rich") == [(7, 50), (8, 10)]
+    assert rows_of_view(session, "rich") == [(7, 50), (8, 10)]
 
 
 def test_dropping_a_view_keeps_what_others_share(session: deltic.Session) -> None:
@@ -172,13 +169,13 @@ def test_dropping_a_view_keeps_what_others_share(session: deltic.Session) -> Non
     insert(session, (1, 7, 5))
     held = session.view("spend")
     session.sql("DROP VIEW spend")
-    assert rows(session, "twice") == [(7, 10)]
+    assert rows_of_view(session, "twice") == [(7, 10)]
     with pytest.raises(errors.UnknownName):
         held.rows()
     with pytest.raises(errors.UnknownName):
         session.view("spend")
     insert(session, (2, 7, 1))
-    assert rows(session, "twice") == [(7, 12)]
+    assert rows_of_view(session, "twice") == [(7, 12)]
 
 
 def test_equal_work_is_done_once(session: deltic.Session) -> None:
@@ -254,7 +251,7 @@ def test_a_subscriber_that_raises_does_not_undo_the_tick(session: deltic.Session
         insert(session, (1, 7, 5))
     assert [type(cause) for cause in caught.value.causes] == [RuntimeError]
     assert len(heard) == 1
-    assert rows(session, "spend") == [(7, 5)]
+    assert rows_of_view(session, "spend") == [(7, 5)]
 
 
 def test_a_subscriber_may_use_the_session(session: deltic.Session) -> None:
@@ -265,7 +262,7 @@ def test_a_subscriber_may_use_the_session(session: deltic.Session) -> None:
     session.sql("CREATE MATERIALIZED VIEW lines AS SELECT count(*) AS n FROM log")
     session.view("spend").subscribe(log)
     insert(session, (1, 7, 5))
-    assert rows(session, "lines") == [(1,)]
+    assert rows_of_view(session, "lines") == [(1,)]
 
 
 def test_readers_see_whole_epochs_while_others_write(session: deltic.Session) -> None:
@@ -278,7 +275,7 @@ def test_readers_see_whole_epochs_while_others_write(session: deltic.Session) ->
     def read() -> None:
         try:
             while not done.is_set():
-                seen.append(rows(session, "spend"))
+                seen.append(rows_of_view(session, "spend"))
         except BaseException as error:
             failed.append(error)
 
@@ -302,7 +299,7 @@ def test_two_threads_write_through_one_session(session: deltic.Session) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert rows(session, "spend") == [(7, 200)]
+    assert rows_of_view(session, "spend") == [(7, 200)]
 
 
 def test_a_table_that_is_created_again_is_empty() -> None:
@@ -393,7 +390,7 @@ def test_a_view_that_is_not_materialized_can_be_read_by_others_only(session: del
         "CREATE TEMPORARY VIEW big AS SELECT * FROM orders WHERE amount > 3; CREATE MATERIALIZED VIEW n AS SELECT count(*) AS n FROM big"
     )
     insert(session, (1, 7, 5), (2, 7, 1))
-    assert rows(session, "n") == [(1,)]
+    assert rows_of_view(session, "n") == [(1,)]
     with pytest.raises(errors.CatalogError, match="not materialized"):
         session.view("big")
 
@@ -501,15 +498,15 @@ def test_a_primary_key_ignores_the_sign_of_zero(session: deltic.Session) -> None
     session.sql("CREATE TABLE points (x DOUBLE, y DOUBLE, PRIMARY KEY (x)); CREATE MATERIALIZED VIEW p AS SELECT x, y FROM points")
     with session.transaction() as tx:
         tx.insert("points", [{"x": -0.0, "y": -0.0}])
-    assert repr(rows(session, "p")) == "[(0.0, -0.0)]"
+    assert repr(rows_of_view(session, "p")) == "[(0.0, -0.0)]"
     with session.transaction() as tx:
         tx.upsert("points", [{"x": 0.0, "y": 1.0}])
-    assert rows(session, "p") == [(0.0, 1.0)]
+    assert rows_of_view(session, "p") == [(0.0, 1.0)]
     with pytest.raises(errors.DuplicateKey):
         session.apply({"points": pa.table({"x": [-0.0], "y": [2.0], "_weight": [1]})})
     with session.transaction() as tx:
         tx.delete("points", [-0.0])
-    assert rows(session, "p") == []
+    assert rows_of_view(session, "p") == []
 
 
 @pytest.mark.parametrize("few", [10, 9])

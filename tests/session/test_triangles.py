@@ -9,6 +9,7 @@ import pytest
 
 import deltic
 from deltic.errors import Unsupported
+from session_rows import rows_of_view
 
 JOIN = "FROM g a JOIN g b ON a.dst = b.src JOIN g c ON c.src = a.src AND c.dst = b.dst"
 VIEWS = {
@@ -27,10 +28,6 @@ def session_of(**views: str) -> deltic.Session:
     for name, query in views.items():
         session.sql(f"CREATE MATERIALIZED VIEW {name} AS {query}")
     return session
-
-
-def rows(session: deltic.Session, view: str) -> list[tuple[object, ...]]:
-    return sorted((tuple(row.values()) for row in session.view(view).rows()), key=repr)
 
 
 def test_views_are_what_duckdb_computes() -> None:
@@ -53,7 +50,7 @@ def test_views_are_what_duckdb_computes() -> None:
             duck.executemany("INSERT INTO g VALUES (?, ?, ?)", there)
             for view, query in VIEWS.items():
                 expected = sorted(duck.execute(query).fetchall(), key=repr)
-                assert rows(session, view) == expected, (tick, view)
+                assert rows_of_view(session, view) == expected, (tick, view)
 
 
 def some(rng: Random, values: int) -> int | None:
@@ -69,7 +66,7 @@ def test_an_aggregate_lists_no_triangle(call: str, factor: float) -> None:
             tx.insert("g", [{"src": x, "dst": y, "weight": 1} for x in range(nodes) for y in range(nodes) if x != y and (x, y) != (0, 1)])
         with session.transaction() as tx:
             tx.insert("g", [{"src": 0, "dst": 1, "weight": 1}])
-        assert rows(session, "counted") == [(factor * nodes * (nodes - 1) * (nodes - 2),)]
+        assert rows_of_view(session, "counted") == [(factor * nodes * (nodes - 1) * (nodes - 2),)]
         joins = [operator for operator in session.explain().operators if operator.operator == "multiway_join"]
         assert [join.rows_out for join in joins] == [3], "one row for each rule"
 

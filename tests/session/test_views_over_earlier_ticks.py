@@ -10,6 +10,7 @@ import pytest
 
 import deltic
 from parts import slow
+from session_rows import rows_of_view
 
 BASE = """
     CREATE STREAM readings (at BIGINT LATENESS 10, sensor BIGINT, value BIGINT);
@@ -45,10 +46,6 @@ READERS = {
 RELATIONS = ("every", "loud", "hourly", "greatest", "pairs", "wide", "high", "low")
 
 
-def rows(session: deltic.Session, view: str) -> list[tuple[Any, ...]]:
-    return sorted((tuple(row.values()) for row in session.view(view).rows()), key=repr)
-
-
 def expected(session: deltic.Session) -> dict[str, list[tuple[Any, ...]]]:
     """The readers over tables with the rows that the views have."""
     contents = {name: session.view(name).rows() for name in RELATIONS if name != "low"}
@@ -60,7 +57,7 @@ def expected(session: deltic.Session) -> dict[str, list[tuple[Any, ...]]]:
             plain.sql(f"CREATE TABLE {name} ({', '.join(f'{column} BIGINT' for column in columns.split(', '))})")
         plain.sql("".join(f"CREATE MATERIALIZED VIEW v_{name} AS {query};" for name, query in READERS.items()))
         plain.apply({name: [{**row, "_weight": 1} for row in content] for name, content in contents.items()})
-        return {name: rows(plain, f"v_{name}") for name in READERS}
+        return {name: rows_of_view(plain, f"v_{name}") for name in READERS}
 
 
 @pytest.mark.parametrize("seed", [0, *slow(*range(1, 16))])
@@ -102,7 +99,7 @@ def check(seed: int, options: dict[str, Any]) -> None:
             if number % 2 == 0:
                 continue
             answers = expected(session)
-            assert {name: rows(session, name) for name in defined} == {name: answers[name] for name in defined}, number
+            assert {name: rows_of_view(session, name) for name in defined} == {name: answers[name] for name in defined}, number
     finally:
         session.close()
 
@@ -112,10 +109,10 @@ def test_a_reader_is_exact_after_the_view_is_replaced() -> None:
         session.sql(BASE + "CREATE MATERIALIZED VIEW one AS SELECT h, n FROM hourly WHERE sensor = 1;")
         session.apply({"readings": [{"at": 5, "sensor": 1, "value": 2, "_weight": 1}]})
         session.sql("CREATE OR REPLACE MATERIALIZED VIEW hourly AS SELECT at AS h, sensor, 1L AS n, value AS top, 1L AS d FROM every")
-        assert rows(session, "one") == [(5, 1)]
+        assert rows_of_view(session, "one") == [(5, 1)]
         session.sql("CREATE MATERIALIZED VIEW later AS SELECT h FROM hourly WHERE n = 1")
         session.apply({"readings": [{"at": 7, "sensor": 1, "value": 2, "_weight": 1}]})
-        assert rows(session, "one") == [(5, 1), (7, 1)] and rows(session, "later") == [(5,), (7,)]
+        assert rows_of_view(session, "one") == [(5, 1), (7, 1)] and rows_of_view(session, "later") == [(5,), (7,)]
 
 
 def test_circuits_and_datalog_over_such_views() -> None:
@@ -126,4 +123,4 @@ def test_circuits_and_datalog_over_such_views() -> None:
         circuit.output("in_python", circuit.view("hourly").filter("sensor = 1").map({"h": "h"}))
         session.install(circuit)
         session.datalog("output relation InDatalog(h: s64)\nInDatalog(h) :- Hourly(.h = h, .sensor = Some{1}).")
-        assert rows(session, "in_python") == rows(session, "InDatalog") == [(0,)]
+        assert rows_of_view(session, "in_python") == rows_of_view(session, "InDatalog") == [(0,)]

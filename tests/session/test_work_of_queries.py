@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import deltic
+from session_rows import touched_rows
 from tests.support.parts import slow
 
 TABLES = """
@@ -143,13 +144,6 @@ def test_a_changed_row_touches_about_log_n_rows(shape: str, rows: int) -> None:
         for statement in changes(rows):
             session.sql(statement)
             for name in SHAPES[shape]:
-                worked[name] = max(worked.get(name, 0), touched(session, name))
+                worked[name] = max(worked.get(name, 0), touched_rows(session, name))
         assert all(worked.values())
         assert {name: work for name, work in worked.items() if work > bound(name, rows)} == {}
-
-
-def touched(session: deltic.Session, view: str) -> int:
-    """Rows that the view's operators touched in the last tick."""
-    assert session.last_tick is not None
-    own = {operator["id"] for operator in session.explain(view).json()["operators"]}
-    return sum(counter.touched for node, counter in session.last_tick.counters.items() if node in own)

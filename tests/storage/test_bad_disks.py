@@ -16,13 +16,8 @@ from deltic import disk
 from deltic.errors import StateError
 from deltic.storage.files import DataFile
 from deltic.storage.state import State
+from mounts import mount
 from stored import append, keys_of
-
-
-def _mount(*arguments: str) -> None:
-    done = subprocess.run(["mount", *arguments], capture_output=True, text=True, check=False)
-    if done.returncode:
-        pytest.skip(f"nothing can be mounted here: {done.stderr.strip()}")
 
 
 @pytest.fixture
@@ -30,7 +25,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 256 KiB."""
     place = tmp_path / "disk"
     place.mkdir()
-    _mount("-t", "tmpfs", "-o", "size=256k", "none", str(place))
+    mount("-t", "tmpfs", "-o", "size=256k", "none", str(place))
     yield place
     subprocess.run(["umount", "--lazy", str(place)], check=True)  # a map of a file keeps it busy until it is collected
 
@@ -145,9 +140,9 @@ def test_a_read_only_disk(tmp_path: Path) -> None:
 
 @contextmanager
 def _read_only(place: Path) -> Iterator[None]:
-    _mount("--bind", str(place), str(place))
+    mount("--bind", str(place), str(place))
     try:
-        _mount("-o", "remount,bind,ro", str(place))
+        mount("-o", "remount,bind,ro", str(place))
         yield
     finally:
         subprocess.run(["umount", str(place)], check=True)

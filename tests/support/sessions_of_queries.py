@@ -14,6 +14,7 @@ from deltic.frontends.sql.environment import Environment
 from deltic.frontends.sql.parse_statement import QueryStatement, parse
 from deltic.plan.evaluate import evaluate
 from deltic.plan.nodes import Plan
+from session_rows import touched_rows
 
 DEFINITIONS = "".join(f"CREATE TABLE {name} (a INT, b INT);" for name in TABLES)
 MOST = 2**31 - 1
@@ -77,10 +78,6 @@ def check(queries: dict[str, str], plans: dict[str, Plan], seed: int, shards: in
     return outcomes
 
 
-def touched(session: deltic.Session) -> int:
-    return sum(counters.touched for counters in session.last_tick.counters.values())
-
-
 def check_looked_up(session: deltic.Session, query: str, n: int, most: int) -> None:
     """A view over tables of n rows touches fewer than `most` rows for a new one."""
     session.sql(DEFINITIONS)
@@ -90,4 +87,4 @@ def check_looked_up(session: deltic.Session, query: str, n: int, most: int) -> N
     session.sql(f"CREATE MATERIALIZED VIEW answer AS {query}")
     for table in "tu":
         session.sql(f"INSERT INTO {table} VALUES (7, 3)")
-        assert touched(session) < most, (query, table)
+        assert touched_rows(session) < most, (query, table)

@@ -15,6 +15,7 @@ from deltic.trace.counters import Counters
 from deltic.trace.guard import PAGE_WORDS
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
+from stored import as_rows
 from verified import Verified
 
 LEAST, GREATEST = (int(bound) for bound in (np.iinfo(np.int64).min, np.iinfo(np.int64).max))
@@ -44,10 +45,6 @@ def ranges(rng: random.Random, words: list[int]) -> Iterator[tuple[int, int]]:
     for _ in range(12):
         after, until = sorted((rng.choice(near), rng.choice(near)))
         yield after, until
-
-
-def pairs(batch: Batch) -> list[tuple[int, ...]]:
-    return list(zip(*(part.tolist() for part in (*batch.columns, *batch.weights)), strict=True))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -95,10 +92,10 @@ def test_ranges_of_a_trace_are_those_of_its_sum(kind: str) -> None:
         batches = [batch_of(random_rows(rng, kind, rng.choice((1, 5, 60)))) for _ in range(4)]
         batches.append(Batch.trusted(batches[0].columns, [-batches[0].weights[0]]))
         parts = [Verified(batch).batch if rng.random() < 0.5 else batch for batch in batches]
-        whole = pairs(consolidate(Rows.concat(batches)))
+        whole = as_rows(consolidate(Rows.concat(batches)))
         for after, until in ranges(rng, [word for word, *_ in whole[:9]]):
             spine = Spine.over(2, 1, parts)
-            assert pairs(between(spine, after, until, Counters())) == [row for row in whole if after < row[0] <= until]
+            assert as_rows(between(spine, after, until, Counters())) == [row for row in whole if after < row[0] <= until]
             assert first_after(spine, after, Counters()) == next((row[0] for row in whole if row[0] > after), None)
 
 

@@ -325,7 +325,7 @@ def word_rows(table: StringTable, values: Sequence[str | None]) -> list[tuple[in
 @example(["", None, "\0", "a", "a\0", "a" * 22 + "\0", "a" * 22, "a" * 23, "a" * 24, "a" * 24 + "b", "ÿ", "\x7f"])
 def test_order_words_sort_like_bytes(values: Texts) -> None:
     table = string_table(1)
-    rows, long = word_rows(table, values), table.exceeds(ids_of(table, values), PREFIX_BYTES).tolist()
+    rows, long = word_rows(table, values), table.exceeds_prefix(ids_of(table, values)).tolist()
     for x, a, m in zip(values, rows, long, strict=True):
         assert m == (x is not None and len(x.encode()) >= PREFIX_BYTES)
         assert (a == (MARKER,) * 3) == (x is None)

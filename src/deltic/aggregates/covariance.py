@@ -11,9 +11,10 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from deltic.aggregates.definition import UNIT, AggregateFunction, Digits, Estimated, Linear, Rows, Signature, Sum, Totals
-from deltic.aggregates.exact import nearest, nearest_ratio, number
+from deltic.aggregates.exact import nearest_ratio, number
 from deltic.aggregates.rules import doubles
 from deltic.expr.nodes import Expr
+from deltic.expr.rows.numbers import nearest
 
 
 def _sums(arguments: tuple[Expr, ...]) -> tuple[Sum, ...]:

@@ -11,6 +11,7 @@ from fractions import Fraction
 from deltic.aggregates.definition import Rows
 from deltic.errors import ArithmeticOverflow
 from deltic.expr.nodes import Value
+from deltic.expr.rows.numbers import nearest
 from deltic.intervals import interval_of, units_of
 from deltic.schema import INTEGER_BITS, Type
 
@@ -41,14 +42,6 @@ def float_sum(values: Iterable[tuple[Value, int]]) -> float:
     if special["nan"] or infinities:
         return math.nan if special["nan"] or len(infinities) == 2 else infinities.pop()
     return nearest(finite)
-
-
-def nearest(number: Fraction) -> float:
-    """The double nearest to the number, ties to even; an infinity beyond the greatest double."""
-    try:
-        return float(number)
-    except OverflowError:
-        return math.inf if number > 0 else -math.inf
 
 
 def nearest_ratio(numerator: int, denominator: int) -> float:

@@ -9,9 +9,10 @@ import math
 from fractions import Fraction
 
 from deltic.aggregates.definition import AggregateFunction, Digits, Estimated, Linear, Rows, Signature, Sum, Totals
-from deltic.aggregates.exact import decimal_root, nearest, nearest_ratio, nearest_root, number
+from deltic.aggregates.exact import decimal_root, nearest_ratio, nearest_root, number
 from deltic.aggregates.rules import doubles
 from deltic.expr.nodes import Expr
+from deltic.expr.rows.numbers import nearest
 
 
 def _sums(powers: int) -> Linear:

@@ -14,10 +14,11 @@ from fractions import Fraction
 
 from deltic.aggregates.avg import AGGREGATES as AVERAGES
 from deltic.aggregates.definition import UNIT, AggregateFunction, Digits, Estimated, Linear, Rows, Signature, Sum, Totals
-from deltic.aggregates.exact import nearest, nearest_ratio, number
+from deltic.aggregates.exact import nearest_ratio, number
 from deltic.aggregates.rules import doubles, numeric
 from deltic.errors import Span
 from deltic.expr.nodes import Expr, Value
+from deltic.expr.rows.numbers import nearest
 from deltic.schema import BIGINT, DOUBLE, Type
 
 (MEAN,) = AVERAGES

@@ -13,7 +13,7 @@ from itertools import groupby
 import numpy as np
 
 from deltic.aggregates import Signature
-from deltic.circuit.extremes import old_words
+from deltic.circuit.extremes import old_words, written
 from deltic.circuit.operator import Context
 from deltic.errors import Span
 from deltic.expr.nodes import PythonFunction, UserFunction, Value
@@ -83,14 +83,7 @@ def new_accumulation(
     rows = [_changed(accumulation, row, change) for row, change in zip(old_rows, changes.values(), strict=True)]
     whole = Schema(accumulation.fields)
     encoded = encode_rows(rows, whole, context.strings)
-    return [_replaced(field, positions, encoded[s]) for field, s in zip(words, Layout.of(whole).slices, strict=True)]
-
-
-def _replaced(words: Words, positions: np.ndarray, new: Words) -> Words:
-    result = [np.array(word) for word in words]
-    for word, values in zip(result, new, strict=True):
-        word[positions] = values
-    return tuple(result)
+    return [written(field, positions, encoded[s]) for field, s in zip(words, Layout.of(whole).slices, strict=True)]
 
 
 def _changes(accumulation: Accumulation, groups: Words, delta: Batch, context: Context) -> dict[int, Change]:

@@ -13,12 +13,13 @@ from typing import Final
 
 import numpy as np
 
+from deltic.trace.sums import halves
+
 Floats = np.ndarray
 LEAST: Final = 2.0**-400
 GREATEST: Final = 2.0**400
 RELATIVE: Final = 2.0**-100
 """More than the error of a product, a quotient or a root (15 · 2^-106 at most), and of computing the bound."""
-SPLITTER: Final = 2.0**27 + 1
 MORE: Final = 1 + 2.0**-20
 """What a computed bound is multiplied by, for the errors of computing it."""
 
@@ -139,11 +140,5 @@ def _fast_two_sum(a: Floats, b: Floats) -> tuple[Floats, Floats]:
 def _two_product(a: Floats, b: Floats) -> tuple[Floats, Floats]:
     """(a · b rounded, the rest)."""
     product = a * b
-    (a_high, a_low), (b_high, b_low) = _halves(a), _halves(b)
+    (a_high, a_low), (b_high, b_low) = halves(a), halves(b)
     return product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
-
-
-def _halves(a: Floats) -> tuple[Floats, Floats]:
-    scaled = SPLITTER * a
-    high = scaled - (scaled - a)
-    return high, a - high

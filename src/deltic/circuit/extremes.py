@@ -21,7 +21,7 @@ from deltic.trace.encoding import words_of
 from deltic.trace.probe import first, first_of_each, probe
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
-from deltic.trace.strings import PREFIX_BYTES, StringTable
+from deltic.trace.strings import StringTable
 
 Words = tuple[np.ndarray, ...]
 
@@ -86,6 +86,14 @@ def old_words(fields: Sequence[Field], old: Sequence[Words], existed: np.ndarray
     return [tuple(np.where(existed, w, null) for w, null in zip(words, n, strict=True)) for words, n in zip(old, nulls, strict=True)]
 
 
+def written(words: Words, positions: np.ndarray, values: Words) -> Words:
+    """The words with `values` at the positions."""
+    result = [np.array(word) for word in words]
+    for word, value in zip(result, values, strict=True):
+        word[positions] = value
+    return tuple(result)
+
+
 def replaced(words: Words, nulls: Sequence[np.int64], changed: np.ndarray, rows: np.ndarray, values: Words) -> Words:
     """The words with `values` for the groups `rows`, and NULL for the other changed groups."""
     result = [np.array(word) for word in words]
@@ -118,7 +126,7 @@ def known_starts(terms: Sequence[Term], values: Sequence[Words], present: np.nda
         order = Term(0, term.field, term.descending, term.nulls_first).words(tuple(w[present] for w in stored), strings)
         for j, word in enumerate(order):
             if term.field.type.has_bytes and j == len(order) - 1:
-                unsure = unsure | strings.exceeds(word, PREFIX_BYTES)
+                unsure = unsure | strings.exceeds_prefix(word)
             start = np.zeros(len(present), np.int64)
             start[present] = np.where(unsure, MARKER, word)
             starts.append(start)
@@ -166,7 +174,7 @@ def settled(extreme: Extreme, spine: Spine, groups: Sequence[np.ndarray], order_
     unsettled = np.ones(len(order_words[0]), bool)
     for position in extreme.texts:
         rows = np.flatnonzero(unsettled)
-        rows = rows[context.strings.exceeds(order_words[position][rows], PREFIX_BYTES)]
+        rows = rows[context.strings.exceeds_prefix(order_words[position][rows])]
         unsettled[rows] = False
         if len(rows):
             prefix = [*(g[rows] for g in groups), *(w[rows] for w in order_words[:position])]

@@ -10,7 +10,7 @@ from deltic.circuit.ties import order_of_ties
 from deltic.trace.consolidate import consolidate, overflow
 from deltic.trace.probe import first_of_each
 from deltic.trace.rows import Rows
-from deltic.trace.strings import PREFIX_BYTES, StringTable
+from deltic.trace.strings import StringTable
 
 Words = tuple[np.ndarray, ...]
 _SAFE = 2.0**62
@@ -33,7 +33,7 @@ def dense_ranks(groups: Sequence[Words]) -> list[np.ndarray]:
 def exact_ranks(groups: Sequence[Words], texts: Mapping[int, bool], strings: StringTable) -> list[np.ndarray]:
     """As `dense_ranks`, with strings in the order of their bytes. texts: the words that are string ids → whether they descend."""
     words = tuple(np.concatenate(columns) for columns in zip(*groups, strict=True))
-    if not any(bool(strings.exceeds(words[text], PREFIX_BYTES).any()) for text in texts):
+    if not any(bool(strings.exceeds_prefix(words[text]).any()) for text in texts):
         return dense_ranks(groups)
     rows = consolidate(Rows(words, (np.ones(len(words[0]), np.int64),))).columns
     order = order_of_ties(np.zeros(len(rows[0]), np.int64), rows, tuple(texts.items()), strings)

@@ -9,7 +9,7 @@ from typing import Literal as OneOf
 
 import numpy as np
 
-from deltic.circuit.framed import among
+from deltic.circuit.framed import among, dense_ranks, exact_ranks
 from deltic.circuit.operator import Context
 from deltic.circuit.operators.linear import negated
 from deltic.circuit.scopes import distinct_rows
@@ -21,7 +21,7 @@ from deltic.trace.probe import lookup, probe
 from deltic.trace.ranges import BEFORE, LAST, Cuts, first_before
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
-from deltic.trace.strings import PREFIX_BYTES, StringTable
+from deltic.trace.strings import StringTable
 
 Words = tuple[np.ndarray, ...]
 EdgeKind = OneOf["unbounded", "own", "limit"]
@@ -184,9 +184,24 @@ def followed(partitions: Words) -> np.ndarray:
     return follows
 
 
+def ranks_in_frames(
+    rows: Words, frames: KeyFrames, numbers: np.ndarray, texts: Sequence[tuple[int, bool]], strings: StringTable
+) -> list[np.ndarray]:
+    """The ranks of (partition, key) of the rows, and of the edges of frames: (of rows, of low edges, of high edges).
+
+    rows: the number of the partition of each, and the words of its key. numbers: of the partitions of the frames.
+    """
+    ranked = frames._replace(partitions=(numbers,))
+    if long_keys(frames.keys, texts, strings).any():
+        descending = {1 + text: descends for text, descends in texts}
+        place, of_frames = exact_ranks([rows, (numbers, *frames.keys)], descending, strings)
+        rows, ranked = (rows[0], place), ranked.ranked(of_frames)
+    return dense_ranks([rows, *ranked.edges()])
+
+
 def long_keys(keys: Sequence[np.ndarray], texts: Sequence[tuple[int, bool]], strings: StringTable) -> np.ndarray:
     """Which keys have a string that their words may not sort. texts: (the word that is a string id, whether it descends)."""
     long = np.zeros(len(keys[0]), bool)
     for text, _ in texts:
-        long |= strings.exceeds(keys[text], PREFIX_BYTES)
+        long |= strings.exceeds_prefix(keys[text])
     return long

@@ -13,7 +13,7 @@ from itertools import groupby
 import numpy as np
 
 from deltic.aggregates import Signature, aggregate_function
-from deltic.circuit.extremes import old_words
+from deltic.circuit.extremes import old_words, written
 from deltic.circuit.operator import Context
 from deltic.errors import EvaluationError, Span
 from deltic.expr.nodes import PythonFunction, UserFunction, Value
@@ -81,10 +81,7 @@ def new_listing(
         return [words]
     members = {} if content is None else _members(listing, content, context)
     values = [(_value(listing, members.get(group, [])),) for group in positions.tolist()]
-    result = [np.array(word) for word in words]
-    for word, new in zip(result, encode_rows(values, Schema((listing.result,)), context.strings), strict=True):
-        word[positions] = new
-    return [tuple(result)]
+    return [written(words, positions, encode_rows(values, Schema((listing.result,)), context.strings))]
 
 
 def _content(listing: Listing, groups: Words, delta: Batch, context: Context) -> tuple[Batch, np.ndarray]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from deltic.circuit.extremes import old_words
+from deltic.circuit.extremes import old_words, written
 from deltic.circuit.operator import Context
 from deltic.circuit.operators.value_levels import ValueList
 from deltic.errors import Span
@@ -65,10 +65,7 @@ def new_merge(
     changed = source[first_of_each(source)]
     parts = _parts(merge, [group[changed] for group in groups], delta, context)
     values = [(_value(merge, parts.get(i, [])),) for i in range(len(changed))]
-    result = [np.array(word) for word in words]
-    for word, new in zip(result, encode_rows(values, Schema((merge.result,)), context.strings), strict=True):
-        word[changed] = new
-    return [tuple(result)]
+    return [written(words, changed, encode_rows(values, Schema((merge.result,)), context.strings))]
 
 
 def _parts(merge: UserMerge, groups: Sequence[np.ndarray], delta: Batch, context: Context) -> dict[int, list[tuple[Value, ...]]]:

@@ -163,7 +163,7 @@ class Instruction:
 
     @classmethod
     def of(cls, node: Node) -> Instruction:
-        nothing = _no_rows(node.shape.layout.width, node.shape.weights)
+        nothing = no_rows(node.shape.layout.width, node.shape.weights)
         source = node.kind is NodeKind.SOURCE and not node.inputs
         keeps = None if node.ephemeral else node.owns
         return cls(node.id, node.name, node.operator, node.inputs, node.operator.eager, source, nothing, node.stream, keeps)
@@ -177,7 +177,7 @@ class Instruction:
 
 
 @cache
-def _no_rows(columns: int, weights: int) -> Rows:
+def no_rows(columns: int, weights: int) -> Rows:
     return Rows.empty(columns, weights)
 
 

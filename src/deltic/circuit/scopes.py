@@ -55,7 +55,7 @@ class ScopedTrace:
 
 
 @dataclass(slots=True)
-class Nest(Context):
+class ScopeContext(Context):
     """The context of all scopes below one node of the root, in one tick. path: the running node."""
 
     clock: Clock = field(default_factory=Clock)
@@ -64,7 +64,7 @@ class Nest(Context):
     traces: dict[str, ScopedTrace] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, context: Context, clock: Clock) -> Nest:
+    def of(cls, context: Context, clock: Clock) -> ScopeContext:
         own = context.shard, context.shards, context.tick, context.state, context.strings
         return cls(*own, inner=context.inner, stop=context.stop, clock=clock)
 
@@ -94,9 +94,9 @@ class Nest(Context):
         return self.due.take(self.path, self.time)
 
 
-def nest_of(context: Context) -> Nest:
+def scope_context(context: Context) -> ScopeContext:
     """The context of an operator in a scope."""
-    assert isinstance(context, Nest)
+    assert isinstance(context, ScopeContext)
     return context
 
 

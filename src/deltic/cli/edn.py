@@ -20,10 +20,10 @@ from deltic.cli.exits import Exit
 from deltic.cli.output import emit
 from deltic.errors import SourceError, UnknownName
 from deltic.frontends.edn.read import is_open, read
-from deltic.frontends.python.query import quoted
 from deltic.session import Session
 from deltic.session.edn import EdnStore
 from deltic.session.edn_stores import stored_schemas, stored_tables
+from deltic.types import backquoted
 
 _FILE: Final = Parameter(validator=validators.Path(exists=True, dir_okay=False))
 DEFAULT_NAME: Final = "facts"
@@ -105,8 +105,8 @@ def _tables(session: Session, store: str) -> str:
     statements = []
     for key in sorted({name.lower() for name in stored_tables(session.notes, store).values()} & tables.keys()):
         name, table = tables[key]
-        columns = [f"{quoted(field.name)} {field.type.sql}{'' if field.nullable else ' NOT NULL'}" for field in table.columns]
-        statements.append(f"CREATE TABLE {quoted(name)} ({', '.join(columns)}, PRIMARY KEY ({', '.join(map(quoted, table.key))}))")
+        columns = [f"{backquoted(field.name)} {field.type.sql}{'' if field.nullable else ' NOT NULL'}" for field in table.columns]
+        statements.append(f"CREATE TABLE {backquoted(name)} ({', '.join(columns)}, PRIMARY KEY ({', '.join(map(backquoted, table.key))}))")
     return "; ".join(statements)
 
 

@@ -18,6 +18,7 @@ from deltic.cli.metrics import ADDRESS, address, measured
 from deltic.cli.output import emit
 from deltic.errors import QueryError, SetupError
 from deltic.kernels import prepare
+from deltic.session.printing import to_stderr
 
 app = App(name="pipelines", help="Run a Declarative Pipelines project of Apache Spark, with incremental views.")
 _FLAG = Parameter(negative=())
@@ -63,9 +64,9 @@ def run(
         print("deltic: --full-refresh-all does not go with --refresh or --full-refresh", file=sys.stderr)
         return Exit.USAGE
     listens = None if metrics is None else address(metrics)
-    say = _to_stderr if json else emit
+    say = to_stderr if json else emit
     show: Callable[[Any], None] = _show if json else _ignore
-    prepare(_to_stderr)
+    prepare(to_stderr)
     with _Planned(spec, remote) as planned:
         planned.tell(strict, say)
         running = planned.room.running
@@ -77,7 +78,7 @@ def run(
             started = stack.enter_context(running.ProjectRun(planned.plan, planned.server, location, say))
             epoch, ticked = started.session.epoch, show
             if listens is not None:
-                ticked = stack.enter_context(measured(listens, epoch, _to_stderr, ticked))
+                ticked = stack.enter_context(measured(listens, epoch, to_stderr, ticked))
             show(planned.room.report.ProjectStart(epoch or None, planned.plan, planned.feeds))
             show(started.refresh(selection, ticked))
     return Exit.OK
@@ -125,10 +126,6 @@ def explain(dataset: str | None = None, /, *, spec: Path | None = None, remote: 
         planned.tell(False, emit)
         emit(planned.room.report.explained(planned.plan, chosen, planned.feeds))
     return Exit.OK
-
-
-def _to_stderr(line: str) -> None:
-    print(line, file=sys.stderr)
 
 
 def _show(event: Any) -> None:

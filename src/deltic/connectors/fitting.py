@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from deltic.connectors.list_views import without_list_views
 from deltic.connectors.recognise import Column
-from deltic.domains import has_map, has_nanoseconds, unfit, with_fields
+from deltic.domains import has_nanoseconds, unfit, with_fields
 from deltic.errors import ConstraintViolation, FrameError
 from deltic.schema import BINARY, Field, Type
 from deltic.variants import of_pyspark
@@ -185,7 +185,7 @@ def cast(part: pa.ChunkedArray[Any], target: Type) -> pa.ChunkedArray[Any]:
     if target.name == "STRUCT":
         return pa.chunked_array([_struct(chunk, target) for chunk in part.chunks], arrow_type)
     cast = part.cast(arrow_type)
-    if not has_map(target):
+    if not target.has_map:
         return cast
     # Arrow does not count the NULLs of keys that it has cast, and ends the process when it joins such chunks: taken rows are counted.
     return pa.chunked_array([chunk.take(pa.array(np.arange(len(chunk)))) for chunk in cast.chunks], arrow_type)

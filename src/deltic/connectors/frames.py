@@ -325,7 +325,7 @@ def _deletes_by_key(columns: Columns, ops: Words, table: TableSchema, others: Se
     """The rows, and the codes, with DELETE_KEY for each delete that gives only the key."""
     if not table.key or not np.any(ops == Op.DELETE_ROW):
         return _fitted(columns, table), ops
-    lenient = TableSchema(table.name, Schema(tuple(Field(f.name, f.type) for f in table.schema)), table.key)
+    lenient = TableSchema(table.name, table.schema.nullable, table.key)
     rows = _fitted(columns, lenient)
     bare = ops == Op.DELETE_ROW
     for i in others:

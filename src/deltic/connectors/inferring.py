@@ -43,14 +43,10 @@ def _type(arrow: pa.DataType, name: str, where: str) -> Type:
         message = f"{where}, column {name}: no type has the values of Arrow {arrow}"
         raise FrameError(message, remedy="convert the column first, or CREATE TABLE, which states the type")
     inferred = type_of(plain)
-    if _has_void(inferred):
+    if inferred.has(lambda part: part == NULL):
         message = f"{where}, column {name}: a part of {inferred.sql} has only NULLs, or no values, and so no type"
         raise FrameError(message, remedy="CREATE TABLE, which states the type")
     return inferred
-
-
-def _has_void(type: Type) -> bool:
-    return type == NULL or any(_has_void(part.type) for part in type.parts)
 
 
 def only_null(name: str, where: str) -> FrameError:

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from deltic.errors import FrameError
 from deltic.schema import Schema
+from deltic.types import backquoted
 
 _YEAR_MONTH: Final = ("interval year", "interval month")
 """How Spark's names of their types begin."""
@@ -45,7 +46,7 @@ def in_arrow(frame: Any, where: str) -> Any:
     """
     columns = []
     for name, kind in frame.dtypes:
-        quoted = "`" + name.replace("`", "``") + "`"
+        quoted = backquoted(name)
         if kind.startswith(_YEAR_MONTH):
             columns.append(f"CAST(CAST({quoted} AS INTERVAL MONTH) AS INT) AS {quoted}")
         elif any(word in kind for word in _YEAR_MONTH):
@@ -64,7 +65,7 @@ def of_spark(frame: Any, where: str) -> pa.Table:
         table: pa.Table = frame.toArrow()
         return table
     # PySpark cannot convert a VARIANT that is NULL (its parts are NOT NULL), so NULLs come as columns of their own.
-    quoted = ["`" + name.replace("`", "``") + "`" for name in frame.columns]
+    quoted = [backquoted(name) for name in frame.columns]
     shown = [f"coalesce({q}, parse_json('null')) AS {q}" if n in variants else q for n, q in zip(frame.columns, quoted, strict=True)]
     missing = [f"{q} IS NULL AS {_MISSING}{i}" for i, q in enumerate(quoted) if frame.columns[i] in variants]
     table = frame.selectExpr(*shown, *missing).toArrow()

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import decimal
-from collections.abc import Callable
 from typing import Final
 
 from deltic.expr.nodes import Call, Cast, Expr, Literal, PythonFunction, children
 from deltic.expr.registry import FUNCTIONS
 from deltic.expr.typing import cast_can_fail
-from deltic.schema import TIMESTAMP, VARIANT, Type
+from deltic.schema import TIMESTAMP, VARIANT
 
 ATTEMPT: Final = "attempt"
 """The function that is NULL where its argument fails (functions/attempts.py)."""
@@ -41,14 +40,7 @@ def can_fail(expr: Expr) -> bool:
 
 def _try_cast_is_null(expr: Cast) -> bool:
     """A number that is a timestamp outside the years 1 to 9999 is an error even in TRY_CAST: Spark has a value there."""
-    return not (
-        _has(expr.type, lambda type: type == TIMESTAMP) and _has(expr.argument.type, lambda type: type.is_numeric or type == VARIANT)
-    )
-
-
-def _has(type: Type, test: Callable[[Type], bool]) -> bool:
-    """Whether it, or a type in it, passes the test."""
-    return test(type) or any(_has(part.type, test) for part in type.parts)
+    return not (expr.type.has(lambda type: type == TIMESTAMP) and expr.argument.type.has(lambda type: type.is_numeric or type == VARIANT))
 
 
 def is_nonzero_number(expr: Expr) -> bool:

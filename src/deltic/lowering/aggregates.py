@@ -25,10 +25,10 @@ from deltic.circuit.results import Result, SumSource
 from deltic.expr.nodes import TRUE, Expr
 from deltic.lowering.protocol import PlanLowering
 from deltic.lowering.selections import AllRows, FirstRow, MergedRows, RankedValues, Selection, frequency_of, selection_of
-from deltic.lowering.streams import ZERO, Arranged, guarded, is_not_null, normalized
+from deltic.lowering.streams import ZERO, Arranged, guarded, none_is_null
 from deltic.lowering.weigh import weigh
 from deltic.lowering.weighing import Weighing
-from deltic.plan.columns import narrowed, reference
+from deltic.plan.columns import narrowed, normalized, reference
 from deltic.plan.fingerprint import fingerprint
 from deltic.plan.nodes import Aggregate, AggregateCall, Plan, TickAggregate
 from deltic.plan.streams import derivative, integrals
@@ -196,7 +196,7 @@ class Grouping:
         part = self._part(call)
         if part is not None:
             return tuple(self._part_reference(part, i) for i in range(len(part)))
-        condition = narrowed(call.filter, is_not_null(call.required) if len(call.arguments) > 1 else None)
+        condition = narrowed(call.filter, none_is_null(call.required) if len(call.arguments) > 1 else None)
         return tuple(guarded(argument, condition) for argument in call.arguments)
 
     def _part_reference(self, part: tuple[Expr, ...], i: int) -> Expr:
@@ -217,7 +217,7 @@ class Grouping:
             return Measure("bigint", frequency_of(self._arguments(call)[state.frequency], call))
         if part is not None:
             return Measure("count", TRUE)
-        present = is_not_null(call.required)
+        present = none_is_null(call.required)
         if present is None and call.filter is None:
             return None
         if len(call.arguments) == 1 and call.filter is None:
@@ -252,7 +252,7 @@ class Grouping:
     def _distinct(self, part: tuple[Expr, ...]) -> int:
         """The distinct (values, group) in which no value is NULL."""
         schema = self._part_schema(part)
-        rows = self.streams.map(self.lowering.relation(self.plan.input), [*part, *self.keys], schema, is_not_null(part))
+        rows = self.streams.map(self.lowering.relation(self.plan.input), [*part, *self.keys], schema, none_is_null(part))
         return self.lowering.distinct(rows)
 
     def _digit_streams(self) -> list[int]:
@@ -265,7 +265,7 @@ class Grouping:
                 stream = self._distinct(part)
                 keys = self._part_keys(part)
             schema = Schema((*self.key_fields, *values))
-            rows = self.streams.map(stream, [*keys, *digits.arguments], schema, is_not_null(digits.arguments))
+            rows = self.streams.map(stream, [*keys, *digits.arguments], schema, none_is_null(digits.arguments))
             shape = Shape(Schema((*self.key_fields, Field("slot", BIGINT, False), Field("position", BIGINT, False))))
             operator = TakeApart(self._key_words, slot, digits.kind, values)
             streams.append(self.streams.builder.add(operator, (rows,), shape, self._kept(rows)))
@@ -285,7 +285,7 @@ class Grouping:
 
     def _present(self, selection: Selection) -> Expr | None:
         """The condition on the rows of a selection that have a value."""
-        return None if isinstance(selection, AllRows | MergedRows) else is_not_null(selection.values[:1])
+        return None if isinstance(selection, AllRows | MergedRows) else none_is_null(selection.values[:1])
 
     def _reader(self, selection: Selection, arrangement: str) -> Reader:
         match selection:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from deltic.circuit.nodes import ArrangementSpec, Shape
 from deltic.circuit.operators.watermark import WatermarkOperator
 from deltic.lowering.protocol import PlanLowering
-from deltic.plan.columns import reference
+from deltic.plan.columns import all_columns
 from deltic.plan.nodes import ByWatermark
 from deltic.schema import BIGINT, TIMESTAMP, Field, Schema
 
@@ -17,7 +17,7 @@ def lower_by_watermark(lowering: PlanLowering, plan: ByWatermark) -> int:
     width = Shape(schema).layout.width
     rows = lowering.relation(plan.input)
     placed = streams.gather(rows, width) if width else streams.exchange(rows, ())
-    columns = [*(reference(schema, i) for i in range(len(schema))), plan.end.moment]
+    columns = [*all_columns(schema), plan.end.moment]
     timed = plan.end.moment.type == TIMESTAMP
     mapped = streams.map(placed, columns, Schema((*schema.fields, Field("end", plan.end.moment.type, timed))))
     partition = streams.partition(placed)

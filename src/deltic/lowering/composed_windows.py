@@ -10,7 +10,7 @@ from deltic.lowering.frames import without_equal_rows
 from deltic.lowering.protocol import PlanLowering
 from deltic.plan.aggregate_nodes import AggregateCall
 from deltic.plan.aggregates import aggregate_value
-from deltic.plan.columns import reference
+from deltic.plan.columns import named_columns, reference
 from deltic.plan.nodes import Filter, Plan, Project, Union
 from deltic.plan.window_nodes import UNBOUNDED, Edge, Window, WindowCall, WindowFrame
 from deltic.schema import BIGINT
@@ -75,7 +75,7 @@ def _further(lowering: PlanLowering, plan: Window, value: Expr, steps: int, *, a
         return _with(plan, rows, call)
     valued, _ = _with(plan, Filter(rows, resolve("is_not_null", [value])), call)
     others = Filter(rows, resolve("is_null", [value]))
-    columns = tuple((field.name, reference(rows.schema, i)) for i, field in enumerate(rows.schema))
+    columns = named_columns(rows.schema)
     both = Union((valued, Project(others, (*columns, ("w", Literal(None, value.type))))))
     return both, reference(both.schema, len(rows.schema))
 

@@ -48,7 +48,7 @@ class Index:
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
+class NeededParts:
     """The parts of a join that are used. kept: the bound variables. listed: those of the result. measures: the sums of each input."""
 
     kept: frozenset[int]
@@ -56,10 +56,10 @@ class Need:
     measures: tuple[tuple[Measure, ...], ...]
 
     @staticmethod
-    def of(plan: MultiwayJoin) -> Need:
+    def of(plan: MultiwayJoin) -> NeededParts:
         """The whole join."""
         listed = frozenset(plan.flat[i] for i in plan.output)
-        return Need(frozenset(plan.flat), listed, ((),) * len(plan.inputs))
+        return NeededParts(frozenset(plan.flat), listed, ((),) * len(plan.inputs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +94,9 @@ class DeltaRule:
 
 
 @lru_cache(maxsize=256)
-def delta_rules(plan: MultiwayJoin, need: Need | None = None) -> tuple[DeltaRule, ...]:
+def delta_rules(plan: MultiwayJoin, need: NeededParts | None = None) -> tuple[DeltaRule, ...]:
     """A rule for each input, in their order, with as few different indexes as one greedy pass finds."""
-    need = need or Need.of(plan)
+    need = need or NeededParts.of(plan)
     shared = _shared_of_inputs(plan)
     orders = [_order(plan, shared, i, need.listed) for i in range(len(plan.inputs))]
     indexes = _Indexes(plan, need, {})
@@ -208,7 +208,7 @@ class _Indexes:
     """The indexes chosen so far."""
 
     plan: MultiwayJoin
-    need: Need
+    need: NeededParts
     by_kind: dict[Kind, list[Index]]
 
     def _kind(self, i: int, shared: frozenset[int]) -> Kind:

@@ -12,9 +12,8 @@ from deltic.circuit.nodes import Shape
 from deltic.circuit.operators.expand import NUMBER, ExpandOperator
 from deltic.expr.nodes import Expr, columns_of
 from deltic.lowering.protocol import PlanLowering
-from deltic.lowering.streams import normalized
 from deltic.lowering.weighing import Weighing
-from deltic.plan.columns import reference
+from deltic.plan.columns import normalized, reference
 from deltic.plan.nodes import Expand
 from deltic.schema import Field, Schema
 

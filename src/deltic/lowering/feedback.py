@@ -12,7 +12,7 @@ from deltic.lowering.streams import Streams
 from deltic.plan.nodes import TickRecursion
 
 
-class FedRelations:
+class FeedbackRelations:
     """The relations of one feedback. seed: the identity of their state."""
 
     def __init__(self, streams: Streams, seed: str, plan: TickRecursion) -> None:

@@ -8,7 +8,7 @@ from deltic.circuit.operators.order import Sort
 from deltic.circuit.terms import BYTES_WORDS, Term
 from deltic.lowering.frames import frames_of, is_by_rows, kept_firsts, keys_of, with_rows, with_terms_of_limits, without_equal_rows
 from deltic.lowering.protocol import PlanLowering
-from deltic.lowering.streams import Arranged, is_not_null
+from deltic.lowering.streams import Arranged, none_is_null
 from deltic.lowering.window_rows import SortedRows, by_partition, sorted_rows
 from deltic.plan.nodes import Filter
 from deltic.plan.window_nodes import Window, WindowCall
@@ -40,7 +40,7 @@ def _entries(lowering: PlanLowering, plan: Window, rows: SortedRows, value: Fiel
     """(partition, key) → the words of the whole row in the order in which the frame's first one is sought, then the value."""
     streams, (_, call) = lowering.streams, plan.calls[0]
     backwards = call.function == "last_value"
-    present = is_not_null(call.arguments[-1:]) if call.ignore_nulls else None
+    present = none_is_null(call.arguments[-1:]) if call.ignore_nulls else None
     source = plan if present is None else Window(Filter(plan.input, present), plan.keys, plan.order, plan.calls)
     whole = sorted_rows(lowering, source, whole=True, values=call.arguments[:1])
     schema, texts = streams.schema(whole.stream), dict(whole.texts)

@@ -31,7 +31,7 @@ from deltic.lowering.protocol import PlanLowering
 from deltic.lowering.streams import Arranged
 from deltic.lowering.window_rows import SortedRows, by_partition, side_of, sorted_rows
 from deltic.plan.aggregate_nodes import Aggregate, AggregateCall
-from deltic.plan.columns import map_columns, reference
+from deltic.plan.columns import reference, shift
 from deltic.plan.nodes import Plan, Reference
 from deltic.plan.window_nodes import Edge, Window, WindowCall, WindowFrame
 from deltic.schema import BIGINT, Field, Schema
@@ -124,7 +124,7 @@ def _of_keys(lowering: PlanLowering, plan: Window, grouped: Grouped) -> int:
     """Frames that start and end at peers, or at values of the only term of the order."""
     plan = with_terms_of_limits(plan)
     rows = sorted_rows(lowering, plan, whole=False)
-    places = {value: _over_row(value, rows.width) for value in _arguments(plan)}
+    places = {value: shift(value, rows.width) for value in _arguments(plan)}
     results = grouped(lowering, plan, rows, places, frames_of(lowering, plan, plan.calls[0][1].frame))
     return with_rows(lowering, plan, rows, results, len(plan.input.schema))
 
@@ -149,11 +149,6 @@ def with_terms_of_limits(plan: Window) -> Window:
 def _nullable(expr: Expr) -> Expr:
     """The value as one that can be NULL."""
     return expr if expr.nullable else Case(((TRUE, expr),), Literal(None, expr.type), expr.type, True)
-
-
-def _over_row(value: Expr, width: int) -> Expr:
-    """The expression over rows that follow `width` fields."""
-    return map_columns(value, lambda column: replace(column, index=column.index + width))
 
 
 def _arguments(plan: Window) -> tuple[Expr, ...]:

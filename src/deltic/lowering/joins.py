@@ -16,11 +16,11 @@ from deltic.circuit.operators.join import JoinOperator
 from deltic.circuit.operators.keys import ONE, Keys
 from deltic.circuit.operators.semijoin import SemiJoin
 from deltic.circuit.operators.table import TableInput
-from deltic.expr.nodes import Call, Column, Expr, Literal
+from deltic.expr.nodes import Column, Expr, Literal
 from deltic.lowering.protocol import PlanLowering
 from deltic.lowering.ranges import lower_range_join
-from deltic.lowering.streams import ZERO, Arranged, Nulls, Streams, is_any_null, is_not_null, normalized
-from deltic.plan.columns import map_columns, reference
+from deltic.lowering.streams import ZERO, Arranged, Nulls, Streams, any_is_null, none_is_null
+from deltic.plan.columns import all_columns, is_not_null, is_null, map_columns, normalized, reference
 from deltic.plan.divided_joins import divided
 from deltic.plan.extremes import by_extreme
 from deltic.plan.key_order import with_ordered_keys
@@ -28,7 +28,7 @@ from deltic.plan.nodes import Filter, Join, Plan, Project, Union, Weighted, refe
 from deltic.plan.null_patterns import by_null_patterns
 from deltic.plan.signs import may_be_negative
 from deltic.plan.time_joins import is_pairing
-from deltic.schema import BOOLEAN, Field, Schema
+from deltic.schema import Field, Schema
 from deltic.trace.encoding import words_of
 
 
@@ -95,9 +95,9 @@ def side(lowering: PlanLowering, stream: int, keys: Sequence[Expr], payload: Seq
 def with_key(lowering: PlanLowering, mapped: int, keys: int) -> int:
     """The rows whose first `keys` fields are not NULL, which these fields then state."""
     schema = lowering.streams.schema(mapped)
-    columns = [reference(schema, i) for i in range(len(schema))]
+    columns = all_columns(schema)
     target = Schema(tuple(replace(f, nullable=f.nullable and i >= keys) for i, f in enumerate(schema)))
-    return mapped if target == schema else lowering.streams.map(mapped, columns, target, is_not_null(columns[:keys]))
+    return mapped if target == schema else lowering.streams.map(mapped, columns, target, none_is_null(columns[:keys]))
 
 
 def content_of(lowering: PlanLowering, mapped: int, places: Sequence[int]) -> str:
@@ -214,7 +214,7 @@ def _inner(lowering: PlanLowering, plan: Join) -> int:
 
 def _semi(lowering: PlanLowering, plan: Join) -> int:
     left = lowering.relation(plan.left)
-    fields = [reference(plan.left.schema, i) for i in range(len(plan.left.schema))]
+    fields = all_columns(plan.left.schema)
     anti = plan.kind == "anti"
     if not lowering.scoped and (extremes := by_extreme(plan)) is not None:
         found = lowering.relation(extremes)
@@ -231,18 +231,18 @@ def _semi(lowering: PlanLowering, plan: Join) -> int:
     left_keys, right_keys = [k[0] for k in keys], [k[1] for k in keys]
     if lowering.scoped:
         named = Schema(tuple(Field(f"k{i}", k.type, False) for i, k in enumerate(right_keys)))
-        present = lowering.streams.map(lowering.relation(plan.right), [*map(normalized, right_keys)], named, is_not_null(right_keys))
+        present = lowering.streams.map(lowering.relation(plan.right), [*map(normalized, right_keys)], named, none_is_null(right_keys))
         return _semi_scoped(lowering, left, side(lowering, left, left_keys, fields), present, anti)
     left_side = side(lowering, left, left_keys, fields)
     right_side = side(lowering, lowering.relation(plan.right), right_keys, ())
     result = _semi_keyed(lowering, left_side, right_side, plan.left.schema, anti)
-    without_key = is_any_null(left_keys) if anti else None
+    without_key = any_is_null(left_keys) if anti else None
     return result if without_key is None else lowering.streams.plus([result, lowering.streams.filter(left, without_key)])
 
 
 def _matches(plan: Join) -> Project:
     """The left rows that match, once for each match, of a join with a residual."""
-    fields = [reference(plan.left.schema, i) for i in range(len(plan.left.schema))]
+    fields = all_columns(plan.left.schema)
     return Project(Join(_once(plan.left), plan.right, "inner", plan.keys, plan.residual), tuple((f.name, f) for f in fields))
 
 
@@ -363,11 +363,11 @@ def _not_in(plan: Join) -> Plan:
     valued: Plan = left
     parts: list[Plan] = []
     if value.nullable:
-        valued = Filter(left, Call("is_not_null", (value,), BOOLEAN, False))
-        parts.append(Join(Filter(left, Call("is_null", (value,), BOOLEAN, False)), right, "anti", plan.keys, plan.residual))
+        valued = Filter(left, is_not_null(value))
+        parts.append(Join(Filter(left, is_null(value)), right, "anti", plan.keys, plan.residual))
     parts.append(Join(valued, right, "anti", (*plan.keys, (value, right_value)), plan.residual))
     whole = parts[0] if len(parts) == 1 else Union(tuple(parts))
     if not right_value.nullable:
         return whole
-    nulls = Filter(right, Call("is_null", (right_value,), BOOLEAN, False))
+    nulls = Filter(right, is_null(right_value))
     return Join(whole, nulls, "anti", plan.keys, plan.residual)

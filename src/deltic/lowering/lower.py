@@ -22,7 +22,7 @@ from deltic.circuit.terms import Term
 from deltic.lowering.aggregates import added_rows, lower_aggregate
 from deltic.lowering.by_watermark import lower_by_watermark
 from deltic.lowering.expand import lower_expand
-from deltic.lowering.feedback import FedRelations
+from deltic.lowering.feedback import FeedbackRelations
 from deltic.lowering.fuse import Fusion
 from deltic.lowering.joins import lower_join
 from deltic.lowering.keys import unique_key
@@ -32,11 +32,11 @@ from deltic.lowering.passing import spread_by
 from deltic.lowering.ranges import lower_range_join
 from deltic.lowering.reduce import lower_accumulate, lower_reduce
 from deltic.lowering.scopes import ScopeStreams
-from deltic.lowering.streams import NO_FORMS, Arranged, Origins, Streams, normalized
+from deltic.lowering.streams import NO_FORMS, Arranged, Origins, Streams
 from deltic.lowering.temporal import lower_temporal_filter
 from deltic.lowering.windows import lower_window
-from deltic.plan.columns import columns_of_all, reference, remap
-from deltic.plan.fingerprint import Nest, column_names, fingerprint
+from deltic.plan.columns import all_columns, columns_of_all, normalized, reference, remap
+from deltic.plan.fingerprint import EnclosingNames, column_names, fingerprint
 from deltic.plan.nodes import (
     Accumulate,
     Aggregate,
@@ -159,7 +159,7 @@ class Lowering:
     """
 
     scoped = False
-    nest: Nest = ()
+    enclosing: EnclosingNames = ()
     """The relations of the recursions around, the innermost last."""
 
     def __init__(self, streams: Streams | None = None, *, shards: int | None = None) -> None:
@@ -262,7 +262,7 @@ class Lowering:
 
     def _normalized(self, plan: Plan) -> int:
         """The plan's rows with -0.0 as 0.0."""
-        return self.streams.map(self.relation(plan), [normalized(reference(plan.schema, i)) for i in range(len(plan.schema))], plan.schema)
+        return self.streams.map(self.relation(plan), [*map(normalized, all_columns(plan.schema))], plan.schema)
 
     def distinct(self, stream: int) -> int:
         """Each row of the stream once."""
@@ -321,7 +321,7 @@ class Lowering:
     def _in_order(self, stream: int, plan: TopK) -> tuple[int, tuple[int | Term, ...]]:
         """(the stream of rows preceded by the group's key and followed by the order columns, the parts of a row in sort order)."""
         schema = plan.input.schema
-        exprs = [*map(normalized, plan.keys), *(reference(schema, i) for i in range(len(schema)))]
+        exprs = [*map(normalized, plan.keys), *all_columns(schema)]
         exprs += [normalized(o.expr) for o in plan.order]
         keys = tuple(Field(f"k{i}", k.type, k.nullable) for i, k in enumerate(plan.keys))
         fields = (*keys, *schema.fields, *(Field(f"o{i}", o.expr.type, o.expr.nullable) for i, o in enumerate(plan.order)))
@@ -388,7 +388,7 @@ class Lowering:
 
         Recursions that differ only in these do not share a scope: the second gets its own identity.
         """
-        identity = self.streams.builder.digest(fingerprint(plan, self.nest), column_names(plan))
+        identity = self.streams.builder.digest(fingerprint(plan, self.enclosing), column_names(plan))
         watched = [(n.limit,) if isinstance(n, Recursion) else (n.function,) for n in nodes(plan) if isinstance(n, Recursion | Inspect)]
         same = self._seeds.setdefault(identity, watched) == watched
         return identity if same else self.streams.builder.digest(identity, watched)
@@ -418,7 +418,7 @@ class ScopeLowering(Lowering):
         words = () if outer.scoped else spread_by(plan)
         streams = ScopeStreams(outer.streams, outer.seed(plan), words)
         super().__init__(streams)
-        self.nest = (*outer.nest, tuple(name for name, _ in plan.relations))
+        self.enclosing = (*outer.enclosing, tuple(name for name, _ in plan.relations))
         self.outer, self._inside = outer, streams
         self._relations = {name: streams.scope.feedback(Shape(body.schema), name, place_of(plan, name)) for name, body in plan.relations}
 
@@ -457,8 +457,8 @@ class TickRecursionLowering(Lowering):
     def __init__(self, outer: Lowering, plan: TickRecursion) -> None:
         assert not outer.scoped, "a feedback over ticks in a recursion"
         super().__init__(outer.streams)
-        self.spread, self.outer, self.nest = outer.spread, outer, (*outer.nest, tuple(name for name, _ in plan.relations))
-        self._fed = FedRelations(outer.streams, outer.seed(plan), plan)
+        self.spread, self.outer, self.enclosing = outer.spread, outer, (*outer.enclosing, tuple(name for name, _ in plan.relations))
+        self._fed = FeedbackRelations(outer.streams, outer.seed(plan), plan)
 
     def close(self, plan: TickRecursion) -> int:
         """The relation that the plan denotes, after the bodies of all are connected with what reads them in the next tick."""

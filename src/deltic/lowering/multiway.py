@@ -26,14 +26,14 @@ from deltic.circuit.operators.keys import ONE
 from deltic.circuit.operators.map import Map
 from deltic.circuit.operators.multiway import MultiwayJoinOperator
 from deltic.circuit.rules import Extend, Fetch, Limb, PrefixFilter, Product, Rule, RuleAtom, Step
-from deltic.expr.nodes import Call, Column, Expr, columns_of
-from deltic.lowering.delta_rules import Bind, DeltaRule, Index, Need, Take, delta_rules, size_of
+from deltic.expr.nodes import Column, Expr, columns_of
+from deltic.lowering.delta_rules import Bind, DeltaRule, Index, NeededParts, Take, delta_rules, size_of
 from deltic.lowering.protocol import PlanLowering
-from deltic.lowering.streams import FLAG, Arranged, Nulls, is_not_null
+from deltic.lowering.streams import FLAG, Arranged, Nulls, none_is_null
 from deltic.lowering.weighing import Weighing
-from deltic.plan.columns import columns_of_all, conjunction, conjuncts, reference, remap
+from deltic.plan.columns import columns_of_all, conjunction, conjuncts, is_not_null, reference, remap
 from deltic.plan.nodes import MultiwayJoin
-from deltic.schema import BOOLEAN, Field, Schema
+from deltic.schema import Field, Schema
 
 Port = tuple[str, Nulls]
 """An input of the join: (arrangement, the words that are NULL in rows that it leaves out)."""
@@ -41,7 +41,7 @@ Port = tuple[str, Nulls]
 
 def lower_multiway_join(lowering: PlanLowering, plan: MultiwayJoin) -> int:
     listed = list(dict.fromkeys(plan.flat[i] for i in plan.output))
-    joining = _Joining(lowering, plan, Need.of(plan), listed)
+    joining = _Joining(lowering, plan, NeededParts.of(plan), listed)
     schema = joining.schema
     return lowering.streams.map(
         joining.lower(steady=True), [reference(schema, listed.index(plan.flat[i])) for i in plan.output], plan.schema
@@ -69,12 +69,12 @@ def weigh_multiway_join(lowering: PlanLowering, plan: MultiwayJoin, weighing: We
     read = sorted(columns_of_all((*weighing.groups, *weighing.present)))
     listed = list(dict.fromkeys(plan.flat[plan.output[i]] for i in read))
     tested = frozenset(plan.flat[i] for i in columns_of_all([plan.condition])) if plan.condition is not None else frozenset[int]()
-    need = Need(tested.union(plan.shared, listed), frozenset(listed), sums.by_input())
+    need = NeededParts(tested.union(plan.shared, listed), frozenset(listed), sums.by_input())
     joining = _Joining(lowering, plan, need, listed, tuple(sums.weights), tuple(sums.limbs))
     joined = joining.schema
     places = {i: listed.index(plan.flat[plan.output[i]]) for i in read}
     groups, present = ([remap(expr, places, joined) for expr in exprs] for exprs in (weighing.groups, weighing.present))
-    return lowering.streams.map(joining.lower(steady=False), groups, schema, is_not_null(present))
+    return lowering.streams.map(joining.lower(steady=False), groups, schema, none_is_null(present))
 
 
 class _Sums:
@@ -124,7 +124,7 @@ class _Joining:
         self,
         lowering: PlanLowering,
         plan: MultiwayJoin,
-        need: Need,
+        need: NeededParts,
         listed: Sequence[int],
         summed: tuple[Summed, ...] = (),
         limbs: tuple[tuple[int, int], ...] = (),
@@ -176,7 +176,7 @@ class _Joining:
         columns = [reference(index.source.schema, i) for i in index.order]
         fields = (index.source.schema[column] for column in index.order)
         schema = Schema(tuple(Field(f.name, f.type, f.nullable and (keeps_nulls or i >= index.shared)) for i, f in enumerate(fields)))
-        present = None if keeps_nulls else is_not_null(columns[: index.shared])
+        present = None if keeps_nulls else none_is_null(columns[: index.shared])
         return self.streams.map(self.lowering.relation(index.source), columns, schema, present, index.measures)
 
     def _unspread(self, index: Index) -> Arranged:
@@ -280,7 +280,7 @@ class _Joining:
         if tested is not None:
             fields[tested] = replace(fields[tested], nullable=True)
             column = Column(self.plan.flat.index(tested), fields[tested].type, True, fields[tested].name)
-            parts.append(Call("is_not_null", (column,), BOOLEAN, False))
+            parts.append(is_not_null(column))
         columns = sorted({column for part in parts for column in columns_of(part)})
         schema = Schema(tuple(fields[self.plan.flat[column]] for column in columns))
         places = {column: place for place, column in enumerate(columns)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from deltic.expr import resolve
 from deltic.plan.aggregate_nodes import Aggregate, AggregateCall
-from deltic.plan.columns import reference
+from deltic.plan.columns import all_columns
 from deltic.plan.nodes import Order, Plan, TopK
 from deltic.plan.show import show_expr
 from deltic.plan.whole_rows import backwards, whole_rows
@@ -36,7 +36,7 @@ def end_of_partition(plan: Window) -> Aggregate:
     order = plan.order
     if call.function == "last_value":
         schema = plan.input.schema
-        order = backwards((*order, *whole_rows([reference(schema, i) for i in range(len(schema))])))
+        order = backwards((*order, *whole_rows(all_columns(schema))))
     if call.ignore_nulls:
         order = (Order(resolve("is_null", [call.arguments[-1]]), False, True), *order)
     ends: Plan = TopK(plan.input, order, 1, plan.keys)

@@ -41,7 +41,7 @@ def _terms(plan: Plan, schema: Schema) -> Iterator[Plan]:
     """The terms of the union that have the relation's columns."""
     if isinstance(plan, Distinct):
         yield from _terms(plan.input, schema)
-    elif isinstance(plan, Union) and _kinds(plan.schema) == _kinds(schema):
+    elif isinstance(plan, Union) and plan.schema.unnamed == schema.unnamed:
         for term in plan.inputs:
             yield from _terms(term, schema)
     else:
@@ -73,7 +73,3 @@ def _joined(plan: Join) -> Sources:
     if not sources[reading.index(True)]:
         return ()
     return sources[0] if plan.kind == "semi" else (*sources[0], *sources[1])
-
-
-def _kinds(schema: Schema) -> list[object]:
-    return [(field.type, field.nullable) for field in schema]

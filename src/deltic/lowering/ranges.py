@@ -22,8 +22,8 @@ from deltic.expr.functions.attempts import attempt
 from deltic.expr.nodes import Call, Expr, columns_of
 from deltic.lowering.keys import unique_key
 from deltic.lowering.protocol import PlanLowering
-from deltic.lowering.streams import ZERO, Arranged, Streams, is_not_null, normalized
-from deltic.plan.columns import columns_of_all, conjunction, reference, remap
+from deltic.lowering.streams import ZERO, Arranged, Streams, none_is_null
+from deltic.plan.columns import columns_of_all, conjunction, is_not_null, named_columns, normalized, reference, remap
 from deltic.plan.divided_joins import is_divided
 from deltic.plan.nodes import Join, Plan, Project, Values
 from deltic.plan.ranges import Range, RangeBound, overlap_of, range_of
@@ -67,7 +67,7 @@ def lower_range_join(lowering: PlanLowering, plan: Join, project: Project | None
     parts = overlap_of(plan)
     if parts is not None:
         return lowering.streams.plus([lowering.relation(part if project is None else replace(project, input=part)) for part in parts])
-    own = tuple((field.name, reference(plan.schema, i)) for i, field in enumerate(plan.schema))
+    own = named_columns(plan.schema)
     columns, schema = (own, plan.schema) if project is None else (project.columns, project.schema)
     exprs = [expr for _, expr in columns]
     read = sorted(columns_of_all([*exprs, *by.rest]))
@@ -184,7 +184,7 @@ def _rows(lowering: PlanLowering, plan: Plan, keys: Sequence[Expr], values: Sequ
         else:
             payload[i] = len(first) + len(extra)
             extra.append(column)
-    present = [is_not_null([*keys, *(value.expr for (value, _), null in zip(values, endless, strict=True) if not null)])]
+    present = [none_is_null([*keys, *(value.expr for (value, _), null in zip(values, endless, strict=True) if not null)])]
     failing = [(value.expr, expr) for (value, _), expr in zip(values, tried, strict=True) if can_fail(value.expr) and not value.open]
     present += [_is_present(expr, value, plan.schema) for expr, value in failing]
     conditions = [condition for condition in present if condition is not None]
@@ -202,8 +202,8 @@ def _rows(lowering: PlanLowering, plan: Plan, keys: Sequence[Expr], values: Sequ
 
 def _is_present(expr: Expr, value: Expr, schema: Schema) -> Expr | None:
     """Whether the value is not NULL, or would not be if it did not fail. value: the expression, NULL where it fails."""
-    complete = is_not_null([reference(schema, i) for i in sorted(columns_of(expr))])
-    return None if complete is None else Call("or", (Call("is_not_null", (value,), BOOLEAN, False), complete), BOOLEAN, False)
+    complete = none_is_null([reference(schema, i) for i in sorted(columns_of(expr))])
+    return None if complete is None else Call("or", (is_not_null(value), complete), BOOLEAN, False)
 
 
 def _value(words: slice, field: Field, extreme: int) -> Value:

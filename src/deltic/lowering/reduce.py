@@ -6,13 +6,13 @@ from deltic.circuit.nodes import Shape
 from deltic.circuit.operators.accumulate import AccumulateOperator
 from deltic.circuit.operators.accumulate_elements import PLAIN, AccumulateElementsOperator, places, tagged
 from deltic.circuit.operators.reduce import ReduceOperator
-from deltic.expr.nodes import Call, Literal
+from deltic.expr.nodes import Literal
 from deltic.lowering.protocol import PlanLowering
-from deltic.lowering.streams import ZERO, normalized
+from deltic.lowering.streams import ZERO
 from deltic.plan.accumulators import AccumulateElements
-from deltic.plan.columns import reference
+from deltic.plan.columns import compared, normalized, reference
 from deltic.plan.nodes import Accumulate, Reduce
-from deltic.schema import BIGINT, BOOLEAN, INT, Field, Schema
+from deltic.schema import BIGINT, INT, Field, Schema
 
 
 def lower_reduce(lowering: PlanLowering, plan: Reduce) -> int:
@@ -54,7 +54,7 @@ def _lower_elements(lowering: PlanLowering, plan: AccumulateElements) -> int:
     elements, plain, _ = places(plan.returned, plan.parts)
     tag = PLAIN if plan.part is None else 1 + plan.part
     columns = [*range(len(plan.keys)), *(len(keys) + i for i in (plain if plan.part is None else elements[plan.part]))]
-    is_tagged = Call("equal", (reference(target, len(keys)), Literal(tag, INT)), BOOLEAN, False)
+    is_tagged = compared("equal", reference(target, len(keys)), Literal(tag, INT))
     return streams.map(node, [reference(target, i) for i in columns], plan.schema, is_tagged)
 
 

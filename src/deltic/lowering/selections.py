@@ -19,7 +19,7 @@ from deltic.circuit.terms import Term
 from deltic.expr.functions import resolve
 from deltic.expr.functions.checks import FREQUENCY
 from deltic.expr.nodes import Expr, Literal, UserFunction, Value
-from deltic.lowering.streams import guarded, is_not_null
+from deltic.lowering.streams import guarded, none_is_null
 from deltic.plan.columns import narrowed, reference
 from deltic.plan.nodes import Aggregate, AggregateCall, Distinct, Filter, FlatMap, Order, Plan, Project, TopK
 from deltic.schema import BIGINT, Field, Schema
@@ -169,7 +169,7 @@ def _terms(stored: tuple[Field, ...], descending: tuple[bool, ...], key: int) ->
 
 def _rows(plan: Aggregate, keys: Keys, call: AggregateCall, values: tuple[Expr, ...]) -> tuple[Plan, Keys, tuple[Expr, ...]]:
     """(the rows that count, once each with DISTINCT, their keys and these values over them)."""
-    condition = narrowed(call.filter, is_not_null(call.required))
+    condition = narrowed(call.filter, none_is_null(call.required))
     counted = plan.input if condition is None else Filter(plan.input, condition)
     required = set(call.required)
     columns = [(f"v{i}", value) for i, value in enumerate(values)]

@@ -26,7 +26,7 @@ from deltic.circuit.operators.not_null import NotNull
 from deltic.circuit.operators.table import StreamInput, TableInput
 from deltic.expr.failing import can_fail
 from deltic.expr.nodes import TRUE, Call, Case, Column, Expr, Literal, children
-from deltic.plan.columns import conjunction, narrowed, reference, substitute
+from deltic.plan.columns import all_columns, conjunction, narrowed, not_null, reference, substitute
 from deltic.plan.nodes import FlatMap, Generate, Inspect
 from deltic.schema import BIGINT, BOOLEAN, Field, Forms, Schema, StreamSchema, TableSchema
 from deltic.trace.encoding import MARKER, Layout, words_of
@@ -199,7 +199,7 @@ class Streams:
 
     def filter(self, stream: int, predicate: Expr) -> int:
         schema = self.schema(stream)
-        return self.map(stream, [reference(schema, i) for i in range(len(schema))], schema, predicate)
+        return self.map(stream, all_columns(schema), schema, predicate)
 
     def flat_map(self, stream: int, plan: FlatMap, carried: Sequence[int]) -> int:
         """The fields `carried` of the stream and the element, once for each element."""
@@ -374,20 +374,15 @@ def any_value(field: Field) -> Expr:
     return Literal(None if field.nullable else pa.array([field.type.kind.zero], field.type.arrow)[0].as_py(), field.type)
 
 
-def normalized(expr: Expr) -> Expr:
-    """The expression as a key: -0.0 becomes 0.0."""
-    return Call("normalize", (expr,), expr.type, expr.nullable) if expr.type.has_zeros else expr
-
-
-def is_not_null(exprs: Sequence[Expr]) -> Expr | None:
+def none_is_null(exprs: Sequence[Expr]) -> Expr | None:
     """TRUE where no expression is NULL; None if none is nullable."""
-    checks = [Call("is_not_null", (e,), BOOLEAN, False) for e in exprs if e.nullable]
+    checks = not_null(exprs)
     return conjunction(checks) if checks else None
 
 
-def is_any_null(exprs: Sequence[Expr]) -> Expr | None:
+def any_is_null(exprs: Sequence[Expr]) -> Expr | None:
     """TRUE where any expression is NULL; None if none is nullable."""
-    none_null = is_not_null(exprs)
+    none_null = none_is_null(exprs)
     return None if none_null is None else Call("not", (none_null,), BOOLEAN, False)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from deltic.circuit.nodes import ArrangementSpec, Shape
 from deltic.circuit.operators.temporal_filter import OptionalTemporalFilter, TemporalFilterOperator
 from deltic.lowering.protocol import PlanLowering
-from deltic.plan.columns import reference
+from deltic.plan.columns import all_columns
 from deltic.plan.nodes import TemporalFilter
 from deltic.schema import BIGINT, TIMESTAMP, Field, Schema
 
@@ -16,7 +16,7 @@ def lower_temporal_filter(lowering: PlanLowering, plan: TemporalFilter) -> int:
     streams, builder, schema = lowering.streams, lowering.streams.builder, plan.input.schema
     bounds = (*plan.lower, *plan.upper)
     fields = schema.fields + tuple(Field(f"bound{i}", TIMESTAMP, True) for i in range(len(bounds)))
-    exprs = [*(reference(schema, i) for i in range(len(schema))), *(bound.moment for bound in bounds)]
+    exprs = [*all_columns(schema), *(bound.moment for bound in bounds)]
     mapped = streams.map(lowering.relation(plan.input), exprs, Schema(fields))
     partition = streams.partition(mapped)
     width = Shape(schema).layout.width

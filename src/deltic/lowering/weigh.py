@@ -15,9 +15,9 @@ from deltic.lowering.expand import weigh_expand
 from deltic.lowering.joins import Side, arranged_by_key, joined, table_side
 from deltic.lowering.multiway import weigh_multiway_join
 from deltic.lowering.protocol import PlanLowering
-from deltic.lowering.streams import is_not_null, normalized
+from deltic.lowering.streams import none_is_null
 from deltic.lowering.weighing import Weighing
-from deltic.plan.columns import is_mostly_shared
+from deltic.plan.columns import is_mostly_shared, normalized
 from deltic.plan.key_order import with_ordered_keys
 from deltic.plan.nodes import Expand, Join, MultiwayJoin, Plan, Project
 from deltic.plan.ranges import range_of
@@ -42,7 +42,7 @@ def _weigh(lowering: PlanLowering, plan: Plan, weighing: Weighing, schema: Schem
             return finest
     if isinstance(plan, MultiwayJoin) and (weighed := weigh_multiway_join(lowering, plan, weighing, schema)) is not None:
         return weighed
-    return lowering.streams.map(lowering.relation(plan), weighing.groups, schema, is_not_null(weighing.present), weighing.measures)
+    return lowering.streams.map(lowering.relation(plan), weighing.groups, schema, none_is_null(weighing.present), weighing.measures)
 
 
 def _splits(plan: Join, weighing: Weighing) -> bool:

@@ -11,8 +11,8 @@ from deltic.circuit.terms import Term
 from deltic.expr import Expr
 from deltic.lowering.joins import Side, content_of
 from deltic.lowering.protocol import PlanLowering
-from deltic.lowering.streams import Arranged, normalized
-from deltic.plan.columns import reference
+from deltic.lowering.streams import Arranged
+from deltic.plan.columns import all_columns, normalized
 from deltic.plan.window_nodes import Window
 from deltic.schema import BIGINT, BINARY, Field, Schema
 
@@ -53,7 +53,7 @@ def sorted_rows(lowering: PlanLowering, plan: Window, *, whole: bool, values: Se
     keys = tuple(Field(f"k{i}", key.type, key.nullable) for i, key in enumerate(plan.keys))
     terms = tuple(Field(f"o{i}", term.expr.type, term.expr.nullable) for i, term in enumerate(plan.order))
     exprs = [*map(normalized, plan.keys), *(normalized(term.expr) for term in plan.order)]
-    exprs += [*(reference(schema, i) for i in range(len(schema))), *values]
+    exprs += [*all_columns(schema), *values]
     more = tuple(Field(f"v{i}", value.type) for i, value in enumerate(values))
     mapped = streams.map(lowering.relation(plan.input), exprs, Schema((*keys, *terms, *schema, *more)))
     slices = streams.shape(mapped).layout.slices

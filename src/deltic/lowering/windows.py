@@ -23,10 +23,10 @@ from deltic.lowering.joins import joined
 from deltic.lowering.partition_ends import end_of_partition, is_of_end, kind_of_end
 from deltic.lowering.protocol import PlanLowering
 from deltic.lowering.sessions import lower_sessions
-from deltic.lowering.streams import ZERO, Arranged, normalized
+from deltic.lowering.streams import ZERO, Arranged
 from deltic.lowering.window_rows import SortedRows, by_partition, side_of, sorted_rows
 from deltic.plan.aggregate_nodes import Aggregate, AggregateCall
-from deltic.plan.columns import reference
+from deltic.plan.columns import all_columns, normalized, reference
 from deltic.plan.nodes import Plan, Project
 from deltic.plan.show import show_frame, show_window_call
 from deltic.plan.window_nodes import UNBOUNDED, Edge, Window, WindowCall, WindowFrame
@@ -196,7 +196,7 @@ def _of_partitions(lowering: PlanLowering, plan: Window, grouped: Aggregate) -> 
     totals = lowering.relation(grouped)
     if not plan.keys:
         totals = streams.map(totals, [ZERO, *(reference(grouped.schema, i) for i in range(len(values)))], Schema((*key_fields, *values)))
-    row = [reference(plan.input.schema, i) for i in range(len(plan.input.schema))]
+    row = all_columns(plan.input.schema)
     rows = streams.map(lowering.relation(plan.input), [*keys, *row], Schema((*key_fields, *plan.input.schema)))
     sides = [side_of(lowering, by_partition(lowering, stream, bool(plan.keys), len(keys)), len(keys)) for stream in (rows, totals)]
     order = [*((0, i) for i in range(len(row))), *((1, i) for i in range(len(values)))]

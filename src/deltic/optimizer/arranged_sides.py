@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from deltic.expr.nodes import Call, Column, Expr
-from deltic.plan.columns import conjunction, conjuncts, reference
+from deltic.plan.columns import choose_columns, conjunction, conjuncts
 from deltic.plan.key_order import with_ordered_keys
 from deltic.plan.nodes import Aggregate, Expand, Filter, Join, MultiwayJoin, Plan, Project, Table, inputs, references
 from deltic.plan.streams import is_stream
@@ -56,11 +56,7 @@ def stored_side(table: Plan, read: AbstractSet[int]) -> ArrangedSide | None:
     if not isinstance(table, Table) or is_stream(table) or any(table.schema[i].type.has_zeros for i in table.table.key):
         return None
     key, columns = table.table.key, sorted({*read, *table.table.key})
-    rows = (
-        table
-        if len(columns) == len(table.schema)
-        else Project(table, tuple((table.schema[i].name, reference(table.schema, i)) for i in columns))
-    )
+    rows = table if len(columns) == len(table.schema) else choose_columns(table, columns)
     return ArrangedSide(rows, tuple(map(columns.index, key)), tuple(columns), sorted=True)
 
 

@@ -15,12 +15,11 @@ from deltic.expr.functions.signature import flattened
 from deltic.expr.nodes import Call, Expr, columns_of
 from deltic.optimizer.fold import fold_condition
 from deltic.optimizer.push_filters_down import FROM_ABOVE, FROM_CONDITION, sink
-from deltic.plan.columns import conjunction, conjuncts, remap
+from deltic.plan.columns import conjunction, conjuncts, disjunction, remap
 from deltic.plan.node import once_per_node
 from deltic.plan.nodes import Filter, Join, Plan
 from deltic.plan.streams import is_of_ticks, reads_ticks
 from deltic.plan.walk import is_much_shared, map_inputs
-from deltic.schema import BOOLEAN
 
 
 @once_per_node
@@ -30,10 +29,10 @@ def derive_filters(plan: Plan) -> Plan:
     >>> from deltic.expr.nodes import Column
     >>> from deltic.plan.nodes import Table
     >>> from deltic.plan.show import show
-    >>> from deltic.schema import Field, Schema, TableSchema
+    >>> from deltic.schema import BOOLEAN, Field, Schema, TableSchema
     >>> t, u = (Table(TableSchema(name, Schema((Field("a", BOOLEAN), Field("b", BOOLEAN))))) for name in "tu")
     >>> a, b, c, d = (Column(i, BOOLEAN, True, name) for i, name in enumerate("abab"))
-    >>> either = Call("or", (conjunction([a, c]), conjunction([b, d])), BOOLEAN, True)
+    >>> either = disjunction([conjunction([a, c]), conjunction([b, d])])
     >>> print(show(derive_filters(Filter(Join(t, u, "inner"), either))))
     Filter ((a#0 and a#2) or (b#1 and b#3))
       Join inner
@@ -75,8 +74,7 @@ def _implied(parts: Sequence[Expr], columns: range) -> Iterator[Expr]:
             continue
         branches = [[each for each in conjuncts(branch) if _is_about(each, columns)] for branch in flattened("or", part.arguments)]
         if all(branches):
-            exprs = flattened("or", [conjunction(dict.fromkeys(branch)) for branch in branches])
-            yield fold_condition(Call("or", exprs, BOOLEAN, any(expr.nullable for expr in exprs), part.span))
+            yield fold_condition(disjunction([conjunction(dict.fromkeys(branch)) for branch in branches], part.span))
 
 
 def _is_about(expr: Expr, columns: range) -> bool:

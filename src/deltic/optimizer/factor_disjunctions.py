@@ -14,12 +14,11 @@ from dataclasses import replace
 from deltic.expr.failing import can_fail
 from deltic.expr.functions.signature import flattened
 from deltic.expr.nodes import Call, Expr
-from deltic.plan.columns import conjunction, conjuncts
+from deltic.plan.columns import conjunction, conjuncts, disjunction
 from deltic.plan.node import once_per_node
 from deltic.plan.nodes import Filter, Join, Plan
 from deltic.plan.streams import is_of_ticks, reads_ticks
 from deltic.plan.walk import map_inputs
-from deltic.schema import BOOLEAN
 
 
 @once_per_node
@@ -72,8 +71,7 @@ def _parts(part: Expr) -> Iterator[Expr]:
     yield from dict.fromkeys(shared)
     rests = [[each for each in branch if not _among(each, shared)] for branch in branches]
     if all(rests):
-        exprs = flattened("or", tuple(map(conjunction, rests)))
-        yield Call("or", exprs, BOOLEAN, any(expr.nullable for expr in exprs), part.span)
+        yield disjunction([*map(conjunction, rests)], part.span)
 
 
 def _branches(part: Expr) -> list[tuple[Expr, ...]]:

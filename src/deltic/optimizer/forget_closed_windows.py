@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from deltic.expr.nodes import Expr, calls_python
-from deltic.plan.columns import reference
+from deltic.plan.columns import all_columns
 from deltic.plan.nodes import Aggregate, Distinct, Filter, FlatMap, OverTicks, Plan, Project, Table, Union
 from deltic.plan.streams import is_stream
 from deltic.plan.walk import expressions, map_inputs, transform
@@ -42,7 +42,7 @@ def _forget(plan: Plan) -> Plan:
         case Aggregate() if plan.keys:
             windows: Sequence[Expr] = [expr for _, expr in plan.keys]
         case Distinct():
-            windows = [reference(plan.input.schema, i) for i in range(len(plan.input.schema))]
+            windows = all_columns(plan.input.schema)
         case _:
             return plan
     rows = rows_of_ticks(plan.input)

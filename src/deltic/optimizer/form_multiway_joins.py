@@ -24,7 +24,6 @@ from deltic.optimizer.hypergraph import components, cyclic_core
 from deltic.optimizer.join_tree import (
     LARGEST,
     JoinTree,
-    equality,
     expressions_above,
     join_tree,
     over_joined,
@@ -32,7 +31,7 @@ from deltic.optimizer.join_tree import (
     refuse_hint,
     tree_size,
 )
-from deltic.plan.columns import columns_of_all, conjunction, reference, remap, shift
+from deltic.plan.columns import columns_of_all, compared, conjunction, named_columns, reference, remap, shift
 from deltic.plan.node import once_per_node
 from deltic.plan.nodes import Filter, Join, MultiwayJoin, Plan, Project, TemporalFilter, inputs
 from deltic.plan.walk import map_inputs
@@ -212,11 +211,11 @@ class _Leaf:
     def plan(self) -> Plan:
         """The formed leaf followed by its computed keys. Two expressions of the leaf in one class become a filter on it."""
         plan = form_multiway_joins(self.leaf)
-        twice = [equality(self.own(each[0]), self.own(other)) for each in self.classes for other in each[1:]]
+        twice = [compared("equal", self.own(each[0]), self.own(other)) for each in self.classes for other in each[1:]]
         if twice:
             plan = Filter(plan, conjunction(twice))
         if computed := self.computed():
-            own = [(field.name, reference(plan.schema, i)) for i, field in enumerate(plan.schema)]
+            own = named_columns(plan.schema)
             plan = Project(plan, (*own, *((f"key{i}", expr) for i, expr in enumerate(computed, 1))))
         return plan
 

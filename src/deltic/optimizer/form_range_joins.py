@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from deltic.plan.columns import columns_of_all, conjunction, reference, remap
+from deltic.plan.columns import choose_columns, columns_of_all, conjunction, remap
 from deltic.plan.divided_joins import is_divided
-from deltic.plan.nodes import Aggregate, Filter, Join, Plan, Project
+from deltic.plan.nodes import Aggregate, Filter, Join, Plan
 from deltic.plan.ranges import range_of
 from deltic.plan.walk import expressions, map_expressions, transform
 
@@ -50,6 +50,6 @@ def _narrowed(plan: Aggregate, join: Join) -> Plan:
     read = sorted(columns_of_all(expressions(plan)))
     if len(read) == len(join.schema):
         return plan
-    below = Project(join, tuple((join.schema[i].name, reference(join.schema, i)) for i in read))
+    below = choose_columns(join, read)
     places = {old: new for new, old in enumerate(read)}
     return map_expressions(replace(plan, input=below), lambda expr: remap(expr, places, below.schema))

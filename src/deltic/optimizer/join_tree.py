@@ -19,15 +19,14 @@ from typing import Final, NoReturn, assert_never
 
 from deltic.errors import Span, Unsupported
 from deltic.expr.failing import can_fail
-from deltic.expr.functions import resolve
 from deltic.expr.nodes import Call, Column, Expr, Literal, columns_of, unwidened
 from deltic.optimizer.push_time_down import Bounds, map_bounds, with_bounds
-from deltic.plan.columns import conjunction, conjuncts, reference, shift, substitute
+from deltic.plan.columns import all_columns, compared, conjunction, conjuncts, normalized, shift, substitute
 from deltic.plan.node import once_per_node
 from deltic.plan.nodes import Filter, FlatMap, Hint, Join, Plan, Project, TemporalFilter, is_word
 from deltic.plan.traits import is_cheap
 from deltic.plan.walk import map_inputs
-from deltic.schema import BOOLEAN, INT, Schema
+from deltic.schema import INT, Schema
 from deltic.stacks import unbounded
 
 FALLIBLE: Final = "a condition can fail on rows that other joins or conditions leave out (compute it in a subquery of its relation)"
@@ -69,7 +68,7 @@ class JoinTree:
     @staticmethod
     def of(leaf: Plan) -> JoinTree:
         """The plan as a tree of one leaf."""
-        return JoinTree((leaf,), tuple(reference(leaf.schema, i) for i in range(len(leaf.schema))))
+        return JoinTree((leaf,), all_columns(leaf.schema))
 
     @property
     def starts(self) -> list[int]:
@@ -214,7 +213,7 @@ def _joined(plan: Join, left: JoinTree, right: JoinTree, obstacle: str | None = 
     pairs = [(substitute(one, left.columns), substitute(other, right.columns)) for one, other in plan.keys]
     wait = _may_wait(plan)
     keys = [pair for pair in pairs if all(tree.leaf_of(side) is not None for side in pair) and (is_word(pair[0].type) or not wait)]
-    others = tuple(equality(*pair) for pair in pairs if pair not in keys)
+    others = tuple(compared("equal", *pair) for pair in pairs if pair not in keys)
     tree = replace(
         tree,
         equal=(*tree.equal, *((_key(one), _key(other)) for one, other in keys)),
@@ -225,12 +224,7 @@ def _joined(plan: Join, left: JoinTree, right: JoinTree, obstacle: str | None = 
 
 def _key(expr: Expr) -> Expr:
     """The expression as a key: floats with -0.0 as 0.0."""
-    return resolve("normalize", [unwidened(expr)])
-
-
-def equality(one: Expr, other: Expr) -> Expr:
-    """The equality of both, as a condition."""
-    return Call("equal", (one, other), BOOLEAN, one.nullable or other.nullable)
+    return normalized(unwidened(expr))
 
 
 def _obstacle(plan: Join, left: JoinTree, right: JoinTree) -> str | None:

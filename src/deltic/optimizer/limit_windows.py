@@ -7,7 +7,7 @@ from typing import Final
 
 from deltic.expr.failing import can_fail
 from deltic.expr.nodes import Call, Column, Expr, Literal, unwidened
-from deltic.plan.columns import conjunction, conjuncts
+from deltic.plan.columns import conjunction, conjuncts, is_equality
 from deltic.plan.nodes import Filter, Plan, TopK, Window
 from deltic.plan.walk import transform
 from deltic.plan.window_nodes import FRAMED, WindowCall
@@ -49,7 +49,7 @@ def _limit(plan: Plan) -> Plan:
     if not limits:
         return plan
     least = min(limits.values())
-    rest = [part for part in parts if part not in limits or (_is_equality(part) and limits[part] > 1)]
+    rest = [part for part in parts if part not in limits or (is_equality(part) and limits[part] > 1)]
     if len(rest) == len(parts) and isinstance(window.input, TopK) and window.input.limit is not None and window.input.limit <= least:
         return plan
     first = replace(window, input=TopK(window.input, window.order, least, window.keys))
@@ -85,7 +85,3 @@ def _greatest(part: Expr, numbers: frozenset[int]) -> int | None:
     if not isinstance(right.value, int) or isinstance(right.value, bool):
         return None
     return max(right.value - (function == "less"), 0)
-
-
-def _is_equality(part: Expr) -> bool:
-    return isinstance(part, Call) and part.function == "equal"

@@ -22,9 +22,9 @@ from deltic.expr.nodes import Call, Column, Expr, columns_of
 from deltic.optimizer.drop_distinct import unique_key
 from deltic.optimizer.hypergraph import cyclic_core
 from deltic.optimizer.join_orders import GraphCondition, GraphRelation, JoinGraph, Order, scaled
-from deltic.optimizer.join_tree import LARGEST, JoinTree, equality, join_tree, over_joined, over_leaves, tree_size
+from deltic.optimizer.join_tree import LARGEST, JoinTree, join_tree, over_joined, over_leaves, tree_size
 from deltic.optimizer.row_estimates import UNKNOWN, Sizes, column_values, has_unknown_size, rows_of, share, values_of
-from deltic.plan.columns import remap
+from deltic.plan.columns import compared, is_equality, remap
 from deltic.plan.node import once_per_node
 from deltic.plan.nodes import Join, Plan, inputs
 from deltic.plan.streams import is_of_ticks
@@ -109,7 +109,7 @@ class _Ordering:
         unsized = [has_unknown_size(leaf, sizes) for leaf in tree.leaves]
         self.graph = JoinGraph(
             scaled([self._relation(number) for number in range(len(tree.leaves))], unsized),
-            [GraphCondition(read, share(part), _is_equality(part)) for read, part in conditions if len(read) > 1],
+            [GraphCondition(read, share(part), is_equality(part)) for read, part in conditions if len(read) > 1],
         )
 
     def better(self, plan: Plan) -> Order | None:
@@ -124,7 +124,7 @@ class _Ordering:
     def joined(self, order: Order, plan: Plan) -> Plan:
         """The tree of `plan` in that order."""
         whole = self._joined(order)
-        same = [equality(first, other) for leaf in self.members for first, *others in leaf.values() for other in others]
+        same = [compared("equal", first, other) for leaf in self.members for first, *others in leaf.values() for other in others]
         conditions = (*same, *self.tree.conditions)
         return over_joined(self.tree, plan.schema, whole.plan, conditions, lambda expr: remap(expr, whole.positions, whole.plan.schema))
 
@@ -152,10 +152,6 @@ class _Ordering:
 
     def _leaves(self, expr: Expr) -> set[int]:
         return {bisect_right(self.starts, column) - 1 for column in columns_of(expr)}
-
-
-def _is_equality(part: Expr) -> bool:
-    return isinstance(part, Call) and part.function == "equal"
 
 
 def _written(plan: Plan, tree: JoinTree) -> tuple[Order, int]:

@@ -13,7 +13,7 @@ from typing import assert_never
 
 from deltic.expr.nodes import Column, Expr
 from deltic.optimizer.drop_distinct import unique_key
-from deltic.plan.columns import columns_of_all, reference, remap
+from deltic.plan.columns import choose_columns, columns_of_all, remap
 from deltic.plan.node import once_per_node
 from deltic.plan.nodes import (
     Aggregate,
@@ -82,8 +82,7 @@ def _narrow(plan: Plan, columns: tuple[int, ...]) -> Plan:
     pruned, kept = _prune(plan, frozenset(columns))
     if kept == columns:
         return pruned
-    schema = pruned.schema
-    return Project(pruned, tuple((schema[i].name, reference(schema, i)) for i in (kept.index(old) for old in columns)))
+    return choose_columns(pruned, map(kept.index, columns))
 
 
 @once_per_node

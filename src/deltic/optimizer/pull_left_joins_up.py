@@ -10,9 +10,9 @@ from dataclasses import replace
 
 from deltic.expr.nodes import Column, Expr, columns_of
 from deltic.optimizer.drop_distinct import unique_key
-from deltic.plan.columns import columns_of_all, reference, remap
+from deltic.plan.columns import choose_columns, columns_of_all, remap
 from deltic.plan.node import once_per_node
-from deltic.plan.nodes import Join, Plan, Project
+from deltic.plan.nodes import Join, Plan
 from deltic.plan.streams import is_of_ticks, reads_ticks
 from deltic.plan.walk import map_inputs
 from deltic.stacks import unbounded
@@ -56,7 +56,7 @@ def _pulled(plan: Join) -> Plan:
     residual = None if left.residual is None else _past(left.residual, kept, added, inner, left)
     outer = replace(left, left=inner, residual=residual)
     places = (*range(kept), *range(kept + added, kept + added + padded), *range(kept, kept + added))
-    return Project(outer, tuple((outer.schema[i].name, reference(outer.schema, i)) for i in places))
+    return choose_columns(outer, places)
 
 
 def _past(residual: Expr, kept: int, added: int, inner: Plan, left: Join) -> Expr:

@@ -10,7 +10,7 @@ Filters do not move into a recursion, whose other rows may depend on the filtere
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Final
@@ -173,12 +173,7 @@ def _sink_filter(plan: Filter, parts: Sequence[Expr], shared: AbstractSet[Plan])
 
 def _sink_join(plan: Join, parts: Sequence[Expr], shared: AbstractSet[Plan]) -> tuple[Plan, list[Expr]]:
     """Moves parts to the sides, then to the keys; the others stay above."""
-    width = len(plan.left.schema)
-    sides = FROM_ABOVE[plan.kind]
-    to_left, rest = _split(parts, lambda part: "left" in sides and all(i < width for i in columns_of(part)))
-    to_right, rest = _split(rest, lambda part: "right" in sides and all(i >= width for i in columns_of(part)))
-    keys, rest = _split(rest, lambda part: plan.kind == "inner" and _is_key(part, width))
-    return _with_parts(plan, to_left, to_right, keys, shared), rest
+    return _into_join(plan, parts, FROM_ABOVE[plan.kind], plan.kind == "inner", shared)
 
 
 def _without_residual(plan: Join, shared: AbstractSet[Plan]) -> Plan:
@@ -189,19 +184,18 @@ def _without_residual(plan: Join, shared: AbstractSet[Plan]) -> Plan:
 def _split_condition(plan: Join, shared: AbstractSet[Plan]) -> Join:
     """Moves the one-sided conditions and the equalities of an outer, semi or anti join's ON out of the residual."""
     assert plan.residual is not None
+    below, rest = _into_join(plan, conjuncts(plan.residual), FROM_CONDITION[plan.kind], True, shared)
+    return replace(below, residual=conjunction(rest) if rest else None)
+
+
+def _into_join(
+    plan: Join, parts: Sequence[Expr], sides: Collection[str], keyed: bool, shared: AbstractSet[Plan]
+) -> tuple[Join, list[Expr]]:
+    """(the join with parts on those of its `sides` that they read alone, and among its keys if `keyed`; the other parts)."""
     width = len(plan.left.schema)
-    sides = FROM_CONDITION[plan.kind]
-    parts = conjuncts(plan.residual)
     to_left, rest = _split(parts, lambda part: "left" in sides and all(i < width for i in columns_of(part)))
     to_right, rest = _split(rest, lambda part: "right" in sides and all(i >= width for i in columns_of(part)))
-    keys, rest = _split(rest, lambda part: _is_key(part, width))
-    return replace(_with_parts(plan, to_left, to_right, keys, shared), residual=conjunction(rest) if rest else None)
-
-
-def _with_parts(
-    plan: Join, to_left: Sequence[Expr], to_right: Sequence[Expr], equalities: Sequence[Expr], shared: AbstractSet[Plan]
-) -> Join:
-    width = len(plan.left.schema)
+    equalities, rest = _split(rest, lambda part: keyed and _is_key(part, width))
     back = {width + i: i for i in range(len(plan.right.schema))}
     same = {i: i for i in range(width)}
     keys = dict.fromkeys(plan.keys)
@@ -211,7 +205,7 @@ def _with_parts(
         keys.setdefault((remap(one, same, plan.left.schema), remap(other, back, plan.right.schema)))
     left = sink(plan.left, [remap(part, same, plan.left.schema) for part in to_left], shared)
     right = sink(plan.right, [remap(part, back, plan.right.schema) for part in to_right], shared)
-    return replace(plan, left=left, right=right, keys=tuple(keys))
+    return replace(plan, left=left, right=right, keys=tuple(keys)), rest
 
 
 def _is_key(part: Expr, width: int) -> bool:

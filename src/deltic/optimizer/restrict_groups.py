@@ -25,7 +25,7 @@ from deltic.optimizer.drop_distinct import unique_key
 from deltic.optimizer.join_tree import side_places
 from deltic.optimizer.row_estimates import UNKNOWN, Sizes, column_values, rows_of, values_of
 from deltic.optimizer.stand_for_views import replaced
-from deltic.plan.columns import columns_of_all, reference, remap
+from deltic.plan.columns import choose_columns, columns_of_all, reference, remap
 from deltic.plan.key_order import with_ordered_keys
 from deltic.plan.nodes import Aggregate, Distinct, Filter, Join, JoinKind, Plan, Project, inputs, references
 from deltic.plan.signs import may_be_negative
@@ -259,4 +259,4 @@ def _columns(rows: Plan, at: Mapping[int, int]) -> Plan:
     columns = [at[i] for i in sorted(at)]
     if columns == [*range(len(rows.schema))]:
         return rows
-    return Project(rows, tuple((rows.schema[i].name, reference(rows.schema, i)) for i in columns))
+    return choose_columns(rows, columns)

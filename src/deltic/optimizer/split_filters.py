@@ -8,7 +8,7 @@ from dataclasses import replace
 from deltic.expr.failing import can_fail
 from deltic.expr.functions import resolve
 from deltic.expr.nodes import Case, Expr, Literal
-from deltic.plan.columns import columns_of_all, narrowed, reference, remap
+from deltic.plan.columns import columns_of_all, named_columns, narrowed, reference, remap
 from deltic.plan.nodes import Aggregate, AggregateCall, Filter, Join, Plan, Project, Reference, Union
 from deltic.plan.ranges import range_of
 from deltic.plan.signs import may_be_negative
@@ -113,7 +113,7 @@ def _where(join: Join, condition: Expr) -> Join | Filter:
 
 def _part(plan: Plan, read: Sequence[int], number: int) -> Plan:
     """These columns of a plan, and the number of the part."""
-    columns = [(plan.schema[i].name, reference(plan.schema, i)) for i in read]
+    columns = named_columns(plan.schema, read)
     return Project(plan, (*columns, ("part", Literal(number, INT))))
 
 

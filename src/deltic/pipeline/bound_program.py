@@ -14,7 +14,7 @@ from deltic.connectors.files.folder import under
 from deltic.connectors.sink import Owner, Sink
 from deltic.connectors.source import Json
 from deltic.errors import SinkError
-from deltic.pipeline.delivery import Outlet, check_empty
+from deltic.pipeline.delivery import OpenSink, check_empty
 from deltic.pipeline.feeds import Feed
 from deltic.pipeline.notes import SINKS, SinkOffset, sink_offsets
 from deltic.pipeline.progress import Start
@@ -110,12 +110,12 @@ class BoundProgram:
         paths = ((name, source.dead_letter_path) for name, source in self.sources.items())
         return {self.table(name).name: under(self.base, path) for name, path in paths if path is not None}
 
-    def outlets(self, state_id: str) -> list[Outlet]:
+    def open_sinks(self, state_id: str) -> list[OpenSink]:
         """The sinks, claimed for the state with this id. Raises SinkError."""
-        outlets = [Outlet(name, sink.view, sink.sink.mode, self._sink(name, state_id)) for name, sink in self.sinks.items()]
-        for outlet in outlets:
-            outlet.sink.claim()
-        return outlets
+        open_sinks = [OpenSink(name, sink.view, sink.sink.mode, self._sink(name, state_id)) for name, sink in self.sinks.items()]
+        for open_sink in open_sinks:
+            open_sink.sink.claim()
+        return open_sinks
 
     def check_new(self, state: str) -> None:
         """Raises StateError if `state` is a folder with other content, SinkError if sinks have epochs but it is not a state."""

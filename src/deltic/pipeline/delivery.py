@@ -29,7 +29,7 @@ _KEPT_AT_MOST: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Outlet:
+class OpenSink:
     """An open sink, its view, and whether it receives the view's content (snapshot) or its changes."""
 
     name: str
@@ -45,8 +45,8 @@ class Outlet:
 class Delivery:
     """Delivers to the sinks of a session. history: of the session's state."""
 
-    def __init__(self, session: Session, outlets: Sequence[Outlet], history: History) -> None:
-        self._session, self._outlets, self._history = session, outlets, history
+    def __init__(self, session: Session, open_sinks: Sequence[OpenSink], history: History) -> None:
+        self._session, self._outlets, self._history = session, open_sinks, history
         self._offsets = sink_offsets(session.notes)
         self.unnoted = False
         """Whether a sink has received an epoch that its offset in the state does not include."""
@@ -56,7 +56,7 @@ class Delivery:
     def begin(self) -> None:
         """Brings every sink up to date, and notes the first delivery of sinks that are new or whose view is. Raises SinkError."""
         before, following = self._offsets, self._session.epoch + 1
-        self._offsets = {outlet.name: self._opened(outlet, before.get(outlet.name), following) for outlet in self._outlets}
+        self._offsets = {open_sink.name: self._opened(open_sink, before.get(open_sink.name), following) for open_sink in self._outlets}
         if before.keys() != self._offsets.keys() or any(offset.first == following for offset in self._offsets.values()):
             self._session._note(self.notes())
             assert self._session.epoch == following
@@ -81,66 +81,68 @@ class Delivery:
 
     def deliver(self) -> None:
         """Brings every sink up to the session's epoch. Raises SinkError."""
-        for outlet in self._outlets:
-            self._offsets[outlet.name] = self._delivered(outlet, self._offsets[outlet.name], self._session.epoch)
+        for open_sink in self._outlets:
+            self._offsets[open_sink.name] = self._delivered(open_sink, self._offsets[open_sink.name], self._session.epoch)
 
-    def _opened(self, outlet: Outlet, offset: SinkOffset | None, following: int) -> SinkOffset:
+    def _opened(self, open_sink: OpenSink, offset: SinkOffset | None, following: int) -> SinkOffset:
         """The offset of the sink. If the sink or its view is new, its first delivery is that of the epoch `following`."""
-        arrangement = self._session.view(outlet.view)._arrangement
-        view = outlet.view.lower()
+        arrangement = self._session.view(open_sink.view)._arrangement
+        view = open_sink.view.lower()
         if offset is None or offset.view != view:
-            if not outlet.snapshot:
-                check_empty(outlet.name, outlet.sink)
+            if not open_sink.snapshot:
+                check_empty(open_sink.name, open_sink.sink)
             return SinkOffset(view, arrangement, following - 1, following)
-        redefined = self._redefined(outlet, offset)
+        redefined = self._redefined(open_sink, offset)
         if redefined is None:
             return offset
-        last = self._delivered(outlet, offset, redefined - 1)
+        last = self._delivered(open_sink, offset, redefined - 1)
         return SinkOffset(view, arrangement, last.epoch, following, last.epoch)
 
-    def _redefined(self, outlet: Outlet, offset: SinkOffset) -> int | None:
+    def _redefined(self, open_sink: OpenSink, offset: SinkOffset) -> int | None:
         """The first epoch that the sink lacks in which its view has another definition."""
         since = max(offset.epoch + 1, offset.first)
         try:
             arrangements = self._history.arrangements(offset.view, since, self._session.epoch)
             return next((epoch for epoch, arrangement in arrangements if arrangement != offset.arrangement), None)
         except StateError as error:
-            raise _too_late(outlet, since, error) from error
+            raise _too_late(open_sink, since, error) from error
 
-    def _delivered(self, outlet: Outlet, offset: SinkOffset, last: int) -> SinkOffset:
+    def _delivered(self, open_sink: OpenSink, offset: SinkOffset, last: int) -> SinkOffset:
         """Delivers the epochs up to `last` that changed the view; returns the sink's offset.
 
         Those after the last epoch in which the view has no errors wait; the changes of epochs with errors are delivered with those of the
         next one without.
         """
-        readable = self._readable(outlet, offset, last)
+        readable = self._readable(open_sink, offset, last)
         if offset.epoch < offset.first <= last:
             readable = [epoch for epoch in readable if epoch >= offset.first]
             offset = replace(offset, first=readable[0]) if readable else offset
         if last > offset.epoch and not readable:
             return offset
         last = readable[-1] if readable else last
-        due = self._states(outlet, offset, last) if outlet.snapshot else self._readable_changes(outlet, offset, last, readable)
+        due = self._states(open_sink, offset, last) if open_sink.snapshot else self._readable_changes(open_sink, offset, last, readable)
         for epoch, rows in due:
-            outlet.sink.deliver(epoch, rows)
-            self._offsets[outlet.name] = offset = replace(offset, epoch=epoch)
+            open_sink.sink.deliver(epoch, rows)
+            self._offsets[open_sink.name] = offset = replace(offset, epoch=epoch)
             self.unnoted = True
         return replace(offset, epoch=max(last, offset.epoch))
 
-    def _readable(self, outlet: Outlet, offset: SinkOffset, last: int) -> Sequence[int]:
+    def _readable(self, open_sink: OpenSink, offset: SinkOffset, last: int) -> Sequence[int]:
         """The epochs that the sink lacks, up to `last`, in which the view has no errors."""
         try:
             return self._history.readable(offset.view, offset.epoch + 1, last)
         except StateError as error:
-            raise _too_late(outlet, offset.epoch + 1, error) from error
+            raise _too_late(open_sink, offset.epoch + 1, error) from error
 
-    def _readable_changes(self, outlet: Outlet, offset: SinkOffset, last: int, readable: Sequence[int]) -> Iterator[tuple[int, pa.Table]]:
+    def _readable_changes(
+        self, open_sink: OpenSink, offset: SinkOffset, last: int, readable: Sequence[int]
+    ) -> Iterator[tuple[int, pa.Table]]:
         """The changes of epochs without errors; each has those of the epochs with errors before it."""
         if len(readable) == last - max(offset.epoch, offset.first - 1):
-            yield from self._changes(outlet, offset, last)
+            yield from self._changes(open_sink, offset, last)
             return
         waiting: list[pa.Table] = []
-        pending = deque(self._changes(outlet, offset, last))
+        pending = deque(self._changes(open_sink, offset, last))
         for epoch in readable:
             while pending and pending[0][0] <= epoch:
                 waiting.append(pending.popleft()[1])
@@ -148,23 +150,23 @@ class Delivery:
                 yield epoch, rows
             waiting = []
 
-    def _changes(self, outlet: Outlet, offset: SinkOffset, last: int) -> Iterator[tuple[int, pa.Table]]:
+    def _changes(self, open_sink: OpenSink, offset: SinkOffset, last: int) -> Iterator[tuple[int, pa.Table]]:
         if offset.epoch < offset.first <= last and (rows := self._opening(offset)).num_rows:
             yield offset.first, rows
         for epoch in range(max(offset.epoch, offset.first) + 1, last + 1):
-            if (rows := self._change(outlet, offset.view, epoch)).num_rows:
+            if (rows := self._change(open_sink, offset.view, epoch)).num_rows:
                 yield epoch, rows
 
-    def _states(self, outlet: Outlet, offset: SinkOffset, last: int) -> Iterator[tuple[int, pa.Table]]:
+    def _states(self, open_sink: OpenSink, offset: SinkOffset, last: int) -> Iterator[tuple[int, pa.Table]]:
         """The content after epoch `last`, if any pending epoch changed it: a stream also becomes empty, without a change."""
         undelivered = range(offset.epoch + 1, last + 1)
-        changed = offset.epoch < offset.first <= last or any(self._change(outlet, offset.view, epoch).num_rows for epoch in undelivered)
-        if not (changed or (undelivered and outlet.name not in self._empty and self._session.view(outlet.view)._is_stream)):
+        changed = offset.epoch < offset.first <= last or any(self._change(open_sink, offset.view, epoch).num_rows for epoch in undelivered)
+        if not (changed or (undelivered and open_sink.name not in self._empty and self._session.view(open_sink.view)._is_stream)):
             return
         rows = self._history.content(offset.view, last)
         if changed or not rows.num_rows:
             yield last, rows
-        self._empty = self._empty - {outlet.name} if rows.num_rows else self._empty | {outlet.name}
+        self._empty = self._empty - {open_sink.name} if rows.num_rows else self._empty | {open_sink.name}
 
     def _opening(self, offset: SinkOffset) -> pa.Table:
         """The rows of the first delivery."""
@@ -173,11 +175,11 @@ class Delivery:
             return weighed(after)
         return difference(self._history.content(offset.view, offset.base), after)
 
-    def _change(self, outlet: Outlet, view: str, epoch: int) -> pa.Table:
+    def _change(self, open_sink: OpenSink, view: str, epoch: int) -> pa.Table:
         try:
             return self._history.change(view, epoch)
         except StateError as error:
-            raise _too_late(outlet, epoch, error) from error
+            raise _too_late(open_sink, epoch, error) from error
 
 
 def check_empty(name: str, sink: Sink) -> None:
@@ -190,8 +192,8 @@ def check_empty(name: str, sink: Sink) -> None:
         )
 
 
-def _too_late(outlet: Outlet, epoch: int, cause: StateError) -> SinkError:
+def _too_late(open_sink: OpenSink, epoch: int, cause: StateError) -> SinkError:
     return SinkError(
-        f"sink {outlet.name} lacks epoch {epoch} and those after it, which cannot be read: {cause.message}",
-        remedy=f"empty {outlet.sink.location}, or choose another location: the sink then receives the whole content of the view",
+        f"sink {open_sink.name} lacks epoch {epoch} and those after it, which cannot be read: {cause.message}",
+        remedy=f"empty {open_sink.sink.location}, or choose another location: the sink then receives the whole content of the view",
     )

@@ -123,7 +123,7 @@ class Pipeline:
             bound.feed(session.table(name), rows_per_tick or ROWS_PER_TICK).spread(session, rows_per_tick) for name in session.sources
         ]
         self._letters = DeadLetters(bound.letter_paths(), session.notes)
-        self._delivery = Delivery(session, bound.outlets(session._state_id), History(session, state))
+        self._delivery = Delivery(session, bound.open_sinks(session._state_id), History(session, state))
         self._delivery.begin()
         self._restore()
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from deltic.errors import Span
 from deltic.expr.nodes import Call, Expr, Literal
-from deltic.plan.columns import conjunction, reference, shift
+from deltic.plan.columns import all_columns, compared, conjunction, is_null, not_null, reference, shift
 from deltic.plan.equalities import Keys, null_safe
 from deltic.plan.nodes import Filter, Join, JoinKind, Plan, Project, TopK, Union, Window
 from deltic.plan.sort_terms import Order
@@ -48,7 +48,7 @@ def asof_join(left: Plan, right: Plan, kind: JoinKind, nearest: Nearest, span: S
     if kind in ("left", "full"):
         parts.append(_padded(Join(left, followed, "anti", nearest.keys, condition, span=span), schema, 0))
     if kind in ("right", "full"):
-        width, own = len(left.schema), [reference(right.schema, i) for i in range(len(right.schema))]
+        width, own = len(left.schema), all_columns(right.schema)
         found = Project(matched, tuple((f.name, reference(matched.schema, width + i)) for i, f in enumerate(right.schema)))
         pairs = null_safe(own, [reference(found.schema, i) for i in range(len(own))])
         parts.append(_padded(Join(right, found, "anti", pairs), schema, width))
@@ -58,7 +58,7 @@ def asof_join(left: Plan, right: Plan, kind: JoinKind, nearest: Nearest, span: S
 def _followed(right: Plan, nearest: Nearest) -> Plan:
     """The least row of each key and time, followed by the time of the next one, NULL after the last."""
     keys = tuple(key for _, key in nearest.keys)
-    present = [Call("is_not_null", (expr,), BOOLEAN, False) for expr in (*keys, nearest.right) if expr.nullable]
+    present = not_null((*keys, nearest.right))
     rows = Filter(right, conjunction(present)) if present else right
     least = TopK(rows, (), 1, (*keys, nearest.right))
     order = Order(nearest.right, nearest.comparison.startswith("less"))
@@ -70,14 +70,10 @@ def _condition(left: Plan, followed: Plan, nearest: Nearest) -> Expr:
     """Of a left row with a row of `followed`."""
     width = len(left.schema)
     following = shift(reference(followed.schema, len(followed.schema) - 1), width)
-    matches = _call(nearest.comparison, nearest.left, shift(nearest.right, width))
-    last = Call("is_null", (following,), BOOLEAN, False)
-    before = Call("or", (last, _call(AFTER[nearest.comparison], nearest.left, following)), BOOLEAN, True)
+    matches = compared(nearest.comparison, nearest.left, shift(nearest.right, width))
+    last = is_null(following)
+    before = Call("or", (last, compared(AFTER[nearest.comparison], nearest.left, following)), BOOLEAN, True)
     return conjunction((matches, before))
-
-
-def _call(comparison: str, left: Expr, right: Expr) -> Expr:
-    return Call(comparison, (left, right), BOOLEAN, left.nullable or right.nullable)
 
 
 def _padded(rows: Plan, schema: Schema, start: int) -> Plan:

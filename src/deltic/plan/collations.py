@@ -16,7 +16,7 @@ from deltic.expr.functions import resolve
 from deltic.expr.nodes import Expr, Literal
 from deltic.expr.typing import case
 from deltic.plan.aggregate_nodes import Aggregate, AggregateCall
-from deltic.plan.columns import reference
+from deltic.plan.columns import all_columns, named_columns, reference
 from deltic.plan.nodes import Distinct, Join, Plan, Project, Recursion, Reduce, SetOperation, TopK, Window, WindowCall
 from deltic.plan.walk import expressions, transform
 from deltic.schema import BIGINT, STRING
@@ -35,7 +35,7 @@ def _by_keys(plan: Plan) -> Plan:
         return plan
     match plan:
         case Distinct() if _collated(plan):
-            columns = tuple((field.name, reference(plan.schema, i)) for i, field in enumerate(plan.schema))
+            columns = named_columns(plan.schema)
             return _grouped(Aggregate(plan.input, columns, ()))
         case Aggregate():
             return _aggregate(plan)
@@ -176,7 +176,7 @@ def _keys(plan: Plan) -> Plan:
 
 
 def _key_columns(plan: Plan) -> list[Expr]:
-    return [key_of(reference(plan.schema, i)) for i in range(len(plan.schema))]
+    return [*map(key_of, all_columns(plan.schema))]
 
 
 def _call(call: AggregateCall) -> AggregateCall:

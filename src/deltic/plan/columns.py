@@ -13,6 +13,7 @@ from typing import Final
 
 from deltic.errors import Span
 from deltic.expr.failing import can_fail
+from deltic.expr.functions.signature import flattened
 from deltic.expr.nodes import (
     TRUE,
     Call,
@@ -60,7 +61,7 @@ def map_children(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
 
 def extended(plan: Plan, computed: Iterable[tuple[str, Expr]]) -> Project:
     """The rows with more columns after their own."""
-    return Project(plan, (*((name, reference(plan.schema, i)) for i, name in enumerate(plan.schema.names)), *computed))
+    return Project(plan, (*named_columns(plan.schema), *computed))
 
 
 def is_mostly_shared(exprs: Sequence[Expr]) -> bool:
@@ -117,6 +118,48 @@ def reference(schema: Schema, index: int, span: Span | None = None) -> Column:
     return Column(index, field.type, field.nullable, field.name, span)
 
 
+def all_columns(schema: Schema) -> tuple[Column, ...]:
+    """The columns of an input with `schema`."""
+    return tuple(reference(schema, i) for i in range(len(schema)))
+
+
+def named_columns(schema: Schema, positions: Iterable[int] | None = None) -> tuple[tuple[str, Column], ...]:
+    """The columns of an input with `schema`, or those at `positions`, with their names: as a Project has them."""
+    return tuple((schema[i].name, reference(schema, i)) for i in (range(len(schema)) if positions is None else positions))
+
+
+def choose_columns(plan: Plan, positions: Iterable[int]) -> Project:
+    """The columns at `positions`, in this order."""
+    return Project(plan, named_columns(plan.schema, positions))
+
+
+def compared(function: str, left: Expr, right: Expr) -> Call:
+    """The comparison `function` of both, NULL where one is."""
+    return Call(function, (left, right), BOOLEAN, left.nullable or right.nullable)
+
+
+def is_equality(expr: Expr) -> bool:
+    return isinstance(expr, Call) and expr.function == "equal"
+
+
+def is_null(expr: Expr) -> Call:
+    return Call("is_null", (expr,), BOOLEAN, False)
+
+
+def is_not_null(expr: Expr) -> Call:
+    return Call("is_not_null", (expr,), BOOLEAN, False)
+
+
+def not_null(exprs: Iterable[Expr]) -> list[Expr]:
+    """IS NOT NULL of each of the expressions that can be NULL."""
+    return [is_not_null(expr) for expr in exprs if expr.nullable]
+
+
+def normalized(expr: Expr) -> Expr:
+    """The expression as a key: 0.0 for -0.0, and one NaN."""
+    return Call("normalize", (expr,), expr.type, expr.nullable) if expr.type.has_zeros else expr
+
+
 def conjuncts(expr: Expr) -> tuple[Expr, ...]:
     """The parts of nested ANDs, in order of evaluation.
 
@@ -132,6 +175,12 @@ def conjunction(parts: Iterable[Expr]) -> Expr:
     """AND over the parts; TRUE over none."""
     flat = tuple(each for part in parts for each in conjuncts(part))
     return Call("and", flat, BOOLEAN, any(part.nullable for part in flat)) if len(flat) > 1 else flat[0] if flat else TRUE
+
+
+def disjunction(parts: Sequence[Expr], span: Span | None = None) -> Expr:
+    """OR over the parts, of which there are several."""
+    flat = flattened("or", parts)
+    return Call("or", flat, BOOLEAN, any(part.nullable for part in flat), span)
 
 
 def narrowed(condition: Expr | None, then: Expr | None) -> Expr | None:

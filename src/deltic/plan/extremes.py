@@ -7,7 +7,7 @@ from dataclasses import replace
 from deltic.expr.failing import can_fail
 from deltic.expr.functions import resolve
 from deltic.plan.aggregate_nodes import Aggregate, AggregateCall
-from deltic.plan.columns import reference
+from deltic.plan.columns import named_columns, reference
 from deltic.plan.node import once_per_node
 from deltic.plan.nodes import Join, Plan, Project
 from deltic.plan.ranges import range_of
@@ -53,4 +53,4 @@ def by_extreme(plan: Join) -> Plan | None:
     sign = ("<" if greatest else ">") + ("" if bound.strict else "=")
     on = tuple((key, reference(extremes.schema, i)) for i, (key, _) in enumerate(plan.keys))
     joined = Join(plan.left, extremes, "inner", on, resolve(sign, [left, extreme]), span=plan.span)
-    return Project(joined, tuple((field.name, reference(plan.left.schema, i)) for i, field in enumerate(plan.left.schema)))
+    return Project(joined, named_columns(plan.left.schema))

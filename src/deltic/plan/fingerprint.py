@@ -66,27 +66,29 @@ Meaning = str | int | bool | None | tuple["Meaning", ...]
 """Nested data whose repr is the same in every process."""
 
 
-Nest = tuple[tuple[str, ...], ...]
+EnclosingNames = tuple[tuple[str, ...], ...]
 """The names of the relations of the enclosing recursions, the innermost last."""
 
 
-def fingerprint(plan: Plan, nest: Nest = ()) -> str:
-    """64 hexadecimal digits; equal for plans with the same meaning, up to names and places in the text. nest: the enclosing recursions.
+def fingerprint(plan: Plan, enclosing: EnclosingNames = ()) -> str:
+    """64 hexadecimal digits; equal for plans with the same meaning, up to names and places in the text.
+
+    enclosing: the recursions around it.
 
     >>> from deltic.schema import BIGINT, Field, TableSchema
     >>> one, other = (Values(((1,),), Schema((Field(name, BIGINT, False),))) for name in ("a", "b"))
     >>> fingerprint(one) == fingerprint(other), fingerprint(one) == fingerprint(Distinct(one))
     (True, False)
     """
-    return _fingerprint(plan, nest if references(plan) else ())
+    return _fingerprint(plan, enclosing if references(plan) else ())
 
 
 @once_per_node
-def _fingerprint(plan: Plan, nest: Nest) -> str:
+def _fingerprint(plan: Plan, enclosing: EnclosingNames) -> str:
     if isinstance(plan, Inspect):
-        return fingerprint(plan.input, nest)
-    inside = (*nest, tuple(name for name, _ in plan.relations)) if isinstance(plan, Recursion) else nest
-    meaning: Meaning = (type(plan).__name__, _own(plan, nest), tuple(fingerprint(below, inside) for below in inputs(plan)))
+        return fingerprint(plan.input, enclosing)
+    inside = (*enclosing, tuple(name for name, _ in plan.relations)) if isinstance(plan, Recursion) else enclosing
+    meaning: Meaning = (type(plan).__name__, _own(plan, enclosing), tuple(fingerprint(below, inside) for below in inputs(plan)))
     return hashlib.sha256(repr(meaning).encode()).hexdigest()
 
 
@@ -97,13 +99,13 @@ def column_names(plan: Plan) -> str:
     return hashlib.sha256(repr((names, tuple(map(column_names, inputs(plan))))).encode()).hexdigest()
 
 
-def _place(name: str, nest: Nest) -> Meaning:
+def _place(name: str, enclosing: EnclosingNames) -> Meaning:
     """(number of recursions between a Reference and its own, the relation's number there); the name if it is outside all of them."""
-    places = [(out, names.index(name)) for out, names in enumerate(reversed(nest)) if name in names]
+    places = [(out, names.index(name)) for out, names in enumerate(reversed(enclosing)) if name in names]
     return places[0] if places else name
 
 
-def _own(plan: Plan, nest: Nest) -> Meaning:
+def _own(plan: Plan, enclosing: EnclosingNames) -> Meaning:
     match plan:
         case Table():
             fields = tuple((f.name.lower(), f.type.sql, f.nullable) for f in plan.table.schema)
@@ -149,7 +151,7 @@ def _own(plan: Plan, nest: Nest) -> Meaning:
         case SetOperation():
             return plan.kind
         case Reference():
-            return (_place(plan.name, nest), _types(plan.schema))
+            return (_place(plan.name, enclosing), _types(plan.schema))
         case Recursion():
             return [name for name, _ in plan.relations].index(plan.result)
         case TopK():

@@ -19,7 +19,7 @@ from deltic.expr.failing import can_fail
 from deltic.expr.functions.attempts import attempt
 from deltic.expr.functions.failures import FAILS
 from deltic.expr.nodes import Call, Column, Expr, calls_python, columns_of
-from deltic.plan.columns import conjunction, conjuncts, map_columns, reference, shift
+from deltic.plan.columns import choose_columns, conjunction, conjuncts, map_columns, reference, shift
 from deltic.plan.equalities import sides
 from deltic.plan.join_nodes import Join
 from deltic.plan.nodes import Filter, Plan, Project, Values
@@ -169,5 +169,5 @@ def exchanged(join: Join) -> Join:
 
 def in_order(join: Join, width: int) -> Project:
     """The right columns, `width` of them, before the left ones."""
-    schema, others = join.schema, len(join.schema) - width
-    return Project(join, tuple((schema[i].name, reference(schema, i)) for i in (*range(others, others + width), *range(others))))
+    others = len(join.schema) - width
+    return choose_columns(join, (*range(others, others + width), *range(others)))

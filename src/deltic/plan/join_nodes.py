@@ -11,7 +11,7 @@ from typing import Literal as OneOf
 from deltic.errors import Span
 from deltic.expr.nodes import Expr
 from deltic.plan.node import PlanNode, computed
-from deltic.schema import BOOLEAN, NULL, Field, Schema, Type
+from deltic.schema import BOOLEAN, NULL, Schema, Type
 
 if TYPE_CHECKING:
     from deltic.plan.nodes import Plan
@@ -63,8 +63,8 @@ class Join(PlanNode):
     def schema(self) -> Schema:
         if self.kind in ("semi", "anti", "not_in"):
             return self.left.schema
-        left = nullable(self.left.schema) if self.kind in ("right", "full") else self.left.schema
-        right = nullable(self.right.schema) if self.kind in ("left", "full") else self.right.schema
+        left = self.left.schema.nullable if self.kind in ("right", "full") else self.left.schema
+        right = self.right.schema.nullable if self.kind in ("left", "full") else self.right.schema
         return Schema(left.fields + right.fields)
 
 
@@ -123,8 +123,3 @@ class MultiwayJoin(PlanNode):
 def is_word(type_: Type) -> bool:
     """Whether values of the type, except NULL and -0.0, are single words, equal iff the values are: required of shared variables."""
     return not (type_ == NULL or (type_.is_decimal and type_.precision > WORD_DIGITS))
-
-
-def nullable(schema: Schema) -> Schema:
-    """The columns, any of which may be NULL."""
-    return Schema(tuple(Field(f.name, f.type, True) for f in schema))

@@ -6,12 +6,11 @@ from typing import Final
 from typing import Literal as OneOf
 
 from deltic.errors import Span
-from deltic.expr.nodes import Call, Column, Expr, OuterColumn, columns_of
-from deltic.plan.columns import map_columns, reference
+from deltic.expr.nodes import Column, Expr, OuterColumn, columns_of
+from deltic.plan.columns import is_not_null, map_columns, named_columns, reference
 from deltic.plan.nodes import DependentJoin, Filter, Plan, Project, TopK
 from deltic.plan.sort_terms import Order
 from deltic.plan.subquery_nodes import outer_number
-from deltic.schema import BOOLEAN
 
 MOST: Final = 100_000
 """The most rows for one left row, as in Spark."""
@@ -31,10 +30,10 @@ def nearest_join(
     def within(column: Column) -> Expr:
         return given[column.index] if column.index < width else reference(right.schema, column.index - width)
 
-    own = tuple((field.name, reference(right.schema, i)) for i, field in enumerate(right.schema))
+    own = named_columns(right.schema)
     ranked = Project(right, (*own, ("ranking", map_columns(ranking, within))))
     rank = reference(ranked.schema, len(own))
-    rows = Filter(ranked, Call("is_not_null", (rank,), BOOLEAN, False)) if rank.nullable else ranked
+    rows = Filter(ranked, is_not_null(rank)) if rank.nullable else ranked
     first = TopK(rows, (Order(rank, greatest, False),), count)
     found = Project(first, tuple((name, reference(first.schema, i)) for i, (name, _) in enumerate(own)))
     return DependentJoin(left, found, kind, tuple((given[i].number, column) for i, column in outer.items()), None, span=span)

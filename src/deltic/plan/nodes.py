@@ -26,7 +26,7 @@ from deltic.plan.subquery_nodes import DependentJoin
 from deltic.plan.table_function_nodes import FlatMap, Generate, TableFunction
 from deltic.plan.time_nodes import Bound, ByWatermark, Phase, TemporalFilter
 from deltic.plan.window_nodes import Window, WindowCall
-from deltic.schema import BIGINT, BOOLEAN, Field, Schema, TableSchema, Type
+from deltic.schema import BIGINT, BOOLEAN, Field, Schema, TableSchema
 
 __all__ = [
     "ITERATION_LIMIT",
@@ -330,11 +330,11 @@ class Recursion(PlanNode):
     limit: int = ITERATION_LIMIT
 
     def __post_init__(self) -> None:
-        schemas = {name: _kinds(body.schema) for name, body in self.relations}
+        schemas = {name: body.schema.unnamed for name, body in self.relations}
         assert len(schemas) == len(self.relations)
         assert self.result in schemas
         assert self.limit >= 0
-        assert all(_kinds(schema) == schemas[name] for _, body in self.relations for name, schema in references(body) if name in schemas), (
+        assert all(schema.unnamed == schemas[name] for _, body in self.relations for name, schema in references(body) if name in schemas), (
             self
         )
 
@@ -406,7 +406,3 @@ def references(plan: Plan) -> frozenset[tuple[str, Schema]]:
         return frozenset({(plan.name, plan.schema)})
     own = {name for name, _ in plan.relations} if isinstance(plan, Recursion) else set[str]()
     return frozenset((name, schema) for below in inputs(plan) for name, schema in references(below) if name not in own)
-
-
-def _kinds(schema: Schema) -> list[tuple[Type, bool]]:
-    return [(field.type, field.nullable) for field in schema]

@@ -15,7 +15,7 @@ from typing import Final
 from deltic.expr import resolve
 from deltic.expr.failing import can_fail
 from deltic.expr.nodes import Call, Expr, Literal
-from deltic.plan.columns import conjunction, conjuncts, shift
+from deltic.plan.columns import conjunction, conjuncts, is_not_null, is_null, shift
 from deltic.plan.equalities import sides
 from deltic.plan.join_nodes import Join
 from deltic.plan.nodes import Filter, Plan, Union
@@ -67,10 +67,10 @@ def by_null_patterns(join: Join) -> Plan | None:
     residual = conjunction(rest) if rest else None
     parts: list[Plan] = []
     for missing in _subsets([i for i, (left, _) in enumerate(pairs) if left.nullable]):
-        tests = [_null(left, i in missing) for i, (left, _) in enumerate(pairs) if left.nullable]
+        tests = [is_null(left) if i in missing else is_not_null(left) for i, (left, _) in enumerate(pairs) if left.nullable]
         kept: Plan = Filter(join.left, conjunction(tests)) if tests else join.left
         for absent in _subsets([i for i, (_, right) in enumerate(pairs) if right.nullable and i not in missing]):
-            tests = [_null(pairs[i][1], True) for i in absent]
+            tests = [is_null(pairs[i][1]) for i in absent]
             right: Plan = Filter(join.right, conjunction(tests)) if tests else join.right
             equal = tuple(pair for i, pair in enumerate(pairs) if i not in missing and i not in absent)
             kept = replace(join, left=kept, right=right, kind="anti", keys=(*join.keys, *equal), residual=residual)
@@ -98,10 +98,6 @@ def _possible(part: Expr, width: int) -> Pair | None:
             pair = sides(equal, width)
             return None if pair is None else (pair[0], shift(pair[1], -width))
     return None
-
-
-def _null(value: Expr, is_null: bool) -> Expr:
-    return Call("is_null" if is_null else "is_not_null", (value,), BOOLEAN, False)
 
 
 def _subsets(numbers: Sequence[int]) -> Iterator[tuple[int, ...]]:

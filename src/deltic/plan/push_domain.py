@@ -17,7 +17,7 @@ from deltic.expr import Call, Expr, Literal, can_fail, resolve
 from deltic.expr.nodes import OuterColumn, outer_columns
 from deltic.expr.table_functions import BesideRow
 from deltic.plan.aggregates import aggregate_value
-from deltic.plan.columns import conjunction, conjuncts, map_children, reference, remap
+from deltic.plan.columns import choose_columns, conjunction, conjuncts, is_not_null, map_children, named_columns, reference, remap
 from deltic.plan.equalities import EQUAL, null_safe, split
 from deltic.plan.node import once_per_node
 from deltic.plan.nodes import (
@@ -46,7 +46,7 @@ from deltic.plan.nodes import (
 )
 from deltic.plan.recursion import as_declared
 from deltic.plan.walk import expressions, map_expressions, map_inputs
-from deltic.schema import BOOLEAN, Schema
+from deltic.schema import Schema
 from deltic.stacks import unbounded
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ def _generated(plan: Generate, call: BesideRow, domain: Domain) -> Pushed:
     below, kept, width, count = pushed(plan.input, domain), call.kept, len(plan.input.schema), len(domain.numbers)
     schema = below.plan.schema
     order = [*range(kept), *range(width, width + count), *range(kept, width)]
-    rows = Project(below.plan, tuple((schema[i].name, reference(schema, i)) for i in order))
+    rows = choose_columns(below.plan, order)
     returned = Schema((*plan.returned.fields[:kept], *schema.fields[width:], *plan.returned.fields[kept:]))
     beside = replace(plan.function, parameters=(rows.schema.names,), width=len(returned), call=replace(call, kept=kept + count))
     return _reordered(Generate(rows, beside, returned), kept, len(plan.schema), below.nullable, domain)
@@ -199,17 +199,12 @@ def _recursive(plan: Recursion, domain: Domain) -> Pushed:
         relations = {name: Reference(name, schema) for name, schema in schemas.items()}
         inside = replace(domain, exact=True, relations={**domain.relations, **relations}, done={})
         bodies = {name: pushed(body, inside).plan for name, body in plan.relations}
-        wider = {name: _widened(schema, bodies[name].schema) for name, schema in schemas.items()}
+        wider = {name: schema.or_nullable(bodies[name].schema) for name, schema in schemas.items()}
         if wider == schemas:
             break
         schemas = wider
     declared = tuple((name, as_declared(body, schemas[name])) for name, body in bodies.items())
     return Pushed(replace(plan, relations=declared), tuple(one.nullable for one in domain.plan.schema))
-
-
-def _widened(schema: Schema, body: Schema) -> Schema:
-    """The schema, with the columns nullable that the body's are."""
-    return Schema(tuple(replace(one, nullable=one.nullable or other.nullable) for one, other in zip(schema, body, strict=True)))
 
 
 _WORDS = {"TickRecursion": "a feedback over ticks", "OverTicks": "functions over ticks", "Generate": "a table function in Python"}
@@ -235,7 +230,7 @@ def _reordered(plan: Plan, start: int, width: int, nullable: tuple[bool, ...], d
     """The plan, whose domain's columns begin at `start`, with these at the end. width: the number of the others."""
     schema, count = plan.schema, len(domain.numbers)
     others = [i for i in range(width + count) if not start <= i < start + count]
-    own = [(schema[i].name, reference(schema, i)) for i in others]
+    own = named_columns(schema, others)
     return Pushed(Project(plan, (*own, *domain.columns(schema, start))), nullable)
 
 
@@ -260,13 +255,11 @@ def _given(plan: Filter, domain: Domain) -> Pushed | None:
     ordered = [values[number][0] for number in domain.numbers]
     schema = plan.input.schema
     fields = domain.plan.schema
-    own = [(field.name, reference(schema, i)) for i, field in enumerate(schema)]
+    own = named_columns(schema)
     rows = Project(plan.input, (*own, *((field.name, value) for field, value in zip(fields, ordered, strict=True))))
     start = len(schema)
     kept = [domain.in_place(part, rows.schema, start) for part in parts if part not in used]
-    present = [
-        Call("is_not_null", (reference(rows.schema, start + i),), BOOLEAN, False) for i, value in enumerate(ordered) if value.nullable
-    ]
+    present = [is_not_null(reference(rows.schema, start + i)) for i, value in enumerate(ordered) if value.nullable]
     return Pushed(Filter(rows, conjunction([*present, *kept])) if present or kept else rows, (False,) * len(ordered))
 
 
@@ -339,7 +332,7 @@ def _of_both(plan: Join, joined: Join, sides: Sequence[Pushed | None], domain: D
         both = right is not None and plan.kind == "inner"
         nullable = tuple(a and (not both or b) for a, b in zip(left.nullable, right.nullable if right else left.nullable, strict=True))
     names = domain.plan.schema.names
-    return Pushed(Project(joined, (*((schema[i].name, reference(schema, i)) for i in own), *zip(names, columns, strict=True))), nullable)
+    return Pushed(Project(joined, (*named_columns(schema, own), *zip(names, columns, strict=True))), nullable)
 
 
 def domain_at(schema: Schema, start: int, count: int) -> list[Expr]:

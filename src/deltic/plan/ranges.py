@@ -14,9 +14,9 @@ from typing import Final, NamedTuple
 
 from deltic.expr.failing import can_fail
 from deltic.expr.nodes import Call, Expr, calls_python, columns_of, outer_columns
-from deltic.plan.columns import conjunction, conjuncts, shift
+from deltic.plan.columns import compared, conjunction, conjuncts, shift
 from deltic.plan.join_nodes import Join, is_word
-from deltic.schema import BOOLEAN, NULL, Type
+from deltic.schema import NULL, Type
 
 LESSER_FIRST: Final = {"less": True, "less_equal": False}
 GREATER_FIRST: Final = {"greater": True, "greater_equal": False}
@@ -95,7 +95,7 @@ def overlap_of(join: Join) -> tuple[Join, Join] | None:
         if one.open in starts or other.open in starts or any(each.open is not None and each.lesser.nullable for each in (one, other)):
             continue
         if one.left and not other.left and starts[0].type == starts[1].type and is_word(starts[0].type) and not any(map(can_fail, starts)):
-            inside, before = _compared("less_equal", *starts), _compared("less", *reversed(starts))
+            inside, before = compared("less_equal", *starts), compared("less", *reversed(starts))
             return _first(join, (inside, other.part), parts), _first(join, (before, one.part), parts)
     return None
 
@@ -113,10 +113,6 @@ def _is_point(expr: Expr, low: _Comparison, high: _Comparison) -> bool:
 
 def _first(join: Join, first: Sequence[Expr], parts: Sequence[Expr]) -> Join:
     return replace(join, residual=conjunction(dict.fromkeys((*first, *parts))))
-
-
-def _compared(function: str, left: Expr, right: Expr) -> Expr:
-    return Call(function, (left, right), BOOLEAN, left.nullable or right.nullable)
 
 
 def _comparisons(parts: Sequence[Expr], width: int) -> list[_Comparison]:

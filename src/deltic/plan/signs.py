@@ -21,7 +21,7 @@ from deltic.aggregates import aggregate_functions
 from deltic.errors import Span
 from deltic.expr.nodes import Literal
 from deltic.plan.collations import by_keys
-from deltic.plan.columns import columns_of_all, reference, remap
+from deltic.plan.columns import choose_columns, columns_of_all, remap
 from deltic.plan.map_keys import by_sorted_maps
 from deltic.plan.node import once_per_node
 from deltic.plan.nodes import (
@@ -135,8 +135,8 @@ def _checked(plan: Plan, negative: frozenset[str], fed: frozenset[str]) -> Plan:
 
 def _narrowed(plan: Aggregate, function: str, negative: frozenset[str]) -> Plan:
     """Checks only the columns that are read, so that the result is the same with a subquery that selects them."""
-    schema, kept = plan.input.schema, sorted(columns_of_all(expressions(plan)))
-    below = Project(plan.input, tuple((schema[i].name, reference(schema, i)) for i in kept))
+    kept = sorted(columns_of_all(expressions(plan)))
+    below = choose_columns(plan.input, kept)
     places = {old: new for new, old in enumerate(kept)}
     over = map_expressions(plan, lambda expr: remap(expr, places, below.schema))
     counted = _multiset(below, f"the rows that {function} reads", negative)

@@ -14,7 +14,6 @@ from typing import Literal as OneOf
 
 from deltic.errors import Span
 from deltic.expr.nodes import Expr
-from deltic.plan.join_nodes import nullable
 from deltic.plan.node import PlanNode, computed
 from deltic.schema import BOOLEAN, Field, Schema
 
@@ -56,7 +55,7 @@ class DependentJoin(PlanNode):
             case "mark":
                 return Schema((*self.left.schema, Field("mark", BOOLEAN, False)))
             case "left":
-                return Schema((*self.left.schema, *nullable(self.right.schema)))
+                return Schema((*self.left.schema, *self.right.schema.nullable))
             case "inner":
                 return Schema((*self.left.schema, *self.right.schema))
 

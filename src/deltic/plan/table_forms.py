@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from deltic.plan.columns import columns_of_all, reference, remap
+from deltic.plan.columns import columns_of_all, named_columns, remap
 from deltic.plan.nodes import Aggregate, Filter, Plan, Project, Table, TemporalFilter, inputs
 from deltic.plan.walk import expressions, map_expressions, map_inputs, nodes
 from deltic.schema import Forms, Schema, TableForm
@@ -88,4 +88,4 @@ def _over(node: Plan, selection: _Selection, form: TableForm, places: Mapping[in
 
 def _is_whole(node: Project, schema: Schema) -> bool:
     """Whether a projection is the table in that form."""
-    return node.columns == tuple((field.name, reference(schema, i)) for i, field in enumerate(schema))
+    return node.columns == named_columns(schema)

@@ -15,16 +15,28 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from deltic.errors import Span
-from deltic.expr import Call, Column, Expr, can_fail, case, columns_of, resolve
+from deltic.expr import Column, Expr, can_fail, case, columns_of, resolve
 from deltic.expr.functions.comparison import check_ordered
 from deltic.expr.nodes import TRUE, OuterColumn, outer_columns
-from deltic.plan.columns import conjunction, conjuncts, map_children, map_columns, reference, remap, shift, substitute
+from deltic.plan.columns import (
+    all_columns,
+    conjunction,
+    conjuncts,
+    is_not_null,
+    map_children,
+    map_columns,
+    named_columns,
+    reference,
+    remap,
+    shift,
+    substitute,
+)
 from deltic.plan.equalities import null_safe, split
 from deltic.plan.nodes import Aggregate, AggregateCall, Distinct, Filter, Join, Plan, Project
 from deltic.plan.push_domain import Domain, depends, outer_of, over_nothing, pushed, surely_evaluates
 from deltic.plan.subquery_nodes import DependentJoin, outer_number
 from deltic.plan.walk import map_expressions, map_inputs
-from deltic.schema import BOOLEAN, Field, Schema
+from deltic.schema import Field, Schema
 
 _TESTS: Final = ("semi", "anti", "not_in", "mark")
 _OF_LEFT_ROWS: Final = (*_TESTS, "left")
@@ -138,7 +150,7 @@ def _with_condition_inside(join: DependentJoin) -> DependentJoin:
 def _parted(join: DependentJoin, outer: _Outer) -> _Rows:
     """The right side without its last projections, and without its last filters as far as they depend on the left side."""
     plan = join.right
-    columns: tuple[Expr, ...] = tuple(reference(plan.schema, i) for i in range(len(plan.schema)))
+    columns: tuple[Expr, ...] = all_columns(plan.schema)
     parts: tuple[Expr, ...] = ()
     while True:
         match plan:
@@ -210,7 +222,7 @@ def _direct(join: DependentJoin, rows: _Rows, outer: _Outer) -> Plan | None:
 
 def _selected(joined: Plan, left: Schema, right: Schema, columns: Sequence[Expr]) -> Plan:
     """The left columns, and `columns` under the names of the right ones."""
-    own = [(field.name, reference(joined.schema, i)) for i, field in enumerate(left)]
+    own = named_columns(joined.schema, range(len(left)))
     return Project(joined, (*own, *zip(right.names, columns, strict=True)))
 
 
@@ -223,7 +235,7 @@ def _marked(left: Plan, right: Plan, keys: Sequence[tuple[Expr, Expr]], residual
     read = sorted(set().union(*(columns_of(key) for key, _ in keys)) | {i for i in columns_of(residual) if i < width})
     for i in read:
         check_ordered("a subquery that reads it", left.schema[i].type, residual.span)
-    values = distinct_values(left, [(left.schema[i].name, reference(left.schema, i)) for i in read])
+    values = distinct_values(left, named_columns(left.schema, read))
     places = {old: new for new, old in enumerate(read)}
     both = Schema(values.schema.fields + right.schema.fields)
     moved = places | {width + i: len(read) + i for i in range(len(right.schema))}
@@ -235,10 +247,10 @@ def _marked(left: Plan, right: Plan, keys: Sequence[tuple[Expr, Expr]], residual
 
 def _flagged(left: Plan, matches: Plan, keys: tuple[tuple[Expr, Expr], ...]) -> Plan:
     """The left rows, and whether there is one of `matches`, at most one of which has its keys."""
-    named = tuple((field.name, reference(matches.schema, i)) for i, field in enumerate(matches.schema))
+    named = named_columns(matches.schema)
     joined = Join(left, Project(matches, (*named, ("mark", TRUE))), "left", keys)
-    own = tuple((field.name, reference(joined.schema, i)) for i, field in enumerate(left.schema))
-    mark = Call("is_not_null", (reference(joined.schema, len(joined.schema) - 1),), BOOLEAN, False)
+    own = named_columns(joined.schema, range(len(left.schema)))
+    mark = is_not_null(reference(joined.schema, len(joined.schema) - 1))
     return Project(joined, (*own, ("mark", mark)))
 
 
@@ -271,7 +283,7 @@ def _tested(join: DependentJoin, joined: Plan, rows: _Rows, values: Sequence[Exp
     """The result of the join. values: over `joined`, the columns of each left row, and those of the only row of `rows.plan` beside it."""
     parts, columns = ([substitute(expr, values) for expr in exprs] for exprs in _condition(join, rows, outer))
     left, width = join.left.schema, len(join.left.schema)
-    own = tuple((field.name, reference(joined.schema, i)) for i, field in enumerate(left))
+    own = named_columns(joined.schema, range(len(left)))
     holds = resolve("is_true", [conjunction(parts)]) if parts else TRUE
     match join.kind:
         case "mark":

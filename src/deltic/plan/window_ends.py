@@ -11,8 +11,9 @@ from typing import Final
 
 from deltic.expr.nodes import Call, Case, Cast, Column, Expr, Literal
 from deltic.expr.rows.dates import DATE_UNITS, TIME_UNITS, add_months
+from deltic.plan.columns import compared
 from deltic.plan.nodes import Bound, FlatMap
-from deltic.schema import BIGINT, BOOLEAN, DATE, INT, TIMESTAMP
+from deltic.schema import BIGINT, DATE, INT, TIMESTAMP
 
 WINDOWS: Final = "a column with LATENESS, its date, window(), trunc(), date_trunc() or time_bucket(), or a whole number div a constant"
 _DAY_US: Final = 86_400_000_000
@@ -130,8 +131,8 @@ def _of_quotient(quotient: Expr, size: int) -> Bound | None:
     if quotient.nullable:
         return None
     least = Call("multiply", (quotient, Literal(size, BIGINT)), BIGINT, False)
-    is_last = Call("greater", (quotient, Literal((_MOST - size + 1) // size, BIGINT)), BOOLEAN, False)
-    is_negative = Call("less", (quotient, Literal(0, BIGINT)), BOOLEAN, False)
+    is_last = compared("greater", quotient, Literal((_MOST - size + 1) // size, BIGINT))
+    is_negative = compared("less", quotient, Literal(0, BIGINT))
     greatest = Call("add", (least, Literal(size - 1, BIGINT)), BIGINT, False)
     return Bound(Case(((is_last, Literal(_MOST, BIGINT)), (is_negative, least)), greatest, BIGINT, False), 1)
 
@@ -146,7 +147,7 @@ def _later(window: Expr, months: int, offset: int) -> Bound:
     if months > _CALENDAR_MONTHS:
         return Bound(Literal(None, TIMESTAMP), offset)
     last = Literal(add_months(datetime.datetime.max.replace(tzinfo=datetime.UTC), -months), TIMESTAMP)
-    is_last = Call("greater", (window, last), BOOLEAN, window.nullable)
+    is_last = compared("greater", window, last)
     end = Call("add_months", (window, Literal(months, INT)), TIMESTAMP, window.nullable)
     return Bound(Case(((is_last, Literal(None, TIMESTAMP)),), end, TIMESTAMP, True), offset)
 

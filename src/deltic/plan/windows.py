@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from deltic.expr.nodes import Expr, columns_of
-from deltic.plan.columns import reference, shift, substitute
+from deltic.plan.columns import all_columns, shift, substitute
 from deltic.plan.nodes import (
     Aggregate,
     Bound,
@@ -152,7 +152,7 @@ def at_window_close(plan: Plan, *, grouped: bool) -> Plan | None:
             below = at_window_close(plan.input, grouped=True)
         case Distinct():
             schema = plan.input.schema
-            below = by_windows(plan.input, [reference(schema, i) for i in range(len(schema))], "closed")
+            below = by_windows(plan.input, all_columns(schema), "closed")
         case Aggregate() if grouped:
             below = by_windows(plan.input, [expr for _, expr in plan.keys], "closed")
         case _:

@@ -13,9 +13,9 @@ from deltic.frontends.dataframes.sources import described
 from deltic.frontends.dataframes.types import type_of
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.parse_statement import parse_columns
-from deltic.frontends.sql.sql_types import sql_type
+from deltic.frontends.sql.sql_types import schema_of, sql_type
 from deltic.projects.definitions import LIVE, LIVE_FORMAT, Dataset
-from deltic.schema import Field, Schema, Type
+from deltic.schema import Field, Schema
 
 
 def declared_schema(dataset: Dataset) -> Schema | None:
@@ -24,8 +24,7 @@ def declared_schema(dataset: Dataset) -> Schema | None:
         case None:
             return None
         case str() as text:
-            parts = parse_columns(text, f"the schema of {dataset.key}")
-            return Schema(tuple(Field(part.name.text, sql_type(part.type)) for part in parts if part.name is not None))
+            return schema_of(parse_columns(text, f"the schema of {dataset.key}"))
         case StructType() as row:
             return Schema(tuple(type_of(pyspark_types_to_proto_types(row), None).parts))
         case tuple() as columns:
@@ -70,13 +69,9 @@ def check_declared(dataset: Dataset, schema: Schema) -> None:
 def check_carried(schema: Schema, key: str, span: Span | None = None) -> None:
     """Raises Unsupported for a column whose values PySpark can neither send nor fetch."""
     for field in schema:
-        if _has_months(field.type):
+        if field.type.has_months:
             message = f"PySpark cannot carry {field.type.sql}, the type of {field.name} in {key}"
             raise Unsupported(message, span=span, remedy="cast it to a number of months")
-
-
-def _has_months(type: Type) -> bool:
-    return type.is_year_month or any(_has_months(part.type) for part in type.parts)
 
 
 def check_live(dataset: Dataset, refusal: QueryError | None) -> None:

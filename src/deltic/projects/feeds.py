@@ -1,4 +1,4 @@
-"""What sources have become since they were last taken: the change feed of a Delta table, or all rows, to be compared with those held."""
+"""What sources have become since they were last read: the change feed of a Delta table, or all rows, to be compared with those held."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class FeedVersion:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class TableRead:
     """Rows of a table. whole: all of them, not changes. version: of a Delta table with a change feed. gap: why its feed was not read."""
 
     rows: pa.Table
@@ -75,35 +75,35 @@ def direct_table(server: Server, identifier: str) -> DirectTable | None:
     return DirectTable.at(about.get("Location", "")) if about.get("Provider", "").lower() == "delta" else None
 
 
-def take(server: Server, identifier: str, before: FeedVersion | None, schema: Schema) -> Taken:
+def read_source(server: Server, identifier: str, before: FeedVersion | None, schema: Schema) -> TableRead:
     """What a table of the catalog has become. before: the version of which Deltic holds the rows. Raises QueryError."""
     direct = direct_table(server, identifier)
     if direct is not None and (before is None or before.table != direct.identity):  # a table that has not been read yet
         rows = direct.content(schema) if direct.identity == identity(server, identifier) else None
         if rows is not None:
             server.read(rows.num_rows)
-            return Taken(rows, True, FeedVersion(direct.identity, direct.version) if direct.feed else None)
+            return TableRead(rows, True, FeedVersion(direct.identity, direct.version) if direct.feed else None)
     elif direct is not None and before is not None:
         changes = direct.changes(before.number, schema)
         if changes is not None:
             server.read(changes.num_rows)
-            return Taken(changes, False, FeedVersion(before.table, direct.version))
+            return TableRead(changes, False, FeedVersion(before.table, direct.version))
     version = delta_version(server, identifier)
     reader: Any = server.session.read
     if version is None:
-        return Taken(server.rows(server.message(reader.table(identifier))), True)
+        return TableRead(server.rows(server.message(reader.table(identifier))), True)
     gap = None
     if before is not None and before.table == version.table and before.number <= version.number:
         columns = [f"`{name}`" for name in server.table(identifier).columns]
         if before.number == version.number:
             none = reader.table(identifier).limit(0).selectExpr(*columns, f"0L AS {WEIGHT}")
-            return Taken(server.rows(server.message(none)), False, version)
+            return TableRead(server.rows(server.message(none)), False, version)
         feed = reader.option("readChangeFeed", "true").option("startingVersion", before.number + 1).option("endingVersion", version.number)
         try:
-            return Taken(server.rows(server.message(feed.table(identifier).selectExpr(*columns, _WEIGHT))), False, version)
+            return TableRead(server.rows(server.message(feed.table(identifier).selectExpr(*columns, _WEIGHT))), False, version)
         except QueryError as error:
             if not any(name in error.message for name in _GAPS):
                 raise
             gap = error.message
     whole = server.session.read.option("versionAsOf", version.number).table(identifier)
-    return Taken(server.rows(server.message(whole)), True, version, gap)
+    return TableRead(server.rows(server.message(whole)), True, version, gap)

@@ -16,7 +16,7 @@ from pyspark.sql.connect.window import Window
 from deltic.errors import CatalogError, Unsupported
 from deltic.frontends.dataframes.expressions import name_parts
 from deltic.projects.definitions import Dataset, FilePlace
-from deltic.projects.names import quoted
+from deltic.types import backquoted
 
 _SEQUENCE: Final = "__deltic_sequence"
 _DELETES: Final = "__deltic_deletes"
@@ -34,14 +34,14 @@ def latest(flow: AutoCdcFlow, source: str, place: FilePlace) -> Callable[[Any], 
     """A function that makes the DataFrame of a flow over its events. source: the name of the table of events."""
 
     def made(spark: Any) -> Any:
-        events = spark.table(quoted([source]))
+        events = spark.table(backquoted(source))
         names = [field.name for field in events.schema.fields]
         keys = _names(spark, flow.keys, place)
         shown = _shown(spark, flow, names, keys, place)
         sequence: Any = flow.sequence_by
         valid = sequence.isNotNull()
         for key in keys:
-            valid = valid & F.col(quoted([key])).isNotNull()
+            valid = valid & F.col(backquoted(key)).isNotNull()
         checked = F.when(valid, sequence).otherwise(F.raise_error(F.lit("an event has a NULL as its key, or as its sequence")))
         deletes: Any = F.lit(False) if flow.apply_as_deletes is None else F.coalesce(flow.apply_as_deletes, F.lit(False))
         rows = events.select("*", checked.alias(_SEQUENCE), deletes.alias(_DELETES))
@@ -53,7 +53,7 @@ def latest(flow: AutoCdcFlow, source: str, place: FilePlace) -> Callable[[Any], 
 
 
 def _column(name: str) -> Any:
-    return F.col(quoted([name]))
+    return F.col(backquoted(name))
 
 
 def _shown(spark: Any, flow: AutoCdcFlow, names: list[str], keys: list[str], place: FilePlace) -> list[str]:

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from deltic.projects.declared import declared_notes
 from deltic.projects.definitions import Dataset
-from deltic.projects.names import quoted
 from deltic.schema import Schema
+from deltic.types import backquoted
 
 _QUOTED: Final = re.compile("`((?:[^`]|``)*)`")
 
@@ -43,7 +43,7 @@ def partitions_of(listed: Mapping[str, str]) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Remarks:
+class TableAnnotations:
     """Of a dataset's table, what readers see of it and what it does not depend on: its comment, its properties, the comments of columns."""
 
     comment: str | None
@@ -51,7 +51,7 @@ class Remarks:
     columns: Mapping[str, str]
 
     @classmethod
-    def of(cls, dataset: Dataset, properties: Mapping[str, Any], fixed: Collection[str] = ()) -> Remarks:
+    def of(cls, dataset: Dataset, properties: Mapping[str, Any], fixed: Collection[str] = ()) -> TableAnnotations:
         """fixed: columns whose comments cannot be changed."""
         left_out = {name.lower() for name in fixed}
         declared = declared_notes(dataset).items()
@@ -61,7 +61,7 @@ class Remarks:
     def json(self) -> dict[str, Any]:
         return {"comment": self.comment, "properties": dict(self.properties), "columns": dict(self.columns)}
 
-    def changing(self, before: Remarks, identifier: str) -> Iterator[str]:
+    def changing(self, before: TableAnnotations, identifier: str) -> Iterator[str]:
         """The statements by which a table with other remarks gets these. A property that is gone stays, as in Spark."""
         if self.comment != before.comment:
             yield f"COMMENT ON TABLE {identifier} IS {'NULL' if self.comment is None else text(self.comment)}"
@@ -70,7 +70,7 @@ class Remarks:
             yield f"ALTER TABLE {identifier} SET TBLPROPERTIES ({pairs(properties)})"
         for name in {**before.columns, **self.columns}:
             if (comment := self.columns.get(name, "")) != before.columns.get(name, ""):
-                yield f"ALTER TABLE {identifier} ALTER COLUMN {quoted([name])} COMMENT {text(comment)}"
+                yield f"ALTER TABLE {identifier} ALTER COLUMN {backquoted(name)} COMMENT {text(comment)}"
 
 
 def text(value: str) -> str:

@@ -19,6 +19,7 @@ from deltic.frontends.sql import tree
 from deltic.frontends.sql.lexer import QUOTED, WORD, tokenize
 from deltic.frontends.sql.parse_dataset import dotted, parse_project_query
 from deltic.projects.names import Names
+from deltic.types import backquoted
 
 Replace = Callable[[pb.Relation], pb.Relation | None]
 _SHOWN_PATH: Final = 60
@@ -138,7 +139,7 @@ def _parts(message: Any) -> Iterator[Any]:
 def under_key(relation: pb.Relation, read: SourceRead) -> pb.Relation:
     """The read of a relation by its key alone, under the last part of the name that it has in the program."""
     table = pb.Relation()
-    table.read.named_table.unparsed_identifier = "`" + read.key.replace("`", "``") + "`"
+    table.read.named_table.unparsed_identifier = backquoted(read.key)
     if not read.named:
         table.common.CopyFrom(relation.common)
         return table

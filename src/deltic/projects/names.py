@@ -8,6 +8,7 @@ from typing import Final, Self
 
 from deltic.frontends.dataframes.expressions import name_parts
 from deltic.frontends.sql.parse_dataset import dotted
+from deltic.types import backquoted
 
 CATALOG: Final = "spark_catalog"
 SCHEMA: Final = "default"
@@ -53,4 +54,4 @@ class Names:
 
 def quoted(parts: Iterable[str]) -> str:
     """A name in SQL."""
-    return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
+    return ".".join(map(backquoted, parts))

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from deltic.runtimes.sought import Sought
+from deltic.runtimes.sought import SoughtValues
 from deltic.schema import Schema
 from deltic.session import Session
 from deltic.session.definitions import Stored
@@ -74,7 +74,7 @@ def rows_of(view: View, columns: Sequence[str], keys: Sequence[tuple[Any, ...]])
         positions = [fields.find(name)[0] for name in columns]
         order = sorted(range(len(columns)), key=positions.__getitem__)
         first, *others = (tuple(key[i] for i in order) for key in keys)
-        return view._table(stored, spines, Sought(view.name, fields, tuple(sorted(positions)), first, tuple(others)))
+        return view._table(stored, spines, SoughtValues(view.name, fields, tuple(sorted(positions)), first, tuple(others)))
 
     return view._contents.read(view.name, matches) if keys else view.schema.arrow.empty_table()
 

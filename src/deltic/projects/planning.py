@@ -40,7 +40,7 @@ from deltic.projects.messages import (
 from deltic.projects.names import Names
 from deltic.projects.server import spark_errors
 from deltic.projects.settings import check_settings
-from deltic.schema import Field, Schema, TableSchema
+from deltic.schema import Schema, TableSchema
 
 if TYPE_CHECKING:
     from deltic.projects.loading import PipelineProject
@@ -266,7 +266,8 @@ class Planner:
         if key not in self._schemas:
             declared = source_schema(source.message) if self._offline else None
             with spark_errors(self._reader):
-                self._schemas[key] = _nullable(declared or self._spark.schema(source.message, self.project.names, {}))
+                # Spark may change what it says about NULLs from one version of the files to the next.
+                self._schemas[key] = (declared or self._spark.schema(source.message, self.project.names, {})).nullable
         check_carried(self._schemas[key], key)
         return TableSchema(key, self._schemas[key], ())
 
@@ -344,7 +345,7 @@ class Planner:
                 raise CatalogError(message, remedy="spark.readStream, or STREAM t in SQL")
         if dataset.kind != SINK:
             declared = declared_schema(dataset)
-            planned.schema = _nullable(declared or merged(dataset, [self._flow_schema(flow) for flow in planned.flows]))
+            planned.schema = (declared or merged(dataset, [self._flow_schema(flow) for flow in planned.flows])).nullable
         return planned
 
     def _keyed(self, planned: DatasetPlan) -> DatasetPlan:
@@ -386,7 +387,7 @@ class Planner:
             schema = self._flow_schema(self.planned(source.key).flows[0])
         else:
             schema = self._spark.schema(self.for_spark(read, self.project.names, empty=True), self.project.names, {})
-        self.events[key] = EventsPlan(dataset, plan, _nullable(schema))
+        self.events[key] = EventsPlan(dataset, plan, schema.nullable)
         return key
 
     def _flow(self, flow: Flow, definition: FrameDefinition | None) -> FlowPlan:
@@ -510,7 +511,7 @@ class Planner:
     def _schema_of(self, planned: DatasetPlan) -> Schema:
         if planned.schema is None:
             planned.schema = self._spark_schema(planned)
-        return _nullable(planned.schema)
+        return planned.schema.nullable
 
     def _spark_schema(self, planned: DatasetPlan) -> Schema:
         """Of a dataset that Deltic refuses. Raises its error if Spark refuses it too."""
@@ -521,11 +522,6 @@ class Planner:
             if planned.refusal is None:
                 raise
             raise planned.refusal from error
-
-
-def _nullable(schema: Schema) -> Schema:
-    """Spark may change what it says about NULLs from one version of the files to the next."""
-    return Schema(tuple(Field(one.name, one.type) for one in schema))
 
 
 def _empty(schema: Schema) -> pb.Relation:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from deltic.pipeline.progress import Progress, StageClock, Summary
 from deltic.projects.planning import DatasetPlan
 from deltic.projects.publishing import Publisher
-from deltic.projects.taking import Intake
+from deltic.projects.source_reads import SourceReads
 from deltic.runtimes.view_errors import is_errors
 from deltic.session import Session
 
@@ -35,10 +35,10 @@ class RunProgress:
         self._rows_out: Counter[str] = Counter()
         self._files: dict[str, tuple[str, ...]] = {}
 
-    def took(self, intake: Intake) -> None:
+    def has_read(self, reading: SourceReads) -> None:
         """Adds what a tick takes from its sources."""
-        self._files |= intake.files
-        for rows in (intake.contents, intake.changes):
+        self._files |= reading.files
+        for rows in (reading.contents, reading.changes):
             self._rows_in.update({key: frame.num_rows for key, frame in rows.items()})
 
     def ticked(self) -> None:

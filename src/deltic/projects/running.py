@@ -19,17 +19,17 @@ from deltic.projects.cost import recomputation
 from deltic.projects.definitions import SINK, Dataset
 from deltic.projects.direct import local
 from deltic.projects.flows import reset, run_events, run_flow, united
-from deltic.projects.names import quoted
 from deltic.projects.notes import NOTE, ProjectNotes
 from deltic.projects.planning import DatasetPlan, EventsPlan, FlowPlan, ProjectPlan, tables_of
 from deltic.projects.progress import Listener, RunProgress
 from deltic.projects.publishing import Publisher
 from deltic.projects.server import Server, spark_errors, together
+from deltic.projects.source_reads import SourceReads
 from deltic.projects.tables import TRANSACTIONAL, CatalogTables, Creation
-from deltic.projects.taking import Intake
 from deltic.session import Program, Session
 from deltic.session.options import PIPELINE_RETAINS
 from deltic.storage.program import ProgramDescription
+from deltic.types import backquoted
 
 STATE: Final = "_deltic"
 Say = Callable[[str], None]
@@ -43,7 +43,7 @@ class Selection:
     full: frozenset[str] = frozenset()
     full_all: bool = False
 
-    def takes(self, key: str) -> bool:
+    def includes(self, key: str) -> bool:
         chosen = self.refresh | self.full
         return self.full_all or not chosen or key in chosen
 
@@ -80,7 +80,7 @@ class ProjectRun:
         self._create(selection, [one for one in datasets if not (one.dataset.live and one.dataset.key in self._waiting)])
         for level in range(1 + max((one.level for one in datasets), default=0)):
             self.progress.begin()
-            run = [one for one in datasets if one.level == level and one.refresh != "incremental" and selection.takes(one.dataset.key)]
+            run = [one for one in datasets if one.level == level and one.refresh != "incremental" and selection.includes(one.dataset.key)]
             self._reset([one for one in run if one.refresh in ("appended", "written") and self._from_nothing(one.dataset.key, selection)])
             for wave in waves(run):
                 for lines in together(partial(self._run, one) for one in wave):
@@ -90,7 +90,7 @@ class ProjectRun:
             self.progress.clock.lap("flows")
             self._tick(level, [*(one.dataset.key for one in run), *events], selection)
             self._publish(
-                [one for one in datasets if one.level == level and one.refresh == "incremental" and selection.takes(one.dataset.key)]
+                [one for one in datasets if one.level == level and one.refresh == "incremental" and selection.includes(one.dataset.key)]
             )
             self.progress.clock.lap("sinks")
             self.progress.ended()
@@ -143,7 +143,7 @@ class ProjectRun:
 
     def _fill(self, level: int, selection: Selection) -> None:
         """Defines the views of a level, and of those before it, that have been left out."""
-        due = {one.dataset.key: one for one in self.plan.incremental if one.level <= level and selection.takes(one.dataset.key)}
+        due = {one.dataset.key: one for one in self.plan.incremental if one.level <= level and selection.includes(one.dataset.key)}
         filled = due.keys() & self._waiting
         if filled:
             self._program(self._waiting - filled)
@@ -163,7 +163,7 @@ class ProjectRun:
 
     def _create(self, selection: Selection, datasets: Iterable[DatasetPlan]) -> None:
         """Creates the tables of datasets."""
-        stored = [one for one in datasets if one.dataset.stored and selection.takes(one.dataset.key)]
+        stored = [one for one in datasets if one.dataset.stored and selection.includes(one.dataset.key)]
         if not stored:
             return
         self.tables.look_up(one.dataset for one in stored if one.schema is not None)
@@ -262,7 +262,7 @@ class ProjectRun:
     def _begins(self, events: EventsPlan, level: int, selection: Selection) -> bool:
         """Runs a stream of events, if its dataset is refreshed on this level."""
         key = events.dataset.key
-        if self.plan.datasets[key].level != level or not selection.takes(key):
+        if self.plan.datasets[key].level != level or not selection.includes(key):
             return False
         from_nothing = self._from_nothing(key, selection)
         if from_nothing:
@@ -276,22 +276,22 @@ class ProjectRun:
         (flow,) = one.flows
         if one.dataset.kind != "view" or not isinstance(flow.flow.query, QueryText):
             return
-        columns = f" ({', '.join(quoted([name]) for name in one.dataset.names)})" if one.dataset.names else ""
+        columns = f" ({', '.join(backquoted(name) for name in one.dataset.names)})" if one.dataset.names else ""
         with self.server.under(flow.flow.names, flow.flow.settings):
             self.server.sql(f"CREATE OR REPLACE VIEW {one.dataset.identifier}{columns} AS {flow.flow.query.text}")
 
     def _tick(self, level: int, run: Iterable[str], selection: Selection) -> None:
         """Takes what has changed in the sources, on the first level, and in what Spark has written up to this level."""
-        intake = Intake(self.plan, self.server, self.tables, self.notes, self._say)
+        reading = SourceReads(self.plan, self.server, self.tables, self.notes, self._say)
         needed = self._sources(selection)
-        takes = [partial(intake.source, key, read) for key, read in self.plan.sources.items() if level == 0 and key in needed]
+        reads = [partial(reading.source, key, read) for key, read in self.plan.sources.items() if level == 0 and key in needed]
         written = {key for key, one in self.plan.datasets.items() if one.level == level and one.refresh not in ("incremental", "inlined")}
         taken = set(run) | (written & needed)
-        together([*takes, *(partial(intake.dataset, key) for key in self.plan.tables if key in taken)])
-        self.progress.took(intake)
+        together([*reads, *(partial(reading.dataset, key) for key in self.plan.tables if key in taken)])
+        self.progress.has_read(reading)
         self.progress.clock.lap("read")
-        if intake or (level == 0 and self.session._reads_time):
-            self._apply(intake, selection)
+        if reading or (level == 0 and self.session._reads_time):
+            self._apply(reading, selection)
         self._fill(level, selection)
         self.progress.clock.lap("tick")
 
@@ -301,7 +301,7 @@ class ProjectRun:
             self._say(line)
             self.progress.wrote(one.dataset.key)
 
-    def _apply(self, intake: Intake, selection: Selection) -> None:
+    def _apply(self, reading: SourceReads, selection: Selection) -> None:
         """One tick, without the views that are then recomputed because that is cheaper."""
 
         def leave_out(changed: Mapping[str, int]) -> dict[str, Any]:
@@ -309,7 +309,7 @@ class ProjectRun:
             before = len(self._waiting)
             for one in self.plan.incremental:
                 key = one.dataset.key
-                why = recomputation(one, changed, held) if selection.takes(key) and key not in self._waiting else None
+                why = recomputation(one, changed, held) if selection.includes(key) and key not in self._waiting else None
                 if why is not None:
                     self._say(str(why))
                     self._waiting.add(key)
@@ -318,12 +318,12 @@ class ProjectRun:
                 self.session.program(self._defined(self._waiting))
             return self.notes.json()
 
-        self.session._replace(intake.contents, intake.changes, leave_out)
+        self.session._replace(reading.contents, reading.changes, leave_out)
         self.progress.ticked()
 
     def _sources(self, selection: Selection) -> set[str]:
         """The sources that the chosen views read."""
-        chosen = [one for one in self.plan.incremental if selection.takes(one.dataset.key)]
+        chosen = [one for one in self.plan.incremental if selection.includes(one.dataset.key)]
         return {name for one in chosen if one.plan is not None for name in tables_of(one.plan)}
 
     @property

@@ -79,4 +79,4 @@ def _is_zoned(expr: Expr) -> bool:
 
 def _has_instants(*types: Type) -> bool:
     """Whether one of the types is TIMESTAMP, or has it within."""
-    return any(type.name == "TIMESTAMP" or _has_instants(*(part.type for part in type.parts)) for type in types)
+    return any(type.has(lambda part: part.name == "TIMESTAMP") for type in types)

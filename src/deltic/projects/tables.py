@@ -20,13 +20,13 @@ from deltic.projects.declared import declared_notes
 from deltic.projects.definitions import LIVE_FORMAT, Dataset
 from deltic.projects.direct import FEED, DirectTable, local
 from deltic.projects.feeds import direct_table, identity
-from deltic.projects.layout import Remarks, TableLayout, pairs, partitions_of, text
-from deltic.projects.names import quoted
+from deltic.projects.layout import TableAnnotations, TableLayout, pairs, partitions_of, text
 from deltic.projects.net import DELETES, NetChange
 from deltic.projects.notes import ProjectNotes
 from deltic.projects.partitions import link_others
 from deltic.projects.server import Server, together
 from deltic.schema import Field, Schema
+from deltic.types import backquoted
 
 if TYPE_CHECKING:
     from pyspark.sql.connect.dataframe import DataFrame
@@ -136,14 +136,14 @@ class CatalogTables:
         self._notes.remarks[dataset.key] = self._remarks(dataset).json()
         return creation
 
-    def _remarks(self, dataset: Dataset) -> Remarks:
+    def _remarks(self, dataset: Dataset) -> TableAnnotations:
         fixed = () if self.format(dataset) in TRANSACTIONAL else dataset.partitions
-        return Remarks.of(dataset, self._properties(dataset), fixed)
+        return TableAnnotations.of(dataset, self._properties(dataset), fixed)
 
     def _remark(self, dataset: Dataset) -> None:
         """Gives a table that stays the comments and properties of the dataset, if they are others than those that are noted."""
         now, noted = self._remarks(dataset), self._notes.remarks.get(dataset.key)
-        before = now if noted is None else Remarks(noted["comment"], noted["properties"], noted["columns"])
+        before = now if noted is None else TableAnnotations(noted["comment"], noted["properties"], noted["columns"])
         if statements := list(now.changing(before, dataset.identifier)):
             with self._server.under(self._server.names, CREATING):
                 for statement in statements:
@@ -162,9 +162,9 @@ class CatalogTables:
         if dataset.live:
             clauses.append(f"OPTIONS (view {text(dataset.key)}, path {text(self._state)})")
         if dataset.partitions:
-            clauses.append(f"PARTITIONED BY ({', '.join(quoted([name]) for name in dataset.partitions)})")
+            clauses.append(f"PARTITIONED BY ({', '.join(backquoted(name) for name in dataset.partitions)})")
         if dataset.clusters:
-            clauses.append(f"CLUSTER BY ({', '.join(quoted([name]) for name in dataset.clusters)})")
+            clauses.append(f"CLUSTER BY ({', '.join(backquoted(name) for name in dataset.clusters)})")
         if dataset.comment is not None:
             clauses.append(f"COMMENT {text(dataset.comment)}")
         if properties := self._properties(dataset):
@@ -283,8 +283,8 @@ class CatalogTables:
     def merge(self, dataset: Dataset, change: NetChange, frame: DataFrame, transaction: tuple[str, int]) -> None:
         """Applies a net change in one commit. frame: its rows. transaction: an application and a number, which Delta takes once."""
         application, number = transaction
-        names = [quoted([name]) for name in change.rows.column_names if name != DELETES]
-        on = " AND ".join(f"t.{quoted([name])} <=> s.{quoted([name])}" for name in change.key)
+        names = [backquoted(name) for name in change.rows.column_names if name != DELETES]
+        on = " AND ".join(f"t.{backquoted(name)} <=> s.{backquoted(name)}" for name in change.key)
         if change.unique:
             update = ", ".join(f"t.{name} = s.{name}" for name in names)
             matched = f"WHEN MATCHED AND s.{DELETES} THEN DELETE WHEN MATCHED THEN UPDATE SET {update}"
@@ -349,7 +349,7 @@ def _columns(dataset: Dataset, fields: Iterable[Field]) -> str:
     shown = []
     for field in fields:
         required, comment = notes.get(field.name.lower(), (False, None))
-        shown.append(f"{quoted([field.name])} {field.type.read.sql}{' NOT NULL' * required}")
+        shown.append(f"{backquoted(field.name)} {field.type.read.sql}{' NOT NULL' * required}")
         if comment is not None:
             shown[-1] += f" COMMENT {text(comment)}"
     return ", ".join(shown)

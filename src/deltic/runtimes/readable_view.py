@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from deltic.errors import DelticError, SetupError
 from deltic.runtimes.shown_rows import SHOWN, rows_html
-from deltic.runtimes.sought import Sought, sought_by_columns, sought_by_key
+from deltic.runtimes.sought import SoughtValues, sought_by_columns, sought_by_key
 from deltic.schema import Field, Schema
 from deltic.types import type_of, with_variants
 
@@ -111,7 +111,7 @@ class ReadableView(Readable):
         """The columns of the key of `lookup`: those that identify a row, if there are any, else all."""
         return tuple(f.name for f in self._leading)
 
-    def _sought(self, stored: Schema, key: Any, by: Sequence[str] | None) -> Sought:
+    def _sought(self, stored: Schema, key: Any, by: Sequence[str] | None) -> SoughtValues:
         """What `lookup` looks up. stored: the fields of the stored rows. Raises DataError."""
         if by is None:
             return sought_by_key(self.name, stored, self._leading, key)

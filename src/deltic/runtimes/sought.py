@@ -34,7 +34,7 @@ _OF_ONE_LIST: Final = "a key of one column is a tuple of its list: ([…],)"
 
 
 @dataclass(frozen=True, slots=True)
-class Sought:
+class SoughtValues:
     """Values of some columns. fields: their positions among the stored fields, ascending. others: more keys, all of them different.
 
     Texts with a collation, of which equal ones have different words, are no words of a key: the rows that have the other values are
@@ -164,7 +164,7 @@ def _forms(value: Any) -> Iterable[Any]:
     return (0.0, -0.0) if isinstance(value, float) and value == 0.0 else (value,)
 
 
-def sought_by_key(view: str, stored: Schema, leading: Sequence[Field], key: Any) -> Sought:
+def sought_by_key(view: str, stored: Schema, leading: Sequence[Field], key: Any) -> SoughtValues:
     """The first of the leading fields. key: a value, a tuple or a dict. Raises DataError."""
     names = [field.name for field in leading]
     expected = names[0] if len(names) == 1 else f"{', '.join(names)}, or the first of them"
@@ -180,10 +180,10 @@ def sought_by_key(view: str, stored: Schema, leading: Sequence[Field], key: Any)
         if not 1 <= len(values) <= len(names):
             remedy = _OF_ONE_LIST if leading[0].type.is_nested else None
             raise DataError(f"view {view} has no key of {len(values)} columns", expected=expected, remedy=remedy)
-    return Sought(view, stored, tuple(range(len(values))), tuple(values))
+    return SoughtValues(view, stored, tuple(range(len(values))), tuple(values))
 
 
-def sought_by_columns(view: str, stored: Schema, columns: Sequence[str], key: Any, by: Any) -> Sought:
+def sought_by_columns(view: str, stored: Schema, columns: Sequence[str], key: Any, by: Any) -> SoughtValues:
     """The columns `by`. columns: those of the view. Raises DataError for a column that it lacks."""
     names = [by] if isinstance(by, str) else list(by) if isinstance(by, Sequence) else []
     if not names or not all(isinstance(name, str) for name in names):
@@ -203,7 +203,7 @@ def sought_by_columns(view: str, stored: Schema, columns: Sequence[str], key: An
         message = f"the key has {len(values)} values to look up rows of view {view} by {len(names)} columns"
         raise DataError(message, expected=f"one for each of {', '.join(names)}", remedy=remedy)
     pairs = sorted(((stored.find(name)[0], value) for name, value in zip(names, values, strict=True)), key=lambda pair: pair[0])
-    return Sought(view, stored, tuple(field for field, _ in pairs), tuple(value for _, value in pairs))
+    return SoughtValues(view, stored, tuple(field for field, _ in pairs), tuple(value for _, value in pairs))
 
 
 def _values_of(view: str, names: Sequence[str], folded: Sequence[str], key: Any) -> list[Any]:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from deltic.connectors.fitting import fit
 from deltic.errors import DataError
 from deltic.runtimes.durable.strings import HASH_VERSION
-from deltic.runtimes.sought import Sought
+from deltic.runtimes.sought import SoughtValues
 from deltic.schema import Field, Schema
 from deltic.storage.program import ProgramDescription
 from deltic.trace.encoding import Layout, decode, encode
@@ -65,7 +65,7 @@ class ViewLayout:
         fields = self.stored.fields[: self.key]
         return fields if self.identity is not None else tuple(takewhile(lambda f: not f.type.has_bytes, fields))
 
-    def check_sought(self, sought: Sought) -> None:
+    def check_sought(self, sought: SoughtValues) -> None:
         """Raises DataError for strings that cannot be looked up, since their ids are those of another version."""
         strings = [self.stored[i].name for i in sought.fields if self.stored[i].type.has_bytes]
         if strings and self.identity is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from deltic.connectors.connector import SinkSpec, SourceSpec
 from deltic.connectors.frames import OP, WEIGHT
@@ -90,6 +90,10 @@ class SinkDefinition:
     sink: SinkSpec
 
 
+def _none() -> Mapping[str, Any]:
+    return MappingProxyType({})
+
+
 @dataclass(frozen=True, slots=True)
 class Catalog:
     """Tables, views and sinks by their names in lower case, in the order of their definition; no two share a name. Functions have names of
@@ -101,16 +105,16 @@ class Catalog:
     lower case.
     """
 
-    tables: Mapping[str, TableSchema] = field(default_factory=lambda: MappingProxyType({}))
-    views: Mapping[str, ViewDefinition] = field(default_factory=lambda: MappingProxyType({}))
-    sources: Mapping[str, SourceSpec] = field(default_factory=lambda: MappingProxyType({}))
-    sinks: Mapping[str, SinkDefinition] = field(default_factory=lambda: MappingProxyType({}))
-    declared: Mapping[str, DeclareView] = field(default_factory=lambda: MappingProxyType({}))
-    timed: Mapping[str, Timed] = field(default_factory=lambda: MappingProxyType({}))
-    scalars: Mapping[str, DefinedFunction] = field(default_factory=lambda: MappingProxyType({}))
-    altered: Mapping[str, tuple[Alteration, ...]] = field(default_factory=lambda: MappingProxyType({}))
-    values: Mapping[str, SessionVariable] = field(default_factory=lambda: MappingProxyType({}))
-    initial: Mapping[str, Mapping[str, ColumnDefault]] = field(default_factory=lambda: MappingProxyType({}))
+    tables: Mapping[str, TableSchema] = field(default_factory=_none)
+    views: Mapping[str, ViewDefinition] = field(default_factory=_none)
+    sources: Mapping[str, SourceSpec] = field(default_factory=_none)
+    sinks: Mapping[str, SinkDefinition] = field(default_factory=_none)
+    declared: Mapping[str, DeclareView] = field(default_factory=_none)
+    timed: Mapping[str, Timed] = field(default_factory=_none)
+    scalars: Mapping[str, DefinedFunction] = field(default_factory=_none)
+    altered: Mapping[str, tuple[Alteration, ...]] = field(default_factory=_none)
+    values: Mapping[str, SessionVariable] = field(default_factory=_none)
+    initial: Mapping[str, Mapping[str, ColumnDefault]] = field(default_factory=_none)
 
     def functions(self) -> Mapping[str, DefinedFunction]:
         """The functions of users."""
@@ -350,9 +354,7 @@ class Catalog:
         if key not in self.scalars:
             if statement.if_exists:
                 return self
-            names = [function.name for function in self.scalars.values()]
-            expected = f"one of {', '.join(names)}" if names else None
-            raise CatalogError(f"there is no function {statement.name} to drop", span=statement.span, expected=expected)
+            raise _nothing_to_drop("function", statement, self.scalars)
         functions = [one.name for one in self.scalars.values() if isinstance(one, SqlScalar | SqlTable) and key in one.calls]
         readers = [*(f"view {self.views[name].name}" for name in self._calling(key)), *(f"function {name}" for name in functions)]
         if readers:
@@ -363,9 +365,7 @@ class Catalog:
     def _drop_variable(self, statement: DropVariable) -> Catalog:
         key = statement.name.lower()
         if key not in self.values and not statement.if_exists:
-            names = ", ".join(one.name for one in self.values.values())
-            expected = f"one of {names}" if names else None
-            raise CatalogError(f"there is no variable {statement.name} to drop", span=statement.span, expected=expected)
+            raise _nothing_to_drop("variable", statement, self.values)
         return replace(self, values=_without(self.values, key))
 
     def _calling(self, function: str) -> list[str]:
@@ -507,6 +507,14 @@ class Catalog:
 
 def _without(definitions: Mapping[str, T], key: str) -> dict[str, T]:
     return {name: definition for name, definition in definitions.items() if name != key}
+
+
+def _nothing_to_drop(
+    kind: str, statement: DropFunction | DropVariable, definitions: Mapping[str, DefinedFunction | SessionVariable]
+) -> CatalogError:
+    names = ", ".join(one.name for one in definitions.values())
+    expected = f"one of {names}" if names else None
+    return CatalogError(f"there is no {kind} {statement.name} to drop", span=statement.span, expected=expected)
 
 
 def _check_sink(name: str, sink: SinkSpec, view: ViewDefinition, span: Span | None) -> None:

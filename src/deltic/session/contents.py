@@ -13,7 +13,7 @@ from deltic.errors import ClosedError, CorruptState, SubscriberError
 from deltic.purity import shown
 from deltic.runtimes import Committed, Runtime
 from deltic.session.definitions import Definitions, Stored, definitions_of
-from deltic.session.failing_views import Withheld, check_readable, failing_views
+from deltic.session.failing_views import WithheldChanges, check_readable, failing_views
 from deltic.session.precedence import Precedence
 from deltic.session.subscribers import EpochSubscriber, Subscriber, Subscribers
 from deltic.trace.spine import Spine
@@ -37,7 +37,7 @@ class Contents:
         self._runtime, self._lock = runtime, lock
         self._decoded: tuple[object, dict[str, pa.Table]] = (None, {})
         """A commit, and by view its decoded change, once it has been read."""
-        self._withheld = Withheld(runtime.changes_at)
+        self._withheld = WithheldChanges(runtime.changes_at)
         self._queued: tuple[object, object] = (self, self)
         """The result and the definitions of the commit whose calls were queued last."""
         self.subscribers = Subscribers()

@@ -22,7 +22,7 @@ from deltic.schema import TableSchema
 from deltic.session.catalog import Catalog
 
 
-class Drafted(NamedTuple):
+class DraftedPart(NamedTuple):
     """The definitions of a part of a script: the catalog with them, and of a `Draft` what is `dropped` and `replanned`."""
 
     catalog: Catalog
@@ -63,9 +63,9 @@ class Draft:
         if dropped:
             self.dropped.add(name.lower())
 
-    def cut(self) -> Drafted:
+    def cut(self) -> DraftedPart:
         """Ends a part of the script. What it drops is gone, and what it creates is there, when the next one begins."""
-        drafted = Drafted(self.catalog, frozenset(self.dropped), frozenset(self.replanned))
+        drafted = DraftedPart(self.catalog, frozenset(self.dropped), frozenset(self.replanned))
         self._stored = (self._stored - self.dropped) | frozenset(self.catalog.tables)
         self.dropped, self.replanned, self._dropped_columns = set(), {}, set()
         return drafted

@@ -34,7 +34,7 @@ def check_readable(definitions: Definitions, view: str, committed: Committed, st
         raise failed_view(view, rows, definitions.places[view])
 
 
-class Withheld:
+class WithheldChanges:
     """The changes of views with errors, from the tick in which they got some to the one in which they lose them.
 
     changes_at: the change of a view in a past epoch, which raises StateError for one that is not retained. Of a view that had errors before

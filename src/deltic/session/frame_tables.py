@@ -14,10 +14,11 @@ from deltic.connectors.inferring import inferred, only_null
 from deltic.connectors.recognise import is_spark
 from deltic.errors import CatalogError, FrameError, Span, did_you_mean
 from deltic.frontends.sql.parse_statement import parse_columns
-from deltic.frontends.sql.sql_types import sql_type
+from deltic.frontends.sql.sql_types import schema_of
 from deltic.frontends.statements import CreateTable
 from deltic.purity import shown
-from deltic.schema import Field, Schema, TableSchema
+from deltic.schema import Schema, TableSchema
+from deltic.types import backquoted
 
 
 def table_of_frame(name: str, frame: Any, key: Sequence[str]) -> CreateTable:
@@ -58,9 +59,7 @@ def _of_spark(frame: Any, where: str) -> Schema:
     for name, kind in frame.dtypes:
         if kind == "void":
             raise only_null(name, where)
-    quoted = ", ".join(f"`{name.replace('`', '``')}` {kind}" for name, kind in frame.dtypes)
-    parts = parse_columns(quoted, where)
-    return Schema(tuple(Field(part.name.text, sql_type(part.type)) for part in parts if part.name is not None))
+    return schema_of(parse_columns(", ".join(f"{backquoted(name)} {kind}" for name, kind in frame.dtypes), where))
 
 
 def _position(schema: Schema, name: str, where: str) -> int:

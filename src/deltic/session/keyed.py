@@ -16,7 +16,7 @@ from deltic.expr.nodes import Call, Column, Constants, Expr, Literal, Value
 from deltic.plan.columns import conjuncts
 from deltic.plan.nodes import Distinct, Filter, Join, Plan, Project, Table, inputs, references
 from deltic.plan.walk import nodes
-from deltic.runtimes.sought import Sought
+from deltic.runtimes.sought import SoughtValues
 from deltic.schema import STRING
 from deltic.trace.spine import Spine
 from deltic.trace.strings import StringTable
@@ -66,7 +66,7 @@ def sought_by_rows(
 
 def _with_keys(name: str, spines: Sequence[Spine], keys: Sequence[Key], spec: ArrangementSpec, strings: StringTable) -> Sequence[Spine]:
     """keys: values of the first columns, all of them different."""
-    return [Spine.of(Sought(name, spec.shape.schema, tuple(range(len(keys[0]))), keys[0], tuple(keys[1:])).rows(spines, strings))]
+    return [Spine.of(SoughtValues(name, spec.shape.schema, tuple(range(len(keys[0]))), keys[0], tuple(keys[1:])).rows(spines, strings))]
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,10 +100,10 @@ def changed_rows(
 
     Raises QueryError; EvaluationError, ConstraintViolation and DataError for rows that a statement cannot make.
     """
-    return contents.compute(lambda committed, strings: Applied(statements, committed, strings, now_us, limit).changes())
+    return contents.compute(lambda committed, strings: AppliedStatements(statements, committed, strings, now_us, limit).changes())
 
 
-class Applied:
+class AppliedStatements:
     """Statements applied to the rows of a commit, one after another."""
 
     def __init__(

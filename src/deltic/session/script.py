@@ -8,14 +8,14 @@ from typing import NamedTuple
 from deltic.frontends.sql import ChangeStatement
 from deltic.frontends.sql.tree import TransactionMark
 from deltic.frontends.statements import Statement
-from deltic.session.draft import Draft, Drafted
+from deltic.session.draft import Draft, DraftedPart
 from deltic.session.row_changes import CHANGES, RowChanges, is_of_variable
 
 
 class ScriptPart(NamedTuple):
     """definitions: None if it has none. ticks: the statements of each."""
 
-    definitions: Drafted | None
+    definitions: DraftedPart | None
     ticks: list[list[ChangeStatement]]
 
 

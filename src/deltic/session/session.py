@@ -166,7 +166,7 @@ class Session:
     @without_collector
     def _read(self, script: str, name: str, args: Args) -> list[ScriptPart]:
         """Raises QueryError."""
-        draft = Draft(self._catalog, self._undeclared())
+        draft = self._draft()
         return parts_of(parse_sql(script, name, draft, self._time_of_changes(), args), draft, self._stores.check)
 
     def query(self, query: str, *, args: Args = None, name: str = "<query>") -> Answer:
@@ -179,7 +179,7 @@ class Session:
 
     def _typed_transaction(self) -> TypedTransaction:
         """A transaction whose statements come one by one."""
-        draft = Draft(self._catalog, self._undeclared())
+        draft = self._draft()
         return TypedTransaction(draft, self._contents, self._time_of_changes, self._iteration_limit)
 
     def datalog(
@@ -200,8 +200,8 @@ class Session:
         """
         source = Datalog.of(program, name, dialect)
         with self._commits.turn():
-            draft = Draft(self._catalog, self._undeclared())
-            for statement in datalog_statements(source, draft, warn=warn):
+            draft = self._draft()
+            for statement in datalog_statements(source, draft, warn=warn):  # from here, so that its warnings name the caller's line
                 draft.apply(statement)
             self._commits.install(draft.catalog, draft.dropped)
             self._printed.follow(draft.catalog, inspect)
@@ -294,11 +294,7 @@ class Session:
         """
         if not isinstance(circuit, Circuit):
             raise CircuitError(f"invalid circuit {circuit!r}", expected="a deltic.Circuit")
-        with self._commits.turn():
-            draft = Draft(self._catalog, self._undeclared())
-            for statement in circuit_statements(circuit, self._catalog.tables, self._catalog):
-                draft.apply(statement)
-            self._commits.install(draft.catalog, draft.dropped, replace=replace)
+        self._define(lambda draft: circuit_statements(circuit, draft.catalog.tables, draft.catalog), replace=replace)
 
     def table_from(self, name: str, frame: Any, *, key: Sequence[str] = ()) -> None:
         """Creates a table with the columns and the rows of a frame of Spark, pandas, Polars, DuckDB or Arrow, or of a list of dicts.
@@ -387,7 +383,7 @@ class Session:
         """
         defined = name if isinstance(name, UDF) else UDF(name, function, returns, on_batches=on_batches, aggregate=aggregate)
         with self._commits.turn():
-            draft = Draft(self._catalog, self._undeclared())
+            draft = self._draft()
             draft.apply(registration(defined, or_replace=True))
             self._commits.register(draft.catalog)
 
@@ -503,13 +499,21 @@ class Session:
         self._tick(changes, {}, checked(notes) if notes else notes)
         self._gathering.end(changes)
 
-    def _define(self, statements: Callable[[Draft], Iterable[Statement]], notes: Callable[[], Mapping[str, Any]] = dict) -> None:
-        """Applies statements that are made from the catalog's draft: all of them, or none. notes: committed with them."""
+    def _define(
+        self, statements: Callable[[Draft], Iterable[Statement]], notes: Callable[[], Mapping[str, Any]] = dict, *, replace: bool = False
+    ) -> None:
+        """Applies statements that are made from the catalog's draft: all of them, or none. notes: committed with them.
+
+        replace: as of `install`.
+        """
         with self._commits.turn():
-            draft = Draft(self._catalog, self._undeclared())
+            draft = self._draft()
             for statement in statements(draft):
                 draft.apply(statement)
-            self._commits.install(draft.catalog, draft.dropped, notes())
+            self._commits.install(draft.catalog, draft.dropped, notes(), replace=replace)
+
+    def _draft(self) -> Draft:
+        return Draft(self._catalog, self._undeclared())
 
     def _commit_prepared(self, prepare: Prepare) -> int:
         """Makes changes that depend on the content one tick; returns its epoch."""

@@ -9,7 +9,7 @@ from deltic.runtimes import Committed
 from deltic.session.contents import Contents
 from deltic.session.draft import Draft
 from deltic.session.query import Answer, answer_of
-from deltic.session.row_changes import CHANGES, Applied, RowChanges
+from deltic.session.row_changes import CHANGES, AppliedStatements, RowChanges
 from deltic.trace.strings import StringTable
 
 
@@ -49,7 +49,7 @@ class TypedTransaction:
         now_us = self._now_us()
 
         def answer(committed: Committed, strings: StringTable) -> Answer:
-            relations = Applied(self._changes.last, committed, strings, now_us, self._limit).relations(self._draft.variables())
+            relations = AppliedStatements(self._changes.last, committed, strings, now_us, self._limit).relations(self._draft.variables())
             return answer_of(text, name, relations, None, committed, strings, self._limit)
 
         return self._contents.compute(answer)

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from deltic.errors import SetupError
 from deltic.runtimes.readable_view import ReadableView, listed
-from deltic.runtimes.sought import Sought
+from deltic.runtimes.sought import SoughtValues
 from deltic.runtimes.view_errors import NO_ERRORS, errors_of, listed_errors
 from deltic.schema import Field, Schema
 from deltic.session.contents import Contents
@@ -74,7 +74,7 @@ class View(ReadableView):
     def _matches(self, stored: Stored, spines: Sequence[Spine], key: Any, by: Sequence[str] | None) -> list[dict[str, Any]]:
         return listed(self._table(stored, spines, self._sought(stored.spec.shape.schema, key, by)))
 
-    def _table(self, stored: Stored, spines: Sequence[Spine], sought: Sought) -> pa.Table:
+    def _table(self, stored: Stored, spines: Sequence[Spine], sought: SoughtValues) -> pa.Table:
         strings = self._contents.strings
         matches = sought.rows(spines, SoughtStrings(strings) if sought.has_strings else strings)
         return stored.reader.table(copied(matches.columns, matches.weights[0]), strings)
@@ -118,7 +118,7 @@ def values_with(
     positions = [fields.find(column)[0] for column in columns]
     order = sorted(range(len(columns)), key=positions.__getitem__)
     first, *others = keys if order == sorted(order) else (tuple(key[i] for i in order) for key in keys)
-    sought = Sought(name, fields, tuple(sorted(positions)), first, tuple(others))
+    sought = SoughtValues(name, fields, tuple(sorted(positions)), first, tuple(others))
     matches = sought.rows(spines, SoughtStrings(strings) if sought.has_strings else strings)
     return stored.reader.values(copied(matches.columns, matches.weights[0]), strings)
 

@@ -50,12 +50,12 @@ class Definition:
         assert self.options.folder is not None
         return self.options.folder
 
-    def open(self, spark: pyspark.sql.SparkSession) -> Opened:
+    def open(self, spark: pyspark.sql.SparkSession) -> OpenedPipeline:
         """Opens the state. Raises StateInUse while another process has it open."""
-        return Opened(Pipeline.of(self.program, self.options.on(spark), base=self.base))
+        return OpenedPipeline(Pipeline.of(self.program, self.options.on(spark), base=self.base))
 
 
-class Opened:
+class OpenedPipeline:
     """An open pipeline. files: its files, sinks and session."""
 
     def __init__(self, files: Pipeline) -> None:
@@ -103,12 +103,12 @@ def _committed(name: str, batch_id: int, query: str | None, before: Any) -> bool
     return batch_id == last
 
 
-_kept: dict[Definition, Opened] = {}
+_kept: dict[Definition, OpenedPipeline] = {}
 """Pipelines that this process, a worker of a Spark Connect server, holds open for the one query that it serves."""
 
 
 @contextmanager
-def served(definition: Definition, spark: pyspark.sql.SparkSession, *, keep: bool) -> Iterator[Opened]:
+def served(definition: Definition, spark: pyspark.sql.SparkSession, *, keep: bool) -> Iterator[OpenedPipeline]:
     """The pipeline in a worker of a Spark Connect server, which has a process for each query.
 
     keep: it stays open until the process ends, and no other query can open it; otherwise it is open for the block, and waits for its turn.
@@ -125,7 +125,7 @@ def served(definition: Definition, spark: pyspark.sql.SparkSession, *, keep: boo
         opened.files.close()
 
 
-def _waited(definition: Definition, spark: pyspark.sql.SparkSession) -> Opened:
+def _waited(definition: Definition, spark: pyspark.sql.SparkSession) -> OpenedPipeline:
     until = time.monotonic() + WAIT_S
     while True:
         try:

@@ -32,7 +32,7 @@ from deltic.runtimes.spark.streams import (
 from deltic.schema import TableSchema
 from deltic.session import Program, Session
 from deltic.session.options import PIPELINE_RETAINS, OnViewError, RunOptions
-from deltic.spark.opening import Definition, Opened, Stopped, read_progress, served, write_progress
+from deltic.spark.opening import Definition, OpenedPipeline, Stopped, read_progress, served, write_progress
 from deltic.spark.running import POLL_S, Journal, Running, seconds
 from deltic.storage.names import CHECKPOINTS
 
@@ -48,7 +48,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
 @dataclass(frozen=True, slots=True)
-class Fed:
+class TableFeed:
     """How a stream feeds a table. inserts: whether all rows are new; None until a batch's columns are known."""
 
     table: str
@@ -89,9 +89,9 @@ class StreamingPipeline:
         is opened when it is first needed.
         """
         self._lock = RLock()
-        self._opened: Opened | None = None
+        self._opened: OpenedPipeline | None = None
         self._served = False
-        self._streams: list[tuple[Fed, pyspark.sql.DataFrame]] = []
+        self._streams: list[tuple[TableFeed, pyspark.sql.DataFrame]] = []
         self._running: Running | None = None
         self._journal = Journal()
         self.spark = spark
@@ -127,7 +127,9 @@ class StreamingPipeline:
         self.spark = session.spark
         self._tables, self._sources = {name: session.table(name) for name in session.tables}, tuple(session.sources)
         self._state = state
-        self._opened = Opened(Pipeline.over(session, state=state, rows_per_tick=rows_per_tick, base=None if base is None else Path(base)))
+        self._opened = OpenedPipeline(
+            Pipeline.over(session, state=state, rows_per_tick=rows_per_tick, base=None if base is None else Path(base))
+        )
 
     @property
     def session(self) -> Session:
@@ -143,7 +145,7 @@ class StreamingPipeline:
         schema = self._fed(table)
         check_streaming(frame, schema)
         inserts = tagged_table(frame.columns, schema, sequence).inserts
-        self._streams.append((Fed(schema.name, sequence, inserts), in_arrow(frame, f"table {schema.name}")))
+        self._streams.append((TableFeed(schema.name, sequence, inserts), in_arrow(frame, f"table {schema.name}")))
         return self
 
     def foreach_batch(self, table: str, sequence: str | None = None, *, name: str | None = None) -> BatchFunction:
@@ -153,7 +155,7 @@ class StreamingPipeline:
         checkpoint: the state records its position, and refuses another checkpoint.
         """
         schema = self._fed(table)
-        return BatchFunction(self, f"table:{_checked(name or schema.name)}", (Fed(schema.name, sequence),), title=None)
+        return BatchFunction(self, f"table:{_checked(name or schema.name)}", (TableFeed(schema.name, sequence),), title=None)
 
     def start(
         self,
@@ -214,7 +216,7 @@ class StreamingPipeline:
                 opened.files.close()
 
     @contextmanager
-    def opened(self, batch_session: pyspark.sql.SparkSession, *, keep: bool) -> Iterator[Opened]:
+    def opened(self, batch_session: pyspark.sql.SparkSession, *, keep: bool) -> Iterator[OpenedPipeline]:
         """The open pipeline that runs a batch: here, or in a worker of a Spark Connect server."""
         if not self._served:
             yield self._here()
@@ -240,7 +242,7 @@ class StreamingPipeline:
         frame = observed(tagged([frame for _, frame in self._streams]), [fed.table for fed, _ in self._streams])
         return start_query(frame, function, title, checkpoint, trigger)
 
-    def _here(self) -> Opened:
+    def _here(self) -> OpenedPipeline:
         with self._lock:
             if self._opened is None:
                 assert self._definition is not None and self.spark is not None
@@ -298,7 +300,7 @@ class BatchFunction:
     title: the name of the pipeline's own query, whose frame is tagged; None for a user's query of one table.
     """
 
-    def __init__(self, pipeline: StreamingPipeline, name: str, fed: tuple[Fed, ...], title: str | None) -> None:
+    def __init__(self, pipeline: StreamingPipeline, name: str, fed: tuple[TableFeed, ...], title: str | None) -> None:
         self._pipeline, self._name, self._fed, self._title = pipeline, name, fed, title
 
     def __call__(self, batch: pyspark.sql.DataFrame, batch_id: int) -> None:
@@ -337,7 +339,7 @@ class BatchFunction:
         changes = batch_changes(batch, parts, union=self._title is not None)
         return dict.fromkeys(changes.tables, changes)
 
-    def _part(self, table: TableSchema, fed: Fed, batch: pyspark.sql.DataFrame) -> TaggedTable:
+    def _part(self, table: TableSchema, fed: TableFeed, batch: pyspark.sql.DataFrame) -> TaggedTable:
         if fed.inserts is None:
             return tagged_table(batch.columns, table, fed.sequence)
         return TaggedTable(table, fed.sequence, fed.inserts)

@@ -36,7 +36,7 @@ class AppendedBatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenFile:
     """file: None if there was nothing to write. added, views: (arrangement, rows) in it. dropped: batches that were merged."""
 
     file: FileRef | None
@@ -64,7 +64,7 @@ def append_to_shard(
     shards: int,
     files: OpenFiles | None = None,
     synced: bool = True,
-) -> Written:
+) -> WrittenFile:
     """Writes the file, if there is anything to write, and syncs it unless `synced` is false.
 
     stored: None if these batches are the first ones. dictionary_of: the strings with these ids, some of which are only in the files of
@@ -85,13 +85,13 @@ def append_to_shard(
             views.append((each.arrangement, len(each.change)))
             contents += [Content(each.arrangement, each.change, each.strings, "change")] if merged is not each.change else []
     if not contents:
-        return Written(None, (), dropped, views)
+        return WrittenFile(None, (), dropped, views)
     ids = [named(content.batch, content.strings) for content in contents if content.strings]
     dictionary = dictionary_of(np.concatenate(ids), dropped) if ids else Dictionary.empty()
     ref = write_file(root, origin, contents, dictionary, synced=synced)
     if files is not None:
         files.remember(ref, contents, dictionary)
-    return Written(ref, [(c.arrangement, len(c.batch)) for c in contents if c.role == "batch"], dropped, views)
+    return WrittenFile(ref, [(c.arrangement, len(c.batch)) for c in contents if c.role == "batch"], dropped, views)
 
 
 def _merged(

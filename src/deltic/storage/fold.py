@@ -13,7 +13,7 @@ from functools import partial
 from typing import Protocol
 
 from deltic.errors import WeightOverflow
-from deltic.storage.appending import AppendedBatch, Words, Written, append_to_shard
+from deltic.storage.appending import AppendedBatch, Words, WrittenFile, append_to_shard
 from deltic.storage.dictionary import Dictionary
 from deltic.storage.files import DataFile, Origin
 from deltic.storage.logged_epoch import LoggedEpoch, LoggedShard
@@ -144,7 +144,7 @@ def _change(writer: EpochWriter, manifest: Manifest, epoch: LoggedEpoch, files: 
     return change
 
 
-def _written(writer: EpochWriter, manifest: Manifest, epoch: LoggedEpoch, shard: LoggedShard, files: OpenFiles) -> Written:
+def _written(writer: EpochWriter, manifest: Manifest, epoch: LoggedEpoch, shard: LoggedShard, files: OpenFiles) -> WrittenFile:
     stored = _ShardFiles(manifest, shard.shard, files)
 
     def dictionary_of(ids: Words, replaced: Sequence[SegmentRef]) -> Dictionary:

@@ -18,7 +18,7 @@ from deltic import disk
 from deltic.errors import CorruptState, SetupError, StateError, StateInUse
 from deltic.storage.log_file import LogWriter
 from deltic.storage.names import DATA, ENTRIES, LOCK, LOG, MANIFESTS, checked
-from deltic.storage.parsing import REMEDY
+from deltic.storage.parsing import REMEDY, missing_file
 
 try:
     import fcntl
@@ -205,7 +205,7 @@ class LocalFolder:
         with failing(self._subject, "read"):
             content = mapped(path, name, size_bytes)
         if content is None:
-            raise CorruptState(f"{name}: the file is missing, though the manifest names it", remedy=REMEDY)
+            raise missing_file(name)
         return content
 
     def forget_data(self, name: str) -> None:

@@ -17,10 +17,10 @@ from obstore.exceptions import AlreadyExistsError, BaseError, PermissionDeniedEr
 from obstore.store import from_url
 
 from deltic import disk
-from deltic.errors import CorruptState, StateError
+from deltic.errors import StateError
 from deltic.storage.copies import Copies
 from deltic.storage.names import DATA, checked
-from deltic.storage.parsing import REMEDY
+from deltic.storage.parsing import missing_file
 
 _RETRY: Final[Any] = {"max_retries": 6, "retry_timeout": timedelta(seconds=60)}
 _CHUNK_BYTES: Final = 1 << 20
@@ -121,7 +121,7 @@ class ObjectFolder:
             try:
                 response = self._store.get(f"{DATA}/{name}")
             except FileNotFoundError:
-                raise CorruptState(f"{name}: the file is missing, though the manifest names it", remedy=REMEDY) from None
+                raise missing_file(name) from None
             self._copies.place(name, response.stream(min_chunk_size=_CHUNK_BYTES))
         return self._copies.open(name, size_bytes)
 

@@ -15,6 +15,10 @@ WORD_MAX: Final = 2**63 - 1
 _SHOWN: Final = 60
 
 
+def missing_file(name: str) -> CorruptState:
+    return CorruptState(f"{name}: the file is missing, though the manifest names it", remedy=REMEDY)
+
+
 class Malformed(ValueError):
     """A value of an unexpected type or out of bounds. Within `reading` it becomes a CorruptState."""
 

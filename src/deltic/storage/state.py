@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Final
 
-from deltic.errors import CorruptState, StateError, StateTakenOver
+from deltic.errors import StateError, StateTakenOver
 from deltic.storage.files import Origin, origin_of
 from deltic.storage.fold import fold
 from deltic.storage.folder import StateFolder, open_folder
@@ -38,7 +38,7 @@ from deltic.storage.manifest import LAST_EPOCH, MOST_SHARDS, Change, Manifest, S
 from deltic.storage.merging import merge_segments
 from deltic.storage.names import DATA, GENERATIONS, LEASES, MANIFESTS
 from deltic.storage.notes import Notes
-from deltic.storage.parsing import REMEDY, Json
+from deltic.storage.parsing import REMEDY, Json, missing_file
 from deltic.storage.reading import OpenFiles
 from deltic.storage.reshard import SPREAD, partitions, resharded, superfluous, torn
 
@@ -327,7 +327,7 @@ class State:
         missing = set(self.manifest.files).difference(self.sweep())
         self._swept = self.epoch
         if missing:  # reported on opening, not in the middle of a tick
-            raise CorruptState(f"{min(missing)}: the file is missing, though the manifest names it", remedy=REMEDY)
+            raise missing_file(min(missing))
 
     def _remove_torn_folds(self) -> None:
         """Deletes manifests of which a power failure, while a log was being folded, has left only some: the log has all of these epochs."""

@@ -303,10 +303,10 @@ class StringTable:
         text.prefixes(places, entries.starts, entries.arena, first, second, third)
         return first, second, third
 
-    def exceeds(self, ids: Words, length: int) -> npt.NDArray[np.bool_]:
-        """Whether a string has `length` bytes or more (length ≥ 1); False for NULL."""
+    def exceeds_prefix(self, ids: Words) -> npt.NDArray[np.bool_]:
+        """Whether a string has PREFIX_BYTES or more, so that its order words do not tell it from all others; False for NULL."""
         sizes = np.diff(self.located(ids).offsets)
-        long: npt.NDArray[np.bool_] = sizes >= length
+        long: npt.NDArray[np.bool_] = sizes >= PREFIX_BYTES
         return long
 
     def export(self, ids: Words) -> pa.RecordBatch:

@@ -141,11 +141,11 @@ def product_limbs(factors: Sequence[npt.NDArray[np.float64]], weights: Words) ->
 def _two_product(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """(rounded product, rounding error), for factors whose magnitude is 0 or from 2^-200 to 1."""
     product = a * b
-    (a_high, a_low), (b_high, b_low) = _halves(a), _halves(b)
+    (a_high, a_low), (b_high, b_low) = halves(a), halves(b)
     return product, a_low * b_low - (((product - a_high * b_high) - a_low * b_high) - a_high * b_low)
 
 
-def _halves(x: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+def halves(x: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Two doubles of at most 26 bits each whose sum is x (Veltkamp)."""
     wide = SPLITTER * x
     high = wide - (wide - x)

@@ -181,7 +181,7 @@ class _Division(Generic[Item, Result]):
 
 
 def processors() -> int:
-    """How many processors this process may use."""
+    """How many processors this process may use: in a container possibly fewer than the machine has."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

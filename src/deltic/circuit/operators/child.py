@@ -22,7 +22,7 @@ from deltic.circuit.operators.inspect import InspectOperator
 from deltic.circuit.operators.loop import Loop, find_loop
 from deltic.circuit.operators.recursion import RecursiveScope, find_recursion
 from deltic.circuit.overflow import overflow_within
-from deltic.circuit.scopes import Nest, divergence
+from deltic.circuit.scopes import ScopeContext, divergence
 from deltic.errors import Divergence, WeightOverflow
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
@@ -103,106 +103,106 @@ class Child:
                 return self.loop.run(inputs, self.limit, context)
             except WeightOverflow as error:
                 raise overflow_within(self._relations(), (), (), context.strings) from error
-        nest = Nest.of(context, clock)
-        self._share(inputs, nest)
-        output = self.iterate(inputs, nest)
-        assert nest.due.empty
-        self._append(nest, context)
+        scopes = ScopeContext.of(context, clock)
+        self._share(inputs, scopes)
+        output = self.iterate(inputs, scopes)
+        assert scopes.due.empty
+        self._append(scopes, context)
         return output
 
-    def _share(self, inputs: Sequence[Delta], nest: Nest) -> None:
+    def _share(self, inputs: Sequence[Delta], scopes: ScopeContext) -> None:
         """Opens the traces of the imported arrangements, with the rows appended to them in this tick."""
         for node in self.nodes:
             if isinstance(node.operator, Import) and node.operator.arrangement is not None:
-                trace = nest.trace(node.operator.arrangement, node.shape.layout.width, node.shape.weights, 0)
+                trace = scopes.trace(node.operator.arrangement, node.shape.layout.width, node.shape.weights, 0)
                 delta = inputs[node.operator.position]
                 if len(delta):
                     assert isinstance(delta, Batch)
                     trace.append(delta, ())
 
-    def _append(self, nest: Nest, context: Context) -> None:
+    def _append(self, scopes: ScopeContext, context: Context) -> None:
         """Appends the rows that the nodes have added, one batch for each arrangement."""
         for name in self.owned:
-            if name in nest.traces and nest.traces[name].added.batches:
-                batch = nest.traces[name].added.scan(Counters())
+            if name in scopes.traces and scopes.traces[name].added.batches:
+                batch = scopes.traces[name].added.scan(Counters())
                 check_sums(batch, name, context)
                 context.append(name, batch)
 
-    def iterate(self, inputs: Sequence[Delta], nest: Nest) -> Delta:
+    def iterate(self, inputs: Sequence[Delta], scopes: ScopeContext) -> Delta:
         """Runs to the fixed point at the clock's time, and returns the sum of the exported changes."""
-        clock, time, depth = nest.clock, nest.time, len(nest.clock.time)
+        clock, time, depth = scopes.clock, scopes.time, len(scopes.clock.time)
         delayed: dict[int, Delta] = {}
         exported: list[Rows] = []
         growth: dict[int, list[int]] = {n.id: [] for n in self.feedback}
-        starts = any(map(len, inputs)) or (nest.backfill and nest.first)
-        iteration = 0 if starts else nest.due.next(self.path, time, -1)
+        starts = any(map(len, inputs)) or (scopes.backfill and scopes.first)
+        iteration = 0 if starts else scopes.due.next(self.path, time, -1)
         while iteration is not None:
-            nest.check_needed()
+            scopes.check_needed()
             with clock.evaluation(iteration, depth):
-                values = self._evaluate(inputs if iteration == 0 else None, delayed, nest)
+                values = self._evaluate(inputs if iteration == 0 else None, delayed, scopes)
             if len(values[self.export]):
                 exported.append(values[self.export])
             delayed = {}
             for node in self.feedback:
                 assert isinstance(node.operator, Feedback)
-                delta = self._settled(node.operator.source, values, nest)
+                delta = self._settled(node.operator.source, values, scopes)
                 growth[node.id].append(len(delta))
                 if len(delta):
                     delayed[node.id] = delta
             if delayed and iteration >= self.limit:
-                raise self._diverged(delayed, growth, nest)
-            iteration = iteration + 1 if delayed else nest.due.next(self.path, time, iteration)
+                raise self._diverged(delayed, growth, scopes)
+            iteration = iteration + 1 if delayed else scopes.due.next(self.path, time, iteration)
         return consolidate(Rows.concat(exported)) if exported else self.nothing[self.export]
 
-    def _evaluate(self, imported: Sequence[Delta] | None, delayed: dict[int, Delta], nest: Nest) -> list[Delta]:
+    def _evaluate(self, imported: Sequence[Delta] | None, delayed: dict[int, Delta], scopes: ScopeContext) -> list[Delta]:
         """The value of each node in one iteration."""
         values: list[Delta] = []
-        time, filling = nest.time, nest.backfill and nest.first
+        time, filling = scopes.time, scopes.backfill and scopes.first
         for node in self.nodes:
             match node.kind:
                 case NodeKind.IMPORT:
-                    values.append(self.nothing[node.id] if imported is None else node.operator.step(imported, nest))
+                    values.append(self.nothing[node.id] if imported is None else node.operator.step(imported, scopes))
                 case NodeKind.FEEDBACK:
                     values.append(delayed.get(node.id, self.nothing[node.id]))
                 case NodeKind.CHILD:
                     assert isinstance(node.operator, Child)
                     node_inputs = [values[i] for i in node.inputs]
-                    awake = filling or any(map(len, node_inputs)) or nest.due.next(node.path, time, -1) is not None
-                    values.append(node.operator.iterate(node_inputs, nest) if awake else self.nothing[node.id])
+                    awake = filling or any(map(len, node_inputs)) or scopes.due.next(node.path, time, -1) is not None
+                    values.append(node.operator.iterate(node_inputs, scopes) if awake else self.nothing[node.id])
                 case _:
                     node_inputs = [values[i] for i in node.inputs]
-                    awake = any(map(len, node_inputs)) or nest.due.has(node.path, time) or (filling and node.operator.eager)
-                    values.append(self._step(node, node_inputs, nest) if awake else self.nothing[node.id])
+                    awake = any(map(len, node_inputs)) or scopes.due.has(node.path, time) or (filling and node.operator.eager)
+                    values.append(self._step(node, node_inputs, scopes) if awake else self.nothing[node.id])
         return values
 
-    def _step(self, node: Node, inputs: Sequence[Delta], nest: Nest) -> Delta:
+    def _step(self, node: Node, inputs: Sequence[Delta], scopes: ScopeContext) -> Delta:
         """Steps one node, and counts under its global id."""
-        nest.path = node.path
-        counters = nest.counters = nest.inner.setdefault(node.name, Counters())
+        scopes.path = node.path
+        counters = scopes.counters = scopes.inner.setdefault(node.name, Counters())
         start = perf_counter()
         try:
-            output = node.operator.step(inputs, nest)
+            output = node.operator.step(inputs, scopes)
         except WeightOverflow as error:
             sources = [self.nodes[i] for i in node.inputs] or [node]
-            raise overflow_within(self._relations(), sources, inputs, nest.strings) from error
+            raise overflow_within(self._relations(), sources, inputs, scopes.strings) from error
         counters.seconds += perf_counter() - start
         counters.rows_in += sum(map(len, inputs))
         counters.rows_out += len(output)
         return output
 
-    def _settled(self, node: int, values: Sequence[Delta], nest: Nest) -> Batch:
+    def _settled(self, node: int, values: Sequence[Delta], scopes: ScopeContext) -> Batch:
         """The value of the node, consolidated."""
         try:
             return consolidate(values[node])
         except WeightOverflow as error:
-            raise overflow_within(self._relations(), [self.nodes[node]], [values[node]], nest.strings) from error
+            raise overflow_within(self._relations(), [self.nodes[node]], [values[node]], scopes.strings) from error
 
     def _relations(self) -> list[Feedback]:
         """The recursive relations that have a name."""
         return [n.operator for n in self.feedback if isinstance(n.operator, Feedback) and n.operator.relation]
 
-    def _diverged(self, delayed: dict[int, Delta], growth: dict[int, list[int]], nest: Nest) -> Divergence:
+    def _diverged(self, delayed: dict[int, Delta], growth: dict[int, list[int]], scopes: ScopeContext) -> Divergence:
         """The error for the first relation that still changes."""
         node = next(n for n in self.feedback if n.id in delayed)
         assert isinstance(node.operator, Feedback)
-        return divergence(node, self.limit, growth[node.id], delayed[node.id], nest)
+        return divergence(node, self.limit, growth[node.id], delayed[node.id], scopes)

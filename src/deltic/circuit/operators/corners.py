@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from deltic.circuit.due import split_by_time
-from deltic.circuit.scopes import Nest, ScopedTrace
+from deltic.circuit.scopes import ScopeContext, ScopedTrace
 from deltic.trace.probe import first_of_each, probe
 from deltic.trace.rows import Rows
 
@@ -38,28 +38,28 @@ class KeyHistory:
         return positions
 
 
-def corners(nest: Nest) -> Iterator[tuple[int, int]]:
+def corners(scopes: ScopeContext) -> Iterator[tuple[int, int]]:
     """(corner, sign) for the corners of the current time, except those before the first iteration or, in a backfill, the first epoch."""
-    coordinates = (0 if nest.backfill else 1, *nest.time)
+    coordinates = (0 if scopes.backfill else 1, *scopes.time)
     required = sum(1 << k for k, coordinate in enumerate(coordinates) if coordinate == 0)
     for corner in range(1 << len(coordinates)):
         if corner & required == required:
             yield corner, -1 if (len(coordinates) - corner.bit_count()) % 2 else 1
 
 
-def look(trace: ScopedTrace, keys: Words, columns: Sequence[int], nest: Nest) -> KeyHistory:
+def look(trace: ScopedTrace, keys: Words, columns: Sequence[int], scopes: ScopeContext) -> KeyHistory:
     """The history of the keys, the first words of the trace's rows, up to now. Keys with later changes are postponed."""
     width = trace.past.columns - trace.depth
     read = (*columns, *range(width, width + trace.depth))
     parts = []
     for bit, spine in enumerate((trace.past, trace.added)):
         if spine.batches:
-            source, matches, weights = probe(spine, keys, read, nest.counters)
+            source, matches, weights = probe(spine, keys, read, scopes.counters)
             words, times = matches[: len(columns)], matches[len(columns) :]
-            now, later = split_by_time(times, nest.time)
+            now, later = split_by_time(times, scopes.time)
             for time, positions in later:
-                nest.postpone(time, _keys_at(keys, source[positions][first_of_each(source[positions])]))
-            part = KeyHistory(source, words, weights, _classes(times, nest, bit))
+                scopes.postpone(time, _keys_at(keys, source[positions][first_of_each(source[positions])]))
+            part = KeyHistory(source, words, weights, _classes(times, scopes, bit))
             parts.append(part if now is None else _taken(part, now))
     if len(parts) == 1:
         return parts[0]
@@ -75,9 +75,9 @@ def look(trace: ScopedTrace, keys: Words, columns: Sequence[int], nest: Nest) ->
     )
 
 
-def _classes(times: Words, nest: Nest, epoch: int) -> np.ndarray:
+def _classes(times: Words, scopes: ScopeContext, epoch: int) -> np.ndarray:
     """The class of changes at `times`; in scopes deeper than the trace's they are at iteration 0."""
-    now = nest.time
+    now = scopes.time
     deeper = sum(2 << k for k in range(len(times), len(now)) if now[k] == 0)
     classes: np.ndarray = np.full(len(times[0]), epoch | deeper, np.int64)
     for k, time in enumerate(times):

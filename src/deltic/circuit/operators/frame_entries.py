@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deltic.circuit.framed import dense_ranks, exact_ranks, frame_entries
-from deltic.circuit.key_frames import EdgeKind, FrameChange, FrameLayout, KeyFrames, long_keys
+from deltic.circuit.framed import dense_ranks, frame_entries
+from deltic.circuit.key_frames import EdgeKind, FrameChange, FrameLayout, KeyFrames, long_keys, ranks_in_frames
 from deltic.circuit.operator import Context, Delta, as_batch
 from deltic.circuit.scopes import distinct_rows
 from deltic.circuit.skip_list import LEAST
@@ -85,14 +85,8 @@ class FrameEntries:
         numbers, own = self.layout.present(frames, partitions, context.counters)
         source, words, weights = probe(entries, partitions, range(self.key, self.width), context.counters)
         rows = consolidate(Rows((source, *words), weights))
-        source, keys = rows.columns[0], rows.columns[1 : 1 + self.order]
-        ranked = own._replace(partitions=(numbers,))
-        if long_keys(own.keys, self.texts, context.strings).any():
-            texts = {1 + text: descending for text, descending in self.texts}
-            place, of_frames = exact_ranks([(source, *keys), (numbers, *own.keys)], texts, context.strings)
-            keys, ranked = (place,), ranked.ranked(of_frames)
-        places, low, high = dense_ranks([(source, *keys), *ranked.edges()])
-        return self._of_frames(frame_entries(places, rows.columns[1 + self.order :], rows.weights, low, high), own)
+        of_rows, low, high = ranks_in_frames(tuple(rows.columns[: 1 + self.order]), own, numbers, self.texts, context.strings)
+        return self._of_frames(frame_entries(of_rows, rows.columns[1 + self.order :], rows.weights, low, high), own)
 
     def within(self, frames: KeyFrames, entries: Spine, context: Context) -> Rows:
         """The entries of single frames."""

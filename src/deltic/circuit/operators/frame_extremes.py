@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from deltic.circuit.framed import among, dense_ranks, exact_ranks, frame_leasts, least_of_each
-from deltic.circuit.key_frames import EdgeKind, FrameLayout, KeyFrames, followed, long_keys
+from deltic.circuit.key_frames import EdgeKind, FrameLayout, KeyFrames, followed, long_keys, ranks_in_frames
 from deltic.circuit.operator import Context, Delta, as_batch
 from deltic.circuit.operators.value_levels import ValueList
 from deltic.circuit.scopes import distinct_rows
@@ -37,23 +37,23 @@ MANY: Final = 64
 """All partitions that change are computed whole if one key in so many changes."""
 
 
-class Firsts(NamedTuple):
+class FrameFirsts(NamedTuple):
     """For each of n frames whether it has rows, as 0 or 1, and the words of the first one."""
 
     present: np.ndarray
     words: Words
 
     @staticmethod
-    def of(n: int, numbers: np.ndarray, words: Sequence[np.ndarray], absent: Sequence[int]) -> Firsts:
+    def of(n: int, numbers: np.ndarray, words: Sequence[np.ndarray], absent: Sequence[int]) -> FrameFirsts:
         """Those of the frames with these numbers. absent: the words of no row."""
         present, result = np.zeros(n, np.int64), tuple(np.full(n, word) for word in absent)
         present[numbers] = 1
         for target, word in zip(result, words, strict=True):
             target[numbers] = word
-        return Firsts(present, result)
+        return FrameFirsts(present, result)
 
-    def take(self, rows: np.ndarray) -> Firsts:
-        return Firsts(self.present[rows], tuple(word[rows] for word in self.words))
+    def take(self, rows: np.ndarray) -> FrameFirsts:
+        return FrameFirsts(self.present[rows], tuple(word[rows] for word in self.words))
 
     @property
     def columns(self) -> Words:
@@ -73,15 +73,15 @@ class FirstChanges(NamedTuple):
     follows: np.ndarray
 
 
-class Passed(NamedTuple):
+class RememberedFrames(NamedTuple):
     """Remembered frames: (the number of the change after which each was read, its words after those of the partition, its first row)."""
 
     run: np.ndarray
     rows: Words
-    firsts: Firsts
+    firsts: FrameFirsts
 
-    def take(self, rows: np.ndarray) -> Passed:
-        return Passed(self.run[rows], tuple(word[rows] for word in self.rows), self.firsts.take(rows))
+    def take(self, rows: np.ndarray) -> RememberedFrames:
+        return RememberedFrames(self.run[rows], tuple(word[rows] for word in self.rows), self.firsts.take(rows))
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +194,7 @@ class FrameExtremes:
         starts = frames.lows or () if self.start == "limit" else ()
         return (*frames.partitions, *(~word for word in (*starts, *frames.keys)))
 
-    def _frames(self, changes: FirstChanges, passed: Passed) -> KeyFrames:
+    def _frames(self, changes: FirstChanges, passed: RememberedFrames) -> KeyFrames:
         """The frames that were read."""
         partitions, rows = tuple(word[passed.run] for word in changes.partitions), passed.rows
         if not self.is_backward:
@@ -203,7 +203,7 @@ class FrameExtremes:
         keys = words[-self.order :]
         return KeyFrames(partitions, keys, words[: self.order], None)
 
-    def _rows(self, frames: KeyFrames, firsts: Firsts) -> Rows:
+    def _rows(self, frames: KeyFrames, firsts: FrameFirsts) -> Rows:
         """The remembered rows of frames."""
         return Rows((*self._memory_words(frames), *firsts.columns), (np.ones(len(firsts.present), np.int64),))
 
@@ -221,27 +221,22 @@ class FrameExtremes:
         level = np.zeros(len(partitions[0]), np.int64)
         source, columns, _ = first(levels.heads, (*partitions, level), None, ALL, context.counters)
         keys, words = columns[self.key + 1 : -self.width], columns[-self.width :]
-        ranked = frames._replace(partitions=(numbers,))
-        if long_keys(frames.keys, self.texts, context.strings).any():
-            texts = {1 + text: descending for text, descending in self.texts}
-            place, of_frames = exact_ranks([(source, *keys), (numbers, *frames.keys)], texts, context.strings)
-            keys, ranked = (place,), ranked.ranked(of_frames)
-        places, low, high = dense_ranks([(source, *keys), *ranked.edges()])
-        new = self._rows(frames, self._leasts(places, words, low, high, context))
+        of_rows, low, high = ranks_in_frames((source, *keys), frames, numbers, self.texts, context.strings)
+        new = self._rows(frames, self._leasts(of_rows, words, low, high, context))
         memory = context.old(self.memory, self.remembered, 1)
         _, columns, weights = first(memory, partitions, None, ALL, context.counters)
         return [new, Rows(columns, (-weights[0],))]
 
-    def _leasts(self, places: np.ndarray, words: Words, lows: np.ndarray, highs: np.ndarray, context: Context) -> Firsts:
+    def _leasts(self, places: np.ndarray, words: Words, lows: np.ndarray, highs: np.ndarray, context: Context) -> FrameFirsts:
         """The least of the rows whose places are from low to high."""
         (ranks,) = exact_ranks([words], dict(self.row_texts), context.strings)
         least = frame_leasts(places, ranks, lows, highs)
         row = np.zeros(int(ranks.max(initial=-1)) + 1, np.int64)
         row[ranks] = np.arange(len(ranks))
         numbers = np.flatnonzero(least >= 0)
-        return Firsts.of(len(least), numbers, [word[row[least[numbers]]] for word in words], self.absent)
+        return FrameFirsts.of(len(least), numbers, [word[row[least[numbers]]] for word in words], self.absent)
 
-    def _firsts(self, frames: KeyFrames, levels: ValueList, context: Context) -> Firsts:
+    def _firsts(self, frames: KeyFrames, levels: ValueList, context: Context) -> FrameFirsts:
         """The first rows of single frames, by nodes of the skip list."""
         n = len(frames.keys[0])
         parts = [Rows.empty(1 + self.width, 1)]
@@ -252,9 +247,9 @@ class FrameExtremes:
         columns = Rows.concat(parts).columns
         number, words = columns[0], columns[1:]
         least = least_of_each(number, words, dict(self.row_texts), context.strings)
-        return Firsts.of(n, number[least], [word[least] for word in words], self.absent)
+        return FrameFirsts.of(n, number[least], [word[least] for word in words], self.absent)
 
-    def _moved(self, changes: FirstChanges, passed: Passed, firsts: Firsts, now: Spine, context: Context) -> list[Rows]:
+    def _moved(self, changes: FirstChanges, passed: RememberedFrames, firsts: FrameFirsts, now: Spine, context: Context) -> list[Rows]:
         """The changes of the frames that were read and still are."""
         frames = self._frames(changes, passed)
         still = lookup(now, self.layout.rows(frames), context.counters)[0] > 0
@@ -262,7 +257,7 @@ class FrameExtremes:
         before, after = (self._rows(frames.take(moved), each.take(moved)) for each in (passed.firsts, firsts))
         return [after, Rows(before.columns, (-before.weights[0],))]
 
-    def _passed(self, changes: FirstChanges, levels: ValueList, context: Context) -> tuple[Passed, Firsts]:
+    def _passed(self, changes: FirstChanges, levels: ValueList, context: Context) -> tuple[RememberedFrames, FrameFirsts]:
         """The remembered frames that changes may alter, with their first rows now."""
         if "unbounded" in (self.start, self.end):
             return self._carried(changes, levels, context)
@@ -275,9 +270,9 @@ class FrameExtremes:
         passed = passed.take(np.flatnonzero(~self._precedes(passed.firsts, least, context)))
         return passed, self._firsts(self._frames(changes, passed), levels, context)
 
-    def _read(self, run: np.ndarray, columns: Words) -> Passed:
+    def _read(self, run: np.ndarray, columns: Words) -> RememberedFrames:
         frame = self.layout.width - self.key
-        return Passed(run, tuple(columns[:frame]), Firsts(columns[frame], tuple(columns[frame + 1 :])))
+        return RememberedFrames(run, tuple(columns[:frame]), FrameFirsts(columns[frame], tuple(columns[frame + 1 :])))
 
     def _is_next(self, changes: FirstChanges, run: np.ndarray, columns: Words) -> np.ndarray:
         """Whether a frame is read for the next change."""
@@ -285,7 +280,7 @@ class FrameExtremes:
         is_next: np.ndarray = changes.follows[run] & ~is_after([word[following] for word in changes.places], columns[: self.order])
         return is_next
 
-    def _precedes(self, firsts: Firsts, others: Firsts, context: Context) -> np.ndarray:
+    def _precedes(self, firsts: FrameFirsts, others: FrameFirsts, context: Context) -> np.ndarray:
         """Whether a first row is before another; before none, too."""
         before: np.ndarray = others.present == 0
         both = np.flatnonzero(~before & (firsts.present > 0))
@@ -293,14 +288,14 @@ class FrameExtremes:
         before[both] = ranks[0] < ranks[1]
         return before
 
-    def _carried(self, changes: FirstChanges, levels: ValueList, context: Context) -> tuple[Passed, Firsts]:
+    def _carried(self, changes: FirstChanges, levels: ValueList, context: Context) -> tuple[RememberedFrames, FrameFirsts]:
         """The frames after each change up to the first one that stays as it is, and all that follow stay; or up to the next change."""
         memory, least = context.old(self.memory, self.remembered, 1), self._least_so_far(changes, context)
         runs, limit = np.arange(len(changes.follows)), RATIO
         cursors = [np.array(word) for word in changes.places]
         cursors += [np.full(len(runs), LEAST) for _ in range(self.remembered - self.key - self.order)]
-        anchors: Passed | None = None
-        parts: list[tuple[Passed, Firsts]] = []
+        anchors: RememberedFrames | None = None
+        parts: list[tuple[RememberedFrames, FrameFirsts]] = []
         while True:
             prefixes, starts = ([word[runs] for word in words] for words in (changes.partitions, cursors))
             source, columns, _ = first(memory, prefixes, starts, limit, context.counters)
@@ -332,14 +327,16 @@ class FrameExtremes:
             anchors, limit = read.take(last)._replace(firsts=firsts.take(last)), limit * RATIO
         return _joined(parts)
 
-    def _least_so_far(self, changes: FirstChanges, context: Context) -> Firsts:
+    def _least_so_far(self, changes: FirstChanges, context: Context) -> FrameFirsts:
         """For each change the least row of it and of those that are passed before it in its partition."""
         (places,) = dense_ranks([(*changes.partitions, *changes.places)])
         heads = np.append(True, ~changes.follows[:-1]) if len(places) else changes.follows
         begins = np.maximum.accumulate(np.where(heads, np.arange(len(places)), 0))
         return self._leasts(places, changes.words, places[begins], places, context)
 
-    def _folded(self, changes: FirstChanges, read: Passed, anchors: Passed | None, levels: ValueList, context: Context) -> Firsts:
+    def _folded(
+        self, changes: FirstChanges, read: RememberedFrames, anchors: RememberedFrames | None, levels: ValueList, context: Context
+    ) -> FrameFirsts:
         """The first rows of frames of which each contains the one before: from the first one of each run, and the keys in between.
 
         anchors: the frame before the first one of each run, with its first row; None if this is the first one itself.
@@ -390,12 +387,12 @@ def _before_first(stops: np.ndarray, run: np.ndarray) -> np.ndarray:
     return is_before
 
 
-def _joined(parts: Sequence[tuple[Passed, Firsts]]) -> tuple[Passed, Firsts]:
+def _joined(parts: Sequence[tuple[RememberedFrames, FrameFirsts]]) -> tuple[RememberedFrames, FrameFirsts]:
     run = np.concatenate([part.run for part, _ in parts])
     rows = tuple(np.concatenate(words) for words in zip(*(part.rows for part, _ in parts), strict=True))
 
-    def joined(firsts: Sequence[Firsts]) -> Firsts:
+    def joined(firsts: Sequence[FrameFirsts]) -> FrameFirsts:
         words = tuple(np.concatenate(each) for each in zip(*(one.words for one in firsts), strict=True))
-        return Firsts(np.concatenate([one.present for one in firsts]), words)
+        return FrameFirsts(np.concatenate([one.present for one in firsts]), words)
 
-    return Passed(run, rows, joined([part.firsts for part, _ in parts])), joined([firsts for _, firsts in parts])
+    return RememberedFrames(run, rows, joined([part.firsts for part, _ in parts])), joined([firsts for _, firsts in parts])

@@ -26,7 +26,6 @@ from deltic.trace.encoding import Layout, decode_rows, encode_rows
 from deltic.trace.probe import first_of_each, probe
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
-from deltic.trace.strings import PREFIX_BYTES
 
 Words = tuple[np.ndarray, ...]
 
@@ -90,7 +89,7 @@ class MergeLevels(ValueLevels):
         uncut = np.ones(len(words[0]), bool) if words else np.zeros(0, bool)
         for position in self._texts:
             is_long = np.zeros(len(uncut), bool)
-            is_long[uncut] = context.strings.exceeds(words[position][uncut], PREFIX_BYTES)
+            is_long[uncut] = context.strings.exceeds_prefix(words[position][uncut])
             uncut &= ~is_long
             yield position, is_long
 

@@ -21,6 +21,7 @@ from deltic.circuit.key_frames import followed
 from deltic.circuit.operator import Context, Delta, as_batch
 from deltic.circuit.preceding import preceding
 from deltic.circuit.scopes import distinct_rows
+from deltic.circuit.skip_list import is_after
 from deltic.circuit.ties import order_of_ties, tied, tied_with_previous
 from deltic.schema import Field
 from deltic.trace.batch import Batch
@@ -80,7 +81,7 @@ class Part(NamedTuple):
         return Part(np.concatenate([part.change for part in parts]), columns, np.concatenate([part.copies for part in parts]))
 
 
-class Near(NamedTuple):
+class NearbyRows(NamedTuple):
     """Rows near changes, each once, in runs in order and without gaps: the run, their words, copies, whether their values may change."""
 
     run: np.ndarray
@@ -88,14 +89,14 @@ class Near(NamedTuple):
     copies: np.ndarray
     affected: np.ndarray
 
-    def take(self, rows: np.ndarray) -> Near:
-        return Near(self.run[rows], tuple(column[rows] for column in self.columns), self.copies[rows], self.affected[rows])
+    def take(self, rows: np.ndarray) -> NearbyRows:
+        return NearbyRows(self.run[rows], tuple(column[rows] for column in self.columns), self.copies[rows], self.affected[rows])
 
     @staticmethod
-    def concat(parts: Sequence[Near]) -> Near:
+    def concat(parts: Sequence[NearbyRows]) -> NearbyRows:
         columns = tuple(np.concatenate(words) for words in zip(*(part.columns for part in parts), strict=True))
         run, copies, affected = (np.concatenate([part[i] for part in parts]) for i in (0, 2, 3))
-        return Near(run, columns, copies, affected)
+        return NearbyRows(run, columns, copies, affected)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +150,7 @@ class NeighboursOperator:
         context.append(self.memory, change)
         return change
 
-    def _near(self, delta: Batch, now: Spine, context: Context) -> Near:
+    def _near(self, delta: Batch, now: Spine, context: Context) -> NearbyRows:
         """The rows whose values changes may alter, and those that they reach, each once. Rows between changes are read from both."""
         n, follows = len(delta), followed(delta.columns[: self.key])
         copies = np.maximum(lookup(now, delta.columns[: self.width], context.counters)[0], 0)
@@ -164,11 +165,11 @@ class NeighboursOperator:
         places = np.append(0, ends)[np.searchsorted(side, 2 * np.arange(n) + 1)]
         following = (side + 1) >> 1  # the change after each row
         both = np.append(joined, False)[following]  # whether it is in one run with the change before it
-        is_after = side & 1 == 1
+        is_later = side & 1 == 1
         preceding = np.maximum(following - 1, 0)
-        affected = (is_after | both) & (ends - weights - places[preceding] < copies[preceding] + self.back)
-        affected |= (~is_after | both) & (np.append(places, 0)[following] - ends < self.ahead)
-        return Near(np.cumsum(~joined)[side >> 1] - 1, columns, weights, affected)
+        affected = (is_later | both) & (ends - weights - places[preceding] < copies[preceding] + self.back)
+        affected |= (~is_later | both) & (np.append(places, 0)[following] - ends < self.ahead)
+        return NearbyRows(np.cumsum(~joined)[side >> 1] - 1, columns, weights, affected)
 
     def _after(self, delta: Batch, follows: np.ndarray, own: np.ndarray, now: Spine, context: Context) -> tuple[Part, np.ndarray, Words]:
         """The rows from each change on, before the next one in its partition: those that begin less than `own` copies after it, and those
@@ -190,7 +191,7 @@ class NeighboursOperator:
             begins_affected = np.bincount(source[before < own[change]], minlength=len(changes))
             needed[changes] = np.maximum(needed[changes], total[heads + begins_affected] - total[heads] + self.ahead)
             following = [word[np.minimum(change + 1, n - 1)] for word in keys]
-            inside = ~follows[change] | _precede(columns[: self.width], following)
+            inside = ~follows[change] | is_after(following, columns[: self.width])
             meets[change[~inside]] = True
             done = meets[changes] | (needed[changes] <= size) | (total[tails] - total[heads] < size)
             kept = np.flatnonzero(done[source] & inside & (meets[change] | (before < needed[change])))
@@ -222,7 +223,7 @@ class NeighboursOperator:
             has, row, copies = preceding(now, tuple(w[changes] for w in prefixes), tuple(w[changes] for w in starts), context.counters)
             changes = changes[has]
             columns = (*(word[changes] for word in prefixes), *row)
-            is_met = follows[changes] & ~_precede([word[changes - 1] for word in last], columns[: self.width])
+            is_met = follows[changes] & ~is_after(columns[: self.width], [word[changes - 1] for word in last])
             joined[changes[is_met]] = True
             kept = np.flatnonzero(~is_met)
             changes, columns, copies = changes[kept], tuple(column[kept] for column in columns), copies[kept]
@@ -233,7 +234,7 @@ class NeighboursOperator:
             for start, word in zip(starts, columns[self.key :], strict=True):
                 start[changes] = word
 
-    def _by_bytes(self, near: Near, delta: Batch, now: Spine, context: Context) -> tuple[Near, Words | None]:
+    def _by_bytes(self, near: NearbyRows, delta: Batch, now: Spine, context: Context) -> tuple[NearbyRows, Words | None]:
         """(the rows, whole partitions in exact order where rows near a change are tied; the words of these partitions)."""
         if not self.texts:
             return near, None
@@ -249,12 +250,12 @@ class NeighboursOperator:
         partitions = distinct_rows([Rows(prefixes, (np.ones(len(prefixes[0]), np.int64),))], self.key)
         run, columns, weights = first(now, partitions, None, ALL, context.counters)
         order = order_of_ties(run, columns[: self.width], self.texts, context.strings)
-        whole = Near(run + len(delta), columns, weights[0], np.ones(len(run), bool)).take(order)
+        whole = NearbyRows(run + len(delta), columns, weights[0], np.ones(len(run), bool)).take(order)
         inside = _are_in(near.columns[: self.key], partitions)
         rest = near.take(np.flatnonzero(~inside))
-        return Near.concat([rest, whole]), partitions
+        return NearbyRows.concat([rest, whole]), partitions
 
-    def _valued(self, near: Near) -> Rows:
+    def _valued(self, near: NearbyRows) -> Rows:
         """The affected rows, copy by copy with their values."""
         copies = np.repeat(np.arange(len(near.run)), near.copies)
         columns = tuple(column[copies] for column in near.columns)
@@ -279,15 +280,6 @@ class NeighboursOperator:
             source, columns, weights = probe(memory, keys, range(len(keys), self.emitted), context.counters)
             parts.append(Rows((*(word[source] for word in keys), *columns), weights))
         return Rows.concat(parts)
-
-
-def _precede(rows: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> np.ndarray:
-    """Which rows are before the others, word by word."""
-    before, tied = np.zeros(len(rows[0]), bool), np.ones(len(rows[0]), bool)
-    for word, other in zip(rows, others, strict=True):
-        before |= tied & (word < other)
-        tied &= word == other
-    return before
 
 
 def _are_in(rows: Words, keys: Words) -> np.ndarray:

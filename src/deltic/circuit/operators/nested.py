@@ -13,7 +13,7 @@ import numpy as np
 
 from deltic.circuit.due import split_by_time
 from deltic.circuit.operator import Context, Delta, Operator
-from deltic.circuit.scopes import Nest, ScopedTrace, nest_of
+from deltic.circuit.scopes import ScopeContext, ScopedTrace, scope_context
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
 
@@ -42,11 +42,11 @@ class NestedBilinear(Nested):
     depths: tuple[int, int]
 
     @abstractmethod
-    def trace(self, side: int, nest: Nest) -> ScopedTrace:
+    def trace(self, side: int, scopes: ScopeContext) -> ScopedTrace:
         """The arrangement of a side."""
 
     @abstractmethod
-    def products(self, delta: Delta, side: int, spine: Spine, nest: Nest) -> Iterator[tuple[Rows, Words]]:
+    def products(self, delta: Delta, side: int, spine: Spine, scopes: ScopeContext) -> Iterator[tuple[Rows, Words]]:
         """The products of `delta`, the change of `side`, with all rows of the other side; the iterations of the latter for each."""
 
     @property
@@ -55,21 +55,21 @@ class NestedBilinear(Nested):
         """The number of words and of weights of a product."""
 
     def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
-        nest = nest_of(context)
+        scopes = scope_context(context)
         left, right = inputs
-        parts = nest.awaited()
+        parts = scopes.awaited()
         if len(left):
-            parts += self._due(left, 0, self.trace(1, nest).now, nest)
+            parts += self._due(left, 0, self.trace(1, scopes).now, scopes)
         if len(right):
-            trace = self.trace(0, nest)
-            parts += self._due(right, 1, trace.before if len(left) else trace.now, nest)
+            trace = self.trace(0, scopes)
+            parts += self._due(right, 1, trace.before if len(left) else trace.now, scopes)
         parts = [part for part in parts if len(part)]
         return Rows.concat(parts) if parts else Rows.empty(*self.width)
 
-    def _due(self, delta: Delta, side: int, spine: Spine, nest: Nest) -> Iterator[Rows]:
+    def _due(self, delta: Delta, side: int, spine: Spine, scopes: ScopeContext) -> Iterator[Rows]:
         """The products that are due now; the others are postponed. spine: the other side."""
-        for rows, times in self.products(delta, side, spine, nest):
-            now, later = split_by_time(times, nest.time)
+        for rows, times in self.products(delta, side, spine, scopes):
+            now, later = split_by_time(times, scopes.time)
             for time, positions in later:
-                nest.postpone(time, rows.take(positions))
+                scopes.postpone(time, rows.take(positions))
             yield rows if now is None else rows.take(now)

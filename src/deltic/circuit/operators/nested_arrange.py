@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from deltic.circuit.operator import Context, Delta
 from deltic.circuit.operators.arrange import Arrange
 from deltic.circuit.operators.nested import Nested
-from deltic.circuit.scopes import nest_of
+from deltic.circuit.scopes import scope_context
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
 
@@ -21,10 +21,10 @@ class NestedArrange(Nested):
     depth: int
 
     def step(self, inputs: Sequence[Delta], context: Context) -> Batch:
-        nest = nest_of(context)
+        scopes = scope_context(context)
         batch = consolidate(inputs[0])
         context.counters.touched += len(inputs[0])
         if len(batch):
-            trace = nest.trace(self.flat.arrangement, len(batch.columns) + self.depth, len(batch.weights), self.depth)
-            trace.append(batch, nest.time)
+            trace = scopes.trace(self.flat.arrangement, len(batch.columns) + self.depth, len(batch.weights), self.depth)
+            trace.append(batch, scopes.time)
         return batch

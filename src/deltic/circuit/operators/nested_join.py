@@ -10,7 +10,7 @@ import numpy as np
 from deltic.circuit.operator import Delta
 from deltic.circuit.operators.join import JoinOperator
 from deltic.circuit.operators.nested import NestedBilinear, Words
-from deltic.circuit.scopes import Nest, ScopedTrace
+from deltic.circuit.scopes import ScopeContext, ScopedTrace
 from deltic.trace.counters import Counters
 from deltic.trace.probe import probe
 from deltic.trace.rows import Rows
@@ -28,16 +28,16 @@ class NestedJoin(NestedBilinear):
     def width(self) -> tuple[int, int]:
         return len(self.flat.output), len(self.flat.weights)
 
-    def trace(self, side: int, nest: Nest) -> ScopedTrace:
+    def trace(self, side: int, scopes: ScopeContext) -> ScopedTrace:
         flat, depth = self.flat, self.depths[side]
         columns, weights = flat.widths[side]
-        return nest.trace((flat.left, flat.right)[side], columns + depth, weights, depth)
+        return scopes.trace((flat.left, flat.right)[side], columns + depth, weights, depth)
 
-    def products(self, delta: Delta, side: int, spine: Spine, nest: Nest) -> Iterator[tuple[Rows, Words]]:
+    def products(self, delta: Delta, side: int, spine: Spine, scopes: ScopeContext) -> Iterator[tuple[Rows, Words]]:
         flat, width, depth = self.flat, self.flat.widths[1 - side][0], self.depths[1 - side]
         other_words = [word for other, word in flat.output if other != side]
         words = (*other_words, *range(width, width + depth))
-        source, matches, weights = _probed(spine, flat.sought(delta, side), words, nest.counters)
+        source, matches, weights = _probed(spine, flat.sought(delta, side), words, scopes.counters)
         yield flat.matched(delta, side, source, matches[: len(other_words)], weights), matches[len(other_words) :]
 
 

@@ -9,7 +9,7 @@ from deltic.circuit.operator import Context, Delta
 from deltic.circuit.operators.corners import look
 from deltic.circuit.operators.multiset import MultisetOperator
 from deltic.circuit.operators.nested import Nested
-from deltic.circuit.scopes import distinct_rows, nest_of
+from deltic.circuit.scopes import distinct_rows, scope_context
 from deltic.trace.consolidate import consolidate
 from deltic.trace.encoding import Layout
 from deltic.trace.rows import Rows
@@ -23,11 +23,11 @@ class NestedMultiset(Nested):
     depth: int
 
     def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
-        nest, width = nest_of(context), Layout.of(self.flat.schema).width
-        parts = [part for part in (*nest.awaited(), inputs[0]) if len(part)]
+        scopes, width = scope_context(context), Layout.of(self.flat.schema).width
+        parts = [part for part in (*scopes.awaited(), inputs[0]) if len(part)]
         if parts:
             rows = distinct_rows(parts, width)
-            history = look(nest.trace(self.flat.arrangement, width + self.depth, 1, self.depth), rows, (), nest)
+            history = look(scopes.trace(self.flat.arrangement, width + self.depth, 1, self.depth), rows, (), scopes)
             present = consolidate(Rows((history.source,), history.weights))
             self.flat.check([word[present.columns[0]] for word in rows], present.weights[0], context)
         return inputs[0]

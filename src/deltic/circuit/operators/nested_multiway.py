@@ -18,7 +18,7 @@ from deltic.circuit.operators.multiway import MultiwayJoinOperator, Run
 from deltic.circuit.operators.nested import Nested
 from deltic.circuit.prefixes import Prefixes
 from deltic.circuit.rules import Extend, Fetch, PlannedStep, Rule, Step
-from deltic.circuit.scopes import Nest, nest_of
+from deltic.circuit.scopes import ScopeContext, scope_context
 from deltic.trace.extend import Directories
 from deltic.trace.probe import probe
 from deltic.trace.rows import Rows
@@ -37,17 +37,17 @@ class NestedMultiwayJoin(Nested):
         object.__setattr__(self, "timed", replace(self.flat, rules=tuple(map(_timed, self.flat.rules))))
 
     def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
-        nest = nest_of(context)
+        scopes = scope_context(context)
         depths = dict(zip(self.flat.sources, self.depths, strict=True))
         spines: list[Spine] = []
         for name, (port, width, weights) in self.flat.sources.items():
-            trace = nest.trace(name, width + depths[name], weights, depths[name])
+            trace = scopes.trace(name, width + depths[name], weights, depths[name])
             spines += (trace.before if len(inputs[port]) else trace.now, trace.now)
         directories = Directories([(spine, None) for spine in spines])
         names = [(name, new) for name in self.flat.sources for new in (False, True)]
         versions = {name: old for name, (old, _) in zip(names, directories.versions, strict=True)}
-        due = nest.awaited()
-        due.append(self.timed.summed(inputs, TimedRun(directories, versions, nest, self.flat.naive, nest=nest, depths=depths)))
+        due = scopes.awaited()
+        due.append(self.timed.summed(inputs, TimedRun(directories, versions, scopes, self.flat.naive, scopes=scopes, depths=depths)))
         return Rows.concat(due)
 
 
@@ -55,12 +55,12 @@ class NestedMultiwayJoin(Nested):
 class TimedRun(Run):
     """The rules at one time. depths: those of the arrangements."""
 
-    nest: Nest = field(kw_only=True)
+    scopes: ScopeContext = field(kw_only=True)
     depths: dict[str, int] = field(kw_only=True)
 
     def start(self, rule: Rule, change: Delta) -> Prefixes:
         prefixes = Prefixes.of(rule, change)
-        times = {-1 - scope: np.full(len(prefixes), now, np.int64) for scope, now in enumerate(self.nest.time)}
+        times = {-1 - scope: np.full(len(prefixes), now, np.int64) for scope, now in enumerate(self.scopes.time)}
         return Prefixes({**prefixes.columns, **times}, prefixes.weights)
 
     def fetched(self, planned: PlannedStep, prefixes: Prefixes) -> Prefixes:
@@ -77,10 +77,10 @@ class TimedRun(Run):
     def rows(self, rule: Rule, prefixes: Prefixes) -> Rows:
         """The rows that are due now; the others are postponed."""
         rows = Run.rows(self, rule, prefixes)
-        times = prefixes.key([-1 - scope for scope in range(len(self.nest.time))])
-        now, later = split_by_time(times, self.nest.time)
+        times = prefixes.key([-1 - scope for scope in range(len(self.scopes.time))])
+        now, later = split_by_time(times, self.scopes.time)
         for time, positions in later:
-            self.nest.postpone(time, rows.take(positions))
+            self.scopes.postpone(time, rows.take(positions))
         return rows if now is None else rows.take(now)
 
 

@@ -16,7 +16,7 @@ from deltic.circuit.operators.aggregate import AggregateOperator
 from deltic.circuit.operators.corners import KeyHistory, corners, look
 from deltic.circuit.operators.nested import Nested
 from deltic.circuit.operators.top_k import TopKOperator
-from deltic.circuit.scopes import Nest, distinct_rows, nest_of
+from deltic.circuit.scopes import ScopeContext, distinct_rows, scope_context
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
 from deltic.trace.rows import Rows
@@ -46,34 +46,36 @@ class NestedReduce(Nested):
         return self.always
 
     def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
-        nest = nest_of(context)
-        parts = [part for part in (*nest.awaited(), *inputs) if len(part)]
+        scopes = scope_context(context)
+        parts = [part for part in (*scopes.awaited(), *inputs) if len(part)]
         if not parts and not self.always:
             return Rows.empty(self.output, 1)
         groups = distinct_rows(parts, self.key) if parts else (np.zeros(1, np.int64),) * self.key
         histories = []
         for arrangement, columns, weights in self.arrangements:
-            trace = nest.trace(arrangement, columns + self.depth, weights, self.depth)
-            histories.append(look(trace, groups, range(columns), nest))
-        chosen = _different(histories, nest)
+            trace = scopes.trace(arrangement, columns + self.depth, weights, self.depth)
+            histories.append(look(trace, groups, range(columns), scopes))
+        chosen = _different(histories, scopes)
         if self.stacked is not None:
-            return self._at_once(self.stacked, chosen, histories, nest)
-        changes = [self._at_corner(corner, factor, histories, nest) for corner, factor in chosen]
+            return self._at_once(self.stacked, chosen, histories, scopes)
+        changes = [self._at_corner(corner, factor, histories, scopes) for corner, factor in chosen]
         return consolidate(Rows.concat([Rows.empty(self.output, 1), *changes]))
 
-    def _at_once(self, flat: AggregateOperator, chosen: Sequence[tuple[int, int]], histories: Sequence[KeyHistory], nest: Nest) -> Delta:
+    def _at_once(
+        self, flat: AggregateOperator, chosen: Sequence[tuple[int, int]], histories: Sequence[KeyHistory], scopes: ScopeContext
+    ) -> Delta:
         """The sum over the corners of the groups' rows, multiplied by the factors."""
         key = self.key
-        rows = flat.step([_contents(history, key, [corner for corner, _ in chosen]) for history in histories], _scratch(nest))
+        rows = flat.step([_contents(history, key, [corner for corner, _ in chosen]) for history in histories], _scratch(scopes))
         factors = np.array([factor for _, factor in chosen], np.int64)[rows.columns[key]]
         return consolidate(Rows((*rows.columns[:key], *rows.columns[key + 1 :]), (factors * rows.weights[0],)))
 
-    def _at_corner(self, corner: int, factor: int, histories: Sequence[KeyHistory], nest: Nest) -> Rows:
+    def _at_corner(self, corner: int, factor: int, histories: Sequence[KeyHistory], scopes: ScopeContext) -> Rows:
         """The rows of the groups in the corner, multiplied by the factor."""
         content = [_content(history, corner) for history in histories]
         if not self.always and not any(map(len, content)):
             return Rows.empty(self.output, 1)
-        rows = self.flat.step(content, _scratch(nest))
+        rows = self.flat.step(content, _scratch(scopes))
         return Rows(rows.columns, [factor * weight for weight in rows.weights])
 
 
@@ -83,17 +85,17 @@ def _stacked(flat: AggregateOperator) -> AggregateOperator:
     return replace(flat, key=flat.key + 1, extremes=extremes)
 
 
-def _scratch(nest: Nest) -> Context:
+def _scratch(scopes: ScopeContext) -> Context:
     """A context without state."""
-    tick = Tick(nest.tick.epoch, nest.tick.now_us, frozenset(), nest.tick.before_us)
-    return Context(HOME, 1, tick, {}, nest.strings, nest.counters)
+    tick = Tick(scopes.tick.epoch, scopes.tick.now_us, frozenset(), scopes.tick.before_us)
+    return Context(HOME, 1, tick, {}, scopes.strings, scopes.counters)
 
 
-def _different(histories: Sequence[KeyHistory], nest: Nest) -> list[tuple[int, int]]:
+def _different(histories: Sequence[KeyHistory], scopes: ScopeContext) -> list[tuple[int, int]]:
     """One corner for each distinct content, with the sum of the signs of all corners of that content, if it is not 0."""
     classes = {c for history in histories for c in np.flatnonzero(np.bincount(history.classes)).tolist()}
     factors: dict[frozenset[int], tuple[int, int]] = {}
-    for corner, sign in corners(nest):
+    for corner, sign in corners(scopes):
         content = frozenset(c for c in classes if c | corner == corner)
         factors[content] = corner, sign + factors.get(content, (corner, 0))[1]
     return [(corner, factor) for corner, factor in factors.values() if factor]

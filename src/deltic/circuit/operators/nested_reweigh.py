@@ -11,7 +11,7 @@ from deltic.circuit.operator import Context, Delta
 from deltic.circuit.operators.corners import KeyHistory, corners, look
 from deltic.circuit.operators.nested import Nested
 from deltic.circuit.operators.reweigh import Reweigh, weigh
-from deltic.circuit.scopes import Nest, distinct_rows, nest_of
+from deltic.circuit.scopes import ScopeContext, distinct_rows, scope_context
 from deltic.trace.consolidate import consolidate
 from deltic.trace.rows import Rows
 from deltic.trace.weights import sums
@@ -29,18 +29,18 @@ class NestedReweigh(Nested):
         return {"distinct_incremental": "distinct_trace"}.get(self.flat.name, self.flat.name)
 
     def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
-        nest, flat = nest_of(context), self.flat
-        parts = [part for part in (*nest.awaited(), inputs[0]) if len(part)]
+        scopes, flat = scope_context(context), self.flat
+        parts = [part for part in (*scopes.awaited(), inputs[0]) if len(part)]
         if not parts:
             return Rows.empty(flat.width, 1)
         rows = distinct_rows(parts, flat.width)
-        trace = nest.trace(flat.arrangement, flat.width + self.depth, flat.weights, self.depth)
+        trace = scopes.trace(flat.arrangement, flat.width + self.depth, flat.weights, self.depth)
         count = len(rows[0]) if rows else 1
-        change = self._change(look(trace, rows, (), nest), count, nest)
+        change = self._change(look(trace, rows, (), scopes), count, scopes)
         changed = np.flatnonzero(change)
         return Rows([word[changed] for word in rows], (change[changed],))
 
-    def _change(self, history: KeyHistory, count: int, nest: Nest) -> np.ndarray:
+    def _change(self, history: KeyHistory, count: int, scopes: ScopeContext) -> np.ndarray:
         """The change of each row's weight."""
         cells = consolidate(Rows((history.classes, history.source), history.weights))
         classes = 2 << self.depth
@@ -49,7 +49,7 @@ class NestedReweigh(Nested):
             table[cells.columns[0], cells.columns[1]] = weight
         sum_over_subsets(by_class)
         change = np.zeros(count, np.int64)
-        for corner, sign in corners(nest):
+        for corner, sign in corners(scopes):
             change += sign * weigh(self.flat.rule, [table[corner] for table in by_class])
         return change
 

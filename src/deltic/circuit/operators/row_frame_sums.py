@@ -21,6 +21,7 @@ from deltic.circuit.framed import among, dense_ranks, exact_ranks, frame_entries
 from deltic.circuit.operator import Context, Delta, as_batch
 from deltic.circuit.operators.linear import negated
 from deltic.circuit.scopes import distinct_rows
+from deltic.circuit.skip_list import differs
 from deltic.circuit.ties import order_of_ties, tied, tied_with_previous
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
@@ -128,19 +129,13 @@ class RowFrameSums:
         inverted = [~word for word in keys[self.key :]]
         source, columns, _ = first(version.reverse, partitions, inverted, reach + 1, context.counters)
         rows = (*columns[: self.key], *(~word for word in columns[self.key :]))
-        is_own = np.ones(len(source), bool)
-        for word, key in zip(rows, keys, strict=True):
-            is_own &= word == key[source]
-        kept = np.flatnonzero(~is_own)
+        kept = np.flatnonzero(differs(rows, [key[source] for key in keys]))
         distance = _numbered(source[kept])  # from the change back
         earlier = RowRun(source[kept], tuple(word[kept] for word in rows), distance < self.ahead)
         earlier = earlier.take(np.flatnonzero(distance < reach))
         source, columns, _ = first(version.rows, partitions, keys[self.key :], reach + 1, context.counters)
-        is_own = np.ones(len(source), bool)
-        for word, key in zip(columns, keys, strict=True):
-            is_own &= word == key[source]
         begins = np.zeros(len(delta), bool)
-        begins[source[is_own]] = True
+        begins[source[~differs(columns, [key[source] for key in keys])]] = True
         distance = _numbered(source) - begins[source]  # of the rows after the change, from 0; -1 is its own row
         later = RowRun(source, tuple(columns), distance < self.back)
         later = later.take(np.flatnonzero(distance < reach))

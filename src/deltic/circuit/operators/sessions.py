@@ -55,7 +55,7 @@ class Intervals(NamedTuple):
         return Intervals.of(tuple(np.concatenate(words) for words in zip(*(part.words for part in parts), strict=True)))
 
 
-class Reached(NamedTuple):
+class TouchedSessions(NamedTuple):
     """The sessions that overlap or touch a changed interval."""
 
     sessions: Intervals
@@ -114,7 +114,7 @@ class SessionsOperator:
         context.append(self.memory, consolidate(Rows.concat(parts)))
         return change
 
-    def _reached(self, delta: Batch, context: Context) -> Reached:
+    def _reached(self, delta: Batch, context: Context) -> TouchedSessions:
         memory = context.old(self.memory, self.key + 2, 1)
         change = Intervals.of(delta.columns)
         source, words = _between(memory, change.prefixes, change.starts, change.ends, 1, context.counters)
@@ -125,9 +125,9 @@ class SessionsOperator:
         place = {row: number for number, row in enumerate(zip(*(word.tolist() for word in sessions), strict=True))}
         of = np.empty(len(lost), np.int64)
         of[np.searchsorted(lost, source[found])] = [place[row] for row in zip(*(word[found].tolist() for word in overlapped), strict=True)]
-        return Reached(Intervals.of(sessions), change.take(lost), of)
+        return TouchedSessions(Intervals.of(sessions), change.take(lost), of)
 
-    def _left(self, reached: Reached, intervals: Spine, staying: Spine, counters: Counters) -> tuple[Intervals, np.ndarray]:
+    def _left(self, reached: TouchedSessions, intervals: Spine, staying: Spine, counters: Counters) -> tuple[Intervals, np.ndarray]:
         """(what is left of the sessions, as intervals that do not touch, of which session each is)."""
         sessions = reached.sessions
         gaps = _gaps(reached, intervals, counters)
@@ -190,7 +190,7 @@ def _in_order(
     return numbers[order], bounds[order]
 
 
-def _gaps(reached: Reached, intervals: Spine, counters: Counters) -> Gaps:
+def _gaps(reached: TouchedSessions, intervals: Spine, counters: Counters) -> Gaps:
     """O(removed intervals · log state)."""
     sessions, lost, of = reached
     n = len(of)

@@ -61,7 +61,7 @@ class Register(NamedTuple):
         return f"r{self.number}"
 
 
-class Spot(NamedTuple):
+class ArrangementSlot(NamedTuple):
     """An arrangement that a program reads. slot: its position among these."""
 
     slot: int
@@ -82,12 +82,12 @@ class ProgramLine:
 
 
 class Assembler:
-    """The code so far. An instruction's operands are integers, registers and spots; see `instructions` for their order."""
+    """The code so far. An instruction's operands are integers, registers and arrangements; see `instructions` for their order."""
 
     def __init__(self) -> None:
         self.code: list[int] = []
         self.lines: list[ProgramLine] = []
-        self.spots: dict[str, Spot] = {}
+        self.arrangements: dict[str, ArrangementSlot] = {}
         self.registers: list[Register] = []
         self.words = 0
         """The words of all registers."""
@@ -109,12 +109,14 @@ class Assembler:
         self.registers.append(new)
         return new
 
-    def spot(self, arrangement: str) -> Spot:
-        return self.spots.setdefault(arrangement, Spot(len(self.spots), arrangement))
+    def slot(self, arrangement: str) -> ArrangementSlot:
+        return self.arrangements.setdefault(arrangement, ArrangementSlot(len(self.arrangements), arrangement))
 
-    def emit(self, opcode: int, *operands: int | Register | Spot, shown: str) -> None:
+    def emit(self, opcode: int, *operands: int | Register | ArrangementSlot, shown: str) -> None:
         """shown: the operands, in the listing."""
-        numbers = [part.start if isinstance(part, Register) else part.slot if isinstance(part, Spot) else part for part in operands]
+        numbers = [
+            part.start if isinstance(part, Register) else part.slot if isinstance(part, ArrangementSlot) else part for part in operands
+        ]
         self.lines.append(ProgramLine(len(self.code), self.node, f"{NAMES[opcode]:13} {shown}".rstrip()))
         self.code += [opcode, 2 + len(numbers), *numbers]
 
@@ -149,7 +151,9 @@ class Assembler:
         self.emit(op.CONCATENATE, out, out.width, len(parts), *parts, shown=f"{out} ← {' + '.join(map(str, parts)) or 'nothing'}")
 
     def append(self, arrangement: str, source: Register) -> None:
-        self.emit(op.APPEND, len(self.appends), source, source.columns, source.weights, shown=f"{source} to {Spot(0, arrangement)}")
+        self.emit(
+            op.APPEND, len(self.appends), source, source.columns, source.weights, shown=f"{source} to {ArrangementSlot(0, arrangement)}"
+        )
         self.appends.append((arrangement, source))
 
     def jump_unless(self, source: Register, column: int, word: int, shown: str) -> int:
@@ -177,16 +181,16 @@ class Assembler:
             len(self.appends),
             len(self.registers),
             self.words,
-            len(self.spots),
+            len(self.arrangements),
             len(self.texts),
             len(self.made),
         )
 
     def reset(self, mark: tuple[int, ...]) -> None:
         """Forgets the instructions since a mark."""
-        code, lines, appends, registers, self.words, spots, texts, made = mark
+        code, lines, appends, registers, self.words, arrangements, texts, made = mark
         del self.code[code:], self.lines[lines:], self.appends[appends:], self.registers[registers:]
-        self.spots = dict(list(self.spots.items())[:spots])
+        self.arrangements = dict(list(self.arrangements.items())[:arrangements])
         self.texts = dict(list(self.texts.items())[:texts])
         self.made = dict.fromkeys(list(self.made)[:made])
 

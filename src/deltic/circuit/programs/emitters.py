@@ -39,7 +39,7 @@ Emitter = Callable[[Any, Sequence[Register], Register, Assembler], bool]
 def _table(operator: TableInput, inputs: Sequence[Register], out: Register, to: Assembler) -> bool:
     (pending,) = inputs
     operations, columns = pending.columns - 2, len(operator.order)
-    ordered, stored = to.register(pending.columns, 1), to.spot(operator.arrangement)
+    ordered, stored = to.register(pending.columns, 1), to.slot(operator.arrangement)
     to.select(ordered, pending, [(word, 0) for word in (*operator.order, operations, operations + 1)])
     otherwise = to.jump_unless(ordered, operations, WEIGHT, "all rows have weights")
     if not operator.key:
@@ -88,7 +88,7 @@ def _join(operator: JoinOperator, inputs: Sequence[Register], out: Register, to:
     joined = out if operator.chain is None else to.register(len(operator.output), len(operator.weights))
     parts = [to.register(joined.columns, joined.weights) for _ in range(2)]
     for side, change, part in ((0, left, parts[0]), (1, right, parts[1])):
-        spine = to.spot(operator.right if side == 0 else operator.left)
+        spine = to.slot(operator.right if side == 0 else operator.left)
         columns, weights = operator.widths[1 - side]
         key = operator.keys[side] if operator.keys else range(operator.key)
         output = [number for other, word in operator.output for number in (int(other == side), word)]
@@ -111,7 +111,7 @@ def _semijoin(operator: SemiJoin, inputs: Sequence[Register], out: Register, to:
     new = to.sorted(right)
     _index(new, to)
     kept, flipped = to.register(out.columns, 1), to.register(out.columns, 1)
-    present, other = to.spot(operator.right), to.spot(operator.left)
+    present, other = to.slot(operator.right), to.slot(operator.left)
     key = operator.keys[0] if operator.keys else range(operator.key)
     shape = (kept, left, left.columns, present, operator.right_width, new, int(operator.anti))
     which = "not in" if operator.anti else "in"
@@ -138,15 +138,15 @@ def _reweigh(operator: Reweigh, inputs: Sequence[Register], out: Register, to: A
         "intersect": op.INTERSECT,
         "intersect_all": op.INTERSECT_ALL,
     }
-    (source,), spot = inputs, to.spot(operator.arrangement)
-    to.emit(op.REWEIGH, out, source, source.columns, spot, rules[operator.rule], shown=f"{out} ← {operator.rule} of {spot} + {source}")
+    (source,), slot = inputs, to.slot(operator.arrangement)
+    to.emit(op.REWEIGH, out, source, source.columns, slot, rules[operator.rule], shown=f"{out} ← {operator.rule} of {slot} + {source}")
     return True
 
 
 def _multiset(operator: MultisetOperator, inputs: Sequence[Register], out: Register, to: Assembler) -> bool:
     (source,) = inputs
-    spot = to.spot(operator.arrangement)
-    to.emit(op.CHECK_PRESENT, source, source.columns, spot, shown=f"removed rows of {source} in {spot}")
+    slot = to.slot(operator.arrangement)
+    to.emit(op.CHECK_PRESENT, source, source.columns, slot, shown=f"removed rows of {source} in {slot}")
     to.select(out, source, [(word, 0) for word in range(source.columns)], ordered=True)
     return Layout.of(operator.schema).width == source.columns
 

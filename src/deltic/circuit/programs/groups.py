@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from deltic.circuit.extremes import Extreme
 from deltic.circuit.operators.aggregate import AggregateOperator
 from deltic.circuit.operators.top_k import TopKOperator
-from deltic.circuit.programs.assembler import NO_REGISTER, Assembler, Register, Spot
+from deltic.circuit.programs.assembler import NO_REGISTER, ArrangementSlot, Assembler, Register
 from deltic.circuit.results import Result
 from deltic.circuit.terms import Term
 from deltic.kernels import instructions as op
@@ -28,9 +28,9 @@ def aggregate(operator: AggregateOperator, inputs: Sequence[Register], out: Regi
     change = to.sorted(inputs[0])
     width = out.columns - operator.key
     numbers = [number for result in results if result is not None for number in (*result, *[0] * (op.RESULT - len(result)))]
-    spot = to.spot(operator.sums)
-    shown = f"{out} ← groups of {change}[{', '.join(map(str, range(operator.key)))}] in {spot}, before and after: {_values(operator)}"
-    shape = (out, change, operator.key, operator.weights, spot, width, int(operator.always))
+    slot = to.slot(operator.sums)
+    shown = f"{out} ← groups of {change}[{', '.join(map(str, range(operator.key)))}] in {slot}, before and after: {_values(operator)}"
+    shape = (out, change, operator.key, operator.weights, slot, width, int(operator.always))
     to.emit(op.AGGREGATE, *shape, len(results), *numbers, shown=shown)
     return True
 
@@ -71,26 +71,26 @@ def _extremes(operator: AggregateOperator, inputs: Sequence[Register], out: Regi
         to.emit(op.INDEXED, change, change.columns, shown=str(change))
     groups = _groups(operator.key, (sums, *changes), to)
     rows = to.register(out.columns, 1)
-    spot, memory = to.spot(operator.sums), to.spot(operator.memory)
-    operands: list[int | Register | Spot] = [len(operator.extremes)]
+    slot, memory = to.slot(operator.sums), to.slot(operator.memory)
+    operands: list[int | Register | ArrangementSlot] = [len(operator.extremes)]
     firsts = []
     if operator.digits is None:
         operands += [0, NO_REGISTER, 0]
     else:
         digits, *changes = changes
-        summed, stored = [i for i, r in enumerate(operator.results) if _is_real(r)], to.spot(operator.digits)
+        summed, stored = [i for i, r in enumerate(operator.results) if _is_real(r)], to.slot(operator.digits)
         operands += [len(summed), digits, stored, *(number for i in summed for number in _real(operator, i))]
         firsts.append(f"digits in {stored} + {digits}")
     for change, extreme, part in zip(changes, operator.extremes, parts, strict=True):
         assert isinstance(extreme, Extreme) and part is not None
-        arrangement = to.spot(extreme.arrangement)
+        arrangement = to.slot(extreme.arrangement)
         operands += [change, arrangement, extreme.width, *part]
         firsts.append(f"first row of {arrangement} + {change}")
     operands.append(len(results))
     for result in results:
         operands += [*(result or ()), *[0] * (op.RESULT - len(result or ()))]
-    shape = (rows, groups, operator.key, sums, operator.weights, spot, memory, out.columns - operator.key, int(operator.always))
-    shown = f"{rows} ← groups {groups} in {spot} + {sums}, before as in {memory}, and after: {', '.join(firsts)}"
+    shape = (rows, groups, operator.key, sums, operator.weights, slot, memory, out.columns - operator.key, int(operator.always))
+    shown = f"{rows} ← groups {groups} in {slot} + {sums}, before as in {memory}, and after: {', '.join(firsts)}"
     to.emit(op.EXTREMES, *shape, *operands, shown=shown)
     to.sort(out, rows)
     to.append(operator.memory, out)
@@ -102,11 +102,11 @@ def top_k(operator: TopKOperator, inputs: Sequence[Register], out: Register, to:
         return False  # which has no first rows
     change, rows = to.sorted(inputs[0]), to.register(operator.width, 1)
     to.emit(op.INDEXED, change, change.columns, shown=str(change))
-    spot, memory = to.spot(operator.arrangement), to.spot(operator.memory)
+    slot, memory = to.slot(operator.arrangement), to.slot(operator.memory)
     texts = [number for position, descending in operator.texts for number in (position, int(descending))]
-    shape = (rows, change, operator.key, operator.width, operator.limit, spot, memory, len(operator.texts))
+    shape = (rows, change, operator.key, operator.width, operator.limit, slot, memory, len(operator.texts))
     key = ", ".join(map(str, range(operator.key)))
-    shown = f"{rows} ← first {operator.limit} of groups {change}[{key}] in {spot} + {change}, less those of {memory}"
+    shown = f"{rows} ← first {operator.limit} of groups {change}[{key}] in {slot} + {change}, less those of {memory}"
     to.emit(op.FIRST_ROWS, *shape, *texts, shown=shown)
     to.select(out, rows, [(word, 0) for word in operator.output])
     to.append(operator.memory, rows)

@@ -34,7 +34,7 @@ class LevelProgram:
     """The program of a level.
 
     code: the instructions. words: those of its registers. arrives: the register of each port. inputs: of each node, by its number. outputs:
-    of each node, by its id. names: of the nodes. shared: the ids of those that several read. spots: the arrangements that it reads.
+    of each node, by its id. names: of the nodes. shared: the ids of those that several read. arrangements: those that it reads.
     texts: those that instructions read. strings: whether it reads bytes of strings. appends: what it may append, by slot. lines: the
     listing. native: how many nodes have instructions.
     """
@@ -47,7 +47,7 @@ class LevelProgram:
     outputs: dict[int, Register]
     names: tuple[str, ...]
     shared: frozenset[int]
-    spots: tuple[str, ...]
+    arrangements: tuple[str, ...]
     texts: TextIds
     strings: bool
     appends: tuple[Append, ...]
@@ -104,7 +104,7 @@ def assembled(level: Level) -> LevelProgram:
         to.outputs,
         tuple(node.name for node in level.nodes),
         level.shared,
-        tuple(to.spots),
+        tuple(to.arrangements),
         TextIds(tuple(to.texts), tuple(to.made)),
         to.strings,
         tuple(Append(name, source.columns, source.weights, DIRECTORY_HEADER + source.width) for name, source in to.appends),

@@ -58,7 +58,7 @@ class ProgramRun:
         """Where the kernel finds the arrangements that the program reads; those of streams are empty."""
         state, ephemeral = self._context.state, self._context.ephemeral
         spines: list[int] = []
-        for name in self._program.spots:
+        for name in self._program.arrangements:
             place, batches = state[name].located if name not in ephemeral else (0, 0)
             spines += (place, batches, 0)  # in the order of the SPINE constants
         return np.array(spines, np.int64)
@@ -153,7 +153,7 @@ class ProgramRun:
             for one, own in zip(kept, words.tolist(), strict=True):
                 self._keep(one, own + indexes)
         sought = self._spines[op.SPINE_SOUGHT :: op.SPINE].tolist()
-        for name, keys in zip(program.spots, sought, strict=True):
+        for name, keys in zip(program.arrangements, sought, strict=True):
             if keys:
                 context.state[name].count_sought(keys)
 

@@ -8,13 +8,31 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 
 from deltic.connectors.files.portions import Fault, ParsedColumn
 
+T = TypeVar("T")
 _FEW: Final = 32
+
+
+def by_halves(length: int, fast: Callable[[int, int], T], slow: Callable[[int, int], T]) -> list[T]:
+    """What `fast` returns for the range from 0 to `length`, or for parts of it, in order; `slow`, for the few values where it raises."""
+    parts: list[T] = []
+    ranges = [(0, length)]
+    while ranges:
+        start, end = ranges.pop()
+        try:
+            parts.append(fast(start, end))
+        except pa.ArrowException:
+            if end - start <= _FEW:
+                parts.append(slow(start, end))
+            else:
+                middle = (start + end) // 2
+                ranges += [(middle, end), (start, middle)]
+    return parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,20 +45,10 @@ class Conversion:
 
     def column(self, array: pa.Array) -> ParsedColumn:
         """The values, and the faults by row of `array`."""
-        parts: list[pa.Array] = []
         faults: dict[int, Fault] = {}
-        left = [(0, len(array))]
-        while left:
-            start, length = left.pop()
-            part = array.slice(start, length)
-            try:
-                parts.append(self.fast(part))
-            except pa.ArrowException:
-                if length <= _FEW:
-                    parts.append(self._each(part, start, faults))
-                else:
-                    half = length // 2
-                    left += [(start + half, length - half), (start, half)]
+        parts = by_halves(
+            len(array), lambda start, end: self.fast(array[start:end]), lambda start, end: self._each(array[start:end], start, faults)
+        )
         return ParsedColumn(parts[0] if len(parts) == 1 else pa.concat_arrays(parts), faults)
 
     def _each(self, part: pa.Array, start: int, faults: dict[int, Fault]) -> pa.Array:

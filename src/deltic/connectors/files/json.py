@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow.json import ParseOptions, ReadOptions, read_json
 
+from deltic.connectors.files.converting import by_halves
 from deltic.connectors.files.portions import Fault, ParsedBlock, ParsedColumn, quoted, remedy_for_extra
 from deltic.connectors.files.text import MOST_DIGITS, expected_text, from_text, is_no_number, parse
 from deltic.errors import MalformedVariant, SourceError
@@ -35,7 +36,6 @@ from deltic.variant_json import form_of_json
 _BYTES: Final = 4 << 20
 _LONGEST: Final = 64 << 20
 _ROWS: Final = 1 << 16
-_FEW: Final = 32
 _WHITE: Final = b" \t\r"
 _IN_STRINGS: Final = ("STRING", "CHAR", "VARCHAR", "BINARY", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "TIME", *INTERVALS)
 _DIGITS: Final = bytes.maketrans(b"123456789.E", b"0000000000e")
@@ -96,20 +96,10 @@ class JsonFiles:
 
     def _read(self, texts: Sequence[bytes]) -> tuple[list[ParsedColumn], dict[int, Fault]]:
         """(columns of the valid lines, fault by index of each invalid line)."""
-        parts: list[list[ParsedColumn]] = []
         torn: dict[int, Fault] = {}
-        left = [(0, len(texts))]
-        while left:
-            start, length = left.pop()
-            part = texts[start : start + length]
-            try:
-                parts.append(self._fast(part))
-            except pa.ArrowException:
-                if length <= _FEW:
-                    parts.append(self._each(part, start, torn))
-                else:
-                    half = length // 2
-                    left += [(start + half, length - half), (start, half)]
+        parts = by_halves(
+            len(texts), lambda start, end: self._fast(texts[start:end]), lambda start, end: self._each(texts[start:end], start, torn)
+        )
         return [_joined([part[i] for part in parts]) for i in range(len(self._fields))], torn
 
     def _fast(self, texts: Sequence[bytes]) -> list[ParsedColumn]:

@@ -91,7 +91,7 @@ def fields_of(table: TableSchema, op_column: str | None) -> tuple[Field, ...]:
     return table.schema.fields if op_column is None else (*table.schema.fields, Field(op_column, STRING))
 
 
-class Sieve:
+class RowSplitter:
     """Splits the rows of blocks into changes and dead letters. strict: the first invalid row raises instead, with the remedy."""
 
     def __init__(self, table: TableSchema, op_column: str | None, *, strict: bool, remedy: str = FIX_OR_SKIP) -> None:

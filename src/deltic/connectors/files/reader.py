@@ -9,7 +9,7 @@ from deltic.connectors.files.csv import CsvFiles
 from deltic.connectors.files.folder import Entry, Folder
 from deltic.connectors.files.json import JsonFiles
 from deltic.connectors.files.parquet import ParquetFiles
-from deltic.connectors.files.portions import FIX_OR_SKIP, ParsedBlock, Portion, Sieve, fields_of
+from deltic.connectors.files.portions import FIX_OR_SKIP, ParsedBlock, Portion, RowSplitter, fields_of
 from deltic.schema import Field, TableSchema
 
 
@@ -45,7 +45,7 @@ class FileReader:
         self._folder = Folder(path, table.name)
         self.folder = self._folder.path
         self.strict = on_error == "fail"
-        self._sieve = Sieve(table, op_column, strict=self.strict, remedy=remedy)
+        self._splitter = RowSplitter(table, op_column, strict=self.strict, remedy=remedy)
         self._format = _format(format, table, fields, header=header, sep=sep, null_value=null_value)
 
     def listing(self) -> list[Entry]:
@@ -62,7 +62,7 @@ class FileReader:
         with self._folder.open(entry) as (file, check):
             for block in self._format.blocks(file, name, start, check):
                 check()
-                yield self._sieve.portion(name, block)
+                yield self._splitter.portion(name, block)
             check()
 
     @property

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from deltic.expr.arrays.compare import compare
 from deltic.expr.arrays.datum import Datum, Mask, array_of, dense, nulls_of, strict_nulls, truths, values_of
-from deltic.expr.arrays.nested import Counts, counts_of, offsets_of
+from deltic.expr.arrays.nested import Counts, as_lists, counts_of, offsets_of
 from deltic.expr.nodes import Call
 from deltic.schema import INT, Type
 
@@ -26,8 +26,7 @@ class Flat:
     @staticmethod
     def of(value: Datum, length: int) -> Flat:
         whole = dense(value, length)
-        lists = whole.cast(pa.list_(pa.struct([whole.type.key_field, whole.type.item_field]))) if pa.types.is_map(whole.type) else whole
-        return Flat(lists.flatten(), counts_of(whole), nulls_of(whole))
+        return Flat(as_lists(whole).flatten(), counts_of(whole), nulls_of(whole))
 
     @property
     def parents(self) -> Counts:
@@ -72,10 +71,6 @@ def contains(call: Call, length: int, value: Datum, element: Datum) -> pa.Array:
     contained = flat.some(truths(equal, len(flat.elements)))
     unknown = flat.some(np.broadcast_to(np.asarray(nulls_of(flat.elements)), len(flat.elements)))
     return array_of(contained, np.broadcast_to(nulls, length) | ~contained & unknown, call.type)
-
-
-def size(call: Call, length: int, value: Datum) -> pa.Array:
-    return array_of(counts_of(dense(value, length)), nulls_of(value), INT)
 
 
 def get(call: Call, length: int, value: Datum, index: Datum) -> pa.Array:

@@ -56,10 +56,14 @@ def offsets_of(counts: npt.NDArray[Any]) -> pa.Array:
     return pa.array(np.append(0, np.cumsum(counts)).astype(np.int32))
 
 
+def as_lists(value: pa.Array) -> pa.Array:
+    """ARRAYs as they are, MAPs as lists of their entries."""
+    return value.cast(pa.list_(pa.struct([value.type.key_field, value.type.item_field]))) if pa.types.is_map(value.type) else value
+
+
 def counts_of(value: pa.Array) -> Counts:
     """int64[n]: how many elements, 0 where NULL."""
-    lists = value.cast(pa.list_(pa.struct([value.type.key_field, value.type.item_field]))) if pa.types.is_map(value.type) else value
-    counts: Counts = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    counts: Counts = pc.fill_null(pc.list_value_length(as_lists(value)), 0).to_numpy(zero_copy_only=False).astype(np.int64)
     return counts
 
 

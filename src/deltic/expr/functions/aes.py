@@ -14,12 +14,11 @@ from deltic.errors import EvaluationError, Span, TypeMismatch, Unsupported
 from deltic.expr.arrays.distinct import per_distinct
 from deltic.expr.collating import ignoring
 from deltic.expr.failures import invalid
-from deltic.expr.functions.signature import PLAIN_TEXT, Parameter, accept, any_nullable, check_count, constant
+from deltic.expr.functions.signature import BYTES, PLAIN_TEXT, accept, any_nullable, check_count, constant
 from deltic.expr.nodes import Call, Expr, Literal
 from deltic.expr.registry import Function, Typed
-from deltic.schema import BINARY, NULL, STRING
+from deltic.schema import BINARY, STRING
 
-_BYTES: Final = Parameter("BINARY or STRING", lambda t: BINARY if t in (BINARY, STRING, NULL) else None)
 _DEFAULTS: Final = (Literal("GCM", STRING), Literal("DEFAULT", STRING), Literal(b"", BINARY), Literal(b"", BINARY))
 _BLOCK: Final = 16
 _TAG: Final = 16
@@ -38,7 +37,7 @@ MODES: Final = {"GCM": Mode("NONE", 12, True), "CBC": Mode("PKCS", 16, False), "
 
 def _signature(encrypts: bool) -> Callable[[str, Sequence[Expr], Span | None], Typed]:
     """(data, key[, mode[, padding[, vector[, further data]]]]); AES_DECRYPT has no vector. Mode and padding are constants."""
-    parameters = (_BYTES, _BYTES, PLAIN_TEXT, PLAIN_TEXT, *((_BYTES,) if encrypts else ()), _BYTES)
+    parameters = (BYTES, BYTES, PLAIN_TEXT, PLAIN_TEXT, *((BYTES,) if encrypts else ()), BYTES)
 
     def rule(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
         check_count(name, arguments, 2, len(parameters), span)

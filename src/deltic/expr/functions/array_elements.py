@@ -8,9 +8,21 @@ from typing import Any, Final
 from deltic.errors import Span, TypeMismatch
 from deltic.expr.arrays import collections as arrays
 from deltic.expr.arrays.distinct import per_distinct
+from deltic.expr.arrays.nested import size
 from deltic.expr.collating import as_is, choosing, comparing, passing
 from deltic.expr.functions.comparison import check_ordered
-from deltic.expr.functions.signature import INTEGER, PLAIN_TEXT, Parameter, TypeRule, accept, any_nullable, check_count, constant
+from deltic.expr.functions.signature import (
+    INTEGER,
+    PLAIN_TEXT,
+    Parameter,
+    TypeRule,
+    accept,
+    accept_each,
+    any_nullable,
+    check_count,
+    constant,
+    wrong_type,
+)
 from deltic.expr.nodes import Expr, Literal
 from deltic.expr.registry import Function, Typed
 from deltic.expr.rows import collections as rows
@@ -33,8 +45,7 @@ def with_value(name: str, array: Expr, value: Expr, span: Span | None, *, positi
     array = accept(name, 1, array, ARRAY, span)
     common = common_type_without_text(element_type(array), value.type)
     if common is None:
-        expected = f"{element_type(array).sql}, found {value.type.sql}"
-        raise TypeMismatch(f"argument {position} of {name} has the wrong type", span=value.span or span, expected=expected)
+        raise wrong_type(name, position, value, element_type(array).sql, span)
     return cast(array, array_type(common)), cast(value, common)
 
 
@@ -57,7 +68,7 @@ def _searching(result: Type | None, *, null_typed: bool) -> TypeRule:
 def two_arrays(name: str, arguments: Sequence[Expr], span: Span | None) -> tuple[Expr, ...]:
     """Two ARRAYs cast to their common type, whose elements can be compared."""
     check_count(name, arguments, 2, 2, span)
-    left, right = (accept(name, i, a, ARRAY, span) for i, a in enumerate(arguments, 1))
+    left, right = accept_each(name, arguments, ARRAY, span)
     common = common_type_without_text(left.type, right.type)
     if common is None:
         expected = f"two ARRAYs of one type, found {left.type.sql} and {right.type.sql}"
@@ -141,7 +152,7 @@ FUNCTIONS: Final = (
     _plain("arrays_overlap", _set_of_two(BOOLEAN), rows.overlap, ignores_sign_of_zero=True, collated=comparing),
     _plain("array_min", _best, rows.best(lambda sign: sign < 0), collated=as_is),
     _plain("array_max", _best, rows.best(lambda sign: sign > 0), collated=as_is),
-    _plain("array_size", of_array(lambda t: INT), lambda call, elements: len(elements), arrays=arrays.size, collated=as_is),
+    _plain("array_size", of_array(lambda t: INT), lambda call, elements: len(elements), arrays=size, collated=as_is),
     _plain("sort_array", _sorted, rows.sort, collated=as_is),
     _plain("array_join", _joined, rows.joined, collated=passing),
     _plain("get", _got, lambda call, elements, i: elements[i] if 0 <= i < len(elements) else None, arrays=arrays.get, collated=as_is),

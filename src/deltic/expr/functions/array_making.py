@@ -13,7 +13,7 @@ from deltic.expr.functions import intervals
 from deltic.expr.functions.array_elements import ARRAY, ARRAY_OR_NULL, element_type, with_value
 from deltic.expr.functions.comparison import common_arguments
 from deltic.expr.functions.nested import name_of
-from deltic.expr.functions.signature import INTEGER, Parameter, TypeRule, accept, any_nullable, check_count
+from deltic.expr.functions.signature import INTEGER, PLAIN_INTEGER, TypeRule, accept, accept_each, any_nullable, check_count, wrong_type
 from deltic.expr.nodes import Expr, Literal
 from deltic.expr.registry import Function, Nulls, Rewrite, Typed, resolve
 from deltic.expr.rows import collections as rows
@@ -22,7 +22,6 @@ from deltic.expr.typing import cast, common_type
 from deltic.schema import BIGINT, DATE, INT, NULL, TIMESTAMP, TIMESTAMP_NTZ, Field, Type
 from deltic.types import array_type, struct
 
-PLAIN_INTEGER: Final = Parameter("INT", lambda t: INT if (t.is_integer and t != BIGINT) or t == NULL else None)
 _STEPPED: Final = "integers, DATEs or TIMESTAMPs"
 
 
@@ -52,8 +51,7 @@ def _flattened(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed
     check_count(name, arguments, 1, 1, span)
     array = arguments[0]
     if array.type.name != "ARRAY" or element_type(array).name != "ARRAY":
-        expected = f"an ARRAY of ARRAYs, found {array.type.sql}"
-        raise TypeMismatch(f"argument 1 of {name} has the wrong type", span=array.span or span, expected=expected)
+        raise wrong_type(name, 1, array, "an ARRAY of ARRAYs", span)
     return Typed((array,), element_type(array), True)
 
 
@@ -83,7 +81,7 @@ def _named_zipped(name: str, arguments: Sequence[Expr], span: Span | None) -> Ex
 
 
 def _zipped_as(name: str, names: Sequence[str], arguments: Sequence[Expr], span: Span | None) -> Typed:
-    taken = tuple(accept(name, i, a, ARRAY_OR_NULL, span) for i, a in enumerate(arguments, 1))
+    taken = accept_each(name, arguments, ARRAY_OR_NULL, span)
     fields = tuple(Field(field, element_type(array)) for field, array in zip(names, taken, strict=True))
     try:
         return Typed(taken, array_type(struct(fields)), any_nullable(taken))

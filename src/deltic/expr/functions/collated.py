@@ -14,7 +14,7 @@ from deltic.errors import Span, TypeMismatch, Unsupported
 from deltic.expr.arrays.datum import Datum
 from deltic.expr.arrays.distinct import per_distinct
 from deltic.expr.collating import COLLATE, KEY, RETYPED, agreed, as_is, passing, retyped, stripped, with_collation
-from deltic.expr.functions.signature import ANY, check_count, constant, first, takes
+from deltic.expr.functions.signature import ANY, check_count, constant, first, takes, wrong_type
 from deltic.expr.nodes import Call, Expr, Literal, is_fixed
 from deltic.expr.registry import Collated, Function, Rewrite, resolve
 from deltic.expr.rows import collated_text as rows
@@ -47,7 +47,7 @@ def _collate(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
     if value.type == NULL:
         value = cast(value, STRING)
     if not value.type.is_text:
-        raise TypeMismatch(f"argument 1 of {name} has the wrong type", span=value.span or span, expected=f"STRING, found {value.type.sql}")
+        raise wrong_type(name, 1, value, "STRING", span)
     return Call(COLLATE, (value,), text(collation.name), value.nullable, span)
 
 
@@ -55,7 +55,7 @@ def _collation(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
     check_count(name, arguments, 1, 1, span)
     type = arguments[0].type
     if type != NULL and not type.is_text:
-        raise TypeMismatch(f"argument 1 of {name} has the wrong type", span=arguments[0].span or span, expected=f"STRING, found {type.sql}")
+        raise wrong_type(name, 1, arguments[0], "STRING", span)
     return Literal(full_name(type.collation or BINARY_NAME), STRING, span)
 
 

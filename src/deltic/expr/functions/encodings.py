@@ -11,13 +11,12 @@ from deltic.errors import Span
 from deltic.expr.arrays.distinct import per_distinct
 from deltic.expr.collating import ignoring
 from deltic.expr.failures import invalid
-from deltic.expr.functions.signature import TEXT, Parameter, accept, any_nullable, check_count, takes
+from deltic.expr.functions.signature import BYTES, TEXT, accept, any_nullable, check_count, takes
 from deltic.expr.nodes import Call, Expr, Literal
 from deltic.expr.registry import Function, Rewrite, resolve
 from deltic.expr.typing import case
-from deltic.schema import BINARY, NULL, STRING
+from deltic.schema import BINARY, STRING
 
-_BYTES: Final = Parameter("BINARY or STRING", lambda t: BINARY if t in (BINARY, STRING, NULL) else None)
 _CHARSETS: Final = {
     "iso-8859-1": "latin-1",
     "us-ascii": "ascii",
@@ -89,7 +88,7 @@ def _decode(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
     """(bytes, character set), or (value, search, result, …[, default]), where NULL is found by NULL. Without a default it is a STRING."""
     check_count(name, arguments, 2, None, span)
     if len(arguments) == 2:
-        taken = accept(name, 1, arguments[0], _BYTES, span), accept(name, 2, arguments[1], TEXT, span)
+        taken = accept(name, 1, arguments[0], BYTES, span), accept(name, 2, arguments[1], TEXT, span)
         return Call("decode_text", taken, STRING, any_nullable(taken), span)
     value, *rest = arguments
     pairs = [(resolve("<=>", [value, rest[i]], span), rest[i + 1]) for i in range(0, len(rest) - 1, 2)]
@@ -98,7 +97,7 @@ def _decode(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
 
 FUNCTIONS: Final[tuple[Function | Rewrite, ...]] = (
     Function(name="encode", collated=ignoring, signature=takes([TEXT, TEXT], BINARY), can_fail=True, rows=_encoded, arrays=per_distinct),
-    Function(name="decode_text", named=False, signature=takes([_BYTES, TEXT], STRING), can_fail=True, rows=_decoded, arrays=per_distinct),
+    Function(name="decode_text", named=False, signature=takes([BYTES, TEXT], STRING), can_fail=True, rows=_decoded, arrays=per_distinct),
     Rewrite(name="decode", build=_decode),
     Function(
         name="unhex",

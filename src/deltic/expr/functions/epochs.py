@@ -10,7 +10,22 @@ from typing import Any, Final
 from deltic.errors import ArithmeticOverflow, EvaluationError, Span, TypeMismatch
 from deltic.expr.arrays import times as arrays
 from deltic.expr.arrays.distinct import per_distinct
-from deltic.expr.functions.signature import DAY, INSTANT, INTEGER, TEXT, TIME_ALONE, Parameter, accept, any_nullable, check_count, takes
+from deltic.expr.functions.signature import (
+    DAY,
+    INSTANT,
+    INTEGER,
+    PLAIN_INTEGER,
+    PLAIN_LONG,
+    PLAIN_NUMBER,
+    SECONDS,
+    TEXT,
+    TIME_ALONE,
+    Parameter,
+    accept,
+    any_nullable,
+    check_count,
+    takes,
+)
 from deltic.expr.nodes import Call, Expr, Literal
 from deltic.expr.registry import Builder, Function, Rewrite, Signature, Typed, resolve
 from deltic.expr.rows import epochs as rows
@@ -18,12 +33,8 @@ from deltic.expr.rows.casts import EPOCH
 from deltic.expr.rows.dates import micros_of
 from deltic.expr.rows.datetime_patterns import MONTHS, WEEKDAYS
 from deltic.expr.typing import cast
-from deltic.schema import BIGINT, DATE, INT, NULL, STRING, TIME, TIMESTAMP, TIMESTAMP_NTZ, Type, decimal
+from deltic.schema import BIGINT, DATE, INT, NULL, STRING, TIME, TIMESTAMP, TIMESTAMP_NTZ
 
-_COUNT: Final = Parameter("BIGINT", lambda t: BIGINT if t.is_integer or t == NULL else None)
-_DAYS: Final = Parameter("INT", lambda t: INT if (t.is_integer and t != BIGINT) or t == NULL else None)
-_NUMBER: Final = Parameter("a number", lambda t: t if t.is_numeric else BIGINT if t == NULL else None)
-_SECOND: Final = Parameter("DECIMAL(16,6)", lambda t: decimal(16, 6) if t.is_numeric or t in (STRING, NULL) else None)
 _MOMENT: Final = Parameter("TIMESTAMP", lambda t: TIMESTAMP if t in (TIMESTAMP, NULL) else None)
 _DATE: Final = Parameter("DATE", lambda t: DATE if t in (DATE, NULL) else None)
 _CLOCK: Final = Parameter("TIMESTAMP_NTZ", lambda t: TIMESTAMP_NTZ if t in (DATE, TIMESTAMP, TIMESTAMP_NTZ, STRING, NULL) else None)
@@ -34,7 +45,7 @@ _FROM_DATE: Final = {
     **dict.fromkeys(("make_timestamp_ltz", "try_make_timestamp_ltz"), (2, 3)),
 }
 """How many arguments a function has whose first one is a date."""
-_FIELDS: Final = (INTEGER, INTEGER, INTEGER, INTEGER, INTEGER, _SECOND, TEXT)
+_FIELDS: Final = (INTEGER, INTEGER, INTEGER, INTEGER, INTEGER, SECONDS, TEXT)
 
 
 def _since_epoch(name: str, unit_us: int) -> Function:
@@ -51,7 +62,7 @@ def _since_epoch(name: str, unit_us: int) -> Function:
 def _of_count(name: str, unit_us: int) -> Function:
     return Function(
         name=name,
-        signature=takes([_COUNT], TIMESTAMP),
+        signature=takes([PLAIN_LONG], TIMESTAMP),
         can_fail=True,
         rows=lambda call, count: rows.moment(count * unit_us, call.span),
         arrays=per_distinct,
@@ -156,14 +167,10 @@ def _converted(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
     return cast(resolve("from_utc_timestamp", [moment, target], span, written=name), TIMESTAMP_NTZ, span)
 
 
-def _seconds_type(type: Type) -> Signature:
-    plain = takes([_NUMBER], type)
-
-    def rule(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
-        typed = plain(name, arguments, span)
-        return typed._replace(nullable=typed.nullable or typed.arguments[0].type.is_float)
-
-    return rule
+def _seconds(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
+    """A TIMESTAMP; NULL of a float that is not finite."""
+    typed = takes([PLAIN_NUMBER], TIMESTAMP)(name, arguments, span)
+    return typed._replace(nullable=typed.nullable or typed.arguments[0].type.is_float)
 
 
 FUNCTIONS: Final[tuple[Function | Rewrite, ...]] = (
@@ -174,7 +181,7 @@ FUNCTIONS: Final[tuple[Function | Rewrite, ...]] = (
     _of_count("timestamp_micros", 1),
     Function(
         name="timestamp_seconds",
-        signature=_seconds_type(TIMESTAMP),
+        signature=_seconds,
         can_fail=True,
         rows=lambda call, seconds: rows.of_seconds(seconds, call.span),
         arrays=per_distinct,
@@ -188,7 +195,7 @@ FUNCTIONS: Final[tuple[Function | Rewrite, ...]] = (
     ),
     Function(
         name="date_from_unix_date",
-        signature=takes([_DAYS], DATE),
+        signature=takes([PLAIN_INTEGER], DATE),
         can_fail=True,
         rows=lambda call, days: rows.of_day(days, call.span),
         arrays=per_distinct,

@@ -7,17 +7,16 @@ import hashlib
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from deltic.errors import Span, TypeMismatch
+from deltic.errors import Span
 from deltic.expr.arrays import hashes as arrays
 from deltic.expr.arrays.distinct import per_distinct
 from deltic.expr.collating import ignoring
-from deltic.expr.functions.signature import INTEGER, Parameter, check_count, takes
+from deltic.expr.functions.signature import BYTES, INTEGER, check_count, takes, wrong_type
 from deltic.expr.nodes import Call, Expr, Value
 from deltic.expr.registry import Function, Nulls, Signature, Typed
 from deltic.expr.rows import hashes as rows
-from deltic.schema import BIGINT, BINARY, INT, NULL, STRING, Type
+from deltic.schema import BIGINT, INT, STRING, Type
 
-_BYTES: Final = Parameter("BINARY or STRING", lambda t: BINARY if t in (BINARY, STRING, NULL) else None)
 _SHA2: Final = {0: hashlib.sha256, 224: hashlib.sha224, 256: hashlib.sha256, 384: hashlib.sha384, 512: hashlib.sha512}
 
 
@@ -26,7 +25,7 @@ def _digest(name: str, run: Callable[[bytes], str], aliases: tuple[str, ...] = (
         name=name,
         aliases=aliases,
         collated=ignoring,
-        signature=takes([_BYTES], STRING),
+        signature=takes([BYTES], STRING),
         can_fail=False,
         rows=lambda call, data: run(data),
         arrays=per_distinct,
@@ -45,8 +44,7 @@ def _of_values(type: Type) -> Signature:
         check_count(name, arguments, 1, None, span)
         for i, argument in enumerate(arguments, 1):
             if not argument.type.is_ordered:
-                expected = f"any type without a MAP or a VARIANT, found {argument.type.sql}"
-                raise TypeMismatch(f"argument {i} of {name} has the wrong type", span=argument.span or span, expected=expected)
+                raise wrong_type(name, i, argument, "any type without a MAP or a VARIANT", span)
         return Typed(tuple(arguments), type, False)
 
     return rule
@@ -71,7 +69,7 @@ FUNCTIONS: Final = (
     Function(
         name="sha2",
         collated=ignoring,
-        signature=takes([_BYTES, INTEGER], STRING, nullable="always"),
+        signature=takes([BYTES, INTEGER], STRING, nullable="always"),
         can_fail=False,
         rows=_sha2,
         arrays=per_distinct,

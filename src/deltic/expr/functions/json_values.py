@@ -131,13 +131,9 @@ def _check_keys(call: Call, value: Any, type: Type) -> None:
         _check_keys(call, part, inner)
 
 
-def _has_map(type: Type) -> bool:
-    return type.name == "MAP" or any(_has_map(part.type) for part in type.parts)
-
-
 def _read_can_fail(call: Call) -> bool:
     options = call.arguments[2]
-    return _has_map(call.type) or not isinstance(options, Literal) or "FAILFAST" in str(options.value).upper()
+    return call.type.has_map or not isinstance(options, Literal) or "FAILFAST" in str(options.value).upper()
 
 
 def _to_json(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:

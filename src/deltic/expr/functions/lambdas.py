@@ -36,14 +36,14 @@ def _element(array: Expr) -> Field:
     return Field("element", element_type(array))
 
 
-def _over_elements(fewest: int, most: int) -> LambdaRule:
+def _over_elements(most: int) -> LambdaRule:
     """(array, lambda): over the element, and its position from 0."""
 
     def rule(name: str, bound: Sequence[Expr], span: Span | None) -> LambdaForm | None:
         if len(bound) != 1:
             return None
         parts = (_element(accept(name, 1, bound[0], ARRAY, span)), Field("position", INT, False))
-        return LambdaForm(parts[:most], fewest)
+        return LambdaForm(parts[:most], 1)
 
     return rule
 
@@ -274,13 +274,13 @@ def _truth(value: Expr, function: Lambda) -> Type:
 
 
 FUNCTIONS: Final = (
-    _function("transform", _of(ARRAY, _elements_of), _over_elements(1, 2), _over(_transform), arrays.transform, collated=as_is),
-    _function("filter", _of(ARRAY, _same, condition=True), _over_elements(1, 2), _over(_filter), arrays.select, collated=as_is),
+    _function("transform", _of(ARRAY, _elements_of), _over_elements(2), _over(_transform), arrays.transform, collated=as_is),
+    _function("filter", _of(ARRAY, _same, condition=True), _over_elements(2), _over(_filter), arrays.select, collated=as_is),
     *(
         _function(
             name,
             _of(ARRAY, _truth, condition=True, nullable=True),
-            _over_elements(1, 1),
+            _over_elements(1),
             _over(_search(stops_at)),
             arrays.search(stops_at),
             collated=as_is,

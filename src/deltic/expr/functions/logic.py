@@ -14,7 +14,7 @@ from deltic.expr.collating import agreeing
 from deltic.expr.columns import Frame, value_of, value_where
 from deltic.expr.failing import can_fail
 from deltic.expr.functions.comparison import common_arguments
-from deltic.expr.functions.signature import CONDITION, REAL, accept, any_nullable, check_count, flattened, takes
+from deltic.expr.functions.signature import CONDITION, REAL, accept, accept_each, any_nullable, check_count, flattened, takes
 from deltic.expr.interpreter import Row, evaluate
 from deltic.expr.nodes import Call, Expr, Literal, Value
 from deltic.expr.registry import Builder, Function, Nulls, Rewrite, Signature, Typed, resolve
@@ -29,7 +29,7 @@ def _conditions(function: str) -> Signature:
         check_count(name, arguments, 2, None, span)
         if all(a.type == STRING for a in arguments):
             raise TypeMismatch(f"{name} does not accept STRING and STRING", span=span, expected="BOOLEAN")
-        converted = tuple(accept(name, i, a, CONDITION, span) for i, a in enumerate(arguments, 1))
+        converted = accept_each(name, arguments, CONDITION, span)
         return Typed(flattened(function, converted), BOOLEAN, any_nullable(converted))
 
     return signature

@@ -13,7 +13,7 @@ from deltic.expr.functions.array_elements import ARRAY, element_type
 from deltic.expr.functions.collated import splitting_to_map
 from deltic.expr.functions.comparison import check_ordered
 from deltic.expr.functions.nested import MAP, check_key
-from deltic.expr.functions.signature import ANY, PLAIN_TEXT, accept, any_nullable, check_count, first, takes
+from deltic.expr.functions.signature import ANY, PLAIN_TEXT, accept, accept_each, any_nullable, check_count, first, takes, wrong_type
 from deltic.expr.nodes import Call, Expr, Literal
 from deltic.expr.registry import Function, Typed, resolve
 from deltic.expr.rows import maps as rows
@@ -31,7 +31,7 @@ _COLON: Final = Literal(":", STRING)
 def _concatenated(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed | Expr:
     if not arguments:
         return Literal((), map_type(STRING, STRING), span)
-    taken = [accept(name, i, a, MAP, span) for i, a in enumerate(arguments, 1)]
+    taken = accept_each(name, arguments, MAP, span)
     common = taken[0].type
     for one in taken[1:]:
         wider = common_type_without_text(common, one.type)
@@ -48,8 +48,7 @@ def _contains(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
     value, key = accept(name, 1, arguments[0], MAP, span), arguments[1]
     common = common_type_without_text(value.type.parts[0].type, key.type)
     if common is None or key.type == NULL:
-        expected = f"{value.type.parts[0].type.sql}, found {key.type.sql}"
-        raise TypeMismatch(f"argument 2 of {name} has the wrong type", span=key.span or span, expected=expected)
+        raise wrong_type(name, 2, key, value.type.parts[0].type.sql, span)
     check_ordered(name, common, span)
     keys = resolve("map_keys", [value], value.span)
     taken = (cast(keys, array_type(common)), cast(key, common))
@@ -58,7 +57,7 @@ def _contains(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
 
 def _from_arrays(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
     check_count(name, arguments, 2, 2, span)
-    keys, values = (accept(name, i, a, ARRAY, span) for i, a in enumerate(arguments, 1))
+    keys, values = accept_each(name, arguments, ARRAY, span)
     if isinstance(keys, Call) and keys.function == "array" and not keys.arguments:
         expected = "an ARRAY with a type, as array(1)"
         raise TypeMismatch("an empty MAP has no types of keys and values", span=keys.span or span, expected=expected)
@@ -71,8 +70,7 @@ def _from_entries(name: str, arguments: Sequence[Expr], span: Span | None) -> Ty
     array = accept(name, 1, arguments[0], ARRAY, span)
     pair = element_type(array)
     if pair.name != "STRUCT" or len(pair.parts) != 2:
-        expected = f"an ARRAY of STRUCTs of a key and a value, found {array.type.sql}"
-        raise TypeMismatch(f"argument 1 of {name} has the wrong type", span=array.span or span, expected=expected)
+        raise wrong_type(name, 1, array, "an ARRAY of STRUCTs of a key and a value", span)
     check_key(pair.parts[0].type, array.span or span)
     return Typed((array,), map_type(*(part.type for part in pair.parts)), True)
 

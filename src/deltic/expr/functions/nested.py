@@ -10,7 +10,7 @@ from deltic.expr.arrays import nested as arrays
 from deltic.expr.arrays.distinct import per_distinct
 from deltic.expr.collating import agreed_values, agreeing, as_is, retyped
 from deltic.expr.functions.comparison import common_arguments
-from deltic.expr.functions.signature import INTEGER, Parameter, accept, check_count, constant, takes
+from deltic.expr.functions.signature import INTEGER, Parameter, accept, check_count, constant, takes, wrong_type
 from deltic.expr.nodes import Call, Column, Expr, LambdaVariable, Literal, OuterColumn, Value
 from deltic.expr.registry import Function, Nulls, Rewrite, Typed, resolve
 from deltic.expr.rows import nested as rows
@@ -138,9 +138,7 @@ def _part(name: str, value: Expr, index: Expr, span: Span | None) -> Typed:
         index = retyped(index, key)  # any other text must have the collation of the keys
     common = common_type([key, index.type]) if name == "[]" else common_type_without_text(key, index.type)
     if common is None or (common != key and name == "[]"):
-        raise TypeMismatch(
-            f"argument 2 of {name} has the wrong type", span=index.span or span, expected=f"{key.sql}, found {index.type.sql}"
-        )
+        raise wrong_type(name, 2, index, key.sql, span)
     whole = value if common == key else cast(value, map_type(common, value.type.parts[1].type))
     return Typed((whole, cast(index, common)), value.type.parts[1].type, True)
 

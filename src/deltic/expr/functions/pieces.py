@@ -14,7 +14,7 @@ from deltic.expr.arrays.text import of_text
 from deltic.expr.collating import ignoring, passing
 from deltic.expr.failures import invalid
 from deltic.expr.functions.collated import found_in_set, searching
-from deltic.expr.functions.signature import INTEGER, LONG, TEXT, TEXT_OR_BYTES, Parameter, accept, check_count, constant, takes
+from deltic.expr.functions.signature import INTEGER, LONG, PLAIN_TEXT, TEXT, TEXT_OR_BYTES, Parameter, accept, check_count, constant, takes
 from deltic.expr.functions.text import text_or_bytes
 from deltic.expr.nodes import Call, Expr, Literal
 from deltic.expr.registry import Builder, Function, Rewrite, Typed, resolve
@@ -22,9 +22,8 @@ from deltic.expr.rows import pieces as rows
 from deltic.expr.rows.bases import convert
 from deltic.expr.rows.text import size_bytes
 from deltic.expr.typing import case
-from deltic.schema import BINARY, BOOLEAN, INT, NULL, STRING
+from deltic.schema import BINARY, BOOLEAN, INT, STRING
 
-PLAIN: Final = Parameter("STRING", lambda t: STRING if t in (STRING, NULL) else None)
 _BYTES: Final = Parameter("BINARY", lambda t: t if t == BINARY else None)
 
 
@@ -88,13 +87,13 @@ def _of_bytes(name: str, run: Callable[..., str | None], *, can_fail: bool = Fal
 def _mask(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
     """(text, for upper case, for lower case, for digits, for others): constants of one character, NULL to keep the character."""
     check_count(name, arguments, 1, 5, span)
-    text = accept(name, 1, arguments[0], PLAIN, span)
+    text = accept(name, 1, arguments[0], PLAIN_TEXT, span)
     masks = "".join(_mask_character(name, i, a, span) for i, a in enumerate(arguments[1:], 2))
     return Typed((text, Literal(masks + rows.MASKS[len(masks) :], STRING)), STRING, text.nullable)
 
 
 def _mask_character(name: str, position: int, argument: Expr, span: Span | None) -> str:
-    literal = constant(accept(name, position, argument, PLAIN, span))
+    literal = constant(accept(name, position, argument, PLAIN_TEXT, span))
     if literal is not None and literal.value is None:
         return rows.KEPT
     if literal is None or not isinstance(literal.value, str) or len(literal.value) != 1 or not rows.KEPT < literal.value <= "\uffff":

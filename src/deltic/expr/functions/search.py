@@ -13,7 +13,7 @@ from deltic.expr.arrays.distinct import per_distinct
 from deltic.expr.collating import ignoring, passing
 from deltic.expr.failing import is_nonzero_number
 from deltic.expr.functions.collated import matching, searching
-from deltic.expr.functions.signature import INTEGER, TEXT, accept, any_nullable, check_count, constant, takes
+from deltic.expr.functions.signature import INTEGER, TEXT, accept, any_nullable, check_count, constant, takes, wrong_type
 from deltic.expr.functions.text import text_or_bytes
 from deltic.expr.nodes import Call, Expr, Literal
 from deltic.expr.registry import Function, Rewrite, Typed, resolve
@@ -79,8 +79,7 @@ def _overlay(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
     check_count(name, arguments, 3, 4, span)
     text, by, *rest = arguments
     if (text.type == BINARY) != (by.type == BINARY):
-        expected = f"{text.type.sql}, found {by.type.sql}"
-        raise TypeMismatch(f"argument 2 of {name} has the wrong type", span=by.span or span, expected=expected)
+        raise wrong_type(name, 2, by, text.type.sql, span)
     type, taken = text_or_bytes(name, [text, by], span)
     places = [accept(name, i, a, INTEGER, span) for i, a in enumerate(rest, 3)]
     whole = (*taken, *places, *(Literal(-1, INT),) * (2 - len(places)))

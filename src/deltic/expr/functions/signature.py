@@ -14,7 +14,7 @@ from deltic.expr.interpreter import evaluate
 from deltic.expr.nodes import Call, Expr, Literal, is_fixed
 from deltic.expr.registry import Builder, Typed
 from deltic.expr.typing import cast
-from deltic.schema import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, INT, NULL, STRING, TIME, TIMESTAMP, TIMESTAMP_NTZ, VARIANT, Type
+from deltic.schema import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, INT, NULL, STRING, TIME, TIMESTAMP, TIMESTAMP_NTZ, VARIANT, Type, decimal
 
 TypeRule = Callable[[str, Sequence[Expr], Span | None], Typed]
 """(the name as written, the arguments, the call's place) -> the arguments cast, and the result's type."""
@@ -51,6 +51,11 @@ TEXT = Parameter("STRING", lambda t: STRING if t in (BINARY, STRING, VARIANT) or
 TEXT_ALONE = Parameter("STRING", lambda t: None if t in (BINARY, VARIANT) else TEXT.accept(t))
 TEXT_OR_BYTES = Parameter("STRING or BINARY", lambda t: t if t == BINARY else TEXT.accept(t))
 PLAIN_TEXT = Parameter("STRING", lambda t: STRING if t in (STRING, NULL) else None)
+PLAIN_INTEGER = Parameter("INT", lambda t: INT if (t.is_integer and t != BIGINT) or t == NULL else None)
+PLAIN_LONG = Parameter("BIGINT", lambda t: BIGINT if t.is_integer or t == NULL else None)
+PLAIN_NUMBER = Parameter("a number", lambda t: t if t.is_numeric else BIGINT if t == NULL else None)
+BYTES = Parameter("BINARY or STRING", lambda t: BINARY if t in (BINARY, STRING, NULL) else None)
+SECONDS = Parameter("DECIMAL(16,6)", lambda t: decimal(16, 6) if t.is_numeric or t in (STRING, NULL) else None)
 CONDITION = Parameter("BOOLEAN", lambda t: BOOLEAN if t in (BOOLEAN, STRING, NULL) else None)
 DAY = Parameter("DATE", _one_of(DATE, TIMESTAMP, TIMESTAMP_NTZ))
 INSTANT = Parameter("TIMESTAMP", _one_of(TIMESTAMP, DATE, TIMESTAMP_NTZ))
@@ -73,11 +78,19 @@ def accept(name: str, position: int, argument: Expr, parameter: Parameter, span:
     """The argument cast to the parameter's type. position: counted from 1. Raises TypeMismatch."""
     type = parameter.accept(argument.type)
     if type is None:
-        place = argument.span or span
-        raise TypeMismatch(
-            f"argument {position} of {name} has the wrong type", span=place, expected=f"{parameter.expected}, found {argument.type.sql}"
-        )
+        raise wrong_type(name, position, argument, parameter.expected, span)
     return cast(argument, type)
+
+
+def accept_each(name: str, arguments: Sequence[Expr], parameter: Parameter, span: Span | None) -> tuple[Expr, ...]:
+    """All arguments cast to the type of one parameter. Raises TypeMismatch."""
+    return tuple(accept(name, i, argument, parameter, span) for i, argument in enumerate(arguments, 1))
+
+
+def wrong_type(name: str, position: int, argument: Expr, expected: str, span: Span | None) -> TypeMismatch:
+    """The error for an argument that has none of the `expected` types. position: counted from 1."""
+    message, expected = f"argument {position} of {name} has the wrong type", f"{expected}, found {argument.type.sql}"
+    return TypeMismatch(message, span=argument.span or span, expected=expected)
 
 
 def any_nullable(arguments: Sequence[Expr]) -> bool:

@@ -15,11 +15,14 @@ from deltic.expr.collating import ignoring, passing
 from deltic.expr.failing import is_at_most
 from deltic.expr.functions.collated import trimming, without_folding
 from deltic.expr.functions.signature import (
+    BYTES,
     INTEGER,
+    PLAIN_TEXT,
     TEXT,
     TEXT_OR_BYTES,
     Parameter,
     accept,
+    accept_each,
     any_nullable,
     check_count,
     first,
@@ -30,7 +33,7 @@ from deltic.expr.nodes import Call, Expr, Literal, Value
 from deltic.expr.registry import Function, Nulls, Typed, resolve
 from deltic.expr.rows import text as rows
 from deltic.expr.typing import case, cast
-from deltic.schema import BIGINT, BINARY, INT, NULL, STRING, VARIANT, Type
+from deltic.schema import BIGINT, BINARY, INT, STRING, VARIANT, Type
 from deltic.types import array_type
 
 MOST: Final = Literal(2**31 - 1, INT)
@@ -91,7 +94,7 @@ def _padded(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
 def _trimmed(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
     """(text) or (characters, text); in the call the text comes first."""
     check_count(name, arguments, 1, 2, span)
-    converted = tuple(accept(name, i, a, TEXT, span) for i, a in enumerate(arguments, 1))
+    converted = accept_each(name, arguments, TEXT, span)
     return Typed(converted[::-1], STRING, any_nullable(converted))
 
 
@@ -110,8 +113,6 @@ def _padding_can_fail(call: Call) -> bool:
 
 
 _SOUNDS: Final = dict(zip("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "01230127022455012623017202", strict=True))
-_BYTES: Final = Parameter("BINARY or STRING", lambda t: BINARY if t in (BINARY, STRING, NULL) else None)
-_PLAIN: Final = Parameter("STRING", lambda t: STRING if t in (STRING, NULL) else None)
 _HEXED: Final = Parameter("STRING, BINARY or BIGINT", lambda t: BIGINT if t.is_numeric else TEXT_OR_BYTES.accept(t))
 
 
@@ -143,12 +144,12 @@ FUNCTIONS: Final = (
     Function(
         name="crc32",
         collated=ignoring,
-        signature=takes([_BYTES], BIGINT),
+        signature=takes([BYTES], BIGINT),
         can_fail=False,
         rows=lambda call, data: zlib.crc32(data),
         arrays=per_distinct,
     ),
-    Function(name="soundex", collated=ignoring, signature=takes([_PLAIN], STRING), can_fail=False, rows=_sound, arrays=per_distinct),
+    Function(name="soundex", collated=ignoring, signature=takes([PLAIN_TEXT], STRING), can_fail=False, rows=_sound, arrays=per_distinct),
     Function(
         name="upper",
         collated=passing,

@@ -19,12 +19,16 @@ from deltic.expr.arrays.distinct import per_distinct
 from deltic.expr.collating import of_plain_texts
 from deltic.expr.functions.signature import (
     INTEGER,
+    PLAIN_LONG,
+    PLAIN_NUMBER,
     PLAIN_TEXT,
+    SECONDS,
     TEXT,
     TIME_ALONE,
     Parameter,
     TypeRule,
     accept,
+    accept_each,
     any_nullable,
     check_count,
     constant,
@@ -45,9 +49,6 @@ _FIELDS: Final = {"hour": "HOUR", "minute": "MINUTE", "second_fraction": "SECOND
 """The functions of EXTRACT whose field a TIME has."""
 _TIME: Final = Parameter("TIME", lambda t: t if t.is_time else TIME if t in (STRING, NULL) else None)
 _DAY_TIME: Final = Parameter("an INTERVAL of days or seconds", lambda t: t if t.is_day_time else DAY_TO_SECOND if t == NULL else None)
-_COUNT: Final = Parameter("BIGINT", lambda t: BIGINT if t.is_integer or t == NULL else None)
-_NUMBER: Final = Parameter("a number", lambda t: t if t.is_numeric else BIGINT if t == NULL else None)
-_SECOND: Final = Parameter("DECIMAL(16,6)", lambda t: decimal(16, 6) if t.is_numeric or t in (STRING, NULL) else None)
 
 
 def plus(arguments: Sequence[Expr], span: Span | None) -> Expr | None:
@@ -117,7 +118,7 @@ def _parsed(function: str) -> Builder:
 
 def _text_rule(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
     check_count(name, arguments, 1, 2, span)
-    taken = tuple(accept(name, i, argument, PLAIN_TEXT, span) for i, argument in enumerate(arguments, 1))
+    taken = accept_each(name, arguments, PLAIN_TEXT, span)
     return Typed(taken, TIME, True)
 
 
@@ -134,7 +135,7 @@ def _of_count(name: str, size: int) -> Function:
     def run(call: Call, count: int) -> datetime.time:
         return rows.of_count(count, size, name, call.span)
 
-    return _of_number(name, takes([_COUNT], TIME), run, arrays.of_count(size))
+    return _of_number(name, takes([PLAIN_LONG], TIME), run, arrays.of_count(size))
 
 
 def _count_of(name: str, size: int) -> Function:
@@ -182,7 +183,7 @@ FUNCTIONS: Final[tuple[Function | Rewrite, ...]] = (
     *OPERATORS,
     Function(
         name="make_time",
-        signature=takes([INTEGER, INTEGER, _SECOND], TIME),
+        signature=takes([INTEGER, INTEGER, SECONDS], TIME),
         can_fail=True,
         rows=lambda call, hour, minute, second: rows.make(hour, minute, second, call.span),
         arrays=per_distinct,
@@ -207,7 +208,7 @@ FUNCTIONS: Final[tuple[Function | Rewrite, ...]] = (
         rows=lambda call, unit, start, end: rows.difference(unit, start, end, call.span),
         arrays=arrays.difference,
     ),
-    _of_number("time_from_seconds", takes([_NUMBER], TIME), lambda call, n: rows.of_seconds(n, call.span), per_distinct),
+    _of_number("time_from_seconds", takes([PLAIN_NUMBER], TIME), lambda call, n: rows.of_seconds(n, call.span), per_distinct),
     _of_count("time_from_millis", 1000),
     _of_count("time_from_micros", 1),
     Function(

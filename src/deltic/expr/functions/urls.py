@@ -9,7 +9,7 @@ from deltic.errors import Span
 from deltic.expr.arrays.distinct import per_distinct
 from deltic.expr.collating import ignoring
 from deltic.expr.failures import invalid
-from deltic.expr.functions.signature import TEXT, TEXT_ALONE, accept, check_count, takes
+from deltic.expr.functions.signature import TEXT, TEXT_ALONE, accept_each, check_count, takes
 from deltic.expr.nodes import Call, Expr
 from deltic.expr.registry import Function, Typed
 from deltic.expr.rows import percent as rows
@@ -27,7 +27,7 @@ def _decoded(call: Call, text: str) -> str:
 def _parts(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
     """(url, part[, key])."""
     check_count(name, arguments, 2, 3, span)
-    return Typed(tuple(accept(name, i, a, TEXT_ALONE, span) for i, a in enumerate(arguments, 1)), STRING, True)
+    return Typed(accept_each(name, arguments, TEXT_ALONE, span), STRING, True)
 
 
 def _part(lenient: bool) -> Callable[..., str | None]:

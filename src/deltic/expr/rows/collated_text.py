@@ -12,9 +12,8 @@ from typing import Final
 
 from deltic.collations import COLLATIONS, lower_character, matched_character
 from deltic.errors import Span
-from deltic.expr.failures import invalid
 from deltic.expr.nodes import Value
-from deltic.expr.rows.text import checked_length
+from deltic.expr.rows.text import checked_length, nth_part
 from deltic.expr.rows.utf16 import in_units
 from deltic.schema import Type
 
@@ -184,11 +183,7 @@ def _java_hash(character: str) -> int:
 
 
 def split_part(text: str, delimiter: str, part: int, span: Span | None) -> str:
-    if part == 0:
-        raise invalid("split_part: the index 0 is invalid; parts are counted from 1, or from -1 backwards", span)
-    parts = _pieces(text, delimiter)
-    index = part - 1 if part > 0 else len(parts) + part
-    return parts[index] if 0 <= index < len(parts) else ""
+    return nth_part(_pieces(text, delimiter), part, span)
 
 
 def substring_index(text: str, delimiter: str, count: int) -> str:

@@ -64,7 +64,7 @@ _DECIMAL: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9
 _LETTERS: Final = re.compile("[A-Za-z0-9+/]*")
 
 
-class Unfit(ValueError):
+class UnfitValue(ValueError):
     """A value of JSON that the type cannot hold."""
 
 
@@ -143,7 +143,7 @@ def reader(type: Type, patterns: Patterns, *, strict: bool = False) -> Reader:
 
 def _of_kind(value: Any, kind: type) -> Any:
     if not isinstance(value, kind):
-        raise Unfit
+        raise UnfitValue
     return value
 
 
@@ -155,7 +155,7 @@ def _structs(fields: list[tuple[str, Reader]], strict: bool) -> Reader:
         for name, one in _of_kind(value, JsonObject).pairs:
             i = positions.get(name)
             if i is not None:
-                with nullcontext() if strict else suppress(Unfit):  # the field keeps what an earlier one of its name gave
+                with nullcontext() if strict else suppress(UnfitValue):  # the field keeps what an earlier one of its name gave
                     values[i] = fields[i][1](one)
         return tuple(values)
 
@@ -170,12 +170,12 @@ def _boolean(value: Any) -> bool:
 def _integer(type: Type) -> Reader:
     def convert(value: Any) -> int:
         if not isinstance(value, Number) or not value.whole or len(value.text) > 20:
-            raise Unfit
+            raise UnfitValue
         number = int(value.text)
         if type == TINYINT and 127 < number < 256:
             return number - 256  # as Jackson's getByteValue
         if not in_range(number, type):
-            raise Unfit
+            raise UnfitValue
         return number
 
     return convert
@@ -189,7 +189,7 @@ def _floating(narrow: bool) -> Reader:
             return single(number) if narrow and math.isfinite(number) else number
         if isinstance(value, str) and value in _SPECIAL:
             return _SPECIAL[value]
-        raise Unfit
+        raise UnfitValue
 
     return convert
 
@@ -203,11 +203,11 @@ def _double(number: Number) -> float:
 def _decimal(value: Any, type: Type) -> Decimal:
     text = value.text if isinstance(value, Number) else value
     if not isinstance(text, str) or not _DECIMAL.fullmatch(text):
-        raise Unfit
+        raise UnfitValue
     number = parse_decimal(text)
     fitted = None if number is None else fit(number, type)
     if fitted is None:
-        raise Unfit
+        raise UnfitValue
     return fitted
 
 
@@ -229,7 +229,7 @@ def _variant(value: Any) -> Variant:
     try:
         writer.tree(value, _form)
     except (MalformedVariant, UnicodeEncodeError):
-        raise Unfit from None
+        raise UnfitValue from None
     return Variant(*writer.result)
 
 
@@ -248,13 +248,13 @@ def _binary(value: Any) -> bytes:
     except (binascii.Error, ValueError):
         if _LETTERS.fullmatch(text) and len(text) % 4 == 1:
             raise MalformedJson(text) from None  # here Jackson reads past the end of the string
-        raise Unfit from None
+        raise UnfitValue from None
 
 
 def _moment(read_text: Callable[[str], Value], value: Any) -> Value:
     moment = read_text(_of_kind(value, str))
     if moment is None:
-        raise Unfit
+        raise UnfitValue
     return moment
 
 
@@ -264,7 +264,7 @@ def _timestamp(read_text: Callable[[str], Value], value: Any) -> Value:
         try:
             return EPOCH + datetime.timedelta(seconds=int(value.text))
         except OverflowError:
-            raise Unfit from None
+            raise UnfitValue from None
     return _moment(read_text, value)
 
 
@@ -289,7 +289,7 @@ def value_of_type(text: str, type: Type, convert: Reader) -> Value:
         value = [value]  # one object stands for an array of it
     try:
         return convert(value)
-    except Unfit:
+    except UnfitValue:
         raise MalformedJson(text) from None
 
 

@@ -34,7 +34,7 @@ def single(value: Fraction | float | int) -> float:
     """
     if isinstance(value, float) and not math.isfinite(value):
         return value
-    near = _rounded(value)
+    near = nearest(value)
     if not math.isfinite(near):
         return near
     try:
@@ -49,7 +49,8 @@ def single(value: Fraction | float | int) -> float:
     return other if other_gap < gap else result
 
 
-def _rounded(value: Fraction | float | int) -> float:
+def nearest(value: Fraction | float | int) -> float:
+    """The double nearest to `value`, ties to even; an infinity beyond the greatest double."""
     try:
         return float(value)
     except OverflowError:
@@ -67,7 +68,7 @@ def _neighbour(value: float, toward: Fraction) -> float:
 
 def double(value: Fraction | int | Decimal) -> float:
     """The double nearest to `value`."""
-    return _rounded(Fraction(value))
+    return nearest(Fraction(value))
 
 
 def half_up(value: Fraction, scale: int) -> int:

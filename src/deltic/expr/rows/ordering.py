@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 from deltic.expr.nodes import Value
 from deltic.variants import Variant
@@ -86,3 +87,8 @@ def _signs(value: Value) -> tuple[float, ...]:
     if isinstance(value, tuple):
         return tuple(sign for part in value for sign in _signs(part))
     return (math.copysign(1.0, value),) if isinstance(value, float) and value == 0.0 else ()
+
+
+def by_row(pairs: Iterable[tuple[tuple[Value, ...], int]]) -> list[tuple[tuple[Value, ...], int]]:
+    """(row, weight) pairs in the order of their rows: column by column, ascending, NULLs first."""
+    return sorted(pairs, key=lambda pair: tuple(map(total_key, pair[0])))

@@ -101,9 +101,13 @@ def ascii_code(text: str) -> int:
 
 def split_part(text: str, delimiter: str, part: int, span: Span | None = None) -> str:
     """Part number `part`, counted from 1, or from the end if negative; empty if out of range. An empty delimiter splits nothing."""
+    return nth_part(text.split(delimiter) if delimiter else [text], part, span)
+
+
+def nth_part(parts: Sequence[str], part: int, span: Span | None) -> str:
+    """As of `split_part`."""
     if part == 0:
         raise invalid("split_part: the index 0 is invalid; parts are counted from 1, or from -1 backwards", span)
-    parts = text.split(delimiter) if delimiter else [text]
     index = part - 1 if part > 0 else len(parts) + part
     return parts[index] if 0 <= index < len(parts) else ""
 

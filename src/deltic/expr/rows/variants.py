@@ -30,7 +30,7 @@ from deltic.schema import (
     decimal,
 )
 from deltic.stacks import unbounded
-from deltic.types import array_type
+from deltic.types import array_type, quoted
 from deltic.variant_bytes import Parts, Single, VariantPlace, Writer, folded, name_order
 from deltic.variant_json import text_of
 from deltic.variants import Variant
@@ -220,15 +220,8 @@ def _struct(fields: list[tuple[str, Type]]) -> Type:
 def schema_text(type: Type) -> str:
     """As Spark writes the schema of a VARIANT: an object is no STRUCT, since it has no order."""
     if type.name == "STRUCT":
-        return f"OBJECT<{', '.join(f'{_quoted(part.name)}: {schema_text(part.type)}' for part in type.parts)}>"
+        return f"OBJECT<{', '.join(f'{quoted(part.name)}: {schema_text(part.type)}' for part in type.parts)}>"
     return f"ARRAY<{schema_text(type.parts[0].type)}>" if type.name == "ARRAY" else type.sql
-
-
-def _quoted(name: str) -> str:
-    return name if _PLAIN.fullmatch(name) else "`" + name.replace("`", "``") + "`"
-
-
-_PLAIN: Final = re.compile("[a-zA-Z_][a-zA-Z0-9_]*")
 
 
 @unbounded

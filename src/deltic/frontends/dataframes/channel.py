@@ -20,8 +20,8 @@ from pyspark.sql.connect.client import ChannelBuilder
 from deltic.errors import DelticError
 from deltic.frontends.dataframes.types import message_of, row_message
 from deltic.frontends.sql.parse_statement import parse_columns, parse_type
-from deltic.frontends.sql.sql_types import sql_type
-from deltic.schema import Field, Schema
+from deltic.frontends.sql.sql_types import schema_of, sql_type
+from deltic.schema import Schema
 
 PLAN_ALONE: Final = "a view's definition cannot"
 """How the errors of calls begin that require rows."""
@@ -51,7 +51,7 @@ SETTINGS: Final = {
 """What Deltic's SQL means by them, and what keeps rows of createDataFrame in their message."""
 
 
-class Refused(grpc.RpcError):  # type: ignore[misc]
+class RefusedRequest(grpc.RpcError):  # type: ignore[misc]
     """A request that a view's definition cannot make. error: what is wrong, if Deltic has found an error in the plan."""
 
     def __init__(self, message: str, error: DelticError | None = None) -> None:
@@ -123,7 +123,7 @@ class Service:
             if key in self.settings:
                 response.pairs.add(key=key, value=self.settings[key])
             elif kind == "get":
-                raise Refused(f"[SQL_CONF_NOT_FOUND] a view's definition has no setting {key}")
+                raise RefusedRequest(f"[SQL_CONF_NOT_FOUND] a view's definition has no setting {key}")
             else:
                 response.pairs.add(key=key)
 
@@ -143,7 +143,7 @@ class Service:
             case "persist" | "unpersist" as kind:
                 getattr(response, kind).SetInParent()
             case kind:
-                raise Refused(f"{PLAN_ALONE} look at data: {kind}")
+                raise RefusedRequest(f"{PLAN_ALONE} look at data: {kind}")
         return response
 
     def _checked(self, answer: Callable[[], Any]) -> Any:
@@ -152,7 +152,7 @@ class Service:
             return answer()
         except DelticError as error:
             self.refused = error
-            raise Refused(str(error), error) from error
+            raise RefusedRequest(str(error), error) from error
 
     def ExecutePlan(self, request: pb.ExecutePlanRequest) -> Iterator[pb.ExecutePlanResponse]:
         command = request.plan.command
@@ -170,9 +170,9 @@ class Service:
                 rows, type = self._checked(lambda: outside.rows_of(request.plan.root))
                 parts = [pb.ExecutePlanResponse(schema=type), *map(_carrying, rows.to_batches()), *parts]
             case None if request.plan.root.WhichOneof("rel_type") == "catalog":
-                raise Refused(f"{PLAN_ALONE} read the catalog: it is a plan that is kept up to date")
+                raise RefusedRequest(f"{PLAN_ALONE} read the catalog: it is a plan that is kept up to date")
             case _:
-                raise Refused(f"{PLAN_ALONE} look at data, or write it: it is a plan that is kept up to date")
+                raise RefusedRequest(f"{PLAN_ALONE} look at data, or write it: it is a plan that is kept up to date")
         operation = request.operation_id or str(uuid.uuid4())
         for part in parts:
             part.session_id, part.server_side_session_id, part.operation_id = request.session_id, self.id, operation
@@ -189,7 +189,7 @@ class Service:
 def _check_setting(key: str, value: str) -> None:
     """Raises Refused for a value that Deltic's SQL does not have."""
     if value.lower() != SETTINGS.get(key, value).lower():
-        raise Refused(f"a view cannot set {key} to {value!r}: in Deltic it is always {SETTINGS[key]!r}")
+        raise RefusedRequest(f"a view cannot set {key} to {value!r}: in Deltic it is always {SETTINGS[key]!r}")
 
 
 def _carrying(rows: pa.RecordBatch) -> pb.ExecutePlanResponse:
@@ -206,8 +206,7 @@ def _ddl(text: str) -> pb.DataType:
     try:
         return message_of(sql_type(parse_type(text, "<type>")))
     except DelticError:
-        parts = parse_columns(text, "<type>")
-        return row_message(Schema(tuple(Field(part.name.text, sql_type(part.type)) for part in parts if part.name is not None)))
+        return row_message(schema_of(parse_columns(text, "<type>")))
 
 
 class Channel(grpc.Channel):  # type: ignore[misc]
@@ -221,7 +220,7 @@ class Channel(grpc.Channel):  # type: ignore[misc]
 
         def call(request: Any, timeout: Any = None, metadata: Any = None, **others: Any) -> Any:
             if method is None:
-                raise Refused(f"a view's definition cannot call {name}")
+                raise RefusedRequest(f"a view's definition cannot call {name}")
             return method(request)
 
         return call

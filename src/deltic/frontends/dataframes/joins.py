@@ -17,7 +17,7 @@ from deltic.frontends.dataframes.frame import BoundFrame, FrameColumn, over
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_expression import ExpressionBinder
 from deltic.frontends.sql.scope import Outer
-from deltic.plan.columns import reference, shift
+from deltic.plan.columns import named_columns, reference, shift
 from deltic.plan.equalities import EQUAL, split
 from deltic.plan.nearest_by import nearest_join
 from deltic.plan.nodes import DependentJoin, Join, JoinKind, Plan, Project
@@ -126,7 +126,7 @@ def _using(names: Sequence[str], left: BoundFrame, right: BoundFrame, kind: Join
 def _merged(frame: BoundFrame, pairs: Sequence[tuple[FrameColumn, FrameColumn]], rest: tuple[FrameColumn, ...], here: Span) -> BoundFrame:
     """The frame of a full join, in which a column of its keys is that of the side that has it."""
     schema = frame.plan.schema
-    columns = [(field.name, reference(schema, i)) for i, field in enumerate(schema)]
+    columns = named_columns(schema)
     made = [(a.name, resolve("coalesce", [reference(schema, one.index, here) for one in (a, b)], here)) for a, b in pairs]
     shown = tuple(FrameColumn(name, len(columns) + i) for i, (name, _) in enumerate(made))
     return BoundFrame(Project(frame.plan, (*columns, *made)), (*shown, *rest), tuple(one for pair in pairs for one in pair), frame.ids)

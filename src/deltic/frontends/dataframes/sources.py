@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Final
 
 import pyarrow as pa
@@ -21,7 +20,7 @@ from deltic.frontends.dataframes.types import type_of
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.arguments import Arguments
 from deltic.frontends.sql.parse_statement import QueryStatement, parse, parse_columns
-from deltic.frontends.sql.sql_types import sql_type
+from deltic.frontends.sql.sql_types import schema_of
 from deltic.plan.nodes import Values
 from deltic.schema import Field, Schema, Type
 from deltic.types import frozen_list
@@ -80,10 +79,9 @@ def _values(column: pa.ChunkedArray, type: Type) -> list[object]:
 def described(schema: str, span: Span) -> Schema:
     """The columns of a schema in JSON or DDL."""
     if not schema.lstrip().startswith("{"):
-        parts = parse_columns(schema, "<schema>")
-        return Schema(tuple(Field(part.name.text, sql_type(part.type).read) for part in parts if part.name is not None))
+        return schema_of(parse_columns(schema, "<schema>")).read
     row = type_of(pyspark_types_to_proto_types(StructType.fromJson(json.loads(schema))), span)
-    return Schema(tuple(replace(part, type=part.type.read) for part in row.parts))
+    return Schema(row.parts).read
 
 
 def _arrow_type(arrow: pa.DataType, binder: FrameBinder) -> Type:

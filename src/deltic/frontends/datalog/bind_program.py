@@ -204,7 +204,7 @@ class DatalogBinder:
         schemas = {name: self._declared(name) for name in group}
         while True:
             bodies = {name: self._body(name, schemas, namespace, calls) for name in group}
-            wider = {name: _wider(schemas[name], body.schema) for name, body in bodies.items()}
+            wider = {name: schemas[name].or_nullable(body.schema) for name, body in bodies.items()}
             if wider == schemas:
                 break
             schemas = wider
@@ -354,9 +354,3 @@ def _check_same(relation: DatalogRelation, table: TableSchema, existing: TableSc
             expected=columns,
             remedy="read it without declaring it",
         )
-
-
-def _wider(schema: Schema, body: Schema) -> Schema:
-    """The columns, nullable where those of the body are: parts of structs are to SQL."""
-    fields = zip(schema, body, strict=True)
-    return Schema(tuple(replace(field, nullable=field.nullable or of_body.nullable) for field, of_body in fields))

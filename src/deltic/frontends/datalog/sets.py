@@ -23,9 +23,9 @@ SET: Final = "Set"
 SET_EMPTY: Final = "set_empty"
 
 
-def of_sets(binder: TermBinder, term: CallTerm, count: int, expected: Kind | None) -> tuple[BoundTerm, VectorKind]:
-    """The first argument, a Set."""
-    check_count(term.name, term.arguments, count, count, term.span)
+def of_sets(binder: TermBinder, term: CallTerm, expected: Kind | None) -> tuple[BoundTerm, VectorKind]:
+    """The first of two arguments, a Set."""
+    check_count(term.name, term.arguments, 2, 2, term.span)
     value = binder.bind(term.arguments[0], expected if _is_set(expected) else None)
     if not isinstance(value.kind, VectorKind) or value.kind.name != SET:
         raise TypeMismatch(f"{term.name} does not accept {value.kind}", span=term.span, expected="a Set or a Map")
@@ -60,13 +60,13 @@ def union(array: Expr, other: Expr) -> Expr:
 
 def insert_element(binder: TermBinder, term: CallTerm, expected: Kind | None) -> BoundTerm:
     """insert_imm(s, x)."""
-    value, kind = of_sets(binder, term, 2, expected)
+    value, kind = of_sets(binder, term, expected)
     return BoundTerm(with_element(value.expr, binder.bind(term.arguments[1], kind.item).expr), kind)
 
 
 def remove_element(binder: TermBinder, term: CallTerm, expected: Kind | None) -> BoundTerm:
     """remove_imm(s, x)."""
-    value, kind = of_sets(binder, term, 2, expected)
+    value, kind = of_sets(binder, term, expected)
     return BoundTerm(without_element(value.expr, binder.bind(term.arguments[1], kind.item).expr), kind)
 
 
@@ -88,7 +88,7 @@ def _singleton(binder: TermBinder, term: CallTerm, expected: Kind | None) -> Bou
 
 
 def _union(binder: TermBinder, term: CallTerm, expected: Kind | None) -> BoundTerm:
-    value, kind = of_sets(binder, term, 2, expected)
+    value, kind = of_sets(binder, term, expected)
     other = binder.bind(term.arguments[1], kind)
     return BoundTerm(union(value.expr, other.expr), kind)
 

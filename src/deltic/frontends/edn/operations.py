@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from typing import Literal as OneOf
 
 from deltic.errors import DelticError, Span, SyntaxFailure, TypeMismatch, UnknownName, Unsupported
-from deltic.frontends.edn.schema import EdnAttribute, EdnSchema
+from deltic.frontends.edn.schema import EdnAttribute, EdnSchema, is_lookup
 from deltic.frontends.edn.values import (
     GREATEST_LONG,
     LEAST_LONG,
@@ -206,13 +206,9 @@ class _Expander:
         """The values of a collection; a lookup ref is one value."""
         if not isinstance(form.value, VectorForm | ListForm | SetForm):
             return [form]
-        if attribute.is_ref and self._is_lookup(form):
+        if attribute.is_ref and is_lookup(form):
             return [form]
         return form.value.parts
-
-    def _is_lookup(self, form: LocatedForm) -> bool:
-        parts = form.value.parts if isinstance(form.value, VectorForm | ListForm) else ()
-        return len(parts) == 2 and isinstance(parts[0].value, Keyword)
 
     def value(self, attribute: EdnAttribute, form: LocatedForm) -> Any:
         """A stored value; of a reference, an entity."""
@@ -227,11 +223,9 @@ class _Expander:
                 if name == "datomic.tx":
                     raise Unsupported("the entity of the transaction is not supported", span=form.span, remedy="use an entity of your own")
                 return TemporaryId(name)
-            case VectorForm() | ListForm() if self._is_lookup(form):
+            case VectorForm() | ListForm() if is_lookup(form):
                 attribute = self.schema.attribute(form.value.parts[0])
-                if attribute.unique is None:
-                    remedy = "add :db/unique :db.unique/identity to its schema"
-                    raise TypeMismatch(f":{attribute.name} is not unique, so it finds no entity", span=form.span, remedy=remedy)
+                attribute.check_unique(form.span)
                 if attribute.is_ref or attribute.column is not None:
                     what = "reference" if attribute.is_ref else "column of a table"
                     raise Unsupported(f"a lookup by a {what} is not supported", span=form.span, remedy="use the entity's number")

@@ -11,9 +11,9 @@ from deltic.expr.nodes import Expr, Literal, Value
 from deltic.frontends.edn.functions import equal
 from deltic.frontends.edn.kinds import KEYWORD, LONG, EdnKind, EdnTerm, accepts, encoded, kind_of, with_kind
 from deltic.frontends.edn.relation import Bindings, table_of, united
-from deltic.frontends.edn.schema import EdnAttribute, EdnSchema, TableColumn
+from deltic.frontends.edn.schema import EdnAttribute, EdnSchema, TableColumn, is_lookup
 from deltic.frontends.edn.tree import Blank, Clause, ConstantForm, DataPattern, QueryTerm, QueryVariable
-from deltic.frontends.edn.values import Keyword, ListForm, LocatedForm, VectorForm, write
+from deltic.frontends.edn.values import ListForm, LocatedForm, VectorForm, write
 from deltic.plan.columns import reference
 from deltic.plan.nodes import Plan, Table
 from deltic.schema import BIGINT, STRING
@@ -112,28 +112,22 @@ def without_lookups(clauses: Sequence[Clause], schema: EdnSchema) -> Iterator[Cl
 
 def _without_lookups(pattern: DataPattern, schema: EdnSchema) -> Iterator[DataPattern]:
     attribute = schema.attribute(pattern.attribute.form) if isinstance(pattern.attribute, ConstantForm) else None
-    if isinstance(pattern.entity, ConstantForm) and _is_lookup(pattern.entity.form):
+    if isinstance(pattern.entity, ConstantForm) and is_lookup(pattern.entity.form):
         variable, lookup = _lookup(pattern.entity.form, schema)
         yield lookup
         pattern = replace(pattern, entity=variable)
-    if attribute is not None and attribute.is_ref and isinstance(pattern.value, ConstantForm) and _is_lookup(pattern.value.form):
+    if attribute is not None and attribute.is_ref and isinstance(pattern.value, ConstantForm) and is_lookup(pattern.value.form):
         variable, lookup = _lookup(pattern.value.form, schema)
         yield lookup
         pattern = replace(pattern, value=variable)
     yield pattern
 
 
-def _is_lookup(form: LocatedForm) -> bool:
-    return isinstance(form.value, VectorForm | ListForm) and len(form.value.parts) == 2 and isinstance(form.value.parts[0].value, Keyword)
-
-
 def _lookup(form: LocatedForm, schema: EdnSchema) -> tuple[QueryVariable, DataPattern]:
     assert isinstance(form.value, VectorForm | ListForm)
     name, value = form.value.parts
     attribute = schema.attribute(name)
-    if attribute.unique is None:
-        remedy = "add :db/unique :db.unique/identity to its schema"
-        raise TypeMismatch(f":{attribute.name} is not unique, so it finds no entity", span=name.span, remedy=remedy)
+    attribute.check_unique(name.span)
     if isinstance(value.value, VectorForm | ListForm):
         raise SyntaxFailure("a lookup ref within another", span=value.span, expected="[:attribute value]")
     variable = QueryVariable(write(form), form.span)  # no other variable has a name that begins with a bracket

@@ -11,7 +11,7 @@ from typing import Literal as OneOf
 from deltic.errors import CatalogError, Span, SyntaxFailure, TypeMismatch, UnknownName, Unsupported, did_you_mean
 from deltic.expr.nodes import Value
 from deltic.frontends.edn.kinds import ANY, BIGDEC, BIGINT_KIND, KINDS, LONG, EdnKind, accepts, encoded, kind_of
-from deltic.frontends.edn.values import Keyword, LocatedForm, MapForm, VectorForm, write
+from deltic.frontends.edn.values import Keyword, ListForm, LocatedForm, MapForm, VectorForm, write
 from deltic.schema import BIGINT, Field, Schema, TableSchema, Type
 
 REF: Final = "db.type/ref"
@@ -20,6 +20,11 @@ _DIGITS: Final = {BIGINT_KIND: "at most 38 digits", BIGDEC: "at most 20 digits b
 COLUMN_TYPES: Final = "a column of whole numbers, floats, DECIMALs of the digits of bigints and bigdecs, STRING, BOOLEAN or TIMESTAMP"
 _WITHOUT_EFFECT: Final = ("db/doc", "db/index", "db/ident")
 _ADDITIONS: Final = ("db/valueType", "db/cardinality", "db/unique", "db/isComponent")
+
+
+def is_lookup(form: LocatedForm) -> bool:
+    """Whether the form is a lookup ref, [:attribute value], which stands for an entity."""
+    return isinstance(form.value, VectorForm | ListForm) and len(form.value.parts) == 2 and isinstance(form.value.parts[0].value, Keyword)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +66,12 @@ class EdnAttribute:
         pairs = [(LocatedForm(Keyword(key)), LocatedForm(Keyword(value))) for key, value in options.items() if value is not None]
         pairs += [(LocatedForm(Keyword("db/isComponent")), LocatedForm(True))] if self.is_component else []
         return LocatedForm(MapForm(tuple(pairs)))
+
+    def check_unique(self, span: Span | None) -> None:
+        """Raises TypeMismatch unless a value identifies its entity, as a lookup ref at `span` requires."""
+        if self.unique is None:
+            remedy = "add :db/unique :db.unique/identity to its schema"
+            raise TypeMismatch(f":{self.name} is not unique, so it finds no entity", span=span, remedy=remedy)
 
     def value(self, form: LocatedForm) -> Value:
         """The stored value of a constant that is not a reference. Raises TypeMismatch."""

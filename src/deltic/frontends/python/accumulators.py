@@ -11,7 +11,7 @@ from deltic.errors import CircuitError, EvaluationError
 from deltic.expr.accumulators import Collection, ElementPart, ElementSource, Result, collection
 from deltic.expr.nodes import Expr, UserFunction, Value
 from deltic.expr.python import row_class, value_in
-from deltic.frontends.python.functions import taking, user_function, wrapper_of
+from deltic.frontends.python.functions import checked_function, user_function, wrapper_of
 from deltic.frontends.python.schemas import Columns, field_of, with_names
 from deltic.plan.accumulators import AccumulateElements
 from deltic.plan.nodes import Accumulate, Plan
@@ -102,7 +102,7 @@ class Calls:
             raise CircuitError("a stream_aggregate without one function", expected="a function of (accumulator, rows), or step=…")
         for function, rows in ((self.function, "group"), (self.step, "row"), (self.retract, "row")):
             if function is not None:
-                taking(function, "accumulator", rows)
+                checked_function(function, "accumulator", rows)
 
     @property
     def first(self) -> Callable[..., Any]:
@@ -128,7 +128,7 @@ def _column(name: str, notation: Any) -> AccumulatorColumn:
             )
         case Encoded():
             for function in (notation.encode, notation.decode):
-                taking(function, "value")
+                checked_function(function, "value")
                 if str(getattr(function, "__module__", "")).partition(".")[0] in UNSAFE:
                     remedy = "state is read as data: write the object's values, as JSON for example"
                     raise CircuitError(f"column {name}: {name_of(function)} could run code from the state", remedy=remedy)

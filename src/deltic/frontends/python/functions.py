@@ -26,6 +26,7 @@ from typing import Any, Final, NoReturn
 from deltic.errors import CircuitError, UnknownName
 from deltic.expr.nodes import Column, Expr, Literal, UserFunction, user_functions
 from deltic.frontends.python.schemas import PYTHON
+from deltic.plan.columns import reference
 from deltic.plan.nodes import Plan
 from deltic.purity import Pure, name_of, pure
 from deltic.schema import Schema
@@ -84,19 +85,14 @@ class Picked:
             matches = [*self._positions[int(name[1:]) :][:1]]
         if len(matches) != 1:
             unknown_column(name, [self._schema[i].name for i in self._positions])
-        return column_at(self._schema, matches[0])
+        return reference(self._schema, matches[0])
 
     def columns(self) -> tuple[Column, ...]:
-        return tuple(column_at(self._schema, i) for i in self._positions)
+        return tuple(reference(self._schema, i) for i in self._positions)
 
 
 def unknown_column(name: str, names: Sequence[str]) -> NoReturn:
     raise UnknownName(f"unknown or ambiguous column {name}", expected=f"one of {', '.join(names)}")
-
-
-def column_at(schema: Schema, index: int) -> Column:
-    field = schema[index]
-    return Column(index, field.type, field.nullable, field.name)
 
 
 def picked(function: Callable[..., Any], rows: Sequence[Picked | Expr]) -> tuple[Expr, ...] | None:
@@ -124,7 +120,7 @@ def _columns(result: Any) -> tuple[Expr, ...] | None:
     return tuple(columns)
 
 
-def taking(function: object, *parameters: str) -> Callable[..., Any]:
+def checked_function(function: object, *parameters: str) -> Callable[..., Any]:
     """The function. Raises CircuitError if it is not callable with these parameters."""
     if not callable(function):
         raise CircuitError(f"{function!r} is not a function", expected=f"a function of ({', '.join(parameters)})")

@@ -7,7 +7,7 @@ from typing import Any
 
 from deltic.errors import CircuitError, EvaluationError
 from deltic.expr.table_functions import ROW
-from deltic.frontends.python.functions import taking, user_function, wrapper_of
+from deltic.frontends.python.functions import checked_function, user_function, wrapper_of
 from deltic.plan.nodes import Generate, Plan
 from deltic.purity import name_of, shown
 from deltic.schema import Schema
@@ -18,7 +18,7 @@ def generated(plan: Plan, function: Callable[..., Any], made: Schema, *, weighte
 
     Raises CircuitError if it is not a function of one argument, or if a column has a name that has a meaning on batches.
     """
-    taking(function, "batch" if on_batches else "row")
+    checked_function(function, "batch" if on_batches else "row")
     if on_batches and (repeated := [name for name in (*made.names, ROW) if (*made.names, ROW).count(name) > 1]):
         raise CircuitError(f"a column is named {repeated[0]}, which has a meaning in a function on batches", remedy="rename the column")
     width = 0 if len(made) == 1 else len(made)

@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 from deltic.errors import EvaluationError
 from deltic.expr.table_functions import ROW
 from deltic.frontends.python.functions import wrapper_of
-from deltic.plan.columns import reference
-from deltic.plan.nodes import Bound, Plan, Project, TemporalFilter
+from deltic.plan.columns import choose_columns, reference
+from deltic.plan.nodes import Bound, Plan, TemporalFilter
 from deltic.purity import name_of, shown
 from deltic.schema import BIGINT, TIMESTAMP, Field, Schema
 
@@ -127,4 +127,4 @@ def bounded(plan: Plan, columns: int, bounds: Mapping[str, int]) -> Plan:
 
 def first_columns(plan: Plan, columns: int) -> Plan:
     """The first columns of the rows."""
-    return Project(plan, tuple((plan.schema[i].name, reference(plan.schema, i)) for i in range(columns)))
+    return choose_columns(plan, range(columns))

@@ -8,8 +8,9 @@ from typing import Any
 
 from deltic.errors import CircuitError
 from deltic.expr.nodes import Expr, PythonFunction
-from deltic.frontends.python.functions import Picked, column_at, picked, user_function, wrapper_of
+from deltic.frontends.python.functions import Picked, picked, user_function, wrapper_of
 from deltic.frontends.python.schemas import Columns, schema_of
+from deltic.plan.columns import reference
 from deltic.plan.nodes import Plan, Project
 from deltic.schema import Schema
 
@@ -22,7 +23,7 @@ class Argument:
     positions: tuple[int, ...]
 
     def symbol(self, schema: Schema) -> Picked | Expr:
-        return column_at(schema, self.positions[0]) if self.names is None else Picked(schema, self.positions)
+        return reference(schema, self.positions[0]) if self.names is None else Picked(schema, self.positions)
 
 
 def projected(plan: Plan, function: Callable[..., Any], parts: Sequence[Argument], schema: Columns | None, on_batches: bool) -> Plan:
@@ -44,7 +45,7 @@ def computed_columns(
     made = schema_of(schema)
     width = 0 if len(made) == 1 else len(made)
     called = user_function(function, [part.names for part in parts], width, on_batches=on_batches)
-    arguments = tuple(column_at(plan.schema, i) for part in parts for i in part.positions)
+    arguments = tuple(reference(plan.schema, i) for part in parts for i in part.positions)
     return tuple((f.name, PythonFunction(called, arguments, i, f.type, f.nullable)) for i, f in enumerate(made))
 
 
@@ -57,10 +58,6 @@ def listed(function: Callable[..., Any]) -> Callable[..., Any]:
         return list(result) if isinstance(result, Iterator) else result
 
     return whole
-
-
-def all_columns(schema: Schema) -> tuple[Expr, ...]:
-    return tuple(column_at(schema, i) for i in range(len(schema)))
 
 
 def named(columns: Sequence[Expr]) -> tuple[tuple[str, Expr], ...]:

@@ -53,7 +53,3 @@ def text_of(expr: object) -> str:
     if not isinstance(expr, str):
         raise CircuitError(f"invalid SQL {expr!r}", expected="an expression, as a str")
     return expr
-
-
-def quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

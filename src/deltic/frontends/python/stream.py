@@ -14,11 +14,11 @@ from typing import Any, TypeVar, get_args
 from deltic.errors import CircuitError
 from deltic.expr.nodes import Column, Expr, PythonFunction
 from deltic.frontends.python.accumulators import Calls, accumulation
-from deltic.frontends.python.functions import column_at, taking, unknown_column, user_function
+from deltic.frontends.python.functions import checked_function, unknown_column, user_function
 from deltic.frontends.python.generated import generated
 from deltic.frontends.python.linear import WEIGHT, bounded, composed, composed_batches, updated, updates, with_update
-from deltic.frontends.python.projection import Argument, all_columns, computed_columns, listed, named, projected
-from deltic.frontends.python.query import CONDITION, INPUT, ORDER, queried, quoted, selected, text_of
+from deltic.frontends.python.projection import Argument, computed_columns, listed, named, projected
+from deltic.frontends.python.query import CONDITION, INPUT, ORDER, queried, selected, text_of
 from deltic.frontends.python.scalars import UDF
 from deltic.frontends.python.schemas import Columns, schema_of
 from deltic.frontends.python.ticks import OverTime, batched
@@ -26,6 +26,7 @@ from deltic.frontends.python.trace import distinct_change, earlier, stamped, unt
 from deltic.frontends.sql import Form
 from deltic.frontends.statements import PythonAggregate
 from deltic.plan.accumulators import AccumulateElements
+from deltic.plan.columns import all_columns, choose_columns, named_columns, reference
 from deltic.plan.nodes import (
     Aggregate,
     AggregateCall,
@@ -46,6 +47,7 @@ from deltic.plan.nodes import (
 )
 from deltic.purity import name_of
 from deltic.schema import BOOLEAN, TIMESTAMP, Schema
+from deltic.types import backquoted
 
 ROW, BATCH = "row", "batch"
 T = TypeVar("T")
@@ -70,14 +72,14 @@ class Stream(OverTime):
         """One row for each row: the function's result, or SQL expressions by column name."""
         if isinstance(function, Mapping):
             return self._mapped(function)
-        taking(function, BATCH if on_batches else ROW)
+        checked_function(function, BATCH if on_batches else ROW)
         return Stream(projected(self.plan, function, (self._whole(),), schema, on_batches))
 
     def filter(self, predicate: Callable[..., Any] | str, *, on_batches: bool = False) -> Stream:
         """The rows for which the predicate is true."""
         if isinstance(predicate, str):
             return Stream(queried(self.plan, f"SELECT * FROM {INPUT} WHERE {predicate}", CONDITION))
-        function = user_function(taking(predicate, BATCH if on_batches else ROW), (self.schema.names,), 0, on_batches=on_batches)
+        function = user_function(checked_function(predicate, BATCH if on_batches else ROW), (self.schema.names,), 0, on_batches=on_batches)
         return Stream(Filter(self.plan, PythonFunction(function, all_columns(self.schema), 0, BOOLEAN, False)))
 
     def flat_map(self, function: Callable[..., Any], *, schema: Columns, on_batches: bool = False) -> Stream:
@@ -145,7 +147,7 @@ class Stream(OverTime):
         the logic returns a record batch as in flat_map, with the columns `_time` (TIMESTAMP or int64) and `_weight` (int64).
         """
         result = with_update(schema_of(schema))
-        function = logic if on_batches else updates(taking(logic, ROW))
+        function = logic if on_batches else updates(checked_function(logic, ROW))
         return Stream(updated(generated(self.plan, function, result, weighted=True, on_batches=on_batches)))
 
     def followed_by(self, *logics: Callable[..., Any], schema: Columns, on_batches: bool = False) -> Stream:
@@ -155,7 +157,7 @@ class Stream(OverTime):
         """
         if not logics:
             raise CircuitError("followed_by without a logic", expected="one logic or more")
-        functions = tuple(taking(logic, BATCH if on_batches else ROW) for logic in logics)
+        functions = tuple(checked_function(logic, BATCH if on_batches else ROW) for logic in logics)
         return self.join_function(composed_batches(functions) if on_batches else composed(functions), schema=schema, on_batches=on_batches)
 
     def temporal_filter(self, *, lower: str | Callable[..., Any] | None = None, upper: str | Callable[..., Any] | None = None) -> Stream:
@@ -169,13 +171,13 @@ class Stream(OverTime):
         plan, positions = self.plan, dict[str, int]()
         for side, moment in bounds.items():
             positions[side] = len(plan.schema)
-            columns = [(f.name, column_at(plan.schema, i)) for i, f in enumerate(plan.schema)]
+            columns = named_columns(plan.schema)
             plan = Project(plan, (*columns, (f"_{side}", self._moment(moment))))
         return Stream(bounded(plan, len(self.schema), positions))
 
     def _moment(self, moment: str | Callable[..., Any]) -> Expr:
         if not isinstance(moment, str):
-            function = user_function(taking(moment, ROW), (self.schema.names,), 0)
+            function = user_function(checked_function(moment, ROW), (self.schema.names,), 0)
             return PythonFunction(function, all_columns(self.schema), 0, TIMESTAMP, True)
         form = Form("one expression of the row", frozenset(("source",)), 1)
         bound = queried(self.plan, f"SELECT CAST({moment}\nAS TIMESTAMP) AS moment FROM {INPUT}", form)
@@ -206,7 +208,7 @@ class Stream(OverTime):
         return Stream(plan)
 
     def _mapped(self, columns: Mapping[str, str]) -> Stream:
-        mapped = plan = selected(self.plan, [f"{text_of(expr)}\nAS {quoted(name)}" for name, expr in columns.items()])
+        mapped = plan = selected(self.plan, [f"{text_of(expr)}\nAS {backquoted(name)}" for name, expr in columns.items()])
         while plan != self.plan and isinstance(plan, Project | FlatMap):
             plan = plan.input
         if plan != self.plan:
@@ -228,12 +230,12 @@ class Stream(OverTime):
         return positions[0]
 
     def _indexed_by(self, function: Callable[..., Any], schema: Columns | None) -> IndexedStream:
-        keys = computed_columns(self.plan, taking(function, ROW), (self._whole(),), schema, False)
+        keys = computed_columns(self.plan, checked_function(function, ROW), (self._whole(),), schema, False)
         if all(isinstance(expr, Column) for _, expr in keys):
             return IndexedStream(self.plan, tuple(expr.index for _, expr in keys if isinstance(expr, Column)), self._whole().positions)
         if shared := [name for name, _ in keys if self.schema.find(name)]:
             raise CircuitError(f"the key and the row both have a column {shared[0]}", remedy="rename the key's column in schema=")
-        rows = [(f.name, column_at(self.schema, i)) for i, f in enumerate(self.schema)]
+        rows = named_columns(self.schema)
         wide = Project(self.plan, (*rows, *keys))
         width = len(self.schema)
         return IndexedStream(wide, tuple(range(width, width + len(keys))), tuple(range(width)))
@@ -274,11 +276,11 @@ class IndexedStream(OverTime):
         other_values = tuple(len(left) + i for i in other.values)
         if function is None:
             columns = [*self.values, *other_values]
-            return Stream(Project(joined, named([column_at(joined.schema, i) for i in columns])))
+            return Stream(Project(joined, named([reference(joined.schema, i) for i in columns])))
         key = Argument(tuple(left[i].name for i in self.keys) if len(self.keys) != 1 else None, self.keys)
         row = Argument(tuple(left[i].name for i in self.values), self.values)
         match = Argument(tuple(right[i].name for i in other.values), other_values)
-        taking(function, *(("keys", "rows", "other rows") if on_batches else ("key", "row", "other row")))
+        checked_function(function, *(("keys", "rows", "other rows") if on_batches else ("key", "row", "other row")))
         return Stream(projected(joined, function, (key, row, match), schema, on_batches))
 
     def join_stream(
@@ -330,7 +332,7 @@ class IndexedStream(OverTime):
         """The first rows of each key by `order`, a SQL ORDER BY list; ties are ordered by the whole row. NULL is a key."""
         plan = Stream(self.plan).top_k(limit, order).plan
         assert isinstance(plan, TopK)
-        keys = tuple(column_at(self.plan.schema, i) for i in self.keys)
+        keys = tuple(reference(self.plan.schema, i) for i in self.keys)
         return replace(self, plan=TopK(self.plan, plan.order, plan.limit, keys)).rows()
 
     def semijoin(self, other: IndexedStream) -> Stream:
@@ -374,7 +376,7 @@ class IndexedStream(OverTime):
         which the functions change in place and return. every: only the ticks whose epoch is a multiple of it call the functions, with the
         rows that wait; see `batched`.
         """
-        keys = tuple((self.plan.schema[i].name, column_at(self.plan.schema, i)) for i in self.keys)
+        keys = named_columns(self.plan.schema, self.keys)
         plan = self.plan if every is None else batched(self.plan, every)
         return Accumulators(accumulation(plan, keys, self.values, Calls(function, step, retract), schema, init))
 
@@ -384,24 +386,24 @@ class IndexedStream(OverTime):
 
     def sum(self, column: str, name: str = "sum") -> Stream:
         """The sum of a column for each key."""
-        return self.by_sql({name: f"sum({quoted(column)})"})
+        return self.by_sql({name: f"sum({backquoted(column)})"})
 
     def min(self, column: str, name: str = "min") -> Stream:
         """The least value of a column for each key."""
-        return self.by_sql({name: f"min({quoted(column)})"})
+        return self.by_sql({name: f"min({backquoted(column)})"})
 
     def max(self, column: str, name: str = "max") -> Stream:
         """The greatest value of a column for each key."""
-        return self.by_sql({name: f"max({quoted(column)})"})
+        return self.by_sql({name: f"max({backquoted(column)})"})
 
     def avg(self, column: str, name: str = "avg") -> Stream:
         """The average of a column for each key."""
-        return self.by_sql({name: f"avg({quoted(column)})"})
+        return self.by_sql({name: f"avg({backquoted(column)})"})
 
     def by_sql(self, aggregates: Mapping[str, str]) -> Stream:
         """One row per key, of SQL aggregates by name."""
-        names = [quoted(self.plan.schema[i].name) for i in self.keys]
-        calls = [f"{text_of(call)}\nAS {quoted(name)}" for name, call in aggregates.items()]
+        names = [backquoted(self.plan.schema[i].name) for i in self.keys]
+        calls = [f"{text_of(call)}\nAS {backquoted(name)}" for name, call in aggregates.items()]
         return Stream(selected(self.plan, [*names, *calls], f" GROUP BY {', '.join(names)}" if names else ""))
 
     def _reduced(self, function: Callable[..., Any] | None, schema: Columns | None, aggregates: Mapping[str, str]) -> Stream:
@@ -414,8 +416,8 @@ class IndexedStream(OverTime):
         if isclass(function) and hasattr(function, "step"):
             return self._accumulated(function, result)
         names = tuple(self.plan.schema[i].name for i in self.values)
-        reducing = user_function(listed(taking(function, "group")), (names,), 0 if len(result) == 1 else len(result))
-        keys = tuple((self.plan.schema[i].name, column_at(self.plan.schema, i)) for i in self.keys)
+        reducing = user_function(listed(checked_function(function, "group")), (names,), 0 if len(result) == 1 else len(result))
+        keys = named_columns(self.plan.schema, self.keys)
         return Stream(Reduce(self.plan, keys, self.values, reducing, result))
 
     def _accumulated(self, accumulator: type, result: Schema) -> Stream:
@@ -426,7 +428,7 @@ class IndexedStream(OverTime):
         (column,) = result
         defined = UDF(column.name, accumulator, column.type.sql).defined
         assert isinstance(defined, PythonAggregate)
-        arguments = tuple(column_at(self.plan.schema, i) for i in self.values if i not in self.keys)
+        arguments = tuple(reference(self.plan.schema, i) for i in self.values if i not in self.keys)
         given, (least, most) = len(arguments), (defined.least, defined.most)
         if given < least or (most is not None and given > most):
             raise CircuitError(
@@ -434,7 +436,7 @@ class IndexedStream(OverTime):
             )
         user = replace(defined.function, parameters=(None,) * given)
         call = AggregateCall(column.name, arguments, defined.type, True, user=user)
-        keys = tuple((self.plan.schema[i].name, column_at(self.plan.schema, i)) for i in self.keys)
+        keys = named_columns(self.plan.schema, self.keys)
         return Stream(Aggregate(self.plan, keys, ((column.name, call),)))
 
     def _over(self, plan: Plan) -> IndexedStream:
@@ -442,8 +444,8 @@ class IndexedStream(OverTime):
 
     def _joined(self, other: IndexedStream, kind: JoinKind) -> Join:
         expected(other, IndexedStream)
-        left = [column_at(self.plan.schema, i) for i in self.keys]
-        right = [column_at(other.plan.schema, i) for i in other.keys]
+        left = [reference(self.plan.schema, i) for i in self.keys]
+        right = [reference(other.plan.schema, i) for i in other.keys]
         if [key.type for key in left] != [key.type for key in right]:
             both = " and ".join(f"({', '.join(f'{key.name} {key.type}' for key in keys)})" for keys in (left, right))
             raise CircuitError(f"the keys {both} differ", expected="keys of the same types")
@@ -452,7 +454,7 @@ class IndexedStream(OverTime):
     def _projection(self) -> Plan:
         if self.values == tuple(range(len(self.plan.schema))):
             return self.plan
-        return Project(self.plan, tuple((self.plan.schema[i].name, column_at(self.plan.schema, i)) for i in self.values))
+        return choose_columns(self.plan, self.values)
 
 
 class Accumulators(Stream):

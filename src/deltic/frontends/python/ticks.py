@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from deltic.errors import CircuitError
 from deltic.expr.nodes import Literal
-from deltic.frontends.python.functions import inspector, taking
+from deltic.frontends.python.functions import checked_function, inspector
 from deltic.frontends.python.windows import windowed
 from deltic.plan.nodes import MOST_BATCHED, FlatMap, Inspect, OverTicks, Plan, Union
 from deltic.schema import BIGINT
@@ -87,7 +87,7 @@ class OverTime(ABC):
         tick that fails later and for tasks that Spark repeats, but not for the backfill of a new view. Subscribe to a view for effects that
         must happen exactly once.
         """
-        return self._over(Inspect(self.plan, inspector(taking(callback, "change"), self.plan.schema.names)))
+        return self._over(Inspect(self.plan, inspector(checked_function(callback, "change"), self.plan.schema.names)))
 
 
 def batched(plan: Plan, size: int) -> Plan:

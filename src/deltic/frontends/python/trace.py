@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from deltic.expr.nodes import Call, Literal
+from deltic.expr.nodes import Literal
 from deltic.frontends.python.linear import first_columns
 from deltic.frontends.python.ticks import negated
-from deltic.plan.columns import reference
+from deltic.plan.columns import compared, normalized, reference
 from deltic.plan.nodes import Filter, Join, OverTicks, Plan, Project, Union, Values, Weighted
-from deltic.schema import BIGINT, BOOLEAN, Schema
+from deltic.schema import BIGINT, Schema
 
 TIME: Final = "_time"
 NOW: Final = OverTicks(Values(((),), Schema(())), "stamp", TIME)
@@ -45,8 +45,7 @@ def distinct_change(delta: Plan, trace: Plan) -> Plan:
 def positive(plan: Plan) -> Plan:
     """H: each row of positive weight, once."""
     schema = plan.schema
-    columns = [reference(schema, i) for i in range(len(schema))]
-    normal = [Call("normalize", (c,), c.type, c.nullable) if c.type.has_zeros else c for c in columns]
-    weighted = Weighted(Project(plan, tuple(zip(schema.names, normal, strict=True))), "weight")
-    above = Call("greater", (reference(weighted.schema, len(schema)), Literal(0, BIGINT)), BOOLEAN, False)
+    columns = tuple((name, normalized(reference(schema, i))) for i, name in enumerate(schema.names))
+    weighted = Weighted(Project(plan, columns), "weight")
+    above = compared("greater", reference(weighted.schema, len(schema)), Literal(0, BIGINT))
     return first_columns(Filter(weighted, above), len(schema))

@@ -11,10 +11,10 @@ from deltic.errors import Span, TypeMismatch, UnknownName, Unsupported
 from deltic.expr import Call, Cast, Column, Expr, Literal, Value, case, cast, children, resolve
 from deltic.expr.collating import agreed_values, has_text
 from deltic.expr.functions.comparison import check_ordered
-from deltic.expr.functions.signature import check_count
 from deltic.expr.interpreter import evaluate
 from deltic.expr.nodes import CHAINS, columns_of, free_variables, is_fixed, outer_columns, user_functions
 from deltic.frontends.sql import tree
+from deltic.frontends.sql.bind_function import check_arguments
 from deltic.frontends.sql.bind_grouping import FUNCTIONS as GROUPING_FUNCTIONS
 from deltic.frontends.sql.bind_grouping import bind_grouping
 from deltic.frontends.sql.refusals import LEAVE_OUT, ORDERED_LIST
@@ -22,7 +22,7 @@ from deltic.frontends.sql.scope import AGGREGATED, ALIASED, KEYED, SUBQUERY, WIN
 from deltic.frontends.statements import PythonAggregate
 from deltic.plan.columns import conjunction, map_children
 from deltic.plan.nodes import AggregateCall
-from deltic.schema import NULL, TIMESTAMP, Type
+from deltic.schema import TIMESTAMP, Type
 
 if TYPE_CHECKING:
     from deltic.frontends.sql.bind_expression import ExpressionBinder
@@ -230,11 +230,8 @@ def _of_user(node: tree.FunctionCall, function: PythonAggregate, arguments: tupl
     if node.within:
         remedy = "leave it out: the rows of a group are sorted"
         raise Unsupported("WITHIN GROUP is not supported for a function in Python", span=node.span, remedy=remedy)
-    check_count(function.name, arguments, function.least, function.most, node.span)
-    for position, argument in enumerate(arguments, 1):
-        if argument.type == NULL:
-            message = f"argument {position} of {function.name} is only NULL and has no type"
-            raise TypeMismatch(message, span=argument.span, remedy="CAST(NULL AS type)")
+    check_arguments(function, arguments, node.span)
+    for argument in arguments:
         check_ordered(function.name, argument.type, argument.span or node.span)
     called = replace(function.function, parameters=(None,) * len(arguments))
     return AggregateCall(node.name, arguments, function.type, True, node.distinct, span=node.span, user=called)

@@ -11,7 +11,7 @@ from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_limit import GREATEST_LIMIT
 from deltic.frontends.sql.bind_query import bind_tree
 from deltic.frontends.sql.environment import Environment
-from deltic.plan.columns import reference
+from deltic.plan.columns import named_columns, reference
 from deltic.plan.nodes import Order, Plan, Project, TopK
 from deltic.plan.signs import as_view
 
@@ -34,7 +34,7 @@ def bind_answer(query: tree.Query, env: Environment) -> BoundAnswer:
         raise QueryError("the query has no columns", span=query.span, expected="at least one column")
     if ordered is None:
         return BoundAnswer(as_view(plan, "the query"), len(plan.schema))
-    columns = tuple((field.name, reference(plan.schema, i)) for i, field in enumerate(plan.schema))
+    columns = named_columns(plan.schema)
     first: Plan = plan
     if isinstance(plan, Project) and isinstance(plan.input, TopK) and all(isinstance(expr, Column) for _, expr in plan.columns):
         first, columns = plan.input, tuple((name, expr) for name, expr in plan.columns if isinstance(expr, Column))

@@ -17,7 +17,7 @@ from deltic.frontends.sql.bind_query import bind_tree, with_ctes
 from deltic.frontends.sql.default_values import DefaultValues
 from deltic.frontends.sql.environment import Environment
 from deltic.frontends.sql.store_assignment import as_stored
-from deltic.plan.columns import reference
+from deltic.plan.columns import named_columns, reference
 from deltic.plan.nodes import Plan, Project
 from deltic.plan.signs import as_view
 from deltic.schema import StreamSchema, TableSchema
@@ -154,10 +154,8 @@ def _filled(plan: Plan, positions: Sequence[int], defaults: DefaultValues, span:
 
 def _stored(plan: Plan, kept: Sequence[int], values: Sequence[Expr], table: TableSchema, span: Span) -> Plan:
     """The columns `kept` of a plan, then a value for each column of the table."""
-    columns: list[tuple[str, Expr]] = [(plan.schema[i].name, reference(plan.schema, i)) for i in kept]
-    for field, value in zip(table.schema, values, strict=True):
-        columns.append((field.name, as_stored(value, field, table.name, span)))
-    return Project(plan, tuple(columns))
+    stored = ((field.name, as_stored(value, field, table.name, span)) for field, value in zip(table.schema, values, strict=True))
+    return Project(plan, (*named_columns(plan.schema, kept), *stored))
 
 
 def _updated(query: tree.SelectQuery, table: TableSchema, columns: Sequence[AssignedColumn], env: Environment) -> ChangedRows:

@@ -15,7 +15,7 @@ from deltic.expr import Expr, resolve
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_expression import ExpressionBinder
 from deltic.frontends.sql.bind_subquery import Subqueries, members, outer_of
-from deltic.frontends.sql.bind_time import Timely, conditions
+from deltic.frontends.sql.bind_time import TimeCondition, conditions
 from deltic.frontends.sql.scope import Outer, reads_subqueries
 from deltic.frontends.sql.shared_below import over_shared
 from deltic.plan.columns import conjunction, shift
@@ -38,7 +38,7 @@ class Membership:
     pairs: tuple[tuple[Expr, Expr], ...] = ()
 
 
-Conjunct = Expr | Membership | Timely
+Conjunct = Expr | Membership | TimeCondition
 
 
 def bind_conjuncts(node: tree.Expression, binder: ExpressionBinder) -> list[Conjunct]:
@@ -87,7 +87,7 @@ def _membership(node: tree.ExistsTest | tree.InQuery, negated: bool, binder: Exp
 def apply(plan: Plan, conditions: Sequence[Conjunct], subqueries: Subqueries, over: Callable[[Expr], Expr] = lambda expr: expr) -> Plan:
     """The rows of `plan` that satisfy the conditions, which `over` rewrites over the plan's rows. Equalities become join keys."""
     rest: list[Expr] = []
-    exprs = [condition for condition in conditions if not isinstance(condition, Membership | Timely)]
+    exprs = [condition for condition in conditions if not isinstance(condition, Membership | TimeCondition)]
     for condition in exprs:
         if not reads_subqueries(condition):
             bound = over(condition)
@@ -96,7 +96,7 @@ def apply(plan: Plan, conditions: Sequence[Conjunct], subqueries: Subqueries, ov
             rest.extend([] if joined else [bound])
     if rest:
         plan = over_shared(Filter(plan, conjunction(rest)))
-    times = [condition for condition in conditions if isinstance(condition, Timely)]
+    times = [condition for condition in conditions if isinstance(condition, TimeCondition)]
     plan = _timed(plan, [time.over(over) for time in times if not any(map(reads_subqueries, time.moments))])
     for member in conditions:
         if isinstance(member, Membership):
@@ -110,7 +110,7 @@ def apply(plan: Plan, conditions: Sequence[Conjunct], subqueries: Subqueries, ov
     return _timed(plan, [time.over(over).over(subqueries.filled) for time in late])
 
 
-def _timed(plan: Plan, times: Sequence[Timely]) -> Plan:
+def _timed(plan: Plan, times: Sequence[TimeCondition]) -> Plan:
     """The rows that satisfy the conditions on the time."""
     if not times:
         return plan

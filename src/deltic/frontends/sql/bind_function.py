@@ -13,7 +13,7 @@ from deltic.expr.nodes import PythonFunction
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.literals import check_literal
 from deltic.frontends.sql.scope import Body, Scope
-from deltic.frontends.statements import PythonScalar, PythonTable, SqlScalar, SqlTable
+from deltic.frontends.statements import PythonAggregate, PythonScalar, PythonTable, SqlScalar, SqlTable
 from deltic.schema import NULL, Schema, Type
 
 if TYPE_CHECKING:
@@ -77,10 +77,15 @@ def fitted(value: Expr, type: Type) -> Expr:
 
 
 def _python(scalar: PythonScalar, arguments: Sequence[Expr], span: Span) -> Expr:
-    check_count(scalar.name, arguments, scalar.least, scalar.most, span)
-    for position, argument in enumerate(arguments, 1):
-        if argument.type == NULL:
-            message = f"argument {position} of {scalar.name} is only NULL and has no type"
-            raise TypeMismatch(message, span=argument.span, remedy="CAST(NULL AS type)")
+    check_arguments(scalar, arguments, span)
     function = replace(scalar.function, parameters=(None,) * len(arguments))
     return PythonFunction(function, tuple(arguments), 0, scalar.type, True, span)
+
+
+def check_arguments(function: PythonScalar | PythonAggregate | PythonTable, arguments: Sequence[Expr], span: Span) -> None:
+    """Raises TypeMismatch for another number of arguments than a function in Python takes, and for NULLs that have no type."""
+    check_count(function.name, arguments, function.least, function.most, span)
+    for position, argument in enumerate(arguments, 1):
+        if argument.type == NULL:
+            message = f"argument {position} of {function.name} is only NULL and has no type"
+            raise TypeMismatch(message, span=argument.span, remedy="CAST(NULL AS type)")

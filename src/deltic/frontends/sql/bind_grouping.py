@@ -15,7 +15,7 @@ from deltic.expr.functions.signature import check_count
 from deltic.expr.nodes import distinct_parts
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.scope import AGGREGATED
-from deltic.plan.columns import map_children, reference
+from deltic.plan.columns import map_children, named_columns, reference
 from deltic.plan.nodes import AggregateCall, Expand, Plan
 from deltic.schema import BIGINT, TINYINT
 
@@ -67,13 +67,13 @@ class GroupingSets:
     numbers: tuple[int, ...] = ()
     written: bool = False
 
-    def expanded(self, plan: Plan, names: Sequence[str]) -> tuple[Plan, list[tuple[str, Expr]]]:
+    def expanded(self, plan: Plan, names: Sequence[str]) -> tuple[Plan, Sequence[tuple[str, Expr]]]:
         """(the rows for each set, the keys of the Aggregate over them: the keys of each set, then its number)."""
         if not self.numbers:
-            return plan, list(zip(names, self.keys, strict=True))
+            return plan, tuple(zip(names, self.keys, strict=True))
         width = len(plan.schema)
         expand = Expand(plan, tuple(zip(names, self.keys, strict=True)), self.numbers, _NUMBER)
-        return expand, [(expand.schema[i].name, reference(expand.schema, i)) for i in range(width, len(expand.schema))]
+        return expand, named_columns(expand.schema, range(width, len(expand.schema)))
 
     def resolved(self, expr: Expr, number: Expr) -> Expr:
         """The expression with bits of the set's number for GROUPING and GROUPING_ID.

@@ -15,9 +15,9 @@ from deltic.frontends.sql.bind_condition import apply, bind_conjuncts
 from deltic.frontends.sql.bind_expression import ExpressionBinder
 from deltic.frontends.sql.bind_subquery import Subqueries
 from deltic.frontends.sql.scope import SUBQUERY
-from deltic.plan.columns import map_columns, reference, shift
+from deltic.plan.columns import choose_columns, map_columns, shift
 from deltic.plan.equalities import split
-from deltic.plan.nodes import Join, JoinKind, Plan, Project
+from deltic.plan.nodes import Join, JoinKind, Plan
 
 
 def join_with_subqueries(left: Plan, right: Plan, kind: JoinKind, node: tree.Expression, binder: ExpressionBinder) -> Plan:
@@ -70,4 +70,4 @@ def _first(plan: Plan, columns: Sequence[int]) -> Plan:
     """These columns."""
     if len(plan.schema) == len(columns):
         return plan
-    return Project(plan, tuple((plan.schema[i].name, reference(plan.schema, i)) for i in columns))
+    return choose_columns(plan, columns)

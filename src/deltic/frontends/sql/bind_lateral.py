@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from deltic.errors import TypeMismatch
 from deltic.expr import Expr, Literal, cast, resolve
 from deltic.expr.functions.comparison import check_ordered
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_expression import ExpressionBinder
 from deltic.frontends.sql.environment import BindQuery, Environment
-from deltic.frontends.sql.scope import Scope, ScopeColumn, ScopedRelation
+from deltic.frontends.sql.scope import Scope, ScopeColumn, ScopedRelation, check_names
 from deltic.frontends.sql.sql_types import read_type
 from deltic.plan.columns import reference
 from deltic.plan.nodes import Distinct, Join, Plan, Project
@@ -64,8 +63,7 @@ def _columns(node: tree.DefinedLateral, inner: Plan, own: int) -> list[tuple[str
         names = [name.text for name, _ in node.columns]
     if node.alias is not None and node.alias.columns:
         names = [name.text for name in node.alias.columns]
-    if len(names) != own:
-        raise TypeMismatch("the column names do not fit the columns", span=node.span, expected=f"{own} names, found {len(names)}")
+    check_names(names, own, node.span)
     return list(zip(names, values, strict=True))
 
 

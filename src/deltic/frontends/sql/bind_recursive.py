@@ -6,8 +6,6 @@ is nullable in any term.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from deltic.errors import Span, TypeMismatch, Unsupported
 from deltic.expr import cast, common_type
 from deltic.expr.functions.comparison import check_ordered
@@ -49,8 +47,7 @@ def _body(cte: tree.CommonTable, name: str, unique: str, schema: Schema, env: En
     while True:
         body = bind_query(cte.query, env.with_cte(name, Reference(unique, schema)))
         _check_types(name, schema, body.schema, _step(cte))
-        fields = zip(schema, body.schema, strict=True)
-        wider = Schema(tuple(replace(field, nullable=field.nullable or new.nullable) for field, new in fields))
+        wider = schema.or_nullable(body.schema)
         if wider == schema:
             return as_declared(body, schema)
         schema = wider

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from deltic.errors import AmbiguousName, Span, TypeMismatch, UnknownName, Unsupported, did_you_mean
+from deltic.errors import AmbiguousName, Span, UnknownName, Unsupported, did_you_mean
 from deltic.expr import Call, Expr, resolve
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_asof_join import bind_asof_join
@@ -23,8 +23,8 @@ from deltic.frontends.sql.bind_subquery import Subqueries, has_subquery
 from deltic.frontends.sql.bind_table_function import bind_from_function, bind_lateral, bind_lateral_view
 from deltic.frontends.sql.bind_values import bind_values
 from deltic.frontends.sql.environment import BindQuery, Environment
-from deltic.frontends.sql.scope import Outer, Scope, ScopeColumn, ScopedRelation, moved, relation
-from deltic.plan.columns import reference, shift
+from deltic.frontends.sql.scope import Outer, Scope, ScopeColumn, ScopedRelation, check_names, moved, relation
+from deltic.plan.columns import named_columns, reference, shift
 from deltic.plan.equalities import EQUAL, split
 from deltic.plan.nodes import DependentJoin, Filter, Join, JoinKind, Plan, Project, Reference, Table, Values
 from deltic.schema import Schema, TableSchema
@@ -218,9 +218,8 @@ def _aliased(plan: Plan, name: str | None, alias: tree.TableAlias | None) -> Sco
     """The relation under its name or alias, with the alias's column names."""
     if alias is None:
         return relation(plan, name)
-    if alias.columns and len(alias.columns) != len(plan.schema):
-        expected = f"{len(plan.schema)} names, found {len(alias.columns)}"
-        raise TypeMismatch("the column names do not fit the columns", span=alias.span, expected=expected)
+    if alias.columns:
+        check_names(alias.columns, len(plan.schema), alias.span)
     return relation(plan, alias.name.text, [column.text for column in alias.columns] or None)
 
 
@@ -291,7 +290,7 @@ def _merged(
 ) -> ScopedRelation:
     """FULL JOIN USING: a key is coalesce(left, right)."""
     width, schema = len(left.plan.schema), plan.schema
-    columns: list[tuple[str, Expr]] = [(field.name, reference(schema, i)) for i, field in enumerate(schema)]
+    columns: list[tuple[str, Expr]] = [*named_columns(schema)]
     shown = []
     for a, b, span in zip(left_columns, moved(right_columns, width), spans, strict=True):
         shown.append(ScopeColumn(a.name, None, len(columns)))

@@ -17,7 +17,7 @@ from deltic.frontends.sql.bind_grouping import SET_NUMBER, GroupingSets, groupin
 from deltic.frontends.sql.bind_relation import bind_from
 from deltic.frontends.sql.bind_star import outputs_of_star, with_columns
 from deltic.frontends.sql.bind_subquery import Subqueries
-from deltic.frontends.sql.bind_table_function import Made, bind_item, makes_rows
+from deltic.frontends.sql.bind_table_function import TableFunctionCall, bind_item, makes_rows
 from deltic.frontends.sql.bind_time_window import TimeWindow, check_no_session, time_window_of
 from deltic.frontends.sql.bind_window import WindowCollector, with_whole_rows, with_windows_in_place
 from deltic.frontends.sql.environment import BindQuery, Environment
@@ -27,7 +27,7 @@ from deltic.frontends.sql.naming import output_name
 from deltic.frontends.sql.rows_of_groups import rows_of_groups
 from deltic.frontends.sql.scope import AGGREGATED, SUBQUERY, WINDOWED, ScopedRelation, reads_windows
 from deltic.frontends.sql.shared_below import over_shared, with_shared_below
-from deltic.plan.columns import map_columns, reference
+from deltic.plan.columns import all_columns, map_columns, reference
 from deltic.plan.nodes import Aggregate, AggregateCall, Order, Plan, Project, Window
 from deltic.plan.walk import map_expressions
 
@@ -62,7 +62,7 @@ class _Select:
     windows: WindowCollector
     made: Plan
     time_window: TimeWindow | None = None
-    table_functions: list[Made] = field(default_factory=list)
+    table_functions: list[TableFunctionCall] = field(default_factory=list)
     keys: list[Expr] = field(default_factory=list)
     sets: GroupingSets = field(default_factory=GroupingSets)
     outputs: list[tuple[str, Expr]] = field(default_factory=list)
@@ -140,7 +140,7 @@ def _time_window(node: tree.SelectQuery, terms: tuple[tree.OrderTerm, ...], rela
 def _made(select: _Select, plan: Plan) -> Plan:
     """The rows after WHERE with the columns that their windows of event time and table functions add to those of FROM."""
     width = len(select.relation.plan.schema)
-    makers: list[TimeWindow | Made] = [*([] if select.time_window is None else [select.time_window]), *select.table_functions]
+    makers: list[TimeWindow | TableFunctionCall] = [*([] if select.time_window is None else [select.time_window]), *select.table_functions]
     if makers and len(plan.schema) > width:  # WHERE has subqueries, whose values follow
         plan = Project(plan, tuple((select.relation.plan.schema[i].name, reference(plan.schema, i)) for i in range(width)))
         select.subqueries.places.clear()
@@ -172,14 +172,14 @@ def _bind_item(select: _Select, item: tree.SelectItem) -> None:
     if isinstance(node, tree.Star):
         _bind_star(select, node)
     elif makes_rows(node):
-        _bind_made(select, item)
+        _bind_table_function(select, item)
     elif len(item.names) > 1:
         raise Unsupported(f"{len(item.names)} names for one column", span=item.span, remedy="give it one name")
     else:
         select.add(output_name(item, select.relation.scope), select.binder("SELECT", [node]).bind(node))
 
 
-def _bind_made(select: _Select, item: tree.SelectItem) -> None:
+def _bind_table_function(select: _Select, item: tree.SelectItem) -> None:
     if select.time_window is not None:
         remedy = "LATERAL VIEW, or a subquery in FROM"
         raise Unsupported("a table function is not supported beside windows of event time", span=item.span, remedy=remedy)
@@ -304,7 +304,7 @@ def _aggregated(select: _Select, plan: Plan, having: list[Conjunct], qualify: Ex
         tuple(grouped),
         tuple((f"{call.function}{i}", sets.call(call, plan)) for i, call in enumerate(calls, 1)),
     )
-    references: list[Expr] = [reference(node.schema, i) for i in range(len(node.schema))]
+    references: list[Expr] = [*all_columns(node.schema)]
     keys = [*keys, *[SET_NUMBER][: len(grouped) - len(keys)]]
     if session is not None:
         keys.append(session.own_end)  # the first aggregate

@@ -24,7 +24,7 @@ from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_aggregate import bind_aggregate
 from deltic.frontends.sql.environment import BindQuery, Environment
 from deltic.frontends.sql.scope import KEYED, SUBQUERY, Outer, reads_subqueries
-from deltic.plan.columns import columns_of_all, conjunction, conjuncts, map_children, map_columns, reference
+from deltic.plan.columns import columns_of_all, conjunction, conjuncts, is_null, map_children, map_columns, reference
 from deltic.plan.equalities import EQUAL
 from deltic.plan.nodes import Aggregate, AggregateCall, DependentJoin, Distinct, Filter, Plan, Project, Table, TopK, Values
 from deltic.plan.null_patterns import possible
@@ -159,10 +159,10 @@ class Subqueries:
         ((value, other),) = pairs
         marks: list[Expr] = [self._mark(binder, Filter(rows, equal[0]), outer, own)]
         if value.nullable:
-            missing = Call("is_null", (value,), BOOLEAN, False)
+            missing = is_null(value)
             marks.append(resolve("and", [missing, self._mark(binder, rows, outer, ())]))
         if other.nullable:
-            marks.append(self._mark(binder, Filter(rows, Call("is_null", (other,), BOOLEAN, False)), outer, ()))
+            marks.append(self._mark(binder, Filter(rows, is_null(other)), outer, ()))
         return resolve("not", [marks[0] if len(marks) == 1 else resolve("or", marks)], node.span)
 
     def _mark(self, binder: ExpressionBinder, rows: Plan, outer: Outer, own: tuple[tuple[int, Expr], ...]) -> Expr:

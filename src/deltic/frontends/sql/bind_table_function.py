@@ -13,16 +13,17 @@ from typing import Final
 from deltic.errors import Span, SyntaxFailure, TypeMismatch, Unsupported
 from deltic.expr import Expr, Literal, cast, common_type, resolve
 from deltic.expr.collating import agreed_values
-from deltic.expr.functions.signature import INTEGER, LONG, TEXT, accept, check_count, constant
+from deltic.expr.functions.signature import INTEGER, LONG, TEXT, accept, check_count, constant, wrong_type
 from deltic.expr.nodes import PythonFunction
 from deltic.expr.table_functions import BesideRow
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_expression import ExpressionBinder
+from deltic.frontends.sql.bind_function import check_arguments
 from deltic.frontends.sql.parse_query import TABLE_FUNCTIONS
 from deltic.frontends.sql.refusals import FUNCTIONS
-from deltic.frontends.sql.scope import Scope, ScopeColumn, ScopedRelation
+from deltic.frontends.sql.scope import Scope, ScopeColumn, ScopedRelation, check_names
 from deltic.frontends.statements import PythonTable
-from deltic.plan.columns import reference
+from deltic.plan.columns import named_columns, reference
 from deltic.plan.nodes import FlatMap, Generate, Plan, Project, TableFunction
 from deltic.schema import BIGINT, DATE, DAYS, INT, NULL, STRING, Schema
 
@@ -34,12 +35,12 @@ INLINES: Final = ("inline", "inline_outer")
 SERIES: Final = "generate_series"
 MOST_ROWS: Final = 10_000
 """Of stack()."""
-MAKERS: Final = (*EXPLODES, *INLINES, *VARIANTS, SERIES, "stack", "json_tuple", "repeat_row", "range")
+BUILTIN_TABLE_FUNCTIONS: Final = (*EXPLODES, *INLINES, *VARIANTS, SERIES, "stack", "json_tuple", "repeat_row", "range")
 _SPECIAL: Final = frozenset("\\^$.|?*+()[]{}")
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class TableFunctionCall:
     """A bound call of a table function over the rows of a scope."""
 
     function: TableFunction
@@ -62,25 +63,24 @@ class Made:
         kept = [(field.name, reference(made.schema, i)) for i, field in enumerate(made.schema.fields[:-1])]
         return Project(made, (*kept, *zip(self.names[self.position :], fields, strict=True)))
 
-    def named(self, names: Sequence[str], span: Span) -> Made:
+    def named(self, names: Sequence[str], span: Span) -> TableFunctionCall:
         """The call with its columns renamed; () keeps their names."""
         if not names:
             return self
-        if len(names) != len(self.names):
-            raise TypeMismatch("the column names do not fit the columns", span=span, expected=f"{len(self.names)}, found {len(names)}")
+        check_names(names, len(self.names), span)
         return replace(self, names=tuple(names))
 
 
 def makes_rows(node: tree.Expression) -> bool:
     """Whether a select item's expression is a call of a table function."""
-    return isinstance(node, tree.FunctionCall) and node.name in MAKERS
+    return isinstance(node, tree.FunctionCall) and node.name in BUILTIN_TABLE_FUNCTIONS
 
 
-def bind_item(item: tree.SelectItem, binder: ExpressionBinder) -> Made:
+def bind_item(item: tree.SelectItem, binder: ExpressionBinder) -> TableFunctionCall:
     """A table function as a select item, under the item's names."""
     assert isinstance(item.expression, tree.FunctionCall)
-    call = bind_made(item.expression, binder)
-    assert isinstance(call, Made)
+    call = bind_table_function(item.expression, binder)
+    assert isinstance(call, TableFunctionCall)
     if not call.names:
         raise Unsupported("repeat_row() returns no columns", span=call.span, expected="FROM t LATERAL VIEW repeat_row(n)")
     return call.named([name.text for name in item.names], item.span)
@@ -90,11 +90,13 @@ def bind_lateral_view(node: tree.LateralView, left: ScopedRelation) -> ScopedRel
     """LATERAL VIEW [OUTER] f(…) v AS x, y: the rows of `left`, each joined with the rows that the function returns for it."""
     if node.name is None and not node.columns and node.call.name in EXPLODES:
         raise SyntaxFailure("LATERAL VIEW without a name", span=node.span, expected="LATERAL VIEW f(…) v AS x")
-    call = bind_made(node.call, ExpressionBinder(left.scope, "LATERAL VIEW")).named([name.text for name in node.columns], node.span)
+    call = bind_table_function(node.call, ExpressionBinder(left.scope, "LATERAL VIEW")).named(
+        [name.text for name in node.columns], node.span
+    )
     return _beside(left, _outer(call) if node.outer else call, None if node.name is None else node.name.text)
 
 
-def _outer(call: Made | MadeByUser) -> Made | MadeByUser:
+def _outer(call: TableFunctionCall | UserTableFunctionCall) -> TableFunctionCall | UserTableFunctionCall:
     """The call with a row of NULLs where it returns none. Raises Unsupported."""
     if not call.names:
         raise Unsupported("OUTER is not supported with repeat_row()", span=call.span, remedy="leave it out")
@@ -104,23 +106,23 @@ def _outer(call: Made | MadeByUser) -> Made | MadeByUser:
 def bind_lateral(node: tree.TableCall, left: ScopedRelation, *, outer: bool = False) -> ScopedRelation:
     """LATERAL f(…) AS v(x, y): the rows of `left`, each joined with the rows that the function returns for it. outer: or with NULLs."""
     columns = () if node.alias is None else node.alias.columns
-    call = bind_made(node.call, ExpressionBinder(left.scope, "LATERAL")).named([name.text for name in columns], node.span)
+    call = bind_table_function(node.call, ExpressionBinder(left.scope, "LATERAL")).named([name.text for name in columns], node.span)
     return _beside(left, _outer(call) if outer else call, None if node.alias is None else node.alias.name.text)
 
 
 def bind_from_function(node: tree.FunctionCall | tree.DefinedCall, start: ScopedRelation) -> ScopedRelation:
     """A table function in FROM. start: a relation of one row without columns."""
-    return _beside(start, bind_made(node, ExpressionBinder(start.scope, "FROM")), None)
+    return _beside(start, bind_table_function(node, ExpressionBinder(start.scope, "FROM")), None)
 
 
-def _beside(left: ScopedRelation, call: Made | MadeByUser, qualifier: str | None) -> ScopedRelation:
+def _beside(left: ScopedRelation, call: TableFunctionCall | UserTableFunctionCall, qualifier: str | None) -> ScopedRelation:
     plan, width = call.over(left.plan), len(left.plan.schema)
     columns = tuple(ScopeColumn(name, qualifier, width + i) for i, name in enumerate(call.names))
     return ScopedRelation(plan, Scope(left.scope.columns + columns, plan.schema, left.scope.outer))
 
 
 @dataclass(frozen=True, slots=True)
-class MadeByUser:
+class UserTableFunctionCall:
     """A bound call of a user's table function over the rows of a scope."""
 
     table: PythonTable
@@ -132,7 +134,7 @@ class MadeByUser:
     def over(self, plan: Plan) -> Plan:
         """Each row of the plan with the rows that the function returns for its arguments."""
         kept = len(plan.schema)
-        columns = [(field.name, reference(plan.schema, i)) for i, field in enumerate(plan.schema)]
+        columns = named_columns(plan.schema)
         given = Project(plan, (*columns, *((f"argument{i}", argument) for i, argument in enumerate(self.arguments))))
         fields = zip(self.table.returned, self.names, strict=True)
         renamed = (replace(field, name=name, nullable=field.nullable or self.outer) for field, name in fields)
@@ -143,35 +145,32 @@ class MadeByUser:
         beside = replace(function, parameters=(given.schema.names,), width=len(returned), call=BesideRow(checked, kept, self.outer))
         return Generate(given, beside, returned)
 
-    def named(self, names: Sequence[str], span: Span) -> MadeByUser:
+    def named(self, names: Sequence[str], span: Span) -> UserTableFunctionCall:
         """The call with its columns renamed; () keeps their names."""
-        if names and len(names) != len(self.names):
-            raise TypeMismatch("the column names do not fit the columns", span=span, expected=f"{len(self.names)}, found {len(names)}")
-        return replace(self, names=tuple(names)) if names else self
+        if not names:
+            return self
+        check_names(names, len(self.names), span)
+        return replace(self, names=tuple(names))
 
 
-def _of_user(node: tree.DefinedCall, binder: ExpressionBinder) -> MadeByUser:
+def _of_user(node: tree.DefinedCall, binder: ExpressionBinder) -> UserTableFunctionCall:
     if not isinstance(node.function, PythonTable):
         raise Unsupported(f"{node.name}() is not a table function", span=node.span, expected=TABLE_FUNCTIONS, remedy="name a table")
     table = node.function
     arguments = tuple(binder.bind(argument) for argument in node.arguments)
-    check_count(table.name, arguments, table.least, table.most, node.span)
-    for position, argument in enumerate(arguments, 1):
-        if argument.type == NULL:
-            message = f"argument {position} of {table.name} is only NULL and has no type"
-            raise TypeMismatch(message, span=argument.span, remedy="CAST(NULL AS type)")
+    check_arguments(table, arguments, node.span)
     if table.terminates and binder.clause != "FROM":
         remedy = "return all rows from eval()"
         raise Unsupported(f"{table.name} has terminate(), which LATERAL would call once for many rows", span=node.span, remedy=remedy)
-    return MadeByUser(table, arguments, table.returned.names, False, node.span)
+    return UserTableFunctionCall(table, arguments, table.returned.names, False, node.span)
 
 
-def bind_made(node: tree.FunctionCall | tree.DefinedCall, binder: ExpressionBinder) -> Made | MadeByUser:
-    """A call of one of MAKERS, or of a user's table function. Raises Unsupported or UnknownName for other functions."""
+def bind_table_function(node: tree.FunctionCall | tree.DefinedCall, binder: ExpressionBinder) -> TableFunctionCall | UserTableFunctionCall:
+    """A call of one of BUILTIN_TABLE_FUNCTIONS, or of a user's table function. Raises Unsupported or UnknownName for other functions."""
     if isinstance(node, tree.DefinedCall):
         return _of_user(node, binder)
     name, span = node.name, node.span
-    if name not in MAKERS:
+    if name not in BUILTIN_TABLE_FUNCTIONS:
         remedy = FUNCTIONS.get(name) or "name a table"
         raise Unsupported(f"{name}() is not a table function", span=span, expected=TABLE_FUNCTIONS, remedy=remedy)
     if name in EXPLODES:
@@ -180,7 +179,7 @@ def bind_made(node: tree.FunctionCall | tree.DefinedCall, binder: ExpressionBind
         position, outer = EXPLODES[name]
         split = function == "elements" and arguments[0].type.name == "MAP"
         names = (*("pos",) * position, *(("key", "value") if split else ("col",)))
-        return Made(function, arguments, names, position, outer, span, split)
+        return TableFunctionCall(function, arguments, names, position, outer, span, split)
     if name in INLINES:
         return _inline(node, binder)
     if name in VARIANTS:
@@ -188,15 +187,15 @@ def bind_made(node: tree.FunctionCall | tree.DefinedCall, binder: ExpressionBind
     if name in ("stack", "json_tuple"):
         return _stack(node, binder) if name == "stack" else _json_tuple(node, binder)
     if name == SERIES:
-        return Made(SERIES, _steps(node, binder), ("col",), False, False, span)
+        return TableFunctionCall(SERIES, _steps(node, binder), ("col",), False, False, span)
     if name == "repeat_row":
         check_count(name, node.arguments, 1, 1, span)
-        return Made("repeat_row", (accept(name, 1, binder.bind(node.arguments[0]), LONG, span),), (), False, False, span)
+        return TableFunctionCall("repeat_row", (accept(name, 1, binder.bind(node.arguments[0]), LONG, span),), (), False, False, span)
     assert name == "range"
-    return Made(SERIES, _range(node, binder), ("id",), False, False, span)
+    return TableFunctionCall(SERIES, _range(node, binder), ("id",), False, False, span)
 
 
-def _inline(node: tree.FunctionCall, binder: ExpressionBinder) -> Made:
+def _inline(node: tree.FunctionCall, binder: ExpressionBinder) -> TableFunctionCall:
     """A row for each STRUCT of an ARRAY, a column for each field."""
     check_count(node.name, node.arguments, 1, 1, node.span)
     value = binder.bind(node.arguments[0])
@@ -204,20 +203,20 @@ def _inline(node: tree.FunctionCall, binder: ExpressionBinder) -> Made:
         message = f"{node.name}() does not accept {value.type.sql}"
         raise TypeMismatch(message, span=value.span or node.span, expected="an ARRAY of STRUCTs")
     names = tuple(part.name for part in value.type.parts[0].type.parts)
-    return Made("elements", (value,), names, False, node.name == "inline_outer", node.span, True)
+    return TableFunctionCall("elements", (value,), names, False, node.name == "inline_outer", node.span, True)
 
 
-def _variant(node: tree.FunctionCall, binder: ExpressionBinder) -> Made:
+def _variant(node: tree.FunctionCall, binder: ExpressionBinder) -> TableFunctionCall:
     """A row for each field of an object or element of an array; only in FROM, as in Spark."""
     if binder.clause not in ("FROM", "LATERAL"):
         remedy = f"FROM t, LATERAL {node.name}(v)"
         raise Unsupported(f"{node.name}() is allowed in FROM only", span=node.span, expected="a table in FROM", remedy=remedy)
     check_count(node.name, node.arguments, 1, 1, node.span)
     entries = resolve("variant_entries", [binder.bind(node.arguments[0])], node.span, written=node.name)
-    return Made("elements", (entries,), ("pos", "key", "value"), True, node.name.endswith("outer"), node.span, True)
+    return TableFunctionCall("elements", (entries,), ("pos", "key", "value"), True, node.name.endswith("outer"), node.span, True)
 
 
-def _stack(node: tree.FunctionCall, binder: ExpressionBinder) -> Made:
+def _stack(node: tree.FunctionCall, binder: ExpressionBinder) -> TableFunctionCall:
     """stack(n, value, …): n rows of the values, filled with NULLs."""
     name, span = node.name, node.span
     check_count(name, node.arguments, 2, None, span)
@@ -230,7 +229,7 @@ def _stack(node: tree.FunctionCall, binder: ExpressionBinder) -> Made:
     width = -(-len(values) // rows.value)
     columns = [_stacked(name, values[i::width], rows.value, span) for i in range(width)]
     structs = tuple(_row([column[i] for column in columns]) for i in range(rows.value))
-    return Made("array", structs, tuple(f"col{i}" for i in range(width)), False, False, span, True)
+    return TableFunctionCall("array", structs, tuple(f"col{i}" for i in range(width)), False, False, span, True)
 
 
 def _stacked(name: str, values: Sequence[Expr], rows: int, span: Span) -> list[Expr]:
@@ -252,16 +251,15 @@ def _row(values: Sequence[Expr]) -> Expr:
     return resolve("named_struct", [part for pair in zip(names, values, strict=True) for part in pair])
 
 
-def _json_tuple(node: tree.FunctionCall, binder: ExpressionBinder) -> Made:
+def _json_tuple(node: tree.FunctionCall, binder: ExpressionBinder) -> TableFunctionCall:
     """json_tuple(text, name, …): one row, of the fields with these names."""
     check_count(node.name, node.arguments, 2, None, node.span)
     bound = [binder.bind(part) for part in node.arguments]
     for i, argument in enumerate(bound, 1):
         if argument.type != STRING:
-            message = f"argument {i} of {node.name} has the wrong type"
-            raise TypeMismatch(message, span=argument.span or node.span, expected=f"STRING, found {argument.type.sql}")
+            raise wrong_type(node.name, i, argument, "STRING", node.span)
     fields = [resolve("json_field", [bound[0], name], node.span) for name in bound[1:]]
-    return Made("array", (_row(fields),), tuple(f"c{i}" for i in range(len(fields))), False, False, node.span, True)
+    return TableFunctionCall("array", (_row(fields),), tuple(f"c{i}" for i in range(len(fields))), False, False, node.span, True)
 
 
 def _array(node: tree.Expression, binder: ExpressionBinder) -> tuple[TableFunction, tuple[Expr, ...]]:

@@ -31,7 +31,7 @@ REMEDY: Final = "store the time in a table of one row and join it"
 
 
 @dataclass(frozen=True, slots=True)
-class Timely:
+class TimeCondition:
     """A condition on the time: every lower bound ≤ now < every upper bound."""
 
     lower: tuple[Bound, ...]
@@ -42,10 +42,10 @@ class Timely:
         """The expressions of the bounds."""
         return [bound.moment for bound in (*self.lower, *self.upper)]
 
-    def over(self, change: Callable[[Expr], Expr]) -> Timely:
+    def over(self, change: Callable[[Expr], Expr]) -> TimeCondition:
         """The condition with its moments as expressions over other rows."""
         lower, upper = (tuple(replace(b, moment=change(b.moment)) for b in bounds) for bounds in (self.lower, self.upper))
-        return Timely(lower, upper)
+        return TimeCondition(lower, upper)
 
 
 def now(span: Span) -> Call:
@@ -53,7 +53,7 @@ def now(span: Span) -> Call:
     return Call(NOW, (), TIMESTAMP, False, span)
 
 
-def timely(condition: Expr) -> Timely | None:
+def time_condition(condition: Expr) -> TimeCondition | None:
     """The condition's bounds on the time; None if it does not read the time. Raises Unsupported unless it is a comparison."""
     read = _clock(condition)
     if read is None:
@@ -69,7 +69,7 @@ def _clock(expr: Expr) -> Call | None:
     return next((part for part in distinct_parts([expr]) if isinstance(part, Call) and part.function == NOW), None)
 
 
-def _compared(condition: Expr, negated: bool = False) -> Timely | None:
+def _compared(condition: Expr, negated: bool = False) -> TimeCondition | None:
     if not isinstance(condition, Call):
         return None
     if condition.function == "not":
@@ -90,7 +90,7 @@ def _compared(condition: Expr, negated: bool = False) -> Timely | None:
     inclusive, exclusive = Bound(moment, offset - clock), Bound(moment, offset - clock + 1)
     lower = {"greater_equal": (inclusive,), "greater": (exclusive,), "equal": (inclusive,)}.get(operator, ())
     upper = {"less": (inclusive,), "less_equal": (exclusive,), "equal": (exclusive,)}.get(operator, ())
-    return Timely(lower, upper)
+    return TimeCondition(lower, upper)
 
 
 def _parted(expr: Expr) -> tuple[Expr, int]:
@@ -109,6 +109,6 @@ def _refuse_months(expr: Expr) -> None:
         raise Unsupported(message, span=expr.span, expected="days or less", remedy="add it to the column on the other side")
 
 
-def conditions(condition: Expr) -> list[Expr | Timely]:
+def conditions(condition: Expr) -> list[Expr | TimeCondition]:
     """(the conjuncts without now(), those with it)."""
-    return [timely(part) or part for part in conjuncts(condition)]
+    return [time_condition(part) or part for part in conjuncts(condition)]

@@ -22,7 +22,7 @@ from deltic.expr.rows.durations import Duration, parse_duration
 from deltic.expr.rows.elements import MOST_ELEMENTS
 from deltic.frontends.sql import tree
 from deltic.intervals import MICROSECOND
-from deltic.plan.columns import reference
+from deltic.plan.columns import named_columns
 from deltic.plan.nodes import (
     Aggregate,
     AggregateCall,
@@ -94,7 +94,7 @@ class TimeWindow:
 
     def over(self, plan: Plan) -> Plan:
         """The rows, once for each window, followed by the columns of the window."""
-        rows = [(column.name, reference(plan.schema, i)) for i, column in enumerate(plan.schema)]
+        rows = named_columns(plan.schema)
         if self.end is not None:
             named = Project(plan, (*rows, (self.name, self.time), (f"{self.name}_end", self.end)))
             return Filter(named, resolve(">", [self.own_end, self.start]))

@@ -61,8 +61,7 @@ def bind_statement(parsed: Parsed, env: Environment) -> Statement:
             name = parsed.table.name
             fields, _ = _columns(parsed.table)
             limit = ITERATION_LIMIT if parsed.limit is None else parsed.limit
-            schema = Schema(tuple(Field(field.name, field.type.read, field.nullable) for field in fields))
-            return DeclareView(name.text, schema, limit, name.span)
+            return DeclareView(name.text, Schema(tuple(fields)).read, limit, name.span)
         case QueryStatement(explained=True):
             raise Unsupported("EXPLAIN is not a statement of a script", span=parsed.span, remedy="session.query(…) answers it")
         case QueryStatement():

@@ -11,8 +11,9 @@ from typing import Final
 from deltic.errors import EvaluationError, Span, SyntaxFailure, TypeMismatch
 from deltic.expr import Cast, Literal
 from deltic.expr.interpreter import evaluate
+from deltic.expr.rows.numbers import in_range
 from deltic.frontends.sql import tree
-from deltic.schema import BIGINT, BINARY, DOUBLE, FLOAT, INT, INTEGER_BITS, SMALLINT, STRING, TINYINT, Type, decimal
+from deltic.schema import BIGINT, BINARY, DOUBLE, FLOAT, INT, SMALLINT, STRING, TINYINT, Type, decimal
 
 MAX_PRECISION: Final = 38
 SUFFIXES: Final[dict[str, Type]] = {"L": BIGINT, "S": SMALLINT, "Y": TINYINT, "D": DOUBLE, "F": FLOAT}
@@ -45,10 +46,10 @@ def number(node: tree.NumberText) -> Literal:
     if suffix == "BD" or not digits.isdigit():
         return _decimal(Decimal(text.removesuffix("BD")), span)
     value = int(sign + digits)
-    if suffix is not None and not _fits(value, SUFFIXES[suffix]):
+    if suffix is not None and not in_range(value, SUFFIXES[suffix]):
         raise TypeMismatch(f"the number does not fit {SUFFIXES[suffix].sql}", span=span)
     for type in (INT, BIGINT) if suffix is None else (SUFFIXES[suffix],):
-        if _fits(value, type):
+        if in_range(value, type):
             return Literal(value, type, span)
     return _decimal(Decimal(value), span)
 
@@ -95,11 +96,6 @@ def binary(text: str, span: Span) -> Literal:
         return Literal(bytes.fromhex("0" * (len(text) % 2) + text), BINARY, span)
     except ValueError:
         raise TypeMismatch("invalid BINARY", span=span, expected="hex digits, such as X'1F'") from None
-
-
-def _fits(value: int, type: Type) -> bool:
-    half = 1 << (INTEGER_BITS[type.name] - 1)
-    return -half <= value < half
 
 
 def _decimal(value: Decimal, span: Span) -> Literal:

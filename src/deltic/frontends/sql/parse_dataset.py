@@ -16,6 +16,7 @@ from deltic.frontends.sql.lexer import NUMBER, STRING
 from deltic.frontends.sql.nesting import shallow
 from deltic.frontends.sql.parse_statement import StatementParser, statement_tokens
 from deltic.frontends.sql.refusals import Refusals, by_first, refuse
+from deltic.types import backquoted
 
 DatasetKind: TypeAlias = Literal["materialized view", "streaming table", "temporary view", "view"]
 Policy: TypeAlias = Literal["auto", "incremental", "incremental strict", "full"]
@@ -361,7 +362,7 @@ class ProjectParser(StatementParser):
 
 def dotted(parts: Sequence[str]) -> str:
     """The parts of a name as one text, in `back quotes` where they have other characters than letters, digits and _."""
-    return ".".join(part if part.replace("_", "a").isalnum() else "`" + part.replace("`", "``") + "`" for part in parts)
+    return ".".join(part if part.replace("_", "a").isalnum() else backquoted(part) for part in parts)
 
 
 def streamed(query: tree.Query) -> Iterator[tree.TableName]:

@@ -8,10 +8,11 @@ them occurs in the plans that the binder returns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from deltic.errors import Span, TypeMismatch
 from deltic.expr.nodes import Column, Expr, OuterColumn, columns_of, outer_columns
 from deltic.frontends.sql import tree
 from deltic.plan.nodes import Plan, Table
@@ -165,3 +166,9 @@ def reads_subqueries(expr: Expr) -> bool:
 def reads_windows(expr: Expr) -> bool:
     """Whether the expression reads a window function."""
     return any(WINDOWED <= index < SUBQUERY for index in columns_of(expr))
+
+
+def check_names(names: Sequence[object], columns: int, span: Span) -> None:
+    """Raises TypeMismatch unless there is a name for each column."""
+    if len(names) != columns:
+        raise TypeMismatch("the column names do not fit the columns", span=span, expected=f"{columns} names, found {len(names)}")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from deltic.errors import TypeMismatch, Unsupported
 from deltic.expr.functions.collated import known_collation
 from deltic.frontends.sql import tree
 from deltic.kinds import KIND_WORDS
-from deltic.schema import Field, Type, decimal
+from deltic.schema import Field, Schema, Type, decimal
 from deltic.types import MOST_PLACES, NESTED, PLAIN, TIME, array_type, limited, map_type, struct, text, time_type
 
 MAX_PRECISION: Final = 38
@@ -118,3 +119,8 @@ def _decimal(node: tree.TypeName) -> Type:
     if len(numbers) != len(node.parameters) or len(numbers) > 2 or not (1 <= precision <= MAX_PRECISION and scale <= precision):
         raise TypeMismatch("invalid DECIMAL", span=node.span, expected=f"DECIMAL(p, s), 1 ≤ p ≤ {MAX_PRECISION}, 0 ≤ s ≤ p")
     return decimal(precision, scale)
+
+
+def schema_of(parts: Sequence[tree.TypePart]) -> Schema:
+    """The columns that `parse_columns` has read. Raises TypeMismatch and Unsupported as `sql_type` does."""
+    return Schema(tuple(Field(part.name.text, sql_type(part.type)) for part in parts if part.name is not None))

@@ -6,7 +6,7 @@ follow from the arguments. No function of a user hides a builtin one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
@@ -53,8 +53,7 @@ def create_function(node: tree.FunctionDefinition, namespace: Namespace) -> Crea
             remedy = "aggregate where the function is called"
             raise Unsupported("an aggregate in a function is not supported", span=part.span, remedy=remedy)
     expression, calls = marked(node.body, namespace)
-    if node.name.text.lower() in calls:
-        raise CatalogError(f"the function {node.name.text} would call itself", span=node.body.span, remedy="WITH RECURSIVE repeats a query")
+    _check_calls(node, calls)
     unknown = [Column(i, one.type, True, one.name) for i, one in enumerate(body.parameters)]
     binder = ExpressionBinder(NOTHING, "a function", subqueries=Subqueries(Environment(namespace), bind_tree))
     check_bound(bind_body(binder, replace(body, expression=expression), node.name.text, unknown, node.body.span), node.body.span)
@@ -67,10 +66,15 @@ def _create_table_function(node: tree.FunctionDefinition, result: tree.TableResu
     assert isinstance(node.body, tree.QUERIES)
     body = TableBody(node.name, node.parameters, result.columns, node.body)
     query, calls = marked(expanded(body, unknown_arguments(body), namespace, node.span), namespace)
-    if node.name.text.lower() in calls:
-        raise CatalogError(f"the function {node.name.text} would call itself", span=node.body.span, remedy="WITH RECURSIVE repeats a query")
+    _check_calls(node, calls)
     bind_tree(query, Environment(namespace))
     return CreateFunction(SqlTable(node.name.text, body, calls), node.or_replace, node.if_not_exists, node.name.span)
+
+
+def _check_calls(node: tree.FunctionDefinition, calls: Collection[str]) -> None:
+    """Raises CatalogError if the function calls itself, directly or through others."""
+    if node.name.text.lower() in calls:
+        raise CatalogError(f"the function {node.name.text} would call itself", span=node.body.span, remedy="WITH RECURSIVE repeats a query")
 
 
 def check_name(name: str, span: Span | None) -> None:

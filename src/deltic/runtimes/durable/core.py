@@ -21,7 +21,7 @@ from deltic.errors import StateError
 from deltic.runtimes import RETAINED_EPOCHS, TickResult
 from deltic.runtimes.durable.interrupts import uninterrupted
 from deltic.runtimes.durable.merges import Group, Merged, Merger, adopted
-from deltic.runtimes.durable.outcome import Performed, change_of
+from deltic.runtimes.durable.outcome import PerformedTick, change_of
 from deltic.runtimes.durable.partial import partial, with_scopes
 from deltic.runtimes.durable.strings import HASH_VERSION, check_version, identity_of
 from deltic.runtimes.durable.version import DurableVersion
@@ -87,7 +87,7 @@ class Durable(ABC):
         """The table that interns users' strings; committed ones are looked up in `dictionaries`."""
 
     @abstractmethod
-    def _perform(self, version: DurableVersion, changes: Mapping[str, Any], tick: Tick) -> Performed:
+    def _perform(self, version: DurableVersion, changes: Mapping[str, Any], tick: Tick) -> PerformedTick:
         """Runs a tick on all shards and writes their files, or raises the first of the users' errors by rank. Commits nothing."""
 
     @abstractmethod
@@ -295,7 +295,7 @@ class Durable(ABC):
     def _commit_performed(
         self,
         version: DurableVersion,
-        performed: Performed,
+        performed: PerformedTick,
         tick: Tick,
         base: Change,
         start: float,
@@ -313,7 +313,7 @@ class Durable(ABC):
         self._version = replace(self._version, last=result)
         return result
 
-    def _view_changes(self, circuit: Dataflow, change: Change, performed: Performed) -> dict[str, Batch]:
+    def _view_changes(self, circuit: Dataflow, change: Change, performed: PerformedTick) -> dict[str, Batch]:
         """The change of each view that changed, its shards merged."""
         refs = {file.name: file for file in change.files}
         changes = {}

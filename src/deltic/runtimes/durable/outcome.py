@@ -24,7 +24,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Performed:
+class PerformedTick:
     """A tick on all shards, not committed. changes: (shard, view's arrangement) → its change, unless it must be read from a file."""
 
     outcomes: Sequence[Outcome]

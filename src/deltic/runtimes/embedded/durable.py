@@ -12,7 +12,7 @@ from deltic.runtimes import RETAINED_EPOCHS
 from deltic.runtimes.durable import Durable
 from deltic.runtimes.durable.logged import stored_part
 from deltic.runtimes.durable.merges import Group, Merged, merge_group
-from deltic.runtimes.durable.outcome import Performed
+from deltic.runtimes.durable.outcome import PerformedTick
 from deltic.runtimes.durable.strings import CurrentStrings
 from deltic.runtimes.durable.version import DurableVersion
 from deltic.runtimes.durable.writing import write_shard
@@ -43,7 +43,7 @@ class DurableEmbedded(Durable):
     def _string_table(self, identity: Identity) -> StringTable:
         return StringTable(identity, CurrentStrings(self.dictionaries, lambda: self._state.manifest))
 
-    def _perform(self, version: DurableVersion, changes: Mapping[str, PendingRows], tick: Tick) -> Performed:
+    def _perform(self, version: DurableVersion, changes: Mapping[str, PendingRows], tick: Tick) -> PerformedTick:
         return self._written(version, *self._ran(version, changes, tick), tick)
 
     def _ran(self, version: DurableVersion, changes: Mapping[str, PendingRows], tick: Tick, budget: Budget | None = None) -> Ran:
@@ -52,7 +52,7 @@ class DurableEmbedded(Durable):
 
     def _written(
         self, version: DurableVersion, appended: Sequence[Mapping[str, Batch]], counters: Sequence[Mapping[str, Counters]], tick: Tick
-    ) -> Performed:
+    ) -> PerformedTick:
         """Writes what a tick appends. version: without epochs that are in the commit log alone."""
         outcomes = [
             write_shard(
@@ -69,7 +69,7 @@ class DurableEmbedded(Durable):
             )
             for shard, batches in enumerate(appended)
         ]
-        return Performed(outcomes, {(shard, name): batch for shard, batches in enumerate(appended) for name, batch in batches.items()})
+        return PerformedTick(outcomes, {(shard, name): batch for shard, batches in enumerate(appended) for name, batch in batches.items()})
 
     def _merge(self, manifest: Manifest, groups: Sequence[Group], origin: Origin) -> list[Merged]:
         merged = []

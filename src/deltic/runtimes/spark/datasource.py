@@ -113,13 +113,9 @@ def spark_type(type_: Type) -> DataType:
 def frame_of(spark: SparkSession, rows: pa.Table, schema: Schema) -> DataFrame:
     """Rows of this process as a DataFrame. rows: the columns of schema; intervals of months have the type of their Arrow form."""
     kinds = [
-        from_arrow_type(arrow) if _has_months(f.type) else spark_type(f.type) for f, arrow in zip(schema, rows.schema.types, strict=True)
+        from_arrow_type(arrow) if f.type.has_months else spark_type(f.type) for f, arrow in zip(schema, rows.schema.types, strict=True)
     ]
     return spark.createDataFrame(rows, StructType([StructField(f.name, kind, f.nullable) for f, kind in zip(schema, kinds, strict=True)]))
-
-
-def _has_months(type_: Type) -> bool:
-    return type_.is_year_month or any(_has_months(part.type) for part in type_.parts)
 
 
 class DelticSource(DataSource):

@@ -27,7 +27,7 @@ from deltic.circuit.stage import route
 from deltic.errors import SetupError
 from deltic.runtimes import RETAINED_EPOCHS
 from deltic.runtimes.durable.merges import Group, Merged
-from deltic.runtimes.durable.outcome import Performed
+from deltic.runtimes.durable.outcome import PerformedTick
 from deltic.runtimes.durable.version import DurableVersion
 from deltic.runtimes.embedded.durable import DurableEmbedded
 from deltic.runtimes.embedded.levels import Budget, BudgetExceeded, work_of
@@ -114,7 +114,7 @@ class SparkRuntime(DurableEmbedded):
         """Those of the committed state, and of the tick being committed."""
         return (*self._written_strings, *super().dictionaries())
 
-    def _perform(self, version: DurableVersion, changes: Tables, tick: Tick) -> Performed:
+    def _perform(self, version: DurableVersion, changes: Tables, tick: Tick) -> PerformedTick:
         small = self._is_small(version, changes, tick)
         if small and not self._laborious:
             self._written_strings = ()
@@ -144,14 +144,14 @@ class SparkRuntime(DurableEmbedded):
         read = 0 if tick.fresh is None else sum(segment.rows for segment in version.manifest.segments())
         return read + sum(len(pending.rows) for pending in changes.values() if isinstance(pending, PendingRows)) <= self._driver_rows
 
-    def _performed_on_spark(self, version: DurableVersion, changes: Tables, tick: Tick) -> Performed:
+    def _performed_on_spark(self, version: DurableVersion, changes: Tables, tick: Tick) -> PerformedTick:
         """Tasks compute string ids by hashing alone; if strings turn out to share one, they get other ids, and the tick runs again."""
         while isinstance(performed := self._performed(version, changes, tick), frozenset):
             self._written_strings = ()
             self.strings.intern(pa.array(sorted(performed), pa.large_binary()))
         return performed
 
-    def _performed(self, version: DurableVersion, changes: Tables, tick: Tick) -> Performed | frozenset[bytes]:
+    def _performed(self, version: DurableVersion, changes: Tables, tick: Tick) -> PerformedTick | frozenset[bytes]:
         """One run of the tick, or strings whose ids collide."""
         self._written_strings = ()
         circuit = version.circuit
@@ -168,7 +168,7 @@ class SparkRuntime(DurableEmbedded):
         assert len(outcomes) == self.shards * len(version.circuit.levels), "a task's outcome is missing"
         if clashing := self._clashing(messages, {o.file.name: o.file for o in outcomes if o.file is not None}):
             return clashing
-        return Performed(outcomes, self._inline([(m.shard, m.payload) for m in messages if m.kind is Kind.CHANGE]))
+        return PerformedTick(outcomes, self._inline([(m.shard, m.payload) for m in messages if m.kind is Kind.CHANGE]))
 
     def _clashing(self, messages: Sequence[Message], files: Mapping[str, FileRef]) -> frozenset[bytes]:
         """The tasks' new strings whose ids belong to other strings: in the state, on other shards, or in pending changes.

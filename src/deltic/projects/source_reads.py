@@ -1,4 +1,4 @@
-"""What a tick takes from outside: by the change feed of a Delta table, by new files, or all rows, to be compared with those held."""
+"""What a tick reads from outside: by the change feed of a Delta table, by new files, or all rows, to be compared with those held."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from deltic.connectors.frames import WEIGHT
-from deltic.projects.feeds import FeedVersion, take
+from deltic.projects.feeds import FeedVersion, read_source
 from deltic.projects.messages import SourceRead
 from deltic.projects.notes import ProjectNotes
 from deltic.projects.planning import ProjectPlan
@@ -18,7 +18,7 @@ from deltic.projects.tables import TRANSACTIONAL, CatalogTables
 
 
 @dataclass(slots=True)
-class Intake:
+class SourceReads:
     """contents: all rows of tables. changes: change frames of others. files: new files by table. Notes how far each table has been read."""
 
     plan: ProjectPlan
@@ -34,14 +34,14 @@ class Intake:
         return bool(self.contents or self.changes)
 
     def source(self, key: str, read: SourceRead) -> None:
-        """Takes a source from outside of the project."""
+        """Reads a source from outside of the project."""
         if read.named:
             self._table(key, read.message.read.named_table.unparsed_identifier)
         else:
             self.contents[key] = self.server.rows(read.message)
 
     def dataset(self, key: str) -> None:
-        """Takes the rows of a dataset that Spark has written, or those of events: of a table that grows in files, those of new files."""
+        """Reads the rows of a dataset that Spark has written, or those of events: of a table that grows in files, those of new files."""
         events = self.plan.events.get(key)
         if events is not None:
             place = self.tables.events(events.dataset)
@@ -57,15 +57,15 @@ class Intake:
     def _table(self, key: str, identifier: str) -> None:
         noted = self.notes.versions.pop(key, None)
         before = None if noted is None else FeedVersion(noted[0], noted[1])
-        taken = take(self.server, identifier, before, self.plan.tables[key].schema)
-        if taken.version is not None:
-            self.notes.versions[key] = [taken.version.table, taken.version.number]
-        if taken.gap is not None:
-            self.say(f"{key}: compared with the rows that Deltic holds, since its change feed has a gap: {taken.gap}")
-        if taken.whole:
-            self.contents[key] = self._own(key, taken.rows)
-        elif taken.rows.num_rows:
-            self.changes[key] = self._own(key, taken.rows)
+        read = read_source(self.server, identifier, before, self.plan.tables[key].schema)
+        if read.version is not None:
+            self.notes.versions[key] = [read.version.table, read.version.number]
+        if read.gap is not None:
+            self.say(f"{key}: compared with the rows that Deltic holds, since its change feed has a gap: {read.gap}")
+        if read.whole:
+            self.contents[key] = self._own(key, read.rows)
+        elif read.rows.num_rows:
+            self.changes[key] = self._own(key, read.rows)
 
     def _own(self, key: str, rows: pa.Table) -> pa.Table:
         """Without columns of a streaming table that its flows no longer have."""
