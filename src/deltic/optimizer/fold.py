@@ -19,6 +19,7 @@ from deltic.expr.functions.signature import flattened
 from deltic.expr.interpreter import evaluate
 from deltic.expr.nodes import Call, Case, Cast, Constants, Expr, Lambda, Literal, Value, children, is_fixed, unwidened, user_functions
 from deltic.expr.typing import MANY_CONSTANTS
+from deltic.optimizer.rejected_nulls import without_null_tests
 from deltic.plan.columns import conjunction, conjuncts, map_children
 from deltic.schema import BOOLEAN
 from deltic.stacks import unbounded
@@ -60,14 +61,14 @@ def _is_known(part: Expr) -> bool:
 
 
 def fold_condition(expr: Expr) -> Expr:
-    """The folded predicate, TRUE on the same rows: `<=>` is `=` there if one side is NOT NULL."""
+    """The folded predicate, TRUE on the same rows: `<=>` is `=` there if one side is NOT NULL, and what rejects NULL is tested alone."""
     parts = [
         replace(part, function="equal", nullable=True)
         if isinstance(part, Call) and part.function == "same" and not all(side.nullable for side in part.arguments)
         else part
         for part in conjuncts(fold(expr))
     ]
-    return conjunction(parts)
+    return conjunction(without_null_tests(parts))
 
 
 def _computed(expr: Expr) -> Expr:
