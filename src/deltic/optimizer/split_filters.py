@@ -126,7 +126,7 @@ def _tests(expr: Expr) -> Iterator[Expr]:
 
 
 def _known(expr: Expr, condition: Expr, holds: bool) -> Expr:
-    """The expression on rows of which one knows whether a condition of CASE is TRUE."""
+    """The expression on rows on which a condition of CASE is TRUE, or on those on which it is not."""
     if isinstance(expr, Case):
         known = Literal(holds, BOOLEAN)
         expr = replace(expr, branches=tuple((known if test == condition else test, value) for test, value in expr.branches))
