@@ -49,7 +49,8 @@ from seeds import rotating
 
 
 @pytest.mark.parametrize(
-    "name", [*dict.fromkeys(rule.__name__ for rule in (*RULES, *JOINS, *RANKS, *LAST)), "fold", "join_orders", "row_estimates"]
+    "name",
+    [*dict.fromkeys(rule.__name__ for rule in (*RULES, *JOINS, *RANKS, *LAST)), "fold", "join_orders", "rejected_nulls", "row_estimates"],
 )
 def test_the_examples_of_every_rule(name: str) -> None:
     result = doctest.testmod(importlib.import_module(f"deltic.optimizer.{name}"))
@@ -89,6 +90,10 @@ def test_plans_with_first_ranks_are_settled(function: str, condition: str, has_r
     plan = session._commits.compiler.optimized_plans["v"]
     assert fingerprint(optimize(plan)) == fingerprint(plan)
     assert ("Table t" in show(plan)) == ("Project a#0, b#1" in show(plan)) == has_rows
+
+
+def test_joins_are_ordered_once_a_rank_that_no_row_has_is_known() -> None:
+    check(mixed(739950001003))
 
 
 def test_random_recursive_programs_mean_the_same() -> None:

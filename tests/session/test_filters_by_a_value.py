@@ -25,6 +25,11 @@ VIEWS = {
         FROM t GROUP BY g
     """,
     "cases": f"SELECT g, sum(CASE WHEN x > {MEAN} THEN y END) AS above, count(CASE WHEN x < {MEAN} THEN 1 END) AS below FROM t GROUP BY g",
+    "otherwise": f"""
+        SELECT g, sum(CASE WHEN x > {MEAN} THEN y ELSE 0 END) AS above, count_if(x < {MEAN}) AS below,
+            max(IF(x > {MEAN} AND y > 2, y, x)) AS most, sum(CASE WHEN y = 0 THEN 7 WHEN x > {MEAN} THEN x END) AS s
+        FROM t GROUP BY g
+    """,
     "all": f"SELECT count(*) AS n, max(y) FILTER (WHERE x > {MEAN}) AS most, count(DISTINCT CASE WHEN x >= {MEAN} THEN y END) AS k FROM t",
     "values": f"""
         SELECT g, count(*) FILTER (WHERE x > {MEAN}) AS above, count(*) FILTER (WHERE y < (SELECT max(id) FROM t)) AS below
@@ -61,6 +66,18 @@ def expected(name: str, rows: Sequence[Row]) -> list[tuple[int | None, ...]]:
     def cases(g: int | None, of: Sequence[Row]) -> tuple[int | None, ...]:
         return g, total(above(of)), sum(x is not None and x < mean for _, _, x, _ in of)
 
+    def otherwise(g: int | None, of: Sequence[Row]) -> tuple[int | None, ...]:
+        kept = [(x, y, x is not None and x > mean) for _, _, x, y in of]
+        most = [y if high and y > 2 else x for x, y, high in kept]
+        some = [7 if y == 0 else x for x, y, high in kept if y == 0 or high]
+        return (
+            g,
+            sum(y for _, y, high in kept if high),
+            sum(x is not None and x < mean for x, _, _ in kept),
+            max((value for value in most if value is not None), default=None),
+            total([value for value in some if value is not None]),
+        )
+
     if name == "all":
         return [(len(rows), max(above(rows), default=None), len({y for _, _, x, y in rows if x is not None and x >= mean}))]
     groups: dict[int | None, list[Row]] = {}
@@ -72,6 +89,7 @@ def expected(name: str, rows: Sequence[Row]) -> list[tuple[int | None, ...]]:
         "values": lambda g, of: (g, len(above(of)), sum(y < max(row[0] for row in rows) for *_, y in of)),
         "strings": lambda g, of: (g, len(above(of)), sum(x is not None and x < most for _, _, x, _ in of)),
         "cases": cases,
+        "otherwise": otherwise,
         "joined": joined,
     }
     return [by_group[name](g, of) for g, of in groups.items()]
@@ -109,7 +127,7 @@ def test_filters_are_exact_after_every_change(tmp_path: Path, shards: int) -> No
     session.close()
 
 
-@pytest.mark.parametrize("name", ["counted", "two", "values", "cases", "all"])
+@pytest.mark.parametrize("name", ["counted", "two", "values", "cases", "otherwise", "all"])
 def test_a_change_of_the_value_touches_few_rows(name: str) -> None:
     with deltic.Session() as session:
         session.sql(TABLE)
@@ -127,6 +145,16 @@ def test_arguments_are_evaluated_where_the_filter_is_true() -> None:
         with pytest.raises(DivisionByZero):
             put(session, [(3, 1, 9, 0)])
         assert session.view("v").rows() == [{"s": 1}]
+
+
+def test_other_values_are_evaluated_where_the_condition_is_not_true() -> None:
+    with deltic.Session() as session:
+        session.sql(TABLE + f"CREATE MATERIALIZED VIEW v AS SELECT sum(CASE WHEN x > {MEAN} THEN 1 ELSE 10 % y END) AS s FROM t")
+        put(session, [(1, 1, 0, 3), (2, 1, 10, 0)])
+        assert session.view("v").rows() == [{"s": 2}]
+        with pytest.raises(DivisionByZero):
+            put(session, [(3, 1, 1, 0)])
+        assert session.view("v").rows() == [{"s": 2}]
 
 
 def test_negative_weights_count_once() -> None:

@@ -85,6 +85,9 @@ RANGES = {
     "above greatest of keys": "SELECT id FROM a WHERE x > (SELECT max(y) - 5 FROM b WHERE b.k % 2 = a.g)",
     "counted above": "SELECT count(*) AS n, sum(x) AS s FROM a WHERE x > (SELECT avg(y) FROM b)",
     "at greatest": "SELECT id FROM a WHERE x = (SELECT max(x) FROM a)",
+    "at all": "SELECT id FROM a WHERE x >= ALL (SELECT x FROM a)",
+    "not above any": "SELECT id FROM a WHERE NOT x > ANY (SELECT x FROM a)",
+    "not another than any": "SELECT id FROM a WHERE NOT x <> ANY (SELECT y FROM b)",
     "above own average": "SELECT id FROM a WHERE x > (SELECT avg(x) FROM a)",
 }
 FIRST_ROWS = {

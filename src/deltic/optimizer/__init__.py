@@ -70,7 +70,7 @@ RULES: Final[tuple[Rule, ...]] = (
 )
 JOINS: Final[tuple[Rule, ...]] = (push_semijoins_down, order_joins, form_multiway_joins)
 RANKS: Final[tuple[Rule, ...]] = (limit_ranks,)
-"""Once joins are settled; RULES follow again."""
+"""Once joins are settled; RULES and JOINS follow again, since a relation without such a rank is empty."""
 LAST: Final[tuple[Rule, ...]] = (
     forget_aggregated_rows,
     merge_projections,
@@ -97,19 +97,11 @@ def optimize(plan: Plan, views: Mapping[Plan, Plan] = NO_VIEWS, sizes: Sizes = U
     """
 
     above, meanings = stand_for_views(plan, views) if views else (plan, {})
-    settled = _settled(above)
-    for _ in range(ROUNDS):
-        formed = settled
-        for rule in JOINS:
-            formed = _applied(rule, formed, sizes)
-        if formed == settled:
-            break
-        settled = _settled(formed)
-    ranked = settled
+    settled = ranked = _joined(_settled(above), sizes)
     for rule in RANKS:
         ranked = _applied(rule, ranked)
     if ranked != settled:
-        settled = _settled(ranked)
+        settled = _joined(_settled(ranked), sizes)
     for rule in LAST:
         settled = _applied(rule, settled, sizes)
     if meanings:
@@ -125,6 +117,18 @@ def _settled(plan: Plan) -> Plan:
         if plan == before:
             break
     return plan
+
+
+def _joined(settled: Plan, sizes: Sizes) -> Plan:
+    """A settled plan with its joins placed, ordered and formed, settled again."""
+    for _ in range(ROUNDS):
+        formed = settled
+        for rule in JOINS:
+            formed = _applied(rule, formed, sizes)
+        if formed == settled:
+            break
+        settled = _settled(formed)
+    return settled
 
 
 def _applied(rule: Rule, plan: Plan, sizes: Sizes = UNKNOWN) -> Plan:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 from typing import Literal as OneOf
 
 from deltic.errors import EvaluationError
@@ -19,9 +20,14 @@ from deltic.expr.functions.signature import flattened
 from deltic.expr.interpreter import evaluate
 from deltic.expr.nodes import Call, Case, Cast, Constants, Expr, Lambda, Literal, Value, children, is_fixed, unwidened, user_functions
 from deltic.expr.typing import MANY_CONSTANTS
+from deltic.optimizer.rejected_nulls import without_null_tests
 from deltic.plan.columns import conjunction, conjuncts, map_children
 from deltic.schema import BOOLEAN
 from deltic.stacks import unbounded
+
+_PAIRS: Final = (("equal", "not_equal"), ("less", "greater_equal"), ("greater", "less_equal"), ("is_null", "is_not_null"))
+OPPOSITE: Final = {one: other for pair in _PAIRS for one, other in (pair, pair[::-1])}
+"""Each test and its negation."""
 
 
 @unbounded
@@ -60,14 +66,58 @@ def _is_known(part: Expr) -> bool:
 
 
 def fold_condition(expr: Expr) -> Expr:
-    """The folded predicate, TRUE on the same rows: `<=>` is `=` there if one side is NOT NULL."""
+    """The folded predicate, TRUE on the same rows: `<=>` is `=` there if one side is NOT NULL, and what rejects NULL is tested alone.
+
+    NOT is at comparisons, which it turns around, and NULL in place of FALSE makes no difference.
+    """
     parts = [
         replace(part, function="equal", nullable=True)
         if isinstance(part, Call) and part.function == "same" and not all(side.nullable for side in part.arguments)
         else part
-        for part in conjuncts(fold(expr))
+        for part in conjuncts(_condition(fold(expr)))
     ]
-    return conjunction(parts)
+    return conjunction(without_null_tests(parts))
+
+
+@unbounded
+def _condition(expr: Expr) -> Expr:
+    """An expression that is TRUE where this one is. One that can fail is evaluated on the same rows."""
+    match expr:
+        case Call(function="not", arguments=(argument,)) if (negated := _negated(argument)) is not None:
+            return _condition(negated)
+        case Call(function="or"):
+            branches = tuple(_condition(part) for part in flattened("or", expr.arguments))
+            said = tuple(part for part in branches if not _is_never(part))
+            return _fold_logic(_with(expr, said)) if said else Literal(False, BOOLEAN, expr.span)
+        case Call(function="and"):
+            parts = tuple(_condition(part) for part in flattened("and", expr.arguments))
+            if any(map(_is_never, parts)) and not any(map(can_fail, parts)):
+                return Literal(False, BOOLEAN, expr.span)
+            return _fold_logic(_with(expr, parts))
+        case _:
+            return expr
+
+
+def _is_never(expr: Expr) -> bool:
+    return isinstance(expr, Literal) and expr.value is not True
+
+
+def _with(expr: Call, arguments: tuple[Expr, ...]) -> Call:
+    return expr if arguments == expr.arguments else replace(expr, arguments=arguments, nullable=any(part.nullable for part in arguments))
+
+
+def _negated(expr: Expr) -> Expr | None:
+    """NOT of an expression, with NOT before the parts of AND and OR; None if it is written with NOT alone."""
+    match expr:
+        case Call(function="not", arguments=(argument,)):
+            return argument
+        case Call(function="and" | "or"):
+            parts = tuple(Call("not", (part,), BOOLEAN, part.nullable, part.span) for part in flattened(expr.function, expr.arguments))
+            return replace(expr, function="or" if expr.function == "and" else "and", arguments=parts)
+        case Call(function=function) if function in OPPOSITE:
+            return replace(expr, function=OPPOSITE[function])
+        case _:
+            return None
 
 
 def _computed(expr: Expr) -> Expr:

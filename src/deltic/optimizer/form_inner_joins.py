@@ -7,14 +7,13 @@ LEFT, RIGHT or inner. Inner joins may be reordered, and may form a multiway join
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
 
 from deltic.expr.functions import resolve
-from deltic.expr.nodes import WIDENED, Call, Cast, Column, Expr, Literal
-from deltic.expr.registry import FUNCTIONS, Nulls
-from deltic.plan.columns import conjuncts, reference
+from deltic.expr.nodes import WIDENED
+from deltic.optimizer.rejected_nulls import NONE, nulls_passed, nulls_rejected, union
+from deltic.plan.columns import reference
 from deltic.plan.node import once_per_node
 from deltic.plan.nodes import (
     Aggregate,
@@ -33,14 +32,12 @@ from deltic.plan.nodes import (
 )
 from deltic.plan.walk import map_inputs
 
-NONE: Final[frozenset[int]] = frozenset()
-_STRICT: Final = (Nulls.STRICT, Nulls.STRICT_BACKWARDS, Nulls.FOLDED)
-
 
 @once_per_node
 def form_inner_joins(plan: Plan) -> Plan:
     """Converts every outer join whose padded rows are dropped later.
 
+    >>> from deltic.expr.nodes import Column, Literal
     >>> from deltic.plan.nodes import Table
     >>> from deltic.plan.show import show
     >>> from deltic.schema import BIGINT, Field, Schema, TableSchema
@@ -74,14 +71,14 @@ def _rejected_below(plan: Plan, rejected: frozenset[int]) -> Sequence[frozenset[
     """The rejected columns of each input."""
     match plan:
         case Filter():
-            return (rejected | _nulls_rejected(plan.predicate),)
+            return (rejected | nulls_rejected(plan.predicate),)
         case TemporalFilter():
             bounds = (bound for side in (plan.lower, plan.upper) for bound in side if not bound.optional)
-            return (rejected | _union(_nulls_passed(bound.moment) for bound in bounds),)
+            return (rejected | union(nulls_passed(bound.moment) for bound in bounds),)
         case Project():
-            return (_union(_nulls_passed(plan.columns[i][1]) for i in rejected),)
+            return (union(nulls_passed(plan.columns[i][1]) for i in rejected),)
         case Aggregate() if plan.keys:
-            return (_union(_nulls_passed(plan.keys[i][1]) for i in rejected if i < len(plan.keys)),)
+            return (union(nulls_passed(plan.keys[i][1]) for i in rejected if i < len(plan.keys)),)
         case FlatMap():
             return (frozenset(i for i in rejected if i < len(plan.input.schema)),)
         case MultiwayJoin():
@@ -94,7 +91,7 @@ def _rejected_below(plan: Plan, rejected: frozenset[int]) -> Sequence[frozenset[
 
 def _rejected_below_multiway(plan: MultiwayJoin, rejected: frozenset[int]) -> list[frozenset[int]]:
     shared = {i for i, variable in enumerate(plan.flat) if variable in plan.shared}
-    condition = NONE if plan.condition is None else _nulls_rejected(plan.condition)
+    condition = NONE if plan.condition is None else nulls_rejected(plan.condition)
     whole = shared | {plan.output[i] for i in rejected} | condition
     widths = [len(part.schema) for part in plan.inputs]
     return [frozenset(i for i in range(width) if start + i in whole) for start, width in zip(plan.starts, widths, strict=True)]
@@ -126,12 +123,12 @@ def _kind(kind: JoinKind, left: bool, right: bool) -> JoinKind:
 def _sides(plan: Join, kind: JoinKind, rejected: frozenset[int]) -> tuple[frozenset[int], frozenset[int]]:
     """The rejected columns of both sides of the join as `kind`. The rows of a preserved side stay, whatever the condition on them."""
     width = len(plan.left.schema)
-    condition = NONE if plan.residual is None or kind == "not_in" else _nulls_rejected(plan.residual)
+    condition = NONE if plan.residual is None or kind == "not_in" else nulls_rejected(plan.residual)
     whole = rejected | condition
     above = (frozenset(i for i in rejected if i < width), frozenset(i - width for i in rejected if i >= width))
     matched = (
-        frozenset(i for i in whole if i < width) | _union(_nulls_passed(key) for key, _ in plan.keys),
-        frozenset(i - width for i in whole if i >= width) | _union(_nulls_passed(key) for _, key in plan.keys),
+        frozenset(i for i in whole if i < width) | union(nulls_passed(key) for key, _ in plan.keys),
+        frozenset(i - width for i in whole if i >= width) | union(nulls_passed(key) for _, key in plan.keys),
     )
     match kind:
         case "inner" | "semi":
@@ -152,48 +149,3 @@ def _widened(join: Join, before: Join) -> Plan:
     own = [reference(join.schema, i) for i in range(len(wide))]
     columns = (resolve(WIDENED, [expr]) if wider and not expr.nullable else expr for expr, wider in zip(own, wide, strict=True))
     return Project(join, tuple(zip(join.schema.names, columns, strict=True)))
-
-
-def _nulls_rejected(expr: Expr) -> frozenset[int]:
-    """The columns without a value of which the predicate is not TRUE.
-
-    >>> from deltic.schema import BIGINT
-    >>> a, b = Column(0, BIGINT, True, "a"), Column(1, BIGINT, True, "b")
-    >>> less, present = resolve("less", [a, b]), resolve("is_not_null", [a])
-    >>> sorted(_nulls_rejected(less)), sorted(_nulls_rejected(resolve("or", [less, present])))
-    ([0, 1], [0])
-    """
-    match expr:
-        case Call(function="and"):
-            return _union(_nulls_rejected(part) for part in conjuncts(expr))
-        case Call(function="or", arguments=(first, *rest)):
-            return _nulls_rejected(first).intersection(*map(_nulls_rejected, rest))
-        case Call(function="is_not_null", arguments=(argument,)):
-            return _nulls_passed(argument)
-        case Call(function="same", arguments=(left, right)):
-            return _union(_nulls_passed(side) for side, other in ((left, right), (right, left)) if _has_value(other))
-        case _:
-            return _nulls_passed(expr)
-
-
-def _has_value(expr: Expr) -> bool:
-    return not expr.nullable or (isinstance(expr, Literal) and expr.value is not None)
-
-
-def _nulls_passed(expr: Expr) -> frozenset[int]:
-    """The columns without a value of which the expression has none, or fails."""
-    match expr:
-        case Column():
-            return frozenset((expr.index,))
-        case Cast():
-            return _nulls_passed(expr.argument)
-        case Call(function="in", arguments=(value, *_)):
-            return _nulls_passed(value)
-        case Call() if (function := FUNCTIONS.get(expr.function)) is not None and function.nulls in _STRICT:
-            return _union(map(_nulls_passed, expr.arguments))
-        case _:
-            return NONE
-
-
-def _union(parts: Iterable[frozenset[int]]) -> frozenset[int]:
-    return NONE.union(*parts)

@@ -105,7 +105,8 @@ class _Ordering:
                 leaf = tree.leaf_of(expr)
                 assert leaf is not None, "a class has an expression over several leaves"
                 self.members[leaf].setdefault(number, []).append(expr)
-        conditions = [(frozenset(self._leaves(part)), part) for part in tree.conditions]
+        late = (part for part in tree.late if not isinstance(part, tuple) and is_equality(part))
+        conditions = [(frozenset(self._leaves(part)), part) for part in (*tree.conditions, *late)]
         unsized = [has_unknown_size(leaf, sizes) for leaf in tree.leaves]
         self.graph = JoinGraph(
             scaled([self._relation(number) for number in range(len(tree.leaves))], unsized),

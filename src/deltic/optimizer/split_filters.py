@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
+from deltic.expr import case
 from deltic.expr.failing import can_fail
 from deltic.expr.functions import resolve
-from deltic.expr.nodes import Case, Expr, Literal
-from deltic.plan.columns import columns_of_all, named_columns, narrowed, reference, remap
-from deltic.plan.nodes import Aggregate, AggregateCall, Filter, Join, Plan, Project, Reference, Union
+from deltic.expr.nodes import Case, Expr, Literal, calls_python, children, columns_of
+from deltic.optimizer.fold import fold
+from deltic.plan.columns import columns_of_all, map_children, named_columns, narrowed, reference, remap
+from deltic.plan.nodes import Aggregate, AggregateCall, Filter, FlatMap, Join, Plan, Project, Reference, Union
 from deltic.plan.ranges import range_of
 from deltic.plan.signs import may_be_negative
 from deltic.plan.streams import is_stream
-from deltic.plan.walk import expressions, kinds, transform
-from deltic.schema import INT
+from deltic.plan.walk import kinds, transform
+from deltic.schema import BIGINT, BOOLEAN, INT
 from deltic.stacks import unbounded
 
 
@@ -45,21 +47,33 @@ def split_filters(plan: Plan) -> Plan:
     return transform(plan, _split, Aggregate)
 
 
+@dataclass(frozen=True, slots=True)
+class _Parted:
+    """A call that reads the rows on which `condition` is TRUE. otherwise: its argument on other rows; None if it does not read them."""
+
+    call: AggregateCall
+    condition: Expr | None = None
+    otherwise: Expr | None = None
+
+
 def _split(plan: Plan) -> Plan:
     if type(plan) is not Aggregate or not isinstance(join := plan.input, Join) or Reference in kinds(plan) or is_stream(plan):
         return plan
     if join.kind != "inner" or join.keys or join.residual is not None or (beside := _beside_a_value(join)) is None:
         return plan
     rows, places = beside
-    filtered = replace(plan, aggregates=tuple((name, _filtered(call)) for name, call in plan.aggregates))
-    parts = _parts(filtered, places)
-    read = sorted(columns_of_all(expressions(_without(filtered, parts))))
+    calls = [(name, _parted(call, places)) for name, call in plan.aggregates]
+    conditions = dict.fromkeys(each.condition for _, each in calls if each.condition is not None)
+    parts = {condition: i for i, condition in enumerate(conditions, 1)}
+    read = sorted(columns_of_all([*(expr for _, expr in plan.keys), *(expr for _, each in calls for expr in _of(each))]))
     joins = [_where(join, condition) for condition in parts]
     # With negative weights a group's sum of weights could be another one.
     if not any(isinstance(joined, Join) for joined in joins) or not places.keys() >= set(read) or may_be_negative(rows):
         return plan
-    below = Union((_part(rows, [places[i] for i in read], 0), *(_part(joined, read, i) for i, joined in enumerate(joins, 1))))
-    return _over(below, filtered, read, parts)
+    true = [_part(joined, read, i) for i, joined in enumerate(joins, 1)]
+    replaced = {parts[each.condition] for _, each in calls if each.condition is not None and each.otherwise is not None}
+    taken = [FlatMap(_part(joins[i - 1], read, -i), "repeat_row", (Literal(-1, BIGINT),), ()) for i in sorted(replaced)]
+    return _over(Union((_part(rows, [places[i] for i in read], 0), *true, *taken)), plan, calls, read, parts)
 
 
 def _beside_a_value(join: Join) -> tuple[Plan, dict[int, int]] | None:
@@ -82,27 +96,49 @@ def _is_a_value(plan: Plan) -> bool:
             return isinstance(plan, Aggregate) and not plan.keys
 
 
-def _filtered(call: AggregateCall) -> AggregateCall:
-    """f(CASE WHEN c THEN x END) of an f that ignores NULLs as f(x) FILTER (WHERE c)."""
-    if call.filter is not None or call.user is not None or call.definition.optional:
-        return call
-    match call.arguments:
-        case (Case(branches=((condition, value),), otherwise=Literal(value=None)),):
-            return replace(call, arguments=(value,), filter=condition)
-        case _:
-            return call
+def _parted(call: AggregateCall, own: Collection[int]) -> _Parted:
+    """The call by the condition that reads other columns than those of the rows, if there is one, and it cannot fail."""
+    read = set(own)
+    if call.filter is None and call.user is None:
+        match call.arguments:
+            case (Case(branches=((condition, value),), otherwise=Literal(value=None)),) if not call.definition.optional:
+                call = replace(call, arguments=(value,), filter=condition)
+            case (condition,) if call.function == "count_if" and not call.distinct:
+                call = replace(call, function="count", arguments=(), filter=condition)
+    if call.filter is not None and not columns_of(call.filter) <= read:
+        return _Parted(call) if can_fail(call.filter) else _Parted(replace(call, filter=None), call.filter)
+    tests = {test for argument in call.arguments for test in _tests(argument) if not columns_of(test) <= read}
+    if len(call.arguments) != 1 or len(tests) != 1 or call.user is not None:
+        return _Parted(call)
+    ((argument,), (condition,)) = call.arguments, tests
+    then, otherwise = (fold(_known(argument, condition, holds)) for holds in (True, False))
+    if can_fail(condition) or can_fail(otherwise) or calls_python(argument) or not columns_of_all([then, otherwise]) <= read:
+        return _Parted(call)
+    return _Parted(replace(call, arguments=(then,)), condition, otherwise)
 
 
-def _parts(plan: Aggregate, own: Collection[int]) -> dict[Expr, int]:
-    """The filters that read other columns than those of the rows, and cannot fail, each with a number from 1 on."""
-    filters = dict.fromkeys(call.filter for _, call in plan.aggregates if call.filter is not None)
-    reading = [each for each in filters if not can_fail(each) and not columns_of_all([each]) <= set(own)]
-    return {each: i for i, each in enumerate(reading, 1)}
+def _tests(expr: Expr) -> Iterator[Expr]:
+    """The conditions of CASE in an expression."""
+    if isinstance(expr, Case):
+        yield from (condition for condition, _ in expr.branches)
+    for part in children(expr):
+        yield from _tests(part)
 
 
-def _without(plan: Aggregate, parts: Collection[Expr]) -> Aggregate:
-    calls = ((name, replace(call, filter=None) if call.filter in parts else call) for name, call in plan.aggregates)
-    return replace(plan, aggregates=tuple(calls))
+def _known(expr: Expr, condition: Expr, holds: bool) -> Expr:
+    """The expression on rows on which a condition of CASE is TRUE, or on those on which it is not."""
+    if isinstance(expr, Case):
+        known = Literal(holds, BOOLEAN)
+        expr = replace(expr, branches=tuple((known if test == condition else test, value) for test, value in expr.branches))
+    return map_children(expr, lambda part: _known(part, condition, holds))
+
+
+def _of(parted: _Parted) -> Iterator[Expr]:
+    """What the call evaluates on the rows of its parts."""
+    yield from parted.call.arguments
+    for expr in (parted.call.filter, parted.otherwise):
+        if expr is not None:
+            yield expr
 
 
 def _where(join: Join, condition: Expr) -> Join | Filter:
@@ -117,19 +153,29 @@ def _part(plan: Plan, read: Sequence[int], number: int) -> Plan:
     return Project(plan, (*columns, ("part", Literal(number, INT))))
 
 
-def _over(below: Plan, plan: Aggregate, read: Sequence[int], parts: Mapping[Expr, int]) -> Aggregate:
-    """The aggregate over the union of its parts: each call reads the rows of its filter's part, others those of part 0."""
+def _over(below: Plan, plan: Aggregate, calls: Sequence[tuple[str, _Parted]], read: Sequence[int], parts: Mapping[Expr, int]) -> Aggregate:
+    """The aggregate over the union of its parts. A call reads the rows of its condition's part, or those of part 0, which has all rows.
+
+    A call with another value on the other rows reads all rows with that, less those of the condition, which are part -i, and part i.
+    """
     places = {old: new for new, old in enumerate(read)}
     part = reference(below.schema, len(read))
 
     def moved(expr: Expr) -> Expr:
         return remap(expr, places, below.schema)
 
-    def of_part(call: AggregateCall) -> AggregateCall:
-        number = 0 if call.filter is None else parts.get(call.filter, 0)
-        condition = None if number or call.filter is None else moved(call.filter)
-        is_own = resolve("equal", [part, Literal(number, INT)])
-        return replace(call, arguments=tuple(map(moved, call.arguments)), filter=narrowed(is_own, condition))
+    def is_of(number: int) -> Expr:
+        return resolve("equal", [part, Literal(number, INT)])
+
+    def of_part(parted: _Parted) -> AggregateCall:
+        call = parted.call
+        number = 0 if parted.condition is None else parts[parted.condition]
+        arguments = tuple(map(moved, call.arguments))
+        own = is_of(number)
+        if parted.otherwise is not None:
+            own = resolve("or", [is_of(0), is_of(number), is_of(-number)])
+            arguments = (case([(is_of(number), arguments[0])], moved(parted.otherwise)),)
+        return replace(call, arguments=arguments, filter=own if call.filter is None else narrowed(own, moved(call.filter)))
 
     keys = tuple((name, moved(expr)) for name, expr in plan.keys)
-    return Aggregate(below, keys, tuple((name, of_part(call)) for name, call in plan.aggregates))
+    return Aggregate(below, keys, tuple((name, of_part(parted)) for name, parted in calls))

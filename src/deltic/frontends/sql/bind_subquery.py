@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from deltic.errors import Span, TypeMismatch, Unsupported
-from deltic.expr import Call, Column, Expr, Literal, case, children, columns_of, resolve
+from deltic.expr import Call, Column, Expr, Literal, children, columns_of, resolve
 from deltic.expr.functions.comparison import check_ordered
 from deltic.expr.functions.subqueries import ONLY_ROW
 from deltic.expr.nodes import CHAINS, OuterColumn
@@ -133,18 +133,30 @@ class Subqueries:
         operator = node.operator.lower()
         check_ordered(node.operator, other.type, node.span)
         extremes = (("max",) if (operator[0] == "<") != node.every else ("min",)) if operator in _ORDERINGS else ("min", "max")
-        calls = [AggregateCall(name, (other,), other.type, True) for name in extremes]
-        calls += [AggregateCall("count", arguments, BIGINT, False) for arguments in ((other,), ())]
-        total = Aggregate(rows, (), tuple((call.function, call) for call in calls))
-        *compared, present, count = self._add(binder, "inner", total, outer)
+        compared, is_empty, has_null = self._compared(binder, rows, other, extremes, outer)
         tests = (operator,) if len(compared) == 1 else ("<=", ">=") if node.every else (">", "<")  # another value is less or greater
         each = [resolve(test, [value, one], node.span) for test, one in zip(tests, compared, strict=True)]
         holds = each[0] if len(each) == 1 else resolve("and" if node.every else "or", each)
-        is_empty = resolve("=", [count, Literal(0, BIGINT)])
-        is_unknown = resolve("or", [resolve("<", [present, count]), resolve("is_null", [value])])
-        decided = (resolve("not", [holds]), Literal(False, BOOLEAN)) if node.every else (holds, Literal(True, BOOLEAN))
-        last = Literal(node.every, BOOLEAN)
-        return case([decided, (is_empty, last), (is_unknown, Literal(None, BOOLEAN))], last, node.span)  # nothing is decided without rows
+        unknown = Literal(None, BOOLEAN)
+        if node.every:  # decided by a FALSE; TRUE without rows
+            return resolve("or", [is_empty, resolve("and", [holds, resolve("or", [resolve("not", [has_null]), unknown])])], node.span)
+        return resolve("and", [resolve("not", [is_empty]), resolve("or", [holds, resolve("and", [has_null, unknown])])], node.span)
+
+    def _compared(
+        self, binder: ExpressionBinder, rows: Plan, of: Expr, extremes: Sequence[str], outer: Outer
+    ) -> tuple[Sequence[Expr], Expr, Expr]:
+        """(the least or greatest values of the rows, whether there are no rows, whether there is a NULL among them).
+
+        The tests are columns, since their counts change with every row.
+        """
+        calls = [(name, AggregateCall(name, (of,), of.type, True)) for name in extremes]
+        counts = [("present", AggregateCall("count", (of,), BIGINT, False)), ("rows", AggregateCall("count", (), BIGINT, False))]
+        total = Aggregate(rows, (), (*calls, *counts))
+        *values, present, count = [reference(total.schema, i) for i in range(len(total.schema))]
+        tests = [("empty", resolve("=", [count, Literal(0, BIGINT)])), ("missing", resolve("<", [present, count]))]
+        tested = Project(total, (*zip(extremes, values, strict=True), *tests))
+        *compared, is_empty, has_null = self._add(binder, "inner", tested, outer)
+        return compared, is_empty, has_null
 
     def _member(self, binder: ExpressionBinder, node: tree.InQuery, rows: Plan, outer: Outer) -> Expr:
         pairs = members(binder, node, rows)
