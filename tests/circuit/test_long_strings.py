@@ -63,3 +63,14 @@ def test_the_extreme_is_deleted_again_and_again(end: int) -> None:
             with session.transaction() as tx:
                 tx.delete("t", [{"s": texts.pop(end)}])
             assert session.view("extremes").rows() == [{"least": texts[0], "greatest": texts[-1]}]
+
+
+def test_a_long_literal_costs_its_length() -> None:
+    """Time quadratic in it would be hours."""
+    text = "x" * 1_000_000
+    with deltic.Session() as session:
+        session.sql(
+            f"CREATE TABLE t (a INT); CREATE MATERIALIZED VIEW v AS SELECT a, '{text}' AS b FROM t; INSERT INTO t VALUES (length('{text}'))"
+        )
+        assert session.view("v").rows() == [{"a": len(text), "b": text}]
+        assert session.query(f"SELECT count(*) AS n FROM v WHERE b = '{text}'").rows() == [{"n": 1}]

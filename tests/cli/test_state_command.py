@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
 import shutil
 from decimal import Decimal
@@ -12,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deltic import Session
+from deltic import Session, disk
 from deltic.cli import main
 from deltic.cli.exits import Exit
 from deltic.storage.state import State
@@ -197,6 +199,10 @@ def test_an_unknown_view_and_an_unreadable_epoch(capsys: pytest.CaptureFixture[s
     assert state(capsys, "export", folder, tmp_path, "--view", "spent", ends=Exit.INPUT) == (
         "deltic: [DELTIC-1002] the state has no view spent\nexpected: one of spend, large\nhelp: did you mean spend?\n"
     )
+    assert state(capsys, "read", folder, "Orders", ends=Exit.INPUT) == (
+        "deltic: [DELTIC-1002] orders is a table of the state, not a view\nexpected: one of spend, large\n"
+        "help: deltic sql STATE -c 'SELECT …' reads the rows of a table beside the writer\n"
+    )
     assert state(capsys, "show", folder, "--epoch", 9, ends=Exit.INPUT) == (
         f"deltic: [DELTIC-5000] epoch 9 of the state folder {folder} is not readable\nexpected: an epoch from 0 to 6\n"
         "help: choose one of these, or omit the epoch to read the last one\n"
@@ -236,3 +242,28 @@ def test_an_export_refuses_before_it_writes(capsys: pytest.CaptureFixture[str], 
     (tmp_path / "spend.parquet").unlink()
     (tmp_path / "@views.json").write_text("[]")
     assert "is not an index of exported views" in state(capsys, "export", folder, tmp_path, ends=Exit.INPUT)
+
+
+def test_a_folder_that_cannot_be_written_is_read_without_a_lease(
+    capsys: pytest.CaptureFixture[str], folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read_only(step: str, path: str) -> None:
+        if step == "write:before" and Path(path).is_relative_to(folder):
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
+
+    monkeypatch.setattr(disk, "at", read_only)
+    commands: tuple[tuple[object, ...], ...] = (
+        ("state", "read", folder, "large"),
+        ("state", "export", folder, tmp_path / "out"),
+        ("state", "verify", folder),
+        ("sql", folder, "-c", "SELECT id FROM large"),
+    )
+    for command in commands:
+        assert main([*map(str, command)]) == Exit.INPUT
+        assert capsys.readouterr().err.endswith(
+            f"no lease can be taken: the state folder {folder} cannot be written: Read-only file system\n"
+            "expected: a folder that this process can read and write\n"
+            "help: deltic.open(folder, lease=False), and --no-lease of a command, read without a lease and write nothing\n"
+        )
+        assert main([*map(str, command), "--no-lease"]) == Exit.OK
+        assert capsys.readouterr().out

@@ -103,6 +103,23 @@ def test_functions_that_are_called_through_a_replaced_one() -> None:
             session.sql("CREATE OR REPLACE FUNCTION h(x BIGINT) RETURN g(x)")
 
 
+def test_a_function_that_is_not_called_any_more_can_be_dropped() -> None:
+    with deltic.Session() as session:
+        filled(session)
+        session.sql(
+            "CREATE FUNCTION f(x BIGINT) RETURN x; CREATE FUNCTION g(x BIGINT) RETURN f(x); CREATE FUNCTION h(x BIGINT) RETURN g(x)"
+        )
+        session.sql("CREATE MATERIALIZED VIEW v AS SELECT sum(h(k)) AS total FROM t")
+        with pytest.raises(CatalogError, match="function f is called by view v") as error:
+            session.sql("DROP FUNCTION f")
+        assert "drop v, g, h first" in str(error.value)
+        session.sql("CREATE OR REPLACE FUNCTION g(x BIGINT) RETURN 2 * x; DROP FUNCTION f")
+        assert rows_of_view(session, "v") == [(72,)]
+        session.sql("CREATE FUNCTION f(x BIGINT) RETURN h(x)")
+        with pytest.raises(CatalogError, match="the function g would call itself"):
+            session.sql("CREATE OR REPLACE FUNCTION g(x BIGINT) RETURN f(x)")
+
+
 ERRORS = (
     "CREATE FUNCTION abs(x INT) RETURN x",
     "CREATE FUNCTION sum(x INT) RETURN x",

@@ -88,6 +88,36 @@ def test_views_over_streams_keep_their_rows_when_a_state_is_compacted_and_gets_o
         assert session.view("v").rows() == [{"t": "x8", "k": 8}]
 
 
+@pytest.mark.parametrize("options", [{}, {"commit_log": True}, {"shards": 3}])
+def test_a_state_that_is_opened_again_shows_its_readers_what_the_session_has(options: dict[str, Any], tmp_path: Path) -> None:
+    program = PROGRAM + "; CREATE MATERIALIZED VIEW n AS SELECT t, count(*) AS n FROM s GROUP BY t"
+    with deltic.Session(state=tmp_path, **options) as session:
+        session.sql(program)
+        tick(session, 7)
+    with deltic.open(tmp_path) as reader:
+        assert reader.view("n").rows() == [{"t": "x7", "n": 1}]
+    for _ in range(2):
+        with deltic.Session(state=tmp_path, **options) as session:
+            session.sql(program)
+            with deltic.open(tmp_path) as reader:
+                assert session.epoch == reader.epoch
+                for view in ("v", "n"):
+                    assert session.view(view).rows() == reader.view(view).rows() == []
+
+
+def test_a_definition_that_is_there_already_empties_streams_for_readers(tmp_path: Path) -> None:
+    with deltic.Session(state=tmp_path) as session:
+        session.sql(PROGRAM)
+        tick(session, 7)
+        session.sql("CREATE VIEW p AS SELECT k FROM s")
+        emptied = session.epoch
+        with deltic.open(tmp_path) as reader:
+            assert session.view("v").rows() == reader.view("v").rows() == []
+            assert reader.view("v", epoch=emptied - 1).rows() == [{"t": "x7", "k": 7}]
+        session.sql("CREATE VIEW q AS SELECT k FROM s")
+        assert session.epoch == emptied, "streams are empty already"
+
+
 def test_a_note_of_a_user_under_the_reserved_name_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As of a state that was written before the name was reserved."""
     monkeypatch.setattr("deltic.runtimes.program._RESERVED", frozenset())

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import deltic
-from deltic.errors import DelticError
+from deltic.errors import DelticError, EvaluationError
 from seeds import rotating
 
 TABLES = "CREATE TABLE t (id INT PRIMARY KEY, x INT, s STRING); CREATE TABLE u (id INT, y INT)"
@@ -262,6 +262,35 @@ def test_a_statement_that_fails_leaves_those_before_it(session: deltic.Session) 
     with pytest.raises(DelticError, match="division by zero"):
         session.sql("INSERT INTO u VALUES (5, 5); UPDATE u SET y = 1 / (id - 5)")
     assert rows(session, "u") == [(1, 1), (1, 1), (4, 4), (5, 5)]
+
+
+@pytest.mark.parametrize(
+    ("script", "place", "left"),
+    [
+        (
+            "INSERT INTO a VALUES (0);\nCREATE VIEW p AS SELECT k FROM a; CREATE MATERIALIZED VIEW f AS SELECT 1 / k FROM p",
+            "3, column 13",
+            [(0,)],
+        ),
+        ("INSERT INTO a VALUES (1);\nBEGIN; INSERT INTO a VALUES (2);\nUPDATE a SET k = 1 / 0; COMMIT", "3, column 8", [(1,)]),
+        ("BEGIN; INSERT INTO a VALUES (1); ROLLBACK;\nINSERT INTO a SELECT 1 / 0", "3, column 1", []),
+        ("CREATE MATERIALIZED VIEW f AS SELECT 1 / k AS x FROM a;\nINSERT INTO a VALUES (0)", "3, column 1", []),
+    ],
+)
+def test_an_error_says_which_statements_are_applied(session: deltic.Session, script: str, place: str, left: list[tuple[int]]) -> None:
+    with pytest.raises(EvaluationError, match="division by zero") as error:
+        session.sql(f"CREATE TABLE a (k INT);\n{script}")
+    assert error.value.__notes__ == [f"the statements of the script before line {place} are applied; that one and those after it are not"]
+    assert rows(session, "a") == left
+
+
+def test_an_error_of_the_first_statement_has_no_note(session: deltic.Session) -> None:
+    for script in ("INSERT INTO t SELECT 1 / 0, 1, 'a'; INSERT INTO u VALUES (9, 9)", "CREATE TABLE a (k INT); INSERT INTO a VALUES ('x')"):
+        with pytest.raises(DelticError) as error:
+            session.sql(script)
+        assert not hasattr(error.value, "__notes__")
+        assert len(rows(session, "u")) == 3
+        assert session.tables == ("t", "u")
 
 
 def test_a_view_that_fails_rolls_the_statement_back(session: deltic.Session) -> None:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -651,3 +652,13 @@ def test_reads_have_their_turns_between_ticks_that_follow_one_another() -> None:
     last = len(kinds) - kinds[::-1].index("tick")
     assert 5 < kinds[:last].count("read") < kinds.count("tick")
     assert max(waited for _, waited in log) < 1
+
+
+def test_a_stopped_session_of_spark_is_refused() -> None:
+    """Classic, by its context, and Connect."""
+    classic = {"_jsparkSession": None, "_sc": SimpleNamespace(_jsc=None)}
+    ended = {"_jsparkSession": None, "_sc": SimpleNamespace(_jsc=SimpleNamespace(sc=lambda: SimpleNamespace(isStopped=lambda: True)))}
+    for attributes in (classic, ended, {"is_stopped": True}):
+        stopped = type("SparkSession", (), {"__module__": "pyspark.sql.session", **attributes})()
+        with pytest.raises(errors.SetupError, match=r"invalid option spark=.*\nexpected: a SparkSession that has not been stopped"):
+            deltic.Session(spark=stopped)

@@ -123,7 +123,7 @@ def test_a_shared_lease_that_ends_before_that_of_another_keeps_nothing(tmp_path:
             state.sweep()
             super().__init__(*arguments, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(reading, "Lease", Slow)
+    monkeypatch.setattr("deltic.storage.leases.Lease", Slow)
     with pytest.raises(StateError, match=r"epoch 1 of the state folder .* is not readable"):
         StateReader.open(tmp_path, 1)
     assert not list((tmp_path / "leases").iterdir())
@@ -266,7 +266,7 @@ def test_a_writer_faster_than_the_lease_is_detected(tmp_path: Path, monkeypatch:
                 replace(state, state.epoch + 1)
             super().__init__(*arguments, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(reading, "Lease", Slow)
+    monkeypatch.setattr("deltic.storage.leases.Lease", Slow)
     with pytest.raises(StateError, match=r"epoch 1 of the state folder .* is not readable"):
         StateReader.open(tmp_path, 1)
     with StateReader.open(tmp_path) as reader:

@@ -35,7 +35,7 @@ NAMED = (TableSchema, ReduceOperator, AccumulateOperator, InspectOperator)
 STATE_NAMES = {"PrefixFilter": "Filter", "RuleAtom": "Atom", "SumSource": "Source"}
 """Class name → the name that ids of states use. A class that is renamed is listed here, so that existing states keep their ids."""
 
-ARRANGEMENT = re.compile("[a-z_0-9]+-[0-9a-f]{32}")
+ARRANGEMENT = re.compile("(?<![a-z_0-9])[a-z_0-9]++-[0-9a-f]{32}")
 """Matches the id of an arrangement."""
 
 

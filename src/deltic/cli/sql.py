@@ -29,6 +29,7 @@ def sql(
     *,
     command: Annotated[tuple[str, ...], Parameter(name=("--command", "-c"), allow_leading_hyphen=True, negative=())] = (),
     script: Annotated[Path | None, _FILE] = None,
+    no_lease: Annotated[bool, Parameter(negative=())] = False,
 ) -> int:
     """Run SQL: queries, definitions and changes of rows, with history and completion in a terminal.
 
@@ -41,8 +42,10 @@ def sql(
     script
         A file of SQL, a Datalog program (.dl) or a Python module (.py), with all definitions of the state or session. Tables and views of
         the state that it lacks are dropped.
+    no_lease
+        Write nothing: for a read-only folder. Without this option a lease keeps the files of the state while they are read.
     """
-    with _opened(state, script) as source:
+    with _opened(state, script, lease=not no_lease) as source:
         console = Console(highlight=False)
         if not console.is_terminal:
             console.width = PIPE_WIDTH
@@ -64,9 +67,9 @@ def sql(
 
 
 @contextmanager
-def _opened(state: str | None, script: Path | None) -> Iterator[Session | StateQueries]:
+def _opened(state: str | None, script: Path | None, *, lease: bool) -> Iterator[Session | StateQueries]:
     if state is not None and script is None:
-        with StateQueries(state) as queries:
+        with StateQueries(state, lease=lease) as queries:
             yield queries
     elif script is None:
         with Session(clock="wall", progress=True) as session:

@@ -182,7 +182,17 @@ def _report(cared: MaintenanceResult, *, json: bool) -> int:
 
 
 @app.command
-def read(folder: str, view: str, /, *, epoch: Count = None, changes: Flag = False, limit: Rows = SHOWN_ROWS, json: Flag = False) -> int:
+def read(
+    folder: str,
+    view: str,
+    /,
+    *,
+    epoch: Count = None,
+    changes: Flag = False,
+    limit: Rows = SHOWN_ROWS,
+    no_lease: Flag = False,
+    json: Flag = False,
+) -> int:
     """Print rows of a view.
 
     Parameters
@@ -197,10 +207,12 @@ def read(folder: str, view: str, /, *, epoch: Count = None, changes: Flag = Fals
         Print the changes of the view in the epoch, with `_weight`, instead of its content.
     limit
         The most rows to print.
+    no_lease
+        Write nothing: for a read-only folder. Without this option a lease keeps the files while they are read.
     json
         Print one JSON object for each row instead of text.
     """
-    with open_state(folder, epoch=epoch) as state:
+    with open_state(folder, epoch=epoch, lease=not no_lease) as state:
         stored = state.view(view)
         shown, rows = first_changes(stored, limit) if changes else first_rows(stored, limit)
     if json:
@@ -219,6 +231,7 @@ def export(
     view: str | None = None,
     epoch: Count = None,
     format: Literal["parquet", "csv", "json"] = "parquet",
+    no_lease: Flag = False,
     json: Flag = False,
 ) -> int:
     """Write the content of views to files, VIEW.parquet for each. Existing files are not overwritten.
@@ -238,10 +251,12 @@ def export(
         One of those that can be read. Default: the last.
     format
         The format of the files. CSV has a header; JSON has one object per line.
+    no_lease
+        Write nothing to the state folder, such as a read-only one. Without this option a lease keeps the files while they are read.
     json
         Print one JSON object instead of text.
     """
-    with open_state(folder, epoch=epoch) as state:
+    with open_state(folder, epoch=epoch, lease=not no_lease) as state:
         views = [state.view(name) for name in ([view] if view is not None else sorted(state.views))]
         written = export_views(views, out, format)
         exported = state.epoch

@@ -18,7 +18,7 @@ from deltic.schema import Field, Schema, TableSchema, Type
 
 @dataclass(frozen=True, slots=True)
 class SqlScalar:
-    """A function in SQL. body: its expression, in the front end's form. calls: the functions that it calls, in lower case."""
+    """A function in SQL. body: its expression, in the front end's form. calls: the functions that it calls itself, in lower case."""
 
     name: str
     body: object = field(repr=False)

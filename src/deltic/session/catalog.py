@@ -355,7 +355,8 @@ class Catalog:
             if statement.if_exists:
                 return self
             raise _nothing_to_drop("function", statement, self.scalars)
-        functions = [one.name for one in self.scalars.values() if isinstance(one, SqlScalar | SqlTable) and key in one.calls]
+        calling = self._calling_functions(key)
+        functions = [one.name for name, one in self.scalars.items() if name in calling]
         readers = [*(f"view {self.views[name].name}" for name in self._calling(key)), *(f"function {name}" for name in functions)]
         if readers:
             message = f"function {statement.name} is called by {readers[0]}"
@@ -370,13 +371,19 @@ class Catalog:
 
     def _calling(self, function: str) -> list[str]:
         """The views that call a function, directly or through others, by their names in lower case."""
-        reached, waiting = {function}, [function]
+        reached = {function, *self._calling_functions(function)}
+        return [name for name, view in self.views.items() if not reached.isdisjoint(view.calls)]
+
+    def _calling_functions(self, function: str) -> set[str]:
+        """The functions in SQL that call a function, directly or through others, by their names in lower case."""
+        reached: set[str] = set()
+        waiting = [function]
         while waiting:
             called = waiting.pop()
             calling = {key for key, one in self.scalars.items() if isinstance(one, SqlScalar | SqlTable) and called in one.calls} - reached
             reached |= calling
             waiting += calling
-        return [name for name, view in self.views.items() if not reached.isdisjoint(view.calls)]
+        return reached
 
     def upstream(self, view: str) -> set[str]:
         """Names of all views, in lower case, that a view reads, directly or through others."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, get_args
 
 from deltic.errors import SetupError
 from deltic.runtimes import RETAINED_EPOCHS
@@ -51,6 +51,8 @@ class RunOptions:
     def __post_init__(self) -> None:
         if self.spark is not None and not _is_session(self.spark):
             raise _invalid("spark", self.spark, "a SparkSession, or None to run in this process")
+        if self.spark is not None and _is_stopped(self.spark):
+            raise _invalid("spark", self.spark, "a SparkSession that has not been stopped")
         object.__setattr__(self, "state", _folder(self.state))
         _check_count("shards", self.shards, 1, MOST_SHARDS)
         _check_count("threads", self.threads, 1, MOST_THREADS)
@@ -98,6 +100,14 @@ def _folder(state: object) -> str | None:
 def _is_session(spark: object) -> bool:
     """Whether it is a session of PySpark, classic or Connect, which is not imported here."""
     return any(t.__name__ == "SparkSession" and t.__module__.startswith("pyspark.sql") for t in type(spark).__mro__)
+
+
+def _is_stopped(spark: Any) -> bool:
+    """Whether a session of PySpark, or the context of a classic one, has been stopped."""
+    if not hasattr(spark, "_jsparkSession"):
+        return bool(spark.is_stopped)
+    context = spark._sc._jsc
+    return context is None or bool(context.sc().isStopped())
 
 
 def _check_count(name: str, value: object, least: int, most: int | None = None) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
+from deltic.errors import Span
 from deltic.frontends.sql import ChangeStatement
 from deltic.frontends.sql.tree import TransactionMark
 from deltic.frontends.statements import Statement
@@ -12,23 +13,35 @@ from deltic.session.draft import Draft, DraftedPart
 from deltic.session.row_changes import CHANGES, RowChanges, is_of_variable
 
 
-class ScriptPart(NamedTuple):
-    """definitions: None if it has none. ticks: the statements of each."""
+class ScriptStep(NamedTuple):
+    """Definitions that are one commit, or the statements of one tick. place: of the first."""
 
-    definitions: DraftedPart | None
-    ticks: list[list[ChangeStatement]]
+    place: Span | None
+    definitions: DraftedPart | None = None
+    tick: Sequence[ChangeStatement] = ()
 
 
-def parts_of(
+def applied(steps: Sequence[ScriptStep], done: int) -> str:
+    """What an error says of a script of which the first steps are applied."""
+    if done == len(steps):
+        return "all statements of the script are applied"
+    place = steps[done].place
+    assert place is not None
+    return f"the statements of the script before line {place.line}, column {place.column} are applied; that one and those after it are not"
+
+
+def steps_of(
     statements: Iterable[Statement | ChangeStatement | TransactionMark], draft: Draft, check: Callable[[Statement], None]
-) -> list[ScriptPart]:
-    """The parts of a script that is read, each definition of which is in the draft before the next statement is read.
+) -> list[ScriptStep]:
+    """The steps of a script that is read, each definition of which is in the draft before the next statement is read.
 
     check: raises QueryError for a definition that is not allowed. Raises QueryError, of several parts also for what `Catalog.plans`
     refuses, so that none of them has been applied then.
     """
-    parts: list[ScriptPart] = []
+    steps: list[ScriptStep] = []
     changes, defines = RowChanges(), False
+    place: Span | None = None
+    several = False
     for statement in statements:
         if isinstance(statement, CHANGES):
             changes.add(statement)
@@ -36,13 +49,18 @@ def parts_of(
         changes.check_definition(statement)
         check(statement)
         if changes.begun and not is_of_variable(statement):
-            parts.append(ScriptPart(draft.cut() if defines else None, changes.ticks()))
-            changes = RowChanges()
+            steps += _part(draft, place, changes, defines=defines)
+            changes, place, several = RowChanges(), None, True
         draft.apply(statement)
-        defines = True
-    ticks = changes.ticks()
-    parts.append(ScriptPart(draft.cut() if defines or not ticks else None, ticks))
-    for definitions, _ in parts if len(parts) > 1 else ():
-        if definitions is not None:
-            definitions.catalog.plans()
-    return parts
+        defines, place = True, place or statement.span
+    steps += _part(draft, place, changes, defines=defines or not changes.ticks())
+    for step in steps if several else ():
+        if step.definitions is not None:
+            step.definitions.catalog.plans()
+    return steps
+
+
+def _part(draft: Draft, place: Span | None, changes: RowChanges, *, defines: bool) -> list[ScriptStep]:
+    """The definitions of the draft since the last part, if there are any, and the ticks after them."""
+    ticks = [ScriptStep(statements[0].node.span, tick=statements) for statements in changes.ticks()]
+    return [ScriptStep(place, draft.cut()), *ticks] if defines else ticks

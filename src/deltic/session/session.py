@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from threading import RLock
 from types import MappingProxyType, TracebackType
@@ -16,7 +17,7 @@ from deltic.connectors.connector import SourceSpec
 from deltic.connectors.file_loads import CsvOptions
 from deltic.connectors.recognise import is_spark
 from deltic.connectors.source import RemoteRows, Run
-from deltic.errors import CatalogError, CircuitError, FrameError, QueryError, UnknownName
+from deltic.errors import CatalogError, CircuitError, FrameError, QueryError, StateError, UnknownName
 from deltic.explain import Explanation, explain
 from deltic.frontends.datalog import Dialect
 from deltic.frontends.python import UDF, Circuit, Columns, Delay, Lateness, check_unchanged
@@ -54,7 +55,7 @@ from deltic.session.program import Program, registration
 from deltic.session.query import Answer, answered
 from deltic.session.replacement import replacement
 from deltic.session.row_changes import changed_rows
-from deltic.session.script import ScriptPart, parts_of
+from deltic.session.script import ScriptStep, applied, steps_of
 from deltic.session.transaction import PartialChanges, PendingChanges, Transaction, unknown_table
 from deltic.session.typed_transaction import TypedTransaction
 from deltic.session.view import View
@@ -146,28 +147,41 @@ class Session:
         """Runs CREATE and DROP statements: all of them, or none if one is refused. New views are filled in one tick.
 
         INSERT, UPDATE, DELETE, MERGE and TRUNCATE between them are each a tick; those between BEGIN and COMMIT are one, which ROLLBACK
-        drops. Definitions after a tick see it, and are a commit of their own. All statements are checked before anything is applied; one
-        that then fails, such as on the rows, leaves those before it.
+        drops. Definitions after a tick see it, and are a commit of their own. All statements are checked before anything is applied; if one
+        then fails, such as on the rows, those before it stay, and a note of the exception says which these are.
         args: the values of parameters: a dict for `:name`, or a list for `?`. A definition keeps the values that it is made with.
         Raises QueryError with the place in the script; EvaluationError if the query of a new view fails on the rows of its tables.
         """
         with self._commits.turn():
-            for definitions, ticks in self._read(script, name, args):
-                if definitions is not None:
-                    self._commits.install(definitions.catalog, definitions.dropped, replanned=definitions.replanned)
-                for statements in ticks:
-                    pending = self._gather()
-                    changed = changed_rows(statements, self._contents, self._time_of_changes(), self._iteration_limit)
-                    for table, frame in changed.items():
-                        pending.add_changes(table, frame)
-                    self._commits.tick(pending.rows(), {})
-                    self._gathering.end(pending)
+            steps = self._read(script, name, args)
+            for number, step in enumerate(steps):
+                epoch = self.epoch
+                try:
+                    self._apply(step)
+                except BaseException as error:
+                    with suppress(StateError):  # after an interrupted commit, of a folder that cannot be read
+                        is_applied = self.epoch > epoch if step.definitions is None else self._catalog is step.definitions.catalog
+                        if done := number + is_applied:
+                            error.add_note(applied(steps, done))
+                    raise
+
+    def _apply(self, step: ScriptStep) -> None:
+        """Commits a step of a script, in a turn."""
+        if step.definitions is not None:
+            self._commits.install(step.definitions.catalog, step.definitions.dropped, replanned=step.definitions.replanned)
+            return
+        pending = self._gather()
+        changed = changed_rows(step.tick, self._contents, self._time_of_changes(), self._iteration_limit)
+        for table, frame in changed.items():
+            pending.add_changes(table, frame)
+        self._commits.tick(pending.rows(), {})
+        self._gathering.end(pending)
 
     @without_collector
-    def _read(self, script: str, name: str, args: Args) -> list[ScriptPart]:
+    def _read(self, script: str, name: str, args: Args) -> list[ScriptStep]:
         """Raises QueryError."""
         draft = self._draft()
-        return parts_of(parse_sql(script, name, draft, self._time_of_changes(), args), draft, self._stores.check)
+        return steps_of(parse_sql(script, name, draft, self._time_of_changes(), args), draft, self._stores.check)
 
     def query(self, query: str, *, args: Args = None, name: str = "<query>") -> Answer:
         """The answer of one query over tables and views as of the last commit, which is not kept. Ticks go on meanwhile.

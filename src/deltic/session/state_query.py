@@ -70,11 +70,11 @@ class StateRelations:
 
 
 class StateQueries:
-    """A state folder that is only read. `refresh` moves to its last epoch."""
+    """A state folder that is only read. `refresh` moves to its last epoch. lease: as of `deltic.open`."""
 
-    def __init__(self, state: str | os.PathLike[str]) -> None:
+    def __init__(self, state: str | os.PathLike[str], *, lease: bool = True) -> None:
         """Raises StateError if there is no state."""
-        self._state, self._follows = state, False
+        self._state, self._lease_s, self._follows = state, LEASE_S if lease else None, False
         self._reader = self._opened()
 
     @property
@@ -107,7 +107,7 @@ class StateQueries:
         return before
 
     def _opened(self) -> StateReader:
-        return StateReader.open(self._state, None, lease_s=LEASE_S, follows=self._follows)
+        return StateReader.open(self._state, None, lease_s=self._lease_s, follows=self._follows)
 
     def query(self, text: str, *, args: Args = None, name: str = "<query>") -> Answer:
         """See `Session.query`."""

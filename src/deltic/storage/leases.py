@@ -105,6 +105,15 @@ class Lease:
             _log.warning("the lease of epoch %d of %s could not be renewed: %s", self.epoch, self._folder.root, error)
 
 
+def lease_of(folder: StateFolder, epoch: int, length_s: float, *, follows: bool = True) -> Lease:
+    """A lease for a reader that can do without. Raises StateError, which says how."""
+    try:
+        return Lease(folder, epoch, length_s, follows=follows)
+    except StateError as error:
+        remedy = "deltic.open(folder, lease=False), and --no-lease of a command, read without a lease and write nothing"
+        raise StateError(f"no lease can be taken: {error.message}", expected=error.expected, remedy=remedy) from error
+
+
 def oldest_leased(folder: StateFolder, *, clear: bool = True, following: bool = False) -> int | None:
     """The oldest epoch that a reader holds; None if there is none. clear: delete expired and damaged leases.
 

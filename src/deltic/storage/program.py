@@ -225,10 +225,15 @@ class ProgramDescription:
         names = {view.lower(): view for view in self.views}
         if (defined := names.get(folded(name, "view"))) is not None:
             return defined, self.views[defined]
+        expected = f"one of {', '.join(self.views)}" if self.views else "a state with a materialized view"
+        if (table := next((table for table in self.tables if table.lower() == name.lower()), None)) is not None:
+            kind = self.tables[table].kind
+            remedy = "deltic sql STATE -c 'SELECT …' reads the rows of a table beside the writer" if kind == "table" else None
+            raise UnknownName(f"{table} is a {kind} of the state, not a view", expected=expected, remedy=remedy)
         near = get_close_matches(name.lower(), names, 1)
         raise UnknownName(
             f"the state has no view {name}",
-            expected=f"one of {', '.join(self.views)}" if self.views else "a state with a materialized view",
+            expected=expected,
             remedy=f"did you mean {names[near[0]]}?" if near else None,
         )
 

@@ -11,7 +11,7 @@ from deltic.errors import CorruptState, StateError
 from deltic.purity import shown
 from deltic.storage.folder import StateFolder, open_folder
 from deltic.storage.history import chain, committed_epochs, epochs_in, folded, stored_manifest
-from deltic.storage.leases import LEASE_S, Lease, shared_leases
+from deltic.storage.leases import LEASE_S, Lease, lease_of, shared_leases
 from deltic.storage.manifest import Change, Manifest, StoredManifest
 from deltic.storage.names import MANIFESTS
 
@@ -71,7 +71,7 @@ class StateReader:
             keepers = _keepers(folder, chosen, newest)
             if lease_s is None:
                 return cls(folder, None, manifest_at(folder, chosen))
-            lease = Lease(folder, chosen, lease_s, follows=follows)
+            lease = lease_of(folder, chosen, lease_s, follows=follows)
             try:
                 # A writer that dropped the epoch meanwhile may not have seen the lease; one that drops it from now on sees it. So does one
                 # that deletes what another lease has kept until now.

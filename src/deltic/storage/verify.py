@@ -17,7 +17,7 @@ from deltic.storage.folder import StateFolder, open_folder
 from deltic.storage.generations import marked_epoch
 from deltic.storage.history import epochs_in, stored_manifest
 from deltic.storage.layout import Role
-from deltic.storage.leases import LEASE_S, Lease, oldest_leased
+from deltic.storage.leases import LEASE_S, lease_of, oldest_leased
 from deltic.storage.links import Gap, link_name, links_of, states_of
 from deltic.storage.log_file import base_of, records
 from deltic.storage.logged_epoch import logged_epochs, logs_of
@@ -72,7 +72,7 @@ def verify(
         logs = _logs(folder)  # before the manifests are listed, since a writer may fold them meanwhile
         epochs, newest, floor = _extent(folder)
         if lease_s is not None:
-            stack.callback(Lease(folder, floor, lease_s).release)
+            stack.callback(lease_of(folder, floor, lease_s).release)
             epochs, newest, _ = _extent(folder)
         links = links_of(folder, epochs, newest, floor)
         checked.manifests += sum(link.stored is not None or link.first in epochs for link in links)

@@ -6,7 +6,7 @@ follow from the arguments. No function of a user hides a builtin one.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
@@ -52,8 +52,7 @@ def create_function(node: tree.FunctionDefinition, namespace: Namespace) -> Crea
         if isinstance(part, tree.FunctionCall) and aggregate_of(part):
             remedy = "aggregate where the function is called"
             raise Unsupported("an aggregate in a function is not supported", span=part.span, remedy=remedy)
-    expression, calls = marked(node.body, namespace)
-    _check_calls(node, calls)
+    expression, calls = _body_of(node, node.body, namespace)
     unknown = [Column(i, one.type, True, one.name) for i, one in enumerate(body.parameters)]
     binder = ExpressionBinder(NOTHING, "a function", subqueries=Subqueries(Environment(namespace), bind_tree))
     check_bound(bind_body(binder, replace(body, expression=expression), node.name.text, unknown, node.body.span), node.body.span)
@@ -65,16 +64,19 @@ def _create_table_function(node: tree.FunctionDefinition, result: tree.TableResu
     _parameters(node)
     assert isinstance(node.body, tree.QUERIES)
     body = TableBody(node.name, node.parameters, result.columns, node.body)
-    query, calls = marked(expanded(body, unknown_arguments(body), namespace, node.span), namespace)
-    _check_calls(node, calls)
+    query, calls = _body_of(node, expanded(body, unknown_arguments(body), namespace, node.span), namespace)
     bind_tree(query, Environment(namespace))
     return CreateFunction(SqlTable(node.name.text, body, calls), node.or_replace, node.if_not_exists, node.name.span)
 
 
-def _check_calls(node: tree.FunctionDefinition, calls: Collection[str]) -> None:
-    """Raises CatalogError if the function calls itself, directly or through others."""
-    if node.name.text.lower() in calls:
+def _body_of(node: tree.FunctionDefinition, body: Node, namespace: Namespace) -> tuple[Node, tuple[str, ...]]:
+    """The body of a new function with calls as of `marked`; the names of the functions that it calls itself. Raises CatalogError."""
+    functions = namespace.functions()
+    calls = _Calls(namespace, functions, set(), set())
+    inlined = _marked(body, calls) if functions else body
+    if node.name.text.lower() in calls.used:
         raise CatalogError(f"the function {node.name.text} would call itself", span=node.body.span, remedy="WITH RECURSIVE repeats a query")
+    return inlined, tuple(sorted(calls.direct))
 
 
 def check_name(name: str, span: Span | None) -> None:
@@ -106,17 +108,24 @@ def marked(node: Node, namespace: Namespace) -> tuple[Node, tuple[str, ...]]:
     """The tree with calls of the namespace's functions as DefinedCall; the names of these functions, and of those that they call."""
     functions = namespace.functions()
     used: set[str] = set()
-    return (_marked(node, _Calls(namespace, functions, used)) if functions else node), tuple(sorted(used))
+    return (_marked(node, _Calls(namespace, functions, used, set())) if functions else node), tuple(sorted(used))
 
 
 @dataclass(frozen=True, slots=True)
 class _Calls:
-    """namespace: of the tree. functions: those of the namespace. used: collects those that are called. left: on the right of LEFT JOIN."""
+    """namespace: of the tree. functions: those of the namespace. used: collects those that are called, directly or not. direct: those that
+    are called in the tree itself. left: on the right of LEFT JOIN."""
 
     namespace: Namespace
     functions: Mapping[str, DefinedFunction]
     used: set[str]
+    direct: set[str]
     left: bool = False
+
+    @property
+    def within(self) -> _Calls:
+        """Of the body of a function that is called."""
+        return replace(self, direct=set())
 
 
 def _marked(node: Any, calls: _Calls) -> Any:
@@ -160,9 +169,9 @@ def _table(node: tree.TableCall, call: tree.DefinedCall, function: SqlTable, cal
     assert isinstance(function.body, TableBody)
     if node.lateral and any(next(varying(argument), None) for argument in call.arguments):
         beside = lateral(function.body, call.arguments, calls.namespace, node.alias, call.span, left=calls.left)
-        return replace(beside, query=_marked(beside.query, calls))
+        return replace(beside, query=_marked(beside.query, calls.within))
     query = expanded(function.body, call.arguments, calls.namespace, call.span)
-    return tree.DefinedTable(_marked(query, calls), function.name, node.alias, node.span)
+    return tree.DefinedTable(_marked(query, calls.within), function.name, node.alias, node.span)
 
 
 def _check_known(call: tree.FunctionCall, functions: Mapping[str, DefinedFunction]) -> None:
@@ -175,6 +184,7 @@ def _check_known(call: tree.FunctionCall, functions: Mapping[str, DefinedFunctio
 def _called(call: tree.FunctionCall, calls: _Calls) -> tree.DefinedCall | tree.FunctionCall:
     function = calls.functions[call.name]
     calls.used.add(call.name)
+    calls.direct.add(call.name)
     if has_names(call.arguments):
         call = replace(call, arguments=in_order(function.name, call.arguments, parameters_of(function), call.span))
     if isinstance(function, PythonAggregate):
@@ -184,5 +194,5 @@ def _called(call: tree.FunctionCall, calls: _Calls) -> tree.DefinedCall | tree.F
     if not isinstance(function, SqlScalar):
         return tree.DefinedCall(function.name, function, None, call.arguments, call.span)
     assert isinstance(function.body, FunctionBody)
-    body = _marked(function.body.expression, calls)
+    body = _marked(function.body.expression, calls.within)
     return tree.DefinedCall(function.name, function, body, call.arguments, call.span)

@@ -135,12 +135,20 @@ class Durable(ABC):
             tick = backfill(manifest.epoch, manifest.notes, notes, fresh)
             return self._run(version, {}, tick, base, stale, installs=True)
         result = TickResult(circuit, manifest.epoch, {}, {}, 0.0, installs=True)
-        if dropped_segments or base.notes:
+        if dropped_segments or base.notes or self._streams_have_rows(manifest):
             result = replace(result, epoch=manifest.epoch + 1)
             self._finish(replace(version, last=result), base)
         else:
             self._version = replace(version, last=result)
         return result
+
+    def _streams_have_rows(self, manifest: Manifest) -> bool:
+        """Whether views over streams show readers the rows of the last tick. O(views), and reading at most one manifest."""
+        streams = {name for name, described in manifest.program.arrangements.items() if described.ephemeral}
+        if not streams or manifest.last_tick < manifest.oldest:
+            return False
+        last = manifest if manifest.last_tick == manifest.epoch else stored_manifest(self._state.folder, manifest.last_tick).change
+        return any(segment.arrangement in streams for segment in last.views)
 
     def prepare(self, circuit: Dataflow, arrangements: Collection[str]) -> None:
         """See Runtime. One commit."""
