@@ -21,6 +21,7 @@ from deltic.errors import (
     DuplicateKey,
     EvaluationError,
     TypeMismatch,
+    Unsupported,
 )
 from deltic.frontends.datalog import bind_datalog
 from deltic.frontends.datalog.facts import text_of, value_of
@@ -414,6 +415,61 @@ def test_mutual_recursion_and_min_in_a_recursion() -> None:
     edges = [("a", "b", 4), ("a", "c", 1), ("c", "b", 2), ("b", "a", 1)]
     assert relation(program, "Best", Edge=edges) == [("a", 0), ("b", 3), ("c", 1)]
     assert relation(program, "Even") == [(0,), (2,), (4,), (6,)]
+
+
+CONTROL = """
+    input relation Owns(owner: string, of: string, percent: u8)
+    relation Share(owner: string, through: string, of: string, percent: u8)
+    output relation Controls(owner: string, of: string)
+    Share(a, a, b, p) :- Owns(a, b, p).
+    Share(a, b, c, p) :- Controls(a, b), Owns(b, c, p).
+    Controls(a, b) :- Share(a, _, b, p), var sum = p.group_by((a, b)).sum(), sum > 50.
+
+    input relation Friend(x: s64, y: s64)
+    input relation Host(x: s64)
+    output relation Comes(x: s64)
+    Comes(x) :- Host(x).
+    Comes(x) :- Friend(x, y), Comes(y), var n = y.group_by(x).count(), n >= 2.
+
+    input relation Link(x: s64, y: s64, chance: double)
+    output relation Likeliest(x: s64, y: s64, chance: double)
+    relation Way(x: s64, y: s64, chance: double)
+    Way(x, y, c) :- Link(x, y, c).
+    Way(x, z, c * d) :- Likeliest(x, y, c), Link(y, z, d), d >= 0.0.
+    Likeliest(x, y, c) :- Way(x, y, chance), var c = chance.group_by((x, y)).max().
+    """
+
+
+def test_counts_sums_and_products_in_a_recursion_follow_deletions() -> None:
+    with deltic.Session() as session:
+        session.datalog(CONTROL)
+        with session.transaction() as tx:
+            tx.insert("Owns", dicts(session, "Owns", [("a", "b", 60), ("b", "c", 30), ("a", "c", 30), ("c", "d", 51), ("d", "a", 10)]))
+            tx.insert("Friend", dicts(session, "Friend", [(3, 1), (3, 2), (4, 3), (4, 1), (5, 4), (5, 5)]))
+            tx.insert("Host", dicts(session, "Host", [(1,), (2,)]))
+            tx.insert("Link", dicts(session, "Link", [(1, 2, 0.5), (2, 1, 0.5), (2, 3, 0.5), (1, 3, 0.125)]))
+        assert rows(session, "Controls") == [("a", "b"), ("a", "c"), ("a", "d"), ("c", "d")]
+        assert rows(session, "Comes") == [(1,), (2,), (3,), (4,)]
+        assert rows(session, "Likeliest") == [(1, 1, 0.25), (1, 2, 0.5), (1, 3, 0.25), (2, 1, 0.5), (2, 2, 0.25), (2, 3, 0.5)]
+        with session.transaction() as tx:
+            tx.delete("Owns", dicts(session, "Owns", [("b", "c", 30)]))
+            tx.delete("Host", [2])
+            tx.delete("Link", dicts(session, "Link", [(2, 3, 0.5)]))
+        assert rows(session, "Controls") == [("a", "b"), ("c", "d")]
+        assert rows(session, "Comes") == [(1,)]
+        assert rows(session, "Likeliest") == [(1, 1, 0.25), (1, 2, 0.5), (1, 3, 0.125), (2, 1, 0.5), (2, 2, 0.25), (2, 3, 0.0625)]
+
+
+def test_an_aggregate_of_souffle_in_a_cycle_is_refused_by_the_relations_of_the_text() -> None:
+    program = """
+    .decl edge(x: number, y: number)
+    .input edge
+    .decl p(x: number)
+    .output p
+    p(x) :- edge(x, _), n = count : { edge(x, y), p(y) }, n >= 1.
+    """
+    with deltic.Session() as session, pytest.raises(Unsupported, match="relation p depends on itself through an aggregate: p → p"):
+        session.datalog(program, dialect="souffle")
 
 
 def test_records_and_named_arguments() -> None:

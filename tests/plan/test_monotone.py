@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from decimal import Decimal
 from random import Random
 
 import pytest
@@ -68,7 +69,11 @@ def lost(worse: Relation, better: Relation, state: Evolution) -> list[Row]:
 
 def random_value(rng: Random, field: Field, motion: Motion, seen: list[Value]) -> Value:
     choices = [*seen, *domain(field.type)[:4], *([None] if motion.null else [])]
-    return rng.choice(choices)
+    return rng.choice([value for value in choices if not (motion.nonnegative and is_negative(value))] or [None if motion.null else 0])
+
+
+def is_negative(value: Value) -> bool:
+    return isinstance(value, int | float | Decimal) and value < 0
 
 
 def random_pair(rng: Random, plan: Plan, content: Relation, state: Evolution) -> tuple[Relation, Relation]:
@@ -134,7 +139,9 @@ def check(plan: Recursion, tables: Mapping[str, Relation], rng: Random) -> int:
             missing = lost(less, more, states[name])
             assert not missing, f"{name} over {worse} has {missing}, over {better} only {more}"
             assert not any(
-                value is None and not motion.null for row in more for value, motion in zip(row, states[name].columns, strict=True)
+                (value is None and not motion.null) or (motion.nonnegative and is_negative(value))
+                for row in more
+                for value, motion in zip(row, states[name].columns, strict=True)
             )
             different += less != more
     return different

@@ -8,7 +8,7 @@ from decimal import Decimal
 from random import Random
 
 import pytest
-from test_monotone import is_worse
+from test_monotone import is_negative, is_worse
 
 from deltic.errors import EvaluationError, TypeMismatch
 from deltic.expr.functions import resolve
@@ -30,14 +30,16 @@ DOMAIN: dict[Type, tuple[Value, ...]] = {
 }
 PAIRS_OF = {True: ((0, 1), (0, 2), (1, -1), (2, 0)), False: ((0, 1), (None, 2), (1, None), (2, 0))}
 """The values of STRUCTs: those without NULLs, and others."""
+NUMBERS = (INT, DECIMAL, DOUBLE)
 COLUMNS = [
-    (type, trend, null, filled)
+    (type, trend, null, filled, nonnegative)
     for type in (*DOMAIN, PAIR)
     for trend in (Trend.FIXED, Trend.RISING, Trend.FALLING)
     for null in (False, True)
     for filled in ((False, True) if type == PAIR else (False,))
+    for nonnegative in ((False, True) if type in NUMBERS else (False,))
 ]
-BELOW = tuple(Motion(trend, null, filled=filled) for _, trend, null, filled in COLUMNS)
+BELOW = tuple(Motion(trend, null, nonnegative, filled) for _, trend, null, filled, nonnegative in COLUMNS)
 OPERATORS = ("+", "-", "*", "<", "<=", ">", ">=", "=", "<>", "<=>", "least", "greatest", "coalesce")
 CONNECTIVES = ("and", "or", "=", "<=>", "coalesce", "least", "<")
 UNARY = ("is_null", "is_not_null", "negate", "positive", "floor", "ceil", "abs")
@@ -75,9 +77,11 @@ def combined(rng: Random, type: Type, depth: int) -> Expr:
             return case([(random_expr(rng, BOOLEAN, depth - 1), constants[0])], constants[1])
         case 3 if type == BOOLEAN:
             return case([(random_expr(rng, BOOLEAN, depth - 1), Literal(rng.random() < 0.5, BOOLEAN))], other)
+        case 3 if one.type == INT and rng.random() < 0.3:
+            return resolve("in_range", [one, Literal(rng.choice([-9, 0]), INT), Literal(9, INT)])
         case 3:
             constant = Literal(rng.choice([-2, 2, 0, None]), type) if type == INT else random_expr(rng, type, 0)
-            return resolve(rng.choice(["/", "DIV", "*"]), [one, constant])
+            return resolve(rng.choice(["/", "DIV", "*"]), [one, rng.choice([constant, other])])
         case 4:
             return cast(one, rng.choice([INT, STRING] if type == BOOLEAN else [BIGINT, SMALLINT, DOUBLE, STRING]))
         case _:
@@ -89,8 +93,9 @@ def random_rows(rng: Random, read: Sequence[int]) -> tuple[list[Value], list[Val
     worse: list[Value] = [None] * len(COLUMNS)
     better = list(worse)
     for i in read:
-        type, trend, null, filled = COLUMNS[i]
-        values = [*DOMAIN.get(type, PAIRS_OF[filled]), *([None] if null else [])]
+        type, trend, null, filled, nonnegative = COLUMNS[i]
+        values = [value for value in DOMAIN.get(type, PAIRS_OF[filled]) if not (nonnegative and is_negative(value))]
+        values += [None] if null else []
         one, other = rng.choice(values), rng.choice(values)
         if trend == Trend.FIXED:
             other = one
@@ -119,6 +124,7 @@ def check(rng: Random, expr: Expr) -> Trend:
             continue
         where = f"{expr} has {one} over {rows[0]}, {other} over {rows[1]}"
         assert motion.null or (one is not None and other is not None), where
+        assert not (motion.nonnegative and (is_negative(one) or is_negative(other))), where
         assert not motion.filled or not any(isinstance(value, tuple) and None in value for value in (one, other)), where
         if motion.trend == Trend.FIXED:
             assert repr(one) == repr(other), where

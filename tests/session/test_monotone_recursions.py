@@ -84,6 +84,16 @@ WHOLE = {
     "SELECT dst, least(k, cost) FROM r JOIN edges ON src = x) GROUP BY x) SELECT x, k FROM r",
     "a key that is a DOUBLE": "WITH RECURSIVE r (a, b) AS (SELECT CAST(src AS DOUBLE), CAST(dst AS DOUBLE) FROM edges WHERE cost > 2 UNION "
     "SELECT b, (SELECT max(CAST(dst AS DOUBLE)) FROM edges WHERE CAST(src AS DOUBLE) = r.b) FROM r) SELECT a, b FROM r",
+    "the likeliest way": "WITH RECURSIVE r (x, k) AS (SELECT x, max(k) FROM (SELECT 1 AS x, 8L AS k UNION ALL "
+    "SELECT dst, k * coalesce(cost, 1) DIV greatest(coalesce(src, 1), 3) FROM r JOIN edges ON src = x WHERE 0 <= cost) "
+    "GROUP BY x) SELECT x, k FROM r",
+    "products of two ways": "WITH RECURSIVE r (a, b, k) AS (SELECT a, b, max(k) FROM (SELECT src AS a, dst AS b, "
+    "abs(coalesce(cost, 1)) AS k FROM edges UNION ALL SELECT r.a, q.b, least(r.k * q.k, 9) FROM r JOIN r q ON q.a = r.b) "
+    "GROUP BY a, b) SELECT a, b, k FROM r",
+    "control": "WITH RECURSIVE r (a, b) AS (SELECT src, src FROM edges UNION SELECT r.a, dst FROM r JOIN edges ON src = r.b "
+    "WHERE cost >= 0 GROUP BY r.a, dst HAVING sum(cost) > 2) SELECT a, b FROM r",
+    "summed": "WITH RECURSIVE r (x, n) AS (SELECT x, sum(n) FROM (SELECT src AS x, 1L AS n FROM edges WHERE cost = 1 UNION ALL "
+    "SELECT dst, n FROM r JOIN edges ON src < dst AND src = x) GROUP BY x) SELECT x, n FROM r",
     "negated twice": "WITH RECURSIVE r (x, k) AS (SELECT x, min(k) FROM (SELECT 1 AS x, 0 AS k UNION ALL "
     "SELECT dst, -(-k - abs(coalesce(cost, 1))) FROM r JOIN edges ON src = x) GROUP BY x) SELECT x, k FROM r",
 }
@@ -146,6 +156,9 @@ def test_many_correlated_subqueries_are_checked_in_time(n: int) -> None:
             "GROUP BY r.a) q ON q.a = edges.dst",
             "by SUM",
         ),
+        ("SELECT b, 1 FROM r GROUP BY b HAVING sum(a) > 3", "by SUM of values that may be negative"),
+        ("SELECT b, 1 FROM r WHERE b >= 0 GROUP BY b HAVING sum(a) > 3", "by SUM of values that may be negative"),
+        ("SELECT b, 1 FROM r WHERE a >= 0 GROUP BY b HAVING sum(a) < 3", "by its value in a later iteration"),
         (
             "SELECT src, dst FROM edges ANTI JOIN (SELECT r.a, r.b FROM r JOIN edges e ON e.src > r.b GROUP BY r.a, r.b "
             "HAVING count(*) > 1) q ON q.a = dst AND q.b = src",

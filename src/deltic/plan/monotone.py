@@ -1,10 +1,11 @@
 """Stratification of recursions: more rows in the relations, or better values, must never give fewer rows or worse values.
 
-Rows are ordered column by column. A value of MIN only falls from one iteration to the next, and one of MAX or COUNT only rises, with NULL
-as the worst value of all; other columns are fixed. A relation becomes better if each of its rows stays or is replaced by one with the same
-fixed columns and better moving ones. A body that preserves this order is accepted, since its iteration from empty only becomes better.
-So is a LEFT JOIN with at most one match, which replaces NULLs: of EXISTS and IN under OR, a BOOLEAN that rises, or of a correlated value.
-Subqueries over other relations, correlated with a recursive one, may be anything: their rows come all at once (plan/arrivals.py).
+Rows are ordered column by column. A value of MIN only falls from one iteration to the next, and one of MAX, COUNT or a SUM without
+negative numbers only rises, with NULL as the worst value of all; other columns are fixed. A relation becomes better if each of its rows
+stays or is replaced by one with the same fixed columns and better moving ones. A body that preserves this order is accepted, since its
+iteration from empty only becomes better. So is a LEFT JOIN with at most one match, which replaces NULLs: of EXISTS and IN under OR, a
+BOOLEAN that rises, or of a correlated value. Subqueries over other relations, correlated with a recursive one, may be anything: their
+rows come all at once (plan/arrivals.py).
 The check is syntactic and conservative: it rejects some monotone recursions, and accepts no others; but see plan/trends.py for NaN.
 """
 
@@ -55,7 +56,7 @@ from deltic.plan.nodes import (
     references,
 )
 from deltic.plan.signs import makes_negative
-from deltic.plan.trends import Motion, Motions, Trend, is_steady, joint, motion_of
+from deltic.plan.trends import Motion, Motions, Trend, is_steady, joint, motion_of, nonnegative_by
 from deltic.plan.walk import nodes
 from deltic.stacks import unbounded
 
@@ -110,9 +111,11 @@ COUNTS: Final = ("count", "count_if")
 
 _OUTSIDE: Final = "compute it in a query that reads the finished relation, outside the recursion"
 _MINIMUM: Final = "use MIN or MAX … GROUP BY, or compute it in a query that reads the finished relation, outside the recursion"
+_SUM: Final = f"sum values that are not negative, such as abs(x), or x of rows WHERE x >= 0; or {_OUTSIDE}"
 _FORM: Final = (
-    "use it only in x + y, in LEAST and GREATEST of values that are not NULL, which they skip, or in x < y where a better value still "
-    "satisfies it; or compute this in a query that reads the finished relation, outside the recursion"
+    "use it only in x + y, in x * y of numbers that are not negative, as y of rows WHERE y >= 0 are, in LEAST and GREATEST of values "
+    "that are not NULL, which they skip, or in x < y where a better value still satisfies it; or compute this in a query that reads the "
+    "finished relation, outside the recursion"
 )
 _JOINED: Final[dict[JoinKind, tuple[tuple[str, str], ...]]] = {
     "inner": (),
@@ -136,7 +139,8 @@ def check_monotone(relations: Mapping[str, Plan]) -> None:
 
 def evolutions_of(relations: Mapping[str, Plan], around: Evolutions = MappingProxyType({})) -> Evolutions:
     """How the relations change: the least that their bodies preserve. Raises as check_monotone. around: of enclosing recursions."""
-    inner = {name: Evolution(_of_no_rows(body), _key(body, _States(around))) for name, body in relations.items()}
+    states = _States(around)
+    inner = {name: Evolution(_at_first(body, states, frozenset(relations)), _key(body, states)) for name, body in relations.items()}
     while True:
         states = _States({**around, **inner})
         now = {name: _next(state, relations[name], states) for name, state in inner.items()}
@@ -168,7 +172,7 @@ def _next(state: Evolution, body: Plan, states: _States) -> Evolution:
 def _motions(plan: Plan, states: _States, names: frozenset[str]) -> Motions:
     """The motions of the plan's columns. Raises Unsupported if it is not monotone in `names`."""
     if not _reads(plan, names):
-        return _fixed(plan)
+        return _fixed(plan, states)
     match plan:
         case Reference():
             return states[plan.name].columns
@@ -178,7 +182,7 @@ def _motions(plan: Plan, states: _States, names: frozenset[str]) -> Motions:
         case Filter():
             below = _motions(plan.input, states, names)
             _check_steady(plan.predicate, below, "a condition", plan, names)
-            return below
+            return nonnegative_by(plan.predicate, below)
         case Distinct() | Multiset() | Inspect() | OverTicks(function="delay"):
             return _motions(plan.input, states, names)
         case Union():
@@ -225,18 +229,45 @@ def _motions(plan: Plan, states: _States, names: frozenset[str]) -> Motions:
             assert_never(plan)
 
 
-def _fixed(plan: Plan) -> Motions:
+@_once
+def _fixed(plan: Plan, states: _States) -> Motions:
     """Of a plan that reads no recursive relation."""
-    if isinstance(plan, Project):
-        below = _fixed(plan.input)
-        return tuple(motion_of(expr, below) for _, expr in plan.columns)
-    if isinstance(plan, Values) and not plan.rows:
-        return _of_no_rows(plan)
-    return tuple(Motion(Trend.FIXED, field.nullable) for field in plan.schema)
+    match plan:
+        case Project():
+            below = _fixed(plan.input, states)
+            return tuple(motion_of(expr, below) for _, expr in plan.columns)
+        case Filter():
+            return nonnegative_by(plan.predicate, _fixed(plan.input, states))
+        case Values(rows=()):
+            return _of_no_rows(plan)
+        case _:
+            return tuple(Motion(Trend.FIXED, field.nullable) for field in plan.schema)
+
+
+def _at_first(body: Plan, states: _States, names: frozenset[str]) -> Motions:
+    """Of a relation without rows: without negative numbers, unless the rows that it begins with may have some."""
+    begins = _begin(body, states, names | states.keys())
+    return tuple(replace(motion, nonnegative=one) for motion, one in zip(_of_no_rows(body), begins, strict=True))
+
+
+def _begin(plan: Plan, states: _States, names: frozenset[str]) -> tuple[bool, ...]:
+    """For each column whether it has no negative number in the rows of the plan that do not come from the relations."""
+    match plan:
+        case _ if not _reads(plan, names):
+            return tuple(motion.nonnegative for motion in _fixed(plan, states))
+        case Distinct() | Multiset():
+            return _begin(plan.input, states, names)
+        case Project():
+            below = _begin(plan.input, states, names)
+            return tuple(not isinstance(expr, Column) or below[expr.index] for _, expr in plan.columns)
+        case Union():
+            return tuple(all(column) for column in zip(*(_begin(part, states, names) for part in plan.inputs), strict=True))
+        case _:
+            return (True,) * len(plan.schema)
 
 
 def _of_no_rows(plan: Plan) -> Motions:
-    return tuple(Motion(Trend.FIXED, False, filled=True) for _ in plan.schema)
+    return tuple(Motion(Trend.FIXED, False, nonnegative=True, filled=True) for _ in plan.schema)
 
 
 def _refuse_over_ticks(plan: OverTicks, names: frozenset[str]) -> NoReturn:
@@ -262,6 +293,9 @@ def _joined(plan: Join, states: _States, names: frozenset[str]) -> Motions:
     if plan.residual is not None and (completes or plan.kind in ("inner", "semi")):
         _check_steady(plan.residual, left + right, "a join's condition", plan, names)
         moves = moves or motion_of(plan.residual, left + right).trend != Trend.FIXED
+        if plan.kind in ("inner", "semi"):
+            both = nonnegative_by(plan.residual, left + right)
+            left, right = both[: len(left)], both[len(left) :]
     elif plan.residual is not None:
         _check_fixed([motion_of(plan.residual, left + right)], "a join's condition", plan.residual.span, plan, names)
     if plan.kind in ("semi", "anti", "not_in"):
@@ -325,6 +359,7 @@ def _joined_by_variables(plan: MultiwayJoin, states: _States, names: frozenset[s
     _check_fixed([motion for motion, variable in zip(columns, plan.flat, strict=True) if variable in shared], "a join", None, plan, names)
     if plan.condition is not None:
         _check_steady(plan.condition, columns, "a join's condition", plan, names)
+        columns = nonnegative_by(plan.condition, columns)
     return tuple(columns[i] for i in plan.output)
 
 
@@ -380,9 +415,9 @@ def _aggregated(plan: Aggregate, states: _States, names: frozenset[str]) -> Moti
     below = _motions(plan.input, states, names)
     if _is_complete(plan, states):
         return tuple(Motion(Trend.FIXED, expr.nullable) for _, expr in plan.keys) + tuple(_complete(call) for _, call in plan.aggregates)
-    counts = [call for _, call in plan.aggregates if call.function in COUNTS and not call.distinct]
-    if counts and _merges(plan.input, states, names):
-        _refuse_read(_written(counts[0]), plan, names, _MINIMUM, counts[0].span)
+    sums = [call for _, call in plan.aggregates if call.function in (*COUNTS, "sum") and not call.distinct]
+    if sums and _merges(plan.input, states, names):
+        _refuse_read(_written(sums[0]), plan, names, _MINIMUM, sums[0].span)
     keys = tuple(motion_of(expr, below) for _, expr in plan.keys)
     for (_, expr), motion in zip(plan.keys, keys, strict=True):
         _check_fixed([motion], "GROUP BY", expr.span, plan, names)
@@ -390,21 +425,23 @@ def _aggregated(plan: Aggregate, states: _States, names: frozenset[str]) -> Moti
 
 
 def _complete(call: AggregateCall) -> Motion:
-    return Motion(Trend.FIXED, call.nullable, counts=call.function in COUNTS, late=_better(call) or Trend.RISING)
+    return Motion(Trend.FIXED, call.nullable, nonnegative=call.function in COUNTS, late=_better(call) or Trend.RISING)
 
 
 def _extreme(call: AggregateCall, below: Motions, plan: Aggregate, names: frozenset[str]) -> Motion:
-    better = _better(call)
+    better = Trend.RISING if call.function == "sum" else _better(call)
     if better is None:
         _refuse_read(f"by {call.function.upper()}", plan, names, _MINIMUM, call.span)
     if call.filter is not None:
         _check_steady(call.filter, below, "FILTER", plan, names)
     if call.function in COUNTS:
         _check_counted(call, below, plan, names)
-        return Motion(Trend.RISING, False, counts=True)
+        return Motion(Trend.RISING, False, nonnegative=True)
     argument = motion_of(call.arguments[0], below)
+    if call.function == "sum" and not (argument.nonnegative and argument.trend in (Trend.FIXED, *(() if call.distinct else (better,)))):
+        _refuse_read("by SUM of values that may be negative or may fall", plan, names, _SUM, call.span)
     trend = better if argument.trend in (Trend.FIXED, better) else Trend.MIXED
-    return Motion(trend, argument.null or not plan.keys or call.filter is not None, filled=argument.filled)
+    return Motion(trend, argument.null or not plan.keys or call.filter is not None, argument.nonnegative, argument.filled)
 
 
 def _check_counted(call: AggregateCall, below: Motions, plan: Plan, names: frozenset[str]) -> None:
@@ -442,12 +479,14 @@ def _combined(plan: SetOperation, states: _States, names: frozenset[str]) -> Mot
 
 
 def _either(one: Motion, other: Motion) -> Motion:
-    return Motion(joint((one.trend, other.trend)), one.null or other.null, filled=one.filled and other.filled)
+    null, nonnegative = one.null or other.null, one.nonnegative and other.nonnegative
+    return Motion(joint((one.trend, other.trend)), null, nonnegative, one.filled and other.filled)
 
 
 def _all_of(column: Sequence[Motion]) -> Motion:
     null, filled = any(motion.null for motion in column), all(motion.filled for motion in column)
-    return Motion(joint(motion.trend for motion in column), null, filled=filled)
+    nonnegative = all(motion.nonnegative for motion in column)
+    return Motion(joint(motion.trend for motion in column), null, nonnegative, filled)
 
 
 def _reads(plan: Plan, names: frozenset[str]) -> bool:

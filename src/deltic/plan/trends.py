@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Final
 
 from deltic.expr.nodes import Call, Case, Cast, Column, Expr, Literal, Value, children
-from deltic.schema import BOOLEAN, INT
+from deltic.schema import BOOLEAN, DOUBLE, INT
 
 
 class Trend(Enum):
@@ -29,13 +29,13 @@ class Trend(Enum):
 class Motion:
     """A column's or an expression's trend, and whether it may be NULL.
 
-    counts: it is a COUNT, which is never negative. filled: it is a STRUCT without a NULL in it.
+    nonnegative: it is NULL or a number of at least 0, as a COUNT is. filled: it is a STRUCT without a NULL in it.
     late: the trend of a fixed value if it replaces NULL in an outer join, which is a rise as well as a fall.
     """
 
     trend: Trend
     null: bool
-    counts: bool = False
+    nonnegative: bool = False
     filled: bool = False
     late: Trend = Trend.RISING
 
@@ -46,6 +46,8 @@ OPPOSITE: Final = {Trend.FALLING: Trend.RISING, Trend.RISING: Trend.FALLING}
 LOWER: Final = ("less", "less_equal")
 HIGHER: Final = ("greater", "greater_equal")
 STEPWISE: Final = ("positive", "floor", "ceil")
+SIGNED: Final = ("add", "multiply", "divide", "integral_divide", "least", *STEPWISE)
+"""Functions of which no result is negative if no argument is."""
 SHIFTS: Final = ("add_days", "add_months", "add_microseconds")
 
 
@@ -54,18 +56,62 @@ def motion_of(expr: Expr, below: Motions) -> Motion:
     if isinstance(expr, Column):
         return below[expr.index]
     if isinstance(expr, Literal):
-        return Motion(Trend.FIXED, expr.value is None)
+        return Motion(Trend.FIXED, expr.value is None, nonnegative=expr.value is None or _sign(expr) in (0, 1))
     parts = [motion_of(part, below) for part in children(expr)]
-    if isinstance(expr, Call) and expr.function == "coalesce" and parts[0].counts and expr.arguments[1:] == (Literal(0, expr.type),):
+    if isinstance(expr, Call) and expr.function == "coalesce" and _is_least(expr.arguments[1:], parts[0]):
         return replace(parts[0], null=False)  # of no rows
     if isinstance(expr, Call) and expr.function == "make_struct":
         return _struct(parts)
     if isinstance(expr, Call) and expr.function == "field" and expr.arguments[0].type.name == "STRUCT":
         return _field(expr, parts[0])
     null = _may_be_null(expr, parts)
+    nonnegative = _is_nonnegative(expr, parts)
     if all(part.trend == Trend.FIXED for part in parts):
-        return Motion(Trend.FIXED, null)
-    return Motion(_switched(expr, below) or _moving(expr, parts), null)
+        return Motion(Trend.FIXED, null, nonnegative)
+    return Motion(_switched(expr, below) or _moving(expr, parts), null, nonnegative)
+
+
+def _is_least(values: Sequence[Expr], rising: Motion) -> bool:
+    """Whether the values are 0 alone, which in a number that only rises and is not negative is the least one, as NULL is."""
+    return [one.value for one in values if isinstance(one, Literal)] == [0] and rising.nonnegative and rising.trend == Trend.RISING
+
+
+def _is_nonnegative(expr: Expr, parts: Sequence[Motion]) -> bool:
+    """Whether the expression is NULL or a number of at least 0. Conservative."""
+    match expr:
+        case Call(function="abs"):
+            return True
+        case Call(function="greatest"):
+            return any(part.nonnegative and not part.null for part in parts)
+        case Call(function="in_range"):
+            return parts[0].nonnegative or parts[1].nonnegative
+        case Call(function=function) if function in SIGNED or function == "coalesce":
+            return all(part.nonnegative for part in parts)
+        case Cast():
+            return parts[0].nonnegative and expr.type.is_numeric and expr.argument.type.is_numeric
+        case Case():
+            return all(part.nonnegative for part in (*parts[1::2], parts[-1]))
+        case _:
+            return False
+
+
+def nonnegative_by(condition: Expr, below: Motions) -> Motions:
+    """The motions of the rows that satisfy the condition: of x >= 0, x is not negative."""
+    if isinstance(condition, Call) and condition.function == "and":
+        for part in condition.arguments:
+            below = nonnegative_by(part, below)
+    elif isinstance(condition, Call) and condition.function in LOWER + HIGHER:
+        greater, less = condition.arguments if condition.function in HIGHER else condition.arguments[::-1]
+        column = greater.argument if isinstance(greater, Cast) and _keeps_sign(greater) else greater
+        if isinstance(column, Column) and motion_of(less, below).nonnegative:
+            at = column.index
+            return (*below[:at], replace(below[at], nonnegative=True), *below[at + 1 :])
+    return below
+
+
+def _keeps_sign(cast: Cast) -> bool:
+    """Whether no negative number becomes 0 by the cast."""
+    return cast.argument.type.is_integer or (cast.argument.type.is_numeric and cast.type == DOUBLE)
 
 
 def _struct(parts: Sequence[Motion]) -> Motion:
@@ -92,7 +138,7 @@ def _is_strict(expr: Expr) -> bool:
     """Whether the expression is NULL only if one of its parts is."""
     if isinstance(expr, Cast):
         return not expr.lenient
-    strict = ("add", "subtract", "multiply", "negate", "not", "equal", "not_equal", *LOWER, *HIGHER, *STEPWISE, *SHIFTS)
+    strict = ("add", "subtract", "multiply", "negate", "not", "in_range", "equal", "not_equal", *LOWER, *HIGHER, *STEPWISE, *SHIFTS)
     return isinstance(expr, Call) and expr.function in strict
 
 
@@ -121,9 +167,13 @@ def _moving(expr: Expr, parts: Sequence[Motion]) -> Trend:
         case Call(function="negate"):
             return _flipped(trends[0])
         case Call(function="multiply"):
-            return _scaled(expr, trends)
+            return _scaled(expr, parts)
         case Call(function=("divide" | "integral_divide"), arguments=(_, divisor)) if sign := _sign(divisor):
             return trends[0] if sign > 0 else _flipped(trends[0])
+        case Call(function=("divide" | "integral_divide")) if parts[1].trend == Trend.FIXED and parts[1].nonnegative:
+            return trends[0]
+        case Call(function="in_range") if trends[1:] == [Trend.FIXED] * 2:
+            return trends[0]
         case Call(function=("equal" | "not_equal") as function):
             return _compared(expr, parts, function == "equal")
         case Call(function=function) if function in STEPWISE and len(trends) == 1:
@@ -170,12 +220,13 @@ def _switched(expr: Expr, below: Motions) -> Trend | None:
     return Trend.RISING if first >= last else Trend.FALLING
 
 
-def _scaled(expr: Call, trends: Sequence[Trend]) -> Trend:
-    """The trend of a product with a constant."""
-    for factor, trend in zip(expr.arguments, reversed(trends), strict=True):
+def _scaled(expr: Call, parts: Sequence[Motion]) -> Trend:
+    """The trend of a product: with a constant, or with a number that is not negative; of two that move, neither may be."""
+    for factor, part in zip(expr.arguments, reversed(parts), strict=True):
         if (sign := _sign(factor)) is not None:
-            return _flipped(trend) if sign < 0 else trend
-    return Trend.MIXED
+            return _flipped(part.trend) if sign < 0 else part.trend
+    kept = all(other.nonnegative for part, other in zip(parts, reversed(parts), strict=True) if part.trend != Trend.FIXED)
+    return joint(part.trend for part in parts) if kept else Trend.MIXED
 
 
 def _sign(expr: Expr) -> int | None:
@@ -187,13 +238,13 @@ def _sign(expr: Expr) -> int | None:
 
 
 def _compared(expr: Call, parts: Sequence[Motion], equal: bool) -> Trend:
-    """The trend of a comparison of a condition with TRUE or FALSE, or of a count with 0."""
+    """The trend of a comparison of a condition with TRUE or FALSE, or of a number that is not negative with 0."""
     for one, part in zip(reversed(expr.arguments), parts, strict=True):
         if not isinstance(one, Literal):
             continue
         if isinstance(one.value, bool):
             return part.trend if one.value == equal else _flipped(part.trend)
-        if part.counts and one.value == 0:
+        if part.nonnegative and part.trend == Trend.RISING and one.value == 0:
             return Trend.FALLING if equal else Trend.RISING
     return Trend.MIXED
 

@@ -16,7 +16,7 @@ from deltic.frontends.datalog.indexes import index_plan
 from deltic.frontends.datalog.inspections import Inspection, inspections
 from deltic.frontends.datalog.kinds import Constructor, Kind, PlainKind, UnionKind, kind_of, option, stored
 from deltic.frontends.datalog.patterns import by_name
-from deltic.frontends.datalog.strata import dependencies, recursive, strata
+from deltic.frontends.datalog.strata import USE, dependencies, recursive, strata
 from deltic.frontends.datalog.streams import DatalogStreams, check_index, check_streams, delayed, fed_back
 from deltic.frontends.datalog.tree import (
     AtomTerm,
@@ -54,7 +54,7 @@ class DatalogBinder:
                 self._check_head(head)
                 self._rules[head.name].append((rule, head))
         derived = [name for name, relation in self.declarations.relations.items() if not relation.is_input]
-        self.strata = strata(derived, self.dependencies)
+        self.strata = strata(derived, self.dependencies, self._unwritten())
         self.recursive = recursive(derived, self.dependencies)
 
     def _check_head(self, head: AtomTerm) -> None:
@@ -67,6 +67,11 @@ class DatalogBinder:
             raise Unsupported(f"the input relation {head.name} is the head of a rule", span=head.place, remedy=remedy)
         if head.delay or head.differentiated:
             raise Unsupported("the head of a rule is delayed or differentiated", span=head.span, remedy="delay atoms of the body")
+
+    def _unwritten(self) -> set[str]:
+        """The relations that stand for aggregates of Soufflé."""
+        relations = self.declarations.relations.items()
+        return {name for name, relation in relations if relation.declaration is not None and not relation.declaration.is_written}
 
     def warnings(self) -> list[tuple[str, Span]]:
         """Relations that nothing derives, or that nothing reads; attributes, none of which has an effect."""
@@ -213,7 +218,7 @@ class DatalogBinder:
             if name not in streams and not has_base(bodies, name):  # an empty stream is one, too
                 bodies[name] = Values((), schemas[name])
         for component in components(bodies):
-            check_monotone({name: bodies[name] for name in component})
+            _check_monotone({name: bodies[name] for name in component})
         limits = dict.fromkeys(group, self._iterations(group))
         return {name: as_view(plan, f"relation {name}") for name, plan in fed_back(finished(bodies, limits)).items()}
 
@@ -286,6 +291,14 @@ class DatalogBinder:
         if [field.type for field in plan.schema] != [stored(kind) for _, kind in relation.columns]:
             raise TypeMismatch(f"the session's relation {atom.name} has other columns than the program declares", span=atom.place)
         return (_in_range(plan, relation) if relation.is_input else plan), relation
+
+
+def _check_monotone(relations: Mapping[str, Plan]) -> None:
+    """Raises Unsupported, as check_monotone does, with a remedy in Datalog."""
+    try:
+        check_monotone(relations)
+    except Unsupported as error:
+        raise Unsupported(error.message, span=error.span, expected=error.expected, remedy=USE) from None
 
 
 def _head(head: AtomTerm, relation: DatalogRelation, body: BodyBinder) -> list[BoundTerm]:

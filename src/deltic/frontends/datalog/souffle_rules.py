@@ -117,7 +117,7 @@ class Rules:
     def _declare(self, columns: tuple[DatalogColumn, ...], span: Span) -> str:
         name = f"aggregate_{next(self._numbers)}"
         self.columns[name] = columns
-        self.relations.append(RelationDeclaration("internal", "relation", name, columns, None, None, span))
+        self.relations.append(RelationDeclaration("internal", "relation", name, columns, None, None, span, is_written=False))
         return name
 
     def _types(self, body: Sequence[Term]) -> dict[str, TypeTerm]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NoReturn
 from typing import Literal as OneOf
@@ -14,8 +14,15 @@ from deltic.frontends.datalog.groups import aggregate_name
 from deltic.frontends.datalog.rewriting import parts_of_kind
 from deltic.frontends.datalog.tree import AtomTerm, CallTerm, DatalogRule, OperationTerm, Term
 
-MONOTONE: Final = ("min", "max")
+MONOTONE: Final = ("min", "max", "first", "count", "count_distinct", "sum")
 """Aggregates that a recursion may pass through, if its values are used monotonically (deltic.plan.monotone)."""
+
+USE: Final = (
+    "in a cycle, sum() takes numbers that are not negative: unsigned ones, or x after x >= 0 in the body. Use the values of aggregates "
+    "only in x + y, in x * y of such numbers, and in conditions that better values still satisfy, such as n >= 3 of a count. "
+    "Or derive this outside the cycle, in a relation that the others do not read"
+)
+"""How such values may be used; words for the errors of deltic.plan.monotone, whose own remedies are in SQL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +60,17 @@ def _read(body: Sequence[Term]) -> list[tuple[AtomTerm, OneOf["read", "negated",
     return atoms
 
 
-def strata(names: Sequence[str], reads: Sequence[Dependency]) -> list[tuple[str, ...]]:
-    """The groups in order. Raises Unsupported, with the cycle, if one passes through negation or an aggregate within a tick."""
+def strata(names: Sequence[str], reads: Sequence[Dependency], unwritten: Container[str] = ()) -> list[tuple[str, ...]]:
+    """The groups in order. Raises Unsupported, with the cycle, if one passes through negation or an aggregate within a tick.
+
+    unwritten: relations that are not in the text, but stand for its aggregates.
+    """
     edges = _edges(names, [one for one in reads if not one.delayed])
     group_of = {name: i for i, group in enumerate(_components(names, edges)) for name in group}
     for one in reads:
         same = one.head in group_of and group_of.get(one.relation) == group_of[one.head]
         if same and one.how != "read" and not one.delayed:
-            _refuse(one, edges)
+            _refuse(one, edges, unwritten)
     return _components(names, _edges(names, reads))
 
 
@@ -78,18 +88,36 @@ def _edges(names: Sequence[str], reads: Sequence[Dependency]) -> dict[str, list[
     return edges
 
 
-def _refuse(cause: Dependency, edges: Mapping[str, Sequence[str]]) -> NoReturn:
+def _refuse(cause: Dependency, edges: Mapping[str, Sequence[str]], unwritten: Container[str]) -> NoReturn:
     back = _path(cause.relation, cause.head, edges)
+    written = [name for name in back if name not in unwritten]
+    if cause.head in unwritten or cause.relation in unwritten:
+        raise Unsupported(
+            f"relation {written[0]} depends on itself through an aggregate: {' → '.join([*written, written[0]])}",
+            span=cause.span,
+            expected="recursion through positive atoms, and through min or max",
+            remedy=f"count and sum are 0 without rows, and more rows replace that: aggregate a relation that does not read {written[0]}",
+        )
     mark = "not " if cause.how == "negated" else "group_by over "
-    cycle = " → ".join([cause.head, mark + back[0], *back[1:]])
+    cycle = " → ".join([cause.head, mark + written[0], *written[1:]])
     what = "negation" if cause.how == "negated" else "an aggregate"
     raise Unsupported(
         f"relation {cause.head} depends on itself through {what}: {cycle}",
         span=cause.span,
-        expected="recursion through positive atoms, and through min() or max()"
+        expected="recursion through positive atoms, and through min(), max(), count() or sum()"
         if what != "negation"
         else "recursion through positive atoms",
-        remedy=f"compute {cause.relation} without {cause.head}" if cause.relation != cause.head else "split the relation in two",
+        remedy=_remedy(cause),
+    )
+
+
+def _remedy(cause: Dependency) -> str:
+    """Why the cycle has no fixed point to begin with, and what serves instead."""
+    if cause.how == "negated":
+        return f"more rows of {cause.relation} would remove rows of {cause.head}: negate a relation that does not depend on {cause.head}"
+    return (
+        f"more rows of {cause.relation} would replace rows of {cause.head}: aggregate outside the cycle; "
+        "of a least way, min() finds its length in the cycle, and a rule after it the way"
     )
 
 

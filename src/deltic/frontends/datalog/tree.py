@@ -330,6 +330,8 @@ class RelationDeclaration:
     """Of Soufflé's .input and .output."""
     connector: Options | None = None
     """The source of an input relation, or the sink of an output relation."""
+    is_written: bool = True
+    """False of one that stands for an aggregate of Soufflé."""
 
 
 @dataclass(frozen=True, slots=True)
