@@ -217,8 +217,8 @@ def _semi(lowering: PlanLowering, plan: Join) -> int:
     fields = all_columns(plan.left.schema)
     anti = plan.kind == "anti"
     if not lowering.scoped and (extremes := by_extreme(plan)) is not None:
-        found = lowering.relation(extremes)
-        return lowering.streams.minus(left, found) if anti else found
+        extreme_rows = lowering.relation(extremes)
+        return lowering.streams.minus(left, extreme_rows) if anti else extreme_rows
     if (anti or not lowering.scoped) and (others := by_null_patterns(plan)) is not None:
         rest = lowering.relation(others)
         return rest if anti else lowering.streams.minus(left, rest)

@@ -49,9 +49,9 @@ def asof_join(left: Plan, right: Plan, kind: JoinKind, nearest: Nearest, span: S
         parts.append(_padded(Join(left, followed, "anti", nearest.keys, condition, span=span), schema, 0))
     if kind in ("right", "full"):
         width, own = len(left.schema), all_columns(right.schema)
-        found = Project(matched, tuple((f.name, reference(matched.schema, width + i)) for i, f in enumerate(right.schema)))
-        pairs = null_safe(own, [reference(found.schema, i) for i in range(len(own))])
-        parts.append(_padded(Join(right, found, "anti", pairs), schema, width))
+        matched_rows = Project(matched, tuple((f.name, reference(matched.schema, width + i)) for i, f in enumerate(right.schema)))
+        pairs = null_safe(own, [reference(matched_rows.schema, i) for i in range(len(own))])
+        parts.append(_padded(Join(right, matched_rows, "anti", pairs), schema, width))
     return union_of(parts)
 
 

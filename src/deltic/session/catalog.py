@@ -221,9 +221,9 @@ class Catalog:
         if key in self.sources:
             places = dict(_named(statement))
             check_columns(self.sources[key], alteration.after.schema, f"table {table.name}", lambda name: places.get(name, statement.span))
-        gone = changed_positions(alteration)
-        named = [table.schema[i].name for i in sorted(gone)]
-        reading = readers({view.name: view.plan for view in self.views.values()}, table, gone) if gone else []
+        changed_columns = changed_positions(alteration)
+        named = [table.schema[i].name for i in sorted(changed_columns)]
+        reading = readers({view.name: view.plan for view in self.views.values()}, table, changed_columns) if changed_columns else []
         after = replace(
             self,
             tables={**self.tables, key: alteration.after},

@@ -35,7 +35,7 @@ def parts_of(
             continue
         changes.check_definition(statement)
         check(statement)
-        if changes.begun and not is_of_variable(statement):
+        if changes.started and not is_of_variable(statement):
             parts.append(ScriptPart(draft.cut() if defines else None, changes.ticks()))
             changes = RowChanges()
         draft.apply(statement)
