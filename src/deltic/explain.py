@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from deltic.circuit.copies import copies
 from deltic.circuit.cube import Replicate
@@ -253,7 +253,8 @@ def explain(
             users.setdefault(node, []).append(view)
     shown = [n for n in circuit.nodes if set(users.get(n.id, ())) & set(plans)]
     shown.sort(key=lambda n: (n.level, n.id))
-    pictures = tuple(p for n in shown for p in _pictures(n, circuit.nodes, (), circuit, statistics, last, tuple(sorted(users[n.id]))))
+    drawn = _Drawn(circuit, statistics, last)
+    pictures = tuple(p for n in shown for p in drawn.pictures(n, circuit.nodes, (), tuple(sorted(users[n.id]))))
     exchanges = sum(isinstance(n.operator, Exchange) for n in shown)
     levels = 1 + max((n.level for n in shown), default=-1)
     tables = [n.operator.table.name for n in shown if isinstance(n.operator, TableInput)]
@@ -288,57 +289,46 @@ def _copies(tables: Sequence[str], circuit: Dataflow, statistics: Mapping[str, t
             yield CopyPicture(copy.table, short(copy.arrangement), copy.columns, readers[copy.arrangement], *size)
 
 
-def _pictures(
-    node: Node,
-    peers: Sequence[Node],
-    around: Sequence[str],
-    circuit: Dataflow,
-    statistics: Mapping[str, tuple[int, int]],
-    last: TickResult | None,
-    views: tuple[str, ...],
-) -> Iterator[OperatorPicture]:
-    """The node, followed by the nodes of its scope if it is a child. peers: the nodes of its own scope. around: its inputs."""
-    yield _picture(node, peers, around, circuit, statistics, last, views)
-    if isinstance(node.operator, Child):
-        imported = [peers[i].name for i in node.inputs]
-        for inner in node.operator.nodes:
-            placed = replace(inner, level=node.level)
-            yield from _pictures(placed, node.operator.nodes, imported, circuit, statistics, last, views)
+class _Drawn(NamedTuple):
+    """What pictures of operators are drawn from: a dataflow, the (rows, bytes) of its arrangements, and its last tick."""
 
+    circuit: Dataflow
+    statistics: Mapping[str, tuple[int, int]]
+    last: TickResult | None
 
-def _picture(
-    node: Node,
-    peers: Sequence[Node],
-    around: Sequence[str],
-    circuit: Dataflow,
-    statistics: Mapping[str, tuple[int, int]],
-    last: TickResult | None,
-    views: tuple[str, ...],
-) -> OperatorPicture:
-    rows, size = statistics.get(node.owns or "", (0, 0))
-    work = None if last is None else last.counters.get(node.name)
-    return OperatorPicture(
-        node.name,
-        node.operator.name,
-        CLASSES.get(node.operator.name.partition(ARROW)[0], "non-linear"),
-        _key(node, peers, circuit),
-        _inputs(node, peers, around),
-        node.level,
-        _partition(node, _replicated(node, circuit)),
-        node.shape.schema.names,
-        node.shape.weights,
-        short(node.owns) if node.owns and not node.ephemeral else None,
-        tuple(short(name) for name in node.reads if name not in circuit.ephemeral),
-        rows,
-        size,
-        views,
-        work.rows_in if work else 0,
-        work.rows_out if work else 0,
-        work.touched if work else 0,
-        work.batches if work else 0,
-        work.seconds if work else 0.0,
-        node.ephemeral,
-    )
+    def pictures(self, node: Node, peers: Sequence[Node], around: Sequence[str], views: tuple[str, ...]) -> Iterator[OperatorPicture]:
+        """The node, followed by the nodes of its scope if it is a child. peers: the nodes of its own scope. around: its inputs."""
+        yield self._picture(node, peers, around, views)
+        if isinstance(node.operator, Child):
+            imported = [peers[i].name for i in node.inputs]
+            for inner in node.operator.nodes:
+                yield from self.pictures(replace(inner, level=node.level), node.operator.nodes, imported, views)
+
+    def _picture(self, node: Node, peers: Sequence[Node], around: Sequence[str], views: tuple[str, ...]) -> OperatorPicture:
+        rows, size = self.statistics.get(node.owns or "", (0, 0))
+        work = None if self.last is None else self.last.counters.get(node.name)
+        return OperatorPicture(
+            node.name,
+            node.operator.name,
+            CLASSES.get(node.operator.name.partition(ARROW)[0], "non-linear"),
+            _key(node, peers, self.circuit),
+            _inputs(node, peers, around),
+            node.level,
+            _partition(node, _replicated(node, self.circuit)),
+            node.shape.schema.names,
+            node.shape.weights,
+            short(node.owns) if node.owns and not node.ephemeral else None,
+            tuple(short(name) for name in node.reads if name not in self.circuit.ephemeral),
+            rows,
+            size,
+            views,
+            work.rows_in if work else 0,
+            work.rows_out if work else 0,
+            work.touched if work else 0,
+            work.batches if work else 0,
+            work.seconds if work else 0.0,
+            node.ephemeral,
+        )
 
 
 def _inputs(node: Node, peers: Sequence[Node], around: Sequence[str]) -> tuple[str, ...]:

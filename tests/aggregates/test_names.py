@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 
 from deltic.aggregates import aggregate_function
-from deltic.frontends.sql import bind_query
 from deltic.plan.nodes import Aggregate
 from deltic.plan.walk import nodes
 from program_plans import built_in
-from sql_data import TestCatalog
+from sql_data import bound
 
 ARGUMENTS = {
     **dict.fromkeys(("bool_and", "bool_or", "count_if"), "b"),
@@ -28,6 +27,6 @@ NAMES = [(name, function.name, function.parameters[0]) for function in built_in(
 def test_a_name_is_a_call(name: str, canonical: str, width: int) -> None:
     arguments = ARGUMENTS.get(canonical, ", ".join(["k"] * (width or 1)))
     distinct = "DISTINCT " if aggregate_function(name).distinct and "WITHIN" not in arguments else ""
-    plan = bind_query(f"SELECT {name.upper()}({distinct}{arguments}) FILTER (WHERE id > 1) AS r FROM t", "test", TestCatalog())
+    plan = bound(f"SELECT {name.upper()}({distinct}{arguments}) FILTER (WHERE id > 1) AS r FROM t")
     (calls,) = (node.aggregates for node in nodes(plan) if isinstance(node, Aggregate))
     assert [call.function for _, call in calls] == [canonical]

@@ -12,7 +12,6 @@ from prompt_toolkit.data_structures import Size
 from prompt_toolkit.document import Document
 from prompt_toolkit.history import InMemoryHistory
 from prompt_toolkit.input import create_pipe_input
-from prompt_toolkit.output import DummyOutput
 from prompt_toolkit.output.vt100 import Vt100_Output
 
 import deltic
@@ -21,6 +20,7 @@ from deltic.cli.datalog_commands import CommandRunner
 from deltic.cli.datalog_shell import CommandCompleter, converse
 from deltic.cli.terminal import history_file
 from deltic.session import Datalog
+from shells import typed
 
 PROGRAM = """
 input relation Likes(a: u32, b: u32)
@@ -39,18 +39,9 @@ def runner() -> Iterator[tuple[CommandRunner, list[str]]]:
         yield CommandRunner(session, source.bound(), lines.append), lines
 
 
-def typed(runner: CommandRunner, keys: str) -> list[str]:
-    """The history after these keys."""
-    history = InMemoryHistory()
-    with create_pipe_input() as pipe:
-        pipe.send_text(keys)
-        converse(runner, history=history, input=pipe, output=DummyOutput())
-    return history.get_strings()
-
-
 def test_what_is_typed_runs(runner: tuple[CommandRunner, list[str]]) -> None:
     keys = "start;\rinsert Person(1), insert Person(2),\rinsert Likes(1, 2);\rcommit dump_changes;\r\rdump Friends;\rexit;\rdump;\r"
-    history = typed(runner[0], keys)
+    history = typed(converse, runner[0], keys)
     assert runner[1] == ["Friends:", "Friends{.a = 1, .b = 2}: +1", "Friends{.a = 1, .b = 2}"]
     assert history == [
         "start;",
@@ -64,7 +55,7 @@ def test_what_is_typed_runs(runner: tuple[CommandRunner, list[str]]) -> None:
 def test_an_error_ends_nothing(runner: tuple[CommandRunner, list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
     printed = []
     monkeypatch.setattr(terminal, "print_formatted_text", lambda text, **_: printed.extend(text))
-    typed(runner[0], "insert Likes(1, 2);\rstart; insert Like(1);\rstar\x03echo on;\r\x04")
+    typed(converse, runner[0], "insert Likes(1, 2);\rstart; insert Like(1);\rstar\x03echo on;\r\x04")
     assert runner[1] == ["on"]
     texts = [text for _, text in printed]
     assert any("no transaction is open" in text for text in texts)
@@ -90,7 +81,7 @@ def test_an_error_in_a_terminal_is_red_and_its_remedy_cyan(runner: tuple[Command
 
 
 def test_help_lists_the_commands(runner: tuple[CommandRunner, list[str]]) -> None:
-    typed(runner[0], "help;\rhelp\r\x04")
+    typed(converse, runner[0], "help;\rhelp\r\x04")
     assert runner[1][0] == runner[1][1]
     assert {line.split("  ")[0] for line in runner[1][0].splitlines()} == {*datalog_shell.COMMANDS}
 

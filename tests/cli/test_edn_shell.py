@@ -7,14 +7,12 @@ from collections.abc import Iterator
 import pytest
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
-from prompt_toolkit.history import InMemoryHistory
-from prompt_toolkit.input import create_pipe_input
-from prompt_toolkit.output import DummyOutput
 
 import deltic
 from deltic.cli import terminal
 from deltic.cli.edn_commands import COMMANDS, FormRunner
 from deltic.cli.edn_shell import FormCompleter, converse
+from shells import typed
 
 SCHEMA = "{:p/name {:db/valueType :db.type/string :db/unique :db.unique/identity} :p/friend {:db/valueType :db.type/ref}}"
 
@@ -26,18 +24,9 @@ def runner() -> Iterator[tuple[FormRunner, list[str]]]:
         yield FormRunner(session, session.edn_store("people", schema=SCHEMA), lines.append), lines
 
 
-def typed(runner: FormRunner, keys: str) -> list[str]:
-    """The history after these keys."""
-    history = InMemoryHistory()
-    with create_pipe_input() as pipe:
-        pipe.send_text(keys)
-        converse(runner, history=history, input=pipe, output=DummyOutput())
-    return history.get_strings()
-
-
 def test_what_is_typed_runs(runner: tuple[FormRunner, list[str]]) -> None:
     keys = '(subscribe names [:find [?n ...]\r:where [_ :p/name ?n]])\r[{:p/name "Ann"}]\r\r[:find ?n :where [_ :p/name ?n]]\rexit\r[]\r'
-    history = typed(runner[0], keys)
+    history = typed(converse, runner[0], keys)
     assert runner[1] == [
         '{:name "names", :weight 1, :row ["Ann"]}',
         '{:tx 3, :tempids {}, :tx-data [[1 :p/name "Ann" 3 true]]}',
@@ -58,7 +47,7 @@ def test_an_error_ends_nothing(runner: tuple[FormRunner, list[str]], monkeypatch
     monkeypatch.setattr(terminal, "print_formatted_text", lambda text, **_: printed.extend(text))
     keys = "[:find ?n :where [_ :p/nam ?n]]\r(subscrib a)\r(unsubscribe a)\r(q)\r7\r]\r(rules\x03"
     keys += "(explain [:find ?e :where [?e :p/name]])\r\x04"
-    typed(runner[0], keys)
+    typed(converse, runner[0], keys)
     assert "p/name" in runner[1][0] and len(runner[1]) == 1
     texts = "".join(text for _, text in printed)
     for message in (
@@ -74,7 +63,7 @@ def test_an_error_ends_nothing(runner: tuple[FormRunner, list[str]], monkeypatch
 
 
 def test_help_lists_the_commands(runner: tuple[FormRunner, list[str]]) -> None:
-    typed(runner[0], "(help)\rhelp\r(schema)\r\x04")
+    typed(converse, runner[0], "(help)\rhelp\r(schema)\r\x04")
     assert runner[1][0] == runner[1][1] and all(name in runner[1][0] for name in COMMANDS)
     assert runner[1][2:] == [
         ":p/name {:db/valueType :db.type/string, :db/unique :db.unique/identity}",

@@ -17,6 +17,7 @@ import deltic
 from deltic.errors import CatalogError, ConstraintViolation, DataError, QueryError, TypeMismatch, UnknownName
 from deltic.frontends.edn import Char, Keyword, Symbol
 from deltic.session.edn import EdnStore
+from edn_stores import facts
 from session_rows import touched_rows
 
 SCHEMA = """
@@ -41,10 +42,6 @@ def session() -> Iterator[deltic.Session]:
 @pytest.fixture
 def store(session: deltic.Session) -> EdnStore:
     return session.edn_store("facts", schema=SCHEMA)
-
-
-def facts(store: EdnStore) -> set[tuple[int, str, Any]]:
-    return {(one.e, one.a.name, one.v) for one in store.datoms()}
 
 
 def data(report: Any) -> list[tuple[int, str, Any, bool]]:

@@ -19,7 +19,7 @@ from deltic.frontends.edn.values import Char, form_of, write
 from deltic.session.edn import EdnStore
 from edn_oracle import Facts, untyped
 from edn_programs import ATTRIBUTES, COMPONENTS, MANY, REFS, SCHEMA, UNIQUE
-from edn_stores import load, stored
+from edn_stores import facts, load, stored
 from parts import slow
 from seeds import rotating
 
@@ -46,10 +46,6 @@ def store(session: deltic.Session) -> EdnStore:
 
 def frame(*facts: tuple[int, Any]) -> list[dict[str, Any]]:
     return [{"e": entity, "v": value} for entity, value in facts]
-
-
-def facts(store: EdnStore) -> set[tuple[int, str, Any]]:
-    return {(one.e, one.a.name, one.v) for one in store.datoms()}
 
 
 def test_frames_are_facts(session: deltic.Session, store: EdnStore) -> None:

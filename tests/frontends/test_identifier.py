@@ -8,8 +8,7 @@ import pytest
 
 import deltic
 from deltic.errors import UnknownName, Unsupported
-from deltic.frontends.sql import bind_query
-from sql_data import TestCatalog
+from sql_data import bound
 
 
 @pytest.mark.parametrize(
@@ -23,13 +22,13 @@ from sql_data import TestCatalog
     ],
 )
 def test_it_is_the_name(spelled: str, plain: str) -> None:
-    assert bind_query(spelled, "test", TestCatalog()) == bind_query(plain, "test", TestCatalog())
+    assert bound(spelled) == bound(plain)
 
 
 @pytest.mark.parametrize("argument", ["s", "'a b'", "'a.'", "''", "'a' || s", "'a' 'b'", "'a' ||", ""])
 def test_it_takes_one_name(argument: str) -> None:
     with pytest.raises(Unsupported, match=r"IDENTIFIER\(\) requires a name"):
-        bind_query(f"SELECT IDENTIFIER({argument}) FROM t", "test", TestCatalog())
+        bound(f"SELECT IDENTIFIER({argument}) FROM t")
 
 
 def test_a_parameter_is_the_name_that_it_is_given() -> None:

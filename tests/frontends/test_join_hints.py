@@ -6,17 +6,12 @@ import pytest
 
 import deltic
 from deltic.errors import CircuitError, QueryError, SyntaxFailure, UnknownName, Unsupported
-from deltic.frontends.sql import bind_query
 from deltic.optimizer import optimize
 from deltic.plan.nodes import Join, MultiwayJoin, Plan
 from deltic.plan.walk import nodes
-from sql_data import TestCatalog
+from sql_data import bound
 
 TRIANGLE = "t a JOIN t b ON a.id = b.k JOIN t c ON c.id = b.id AND c.k = a.k"
-
-
-def bound(query: str) -> Plan:
-    return bind_query(query, "test", TestCatalog())
 
 
 def hints(plan: Plan) -> list[str | None]:

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from deltic.frontends.sql import bind_query
-from sql_data import TestCatalog
+from sql_data import bound
 
 NAMES = {
     "sqrt(x)": "SQRT(x)",
@@ -108,7 +107,7 @@ COLUMNS = "id, k, x, s, named_struct('a', k, 'b', array(k)) AS nested, map('x', 
 
 
 def _name(query: str) -> str:
-    (name,) = bind_query(query, "test", TestCatalog()).schema.names
+    (name,) = bound(query).schema.names
     return name
 
 
@@ -129,7 +128,7 @@ def _queries() -> dict[str, list[str]]:
 
 @pytest.mark.parametrize(("query", "names"), _queries().items())
 def test_names_of_the_fields_of_structs(query: str, names: list[str]) -> None:
-    schema = bind_query(query, "test", TestCatalog()).schema
+    schema = bound(query).schema
     assert [part.name for part in schema[len(schema) - 1].type.parts] == names
 
 
@@ -142,7 +141,7 @@ def test_a_column_that_is_cast_is_read_by_its_name() -> None:
         "SELECT r.* FROM t, LATERAL (SELECT CAST(t.k AS STRING)) r": ["k"],
         "FROM t |> EXTEND k::STRING |> SELECT t.s, x": ["s", "x"],
     }.items():
-        assert list(bind_query(query, "test", TestCatalog()).schema.names) == names
+        assert list(bound(query).schema.names) == names
 
 
 @pytest.mark.slow

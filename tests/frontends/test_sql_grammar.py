@@ -19,7 +19,7 @@ from deltic.optimizer import optimize
 from deltic.plan.evaluate import evaluate
 from deltic.plan.walk import expressions, nodes
 from parts import slow
-from sql_data import ROWS, TestCatalog, weighted
+from sql_data import ROWS, TestCatalog, bound, weighted
 from sql_queries import queries
 
 MOMENT = "TIMESTAMP '2024-01-31 10:00:00'"
@@ -27,7 +27,7 @@ MOMENT = "TIMESTAMP '2024-01-31 10:00:00'"
 
 def values(query: str) -> list[tuple[Any, ...]]:
     """The rows of a query, sorted."""
-    plan = bind_query(query, "test", TestCatalog())
+    plan = bound(query)
     actual = evaluate(plan, {name: weighted(rows) for name, rows in ROWS.items()})
     return sorted((row for row, weight in actual.pairs() for _ in range(weight)), key=repr)
 
@@ -169,7 +169,7 @@ def test_queries_are_understood(query: str) -> None:
 
 def test_a_star_among_arguments_is_the_columns() -> None:
     query = "SELECT struct(* EXCEPT (k)), struct(u.* EXCEPT (id, k), t.k, 1 AS one) FROM t JOIN u USING (id)"
-    (whole, part) = bind_query(query, "test", TestCatalog()).schema
+    (whole, part) = bound(query).schema
     assert part.name == "struct(y, name, k, 1 AS one)"
     assert [field.name for field in part.type.parts] == ["y", "name", "k", "one"]
     assert [field.name for field in whole.type.parts] == ["id", "x", "s", "d", "ts", "m", "b", "y", "name"]
@@ -343,7 +343,7 @@ def _deepest(expr: Expr) -> list[Expr]:
 )
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # a plan of before that is freed where the stack ends
 def test_nesting_has_a_limit_that_says_so(expression: str) -> None:
-    optimize(bind_query(f"SELECT {expression} AS x FROM t", "test", TestCatalog()))
+    optimize(bound(f"SELECT {expression} AS x FROM t"))
     with pytest.raises(SyntaxFailure, match="nested too deeply"):
         values(f"SELECT {'(- ' * 80}{'(' * 220}{expression}{')' * 300} AS x FROM t")
 

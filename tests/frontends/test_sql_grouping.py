@@ -7,12 +7,11 @@ from random import Random
 import pytest
 
 import deltic
-from deltic.frontends.sql import bind_query
 from deltic.plan.evaluate import evaluate
 from deltic.plan.nodes import Expand
 from deltic.plan.relation import Relation
 from deltic.plan.walk import nodes
-from sql_data import TABLES, TestCatalog
+from sql_data import TABLES, bound
 
 QUERIES = (
     "SELECT k, b, count(*), sum(id), min(x), count(DISTINCT s), count(DISTINCT x), grouping_id() FROM t GROUP BY CUBE(k, b)",
@@ -26,7 +25,7 @@ VALUES = {"k": (None, 1, 2, 3), "b": (None, True, False), "x": (None, 0.0, -0.0,
 
 def test_views_by_grouping_sets_equal_the_oracle_under_changes() -> None:
     rng = Random(7)
-    plans = [bind_query(query, "test", TestCatalog()) for query in QUERIES]
+    plans = [bound(query) for query in QUERIES]
     rows = {"t": list[tuple[object, ...]](), "u": list[tuple[object, ...]]()}
     with deltic.Session() as session:
         for name in rows:
@@ -95,7 +94,5 @@ def test_several_distinct_counts_read_one_join() -> None:
     ],
 )
 def test_the_sets_of_a_clause(clause: str, sets: tuple[int, ...]) -> None:
-    (expand,) = (
-        node for node in nodes(bind_query(f"SELECT count(*) FROM t GROUP BY {clause}", "test", TestCatalog())) if isinstance(node, Expand)
-    )
+    (expand,) = (node for node in nodes(bound(f"SELECT count(*) FROM t GROUP BY {clause}")) if isinstance(node, Expand))
     assert expand.sets == sets

@@ -19,7 +19,7 @@ from deltic.plan.show import show
 from deltic.schema import BIGINT, STRING, Field, Schema, TableSchema
 from goldens import Goldens
 from linear_queries import linear_queries
-from sql_data import ROWS, TestCatalog, weighted
+from sql_data import ROWS, bound, weighted
 
 SHOWN = {
     "a select item": "SELECT id, explode(array(k, id)) AS n FROM t WHERE k > 0",
@@ -63,7 +63,7 @@ class Lists:
 
 @pytest.mark.parametrize("name", SHOWN)
 def test_plans(name: str, goldens: Goldens) -> None:
-    plan = bind_query(SHOWN[name], "test", TestCatalog())
+    plan = bound(SHOWN[name])
     goldens.check(name, f"{show(plan)}\n-->\n{show(optimize(plan))}")
 
 
@@ -73,7 +73,7 @@ def test_goldens_are_those_of_the_queries(goldens: Goldens) -> None:
 
 @pytest.mark.parametrize("sql", linear_queries())
 def test_optimized_plans_mean_the_same(sql: str) -> None:
-    plan = bind_query(sql, "test", TestCatalog())
+    plan = bound(sql)
     assert agrees(plan) and agrees(optimize(plan))
     tables = {name: weighted(rows) for name, rows in ROWS.items()}
     assert evaluate(optimize(plan), tables) == evaluate(plan, tables)
@@ -109,5 +109,5 @@ def _row(rng: Random) -> tuple[Any, ...]:
 def test_errors_on_rows(sql: str, message: str) -> None:
     tables = {name: weighted(rows) for name, rows in ROWS.items()}
     with pytest.raises(EvaluationError, match=message) as raised:
-        evaluate(bind_query(sql, "test", TestCatalog()), tables)
+        evaluate(bound(sql), tables)
     assert raised.value.span is not None

@@ -12,14 +12,10 @@ from deltic.plan.evaluate import evaluate
 from deltic.plan.nodes import Aggregate, Distinct, Filter, Join, Plan, Project, SetOperation, Table, TopK, Union
 from deltic.plan.walk import nodes
 from deltic.schema import BIGINT, INT, Field, Schema, decimal
-from sql_data import ROWS, TABLES, TestCatalog, weighted
+from sql_data import ROWS, TABLES, TestCatalog, bound, weighted
 from sql_queries import queries
 
 CHUNK = 100
-
-
-def bound(sql: str) -> Plan:
-    return bind_query(sql, "test", TestCatalog())
 
 
 def shape(plan: Plan) -> str:

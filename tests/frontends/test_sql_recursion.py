@@ -23,7 +23,7 @@ from deltic.plan.walk import nodes
 from deltic.schema import BIGINT, Field, Schema, TableSchema
 from goldens import Goldens
 from recursive_queries import GRAPH, LINEAR
-from sql_data import ROWS, TestCatalog, weighted
+from sql_data import ROWS, TestCatalog, bound, weighted
 
 SHOWN = {
     "closure": GRAPH[0],
@@ -54,10 +54,6 @@ class Edges:
 
 def over_edges(sql: str) -> Plan:
     return bind_query(sql, "test", Edges())
-
-
-def bound(sql: str) -> Plan:
-    return bind_query(sql, "test", TestCatalog())
 
 
 @pytest.mark.parametrize("name", SHOWN)

@@ -15,13 +15,13 @@ import pytest
 from deltic.connectors.files.connector import FileSourceSpec
 from deltic.connectors.registry import source_spec
 from deltic.errors import QueryError
-from deltic.frontends.sql import CreateTable, bind_query, parse_script
+from deltic.frontends.sql import CreateTable, parse_script
 from deltic.frontends.sql.lexer import tokenize
 from deltic.plan.evaluate import evaluate
 from linear_queries import linear_queries
 from random_options import random_source, written_options, written_string
 from seeds import ROTATION, rotating
-from sql_data import ROWS, TABLES, TestCatalog, weighted
+from sql_data import ROWS, TABLES, TestCatalog, bound, weighted
 from sql_queries import queries
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
@@ -60,7 +60,7 @@ def _multiset(rows: Iterable[tuple[Iterable[Any], int]]) -> Counter[tuple[Any, .
 @pytest.mark.parametrize("query", queries())
 def test_the_oracle_agrees_with_spark(spark: Any, query: str) -> None:
     frame = spark.sql(query)
-    plan = bind_query(query, "test", TestCatalog())
+    plan = bound(query)
     assert [_plain(f.type.sql) for f in plan.schema] == [_sql(f.dataType) for f in frame.schema]
     actual = evaluate(plan, {name: weighted(rows) for name, rows in ROWS.items()})
     assert _multiset(actual.pairs()) == _multiset((row, 1) for row in frame.collect())
@@ -110,7 +110,7 @@ def test_mutated_queries_mean_the_same_or_are_refused(spark: Any, pool: str, exp
     accepted, stricter = 0, []
     for query in islice(_mutations(ROTATION, queries() if pool == "all" else linear_queries()), 20_000):
         try:
-            plan = bind_query(query, "test", TestCatalog())
+            plan = bound(query)
         except QueryError:
             continue
         accepted += 1
@@ -198,7 +198,7 @@ def test_what_spark_refuses_is_refused(spark: Any, query: str) -> None:
     with pytest.raises(Exception, match=r"(?s).+"):
         spark.sql(query).schema  # noqa: B018
     with pytest.raises(QueryError):
-        bind_query(query, "test", TestCatalog())
+        bound(query)
 
 
 def _spark_table(spark: Any, sql: str) -> tuple[str, dict[str, str]]:

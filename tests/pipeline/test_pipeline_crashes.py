@@ -15,7 +15,7 @@ import pytest
 
 from crashes import CommitRecord, Disk, Image, PowerLoss, watching
 from deltic import disk
-from deltic.connectors.letters import DeadLetterFolder
+from deltic.connectors.dead_letters import DeadLetterFolder
 from deltic.errors import DelticError, StateTakenOver
 from deltic.pipeline.delivery import Delivery
 from deltic.storage.local import LocalFolder

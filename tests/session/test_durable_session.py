@@ -16,7 +16,7 @@ import deltic
 from deltic import disk, errors
 from deltic.runtimes.stored_view import StoredView
 from deltic.storage import merging
-from deltic.storage.care import compact
+from deltic.storage.maintenance import compact
 from deltic.storage.reader import StateReader
 from deltic.trace.batch import Batch
 from deltic.trace.counters import Counters

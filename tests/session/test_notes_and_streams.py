@@ -11,7 +11,7 @@ import deltic
 from deltic.errors import StateError
 from deltic.runtimes.durable import core
 from deltic.runtimes.stored_view import StoredView
-from deltic.storage.care import compact
+from deltic.storage.maintenance import compact
 from deltic.storage.reader import StateReader
 
 PROGRAM = "CREATE STREAM s (k BIGINT, t STRING); CREATE MATERIALIZED VIEW v AS SELECT t, k FROM s"

@@ -13,11 +13,10 @@ import pytest
 import deltic
 from deltic.errors import DataError, EvaluationError, QueryError, SyntaxFailure
 from deltic.expr.rows.ordering import order_key
-from deltic.frontends.sql import bind_query
 from deltic.plan.evaluate import evaluate
 from deltic.session.state_query import StateQueries
 from deltic.types import frozen
-from sql_data import ROWS, TABLES, TestCatalog, weighted
+from sql_data import ROWS, TABLES, bound, weighted
 from sql_queries import queries
 
 FEW = 20
@@ -45,7 +44,7 @@ def multiset(table: pa.Table) -> Counter[Any]:
 
 
 def equals_oracle(session: deltic.Session, query: str) -> None:
-    plan = bind_query(query, "test", TestCatalog())
+    plan = bound(query)
     try:
         expected = evaluate(plan, {name: weighted(rows) for name, rows in ROWS.items()})
     except EvaluationError as error:
@@ -60,7 +59,7 @@ def equals_oracle(session: deltic.Session, query: str) -> None:
 
 
 def answerable() -> list[str]:
-    return [query for query in queries() if all(field.type.name != "VOID" for field in bind_query(query, "test", TestCatalog()).schema)]
+    return [query for query in queries() if all(field.type.name != "VOID" for field in bound(query).schema)]
 
 
 def test_answers_equal_the_oracle() -> None:

@@ -18,6 +18,10 @@ def stored(store: EdnStore) -> Datoms:
     return {(one.e, one.a.name, typed(one.v)) for one in store.datoms()}
 
 
+def facts(store: EdnStore) -> set[tuple[int, str, Any]]:
+    return {(one.e, one.a.name, one.v) for one in store.datoms()}
+
+
 def load(store: EdnStore, facts: Facts, rng: random.Random, count: int) -> None:
     """One transaction of additions that are permitted."""
     operations = [one for one in (addition(rng) for _ in range(count)) if facts.apply(parsed_operation(one))]

@@ -28,8 +28,8 @@ import pyarrow as pa
 from deltic import Session
 from deltic.errors import DelticError
 from deltic.runtimes.stored_view import StoredView
-from deltic.storage.care import compact
 from deltic.storage.layout import HEADER_BYTES, aligned, header_of, parse_directory, read_header, sealed
+from deltic.storage.maintenance import compact
 from deltic.storage.reader import StateReader
 from deltic.storage.state import State
 from deltic.storage.verify import VerifyProgress, verify

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any
 
+from deltic.frontends.sql import bind_query
 from deltic.frontends.statements import DefinedFunction
 from deltic.plan.nodes import Plan
 from deltic.schema import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, Field, Schema, TableSchema, Type, decimal
@@ -96,3 +97,8 @@ class TestCatalog:
 
     def functions(self) -> dict[str, DefinedFunction]:
         return {}
+
+
+def bound(sql: str) -> Plan:
+    """The plan of a query over these tables."""
+    return bind_query(sql, "test", TestCatalog())

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from deltic.connectors.registry import sink_spec, source_spec
 from deltic.errors import DelticError
-from deltic.frontends.sql import CreateSink, CreateTable, Statement, bind_query, parse_script
-from sql_data import TestCatalog
+from deltic.frontends.sql import CreateSink, CreateTable, Statement, parse_script
+from sql_data import TestCatalog, bound
 
 FOLDER = Path(__file__).parents[1] / "frontends" / "errors"
 QUERIES = ("SELECT", "WITH", "VALUES", "(", "FROM")
@@ -37,7 +37,7 @@ def error_of(sql: str) -> str:
     """What the frontend says to a statement."""
     try:
         if sql.upper().startswith(QUERIES):
-            bind_query(sql, "test", TestCatalog())
+            bound(sql)
         else:
             for statement in parse_script(sql, "test", TestCatalog()):
                 _check_options(statement)

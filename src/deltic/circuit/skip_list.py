@@ -206,9 +206,9 @@ class SkipList:
         if not len(ranges):
             return Nodes(level, ranges, cursors), Nodes(level, ranges, cursors)
         run, keys, stopped = self.scan(level, own, cursors, stops, counters)
-        found = Nodes(level, ranges[run], keys)
+        read_nodes = Nodes(level, ranges[run], keys)
         further = stopped & ~is_past(run, keys)
-        return found.take(np.flatnonzero(~stopped)), found.take(np.flatnonzero(further))
+        return read_nodes.take(np.flatnonzero(~stopped)), read_nodes.take(np.flatnonzero(further))
 
 
 def _without_last(inside: Nodes, further: np.ndarray, highs: Words | None) -> tuple[Nodes, Nodes]:

@@ -23,28 +23,28 @@ Texts = Sequence[tuple[int, bool]]
 
 def tied(spine: Spine, rows: Words, texts: Texts, strings: StringTable, counters: Counters) -> np.ndarray:
     """Which rows, that may be in the arrangement or not, would be tied with one that is: O(log n) for each."""
-    found = np.zeros(len(rows[0]), bool)
+    is_tied = np.zeros(len(rows[0]), bool)
     for text, _ in texts:
-        long = np.flatnonzero(~found & strings.exceeds_prefix(rows[text]))
+        long = np.flatnonzero(~is_tied & strings.exceeds_prefix(rows[text]))
         if long.size:
             prefixes, ids = [word[long] for word in rows[:text]], rows[text][long]
             source, columns, _ = first(spine, prefixes, None, 1, counters)
-            found[long[source[columns[text] != ids[source]]]] = True
-            found[long[first(spine, prefixes, [ids + 1], 1, counters)[0]]] = True  # ids of equal prefixes ascend
-    return found
+            is_tied[long[source[columns[text] != ids[source]]]] = True
+            is_tied[long[first(spine, prefixes, [ids + 1], 1, counters)[0]]] = True  # ids of equal prefixes ascend
+    return is_tied
 
 
 def tied_with_previous(groups: np.ndarray, rows: Words, texts: Texts, strings: StringTable) -> np.ndarray:
     """Which rows are tied with the one before it. rows: sorted by their words in each group; groups: ascending."""
-    found, same = np.zeros(len(groups), bool), groups[1:] == groups[:-1]
+    is_tied, same = np.zeros(len(groups), bool), groups[1:] == groups[:-1]
     begin = 0
     for text, _ in texts:
         for word in rows[begin:text]:
             same &= word[1:] == word[:-1]
         other = np.flatnonzero(same & (rows[text][1:] != rows[text][:-1]))
-        found[other[strings.exceeds_prefix(rows[text][other])] + 1] = True
+        is_tied[other[strings.exceeds_prefix(rows[text][other])] + 1] = True
         begin = text
-    return found
+    return is_tied
 
 
 def order_of_ties(groups: np.ndarray, rows: Words, texts: Texts, strings: StringTable) -> np.ndarray:

@@ -65,9 +65,9 @@ def served(metrics: Metrics, host: str, port: int) -> Iterator[str]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            found = self.path.partition("?")[0] == "/metrics"
-            body = metrics.text().encode() if found else b"the metrics are at /metrics\n"
-            self.send_response(200 if found else 404)
+            is_known = self.path.partition("?")[0] == "/metrics"
+            body = metrics.text().encode() if is_known else b"the metrics are at /metrics\n"
+            self.send_response(200 if is_known else 404)
             self.send_header("Content-Type", CONTENT_TYPE)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()

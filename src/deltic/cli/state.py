@@ -19,11 +19,11 @@ from deltic.runtimes.shown_rows import rows_text
 from deltic.runtimes.stored_view import failing_views, first_changes, first_rows
 from deltic.runtimes.view_errors import is_errors
 from deltic.schema import Field
-from deltic.storage.care import MaintenanceResult, compact, gc, size_of
 from deltic.storage.leases import LEASE_S
+from deltic.storage.maintenance import MaintenanceResult, compact, gc, size_of
 from deltic.storage.program import ProgramDescription, TableDescription, ViewDescription
 from deltic.storage.reader import StateReader
-from deltic.storage.survey import arrangement_lines, batches, epoch_lines, sinks, sources
+from deltic.storage.state_statistics import arrangement_lines, batches, epoch_lines, sinks, sources
 from deltic.storage.verify import VerifyProgress, verify
 
 app = App(name="state", help="Inspect a state folder, verify it, shrink it.", help_format="plaintext")

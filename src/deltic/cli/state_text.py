@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from deltic.runtimes.shown_rows import table
-from deltic.storage.care import MaintenanceResult, Size
-from deltic.storage.survey import EpochLine
+from deltic.storage.maintenance import MaintenanceResult, Size
+from deltic.storage.state_statistics import EpochLine
 
 _UNITS: Final = ("bytes", "kB", "MB", "GB", "TB")
 

@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 
 from deltic.errors import EvaluationError
 from deltic.expr.nodes import PythonFunction, UserFunction, Value
-from deltic.expr.python import call_function, checked_value, value_in, weighted_rows
+from deltic.expr.python import call_function, checked_value, result_columns, value_in, weighted_rows
 from deltic.expr.rows.ordering import total_key
 from deltic.purity import shown
 from deltic.schema import BIGINT, BOOLEAN, Field, Schema, Type
@@ -271,7 +271,7 @@ def accumulated_elements(
 
     before: its columns of `plain` before the tick, if there is one. sources: of its sets and maps.
     """
-    columns = [PythonFunction(function, (), i, field.type, field.nullable) for i, field in enumerate(plain)]
+    columns = result_columns(function, plain)
     result = call_function(PythonFunction(function, (), 0, BOOLEAN, True), [before, tuple(sources), weighted_rows(function, group)])
     if result is None:
         return None

@@ -45,9 +45,14 @@ def value_of_function(expr: PythonFunction, arguments: Sequence[Value]) -> Value
     return value
 
 
+def result_columns(function: UserFunction, schema: Schema) -> list[PythonFunction]:
+    """What a function returns, column by column, for `checked_value`."""
+    return [PythonFunction(function, (), i, field.type, field.nullable) for i, field in enumerate(schema)]
+
+
 def rows_of_reduction(function: UserFunction, schema: Schema, group: Iterable[tuple[tuple[Value, ...], int]]) -> list[tuple[Value, ...]]:
     """The rows, of `schema`, that a function returns for a group of (row, weight) pairs. Raises EvaluationError."""
-    columns = [PythonFunction(function, (), i, field.type, field.nullable) for i, field in enumerate(schema)]
+    columns = result_columns(function, schema)
     result = call_function(columns[0], [weighted_rows(function, group)])
     rows = result if isinstance(result, list) else [result]
     return [tuple(checked_value(column, element_of(column, row)) for column in columns) for row in rows]
@@ -60,7 +65,7 @@ def accumulated(
 
     before: the accumulator before the tick, if there is one.
     """
-    columns = [PythonFunction(function, (), i, field.type, field.nullable) for i, field in enumerate(schema)]
+    columns = result_columns(function, schema)
     names = function.parameters[0]
     held = None if before is None else before[0] if names is None else row_class(names)(*before)
     result = call_function(columns[0], [held, weighted_rows(function, group)])

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from deltic.errors import EvaluationError, ImpureFunction
 from deltic.expr.failures import at_row, row_of
 from deltic.expr.nodes import PythonFunction, UserFunction, Value
-from deltic.expr.python import call_function, checked_array, checked_value, converted, element_of, row_class
+from deltic.expr.python import call_function, checked_array, checked_value, converted, element_of, result_columns, row_class
 from deltic.purity import shown
 from deltic.schema import Schema
 from deltic.types import frozen_list
@@ -55,7 +55,7 @@ def rows_of_table_function(function: UserFunction, schema: Schema, row: Sequence
         arrays = [pa.array([value], field.type.arrow) for value, field in zip(row, input, strict=True)]
         _, columns = arrays_of_table_function(function, schema, arrays, 1)
         return list(zip(*(frozen_list(column) for column in columns), strict=True))
-    return _rows(function, _columns(function, schema), row)
+    return _rows(function, result_columns(function, schema), row)
 
 
 def arrays_of_table_function(
@@ -69,7 +69,7 @@ def arrays_of_table_function(
         return pa.array([], pa.int64()), [pa.array([], field.type.arrow) for field in schema]
     if function.on_batches:
         return _arrays_of_batch(function, schema, arguments, length)
-    columns, positions, rows = _columns(function, schema), list[int](), list[tuple[Value, ...]]()
+    columns, positions, rows = result_columns(function, schema), list[int](), list[tuple[Value, ...]]()
     inputs = zip(*(frozen_list(argument) for argument in arguments), strict=True) if arguments else [()] * length
     for position, row in enumerate(inputs):
         try:
@@ -79,10 +79,6 @@ def arrays_of_table_function(
         positions += [position] * (len(rows) - len(positions))
     arrays = [pa.array([row[i] for row in rows], field.type.arrow) for i, field in enumerate(schema)]
     return pa.array(positions, pa.int64()), arrays
-
-
-def _columns(function: UserFunction, schema: Schema) -> list[PythonFunction]:
-    return [PythonFunction(function, (), i, field.type, field.nullable) for i, field in enumerate(schema)]
 
 
 def _rows(function: UserFunction, columns: Sequence[PythonFunction], row: Sequence[Value]) -> list[tuple[Value, ...]]:
@@ -101,7 +97,7 @@ def _checked(columns: Sequence[PythonFunction], result: object) -> tuple[Value, 
 def _arrays_of_batch(function: UserFunction, schema: Schema, arguments: Sequence[pa.Array], length: int) -> tuple[pa.Array, list[pa.Array]]:
     (names,) = function.parameters
     assert names is not None
-    columns = _columns(function, schema)
+    columns = result_columns(function, schema)
     try:
         result = call_function(columns[0], [pa.RecordBatch.from_arrays(list(arguments), list(names))])
         positions = _positions(function, schema, result, length)

@@ -6,7 +6,7 @@ fails is kept: it fails on the rows that reach it, not when the view is defined.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -330,6 +330,11 @@ def _cast_remedy(source: Type, target: Type) -> str | None:
     return None
 
 
+def type_names(exprs: Iterable[Expr]) -> str:
+    """The types of the expressions, each once, for errors."""
+    return ", ".join(dict.fromkeys(expr.type.sql for expr in exprs))
+
+
 def case(branches: Sequence[tuple[Expr, Expr]], otherwise: Expr | None, span: Span | None = None) -> Expr:
     """CASE WHEN … END, its values cast to their common type."""
     last = otherwise or Literal(None, NULL, span)
@@ -340,8 +345,7 @@ def case(branches: Sequence[tuple[Expr, Expr]], otherwise: Expr | None, span: Sp
     branches, last = [(condition, value) for (condition, _), value in zip(branches, values[:-1], strict=True)], values[-1]
     type = common_type([value.type for value in values])
     if type is None:
-        names = ", ".join(dict.fromkeys(value.type.sql for value in values))
-        raise TypeMismatch("the values of CASE have no common type", span=span, expected=f"one type, found {names}")
+        raise TypeMismatch("the values of CASE have no common type", span=span, expected=f"one type, found {type_names(values)}")
     pairs = tuple((cast(condition, BOOLEAN), cast(value, type)) for condition, value in branches)
     end = cast(last, type)
     return _looked_up(pairs, end, span) or _case(pairs, end, span)

@@ -116,8 +116,7 @@ class Grouping:
         operator = MergeLevels(rows.id, memory, self._key_words, terms, selection.arguments, result, user, selection.call.span)
         order = tuple(replace(field, nullable=field.type.has_bytes) for term in terms for field in term.order_fields)
         fields = (*self.key_fields, Field("level", BIGINT, False), *order, *user.merge.state)
-        node = builder.add(operator, (rows.node,), Shape(Schema(fields)), rows.partition, owns=memory, reads=(rows.id,))
-        streams.specify_memory(memory, node, len(self.keys) + 1)
+        node = self.streams.keep(operator, rows, Shape(Schema(fields)), memory, len(self.keys) + 1)
         return streams.arranged(node, memory, len(self.keys))
 
     def _aggregate(self, inputs: list[int], reads: list[str], sums: str, digits: str | None, extremes: tuple[Reader, ...]) -> int:

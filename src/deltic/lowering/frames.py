@@ -224,8 +224,7 @@ def kept_firsts(
     memory = builder.name("levels", extreme.terms, streams.fingerprint(entries))
     shape = Shape(Schema((*fields[:key], Field("level", BIGINT, False), *fields[key:])))
     levels = ExtremeLevels(extreme, memory, key, order)
-    heads = builder.add(levels, (entries.node,), shape, entries.partition, owns=memory, reads=(entries.id,))
-    streams.specify_memory(memory, heads, key + 1)
+    heads = streams.keep(levels, entries, shape, memory, key + 1)
     start, end = edge_kind(frame.start), edge_kind(frame.end)
     name = builder.name("firsts", start, end, memory, streams.fingerprint(frames), picked)
     texts = tuple((text - key, descends) for text, descends in rows.texts)
@@ -290,8 +289,7 @@ class _FrameGrouping(Grouping):
         levels = SkipListOperator(entries.id, memory, key, order, () if is_main else (MARK, 0), entries.weights)
         own = streams.schema(entries.node).fields
         shape = Shape(Schema((*own[:key], Field("level", BIGINT, False), *own[key:])), entries.weights)
-        heads = builder.add(levels, (entries.node,), shape, entries.partition, owns=memory, reads=(entries.id,))
-        streams.specify_memory(memory, heads, key + 1)
+        heads = streams.keep(levels, entries, shape, memory, key + 1)
         first, last = edge_kind(frame.start), edge_kind(frame.end)
         texts = tuple((text - key, descends) for text, descends in self.rows.texts)
         more = entries.width - self.rows.width

@@ -24,7 +24,7 @@ from deltic.plan.columns import all_columns, is_not_null, is_null, map_columns, 
 from deltic.plan.divided_joins import divided
 from deltic.plan.extremes import by_extreme
 from deltic.plan.key_order import with_ordered_keys
-from deltic.plan.nodes import Filter, Join, Plan, Project, Union, Weighted, references
+from deltic.plan.nodes import Filter, Join, Plan, Project, Union, Weighted, references, union_of
 from deltic.plan.null_patterns import by_null_patterns
 from deltic.plan.signs import may_be_negative
 from deltic.plan.time_joins import is_pairing
@@ -217,8 +217,8 @@ def _semi(lowering: PlanLowering, plan: Join) -> int:
     fields = all_columns(plan.left.schema)
     anti = plan.kind == "anti"
     if not lowering.scoped and (extremes := by_extreme(plan)) is not None:
-        found = lowering.relation(extremes)
-        return lowering.streams.minus(left, found) if anti else found
+        extreme_rows = lowering.relation(extremes)
+        return lowering.streams.minus(left, extreme_rows) if anti else extreme_rows
     if (anti or not lowering.scoped) and (others := by_null_patterns(plan)) is not None:
         rest = lowering.relation(others)
         return rest if anti else lowering.streams.minus(left, rest)
@@ -366,7 +366,7 @@ def _not_in(plan: Join) -> Plan:
         valued = Filter(left, is_not_null(value))
         parts.append(Join(Filter(left, is_null(value)), right, "anti", plan.keys, plan.residual))
     parts.append(Join(valued, right, "anti", (*plan.keys, (value, right_value)), plan.residual))
-    whole = parts[0] if len(parts) == 1 else Union(tuple(parts))
+    whole = union_of(parts)
     if not right_value.nullable:
         return whole
     nulls = Filter(right, is_null(right_value))

@@ -23,8 +23,7 @@ def lower_reduce(lowering: PlanLowering, plan: Reduce) -> int:
     target = Schema((*keys, *plan.returned))
     memory = builder.name("reduced", plan.function, target, streams.fingerprint(arranged))
     operator = ReduceOperator(arranged.id, memory, Shape(keys).layout.width, values, plan.returned, plan.function)
-    node = builder.add(operator, (arranged.node,), Shape(target), arranged.partition, owns=memory, reads=(arranged.id,))
-    streams.specify_memory(memory, node, len(keys))
+    node = streams.keep(operator, arranged, Shape(target), memory, len(keys))
     return _without_constant(lowering, plan, node)
 
 

@@ -15,6 +15,7 @@ from deltic.aggregates.definition import Measure
 from deltic.circuit.builder import CircuitBuilder
 from deltic.circuit.cube import Cube, Placement, Replicate
 from deltic.circuit.nodes import ArrangementSpec, Node, NodeKind, Shape
+from deltic.circuit.operator import Operator
 from deltic.circuit.operators.arrange import Arrange
 from deltic.circuit.operators.flat_map import FlatMapOperator
 from deltic.circuit.operators.generate import GenerateOperator
@@ -330,6 +331,12 @@ class Streams:
         key = layout.slices[key_fields - 1].stop if key_fields else 0
         fields = tuple(tuple(range(s.start, s.stop)) for s in layout.slices)
         return Arranged(node, name, key, layout.width, self.shape(node).weights, fields, self.partition(node))
+
+    def keep(self, operator: Operator, arranged: Arranged, shape: Shape, memory: str, key_fields: int) -> int:
+        """The node of an operator that reads an arrangement, and keeps its own output under the name `memory`."""
+        node = self.builder.add(operator, (arranged.node,), shape, arranged.partition, owns=memory, reads=(arranged.id,))
+        self.specify_memory(memory, node, key_fields)
+        return node
 
     def specify_memory(self, name: str, node: int, key_fields: int) -> None:
         """Declares the state that an operator keeps of its own output."""

@@ -229,8 +229,7 @@ def _near(lowering: PlanLowering, plan: Window) -> int:
     memory = builder.name("neighbours", picks, streams.fingerprint(arranged))
     operator = NeighboursOperator(arranged.id, memory, rows.key, rows.width, arranged.width, picks, rows.texts)
     shape = Shape(Schema((*streams.schema(arranged.node).fields[: rows.width], *fields)))
-    node = builder.add(operator, (arranged.node,), shape, arranged.partition, owns=memory, reads=(arranged.id,))
-    streams.specify_memory(memory, node, rows.width)
+    node = streams.keep(operator, arranged, shape, memory, rows.width)
     picked = (*(word for words in rows.row for word in words), *range(rows.width, operator.emitted))
     narrowed = builder.add(
         Sort(picked), (node,), Shape(Schema((*plan.input.schema, *fields))), None if plan.keys else streams.partition(node)
@@ -270,9 +269,7 @@ def _positions(lowering: PlanLowering, arranged: Arranged, rows: SortedRows, kin
     memory = builder.name("positions", kind, streams.fingerprint(arranged))
     operator = PositionsOperator(arranged.id, memory, rows.key, rows.width, kind, rows.texts)
     shape = Shape(Schema((*streams.schema(arranged.node), Field("position", BIGINT, False))))
-    node = builder.add(operator, (arranged.node,), shape, arranged.partition, owns=memory, reads=(arranged.id,))
-    streams.specify_memory(memory, node, rows.width)
-    return node
+    return streams.keep(operator, arranged, shape, memory, rows.width)
 
 
 def _with_positions(lowering: PlanLowering, plan: Window, stream: int) -> int:

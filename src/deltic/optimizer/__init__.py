@@ -40,11 +40,11 @@ from deltic.optimizer.pull_left_joins_up import pull_left_joins_up
 from deltic.optimizer.push_filters_down import push_filters_down
 from deltic.optimizer.push_semijoins_down import push_semijoins_down
 from deltic.optimizer.push_time_down import push_time_down
+from deltic.optimizer.replace_views import replace_views, replaced
 from deltic.optimizer.restrict_groups import restrict_groups
 from deltic.optimizer.row_estimates import UNKNOWN, Sizes
 from deltic.optimizer.simplify import simplify
 from deltic.optimizer.split_filters import split_filters
-from deltic.optimizer.stand_for_views import replaced, stand_for_views
 from deltic.plan.columns import reference
 from deltic.plan.nodes import Plan, Project
 from deltic.plan.streams import is_stream
@@ -96,7 +96,7 @@ def optimize(plan: Plan, views: Mapping[Plan, Plan] = NO_VIEWS, sizes: Sizes = U
     sizes: of tables, by which its joins are ordered and its groups restricted.
     """
 
-    above, meanings = stand_for_views(plan, views) if views else (plan, {})
+    above, meanings = replace_views(plan, views) if views else (plan, {})
     settled = ranked = _joined(_settled(above), sizes)
     for rule in RANKS:
         ranked = _applied(rule, ranked)

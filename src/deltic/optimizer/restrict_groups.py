@@ -23,8 +23,8 @@ from deltic.expr.nodes import Column, Expr, columns_of
 from deltic.optimizer.arranged_sides import arranged_sides, core_of, plain, stored_side
 from deltic.optimizer.drop_distinct import unique_key
 from deltic.optimizer.join_tree import side_places
+from deltic.optimizer.replace_views import replaced
 from deltic.optimizer.row_estimates import UNKNOWN, Sizes, column_values, rows_of, values_of
-from deltic.optimizer.stand_for_views import replaced
 from deltic.plan.columns import choose_columns, columns_of_all, reference, remap
 from deltic.plan.key_order import with_ordered_keys
 from deltic.plan.nodes import Aggregate, Distinct, Filter, Join, JoinKind, Plan, Project, inputs, references

@@ -25,6 +25,7 @@ from deltic.plan.nodes import (
     Values,
     inputs,
     references,
+    union_of,
 )
 from deltic.plan.streams import is_stream
 from deltic.plan.walk import map_expressions, transform
@@ -106,7 +107,7 @@ def _flat(plan: Union) -> Plan:
             parts.extend(part.inputs)
         elif not _is_empty(part):
             parts.append(part)
-    flat = parts[0] if len(parts) == 1 else Union(tuple(parts))
+    flat = union_of(parts)
     same = [field.nullable for field in flat.schema] == [field.nullable for field in plan.schema]
     return flat if same else plan
 

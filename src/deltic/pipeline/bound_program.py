@@ -23,9 +23,9 @@ from deltic.runtimes.view_errors import is_errors
 from deltic.schema import Schema, TableSchema
 from deltic.session import Program, Session
 from deltic.session.alterations import Alteration, forms_in_state
-from deltic.session.catalog import SinkDefinition
 from deltic.session.earlier_ticks import check_earlier_ticks
 from deltic.session.options import OnViewError
+from deltic.session.view_definitions import SinkDefinition
 from deltic.storage.folder import open_folder
 from deltic.storage.names import MANIFESTS
 from deltic.storage.program import ProgramDescription

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from deltic.connectors.source import Json
 from deltic.errors import DataError
 from deltic.pipeline.bound_program import BoundProgram
+from deltic.pipeline.dead_letters import DeadLetters
 from deltic.pipeline.delivery import Delivery
 from deltic.pipeline.feeds import Load, located
 from deltic.pipeline.history import History
 from deltic.pipeline.late import without_late_rows
-from deltic.pipeline.letters import DeadLetters
 from deltic.pipeline.progress import Progress, StageClock, Summary
 from deltic.reentrant import ReentrantEvent
 from deltic.runtimes.view_errors import is_errors

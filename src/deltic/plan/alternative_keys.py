@@ -61,14 +61,14 @@ def by_alternatives(join: Join) -> tuple[Plan, ...] | None:
         Table u (a, b)
     """
     assert join.kind == "inner"
-    if (found := _alternatives(join)) is None:
+    if (alternatives := _alternatives(join)) is None:
         return None
     assert join.residual is not None
     parts = conjuncts(join.residual)
-    before, after = parts[: found.part], parts[found.part + 1 :]
+    before, after = parts[: alternatives.part], parts[alternatives.part + 1 :]
     plans = []
-    for i, branch in enumerate(found.branches):
-        earlier = [_is_not(other) for other in found.branches[:i]]
+    for i, branch in enumerate(alternatives.branches):
+        earlier = [_is_not(other) for other in alternatives.branches[:i]]
         plans.append(_branch(join, branch, (*before, *earlier), after))
     return tuple(plans)
 

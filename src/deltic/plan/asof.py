@@ -13,7 +13,7 @@ from deltic.errors import Span
 from deltic.expr.nodes import Call, Expr, Literal
 from deltic.plan.columns import all_columns, compared, conjunction, is_null, not_null, reference, shift
 from deltic.plan.equalities import Keys, null_safe
-from deltic.plan.nodes import Filter, Join, JoinKind, Plan, Project, TopK, Union, Window
+from deltic.plan.nodes import Filter, Join, JoinKind, Plan, Project, TopK, Window, union_of
 from deltic.plan.sort_terms import Order
 from deltic.plan.window_nodes import WindowCall
 from deltic.schema import BOOLEAN, Schema
@@ -49,10 +49,10 @@ def asof_join(left: Plan, right: Plan, kind: JoinKind, nearest: Nearest, span: S
         parts.append(_padded(Join(left, followed, "anti", nearest.keys, condition, span=span), schema, 0))
     if kind in ("right", "full"):
         width, own = len(left.schema), all_columns(right.schema)
-        found = Project(matched, tuple((f.name, reference(matched.schema, width + i)) for i, f in enumerate(right.schema)))
-        pairs = null_safe(own, [reference(found.schema, i) for i in range(len(own))])
-        parts.append(_padded(Join(right, found, "anti", pairs), schema, width))
-    return parts[0] if len(parts) == 1 else Union(tuple(parts))
+        matched_rows = Project(matched, tuple((f.name, reference(matched.schema, width + i)) for i, f in enumerate(right.schema)))
+        pairs = null_safe(own, [reference(matched_rows.schema, i) for i in range(len(own))])
+        parts.append(_padded(Join(right, matched_rows, "anti", pairs), schema, width))
+    return union_of(parts)
 
 
 def _followed(right: Plan, nearest: Nearest) -> Plan:

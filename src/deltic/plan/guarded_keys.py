@@ -92,10 +92,10 @@ def by_failing_rows(join: Join) -> tuple[Plan, ...] | None:
 
     The expression fails only where a part of it over one of the sides does (plan/isolate.py has the errors of a view so).
     """
-    if (found := failing_sides(join)) is None:
+    if (failing_parts := failing_sides(join)) is None:
         return None
     assert join.kind == "inner"
-    return tuple(_pairs_that_fail(join, *found))
+    return tuple(_pairs_that_fail(join, *failing_parts))
 
 
 def failing_sides(join: Join) -> tuple[list[Expr], list[Expr]] | None:
@@ -106,21 +106,21 @@ def failing_sides(join: Join) -> tuple[list[Expr], list[Expr]] | None:
     if not 0 < width < len(join.schema):
         return None
     for part in conjuncts(join.residual):
-        found: tuple[list[Expr], list[Expr]] = ([], [])
-        if isinstance(part, Call) and part.function == FAILS and not calls_python(part) and _gather(part.arguments, width, found):
-            return found[0], [shift(expr, -width) for expr in found[1]]
+        failing_parts: tuple[list[Expr], list[Expr]] = ([], [])
+        if isinstance(part, Call) and part.function == FAILS and not calls_python(part) and _gather(part.arguments, width, failing_parts):
+            return failing_parts[0], [shift(expr, -width) for expr in failing_parts[1]]
     return None
 
 
-def _gather(exprs: Sequence[Expr], width: int, found: tuple[list[Expr], list[Expr]]) -> bool:
+def _gather(exprs: Sequence[Expr], width: int, failing_parts: tuple[list[Expr], list[Expr]]) -> bool:
     """Adds the parts over one side that can fail; False if anything else can."""
     for expr in exprs:
         read = columns_of(expr)
         if not can_fail(expr):
             continue
         if read and (max(read) < width or min(read) >= width):
-            found[min(read) >= width].append(expr)
-        elif not (isinstance(expr, Call) and expr.function in _INFALLIBLE and _gather(expr.arguments, width, found)):
+            failing_parts[min(read) >= width].append(expr)
+        elif not (isinstance(expr, Call) and expr.function in _INFALLIBLE and _gather(expr.arguments, width, failing_parts)):
             return False
     return True
 

@@ -84,7 +84,7 @@ class _States(dict[str, Evolution]):
 
     def __init__(self, states: Evolutions) -> None:
         super().__init__(states)
-        self.found: dict[Hashable, Any] = {}
+        self.memo: dict[Hashable, Any] = {}
         names = frozenset(self)
 
         def is_set(plan: Plan) -> bool:
@@ -99,10 +99,10 @@ def _once(function: Callable[..., T]) -> Callable[..., T]:
 
     @wraps(function)
     def once(plan: Plan, states: _States, *names: frozenset[str]) -> T:
-        if (name := (function, plan)) not in states.found:
-            states.found[name] = compute(plan, states, *names)
-        found: T = states.found[name]
-        return found
+        if (name := (function, plan)) not in states.memo:
+            states.memo[name] = compute(plan, states, *names)
+        result: T = states.memo[name]
+        return result
 
     return once
 

@@ -35,5 +35,5 @@ def nearest_join(
     rank = reference(ranked.schema, len(own))
     rows = Filter(ranked, is_not_null(rank)) if rank.nullable else ranked
     first = TopK(rows, (Order(rank, greatest, False),), count)
-    found = Project(first, tuple((name, reference(first.schema, i)) for i, (name, _) in enumerate(own)))
-    return DependentJoin(left, found, kind, tuple((given[i].number, column) for i, column in outer.items()), None, span=span)
+    nearest_rows = Project(first, tuple((name, reference(first.schema, i)) for i, (name, _) in enumerate(own)))
+    return DependentJoin(left, nearest_rows, kind, tuple((given[i].number, column) for i, column in outer.items()), None, span=span)

@@ -11,6 +11,7 @@ Joins, aggregates, subqueries, window and table functions have modules of their 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 from typing import Literal as OneOf
@@ -159,6 +160,11 @@ class Union(PlanNode):
     def schema(self) -> Schema:
         first, *rest = (i.schema for i in self.inputs)
         return Schema(tuple(Field(f.name, f.type, f.nullable or any(r[i].nullable for r in rest)) for i, f in enumerate(first)))
+
+
+def union_of(parts: Sequence[Plan]) -> Plan:
+    """The UNION ALL of one or more plans with equal types."""
+    return parts[0] if len(parts) == 1 else Union(tuple(parts))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

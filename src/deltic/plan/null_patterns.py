@@ -18,7 +18,7 @@ from deltic.expr.nodes import Call, Expr, Literal
 from deltic.plan.columns import conjunction, conjuncts, is_not_null, is_null, shift
 from deltic.plan.equalities import sides
 from deltic.plan.join_nodes import Join
-from deltic.plan.nodes import Filter, Plan, Union
+from deltic.plan.nodes import Filter, Plan, union_of
 from deltic.plan.signs import may_be_negative
 from deltic.schema import BOOLEAN
 
@@ -75,7 +75,7 @@ def by_null_patterns(join: Join) -> Plan | None:
             equal = tuple(pair for i, pair in enumerate(pairs) if i not in missing and i not in absent)
             kept = replace(join, left=kept, right=right, kind="anti", keys=(*join.keys, *equal), residual=residual)
         parts.append(kept)
-    return parts[0] if len(parts) == 1 else Union(tuple(parts))
+    return union_of(parts)
 
 
 def _divided(join: Join) -> tuple[list[Pair], list[Expr]]:

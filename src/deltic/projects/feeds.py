@@ -48,8 +48,8 @@ class TableRead:
 def with_feeds(server: Server, sources: Mapping[str, SourceRead]) -> set[str]:
     """The sources that are tables of Delta with a change feed."""
     named = {key: read.message.read.named_table.unparsed_identifier for key, read in sources.items() if read.named}
-    found = together(partial(server.described, identifier) for identifier in named.values())
-    return {key for key, about in zip(named, found, strict=True) if _has_feed(about)}
+    descriptions = together(partial(server.described, identifier) for identifier in named.values())
+    return {key for key, about in zip(named, descriptions, strict=True) if _has_feed(about)}
 
 
 def _has_feed(described: Mapping[str, str]) -> bool:

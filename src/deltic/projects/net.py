@@ -54,10 +54,10 @@ def net_change(session: Session, name: str, since: int) -> NetChange | None:
     rows = rows_of(view, key, keys)
     if unique:
         own = {_identity(row) for row in _tuples(rows, key)}
-        gone = [one for one in keys if _identity(one) not in own]
+        deleted_keys = [one for one in keys if _identity(one) not in own]
     else:
-        gone = keys
-    return NetChange(key, bool(unique), _marked(view.schema, rows, [dict(zip(key, one, strict=True)) for one in gone]), len(keys))
+        deleted_keys = keys
+    return NetChange(key, bool(unique), _marked(view.schema, rows, [dict(zip(key, one, strict=True)) for one in deleted_keys]), len(keys))
 
 
 def changed_keys(view: View, columns: tuple[str, ...], since: int, until: int) -> list[tuple[Any, ...]]:
@@ -94,8 +94,8 @@ def _comparable(type: Type) -> bool:
     return not type.parts and not type.collation and type.name not in ("VARIANT", "VOID") and not type.name.startswith("INTERVAL")
 
 
-def _marked(schema: Schema, rows: pa.Table, gone: list[dict[str, Any]]) -> pa.Table:
+def _marked(schema: Schema, rows: pa.Table, deleted_keys: list[dict[str, Any]]) -> pa.Table:
     nullable = pa.schema([field.with_nullable(True) for field in schema.arrow])
-    deleted = pa.Table.from_pylist(gone, schema=nullable)
+    deleted = pa.Table.from_pylist(deleted_keys, schema=nullable)
     whole = pa.concat_tables([rows.cast(nullable), deleted])
-    return whole.append_column(DELETES, pa.array([False] * rows.num_rows + [True] * len(gone), pa.bool_()))
+    return whole.append_column(DELETES, pa.array([False] * rows.num_rows + [True] * len(deleted_keys), pa.bool_()))

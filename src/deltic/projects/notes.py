@@ -15,7 +15,7 @@ NOTE: Final = "pipelines"
 class ProjectNotes:
     """By key: of views that are written, arrangement and epoch; of tables that grow, the files that have been read; the locations of the
     files of views; the versions of Delta tables of which Deltic holds the rows; the ids of Delta tables that views are written to;
-    what tables say about themselves, as of `layout.Remarks`; and of what is fed by streams, whether it is being emptied."""
+    what tables say about themselves, as of `layout.TableAnnotations`; and of what is fed by streams, whether it is being emptied."""
 
     published: dict[str, list[Any]] = field(default_factory=dict)
     files: dict[str, list[str]] = field(default_factory=dict)

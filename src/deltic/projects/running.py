@@ -341,8 +341,8 @@ def waves(datasets: Sequence[DatasetPlan]) -> list[list[DatasetPlan]]:
     numbers: dict[str, int] = {}
     for one in datasets:
         numbers[one.dataset.key] = 1 + max((numbers[key] for key in one.reads if key in numbers), default=-1)
-    found = range(1 + max(numbers.values(), default=-1))
-    return [[one for one in datasets if numbers[one.dataset.key] == number] for number in found]
+    all_levels = range(1 + max(numbers.values(), default=-1))
+    return [[one for one in datasets if numbers[one.dataset.key] == number] for number in all_levels]
 
 
 def state_of(plan_storage: str, given: str | None) -> str:

@@ -172,8 +172,8 @@ class Server:
         """
         pattern = "|".join(tables)
         rows = self.sql(f"SHOW TABLE EXTENDED IN {quoted(home)} LIKE '{pattern}'")
-        found = {row["tableName"].lower(): _pairs(row["information"]) for row in rows if not row["isTemporary"]}
-        about: dict[str, Mapping[str, str]] = {tables[name]: pairs for name, pairs in found.items() if name in tables}
+        information = {row["tableName"].lower(): _pairs(row["information"]) for row in rows if not row["isTemporary"]}
+        about: dict[str, Mapping[str, str]] = {tables[name]: pairs for name, pairs in information.items() if name in tables}
         self._listed |= about
         return about
 

@@ -52,7 +52,7 @@ class CatalogTables:
     def __init__(self, server: Server, storage: str, state: str, notes: ProjectNotes) -> None:
         self._server, self._storage, self._state = server, storage.rstrip("/"), state
         self._notes = notes
-        self._found: dict[str, TableLayout | None] = {}
+        self._layouts: dict[str, TableLayout | None] = {}
         self._default: str | None = None
         self._pending: dict[str, tuple[Schema, str]] = {}
         """Of datasets whose tables have other columns: theirs, and the format of the table."""
@@ -62,9 +62,9 @@ class CatalogTables:
         self._default_format()
         stored = list(datasets)
         absent = self._list(stored)
-        found = together(partial(self._look_up, dataset) for dataset in stored if dataset.identifier not in absent)
+        existing = together(partial(self._look_up, dataset) for dataset in stored if dataset.identifier not in absent)
         looked_up = [dataset.key for dataset in stored if dataset.identifier not in absent]
-        self._found = dict(zip(looked_up, found, strict=True))
+        self._layouts = dict(zip(looked_up, existing, strict=True))
 
     def _list(self, datasets: Iterable[Dataset]) -> set[str]:
         """Asks for all tables of a schema at once. Returns the identifiers of those that are not there."""
@@ -108,8 +108,8 @@ class CatalogTables:
 
     def differs(self, dataset: Dataset, schema: Schema) -> bool:
         """Whether a dataset has no table, or one of other columns, another format or other partitions. After look_up, before `create`."""
-        found = self._found.get(dataset.key)
-        return found is None or not found.is_of(dataset, self.format(dataset), schema)
+        existing = self._layouts.get(dataset.key)
+        return existing is None or not existing.is_of(dataset, self.format(dataset), schema)
 
     def create(self, dataset: Dataset, schema: Schema, *, from_nothing: bool = False) -> Creation:
         """Creates the table unless it exists with these columns and this format. After look_up.
@@ -118,15 +118,15 @@ class CatalogTables:
         lacks, unless it starts from nothing. Raises QueryError if it has other types, or another format.
         """
         creation: Creation = "new"
-        if (found := self._found.pop(dataset.key, None)) is not None:
-            if found.is_of(dataset, self.format(dataset), schema):
+        if (existing := self._layouts.pop(dataset.key, None)) is not None:
+            if existing.is_of(dataset, self.format(dataset), schema):
                 self._remark(dataset)
                 return "kept"
             is_view = dataset.kind == "materialized view" or bool(dataset.changes)
             if not is_view and not from_nothing:
-                return self._extend(dataset, schema, found)
-            if is_view and not dataset.live and found.format not in ("", LIVE_FORMAT):
-                self._pending[dataset.key] = schema, found.format
+                return self._extend(dataset, schema, existing)
+            if is_view and not dataset.live and existing.format not in ("", LIVE_FORMAT):
+                self._pending[dataset.key] = schema, existing.format
                 return "pending"
             self._server.forget(dataset.identifier)
             self._server.sql(f"DROP TABLE {dataset.identifier}")
@@ -171,18 +171,18 @@ class CatalogTables:
             clauses.append(f"TBLPROPERTIES ({pairs(properties)})")
         return clauses
 
-    def _extend(self, dataset: Dataset, schema: Schema, found: TableLayout) -> Creation:
+    def _extend(self, dataset: Dataset, schema: Schema, existing: TableLayout) -> Creation:
         """Adds the columns that a streaming table lacks. Columns that its flows no longer have stay, and are NULL in new rows."""
         where, remedy = f"{dataset.place}: the table {dataset.key}", f"--full-refresh {dataset.key}, which reads its streams again"
-        if found.format != self.format(dataset):
-            raise QueryError(f"{where} has the format {found.format or 'of a view'}, not {self.format(dataset)}", remedy=remedy)
-        if not found.has_partitions(dataset):
-            raise QueryError(f"{where} is {found.shown}", remedy=remedy)
+        if existing.format != self.format(dataset):
+            raise QueryError(f"{where} has the format {existing.format or 'of a view'}, not {self.format(dataset)}", remedy=remedy)
+        if not existing.has_partitions(dataset):
+            raise QueryError(f"{where} is {existing.shown}", remedy=remedy)
         for field in schema:
             own = field.type.read.sql
-            if (type := found.columns.get(field.name.lower(), own)) != own:
+            if (type := existing.columns.get(field.name.lower(), own)) != own:
                 raise QueryError(f"{where} has the column {field.name} {type}, its flows return {own}", remedy=remedy)
-        added = [field for field in schema if field.name.lower() not in found.columns]
+        added = [field for field in schema if field.name.lower() not in existing.columns]
         if added:
             self._server.sql(f"ALTER TABLE {dataset.identifier} ADD COLUMNS ({_columns(dataset, added)})")
             self._server.forget(dataset.identifier)

@@ -50,9 +50,9 @@ class SoughtValues:
     @property
     def _collated(self) -> dict[int, Any]:
         """By field, the values with texts of a collation."""
-        found = {i: value for i, value in zip(self.fields, self.values, strict=True) if self.stored[i].type.is_collated}
-        assert not found or not self.others
-        return found
+        collated = {i: value for i, value in zip(self.fields, self.values, strict=True) if self.stored[i].type.is_collated}
+        assert not collated or not self.others
+        return collated
 
     @property
     def _exact(self) -> tuple[int, ...]:

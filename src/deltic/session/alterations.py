@@ -55,8 +55,8 @@ def altered(table: TableSchema, statement: AlterTable, timed: Timed | None) -> A
         if any(i != position and field.name.lower() == new.lower() for i, field in enumerate(fields)):
             raise CatalogError(f"table {table.name} has a column {new} already", span=new_place, remedy="give it another name")
         fields[position] = replace(fields[position], name=new)
-    gone = _dropped(table, statement, timed)
-    kept = [i for i in range(len(fields)) if i not in gone]
+    dropped_positions = _dropped(table, statement, timed)
+    kept = [i for i in range(len(fields)) if i not in dropped_positions]
     if not kept:
         raise CatalogError(f"table {table.name} would have no columns", span=statement.span, remedy=f"DROP TABLE {table.name}")
     key = tuple(kept.index(i) for i in table.key)
@@ -65,7 +65,7 @@ def altered(table: TableSchema, statement: AlterTable, timed: Timed | None) -> A
 
 
 def _dropped(table: TableSchema, statement: AlterTable, timed: Timed | None) -> set[int]:
-    gone: set[int] = set()
+    dropped_positions: set[int] = set()
     for name, place in statement.dropped:
         if statement.if_exists and not table.schema.find(name):
             continue
@@ -74,8 +74,8 @@ def _dropped(table: TableSchema, statement: AlterTable, timed: Timed | None) -> 
             message = f"column {name} is in the primary key of table {table.name}"
             raise CatalogError(message, span=place, remedy="make a new table with another key")
         _check_kept(table, position, timed, place, "dropped")
-        gone.add(position)
-    return gone
+        dropped_positions.add(position)
+    return dropped_positions
 
 
 def _check_alterable(table: TableSchema, span: Span) -> None:
@@ -94,11 +94,11 @@ def _check_kept(table: TableSchema, position: int, timed: Timed | None, place: S
 
 def position_of(table: TableSchema, name: str, place: Span) -> int:
     """The position of a column. Raises UnknownName."""
-    found = table.schema.find(name)
-    if not found:
+    matches = table.schema.find(name)
+    if not matches:
         remedy = did_you_mean(name, table.schema.names)
         raise UnknownName(f"table {table.name} has no column {name!r}", span=place, remedy=remedy)
-    return found[0]
+    return matches[0]
 
 
 def readers(views: Mapping[str, Plan], table: TableSchema, positions: Iterable[int]) -> list[str]:

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from deltic.connectors.connector import SinkSpec, SourceSpec
-from deltic.connectors.frames import OP, WEIGHT
+from deltic.connectors.connector import SourceSpec
 from deltic.connectors.registry import check_columns, sink_spec, source_spec
 from deltic.errors import CatalogError, CircuitError, QueryError, Span, TypeMismatch, UnknownName, did_you_mean
 from deltic.expr.nodes import UserFunction
@@ -28,11 +27,9 @@ from deltic.frontends.statements import (
     DropTable,
     DropVariable,
     DropView,
-    Rebind,
     Replan,
     SessionVariable,
     SetVariables,
-    ShownChanges,
     SqlScalar,
     SqlTable,
     Statement,
@@ -41,53 +38,14 @@ from deltic.frontends.statements import (
 from deltic.plan.nodes import Plan, Reference
 from deltic.plan.recursion import bound_to
 from deltic.plan.stream_checks import check_streams
-from deltic.runtimes.view_errors import is_errors
 from deltic.schema import Schema, StreamSchema, TableSchema
 from deltic.session.alterations import Alteration, altered, changed_positions, readers
 from deltic.session.column_defaults import changed_defaults, check_without_source, defaults_after
 from deltic.session.locations import Use, check_locations, sink_uses, source_uses
 from deltic.session.recursive import check_complete, meanings
+from deltic.session.view_definitions import SinkDefinition, ViewDefinition, check_has_columns, check_names, check_sink, rebound
 
 T = TypeVar("T")
-RESERVED = (OP, WEIGHT)
-EPOCH = "_epoch"
-"""The column that a sink of changes adds beside the weight."""
-
-
-@dataclass(frozen=True, slots=True)
-class ViewDefinition:
-    """A view. `plan` is its query over base tables and views that are declared recursive; other views are inlined.
-
-    depends_on: the relations that it reads. calls: the functions of users that it calls, in lower case. rebind: binds it over another
-    catalog. printed: the lines of its changes, if they are printed.
-    """
-
-    name: str
-    plan: Plan
-    materialized: bool
-    depends_on: tuple[str, ...]
-    calls: tuple[str, ...]
-    rebind: Rebind
-    printed: ShownChanges | None = None
-
-    @classmethod
-    def of(cls, statement: CreateView) -> ViewDefinition:
-        parts = (statement.materialized, statement.depends_on, statement.calls, statement.rebind, statement.printed)
-        return cls(statement.name, statement.plan, *parts)
-
-    def over(self, catalog: Catalog) -> ViewDefinition:
-        """The view bound again. Raises QueryError and CircuitError."""
-        bound = self.rebind(catalog)
-        return replace(self, plan=bound.plan, depends_on=bound.depends_on, calls=bound.calls)
-
-
-@dataclass(frozen=True, slots=True)
-class SinkDefinition:
-    """A sink as it was declared. view: the catalog's name of a materialized view."""
-
-    name: str
-    view: str
-    sink: SinkSpec
 
 
 def _none() -> Mapping[str, Any]:
@@ -195,7 +153,7 @@ class Catalog:
 
     def _create_table(self, statement: CreateTable) -> Catalog:
         table, source = statement.table, None if statement.source is None else source_spec(statement.table, statement.source)
-        _check_names(table.schema, "table", table.name, statement.span)
+        check_names(table.schema, "table", table.name, statement.span)
         if self._is_defined(table.name, "table", statement.span, may_exist=statement.if_not_exists):
             return self
         key = table.name.lower()
@@ -217,13 +175,13 @@ class Catalog:
             return self
         for name, place in _named(statement):
             fields = tuple(field for field in alteration.after.schema if field.name == name)
-            _check_names(Schema(fields), "table", table.name, place)
+            check_names(Schema(fields), "table", table.name, place)
         if key in self.sources:
             places = dict(_named(statement))
             check_columns(self.sources[key], alteration.after.schema, f"table {table.name}", lambda name: places.get(name, statement.span))
-        gone = changed_positions(alteration)
-        named = [table.schema[i].name for i in sorted(gone)]
-        reading = readers({view.name: view.plan for view in self.views.values()}, table, gone) if gone else []
+        changed_columns = changed_positions(alteration)
+        named = [table.schema[i].name for i in sorted(changed_columns)]
+        reading = readers({view.name: view.plan for view in self.views.values()}, table, changed_columns) if changed_columns else []
         after = replace(
             self,
             tables={**self.tables, key: alteration.after},
@@ -277,14 +235,14 @@ class Catalog:
         return views
 
     def _declare(self, statement: DeclareView) -> Catalog:
-        _check_names(statement.schema, "view", statement.name, statement.span)
+        check_names(statement.schema, "view", statement.name, statement.span)
         self._is_defined(statement.name, "view", statement.span, may_exist=False)
         return replace(self, declared={**self.declared, statement.name.lower(): statement})
 
     def _create_view(self, statement: CreateView) -> Catalog:
         key = statement.name.lower()
-        _check_names(statement.plan.schema, "view", statement.name, statement.span)
-        _check_columns(statement, statement.plan, statement.span)
+        check_names(statement.plan.schema, "view", statement.name, statement.span)
+        check_has_columns(statement, statement.plan, statement.span)
         if statement.or_replace and key in self.views:
             return self._replace_view(statement)
         is_body = key in self.declared and key not in self.views
@@ -312,7 +270,7 @@ class Catalog:
             view = views[name]
             if name not in stale and (name in calling or (stale - self.declared.keys()) & {d.lower() for d in view.depends_on}):
                 stale.add(name)
-                bound[name] = _rebound(view, replace(self, views=bound), cause, span)
+                bound[name] = rebound(view, replace(self, views=bound), cause, span)
         if all(bound[name].depends_on == view.depends_on for name, view in views.items()):
             return bound
         after = replace(self, views=bound)
@@ -409,7 +367,7 @@ class Catalog:
         if self._is_defined(statement.name, "sink", statement.span, may_exist=statement.if_not_exists):
             return self
         view = self._sink_view(statement)
-        _check_sink(statement.name, sink, view, statement.view_span)
+        check_sink(statement.name, sink, view, statement.view_span)
         check_locations(sink_uses(statement.name, sink), self._uses())
         return replace(self, sinks={**self.sinks, statement.name.lower(): SinkDefinition(statement.name, view.name, sink)})
 
@@ -418,7 +376,7 @@ class Catalog:
         for sink in self.sinks.values():
             key = sink.view.lower()
             if views[key] is not self.views[key]:
-                _check_sink(sink.name, sink.sink, views[key], span)
+                check_sink(sink.name, sink.sink, views[key], span)
 
     def _sink_view(self, statement: CreateSink) -> ViewDefinition:
         name = statement.view
@@ -524,58 +482,7 @@ def _nothing_to_drop(
     return CatalogError(f"there is no {kind} {statement.name} to drop", span=statement.span, expected=expected)
 
 
-def _check_sink(name: str, sink: SinkSpec, view: ViewDefinition, span: Span | None) -> None:
-    """Raises QueryError for a view that a sink cannot deliver."""
-    if not view.materialized:
-        raise CatalogError(
-            f"view {view.name} is not materialized, and sink {name} reads it", span=span, remedy=f"CREATE MATERIALIZED VIEW {view.name}"
-        )
-    if sink.mode == "changes" and view.plan.schema.find(EPOCH):
-        raise CatalogError(
-            f"view {view.name} has a column {EPOCH}, a name that sink {name} uses for the epoch",
-            span=span,
-            expected=f"column names other than {EPOCH}",
-            remedy="give the column another name",
-        )
-    check_columns(sink, view.plan.schema, f"sink {name}", lambda _: span)
-
-
-def _check_names(schema: Schema, kind: str, name: str, span: Span | None) -> None:
-    """Raises CatalogError for columns with the names that change frames and `changes()` add."""
-    if is_errors(name):
-        remedy = "give it another name"
-        raise CatalogError(f"{kind} {name} has a name reserved for the errors of a view", span=span, remedy=remedy)
-    for reserved in RESERVED:
-        if schema.find(reserved):
-            raise CatalogError(
-                f"{kind} {name} has a column {reserved}, a name reserved for changes",
-                span=span,
-                expected=f"column names other than {' and '.join(RESERVED)}",
-                remedy="give the column another name",
-            )
-
-
 def _named(statement: AlterTable) -> list[tuple[str, Span]]:
     """The new names of columns, and their places."""
     added = [(column.field.name, column.span) for column in statement.added]
     return added if statement.renamed is None else [*added, statement.renamed[2:]]
-
-
-def _check_columns(view: CreateView | ViewDefinition, plan: Plan, span: Span | None) -> None:
-    """Raises CatalogError for rows without columns, which no form of reading a view can show."""
-    if view.materialized and not plan.schema:
-        raise CatalogError(f"view {view.name} has no columns", span=span, expected="at least one column")
-
-
-def _rebound(view: ViewDefinition, catalog: Catalog, cause: str, span: Span | None) -> ViewDefinition:
-    """The view over another catalog. cause, span: what was replaced, and where."""
-    try:
-        bound = view.over(catalog)
-        _check_columns(view, bound.plan, span)
-    except (QueryError, CircuitError) as error:
-        raise CatalogError(
-            f"view {view.name} reads {cause} and would no longer be valid: {error.message}",
-            span=span,
-            remedy=f"drop {view.name} first, or keep the columns that it reads",
-        ) from error
-    return bound

@@ -53,7 +53,7 @@ def defaults_note(tables: Collection[str], defaults: Mapping[str, Defaults], com
 
     tables, defaults: of the catalog, by table in lower case. dropped: tables that go.
     """
-    gone = {*tables, *(name.lower() for name in dropped)}
-    kept = {table: texts for table, texts in committed.get(DEFAULTS, {}).items() if table not in gone}
+    removed = {*tables, *(name.lower() for name in dropped)}
+    kept = {table: texts for table, texts in committed.get(DEFAULTS, {}).items() if table not in removed}
     own = {table: {name: one.text for name, one in columns.items()} for table, columns in defaults.items() if columns}
     return {} if {**kept, **own} == committed.get(DEFAULTS, {}) else {DEFAULTS: {**kept, **own} or None}

@@ -213,9 +213,11 @@ class Commits:
         described = {QUERIES: queries, PLANS: sizes_note(self.compiler.sizes), **defaults}
         if transitions:
             self._runtime.prepare(*self.compiler.prepared(self._definitions, transitions))
-        gone = {*dropped, *(one.after.name for one in transitions)}
+        dropped_tables = {*dropped, *(one.after.name for one in transitions)}
         unread = without_offsets(self._runtime.notes, self._without_rows(catalog, dropped))
-        self._runtime.install(circuit, dropped=gone, notes={**unread, **(notes or {}), **timed, **described}, definitions=definitions)
+        self._runtime.install(
+            circuit, dropped=dropped_tables, notes={**unread, **(notes or {}), **timed, **described}, definitions=definitions
+        )
         self._stated = None
         self._settle()
 
@@ -242,9 +244,9 @@ class Commits:
 
     def _altered(self, catalog: Catalog, dropped: Collection[str]) -> tuple[dict[str, Forms], list[Transition]]:
         """See `forms_in_state`."""
-        gone = {name.lower() for name in dropped}
+        dropped_tables = {name.lower() for name in dropped}
         stored = self._runtime.committed.program.tables if self.tables is None else self.tables
-        state = {name: table for name, table in stored.items() if name.lower() not in gone}
+        state = {name: table for name, table in stored.items() if name.lower() not in dropped_tables}
         forms, transitions = forms_in_state(catalog.tables.values(), catalog.altered, state)
         return forms, transitions if self.tables is None else []
 

@@ -20,11 +20,12 @@ from deltic.runtimes.program import forms_of
 from deltic.runtimes.view_errors import SUFFIX, errors_of
 from deltic.schema import Forms
 from deltic.session.alterations import Transition
-from deltic.session.catalog import Catalog, ViewDefinition
+from deltic.session.catalog import Catalog
 from deltic.session.collector import without_collector
 from deltic.session.definitions import Definitions
 from deltic.session.plan_sizes import PlanSizes
 from deltic.session.recursive import limited
+from deltic.session.view_definitions import ViewDefinition
 from deltic.stacks import unbounded
 
 

@@ -29,7 +29,7 @@ class Gathering:
     def __init__(self, runtime: Runtime, lock: RLock) -> None:
         self._runtime, self._session_lock = runtime, lock
         self._lock = Lock()
-        self._begun: dict[int, tuple[int, ReferenceType[PendingChanges]]] = {}
+        self._open_changes: dict[int, tuple[int, ReferenceType[PendingChanges]]] = {}
         """By id(), the thread and the changes that are not committed yet, unless they were abandoned."""
         self._freed = ReentrantEvent()
         """Set once memory has been freed, for those that wait; then replaced."""
@@ -39,26 +39,26 @@ class Gathering:
     def begin(self, make: Callable[[], PendingChanges]) -> PendingChanges:
         """Changes that are gathered until `end`, or until nothing refers to them."""
         freed = self._freed
-        if self._begun and self._runtime.trim_is_due:
+        if self._open_changes and self._runtime.trim_is_due:
             self._give_way(freed)
         with self._lock:
             changes = make()
-            begun, key = self._begun, id(changes)
-            begun[key] = get_ident(), ref(changes, lambda _: begun.pop(key, None))
+            open_changes, key = self._open_changes, id(changes)
+            open_changes[key] = get_ident(), ref(changes, lambda _: open_changes.pop(key, None))
             return changes
 
     def end(self, changes: PendingChanges) -> None:
         """The changes are committed, or have failed. Frees memory if no others are being gathered."""
         with self._lock:
-            self._begun.pop(id(changes), None)
-            if self._begun:
+            self._open_changes.pop(id(changes), None)
+            if self._open_changes:
                 return
         if self._runtime.trim_is_due:
             self._trim()
 
     def _give_way(self, freed: ReentrantEvent) -> None:
         thread, start = get_ident(), monotonic()
-        if start < self._next or any(owner == thread for owner, _ in list(self._begun.values())):
+        if start < self._next or any(owner == thread for owner, _ in list(self._open_changes.values())):
             return
         if self._session_lock._is_owned():  # type: ignore[attr-defined]  # not in the stubs; those that have begun wait for it
             return
@@ -66,12 +66,12 @@ class Gathering:
             if self._next <= start:  # else another thread has waited in vain at the same time
                 self._next = monotonic() + SHARE * self._wait_s
                 self._wait_s = min(2 * self._wait_s, LONGEST_S)
-            if not self._begun:  # the last ones failed
+            if not self._open_changes:  # the last ones failed
                 self._trim()
 
     def _trim(self) -> None:
         with self._session_lock, self._lock:
-            if self._begun:
+            if self._open_changes:
                 return
             freed, self._freed = self._freed, ReentrantEvent()
             try:

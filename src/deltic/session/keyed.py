@@ -37,12 +37,12 @@ def keys_of(plan: Plan) -> dict[str, Keys]:
     One node may have several readers, as that of a CTE or a view that is used twice: each of them reads the table.
     """
     reads = Counter(below.table.name for node in nodes(plan) for below in inputs(node) if isinstance(below, Table))
-    found: dict[str, Keys] = {}
+    keys_by_table: dict[str, Keys] = {}
     for node in nodes(plan):
         if isinstance(node, Filter) and isinstance(node.input, Table) and reads[node.input.table.name] == 1:
             keys = dict(key for part in conjuncts(node.predicate) if (key := _key(part)) is not None)
-            found |= {node.input.table.name: keys} if keys else {}
-    return found
+            keys_by_table |= {node.input.table.name: keys} if keys else {}
+    return keys_by_table
 
 
 def sought(name: str, spines: Sequence[Spine], keys: Keys, spec: ArrangementSpec, strings: StringTable) -> Sequence[Spine]:

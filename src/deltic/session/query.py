@@ -19,7 +19,7 @@ from deltic.frontends.sql import Args, BoundAnswer, bind_answer
 from deltic.frontends.statements import ColumnDefault, DefinedFunction, Namespace, SessionVariable
 from deltic.lowering import GrowingProgram
 from deltic.optimizer import optimize
-from deltic.optimizer.stand_for_views import replaced
+from deltic.optimizer.replace_views import replaced
 from deltic.plan.nodes import FlatMap, Generate, Join, OverTicks, Plan, Recursion, Table
 from deltic.plan.streams import reads_ticks
 from deltic.plan.walk import nodes

@@ -38,7 +38,7 @@ class RowChanges:
     def __init__(self) -> None:
         self._ticks: list[list[ChangeStatement]] = []
         self._open: TransactionMark | None = None
-        self.begun = False
+        self.started = False
         """Whether there are any."""
 
     @property
@@ -53,7 +53,7 @@ class RowChanges:
 
     def add(self, statement: ChangeStatement | TransactionMark) -> None:
         """Adds one. Raises SyntaxFailure for a mark in the wrong place."""
-        self.begun = True
+        self.started = True
         if isinstance(statement, TransactionMark):
             self._mark(statement)
             return
@@ -144,17 +144,17 @@ class AppliedStatements:
 def _frames(bound: BoundChange, rows: Any) -> Iterator[pa.Table]:
     """Frames of the table's columns and weights."""
     width = len(bound.table.schema)
-    gone: list[pa.Table] = []
+    deleted_rows: list[pa.Table] = []
     for part in bound.parts:
         answer = rows(part.plan)
         if part.removes:
             old = answer.select(list(range(width)))
-            gone += [old] * part.matched
+            deleted_rows += [old] * part.matched
             yield _weighed(old, bound.table, -1)
         if part.adds:
             yield _weighed(answer.select(list(range(width * part.removes, width * (part.removes + 1)))), bound.table, 1)
     if bound.matched is not None:
-        _check_matches(bound, gone, rows(bound.matched))
+        _check_matches(bound, deleted_rows, rows(bound.matched))
 
 
 def _weighed(rows: pa.Table, table: TableSchema, weight: int) -> pa.Table:
@@ -163,11 +163,11 @@ def _weighed(rows: pa.Table, table: TableSchema, weight: int) -> pa.Table:
     return pa.Table.from_arrays([column.cast(field.type) for column, field in zip(columns, schema, strict=True)], schema=schema)
 
 
-def _check_matches(bound: BoundChange, gone: Sequence[pa.Table], matched: pa.Table) -> None:
+def _check_matches(bound: BoundChange, deleted_rows: Sequence[pa.Table], matched: pa.Table) -> None:
     """Raises DataError if a row of the table would change for several rows of the source of a MERGE."""
     examples: dict[Hashable, tuple[Any, ...]] = {}
     counts = Counter[Hashable]()
-    for rows in gone:
+    for rows in deleted_rows:
         for row in _tuples(rows):
             key = tuple(map(order_key, row))
             counts[key] += 1

@@ -48,7 +48,7 @@ def steps_of(
             continue
         changes.check_definition(statement)
         check(statement)
-        if changes.begun and not is_of_variable(statement):
+        if changes.started and not is_of_variable(statement):
             steps += _part(draft, place, changes, defines=defines)
             changes, place, several = RowChanges(), None, True
         draft.apply(statement)

@@ -29,7 +29,7 @@ from deltic.runtimes import RETAINED_EPOCHS, TickResult
 from deltic.runtimes.distributed import Distributed
 from deltic.runtimes.program import checked
 from deltic.schema import TableSchema, folded
-from deltic.session.catalog import Catalog, SinkDefinition
+from deltic.session.catalog import Catalog
 from deltic.session.circuit_nodes import CircuitNode, circuit_nodes
 from deltic.session.circuits import circuit_statements
 from deltic.session.clock import Clock, SessionClock, instant, is_temporal
@@ -59,6 +59,7 @@ from deltic.session.script import ScriptStep, applied, steps_of
 from deltic.session.transaction import PartialChanges, PendingChanges, Transaction, unknown_table
 from deltic.session.typed_transaction import TypedTransaction
 from deltic.session.view import View
+from deltic.session.view_definitions import SinkDefinition
 from deltic.session.watermark import Watermark
 
 if TYPE_CHECKING:

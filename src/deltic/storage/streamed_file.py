@@ -121,14 +121,14 @@ class StreamedFile:
 class _Block:
     """A block of a file that is appended to. offset: where it begins. stored: the bytes that it takes, once `end` is called."""
 
-    __slots__ = ("_begun", "_crc", "_file", "_size", "_sums", "offset", "stored")
+    __slots__ = ("_crc", "_file", "_partial_page", "_size", "_sums", "offset", "stored")
 
     def __init__(self, file: NewFile, offset: int) -> None:
         self._file, self.offset = file, offset
         self._size = self.stored = 0
         self._crc = 0
         """Of the bytes, as long as they are one page."""
-        self._begun = bytearray()
+        self._partial_page = bytearray()
         """The bytes after those of whole pages."""
         self._sums = list[Sums]()
         """The checksums of whole pages."""
@@ -142,14 +142,14 @@ class _Block:
         self._size += len(data)
         if self._size <= PAGE_BYTES:
             self._crc = zlib.crc32(data, self._crc)
-        first = min(-len(self._begun) % PAGE_BYTES, len(data))
-        self._begun += data[:first]
-        if len(self._begun) == PAGE_BYTES:
-            self._sums.append(sums_of(self._begun))
-            self._begun = bytearray()
+        first = min(-len(self._partial_page) % PAGE_BYTES, len(data))
+        self._partial_page += data[:first]
+        if len(self._partial_page) == PAGE_BYTES:
+            self._sums.append(sums_of(self._partial_page))
+            self._partial_page = bytearray()
         end = first + (len(data) - first) // PAGE_BYTES * PAGE_BYTES
         self._sums.append(sums_of(data[first:end]))
-        self._begun += data[end:]
+        self._partial_page += data[end:]
 
     def end(self) -> int:
         """Completes the block; returns its checksum."""
@@ -158,6 +158,6 @@ class _Block:
         self.stored = stored_bytes(self._size)
         if self._size <= PAGE_BYTES:
             return self._crc
-        table = np.concatenate([*self._sums, sums_of(self._begun)])
+        table = np.concatenate([*self._sums, sums_of(self._partial_page)])
         self._file.put(table.tobytes().ljust(aligned(table.nbytes), b"\0"), self.offset + self._size)
         return checksum(table)

@@ -167,7 +167,7 @@ class Guard:
         wide = ends - starts > WIDE
         if not wide.any():
             return starts, ends
-        found = [(starts[~wide], ends[~wide])]
+        spans = [(starts[~wide], ends[~wide])]
         columns, places = table.addresses(self._columns, self._rows), wide.nonzero()[0]
         changes = [np.diff(words[places]) != 0 for words in keys]
         places = places[np.append(True, np.logical_or.reduce(changes))]
@@ -179,8 +179,8 @@ class Guard:
             addresses = [table.address(array) for array in (by, low, high, trail)]
             count = read.inspect(columns, table.addresses(sought, len(chosen)), len(keys), len(chosen), *addresses)
             rows = distinct(trail[1 : count + 1] // PAGE_WORDS) * PAGE_WORDS
-            found += [(low, high), (rows, rows + 1)]
-        return np.concatenate([low for low, _ in found]), np.concatenate([high for _, high in found])
+            spans += [(low, high), (rows, rows + 1)]
+        return np.concatenate([low for low, _ in spans]), np.concatenate([high for _, high in spans])
 
     def _rows_of(self, words: Words) -> tuple[Words, Words]:
         """The rows of the buckets of these words of the indexed column."""

@@ -17,7 +17,7 @@ PIECE: Final = 1 << 20
 class StreamedIndex:
     """inputs: the columns of all batches that are merged, sorted. rows: about how many rows there will be."""
 
-    __slots__ = ("_base", "_before", "_begun", "_bucket", "_buckets", "_from", "_rows", "_second", "_shift", "words")
+    __slots__ = ("_base", "_before", "_bucket", "_buckets", "_from", "_rows", "_second", "_shift", "_started", "words")
 
     def __init__(self, inputs: Sequence[Sequence[Words]], rows: int) -> None:
         filled = [columns for columns in inputs if len(columns) and len(columns[0])]
@@ -31,14 +31,14 @@ class StreamedIndex:
             self._shift += 1
         self._buckets = ((high - low) >> self._shift) + 1
         self._before = self._rows = self._bucket = 0
-        self._begun = False
+        self._started = False
         self.words: Final = index_words(self._buckets, BY_SECOND * self._second)
         """How many words the index has."""
 
     def add(self, columns: Sequence[Words]) -> Iterator[Words]:
         """The columns of the next rows; yields the next words of the index, those that no later row can change."""
         rows = len(columns[0])
-        before = 0 if self._begun else int(np.searchsorted(columns[0], self._from))
+        before = 0 if self._started else int(np.searchsorted(columns[0], self._from))
         self._before += before
         if before < rows:
             yield from self._begin()
@@ -56,8 +56,8 @@ class StreamedIndex:
         yield np.array([self._rows, *([self._from] if self._second else [])], np.int64)
 
     def _begin(self) -> Iterator[Words]:
-        if not self._begun:
-            self._begun = True
+        if not self._started:
+            self._started = True
             header = np.empty(INDEX_HEADER + 1, np.int64)
             shift = self._shift + BY_SECOND * self._second
             header[:BUCKETS], header[BUCKETS:] = (self._before, self._base, shift), (self._buckets, self._before)

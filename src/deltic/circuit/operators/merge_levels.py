@@ -109,8 +109,8 @@ class MergeLevels(ValueLevels):
     def _rows(self, now: Spine, keys: Words, chosen: np.ndarray, words: int, context: Context) -> Rows:
         """(the number of the key, order words) of all rows of the chosen keys, which agree in so many order words."""
         columns = range(self.key, self.key + self.order)
-        source, found, weights = probe(now, [word[chosen] for word in keys[: self.key + words]], columns, context.counters)
-        return Rows((chosen[source], *found), (weights[0],))
+        source, read_words, weights = probe(now, [word[chosen] for word in keys[: self.key + words]], columns, context.counters)
+        return Rows((chosen[source], *read_words), (weights[0],))
 
     def _lifted(self, rows: Rows | Batch, context: Context) -> tuple[np.ndarray, Words]:
         """(each key, the words of its state) of its rows in order."""

@@ -238,15 +238,15 @@ class NeighboursOperator:
         """(the rows, whole partitions in exact order where rows near a change are tied; the words of these partitions)."""
         if not self.texts:
             return near, None
-        rows, gone = near.columns[: self.width], delta.take(delta.weights[0] < 0).columns[: self.width]
+        rows, removed = near.columns[: self.width], delta.take(delta.weights[0] < 0).columns[: self.width]
         begins = first_of_each(near.run)
         ends = np.concatenate([begins, np.append(begins[1:], len(near.run))[: len(begins)] - 1])
         is_tied = tied_with_previous(near.run, rows, self.texts, context.strings)
         is_tied[ends] |= tied(now, [word[ends] for word in rows], self.texts, context.strings, context.counters)
-        is_tied = np.append(is_tied, tied(now, gone, self.texts, context.strings, context.counters))
+        is_tied = np.append(is_tied, tied(now, removed, self.texts, context.strings, context.counters))
         if not is_tied.any():
             return near, None
-        prefixes = [np.append(word, other)[is_tied] for word, other in zip(rows[: self.key], gone, strict=False)]
+        prefixes = [np.append(word, other)[is_tied] for word, other in zip(rows[: self.key], removed, strict=False)]
         partitions = distinct_rows([Rows(prefixes, (np.ones(len(prefixes[0]), np.int64),))], self.key)
         run, columns, weights = first(now, partitions, None, ALL, context.counters)
         order = order_of_ties(run, columns[: self.width], self.texts, context.strings)

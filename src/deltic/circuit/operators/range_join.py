@@ -126,8 +126,8 @@ class RangeJoin:
             yield self._result(rows, side, between.source, between.shown, multiply(weights[between.source], between.weights)), between.more
             return
         for points in _pieces(change, MANY):
-            found = self._few(1 - side, other, points, counters, share, more)
-            for piece, here in [(points, found)] if found is not None else self._piecewise(1 - side, other, points, counters, share, more):
+            hits = self._few(1 - side, other, points, counters, share, more)
+            for piece, here in [(points, hits)] if hits is not None else self._piecewise(1 - side, other, points, counters, share, more):
                 rows = tuple(piece.columns[word] for of, word in self.output if of == side)
                 weights = multiply(piece.weights[0][here.source], here.weights)
                 yield self._result(rows, side, here.source, here.shown, weights), here.more
@@ -137,13 +137,13 @@ class RangeJoin:
     ) -> Iterator[tuple[Rows, _Found]]:
         """The intervals of a side that contain points, for CHUNK points at a time: from all of their keys if these are few, or by cells."""
         for piece in _pieces(points, CHUNK):
-            found = self._few(side, spine, piece, counters, share, more) if len(piece) < len(points) else None
-            if found is None:
+            hits = self._few(side, spine, piece, counters, share, more) if len(piece) < len(points) else None
+            if hits is None:
                 source, cells, halves, starts, ends = cells_of(piece.columns[self.key])
                 keys = (*(word[source] for word in piece.columns[: self.key]), cells, halves)
                 in_cells = self._found(side, spine, keys, starts, ends, counters, share, more)
-                found = in_cells._replace(source=source[in_cells.source])
-            yield piece, found
+                hits = in_cells._replace(source=source[in_cells.source])
+            yield piece, hits
 
     def _between(self, change: Rows, side: int) -> tuple[Words, Words, Cuts, Cuts, np.ndarray]:
         """(keys, output words of the side, cuts, weights) of the change, without what cancels."""
@@ -174,10 +174,10 @@ class RangeJoin:
         """The intervals of a side that contain points, from all intervals of their keys; None if these are many."""
         n, key = len(points), self.key
         wanted = (key + 1, key + 2, key + 3, *self._read(side, share, more))
-        found = probe_few(spine, points.columns[:key], Cuts.first(1, n), Cuts.last(1, n), wanted, counters, FEW * n)
-        if found is None:
+        hits = probe_few(spine, points.columns[:key], Cuts.first(1, n), Cuts.last(1, n), wanted, counters, FEW * n)
+        if hits is None:
             return None
-        source, (end, low, high, *columns), (weights,) = found
+        source, (end, low, high, *columns), (weights,) = hits
         point = points.columns[key][source]
         inside = np.flatnonzero((end == LOW) & (low <= point) & (point <= high))
         return self._owned(side, source[inside], tuple(word[inside] for word in columns), weights[inside], share, len(more))

@@ -121,10 +121,12 @@ class SessionsOperator:
         overlapped = (*words[: self.key], words[self.key + 1], words[self.key])
         sessions = distinct_rows([_rows(overlapped, 1)], self.key + 2)
         lost = np.flatnonzero(delta.weights[0] < 0)
-        found = np.isin(source, lost)  # each is in one session
+        is_lost = np.isin(source, lost)  # each is in one session
         place = {row: number for number, row in enumerate(zip(*(word.tolist() for word in sessions), strict=True))}
         of = np.empty(len(lost), np.int64)
-        of[np.searchsorted(lost, source[found])] = [place[row] for row in zip(*(word[found].tolist() for word in overlapped), strict=True)]
+        of[np.searchsorted(lost, source[is_lost])] = [
+            place[row] for row in zip(*(word[is_lost].tolist() for word in overlapped), strict=True)
+        ]
         return TouchedSessions(Intervals.of(sessions), change.take(lost), of)
 
     def _left(self, reached: TouchedSessions, intervals: Spine, staying: Spine, counters: Counters) -> tuple[Intervals, np.ndarray]:

@@ -106,8 +106,8 @@ class FileSums:
 
 def checksums(reader: FileReader, entries: Sequence[Entry], run: Run) -> list[int] | None:
     """The CRC-32 of each file; None if there are tasks that do not find one. Raises SourceError."""
-    found = run(FileSums(reader, entries), len(entries))
-    return None if None in found else found
+    sums = run(FileSums(reader, entries), len(entries))
+    return None if None in sums else sums
 
 
 def ranges_of(entry: Entry, groups: Sequence[int], start: int, first: int, limit: int) -> list[FileRange]:

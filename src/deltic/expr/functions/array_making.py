@@ -18,7 +18,7 @@ from deltic.expr.nodes import Expr, Literal
 from deltic.expr.registry import Function, Nulls, Rewrite, Typed, resolve
 from deltic.expr.rows import collections as rows
 from deltic.expr.rows.sequences import sequence, sequence_by
-from deltic.expr.typing import cast, common_type
+from deltic.expr.typing import cast, common_type, type_names
 from deltic.schema import BIGINT, DATE, INT, NULL, TIMESTAMP, TIMESTAMP_NTZ, Field, Type
 from deltic.types import array_type, struct
 
@@ -121,8 +121,7 @@ def _numbered(name: str, arguments: Sequence[Expr], span: Span | None) -> Type:
     if type == NULL:
         return INT
     if type is None or not (type.is_integer or type in _MOMENTS):
-        types = ", ".join(dict.fromkeys(argument.type.sql for argument in arguments))
-        raise TypeMismatch(f"{name}() does not support these types", span=span, expected=f"{_STEPPED}, found {types}")
+        raise TypeMismatch(f"{name}() does not support these types", span=span, expected=f"{_STEPPED}, found {type_names(arguments)}")
     return type
 
 

@@ -20,7 +20,7 @@ from deltic.expr.nodes import WIDENED, Call, Column, Expr, Literal, OuterColumn,
 from deltic.expr.registry import Function, Nulls, Rewrite, Typed, resolve
 from deltic.expr.rows.collated_text import key_for
 from deltic.expr.rows.ordering import equal, normalized, order, zero_signs
-from deltic.expr.typing import cast, common_type_without_strings, compared_type
+from deltic.expr.typing import cast, common_type_without_strings, compared_type, type_names
 from deltic.schema import BOOLEAN, DOUBLE, FLOAT, INT, NULL, STRING, Type
 
 
@@ -95,8 +95,7 @@ def _never_null(rule: TypeRule) -> TypeRule:
 def common_arguments(name: str, arguments: Sequence[Expr], type: Type | None, span: Span | None) -> tuple[Expr, ...]:
     """The arguments cast to their common type. Raises TypeMismatch if `type` is None."""
     if type is None:
-        types = ", ".join(dict.fromkeys(a.type.sql for a in arguments))
-        raise TypeMismatch(f"the arguments of {name} have no common type", span=span, expected=f"one type, found {types}")
+        raise TypeMismatch(f"the arguments of {name} have no common type", span=span, expected=f"one type, found {type_names(arguments)}")
     return tuple(cast(a, type) for a in arguments)
 
 

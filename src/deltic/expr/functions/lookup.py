@@ -23,7 +23,7 @@ from deltic.expr.nodes import Call, Constants, Expr, Literal, Value
 from deltic.expr.registry import Function, Nulls, Typed
 from deltic.expr.rows.casts import cast_value
 from deltic.expr.rows.ordering import equal
-from deltic.expr.typing import cast, compared_type
+from deltic.expr.typing import cast, compared_type, type_names
 from deltic.schema import BOOLEAN, NULL, Type
 
 _NULL: Final = pa.scalar(None, pa.bool_())
@@ -35,8 +35,7 @@ def _members(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
     arguments = filled_members(arguments[0], arguments[1:])
     common = compared_type(list(dict.fromkeys(a.type for a in arguments)))
     if common is None:
-        types = ", ".join(dict.fromkeys(a.type.sql for a in arguments))
-        raise TypeMismatch(f"{name} cannot compare {types}", span=span, expected="one type", remedy="cast them to one type")
+        raise TypeMismatch(f"{name} cannot compare {type_names(arguments)}", span=span, expected="one type", remedy="cast them to one type")
     check_ordered(name, common, span)
     value = cast(arguments[0], common)
     constants = _constants(arguments[1:], common)

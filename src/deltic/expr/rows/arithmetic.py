@@ -204,7 +204,3 @@ def _rounded(call: Call, value: Number, places: int, *, even: bool) -> Number:
     if decimal is None:
         raise overflow(f"{call.type.sql} rounding", call.span)
     return decimal
-
-
-def bit_not(value: int) -> int:
-    return ~value

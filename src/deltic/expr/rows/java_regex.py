@@ -114,18 +114,18 @@ class _Translator(SetReader):
         while (character := self._peek()) and character not in "|)":
             if self._flags_alone():
                 continue
-            begun, first = self.position, self.slot == "first"
-            if begun >= self.row_end:
+            beginning, first = self.position, self.slot == "first"
+            if beginning >= self.row_end:
                 self.row_end = self._end_of_row()
             self.halved = self.halved and not first
             atom = self._atom()
             quantifier = self._quantifier()
-            parts.append(self._repeated(atom, quantifier, begun) if first and self.halved else atom + quantifier)
+            parts.append(self._repeated(atom, quantifier, beginning) if first and self.halved else atom + quantifier)
         return "".join(parts)
 
     def _end_of_row(self) -> int:
         """Where the characters end that Java compares at once from here on: two or more, without the last if it is repeated."""
-        begun, ends = self.position, [self.position]
+        beginning, ends = self.position, [self.position]
         while (character := self._peek()) and character not in _NOT_LITERAL:
             self.position += 1
             if character == "\\":
@@ -136,15 +136,15 @@ class _Translator(SetReader):
             ends.append(self.position)
         if self._peek() in ("*", "+", "?", "{") and len(ends) > 1 and self.position == ends[-1]:
             ends.pop()
-        self.position = begun
-        return ends[-1] if len(ends) > 2 else begun
+        self.position = beginning
+        return ends[-1] if len(ends) > 2 else beginning
 
-    def _repeated(self, atom: str, quantifier: str, begun: int) -> str:
+    def _repeated(self, atom: str, quantifier: str, beginning: int) -> str:
         """A repetition at the beginning of a lookbehind by units, where only the first of the repeated may be half of a character."""
         times = _TIMES.match(quantifier)
         if not times or int(times[1]) < 2:
             return atom + quantifier
-        end, self.position = self.position, begun
+        end, self.position = self.position, beginning
         if self._peek() == "(":
             raise RegexFault("a lookbehind that begins with a repeated group is not supported: write it out")
         rest = self._atom()

@@ -170,10 +170,10 @@ def _write(value: Any, way: Sequence[Step], style: str, out: list[str]) -> bool:
     """
     for i, step in enumerate(way):
         if isinstance(step, str) and isinstance(value, JsonObject):
-            found = [part for name, part in value.pairs if name == step and part is not None]
-            if len(found) != 1:
-                return any(_recursion(way, i)(part, way[i + 1 :], style, out) for part in found)
-            value = found[0]
+            values_of_name = [part for name, part in value.pairs if name == step and part is not None]
+            if len(values_of_name) != 1:
+                return any(_recursion(way, i)(part, way[i + 1 :], style, out) for part in values_of_name)
+            value = values_of_name[0]
         elif isinstance(step, int) and isinstance(value, list) and step < len(value):
             style = "quoted" if way[i + 1 : i + 2] == (EVERY,) else style
             value = value[step]

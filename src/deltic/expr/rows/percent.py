@@ -112,6 +112,6 @@ def parse(text: str) -> Url | None:
 
 
 def value_of(query: str, key: JavaPattern) -> str | None:
-    """The first value that the pattern of `key_pattern` finds in a query."""
+    """The value of the first parameter of a query that the pattern of a key finds; None if there is none."""
     match = first(key, query)
     return match[2] if match else None

@@ -34,7 +34,7 @@ from deltic.frontends.datalog.values import optional, part
 from deltic.frontends.statements import BoundView, CreateSink, CreateTable, CreateView, Namespace, Rebind, Statement
 from deltic.plan.columns import reference
 from deltic.plan.monotone import check_monotone
-from deltic.plan.nodes import ITERATION_LIMIT, Distinct, Plan, Project, Reference, Table, Union, Values
+from deltic.plan.nodes import ITERATION_LIMIT, Distinct, Plan, Project, Reference, Table, Values, union_of
 from deltic.plan.recursion import as_declared, components, finished, has_base
 from deltic.plan.signs import as_view
 from deltic.schema import Field, Schema, StreamSchema, TableSchema
@@ -252,7 +252,7 @@ class DatalogBinder:
                 parts.append(Project(plan, columns))
         if facts or not parts:
             parts.insert(0, Values(tuple(facts), self._declared(name)))
-        whole = parts[0] if len(parts) == 1 else Union(tuple(parts))
+        whole = union_of(parts)
         return whole if relation.is_multiset else Distinct(whole)
 
     def _rule(

@@ -36,10 +36,10 @@ class StorePatterns:
     def _of_column(self, attribute: EdnAttribute, column: TableColumn) -> tuple[Plan, EdnTerm, EdnTerm]:
         """A row whose value is NULL is no fact."""
         table = self.read(column.table)
-        found = table.schema.find(column.name)
-        if not isinstance(table, Table) or not found:
+        positions = table.schema.find(column.name)
+        if not isinstance(table, Table) or not positions:
             raise UnknownName(f"table {column.table} has no column {column.name}", remedy="define the store again: session.edn_store(…)")
-        key, value = (reference(table.schema, position) for position in (*table.table.key, *found))
+        key, value = (reference(table.schema, position) for position in (*table.table.key, *positions))
         terms = {"e": EdnTerm(cast(key, BIGINT), LONG), "v": EdnTerm(cast(value, attribute.kind.type), attribute.kind)}
         facts = Bindings(table, {}).projected(terms)
         return facts.plan, facts.term("e"), facts.term("v")

@@ -11,7 +11,7 @@ from deltic.frontends.edn.patterns import StorePatterns
 from deltic.frontends.edn.pull import VALUE_COLUMNS, PullLevel, PullSlot
 from deltic.frontends.edn.relation import Bindings, united
 from deltic.plan.columns import reference
-from deltic.plan.nodes import ITERATION_LIMIT, Order, Plan, Project, Reference, TopK, Union
+from deltic.plan.nodes import ITERATION_LIMIT, Order, Plan, Project, Reference, TopK, union_of
 from deltic.plan.recursion import finished
 from deltic.schema import BIGINT, INT, Field, Schema, Type
 
@@ -28,7 +28,7 @@ def pull_plan(levels: Sequence[PullLevel], roots: Bindings, patterns: StorePatte
     used = {slot.attribute.kind.type for _, slot in slots}
     types = [one for one in VALUE_COLUMNS if one in used]
     parts = [_rows(level, slot, entities[level.number], patterns, types) for level, slot in slots]
-    return None if not parts else parts[0] if len(parts) == 1 else Union(tuple(parts))
+    return None if not parts else union_of(parts)
 
 
 def _entities(levels: Sequence[PullLevel], roots: Bindings, patterns: StorePatterns) -> dict[int, Bindings]:

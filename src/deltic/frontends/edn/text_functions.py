@@ -101,8 +101,8 @@ def _namespace(name: str, arguments: Terms, span: Span | None) -> EdnTerm:
     """The part of a keyword or symbol before the slash; NULL if there is none, so that the row goes."""
     check_count(name, arguments, 1, 1, span)
     check_kind(name, arguments[0], (KEYWORD, SYMBOL), span)
-    found = resolve("regexp_extract", [arguments[0].expr, Literal("^:?([^/]+)/", STRING), Literal(1, INT)], span)
-    return EdnTerm(resolve("nullif", [found, Literal("", STRING)], span), STRING_KIND)
+    prefix = resolve("regexp_extract", [arguments[0].expr, Literal("^:?([^/]+)/", STRING), Literal(1, INT)], span)
+    return EdnTerm(resolve("nullif", [prefix, Literal("", STRING)], span), STRING_KIND)
 
 
 TEXT_FUNCTIONS: Final[Mapping[str, Builder]] = {

@@ -70,7 +70,7 @@ class AccumulatorColumn:
         """Whether it is a value of a type."""
         return isinstance(self.field, Field) and self.encoded is None
 
-    def begun(self, given: Any) -> Any:
+    def initial(self, given: Any) -> Any:
         """The stored form of the column's value in `init`. Raises CircuitError."""
         if isinstance(self.field, ElementPart):
             return self._begun_part(self.field, given)
@@ -187,7 +187,7 @@ def _without_parts(folding: Callable[..., Any], plain: Schema, rows: tuple[str, 
 
 def _folding(calls: Calls, columns: tuple[AccumulatorColumn, ...], init: Any) -> Callable[..., Result | None]:
     """The function of (plain values before, sources of sets and maps, rows of the tick) that deltic.expr.accumulators calls."""
-    begin = _begun(columns, init)
+    begin = _initial(columns, init)
     fold = Folding(columns, begin, calls)
     role = repr([(column.name, isinstance(column.field, Field), column.encoded is not None) for column in columns])
     encodings = [function for column in columns if column.encoded for function in (column.encoded.encode, column.encoded.decode)]
@@ -206,14 +206,14 @@ def _first(begin: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
     return begin
 
 
-def _begun(columns: tuple[AccumulatorColumn, ...], init: Any) -> tuple[Any, ...] | None:
+def _initial(columns: tuple[AccumulatorColumn, ...], init: Any) -> tuple[Any, ...] | None:
     """The stored form of each column of `init`. Without `init`, columns are None, and sets and maps empty."""
     if init is None:
         return None
     given = (init,) if len(columns) == 1 else init
     if not isinstance(given, tuple) or len(given) != len(columns):
         raise CircuitError(f"init is {shown(init)}", expected=f"a tuple of {len(columns)} values, one for each column")
-    return tuple(column.begun(value) for column, value in zip(columns, given, strict=True))
+    return tuple(column.initial(value) for column, value in zip(columns, given, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +244,7 @@ class Folding:
     def _called(self, held: tuple[Any, ...] | None, sets: Sequence[Collection], group: Sequence[tuple[Any, int]]) -> tuple[Any, ...] | None:
         function = self.calls.function
         assert function is not None
-        return self._returned(function(self._given(self._begun(sets) if held is None else held), group), sets)
+        return self._returned(function(self._given(self._initial(sets) if held is None else held), group), sets)
 
     def _steps(self, held: tuple[Any, ...] | None, sets: Sequence[Collection], group: Sequence[tuple[Any, int]]) -> tuple[Any, ...] | None:
         for row, weight in group:
@@ -256,8 +256,8 @@ class Folding:
                     remedy="retract=…, a function of (accumulator, row)",
                 )
             for _ in range(abs(weight)):
-                begun = self._begun(sets) if held is None else held
-                held = self._returned(function(self._given(begun), row), sets)
+                initial = self._initial(sets) if held is None else held
+                held = self._returned(function(self._given(initial), row), sets)
                 if held is None:
                     for one in sets:
                         one.clear()
@@ -270,7 +270,7 @@ class Folding:
             next(collections) if isinstance(column.field, ElementPart) else _decoded(column, next(plain)) for column in self.columns
         )
 
-    def _begun(self, sets: Sequence[Collection]) -> tuple[Any, ...] | None:
+    def _initial(self, sets: Sequence[Collection]) -> tuple[Any, ...] | None:
         """A new key's accumulator."""
         if self.begin is None:
             return self._stored((None,) * len(self.columns), sets) if sets else None

@@ -45,16 +45,16 @@ def assigned_columns(targets: Iterable[Sequence[tree.Name]], table: TableSchema,
     Raises UnknownName and TypeMismatch for a name that leads nowhere, and QueryError for a column that is given twice.
     """
     known = frozenset((*qualifiers(qualifier), f"{DEFAULT_SCHEMA}.{qualifier.lower()}"))
-    found: list[AssignedColumn] = []
+    earlier: list[AssignedColumn] = []
     for names in targets:
         start = next((i for i in range(len(names) - 1, 0, -1) if _is_qualified(names, i, known, table)), 0)
         one = _assigned(names[start:], table)
-        if (other := next(filter(one.meets, found), None)) is not None:
+        if (other := next(filter(one.meets, earlier), None)) is not None:
             twice = f"the column {one.field.name!r} is given twice"
             message = twice if one.path == other.path else f"{one.field.name!r} and {other.field.name!r} are both given"
             raise QueryError(message, span=one.span, expected="each part of a column once")
-        found.append(one)
-    return found
+        earlier.append(one)
+    return earlier
 
 
 def positions_of(names: Iterable[tree.Name], table: TableSchema) -> list[int]:

@@ -61,8 +61,8 @@ def bind_change(node: tree.RowChange, env: Environment, now_us: int) -> BoundCha
     match node:
         case tree.InsertRows():
             overwritten = tree.TableName(node.table, None, node.table.span)
-            gone = (_deleted(overwritten, None, node.span, env),) if node.overwrites else ()
-            return BoundChange(table, (*gone, _inserted(node, defaults, env)), None, node.span)
+            overwritten_rows = (_deleted(overwritten, None, node.span, env),) if node.overwrites else ()
+            return BoundChange(table, (*overwritten_rows, _inserted(node, defaults, env)), None, node.span)
         case tree.DeleteRows():
             return BoundChange(table, (_deleted(node.table, node.where, node.span, env),), None, node.span)
         case tree.UpdateRows():

@@ -16,6 +16,7 @@ from deltic.expr.collating import agreed_values
 from deltic.expr.functions.signature import INTEGER, LONG, TEXT, accept, check_count, constant, wrong_type
 from deltic.expr.nodes import PythonFunction
 from deltic.expr.table_functions import BesideRow
+from deltic.expr.typing import type_names
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_expression import ExpressionBinder
 from deltic.frontends.sql.bind_function import check_arguments
@@ -297,8 +298,7 @@ def _elements(node: tree.FunctionCall, binder: ExpressionBinder) -> tuple[Expr, 
     values = agreed_values("array", [binder.bind(part) for part in node.arguments], span)
     type = common_type([value.type for value in values])
     if type is None:
-        names = ", ".join(dict.fromkeys(value.type.sql for value in values))
-        raise TypeMismatch("the elements of array() have no common type", span=span, expected=f"one type, found {names}")
+        raise TypeMismatch("the elements of array() have no common type", span=span, expected=f"one type, found {type_names(values)}")
     return tuple(cast(value, type) for value in values)
 
 
@@ -320,9 +320,10 @@ def _steps(node: tree.FunctionCall, binder: ExpressionBinder) -> tuple[Expr, ...
     if type == NULL:
         type = INT
     if type is None or not type.is_integer:
-        types = ", ".join(dict.fromkeys(end.type.sql for end in ends))
         raise TypeMismatch(
-            f"{name}() does not support these types", span=span, expected=f"integers, or DATEs and an INTERVAL of days, found {types}"
+            f"{name}() does not support these types",
+            span=span,
+            expected=f"integers, or DATEs and an INTERVAL of days, found {type_names(ends)}",
         )
     return tuple(cast(part, type) for part in (*ends, *steps))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from deltic.errors import EvaluationError, TypeMismatch
 from deltic.expr import Expr, Value, cast, columns_of
 from deltic.expr.interpreter import evaluate
-from deltic.expr.typing import common_type_of_values
+from deltic.expr.typing import common_type_of_values, type_names
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_expression import ExpressionBinder
 from deltic.frontends.sql.scope import Scope
@@ -48,10 +48,12 @@ def _constant(binder: ExpressionBinder, node: tree.Expression) -> Expr:
 def _column(parts: tuple[Expr, ...]) -> tuple[Expr, ...]:
     type = common_type_of_values([part.type for part in parts])
     if type is None:
-        names = ", ".join(dict.fromkeys(part.type.sql for part in parts))
         remedy = "cast them" if any(part.type.plain == STRING for part in parts) else None
         raise TypeMismatch(
-            "the values of a VALUES column have no common type", span=parts[0].span, expected=f"one type, found {names}", remedy=remedy
+            "the values of a VALUES column have no common type",
+            span=parts[0].span,
+            expected=f"one type, found {type_names(parts)}",
+            remedy=remedy,
         )
     return tuple(cast(part, type, part.span) for part in parts)
 

@@ -58,7 +58,7 @@ class Scope:
     columns: tuple[ScopeColumn, ...]
     schema: Schema
     outer: Outer | None = None
-    _found: dict[tuple[str, str | None], list[ScopeColumn]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _by_name: dict[tuple[str, str | None], list[ScopeColumn]] = field(default_factory=dict, init=False, repr=False, compare=False)
     """The columns by name and qualifier, once one has been looked up."""
 
     def around(self) -> Iterator[Outer]:
@@ -70,13 +70,13 @@ class Scope:
 
     def find(self, name: str, qualifier: str | None) -> tuple[ScopeColumn, ...]:
         """The columns of this scope that match a name; enclosing scopes are not searched."""
-        if not self._found:
-            found: dict[tuple[str, str | None], list[ScopeColumn]] = {}
+        if not self._by_name:
+            by_name: dict[tuple[str, str | None], list[ScopeColumn]] = {}
             for column in self.columns:
                 for meant in column.qualifiers():
-                    found.setdefault((column.name.lower(), meant), []).append(column)
-            self._found.update(found)
-        return tuple(self._found.get((name.lower(), None if qualifier is None else qualifier.lower()), ()))
+                    by_name.setdefault((column.name.lower(), meant), []).append(column)
+            self._by_name.update(by_name)
+        return tuple(self._by_name.get((name.lower(), None if qualifier is None else qualifier.lower()), ()))
 
     def star(self, qualifier: str | None) -> tuple[ScopeColumn, ...]:
         """The columns of `*`, or of `qualifier.*`, in which hidden ones come first, as in Spark."""

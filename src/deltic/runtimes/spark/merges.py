@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from deltic.errors import DelticError
 from deltic.runtimes.durable.merges import Group, Merged, partition_of
-from deltic.runtimes.spark.described import described
+from deltic.runtimes.spark.job_descriptions import described
 from deltic.runtimes.spark.message import FRAME, LAST, Kind, Message, from_arrow, pack_json, to_arrow
 from deltic.storage.files import FileRef, Origin
 from deltic.storage.manifest import Manifest, SegmentRef

@@ -32,8 +32,8 @@ from deltic.runtimes.durable.version import DurableVersion
 from deltic.runtimes.embedded.durable import DurableEmbedded
 from deltic.runtimes.embedded.levels import Budget, BudgetExceeded, work_of
 from deltic.runtimes.spark.changes import InputPort, Messages
-from deltic.runtimes.spark.described import described, tick_description
 from deltic.runtimes.spark.failures import check_workers, run_job
+from deltic.runtimes.spark.job_descriptions import described, tick_description
 from deltic.runtimes.spark.merges import merge_on_spark
 from deltic.runtimes.spark.message import (
     FRAME,

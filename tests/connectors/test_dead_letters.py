@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from test_sinks import Killed, fail_at, kill_at, steps_of
 
-from deltic.connectors.letters import DeadLetterFolder
+from deltic.connectors.dead_letters import DeadLetterFolder
 from deltic.connectors.source import DeadLetter
 from deltic.errors import SinkError
 

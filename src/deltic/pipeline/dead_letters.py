@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable, Mapping
 
-from deltic.connectors.letters import DeadLetterFolder
+from deltic.connectors.dead_letters import DeadLetterFolder
 from deltic.connectors.source import Json
 from deltic.pipeline.feeds import Load
 from deltic.pipeline.notes import LETTERS

@@ -12,14 +12,14 @@ from deltic.schema import StreamSchema, TableSchema
 from deltic.stacks import unbounded
 
 
-def stand_for_views(plan: Plan, views: Mapping[Plan, Plan]) -> tuple[Plan, dict[Plan, Plan]]:
+def replace_views(plan: Plan, views: Mapping[Plan, Plan]) -> tuple[Plan, dict[Plan, Plan]]:
     """(the plan with a table of its own in place of each of the `views`, what each of these tables stands for).
 
     >>> from deltic.plan.nodes import Distinct, OverTicks
     >>> from deltic.plan.show import show
     >>> from deltic.schema import BIGINT, Field, Schema
     >>> every = OverTicks(Table(StreamSchema("s", Schema((Field("k", BIGINT),)))), "integrate")
-    >>> above, meanings = stand_for_views(Distinct(every), {every: every})
+    >>> above, meanings = replace_views(Distinct(every), {every: every})
     >>> print(show(above))
     Distinct
       Table view 0 (k)

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from deltic.errors import StateError, StateInUse
-from deltic.storage.care import compact, gc, size_of
 from deltic.storage.files import DataFile
+from deltic.storage.maintenance import compact, gc, size_of
 from deltic.storage.manifest import Change, Manifest, SegmentRef
 from deltic.storage.reader import StateReader
 from deltic.storage.state import State
-from deltic.storage.survey import arrangement_lines, epoch_lines, sources
+from deltic.storage.state_statistics import arrangement_lines, epoch_lines, sources
 from deltic.storage.verify import StateDefect, VerifyProgress, verify
 from stored import append, keys_of
 
