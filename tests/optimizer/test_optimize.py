@@ -128,7 +128,7 @@ def test_each_rule_alone_keeps_the_relation(rule: object, seeds: range) -> None:
         program = mixed(seed)
         tables = applied(empty(program.tables), program.ticks[0])
         tables["events"] = events(seed)
-        made = (of_times, of_disjunctions, of_sides, of_limits, of_left_joins, of_few_groups, of_first_rows)
+        made = (of_times, of_disjunctions, of_sides, of_limits, of_left_joins, of_unmatched_rows, of_few_groups, of_first_rows)
         timed = (timed for view in program.views.values() for timed in (view, *(plan for make in made for plan in make(view))))
         for plan in (*timed, *of_windows()):
             after = rule(plan)
@@ -173,6 +173,17 @@ def of_left_joins(plan: Plan) -> Iterator[Plan]:
     key = Column(0, plan.schema[0].type, plan.schema[0].nullable, "k")
     groups = Aggregate(plan, (("k", key),), (("n", AggregateCall("count", (), BIGINT, False)),))
     yield Join(Join(groups, groups, "left", ((key, key),)), groups, "inner", ((key, key),))
+
+
+def of_unmatched_rows(plan: Plan) -> Iterator[Plan]:
+    """The groups of the plan by a column that have no row of the plan with few of its values, and such rows without a group."""
+    key = Column(0, plan.schema[0].type, plan.schema[0].nullable, "k")
+    groups = Aggregate(plan, (("k", key),), (("n", AggregateCall("count", (), BIGINT, False)),))
+    few = Filter(groups, resolve("less", [Column(1, BIGINT, False, "n"), Literal(2, BIGINT)]))
+    for kind, place in (("left", 3), ("right", 0), ("full", 1), ("full", 3)):
+        join = Join(groups if place > 1 else few, few if place > 1 else groups, kind, ((key, key),))
+        field = join.schema[place]
+        yield Filter(join, resolve("is_null", [Column(place, field.type, field.nullable, field.name)]))
 
 
 def of_few_groups(plan: Plan) -> Iterator[Plan]:

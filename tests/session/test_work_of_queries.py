@@ -71,6 +71,7 @@ SUBQUERIES = {
 RANGES = {
     "semi less": "SELECT id FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.y > a.x)",
     "anti less": "SELECT id FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE b.y > a.x)",
+    "left join less without a match": "SELECT a.id FROM a LEFT JOIN b ON b.y > a.x WHERE b.id IS NULL",
     "semi greater of keys": "SELECT id FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.k % 2 = a.g AND b.y < a.x)",
     "anti less of keys": "SELECT id FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE b.k % 2 = a.g AND b.y >= a.x)",
     "semi between": "SELECT id FROM a WHERE EXISTS (SELECT 1 FROM b WHERE a.x BETWEEN b.y AND b.z)",

@@ -28,6 +28,7 @@ from deltic.optimizer.factor_disjunctions import factor_disjunctions
 from deltic.optimizer.forget_aggregated_rows import forget_aggregated_rows
 from deltic.optimizer.forget_closed_windows import forget_closed_windows
 from deltic.optimizer.forget_unjoinable_rows import forget_unjoinable_rows
+from deltic.optimizer.form_anti_joins import form_anti_joins
 from deltic.optimizer.form_inner_joins import form_inner_joins
 from deltic.optimizer.form_multiway_joins import form_multiway_joins
 from deltic.optimizer.form_range_joins import form_range_joins
@@ -58,6 +59,7 @@ RULES: Final[tuple[Rule, ...]] = (
     merge_projections,
     factor_disjunctions,
     form_inner_joins,
+    form_anti_joins,
     forget_closed_windows,
     push_filters_down,
     derive_filters,
