@@ -88,6 +88,8 @@ RANGES = {
     "at all": "SELECT id FROM a WHERE x >= ALL (SELECT x FROM a)",
     "not above any": "SELECT id FROM a WHERE NOT x > ANY (SELECT x FROM a)",
     "not another than any": "SELECT id FROM a WHERE NOT x <> ANY (SELECT y FROM b)",
+    "above the average of the partition": "SELECT id FROM a QUALIFY x > avg(x) OVER (PARTITION BY g)",
+    "at the greatest of the partition": "SELECT k, id FROM (SELECT k, id FROM a QUALIFY x = max(x) OVER (PARTITION BY g)) WHERE k > 2",
     "above own average": "SELECT id FROM a WHERE x > (SELECT avg(x) FROM a)",
 }
 FIRST_ROWS = {
