@@ -372,4 +372,4 @@ def test_explain_shows_expressions() -> None:
             "CREATE TABLE v (a INT NOT NULL, b INT);CREATE MATERIALIZED VIEW s AS SELECT a + 1 AS c, b FROM v WHERE a < 3 AND b IS NOT NULL"
         )
         text = str(session.explain("s", level=True))
-        assert "where (a < 3) and not(is_null(b))" in text and "[a + 1, 1]" in text
+        assert "where (a < 3) and is_not_null(b)" in text and "[a + 1, 1]" in text

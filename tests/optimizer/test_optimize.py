@@ -17,6 +17,7 @@ from deltic.expr import resolve
 from deltic.expr.failing import can_fail
 from deltic.expr.nodes import Column, Literal
 from deltic.optimizer import JOINS, LAST, RANKS, RULES, optimize
+from deltic.optimizer.join_partitions import join_partitions
 from deltic.optimizer.restrict_groups import restrict_groups
 from deltic.plan.columns import agrees, conjunction, shift
 from deltic.plan.evaluate import Moment, evaluate
@@ -120,7 +121,7 @@ def test_many_more_random_programs_mean_the_same(slice_: int) -> None:
 
 
 @pytest.mark.parametrize("seeds", [range(30, 34), *slow(rotating(400))], ids=len)
-@pytest.mark.parametrize("rule", (*RULES, *RANKS, restrict_groups), ids=lambda rule: rule.__name__)
+@pytest.mark.parametrize("rule", (*RULES, *RANKS, join_partitions, restrict_groups), ids=lambda rule: rule.__name__)
 def test_each_rule_alone_keeps_the_relation(rule: object, seeds: range) -> None:
     assert callable(rule)
     changed = 0
@@ -128,7 +129,10 @@ def test_each_rule_alone_keeps_the_relation(rule: object, seeds: range) -> None:
         program = mixed(seed)
         tables = applied(empty(program.tables), program.ticks[0])
         tables["events"] = events(seed)
-        made = (of_times, of_disjunctions, of_sides, of_limits, of_left_joins, of_few_groups, of_first_rows)
+        made = (
+            *(of_times, of_disjunctions, of_sides, of_limits, of_left_joins, of_unmatched_rows, of_partitions, of_few_groups),
+            of_first_rows,
+        )
         timed = (timed for view in program.views.values() for timed in (view, *(plan for make in made for plan in make(view))))
         for plan in (*timed, *of_windows()):
             after = rule(plan)
@@ -173,6 +177,30 @@ def of_left_joins(plan: Plan) -> Iterator[Plan]:
     key = Column(0, plan.schema[0].type, plan.schema[0].nullable, "k")
     groups = Aggregate(plan, (("k", key),), (("n", AggregateCall("count", (), BIGINT, False)),))
     yield Join(Join(groups, groups, "left", ((key, key),)), groups, "inner", ((key, key),))
+
+
+def of_unmatched_rows(plan: Plan) -> Iterator[Plan]:
+    """The groups of the plan by a column that have no row of the plan with few of its values, and such rows without a group."""
+    key = Column(0, plan.schema[0].type, plan.schema[0].nullable, "k")
+    groups = Aggregate(plan, (("k", key),), (("n", AggregateCall("count", (), BIGINT, False)),))
+    few = Filter(groups, resolve("less", [Column(1, BIGINT, False, "n"), Literal(2, BIGINT)]))
+    for kind, place in (("left", 3), ("right", 0), ("full", 1), ("full", 3)):
+        join = Join(groups if place > 1 else few, few if place > 1 else groups, kind, ((key, key),))
+        field = join.schema[place]
+        yield Filter(join, resolve("is_null", [Column(place, field.type, field.nullable, field.name)]))
+
+
+def of_partitions(plan: Plan) -> Iterator[Plan]:
+    """The rows with the greatest value of a column among those that are equal in another one, and the rows below it, which are not many."""
+    key, value = (Column(i, plan.schema[i].type, plan.schema[i].nullable, "c") for i in (0, len(plan.schema) - 1))
+    if not value.type.is_ordered or not key.type.is_ordered:
+        return
+    most = WindowCall("aggregate", value.type, True, aggregate=AggregateCall("max", (value,), value.type, True))
+    count = WindowCall("aggregate", BIGINT, False, aggregate=AggregateCall("count", (), BIGINT, False))
+    window = Window(plan, (key,), (), (("most", most), ("n", count)))
+    greatest, number = (Column(len(plan.schema) + i, type, i == 0, "c") for i, type in enumerate((value.type, BIGINT)))
+    yield Filter(window, resolve("equal", [value, greatest]))
+    yield Filter(window, conjunction([resolve("less", [number, Literal(5, BIGINT)]), resolve("less", [value, greatest])]))
 
 
 def of_few_groups(plan: Plan) -> Iterator[Plan]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from random import Random
 
 import duckdb
@@ -14,6 +15,7 @@ from correlated_queries import TABLES, Catalog, Row, random_grouped_query, rando
 from deltic.errors import EvaluationError
 from deltic.frontends.sql import bind_query
 from deltic.plan.evaluate import evaluate
+from sessions_of_queries import check, nested
 
 DEFINITIONS = "".join(f"CREATE TABLE {name} (a INT, b INT);" for name in TABLES)
 
@@ -180,3 +182,30 @@ def test_any_and_all_compare_values_of_one_type() -> None:
     assert _rows(session) == {(10, False): 1, (None, None): 1}
     _change(session, {"u": {(0, 9): 1, (0, None): 1, (0, 11): 1}}, {})
     assert _rows(session) == {(10, True): 1, (None, True): 1}
+
+
+IN_WINDOWS = {
+    "partition": "SELECT a, b, count(*) OVER (PARTITION BY (SELECT max(b) FROM u WHERE u.a = t.a)) AS n FROM t",
+    "order": "SELECT a, b, rank() OVER (PARTITION BY a ORDER BY (SELECT sum(b) FROM u WHERE u.a = t.b) DESC, b) AS r FROM t",
+    "argument": """
+        SELECT a, sum((SELECT max(a) FROM u WHERE u.b = t.b)) OVER (ORDER BY a, b ROWS 1 PRECEDING) AS s, (SELECT max(a) FROM u) AS m FROM t
+    """,
+    "filter": """
+        SELECT a, count(*) FILTER (WHERE EXISTS (SELECT 1 FROM u WHERE u.a = t.a)) OVER w AS n
+        FROM t WINDOW w AS (PARTITION BY a IN (SELECT a FROM v))
+    """,
+    "groups": """
+        SELECT a, rank() OVER (
+            PARTITION BY EXISTS (SELECT 1 FROM u WHERE u.a = t.a) ORDER BY (SELECT max(b) FROM v WHERE v.a = count(t.b))
+        ) AS r FROM t GROUP BY a
+    """,
+    "qualify": """
+        SELECT a, b FROM t WHERE b >= (SELECT min(b) FROM v)
+        QUALIFY row_number() OVER (ORDER BY (SELECT count(*) FROM u WHERE u.a = t.a), a, b) <= 2
+    """,
+}
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_subqueries_in_windows(shards: int, tmp_path: Path) -> None:
+    check(IN_WINDOWS, {name: nested(query) for name, query in IN_WINDOWS.items()}, shards, shards, 6, tmp_path)

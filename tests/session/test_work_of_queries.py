@@ -72,6 +72,7 @@ SUBQUERIES = {
 RANGES = {
     "semi less": "SELECT id FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.y > a.x)",
     "anti less": "SELECT id FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE b.y > a.x)",
+    "left join less without a match": "SELECT a.id FROM a LEFT JOIN b ON b.y > a.x WHERE b.id IS NULL",
     "semi greater of keys": "SELECT id FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.k % 2 = a.g AND b.y < a.x)",
     "anti less of keys": "SELECT id FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE b.k % 2 = a.g AND b.y >= a.x)",
     "semi between": "SELECT id FROM a WHERE EXISTS (SELECT 1 FROM b WHERE a.x BETWEEN b.y AND b.z)",
@@ -88,6 +89,8 @@ RANGES = {
     "at all": "SELECT id FROM a WHERE x >= ALL (SELECT x FROM a)",
     "not above any": "SELECT id FROM a WHERE NOT x > ANY (SELECT x FROM a)",
     "not another than any": "SELECT id FROM a WHERE NOT x <> ANY (SELECT y FROM b)",
+    "above the average of the partition": "SELECT id FROM a QUALIFY x > avg(x) OVER (PARTITION BY g)",
+    "at the greatest of the partition": "SELECT k, id FROM (SELECT k, id FROM a QUALIFY x = max(x) OVER (PARTITION BY g)) WHERE k > 2",
     "above own average": "SELECT id FROM a WHERE x > (SELECT avg(x) FROM a)",
 }
 FIRST_ROWS = {

@@ -28,9 +28,11 @@ from deltic.optimizer.factor_disjunctions import factor_disjunctions
 from deltic.optimizer.forget_aggregated_rows import forget_aggregated_rows
 from deltic.optimizer.forget_closed_windows import forget_closed_windows
 from deltic.optimizer.forget_unjoinable_rows import forget_unjoinable_rows
+from deltic.optimizer.form_anti_joins import form_anti_joins
 from deltic.optimizer.form_inner_joins import form_inner_joins
 from deltic.optimizer.form_multiway_joins import form_multiway_joins
 from deltic.optimizer.form_range_joins import form_range_joins
+from deltic.optimizer.join_partitions import join_partitions
 from deltic.optimizer.limit_ranks import limit_ranks
 from deltic.optimizer.limit_windows import limit_windows
 from deltic.optimizer.merge_projections import merge_projections
@@ -58,6 +60,7 @@ RULES: Final[tuple[Rule, ...]] = (
     merge_projections,
     factor_disjunctions,
     form_inner_joins,
+    form_anti_joins,
     forget_closed_windows,
     push_filters_down,
     derive_filters,
@@ -73,6 +76,7 @@ RANKS: Final[tuple[Rule, ...]] = (limit_ranks,)
 """Once joins are settled; RULES and JOINS follow again, since a relation without such a rank is empty."""
 LAST: Final[tuple[Rule, ...]] = (
     forget_aggregated_rows,
+    join_partitions,
     merge_projections,
     extract_fields,
     simplify,

@@ -29,7 +29,7 @@ from deltic.frontends.sql.scope import AGGREGATED, SUBQUERY, WINDOWED, ScopedRel
 from deltic.frontends.sql.shared_below import over_shared, with_shared_below
 from deltic.plan.columns import all_columns, map_columns, reference
 from deltic.plan.nodes import Aggregate, AggregateCall, Order, Plan, Project, Window
-from deltic.plan.walk import map_expressions
+from deltic.plan.walk import expressions, map_expressions
 
 _WITH_WINDOWS: Final = ("SELECT", "QUALIFY", "ORDER BY")
 """The clauses that may have window functions."""
@@ -350,12 +350,13 @@ def with_windows(
         if qualify is not None:
             raise TypeMismatch("QUALIFY without a window function", span=qualify.span, remedy="WHERE or HAVING tests other values")
         return _with_subqueries(block, select.subqueries, lambda expr: over("a subquery", expr))
-    plan, places = block.plan, dict[int, int]()
+    plan, subqueries, places = block.plan, select.subqueries, dict[int, int]()
     for key in dict.fromkeys(key for key, _ in calls):
         own = [(i, call) for i, (window, call) in enumerate(calls) if window == key]
+        bound = Window(plan, key.keys, key.order, tuple((f"{call.function}{i}", call) for i, call in own))
+        plan = subqueries.joined(plan, expressions(bound), lambda expr: over("a window function", expr))
         places |= {WINDOWED + i: len(plan.schema) + place for place, (i, _) in enumerate(own)}
-        named = tuple((f"{call.function}{i}", call) for i, call in own)
-        window = map_expressions(Window(plan, key.keys, key.order, named), lambda expr: over("a window function", expr))
+        window = map_expressions(replace(bound, input=plan), lambda expr: subqueries.filled(over("a window function", expr)))
         assert isinstance(window, Window)
         calls_over = tuple((name, with_whole_rows(call, window.order, block.plan.schema)) for name, call in window.calls)
         plan = over_shared(replace(window, calls=calls_over))

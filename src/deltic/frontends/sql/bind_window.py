@@ -124,9 +124,14 @@ def bind_window(binder: ExpressionBinder, node: tree.OverCall) -> Column:
     text = node.window
     if text.name is not None:
         raise _unknown(text.name, ())
-    rows = replace(binder, clause="a window function", keys=None, windows=None, subqueries=None)
-    terms = tuple(Order(rows.bind(term.expression), term.descending, term.nulls_first) for term in text.order)
-    key = WindowKey(tuple(rows.bind(part) for part in text.partition), terms)
+    rows = replace(binder, clause="a window function", keys=None, windows=None)
+
+    def bound(part: tree.Expression) -> Expr:
+        expr = rows.bind(part)
+        return expr if rows.subqueries is None else rows.subqueries.in_first_form(expr)
+
+    terms = tuple(Order(bound(term.expression), term.descending, term.nulls_first) for term in text.order)
+    key = WindowKey(tuple(map(bound, text.partition)), terms)
     for clause, exprs in (("PARTITION BY", key.keys), ("ORDER BY", [term.expr for term in terms])):
         for expr in exprs:
             check_ordered(clause, expr.type, expr.span or node.span)
