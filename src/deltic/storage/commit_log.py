@@ -138,13 +138,12 @@ class CommitLog:
         """
         self._state.check_owner()
         last = self._rounds[-1]
-        with self._folder.logging():
-            try:
-                marks = last.written(logged)
-            except OSError:
-                with suppress(OSError):  # at once, if the disk permits: else before the next record or manifest
-                    last.cut()
-                raise
+        try:
+            marks = last.written(logged)
+        except OSError as error:
+            with suppress(OSError):  # at once, if the disk permits: else before the next record or manifest
+                last.cut()
+            raise self._folder.log_failure(error) from None
         self._state.check_newest()  # a newer writer that opened the folder since may have read the log before the records were durable
         last.add(logged, marks)
 
@@ -193,16 +192,20 @@ class CommitLog:
         """Deletes the files, except those with epochs that could not be folded; none of an inherited state."""
         if self._state.inherited:
             return
-        with self._folder.logging():
+        try:
             for each in self._files:
                 each.close()
+        except OSError as error:
+            raise self._folder.log_failure(error) from None
 
     def cut(self) -> None:
         """Removes from the files what failed appends have left there: before a manifest of which it does not know. O(1) after none."""
-        with self._folder.logging():
+        try:
             for each in self._files:
                 if each.writer is not None:
                     each.cut()
+        except OSError as error:
+            raise self._folder.log_failure(error) from None
 
     def _ready(self) -> None:
         """Removes from state and files what failed commits have left there."""

@@ -183,9 +183,8 @@ class LoggedEmbedded(DurableEmbedded):
             self._commit_performed(version, performed, tick, Change(notes=notes or {}), start)
             return True
         changed, counted = view_changes(version.circuit, appended), summed(counters)
-        logged = version.logged(epoch, appended, self._state.oldest_at)
         result = TickResult(version.circuit, tick.epoch, changed, counted, time.perf_counter() - start)
-        self._computed.append(_Computed(logged.with_result(result), epoch, content, identity))
+        self._computed.append(_Computed(version.logged(epoch, appended, self._state.oldest_at, result), epoch, content, identity))
         return True
 
     def commit_group(self) -> None:
