@@ -126,6 +126,11 @@ class CommitLog:
     def is_empty(self) -> bool:
         return not any(each.epochs for each in self._rounds)
 
+    @property
+    def is_left(self) -> bool:
+        """Whether it is closed with epochs that are not in manifests: the next writer finds them."""
+        return not self.is_empty and all(each.writer is None for each in self._files)
+
     def has_room(self, sizes: Sequence[int]) -> bool:
         """Whether so many epochs of these sizes fit."""
         last = self._rounds[-1]
@@ -155,10 +160,10 @@ class CommitLog:
     def fold(self, files: OpenFiles, adopt: Adopt) -> None:
         """Turns all epochs into manifests. Raises StateError; what is not in manifests then stays in the log."""
         self._state.check_process()
-        if all(each.writer is None for each in self._files):
-            if self.is_empty:
-                return
+        if self.is_left:
             raise StateError(f"the commit log of {self._state.root} is closed", remedy="open the folder again, which folds it")
+        if all(each.writer is None for each in self._files):
+            return
         self._ready()
         for each in self._rounds:
             self._fold(each, files, adopt)
