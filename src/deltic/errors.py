@@ -14,6 +14,8 @@ from typing import ClassVar, Final
 
 WIDTH: Final = 240
 """Of a line longer than twice this, an error shows this many characters after the place, and half as many before it."""
+LONGEST: Final = 2_000
+"""The most characters of a message, of what is expected and of a remedy that the text of an error has: values may be megabytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ class DelticError(Exception):
     span: where in the user's text, if known.
     expected: what would have been valid.
     remedy: what to do.
-    code: stable, even if the class is renamed; the text begins with it (docs/errors.md).
+    code: stable, even if the class is renamed; the text begins with it (docs/errors.md). The text shows long parts shortened.
     """
 
     code: ClassVar[str] = "DELTIC-0000"
@@ -85,14 +87,26 @@ class DelticError(Exception):
 
     def _text(self) -> str:
         place = "" if self.span is None else f"{self.span.name}:{self.span.line}:{self.span.column}: "
-        lines = [f"[{self.code}] {place}{self.message}"]
+        lines = [f"[{self.code}] {place}{_shortened(self.message)}"]
         if self.span is not None:
             lines.append(self.span.picture())
         if self.expected:
-            lines.append(f"expected: {self.expected}")
+            lines.append(f"expected: {_shortened(self.expected)}")
         if self.remedy:
-            lines.append(f"help: {self.remedy}")
+            lines.append(f"help: {_shortened(self.remedy)}")
         return "\n".join(lines)
+
+
+def _shortened(text: str) -> str:
+    """The beginning and the end of a long text: what is wrong usually follows the value.
+
+    >>> len(_shortened("x" * 10_000)), _shortened("the value")
+    (2000, 'the value')
+    """
+    if len(text) <= LONGEST:
+        return text
+    end = LONGEST // 4
+    return f"{text[: LONGEST - end - 1]}…{text[-end:]}"
 
 
 class QueryError(DelticError):

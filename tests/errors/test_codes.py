@@ -35,3 +35,15 @@ def test_a_text_begins_with_the_code() -> None:
     assert str(errors.UnknownName("there is no table t")) == "[DELTIC-1002] there is no table t"
     placed = errors.SyntaxFailure("unexpected text", span=errors.Span("SELECT ,", 7, 8), expected="an expression", remedy="add one")
     assert str(placed) == ("[DELTIC-1001] <sql>:1:8: unexpected text\n  SELECT ,\n         ^\nexpected: an expression\nhelp: add one")
+
+
+def test_a_text_shows_long_parts_shortened() -> None:
+    value = "x" * 1_000_000
+    long = errors.CastFailure(f"the value '{value}' is no number", expected=f"a number, not '{value}'", remedy=f"drop '{value}'")
+    message, expected, remedy = str(long).splitlines()
+    assert len(message) == len("[DELTIC-3003] ") + errors.LONGEST
+    assert message.startswith("[DELTIC-3003] the value 'xxx") and message.endswith("xxx' is no number")
+    assert len(expected) == len("expected: ") + errors.LONGEST and len(remedy) == len("help: ") + errors.LONGEST
+    assert long.message == f"the value '{value}' is no number"
+    exact = errors.CastFailure("y" * errors.LONGEST)
+    assert str(exact) == "[DELTIC-3003] " + "y" * errors.LONGEST

@@ -299,7 +299,7 @@ def test_mutated_texts_never_raise_anything_raw() -> None:
         (f"SELECT d + INTERVAL {'9' * 100_000} DAYS FROM t", "INTERVAL"),
         (f"SELECT CAST(k AS DECIMAL({'9' * 100_000}, 2)) FROM t", "DECIMAL"),
         ("SELECT id AS `` FROM t", "a name is empty"),
-        ("SELECT id AS ` ` FROM t", "a name is empty"),
+        ("SELECT id AS ` ` FROM t", "a name is of blanks alone"),
     ],
 )
 def test_invalid_queries_raise_one_clear_error(text: str, message: str) -> None:

@@ -14,8 +14,10 @@ import pytest
 
 import deltic
 from deltic import disk, errors
+from deltic.runtimes.embedded.logged import LoggedEmbedded
 from deltic.runtimes.stored_view import StoredView
 from deltic.storage import merging
+from deltic.storage.commit_log import CommitLog
 from deltic.storage.maintenance import compact
 from deltic.storage.reader import StateReader
 from deltic.trace.batch import Batch
@@ -471,3 +473,27 @@ def test_a_session_whose_close_is_interrupted_at_any_step_can_be_closed_again(tm
             session.apply({"t": [{"_op": "insert", "a": -at}]})
         at += stride
     assert at > 5
+
+
+def test_a_close_that_is_interrupted_says_nothing_alarming(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The log is whole, and the next writer folds it."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    script = "CREATE TABLE t (a BIGINT NOT NULL PRIMARY KEY); CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n FROM t"
+    session = deltic.Session(state=tmp_path, commit_log=True)
+    session.sql(script)
+    session.apply({"t": [{"_op": "insert", "a": 1}]})
+    with monkeypatch.context() as patched:
+        patched.setattr(LoggedEmbedded, "_end_folding", interrupt)
+        patched.setattr(CommitLog, "fold", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            session.close()
+    session.close()
+    assert caplog.records == []
+    with deltic.Session(state=tmp_path) as session:
+        session.sql(script)
+        assert session.view("v").rows() == [{"n": 1}]

@@ -15,6 +15,7 @@ import pytest
 import deltic
 import interruptions
 from deltic.runtimes.durable import Durable
+from deltic.runtimes.durable.interrupts import uninterrupted
 from deltic.runtimes.durable.version import DurableVersion
 from deltic.storage.manifest import Change
 from interruptions import Broken, raising
@@ -165,3 +166,21 @@ def test_a_commit_to_a_folder_interrupted_at_any_line_is_real_or_not(
         assert {*breaking.committed[ticks:]} == {False, True}
         content = {name: session.view(name).rows() for name in session.views}
     assert {name: deltic.open(state).view(name).rows() for name in content} == content
+
+
+def test_ctrl_c_waits_for_the_end_of_a_block_and_keeps_its_handler() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    done = False
+    with pytest.raises(KeyboardInterrupt), uninterrupted():
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+        done = True
+    assert done and signal.getsignal(signal.SIGINT) is before
+    with pytest.raises(ValueError, match="of the block"), uninterrupted():
+        raise ValueError("of the block")
+    assert signal.getsignal(signal.SIGINT) is before
+    block = uninterrupted()
+    block.__enter__()  # which the handler of another signal leaves by an exception, at its end
+    assert signal.getsignal(signal.SIGINT) is not before
+    del block
+    assert signal.getsignal(signal.SIGINT) is before

@@ -126,6 +126,11 @@ class CommitLog:
     def is_empty(self) -> bool:
         return not any(each.epochs for each in self._rounds)
 
+    @property
+    def is_left(self) -> bool:
+        """Whether it is closed with epochs that are not in manifests: the next writer finds them."""
+        return not self.is_empty and all(each.writer is None for each in self._files)
+
     def has_room(self, sizes: Sequence[int]) -> bool:
         """Whether so many epochs of these sizes fit."""
         last = self._rounds[-1]
@@ -138,13 +143,12 @@ class CommitLog:
         """
         self._state.check_owner()
         last = self._rounds[-1]
-        with self._folder.logging():
-            try:
-                marks = last.written(logged)
-            except OSError:
-                with suppress(OSError):  # at once, if the disk permits: else before the next record or manifest
-                    last.cut()
-                raise
+        try:
+            marks = last.written(logged)
+        except OSError as error:
+            with suppress(OSError):  # at once, if the disk permits: else before the next record or manifest
+                last.cut()
+            raise self._folder.log_failure(error) from None
         self._state.check_newest()  # a newer writer that opened the folder since may have read the log before the records were durable
         last.add(logged, marks)
 
@@ -156,10 +160,10 @@ class CommitLog:
     def fold(self, files: OpenFiles, adopt: Adopt) -> None:
         """Turns all epochs into manifests. Raises StateError; what is not in manifests then stays in the log."""
         self._state.check_process()
-        if all(each.writer is None for each in self._files):
-            if self.is_empty:
-                return
+        if self.is_left:
             raise StateError(f"the commit log of {self._state.root} is closed", remedy="open the folder again, which folds it")
+        if all(each.writer is None for each in self._files):
+            return
         self._ready()
         for each in self._rounds:
             self._fold(each, files, adopt)
@@ -193,16 +197,20 @@ class CommitLog:
         """Deletes the files, except those with epochs that could not be folded; none of an inherited state."""
         if self._state.inherited:
             return
-        with self._folder.logging():
+        try:
             for each in self._files:
                 each.close()
+        except OSError as error:
+            raise self._folder.log_failure(error) from None
 
     def cut(self) -> None:
         """Removes from the files what failed appends have left there: before a manifest of which it does not know. O(1) after none."""
-        with self._folder.logging():
+        try:
             for each in self._files:
                 if each.writer is not None:
                     each.cut()
+        except OSError as error:
+            raise self._folder.log_failure(error) from None
 
     def _ready(self) -> None:
         """Removes from state and files what failed commits have left there."""

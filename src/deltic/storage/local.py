@@ -8,8 +8,9 @@ import mmap
 import os
 import socket
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 from weakref import WeakSet
@@ -102,9 +103,12 @@ class LocalFolder:
         with failing(self._subject, "read"):
             return disk.read(path)
 
-    def exists(self, name: str) -> bool:
-        """Whether a file has this name."""
-        return os.path.lexists(f"{self.root}/{checked(name)}")
+    def presence(self, name: str) -> Callable[[], bool]:
+        """Tells, at the cost of one call of the system, whether a file has this name."""
+        path = f"{self.root}/{checked(name)}"
+        if os.access in os.supports_follow_symlinks:  # as lexists, without an exception where there is none
+            return partial(os.access, path, os.F_OK, follow_symlinks=False)
+        return partial(os.path.lexists, path)
 
     def names(self, prefix: str) -> list[str]:
         return sorted(name for name in self._listing(prefix) if not disk.is_staged(name))
@@ -218,11 +222,9 @@ class LocalFolder:
             disk.make_folder(path.parent)
             return LogWriter(path)
 
-    @contextmanager
-    def logging(self) -> Iterator[None]:
-        """Turns an OSError of a commit log into a StateError."""
-        with failing(self._subject, "written"):
-            yield
+    def log_failure(self, error: OSError) -> StateError:
+        """What an OSError of a commit log is for users."""
+        return _failure(self._subject, "written", error)
 
     def _path_of(self, name: str) -> Path:
         folder = self._path / checked(name).partition("/")[0]
@@ -280,8 +282,12 @@ def failing(subject: str, done: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        expected, remedy = _CURES.get(error.errno or 0, ("a working disk", "check the disk; nothing was changed"))
-        raise StateError(f"{subject} cannot be {done}: {error.strerror}", expected=expected, remedy=remedy) from None
+        raise _failure(subject, done, error) from None
+
+
+def _failure(subject: str, done: str, error: OSError) -> StateError:
+    expected, remedy = _CURES.get(error.errno or 0, ("a working disk", "check the disk; nothing was changed"))
+    return StateError(f"{subject} cannot be {done}: {error.strerror}", expected=expected, remedy=remedy)
 
 
 def _holder(text: str) -> str:

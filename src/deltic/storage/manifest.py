@@ -126,6 +126,13 @@ class Manifest:
         """Whether all of these segments are part of the state."""
         return all(s.shard < self.shards and s in self.shard_states[s.shard].get(s.arrangement, ()) for s in segments)
 
+    def logged(self, epoch: int, at_us: int, changed: Mapping[str, Json], oldest: int) -> Manifest:
+        """The state after an epoch that is in the commit log alone, with the files as they are. changed: its notes."""
+        notes, program = self.notes.after(changed), self.program.after(changed)
+        return Manifest(  # `replace` takes as long again
+            epoch, self.generation, self.shard_states, self.files, notes, (), self.crc, self.uses, oldest, at_us, program
+        )
+
     def after(self, change: Change, generation: int) -> Manifest:
         """The state after applying the change. O(change + files).
 

@@ -21,6 +21,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import takewhile
 from typing import Final
 
@@ -235,17 +236,21 @@ class State:
 
     def check_owner(self) -> None:
         """Raises StateTakenOver if a newer writer has opened the folder, and StateError if it no longer has a state. O(1)."""
-        assert isinstance(self.folder, LocalFolder)
         self.check_newest()
-        if not self.folder.exists(generation_name(self.generation)):  # so many have followed that it was deleted, or all is
+        if not self._writers[0]():  # so many have followed that it was deleted, or all is
             raise self.taken_over() if epochs_in(self.folder) else self._gone()
 
     def check_newest(self) -> None:
         """As `check_owner` within a moment of it."""
-        assert isinstance(self.folder, LocalFolder)
         self.check_process()
-        if self.folder.exists(generation_name(self.generation + 1)):
+        if self._writers[1]():
             raise self.taken_over()
+
+    @cached_property
+    def _writers(self) -> tuple[Callable[[], bool], Callable[[], bool]]:
+        """Whether the folder has this writer, and the next one."""
+        assert isinstance(self.folder, LocalFolder)
+        return self.folder.presence(generation_name(self.generation)), self.folder.presence(generation_name(self.generation + 1))
 
     def new_log(self, number: int) -> LogWriter:
         """Creates a file of this writer's commit log, the first or the second. Raises StateError."""

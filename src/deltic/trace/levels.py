@@ -175,7 +175,7 @@ class _Working:
 
 
 def _rows(batches: Iterable[Batch]) -> int:
-    return sum(batch.length for batch in batches)
+    return sum([batch.length for batch in batches])
 
 
 def _allowed(sought: int) -> int:

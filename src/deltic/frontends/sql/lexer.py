@@ -163,7 +163,8 @@ def _quoted(kind: str, written: str, span: Span) -> Token:
         case "quoted":
             value = written[1:-1].replace("``", "`")
             if not value.strip():
-                raise SyntaxFailure("a name is empty", span=span, expected="a name of at least one character")
+                wrong = "of blanks alone" if value else "empty"
+                raise SyntaxFailure(f"a name is {wrong}", span=span, expected="a name of at least one character that is not a blank")
         case _:
             value = written
     return Token(kind, value, "", span.start, span.end)

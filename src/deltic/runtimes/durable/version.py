@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from deltic.circuit.nodes import ArrangementSpec, Dataflow
@@ -60,32 +60,24 @@ class DurableVersion:
         return DurableVersion(circuit, manifest, tuple(opened), self.last, self.definitions)
 
     def logged(
-        self, epoch: LoggedEpoch, batches: Sequence[Mapping[str, Batch]], oldest: Callable[[int, int | None], int]
+        self,
+        epoch: LoggedEpoch,
+        batches: Sequence[Mapping[str, Batch]],
+        oldest: Callable[[int, int | None], int],
+        last: TickResult | None = None,
     ) -> DurableVersion:
-        """The version of an epoch that is in the commit log alone; its result is not set yet. batches: by shard and arrangement.
+        """The version of an epoch that is in the commit log alone, with the result of its tick. batches: by shard and arrangement.
 
         oldest: as `State.oldest_at`. Raises WeightOverflow.
         """
-        notes = self.manifest.notes.after(epoch.notes)
-        manifest = replace(
-            self.manifest,
-            epoch=epoch.epoch,
-            at_us=epoch.at_us,
-            notes=notes,
-            oldest=oldest(epoch.epoch, notes.get(KEEP)),
-            program=self.manifest.program.after(epoch.notes),
-            views=(),
-        )
+        keep = epoch.notes[KEEP] if KEEP in epoch.notes else self.manifest.notes.get(KEEP)
+        manifest = self.manifest.logged(epoch.epoch, epoch.at_us, epoch.notes, oldest(epoch.epoch, keep))
         ephemeral = self.circuit.ephemeral
         shards = []
         for shard, appended in zip(self.shards, batches, strict=True):
             logged = shard if isinstance(shard, LoggedArrangements) else LoggedArrangements(shard)
             shards.append(logged.appended({name: batch for name, batch in appended.items() if name not in ephemeral}))
-        return DurableVersion(self.circuit, manifest, tuple(shards), None, self.definitions)
-
-    def with_result(self, last: TickResult) -> DurableVersion:
-        """The same with the result of the tick that made it."""
-        return DurableVersion(self.circuit, self.manifest, self.shards, last, self.definitions)
+        return DurableVersion(self.circuit, manifest, tuple(shards), last, self.definitions)
 
 
 def shard_arrangements(

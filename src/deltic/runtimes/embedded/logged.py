@@ -183,9 +183,8 @@ class LoggedEmbedded(DurableEmbedded):
             self._commit_performed(version, performed, tick, Change(notes=notes or {}), start)
             return True
         changed, counted = view_changes(version.circuit, appended), summed(counters)
-        logged = version.logged(epoch, appended, self._state.oldest_at)
         result = TickResult(version.circuit, tick.epoch, changed, counted, time.perf_counter() - start)
-        self._computed.append(_Computed(logged.with_result(result), epoch, content, identity))
+        self._computed.append(_Computed(version.logged(epoch, appended, self._state.oldest_at, result), epoch, content, identity))
         return True
 
     def commit_group(self) -> None:
@@ -240,10 +239,11 @@ class LoggedEmbedded(DurableEmbedded):
                     super().trim()
 
     def settle(self) -> None:
-        """See Durable."""
+        """See Durable. Above a log that is left to the next writer, merges cannot be committed; it makes them again."""
         with self._turn:
-            self.fold()
-            super().settle()
+            if not self._log.is_left:
+                self.fold()
+                super().settle()
 
     def fold(self) -> None:
         """Turns the epochs of the log into manifests, which readers of the folder see. Raises StateError."""
@@ -357,14 +357,15 @@ class LoggedEmbedded(DurableEmbedded):
         self._merger.start()
 
     def close(self) -> None:
-        """See Durable. What cannot be folded stays in the log, for the next writer."""
+        """See Durable. What cannot be folded, or is not since Ctrl-C ended that, stays in the log, for the next writer."""
         try:
             self._end_folding()
         finally:  # also after Ctrl-C in the wait
             with self._turn:
                 self._show_all()
                 try:
-                    self.fold()
+                    if not self._log.is_left:  # as it is if this is called again after Ctrl-C
+                        self.fold()
                 except StateError as error:
                     _logger.warning("the commit log of %s is left to its next writer: %s", self._state.root, error)
                 finally:
