@@ -19,7 +19,7 @@ from deltic.expr.table_functions import BesideRow
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_expression import ExpressionBinder
 from deltic.frontends.sql.parse_query import TABLE_FUNCTIONS
-from deltic.frontends.sql.refusals import FUNCTIONS
+from deltic.frontends.sql.refusals import FUNCTIONS, flink
 from deltic.frontends.sql.scope import Scope, ScopeColumn, ScopedRelation
 from deltic.frontends.statements import PythonTable
 from deltic.plan.columns import reference
@@ -172,6 +172,8 @@ def bind_made(node: tree.FunctionCall | tree.DefinedCall, binder: ExpressionBind
         return _of_user(node, binder)
     name, span = node.name, node.span
     if name not in MAKERS:
+        if (refusal := flink(name)) is not None:
+            raise Unsupported(refusal[0], span=span, remedy=refusal[1])
         remedy = FUNCTIONS.get(name) or "name a table"
         raise Unsupported(f"{name}() is not a table function", span=span, expected=TABLE_FUNCTIONS, remedy=remedy)
     if name in EXPLODES:
