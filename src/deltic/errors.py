@@ -358,6 +358,13 @@ def most_like(name: str, candidates: Iterable[str]) -> str | None:
     return lowered[close[0]] if close else None
 
 
+def unknown_function(name: str, known: Iterable[str]) -> str:
+    """A remedy for a function that does not exist: one that is like it, or a function of the user's own."""
+    like = most_like(name, list(known))
+    own = f"a function of your own is registered first: session.register({name!r}, …), or deltic.UDF in a program"
+    return f"did you mean {like!r}? Otherwise, {own}" if like else own
+
+
 def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:
     """A remedy naming the candidate that is most like `name`, or all of them where they are few."""
     names = list(dict.fromkeys(candidates))

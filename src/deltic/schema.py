@@ -104,6 +104,10 @@ class Schema:
     def __getitem__(self, index: int) -> Field:
         return self.fields[index]
 
+    def __str__(self) -> str:
+        """As in CREATE TABLE: (id BIGINT NOT NULL, name STRING)."""
+        return f"({', '.join(f'{field.name} {field.type.sql}' + ('' if field.nullable else ' NOT NULL') for field in self.fields)})"
+
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(field.name for field in self.fields)

@@ -19,7 +19,7 @@ import deltic
 from calls import calls_of
 from deltic.connectors.frames import change_frame, keys_or_rows, rows_frame
 from deltic.connectors.list_views import without_list_views
-from deltic.errors import ConstraintViolation, FrameError
+from deltic.errors import ConstraintViolation, FrameError, UnknownName
 from deltic.schema import (
     BIGINT,
     BOOLEAN,
@@ -119,6 +119,34 @@ def test_frames_of_a_wrong_shape_are_refused(frame: object, text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("frame", "remedy"),
+    [
+        (pd.DataFrame(ROWS).set_index("id"), "frame.reset_index()"),
+        (iter(ROWS), "list(…) of it; session.load takes iterators, and makes a tick of each chunk"),
+        ("orders.csv", "session.load reads files"),
+        ([{**ROWS[0], "name": float("nan")}], "None is NULL"),
+        ([{**ROWS[0], "amount": "1.50"}], "float(text)"),
+    ],
+)
+def test_an_error_says_what_makes_a_frame_of_it(frame: object, remedy: str) -> None:
+    with pytest.raises(FrameError) as error:
+        rows_frame(frame, ORDERS)
+    assert error.value.remedy == remedy
+
+
+def test_a_column_that_an_update_lacks_is_not_to_become_null() -> None:
+    with deltic.Session() as session:
+        session.sql("CREATE TABLE t (id INT PRIMARY KEY, name STRING); CREATE MATERIALIZED VIEW v AS SELECT name FROM t")
+        for change in (session.update, session.upsert):
+            with pytest.raises(FrameError, match=r"give name, since rows are replaced whole; UPDATE … SET or MERGE"):
+                change("t", [{"id": 1}])
+        with pytest.raises(FrameError, match=r"pass a list of keys: \[1\]"):
+            session.delete("t", 1)
+        with pytest.raises(UnknownName, match="v is a view, not a table"):
+            session.insert("v", [{"name": "a"}])
+
+
+@pytest.mark.parametrize(
     ("frame", "type", "values"),
     [
         (arrow([1, None], pa.int32()), BIGINT, [1, None]),
@@ -153,6 +181,9 @@ def test_frames_of_a_wrong_shape_are_refused(frame: object, text: str) -> None:
         (pd.DataFrame({"x": pd.to_datetime(["2020-01-01", None])}), TIMESTAMP, [dt.datetime(2020, 1, 1, tzinfo=dt.UTC), None]),
         (pd.DataFrame({"x": [1, Decimal("2.5"), None]}), decimal(3, 1), [Decimal("1.0"), Decimal("2.5"), None]),
         (pd.DataFrame({"x": pd.array([1, None], "Int64")}), SMALLINT, [1, None]),
+        ([{"x": 1}, {"x": pd.NA}], BIGINT, [1, None]),
+        ([{"x": pd.NaT}, {"x": dt.datetime(2020, 1, 1)}], TIMESTAMP, [None, dt.datetime(2020, 1, 1, tzinfo=dt.UTC)]),
+        ([{"x": pd.NaT}], DATE, [None]),
     ],
     ids=str,
 )

@@ -58,6 +58,7 @@ def test_a_hint_limits_iterations() -> None:
     with pytest.raises(Divergence, match=r"<datalog>:6:31: the recursive relation R has not converged after 3 iterations") as caught:
         explained(rules.format(30))
     assert caught.value.span is not None and caught.value.span.written == "R"
+    assert caught.value.remedy == "add a condition that ends it, such as n < 100, or raise the limit"
 
 
 def test_a_relation_that_diverges_has_a_place_in_its_own_rule() -> None:

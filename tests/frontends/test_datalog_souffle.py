@@ -76,6 +76,29 @@ def test_relations() -> None:
         assert found == EXPECTED
 
 
+def test_functors_in_python_powers_and_conversions() -> None:
+    program = """
+    .decl n(x: number)
+    .output n
+    n(-2 ^ 2 + 3 * 2 ^ 3).
+    n(y) :- n(x), x < 40, y = @twice(x).
+    .functor twice(x: number): number stateful
+    .decl f(x: float, n: number, u: unsigned)
+    .output f
+    f(itof(3), ftoi(-2.7), itou(4)).
+    """
+    with deltic.Session() as session:
+        session.register("twice", lambda x: 2 * x, "BIGINT")
+        session.datalog(program, dialect="souffle")
+        assert sorted(row["x"] for row in session.view("n").rows()) == [20, 40]
+        assert session.view("f").rows() == [{"x": 3.0, "n": -2, "u": 4}]
+
+
+def test_souffle_in_the_default_dialect_is_named() -> None:
+    with deltic.Session() as session, pytest.raises(SyntaxFailure, match='the dialect souffle: dialect="souffle"'):
+        session.datalog(".decl edge(x: number)\n.input edge\n")
+
+
 def test_escapes_are_read_from_the_left() -> None:
     with deltic.Session() as session:
         session.datalog(
@@ -221,7 +244,13 @@ def test_records_and_adts_are_in_files_as_souffle_has_them(tmp_path: Path, capsy
         ("b(x) :- a(x), !b(x).", Unsupported, "b depends on itself through negation: b → not b"),
         ("b(n) :- n = count : { b(_) }.", Unsupported, "depends on itself through"),
         ("b(x) :- a(x), x = ord(\"a\").", Unsupported, "test:3:19: the functor ord is not supported"),
-        ("b(x ^ 2) :- a(x).", Unsupported, "^ is not supported"),
+        ("b(2 ^ x) :- a(x).", Unsupported, "test:3:3: this ^ is not supported"),
+        ("b(x) <= b(y) :- y < x.", Unsupported, "test:3:6: subsumption is not supported"),
+        (".decl e(x: number) choice-domain x", Unsupported, "test:3:20: choice-domain is not supported"),
+        ("b(@f(x)) :- a(x).", DelticError, "test:3:4: there is no functor f"),
+        (".functor f(number): number\nb(@f(x)) :- a(x).", DelticError, "test:4:3: the extern function f is not registered"),
+        (".pragma \"legacy\"", Unsupported, "help: leave it out"),
+        ("input relation E(x: s64)", SyntaxFailure, "help: DDlog's syntax is the dialect ddlog"),
         ("b(x) :- a(x)", SyntaxFailure, "unexpected end of the text"),
         (".comp C { }", Unsupported, ".comp is not supported"),
         (".printsize b", Unsupported, ".printsize is not supported"),

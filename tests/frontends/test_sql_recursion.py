@@ -115,7 +115,8 @@ def test_a_limit_passed_is_an_error_that_tells_how_it_grew() -> None:
         "the last ones changed 1, 1, 1 rows, such as (5, NULL)\n"
         "  WITH RECURSIVE c (n, s) MAX RECURSION LEVEL 4 AS (SELECT 1, 'x' UNION ALL SELECT n + 1, NULL FROM c) SELECT n FROM c\n"
         f"  {' ' * 98}^\n"
-        "help: add a condition to end a count, or raise the limit; on cycles, UNION, not UNION ALL, or distinct() in a circuit ends"
+        "help: add a condition that ends it, such as n < 100, or raise the limit; "
+        "on cycles, UNION, not UNION ALL, or distinct() in a circuit ends"
     )
 
 

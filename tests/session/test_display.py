@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 import deltic
+from deltic.errors import TypeMismatch
 
 SCRIPT = """
     CREATE TABLE t (k INT PRIMARY KEY, v STRING, a ARRAY<INT>);
@@ -39,3 +42,14 @@ def test_a_view_that_was_dropped_has_its_name_left() -> None:
         view = session.view("m")
         session.sql("DROP VIEW m")
         assert repr(view) == "<view m>"
+
+
+def test_an_answer_gives_its_rows_and_a_schema_is_that_of_create_table() -> None:
+    with deltic.Session() as session:
+        session.sql("CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(9)); INSERT INTO t VALUES (1, 'a'), (2, NULL)")
+        assert [row["name"] for row in session.query("SELECT name FROM t ORDER BY id")] == ["a", None]
+        assert str(session.table("t").schema) == "(id INT NOT NULL, name VARCHAR(9))"
+        assert "Counters(rows_in=" in repr(session.last_tick.counters)
+        with pytest.raises(TypeMismatch) as caught:
+            session.query("SELECT id FROM t WHERE name IN (:names)", args={"names": ["a"]})
+        assert caught.value.remedy == "array_contains(list, x)"

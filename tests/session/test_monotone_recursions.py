@@ -156,6 +156,11 @@ def test_many_correlated_subqueries_are_checked_in_time(n: int) -> None:
             "GROUP BY r.a) q ON q.a = edges.dst",
             "by SUM",
         ),
+        (
+            "SELECT r.a, q.dst FROM r, LATERAL (SELECT dst, row_number() OVER (ORDER BY cost) AS n FROM edges WHERE src > r.b) q "
+            "WHERE n <= 2",
+            "a window function in a subquery that a recursion evaluates",
+        ),
         ("SELECT b, 1 FROM r GROUP BY b HAVING sum(a) > 3", "by SUM of values that may be negative"),
         ("SELECT b, 1 FROM r WHERE b >= 0 GROUP BY b HAVING sum(a) > 3", "by SUM of values that may be negative"),
         ("SELECT b, 1 FROM r WHERE a >= 0 GROUP BY b HAVING sum(a) < 3", "by its value in a later iteration"),

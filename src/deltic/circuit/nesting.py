@@ -94,10 +94,10 @@ class ScopeBuilder(CircuitBuilder):
         assert isinstance(operator, Import)
         return self._imports[operator.position]
 
-    def feedback(self, shape: Shape, relation: str = "", span: Span | None = None) -> int:
-        """A stream that repeats, one iteration later, the stream given to `connect`. span: a reference to the relation, for errors."""
+    def feedback(self, shape: Shape, relation: str = "", span: Span | None = None, *, is_set: bool = False) -> int:
+        """A stream that repeats, one iteration later, the stream given to `connect`. span, is_set: of the relation, for errors."""
         number = sum(node.kind is NodeKind.FEEDBACK for node in self.nodes)
-        return super().add(Feedback(NOWHERE - number, relation, span), (), shape, (), kind=NodeKind.FEEDBACK)
+        return super().add(Feedback(NOWHERE - number, relation, span, is_set), (), shape, (), kind=NodeKind.FEEDBACK)
 
     def connect(self, feedback: int, source: int) -> None:
         """Sets the stream that a feedback delays."""

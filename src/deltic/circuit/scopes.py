@@ -118,4 +118,4 @@ def divergence(feedback: Node, limit: int, growth: Sequence[int], change: Rows, 
     rows = list(zip(*columns, strict=True)) if columns else [()]
     assert isinstance(feedback.operator, Feedback)
     operator = feedback.operator
-    return diverged(operator.relation or feedback.name, limit, growth[-GROWTH:], rows, operator.span)
+    return diverged(operator.relation or feedback.name, limit, growth[-GROWTH:], rows, operator.span, is_set=operator.is_set)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, time
 from decimal import Decimal
 from typing import Any, Final
+from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +23,9 @@ from deltic.domains import has_nanoseconds, unfit, with_fields
 from deltic.errors import ConstraintViolation, FrameError
 from deltic.schema import BINARY, Field, Type
 from deltic.variants import of_pyspark
+
+MISSING: Final = ("NAType", "NaTType")
+"""The classes of pandas' NULLs."""
 
 _MOST_PLACES: Final = 38
 _MONTH_DAY_NANO: Final = pa.month_day_nano_interval()
@@ -212,20 +216,46 @@ def _struct(chunk: pa.Array[Any], target: Type) -> pa.Array[Any]:
     return pa.StructArray.from_arrays(parts, fields=list(target.arrow), mask=chunk.is_null())
 
 
+def _conversion(value: object, target: Type) -> str | None:
+    """What makes a Python value one of the type, if it is clear which it means."""
+    match value:
+        case float() if value != value:
+            return "None is NULL"
+        case str() if target.name == "DATE":
+            return "date.fromisoformat(text)"
+        case str() if target.name in ("TIMESTAMP", "TIMESTAMP_NTZ"):
+            return "datetime.fromisoformat(text)"
+        case str() if target.is_integer:
+            return "int(text)"
+        case str() if target.name in ("FLOAT", "DOUBLE"):
+            return "float(text)"
+        case str() | float() if target.is_decimal:
+            return "decimal.Decimal(str(x))"
+        case datetime() if target.name == "DATE":
+            return "value.date()"
+        case UUID() if target.name == "STRING":
+            return "str(value)"
+        case _:
+            return None
+
+
 def _fit_values(values: list[object], field: Field, where: str) -> pa.ChunkedArray[Any]:
     """Python values are checked by their classes: Arrow's inferred type for a mixed list can lose parts of a value."""
     allowed = field.type.kind.python
     if field.type.name == "VARIANT":
         values = [of_pyspark(value) for value in values]
     kinds = set(map(type, values)) - {type(None)}
+    if missing := {kind for kind in kinds if kind.__name__ in MISSING and kind.__module__.startswith("pandas.")}:
+        values = [None if type(value) in missing else value for value in values]
+        kinds -= missing
     if any(issubclass(kind, np.generic) for kind in kinds):
         values = [v.item() if isinstance(v, np.generic) else v for v in values]
         kinds = set(map(type, values)) - {type(None)}
     wrong = {kind for kind in kinds if not _is_kind(kind, allowed)}
     if wrong:
-        row = next(i for i, value in enumerate(values) if type(value) in wrong)
-        value = f"{type(values[row]).__name__} {values[row]!r}"
-        raise FrameError(f"{where}, row {row}, column {field.name}: found {value}", expected=field.type.values)
+        row, found = next((i, value) for i, value in enumerate(values) if type(value) in wrong)
+        message = f"{where}, row {row}, column {field.name}: found {type(found).__name__} {found!r}"
+        raise FrameError(message, expected=field.type.values, remedy=_conversion(found, field.type))
     if field.type.held.is_nested:
         return _checked(lambda part: _build_nested(part, field.type), values, field, where)
     if field.type.is_decimal and int in kinds:

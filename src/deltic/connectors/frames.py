@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from deltic.connectors.fits import OP_COLUMN, WEIGHT_COLUMN, fit_of, shaped
 from deltic.connectors.fitting import check_domain, check_lengths, check_nulls, check_parts, fit, without_dictionary
-from deltic.connectors.recognise import Column, Columns, columns_of
+from deltic.connectors.recognise import Column, Columns, columns_of, not_a_frame
 from deltic.domains import is_restricted
 from deltic.errors import FrameError
 from deltic.purity import shown
@@ -58,11 +58,14 @@ class Changes:
     weights: Words
 
 
-def rows_frame(frame: Any, table: TableSchema) -> pa.Table:
-    """All columns of `table`. Raises FrameError, ConstraintViolation. Cost: microseconds if the frame has the right schema."""
+def rows_frame(frame: Any, table: TableSchema, *, replaces: bool = False) -> pa.Table:
+    """All columns of `table`. Raises FrameError, ConstraintViolation. Cost: microseconds if the frame has the right schema.
+
+    replaces: the rows replace others, so a column that the frame lacks may be one that is not to change.
+    """
     if isinstance(frame, pa.Table) and (fits := fit_of(frame.schema, table)).verdict == "rows":
         return _checked(shaped(frame, table) if fits.others else frame, table)
-    return _fitted(columns_of(frame, table.schema, _where(table)), table)
+    return _fitted(columns_of(frame, table.schema, _where(table)), table, replaces=replaces)
 
 
 def keys_or_rows(frame: Any, table: TableSchema) -> tuple[Literal["keys", "rows"], pa.Table]:
@@ -78,6 +81,8 @@ def keys_or_rows(frame: Any, table: TableSchema) -> tuple[Literal["keys", "rows"
         if values and not isinstance(values[0], Mapping):
             return "keys", _of_keys(values, table)
         frame = values
+    if isinstance(frame, (str, int)):
+        raise not_a_frame(frame, where, is_key=True)
     columns = columns_of(frame, table.schema, where)
     key = tuple(table.schema[i] for i in table.key)
     if key and {name.lower() for name in columns.names} == {field.name.lower() for field in key}:
@@ -135,8 +140,8 @@ def _checked(rows: Fitted, table: TableSchema) -> Fitted:
     return rows
 
 
-def _fitted(columns: Columns, table: TableSchema) -> pa.Table:
-    positions = _positions(columns.names, table.schema, _where(table))
+def _fitted(columns: Columns, table: TableSchema, *, replaces: bool = False) -> pa.Table:
+    positions = _positions(columns.names, table.schema, _where(table), replaces=replaces)
     for field, position in zip(table.schema, positions, strict=True):
         row = columns.absent.get(columns.names[position])
         if row is not None:
@@ -150,7 +155,7 @@ def _assemble(columns: Sequence[Column], table: TableSchema) -> pa.Table:
     return pa.Table.from_arrays(fitted, schema=pa.schema([(field.name, field.type.arrow) for field in table.schema]))
 
 
-def _positions(names: Sequence[str], schema: Schema, where: str) -> list[int]:
+def _positions(names: Sequence[str], schema: Schema, where: str, *, replaces: bool = False) -> list[int]:
     """The position of each field in `names`. Raises FrameError unless every field is there exactly once, and nothing else."""
     positions: dict[str, int] = {}
     for i, name in enumerate(names):
@@ -165,6 +170,8 @@ def _positions(names: Sequence[str], schema: Schema, where: str) -> list[int]:
         raise FrameError(message, expected=_listed(schema), remedy=f"drop {extra[0]} from the frame")
     if missing:
         remedy = f"give {missing[0]}, of NULLs where there are no values" if schema[schema.find(missing[0])[0]].nullable else None
+        if replaces:
+            remedy = f"give {missing[0]}, since rows are replaced whole; UPDATE … SET or MERGE in session.sql change some of the columns"
         raise FrameError(f"{where}: the frame has no column {missing[0]}", expected=_listed(schema), remedy=remedy)
     return [positions[name.lower()] for name in schema.names]
 

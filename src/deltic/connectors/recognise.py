@@ -7,8 +7,9 @@ lists, since the table decides their type.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
@@ -100,12 +101,18 @@ def columns_of(frame: Any, schema: Schema, where: str) -> Columns:
     raise not_a_frame(frame, where)
 
 
-def not_a_frame(frame: object, where: str) -> FrameError:
+def not_a_frame(frame: object, where: str, *, is_key: bool = False) -> FrameError:
     kind = type(frame)
-    if kind.__name__ == "LazyFrame":
+    if is_key:
+        remedy = f"pass a list of keys: [{frame!r}]"
+    elif kind.__name__ == "LazyFrame":
         remedy = "call .collect() on it first"
     elif isinstance(frame, Mapping):
-        remedy = "pass a list of rows"
+        remedy = "pass a list of rows; of lists by column, pyarrow.table(…) makes a frame"
+    elif isinstance(frame, Iterator):
+        remedy = "list(…) of it; session.load takes iterators, and makes a tick of each chunk"
+    elif isinstance(frame, (str, Path)):
+        remedy = "session.load reads files"
     else:
         remedy = "pass one of these, or a list of dicts with the column names as keys"
     kinds = "a pyarrow Table or RecordBatch, a pandas, Polars or Spark DataFrame, or a list of dicts"
@@ -140,6 +147,9 @@ def _of_pandas(frame: Any, schema: Schema, where: str) -> Columns:
         if not isinstance(name, str):
             raise FrameError(f"{where}: the frame has a column called {name!r}", expected="column names, which are strings")
         names.append(name)
+    for name in frame.index.names:
+        if isinstance(name, str) and name not in names and schema.find(name):
+            raise FrameError(f"{where}: {name} is the index of the frame, not a column", remedy="frame.reset_index()")
     columns = tuple(_of_series(frame.iloc[:, i], name, schema) for i, name in enumerate(names))
     return Columns(tuple(names), columns, len(frame), {})
 

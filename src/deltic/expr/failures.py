@@ -123,18 +123,21 @@ def shown(row: Sequence[Value]) -> str:
     return f"({', '.join('NULL' if value is None else str(value) for value in row)})"
 
 
-def diverged(relation: str, limit: int, growth: Sequence[int], samples: Sequence[tuple[Value, ...]], span: Span | None) -> Divergence:
+def diverged(
+    relation: str, limit: int, growth: Sequence[int], samples: Sequence[tuple[Value, ...]], span: Span | None, *, is_set: bool
+) -> Divergence:
     """`relation` still changes after `limit` iterations.
 
     growth: how many distinct rows changed in each of the last GROWTH iterations. samples: at most SAMPLES rows that changed last.
-    span: a reference to the relation in the program.
+    span: a reference to the relation in the program. is_set: it keeps each row once, so a cycle alone does not go on for ever.
     """
     rows = ", ".join(map(shown, samples))
     return Divergence(
         f"the recursive relation {relation} has not converged after {limit:,} iterations: "
         f"the last ones changed {', '.join(f'{count:,}' for count in growth)} rows, such as {rows}",
         span=span,
-        remedy="add a condition to end a count, or raise the limit; on cycles, UNION, not UNION ALL, or distinct() in a circuit ends",
+        remedy="add a condition that ends it, such as n < 100, or raise the limit"
+        + ("" if is_set else "; on cycles, UNION, not UNION ALL, or distinct() in a circuit ends"),
     )
 
 

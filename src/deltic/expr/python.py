@@ -11,6 +11,8 @@ import struct
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
+from pathlib import Path
+from traceback import extract_tb
 from typing import Any, Final
 
 import pyarrow as pa
@@ -26,6 +28,8 @@ from deltic.schema import BINARY, BOOLEAN, DATE, DOUBLE, INT, INTEGER_BITS, STRI
 from deltic.types import frozen_list
 from deltic.variants import of_pyspark
 
+_PACKAGE: Final = str(Path(__file__).parents[1])
+
 FunctionCall = tuple[UserFunction, tuple[Expr, ...]]
 Arguments = tuple[Value, ...]
 """A function and its arguments: all columns of one result have the same call."""
@@ -38,7 +42,7 @@ EXACT: Final = decimal.Context(prec=decimal.MAX_PREC, Emin=decimal.MIN_EMIN, Ema
 def value_of_function(expr: PythonFunction, arguments: Sequence[Value]) -> Value:
     """The function's value on one row. Raises EvaluationError."""
     if not expr.function.on_batches:
-        return checked_value(expr, element_of(expr, call_function(expr, _rows_of(expr, arguments))))
+        return checked_value(expr, element_of(expr, call_function(expr, _rows_of(expr, arguments), of_row=True)))
     types = [argument.type.arrow for argument in expr.arguments]
     arrays = [pa.array([value], type) for value, type in zip(arguments, types, strict=True)]
     value: Value = frozen_list(array_of_function(expr, arrays, 1, []))[0]
@@ -173,7 +177,7 @@ def array_of_function(expr: PythonFunction, arguments: Sequence[pa.Array], lengt
     for i in range(length):
         try:
             if i == len(results):
-                results.append(call_function(expr, _rows_of(expr, [column[i] for column in columns])))
+                results.append(call_function(expr, _rows_of(expr, [column[i] for column in columns]), of_row=True))
             values.append(checked_value(expr, element_of(expr, results[i])))
         except EvaluationError as error:
             raise at_row(error, i) from error.__cause__
@@ -224,18 +228,26 @@ def row_class(names: tuple[str, ...]) -> Callable[..., Any]:
     return namedtuple("Row", names, rename=True)
 
 
-def call_function(expr: PythonFunction, arguments: list[Any]) -> Any:
-    """The function's result. Raises EvaluationError whatever it raises."""
+def call_function(expr: PythonFunction, arguments: list[Any], *, of_row: bool = False) -> Any:
+    """The function's result. Raises EvaluationError whatever it raises, with the line that raised it. of_row: and with the arguments."""
     try:
         return expr.function.call(*arguments)
     except EvaluationError:
         raise
     except Exception as error:  # a user's function may raise anything
+        called = f", called with ({', '.join(map(shown, arguments))})" if of_row else ""
         raise EvaluationError(
-            f"the function {expr.function.name} raised {type(error).__name__}: {error}",
+            f"the function {expr.function.name} raised {type(error).__name__}: {error}{_line(error)}{called}",
             span=expr.span,
             remedy="a function must return a value for every row that reaches it: filter first, or return None",
         ) from error
+
+
+def _line(error: Exception) -> str:
+    """The line of the function that raised the error; "" if it is not Python's."""
+    frames = (frame for frame in extract_tb(error.__traceback__) if not frame.filename.startswith(_PACKAGE))
+    place = next(frames, None)
+    return "" if place is None else f", at {place.filename}:{place.lineno}"
 
 
 def element_of(expr: PythonFunction, result: Any) -> Any:

@@ -86,7 +86,7 @@ def _rows(function: UserFunction, columns: Sequence[PythonFunction], row: Sequen
         return function.call(row)
     (names,) = function.parameters
     assert names is not None
-    results = call_function(columns[0], [row_class(names)(*row)])
+    results = call_function(columns[0], [row_class(names)(*row)], of_row=True)
     return [_checked(columns, result) for result in results]
 
 

@@ -69,7 +69,7 @@ from deltic.plan.nodes import (
     Window,
     references,
 )
-from deltic.plan.recursion import place_of
+from deltic.plan.recursion import is_set, place_of
 from deltic.plan.streams import stored_integrals
 from deltic.plan.walk import nodes
 from deltic.schema import BIGINT, Field, Forms, Schema, TableSchema
@@ -420,7 +420,10 @@ class ScopeLowering(Lowering):
         super().__init__(streams)
         self.enclosing = (*outer.enclosing, tuple(name for name, _ in plan.relations))
         self.outer, self._inside = outer, streams
-        self._relations = {name: streams.scope.feedback(Shape(body.schema), name, place_of(plan, name)) for name, body in plan.relations}
+        self._relations = {
+            name: streams.scope.feedback(Shape(body.schema), name, place_of(plan, name), is_set=is_set(body))
+            for name, body in plan.relations
+        }
 
     def close(self, plan: Recursion) -> int:
         """The recursion's result as a stream of the outer lowering."""

@@ -64,7 +64,7 @@ from deltic.plan.nodes import (
     inputs,
     references,
 )
-from deltic.plan.recursion import place_of
+from deltic.plan.recursion import is_set, place_of
 from deltic.plan.relation import Relation, Row, key_of, normal, normal_row
 from deltic.plan.streams import is_stream
 from deltic.plan.window_values import in_order, windowed
@@ -228,7 +228,12 @@ def _fixed_point(plan: Recursion, world: _World) -> Relation:
             growth[name].append(len(relation - iterations[-2][name]))
     name = next(name for name in iterations[-1] if iterations[-1][name] != iterations[-2][name])
     raise diverged(
-        name, plan.limit, growth[name][-GROWTH:], list(iterations[-1][name] - iterations[-2][name])[:SAMPLES], place_of(plan, name)
+        name,
+        plan.limit,
+        growth[name][-GROWTH:],
+        list(iterations[-1][name] - iterations[-2][name])[:SAMPLES],
+        place_of(plan, name),
+        is_set=is_set(plan.body(name)),
     )
 
 

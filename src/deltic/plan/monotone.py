@@ -111,6 +111,10 @@ COUNTS: Final = ("count", "count_if")
 
 _OUTSIDE: Final = "compute it in a query that reads the finished relation, outside the recursion"
 _MINIMUM: Final = "use MIN or MAX … GROUP BY, or compute it in a query that reads the finished relation, outside the recursion"
+_WINDOW: Final = (
+    "correlate the subquery by equalities alone; or ORDER BY … LIMIT n in place of row_number() <= n, and a subquery with an aggregate "
+    "in place of a frame"
+)
 _SUM: Final = f"sum values that are not negative, such as abs(x), or x of rows WHERE x >= 0; or {_OUTSIDE}"
 _FORM: Final = (
     "use it only in x + y, in x * y of numbers that are not negative, as y of rows WHERE y >= 0 are, in LEAST and GREATEST of values "
@@ -216,6 +220,8 @@ def _motions(plan: Plan, states: _States, names: frozenset[str]) -> Motions:
                 return _motions(plan.input, states, names)
             _refuse_read("under ORDER BY … LIMIT", plan, names, _OUTSIDE)
         case Window():
+            if _is_complete(plan.input, states):
+                _refuse("a window function in a subquery that a recursion evaluates for each of its rows", _place([plan], names), _WINDOW)
             _refuse_read("by window functions or on the right of an ASOF JOIN", plan, names, _OUTSIDE)
         case Reduce():
             _refuse_read("by a function of whole groups", plan, names, _MINIMUM)

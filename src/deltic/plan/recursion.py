@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from deltic.errors import Span
+from deltic.expr.nodes import Column
 from deltic.plan.columns import reference
 from deltic.plan.nodes import (
     Aggregate,
+    Distinct,
     Join,
+    Multiset,
     MultiwayJoin,
     Plan,
     Project,
@@ -24,6 +27,17 @@ from deltic.plan.nodes import (
 from deltic.plan.walk import map_inputs, nodes
 from deltic.schema import Schema
 from deltic.stacks import unbounded
+
+
+def is_set(body: Plan) -> bool:
+    """Whether a relation keeps each row, or each group, once."""
+    while isinstance(body, Multiset) or (isinstance(body, Project) and _keeps_columns(body)):
+        body = body.input
+    return isinstance(body, Distinct | Aggregate)
+
+
+def _keeps_columns(plan: Project) -> bool:
+    return len({expr.index for _, expr in plan.columns if isinstance(expr, Column)}) == len(plan.input.schema)
 
 
 def has_base(relations: Mapping[str, Plan], name: str) -> bool:

@@ -7,7 +7,7 @@ lock if a commit has removed what it reads.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 import pyarrow as pa
@@ -69,6 +69,9 @@ class Answer(Readable):
             twice = next(name for name in names if names.count(name) > 1)
             raise DataError(f"two columns are called {twice!r}", remedy="name them in the query with AS; to_arrow() has both")
         return listed(self._rows)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return iter(self.rows())
 
     def __len__(self) -> int:
         count: int = self._rows.num_rows

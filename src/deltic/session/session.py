@@ -583,7 +583,7 @@ class Session:
         """A table's schema by its name."""
         table = self._catalog.tables.get(folded(name, "table"))
         if table is None:
-            raise unknown_table(name, self.tables)
+            raise unknown_table(name, self.tables, is_view=folded(name, "table") in self._catalog.views)
         return table
 
     @property

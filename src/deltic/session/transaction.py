@@ -75,7 +75,7 @@ class PendingChanges:
         """All rows of a frame of the table's columns under one operation. Raises FrameError, ConstraintViolation."""
         plain = plain_rows(frame, table, op, self._next, self._strings, self._workers, self._left_out(table))
         if plain is None:
-            self.add(table, op, rows_frame(frame, table))
+            self.add(table, op, rows_frame(frame, table, replaces=op in (Op.UPDATE, Op.UPSERT)))
         else:
             self._append_plain(table, op, self._noted(plain, table))
 
@@ -338,5 +338,7 @@ def _check_key(table: TableSchema, ops: Any) -> None:
             )
 
 
-def unknown_table(name: str, tables: tuple[str, ...]) -> UnknownName:
+def unknown_table(name: str, tables: tuple[str, ...], *, is_view: bool = False) -> UnknownName:
+    if is_view:
+        return UnknownName(f"{name} is a view, not a table", expected="a table", remedy="change the tables that it reads; it follows them")
     return UnknownName(f"there is no table {name}", expected=f"one of {', '.join(tables)}" if tables else "a table created by CREATE TABLE")

@@ -35,12 +35,13 @@ class Import:
 class Feedback:
     """z⁻¹ in the innermost scope: the value of node `source` (a local id, possibly a later one) in the previous iteration.
 
-    relation: its name in errors. span: the place of a reference to it in the program, for errors.
+    relation: its name in errors. span: the place of a reference to it in the program, for errors. is_set: it keeps each row once, likewise.
     """
 
     source: int
     relation: str = field(default="", compare=False)
     span: Span | None = field(default=None, compare=False, repr=False)
+    is_set: bool = field(default=False, compare=False, repr=False)
 
     @property
     def name(self) -> str:

@@ -43,3 +43,7 @@ class LevelCounters(Mapping[str, Counters]):
 
     def __len__(self) -> int:
         return len(self._all())
+
+    def __repr__(self) -> str:
+        """One node on each line."""
+        return "\n".join(f"{name}: {counters}" for name, counters in self._all().items())

@@ -35,7 +35,9 @@ def _members(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
     arguments = filled_members(arguments[0], arguments[1:])
     common = compared_type(list(dict.fromkeys(a.type for a in arguments)))
     if common is None:
-        raise TypeMismatch(f"{name} cannot compare {type_names(arguments)}", span=span, expected="one type", remedy="cast them to one type")
+        listed = len(arguments) == 2 and arguments[1].type.name == "ARRAY" and arguments[0].type.name != "ARRAY"
+        remedy = "array_contains(list, x)" if listed else "cast them to one type"
+        raise TypeMismatch(f"{name} cannot compare {type_names(arguments)}", span=span, expected="one type", remedy=remedy)
     check_ordered(name, common, span)
     value = cast(arguments[0], common)
     constants = _constants(arguments[1:], common)

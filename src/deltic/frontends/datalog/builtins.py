@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from deltic.errors import Span, TypeMismatch, UnknownName, did_you_mean
+from deltic.errors import Span, TypeMismatch, UnknownName, most_like
 from deltic.expr import cast, known_functions, resolve
 from deltic.expr.functions.signature import check_count
 from deltic.expr.nodes import Column, Expr, Literal
@@ -45,8 +45,13 @@ def call_builtin(binder: TermBinder, name: str, term: CallTerm, expected: Kind |
 def call_sql(name: str, arguments: Sequence[BoundTerm], span: Span, names: Sequence[str]) -> BoundTerm:
     """A call of a scalar function of SQL; a result that may be NULL becomes an Option."""
     if name.lower() not in known_functions():
-        remedy = did_you_mean(name, (*names, *known_functions()))
-        raise UnknownName(f"there is no function {name}", span=span, remedy=remedy if remedy and remedy.startswith("did") else None)
+        if name in ("groupby", "group"):
+            remedy = "did you mean 'group_by'?"
+        else:
+            like = most_like(name, (*names, *known_functions()))
+            declared = f"declare it: extern function {name}(…), and session.register({name!r}, …); or function {name}(…) = …"
+            remedy = f"did you mean {like!r}? Or {declared}" if like else declared
+        raise UnknownName(f"there is no function {name}", span=span, remedy=remedy)
     for argument in arguments:
         if isinstance(argument.kind, UnionKind):
             raise TypeMismatch(f"{name} does not accept {argument.kind}", span=argument.expr.span or span, expected="a value that SQL has")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, NoReturn, TypeGuard
 
 from lark import Token, Tree
 
-from deltic.errors import Unsupported
+from deltic.errors import SyntaxFailure, Unsupported
 from deltic.frontends.datalog.attributes import attribute, connected
 from deltic.frontends.datalog.grammar import grammar, parsed
 from deltic.frontends.datalog.parse_term import TermConverter
@@ -31,7 +32,7 @@ from deltic.frontends.datalog.tree import (
 
 def parse_program(text: str, name: str) -> tuple[Item, ...]:
     """The items of a program. Raises SyntaxFailure and Unsupported."""
-    tree = parsed(grammar("ddlog.lark"), text, name, "start")
+    tree = _parsed(text, name)
     convert = Converter(text, name)
     items: list[Item] = []
     before: list[Attribute] = []
@@ -48,6 +49,15 @@ def parse_program(text: str, name: str) -> tuple[Item, ...]:
         before = []
     connected(None, before)
     return (*items, *before)
+
+
+def _parsed(text: str, name: str) -> Tree[Token]:
+    try:
+        return parsed(grammar("ddlog.lark"), text, name, "start")
+    except SyntaxFailure as error:
+        if error.span is None or not re.match(r"\.(decl|type|input|output|comp|functor)\b", text[error.span.start :]):
+            raise
+        raise SyntaxFailure(error.message, span=error.span, remedy='Soufflé\'s syntax is the dialect souffle: dialect="souffle"') from None
 
 
 def parse_term(text: str, name: str) -> Term:

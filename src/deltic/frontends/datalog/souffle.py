@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from lark import Token, Tree
 
-from deltic.errors import Span, SyntaxFailure, Unsupported
+from deltic.errors import Span, SyntaxFailure, UnknownName, Unsupported
 from deltic.frontends.datalog.fact_files import Directive, DirectiveOption, FactFile, check_files, fact_file
 from deltic.frontends.datalog.grammar import grammar, parsed
 from deltic.frontends.datalog.souffle_rules import Rules
@@ -20,6 +20,7 @@ from deltic.frontends.datalog.tree import (
     ConstructorTerm,
     ConversionTerm,
     DatalogColumn,
+    FunctionDeclaration,
     Item,
     NamedTypeTerm,
     OperationTerm,
@@ -38,7 +39,21 @@ TYPES: Final = {"number": "s64", "unsigned": "usize", "float": "double", "symbol
 WORDS: Final = {"band": "&", "bor": "|", "bxor": "^", "bshl": "<<", "bshr": ">>"}
 CONSTRAINTS: Final = ("contains", "match")
 FUNCTORS: Final = ("cat", "strlen", "substr", "to_number", "to_string")
-_REFUSED: Final = re.compile(r"^\s*(\.(?:comp|init|functor|override|plan|pragma|include))\b", re.MULTILINE)
+CONVERSIONS: Final = {
+    **dict.fromkeys(("itof", "utof"), "double"),
+    **dict.fromkeys(("ftoi", "utoi"), "s64"),
+    **dict.fromkeys(("ftou", "itou"), "usize"),
+}
+_REMEDIES: Final = {
+    **dict.fromkeys((".comp", ".init", ".override"), "write the relations and rules that it stands for"),
+    **dict.fromkeys((".plan", ".pragma"), "leave it out"),
+    ".include": "read the files together: deltic.Program(Path(…), Path(…)), or one text",
+    ".printsize": ".output, or count : { … } in a rule",
+    ".limitsize": "a condition in the rule that ends it",
+}
+_MOST_FACTORS: Final = 16
+_REFUSED: Final = re.compile(r"^\s*(\.(?:comp|init|override|plan|pragma|include))\b", re.MULTILINE)
+_DDLOG: Final = re.compile(r"\s*(?:(?:input|output|internal)\s+)?(?:relation|stream|multiset|typedef|function|extern|index|import)\b")
 _ESCAPE: Final = re.compile(r'\\[nt"\\]')
 _ESCAPES: Final = {"\\n": "\n", "\\t": "\t", '\\"': '"', "\\\\": "\\"}
 
@@ -47,11 +62,26 @@ def parse_souffle(text: str, name: str) -> tuple[Item, ...]:
     """The items of a program in Soufflé's syntax. Raises SyntaxFailure, Unsupported and UnknownName."""
     if refused := _REFUSED.search(text):
         span = Span(text, refused.start(1), refused.end(1), name)
-        raise Unsupported(f"{refused[1]} is not supported", span=span, remedy="write the relations and rules that it stands for")
+        raise Unsupported(f"{refused[1]} is not supported", span=span, remedy=_REMEDIES[refused[1]])
     reader = SouffleReader(text, name)
-    for node in parsed(grammar("souffle.lark"), text, name, "start").children:
+    nodes = [node for node in _parsed(text, name).children if isinstance(node, Tree)]
+    for node in sorted(nodes, key=lambda one: one.data != "functor"):
         reader.read(node)
     return reader.items()
+
+
+def _parsed(text: str, name: str) -> Tree[Token]:
+    try:
+        return parsed(grammar("souffle.lark"), text, name, "start")
+    except SyntaxFailure as error:
+        span = error.span
+        if span is None:
+            raise
+        if span.written == "<=" and text[: span.start].rstrip().endswith(")"):
+            raise Unsupported("subsumption is not supported", span=span, remedy="min() or max() of a group") from None
+        if _DDLOG.match(text, text.rfind("\n", 0, span.start) + 1):
+            raise SyntaxFailure(error.message, span=span, remedy="DDlog's syntax is the dialect ddlog, which is the default") from None
+        raise
 
 
 class SouffleReader:
@@ -63,6 +93,7 @@ class SouffleReader:
         self.columns: dict[str, tuple[tuple[DatalogColumn, ...], Span]] = {}
         self.files: dict[str, list[FactFile]] = {}
         """By relation, in the order of the directives."""
+        self.functors: list[FunctionDeclaration] = []
         self.rules: list[tuple[list[AtomTerm], list[list[Term]], Span]] = []
 
     def span(self, node: Any) -> Span:
@@ -79,7 +110,7 @@ class SouffleReader:
         check_files(one for files in self.files.values() for one in files)
         rules = Rules({name: columns for name, (columns, _) in self.columns.items()}, {one.name: one for one in self.types})
         derived = {head.name for heads, _, _ in self.rules for head in heads}
-        declarations: list[Item] = [*self.types]
+        declarations: list[Item] = [*self.types, *self.functors]
         for name, (columns, span) in self.columns.items():
             files = self.files.get(name, ())
             read, written = (tuple(one for one in files if one.directive == directive) for directive in ("input", "output"))
@@ -135,9 +166,15 @@ class SouffleReader:
                 raise SyntaxFailure(f"relation {name} is declared twice", span=self.span(name))
             self.columns[str(name)] = (self._attributes(attributes), self.span(name))
 
+    def _functor(self, node: Any, name: Token, parameters: Any, result: Token) -> None:
+        """A function in Python, which the session or the program registers."""
+        types = [] if parameters is None else [one.children[-1] for one in parameters.children]
+        columns = tuple(DatalogColumn(f"x{i}", self._named(type), self.span(type)) for i, type in enumerate(types))
+        self.functors.append(FunctionDeclaration(str(name), columns, self._named(result), None, self.span(name)))
+
     def _directive(self, node: Any, word: Token, targets: Any) -> None:
         if word not in (".input", ".output"):
-            raise Unsupported(f"{word} is not supported", span=self.span(word), remedy=".output, or count : { … } in a rule")
+            raise Unsupported(f"{word} is not supported", span=self.span(word), remedy=_REMEDIES[word])
         for target in targets.children:
             name, *options = target.children
             given = [self._option(*one.children) for one in options if one is not None]
@@ -240,7 +277,7 @@ class SouffleReader:
             case "parenthesised":
                 return self._value(node, span)
             case "call":
-                return self._functor(node, span)
+                return self._call(node, span)
             case "count" | "aggregate":
                 return self._aggregate(node, span)
             case _:
@@ -263,8 +300,14 @@ class SouffleReader:
                 return result
             case "unary_word" if node.children[0] == "bnot":
                 return OperationTerm("unary ~", (self.term(node.children[1]),), span)
+            case "user_functor":
+                name, *arguments = node.children
+                if str(name) not in {one.name for one in self.functors}:
+                    raise UnknownName(f"there is no functor {name}", span=self.span(name), remedy=f".functor {name}(x: number): number")
+                return CallTerm(str(name), tuple(self.term(one) for one in arguments if one is not None), span)
             case "power":
-                raise Unsupported("^ is not supported", span=span, remedy="multiply")
+                base, exponent = map(self.term, node.children)
+                return self._power(base, exponent, span)
             case "nil":
                 raise Unsupported("nil is not supported, as records cannot contain themselves", span=span, remedy="a relation of the parts")
         raise Unsupported("this is not supported as a value", span=span, expected="a number, a symbol, a variable or a functor of them")
@@ -284,7 +327,16 @@ class SouffleReader:
             raise SyntaxFailure("expected a value in parentheses", span=span)
         return self.term(first.children[0])
 
-    def _functor(self, node: Any, span: Span) -> Term:
+    def _power(self, base: Term, exponent: Term, span: Span) -> Term:
+        if not (isinstance(exponent, ConstantTerm) and isinstance(exponent.value, int) and 0 < exponent.value <= _MOST_FACTORS):
+            expected = f"a constant from 1 to {_MOST_FACTORS} as exponent"
+            raise Unsupported("this ^ is not supported", span=span, expected=expected, remedy="multiply")
+        result = base
+        for _ in range(exponent.value - 1):
+            result = OperationTerm("*", (result, base), span)
+        return result
+
+    def _call(self, node: Any, span: Span) -> Term:
         name, *arguments = node.children
         terms = [self.term(one) for one in arguments if one is not None]
         one = ConstantTerm(1, "integer", span)
@@ -301,7 +353,14 @@ class SouffleReader:
                 return CallTerm("bigint", (value,), span)
             case "to_string", [value]:
                 return CallTerm("to_string", (value,), span)
-        raise Unsupported(f"the functor {name} is not supported", span=self.span(name), expected=f"one of {', '.join(FUNCTORS)}, min, max")
+            case ("itof" | "utof" | "ftoi" | "utoi" | "ftou" | "itou") as function, [value]:
+                return ConversionTerm(value, NamedTypeTerm(CONVERSIONS[function], (), span), span)
+        raise Unsupported(
+            f"the functor {name} is not supported",
+            span=self.span(name),
+            expected=f"one of {', '.join((*FUNCTORS, *CONVERSIONS))}, min, max",
+            remedy="an input relation of the numbers" if name == "range" else f"a function in Python: .functor, and @{name}(…)",
+        )
 
     def _aggregate(self, node: Any, span: Span) -> Term:
         *value, body = node.children

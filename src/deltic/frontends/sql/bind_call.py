@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from deltic.errors import Span, UnknownName, Unsupported, did_you_mean
+from deltic.errors import Span, UnknownName, Unsupported, unknown_function
 from deltic.expr import Expr, Literal, known_functions, resolve
 from deltic.expr.functions.signature import check_count
 from deltic.expr.registry import lambda_rule
@@ -99,7 +99,7 @@ def bind_call(binder: ExpressionBinder, node: tree.FunctionCall) -> Expr:
         arguments[schema] = schema_literal(name, arguments[schema])
     if name not in known_functions():
         # expr's names of operators are not SQL functions.
-        remedy = FUNCTIONS.get(name.lower()) or did_you_mean(name, known_functions())
+        remedy = FUNCTIONS.get(name.lower()) or unknown_function(name, known_functions())
         raise UnknownName(f"there is no function {name}", span=span, remedy=remedy)
     return resolve(name, arguments, span)
 

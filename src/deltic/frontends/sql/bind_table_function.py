@@ -21,7 +21,7 @@ from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_expression import ExpressionBinder
 from deltic.frontends.sql.bind_function import check_arguments
 from deltic.frontends.sql.parse_query import TABLE_FUNCTIONS
-from deltic.frontends.sql.refusals import FUNCTIONS
+from deltic.frontends.sql.refusals import FUNCTIONS, flink
 from deltic.frontends.sql.scope import Scope, ScopeColumn, ScopedRelation, check_names
 from deltic.frontends.statements import PythonTable
 from deltic.plan.columns import named_columns, reference
@@ -172,6 +172,8 @@ def bind_table_function(node: tree.FunctionCall | tree.DefinedCall, binder: Expr
         return _of_user(node, binder)
     name, span = node.name, node.span
     if name not in BUILTIN_TABLE_FUNCTIONS:
+        if (refusal := flink(name)) is not None:
+            raise Unsupported(refusal[0], span=span, remedy=refusal[1])
         remedy = FUNCTIONS.get(name) or "name a table"
         raise Unsupported(f"{name}() is not a table function", span=span, expected=TABLE_FUNCTIONS, remedy=remedy)
     if name in EXPLODES:

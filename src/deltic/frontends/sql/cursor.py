@@ -130,7 +130,10 @@ class TokenCursor:
             self.position += 1
             return Name(token.text, self.of(token))
         if token.kind in (STRING, "number"):
-            raise SyntaxFailure("invalid name", span=self.span, expected=expected, remedy="put it in `back quotes`")
+            remedy = "put it in `back quotes`"
+            if expected == "a table" and self.token.kind == STRING:
+                remedy += "; session.load(table, path) reads a file"
+            raise SyntaxFailure("invalid name", span=self.span, expected=expected, remedy=remedy)
         raise self.failure(expected)
 
     def simple_name(self, what: str) -> Name:

@@ -262,8 +262,9 @@ class StatementParser(ChangeParser, FunctionParser, AlterationParser, VariablePa
             self.position += 2
         if self.passes("PRIMARY", "KEY"):
             columns = self.listed(lambda: self.identifier("the name of a column"))
+            refuse(self, COLUMN)
             return tree.KeyDefinition(columns, self.since(start))
-        if self.tokens[self.position + 1].word in ("KEY", "("):
+        if self.tokens[self.position + 1].word in ("KEY", "(", "FOR"):
             refuse(self, COLUMN)
         return self._column()
 

@@ -17,6 +17,8 @@ _PIVOT = ("PIVOT and UNPIVOT are not supported after LATERAL VIEW", "a subquery 
 _SAMPLE = ("TABLESAMPLE is not supported: its result changes from run to run", "filter on a hash of the key")
 _TRAVEL = ("time travel is not supported", "leave it out")
 _TRAVELS = ("VERSION AS OF", "TIMESTAMP AS OF", "FOR VERSION", "FOR TIMESTAMP", "FOR SYSTEM_VERSION", "FOR SYSTEM_TIME")
+_EMITTED = ("EMIT … is not supported", "leave it out: a view follows every change; EMIT ON WINDOW CLOSE gives each window once")
+_SUBSCRIBED = "session.view(name).subscribe(function) calls it with each change"
 _FOLDERS = "all files lie in the folder itself"
 _UPSERT = "MERGE INTO … USING … ON … WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *, or upsert in session.transaction()"
 _SCHEMAS = ("schemas are not created", "leave it out: a name may have one, as in sales.orders")
@@ -92,7 +94,17 @@ _FETCH: Final = dict.fromkeys(("FETCH FIRST", "FETCH NEXT"), ("FETCH is not supp
 _SOURCES: Final = {
     **_FETCH,
     "TABLESAMPLE": _SAMPLE,
+    "FOR SYSTEM_TIME AS OF": (
+        "FOR SYSTEM_TIME AS OF is not supported",
+        "leave it out: a row of a stream is joined with the rows that the table has in the tick; ASOF JOIN looks back in time",
+    ),
     **{words: _TRAVEL for words in _TRAVELS},
+    **dict.fromkeys(("EMIT CHANGES", "EMIT FINAL", "EMIT AFTER", "EMIT ON UPDATE"), _EMITTED),
+    "MATCH_RECOGNIZE (": (
+        "MATCH_RECOGNIZE is not supported",
+        "lag() and lead() OVER (PARTITION BY … ORDER BY …), or a join with later rows",
+    ),
+    "USING SAMPLE": _SAMPLE,
     "FOR UPDATE": ("FOR UPDATE is not supported", LEAVE_OUT),
     "WITH (": ("options of a table in FROM are not supported", "OPTIONS (…) of CREATE TABLE"),
 }
@@ -115,7 +127,15 @@ STATEMENTS: Final[Refusals] = by_first(
         **{word: (f"{word} is not supported", LEAVE_OUT) for word in ("ANALYZE", "COMMENT ON", "GRANT", "OPTIMIZE", "REVOKE", "VACUUM")},
         "REFRESH": ("REFRESH is not supported", "leave it out: every view is exact after each tick"),
         "USE": _SCHEMAS,
-        "SHOW": ("SHOW is not supported in a script", "session.tables and session.views, or SHOW TABLES; in `deltic sql`"),
+        "SHOW": ("SHOW is not supported in a script", "session.tables and session.views; in `deltic sql`, SHOW TABLES"),
+        **dict.fromkeys(
+            ("DESCRIBE", "DESC"),
+            (
+                "DESCRIBE is not supported in a script",
+                "session.table(name).schema, session.view(name).schema; in `deltic sql`, DESCRIBE name",
+            ),
+        ),
+        **{word: (f"{word} is not a statement", _SUBSCRIBED) for word in ("SUBSCRIBE", "TAIL")},
         "PIVOT": ("PIVOT is not a statement", "SELECT * FROM t PIVOT (sum(x) FOR k IN ('a', 'b'))"),
         "CREATE OR REPLACE SINK": ("CREATE OR REPLACE SINK is not supported", "DROP SINK, then CREATE SINK"),
     }
@@ -128,6 +148,10 @@ CREATED: Final[Refusals] = by_first(
         "STREAMING": ("STREAMING TABLE is not supported", "CREATE TABLE, fed with session.apply()"),
         **dict.fromkeys(("INDEX", "UNIQUE INDEX"), ("indexes are not created", "leave it out: views keep the indexes that they need")),
         **dict.fromkeys(("SCHEMA", "DATABASE"), _SCHEMAS),
+        **dict.fromkeys(
+            ("SOURCE", "CONNECTION"),
+            ("sources are not created", "CREATE TABLE name (column type, …) USING parquet, csv or json OPTIONS (path '…')"),
+        ),
         "TYPE": ("types are not created", "STRING for the words of an enumeration, STRUCT<…> for fields"),
     }
 )
@@ -139,6 +163,11 @@ COLUMN: Final[Refusals] = by_first(
         "UNIQUE": ("UNIQUE is not supported", "PRIMARY KEY, or a view of the values that occur twice"),
         "REFERENCES": ("REFERENCES is not supported", "a view with LEFT ANTI JOIN of the rows that break it"),
         "FOREIGN KEY": ("FOREIGN KEY is not supported", "a view with LEFT ANTI JOIN of the rows that break it"),
+        "WATERMARK FOR": (
+            "WATERMARK FOR is not supported",
+            "LATENESS INTERVAL … after the type of the column, in CREATE STREAM or CREATE TABLE",
+        ),
+        "NOT ENFORCED": ("NOT ENFORCED is not supported: a primary key is enforced", LEAVE_OUT),
         "GENERATED": ("GENERATED columns are not supported", "compute the column in a view"),
         **dict.fromkeys(("AUTO_INCREMENT", "AUTOINCREMENT"), ("keys are not generated", "give each row its key")),
         "[": ("types of arrays are not written in brackets", "ARRAY<type>"),
@@ -165,6 +194,7 @@ AFTER_TABLE: Final[Refusals] = by_first(
         "STORED": ("STORED AS is not supported", "USING parquet, csv or json"),
         "ROW": ("ROW FORMAT is not supported", "USING csv OPTIONS (path '…', sep '…')"),
         "LIKE": ("CREATE TABLE … LIKE is not supported", "list the columns"),
+        "WITH (": ("WITH (…) is not supported", "USING parquet, csv or json OPTIONS (path '…')"),
         **dict.fromkeys(
             ("AS", "SELECT", "WITH"),
             (
@@ -188,6 +218,11 @@ AFTER_VIEW: Final[Refusals] = by_first(
 
 FUNCTIONS: Final = {
     "age": "a - b",
+    **dict.fromkeys(("mz_now", "proctime"), "current_timestamp(), in WHERE"),
+    **dict.fromkeys(
+        ("read_csv", "read_csv_auto", "read_parquet", "parquet_scan", "read_json", "read_json_auto"),
+        "session.load, or CREATE TABLE … USING csv, parquet or json OPTIONS (path '…')",
+    ),
     "arbitrary": "any_value(x)",
     "array_to_string": "array_join(array, ',')",
     "unnest": "explode(array)",

@@ -67,6 +67,8 @@ def _type(node: tree.TypeName, *, stored: bool) -> Type:
     if kind is not None and node.parts is None and not node.parameters:
         return PLAIN[kind.name]
     remedy = _REMEDIES.get(node.word.partition(" ")[0])
+    if kind is not None and node.parts is None and node.parameters:
+        raise Unsupported(f"{node.word} with a parameter is not supported", span=node.span, expected=EXPECTED, remedy=kind.name)
     raise Unsupported(f"the type {node.word} is not supported", span=node.span, expected=EXPECTED, remedy=remedy)
 
 
