@@ -1,7 +1,7 @@
 """How kernels are compiled. They are kept on disk (`cache.py`).
 
 Owns the register of kernels. A kernel has a fixed signature, given when it is declared, whatever the number of columns: it takes int64
-scalars and contiguous int64 arrays of addresses or state, releases the GIL, and never starts threads.
+scalars and contiguous int64 arrays of addresses or state, releases the GIL unless it ends at once, and never starts threads.
 A kernel is compiled by its first call or by `warm_up`, not where it is declared.
 """
 
@@ -28,8 +28,8 @@ SEALED: set[Any] = set()
 _SEALING: Final = RLock()
 
 
-def _dispatcher(function: Callable[..., Any], signatures: tuple[str, ...]) -> Any:
-    dispatcher = numba.njit(nogil=True, error_model="numpy", boundscheck=CHECKED)(function)
+def _dispatcher(function: Callable[..., Any], signatures: tuple[str, ...], nogil: bool) -> Any:
+    dispatcher = numba.njit(nogil=nogil, error_model="numpy", boundscheck=CHECKED)(function)
     dispatcher.compile = partial(_compiled, dispatcher)
     if (folder := SHIPPED or FOLDER) is not None:
         dispatcher._cache = KernelCache(function, signatures, folder)
@@ -43,11 +43,14 @@ def _compiled(dispatcher: Any, signature: Any) -> Any:
         return type(dispatcher).compile(dispatcher, signature) if existing is None else existing.entry_point
 
 
-def kernel(*signatures: str, sealed: bool = False) -> Callable[[F], F]:
-    """Declares a compiled function by its signature, such as "int64(int64[::1], int64)". sealed: compiled, or loaded, at once."""
+def kernel(*signatures: str, sealed: bool = False, nogil: bool = True) -> Callable[[F], F]:
+    """Declares a compiled function by its signature, such as "int64(int64[::1], int64)". sealed: compiled, or loaded, at once.
+
+    nogil: False for one that ends at once, since another thread that takes the GIL meanwhile keeps it for up to milliseconds.
+    """
 
     def declare(function: F) -> F:
-        dispatcher = _dispatcher(function, signatures)
+        dispatcher = _dispatcher(function, signatures, nogil)
         KERNELS.append((dispatcher, signatures))
         if sealed:
             seal(dispatcher, signatures)

@@ -227,7 +227,7 @@ def keep(registers: Words, kept: Words, count: int, indexed: int, target: int, e
     return entry
 
 
-@kernel("int64()")
+@kernel("int64()", nogil=False)
 def now() -> int:
     """The clock by which `run` measures nodes."""
     return cycles()

@@ -29,7 +29,7 @@ class Buffer(Protocol):
     def size(self) -> int: ...
 
 
-@kernel("int64(int64[::1])", "int64(Array(int64, 1, 'C', readonly=True))", sealed=True)
+@kernel("int64(int64[::1])", "int64(Array(int64, 1, 'C', readonly=True))", sealed=True, nogil=False)
 def start(words: Words) -> int:
     """The machine address of a contiguous int64 array; it accepts nothing else, and so checks dtype, dimension and contiguity."""
     return raw.address_of(words)
