@@ -87,6 +87,8 @@ RANGES = {
     "counted above": "SELECT count(*) AS n, sum(x) AS s FROM a WHERE x > (SELECT avg(y) FROM b)",
     "at greatest": "SELECT id FROM a WHERE x = (SELECT max(x) FROM a)",
     "at all": "SELECT id FROM a WHERE x >= ALL (SELECT x FROM a)",
+    "at all of the group": "SELECT id FROM a WHERE x >= ALL (SELECT c.x FROM a AS c WHERE c.g = a.g AND c.k IS NOT NULL)",
+    "above any of the group": "SELECT id, x > ANY (SELECT c.x FROM a AS c WHERE c.g = a.g AND c.k < 9) AS i FROM a WHERE x < 9",
     "not above any": "SELECT id FROM a WHERE NOT x > ANY (SELECT x FROM a)",
     "not another than any": "SELECT id FROM a WHERE NOT x <> ANY (SELECT y FROM b)",
     "above the average of the partition": "SELECT id FROM a QUALIFY x > avg(x) OVER (PARTITION BY g)",

@@ -36,6 +36,7 @@ from deltic.lowering.streams import NO_FORMS, Arranged, Origins, Streams
 from deltic.lowering.temporal import lower_temporal_filter
 from deltic.lowering.windows import lower_window
 from deltic.plan.columns import all_columns, columns_of_all, normalized, reference, remap
+from deltic.plan.divided_joins import by_ranges
 from deltic.plan.fingerprint import EnclosingNames, column_names, fingerprint
 from deltic.plan.nodes import (
     Accumulate,
@@ -190,6 +191,8 @@ class Lowering:
                 return self._projected_elements(plan, elements)
             case Project(input=Join() as join) if (ranged := lower_range_join(self, join, plan)) is not None:
                 return ranged
+            case Project(input=Join() as join) if (parts := by_ranges(join)) is not None:
+                return self.streams.plus([self.relation(replace(plan, input=part)) for part in parts])
             case Project():
                 return self.streams.map(self.relation(plan.input), [e for _, e in plan.columns], plan.schema)
             case Filter():

@@ -18,9 +18,9 @@ from deltic.lowering.protocol import PlanLowering
 from deltic.lowering.streams import none_is_null
 from deltic.lowering.weighing import Weighing
 from deltic.plan.columns import is_mostly_shared, normalized
+from deltic.plan.divided_joins import has_range
 from deltic.plan.key_order import with_ordered_keys
 from deltic.plan.nodes import Expand, Join, MultiwayJoin, Plan, Project
-from deltic.plan.ranges import range_of
 from deltic.schema import Field, Schema
 
 
@@ -30,7 +30,7 @@ def weigh(lowering: PlanLowering, plan: Plan, weighing: Weighing, schema: Schema
 
 
 def _weigh(lowering: PlanLowering, plan: Plan, weighing: Weighing, schema: Schema) -> int:
-    if isinstance(plan, Project) and not (isinstance(plan.input, Join) and range_of(plan.input) is not None):
+    if isinstance(plan, Project) and not (isinstance(plan.input, Join) and has_range(plan.input)):
         through = weighing.through([e for _, e in plan.columns])
         if not is_mostly_shared(through.expressions()):
             return weigh(lowering, plan.input, through, schema)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from deltic.plan.columns import choose_columns, columns_of_all, conjunction, remap
-from deltic.plan.divided_joins import is_divided
+from deltic.plan.divided_joins import has_range, is_divided
 from deltic.plan.nodes import Aggregate, Filter, Join, Plan
 from deltic.plan.ranges import range_of
 from deltic.plan.walk import expressions, map_expressions, transform
@@ -39,7 +39,7 @@ def _formed(plan: Plan) -> Plan:
             parts = [plan.predicate] if join.residual is None else [join.residual, plan.predicate]
             ranged = replace(join, residual=conjunction(parts))
             return plan if range_of(ranged) is None and not is_divided(ranged) else ranged
-        case Aggregate(input=Join(kind="inner") as join) if range_of(join) is not None:
+        case Aggregate(input=Join(kind="inner") as join) if has_range(join):
             return _narrowed(plan, join)
         case _:
             return plan

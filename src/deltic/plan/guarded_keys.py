@@ -84,7 +84,7 @@ def by_guarded_key(join: Join) -> tuple[Plan, ...] | None:
     others = parts[: key.part] + parts[key.part + 1 :]
     pair = (_tried(key.left), _tried(key.right))
     matching = replace(join, keys=(pair,), residual=conjunction(others) if others else None)
-    return matching, *_pairs_that_fail(join, [side for side in key[:1] if can_fail(side)], [side for side in key[1:2] if can_fail(side)])
+    return matching, *pairs_that_fail(join, [side for side in key[:1] if can_fail(side)], [side for side in key[1:2] if can_fail(side)])
 
 
 def by_failing_rows(join: Join) -> tuple[Plan, ...] | None:
@@ -95,7 +95,7 @@ def by_failing_rows(join: Join) -> tuple[Plan, ...] | None:
     if (failing_parts := failing_sides(join)) is None:
         return None
     assert join.kind == "inner"
-    return tuple(_pairs_that_fail(join, *failing_parts))
+    return tuple(pairs_that_fail(join, *failing_parts))
 
 
 def failing_sides(join: Join) -> tuple[list[Expr], list[Expr]] | None:
@@ -125,7 +125,7 @@ def _gather(exprs: Sequence[Expr], width: int, failing_parts: tuple[list[Expr], 
     return True
 
 
-def _pairs_that_fail(join: Join, lefts: Sequence[Expr], rights: Sequence[Expr]) -> Iterator[Plan]:
+def pairs_that_fail(join: Join, lefts: Sequence[Expr], rights: Sequence[Expr]) -> Iterator[Plan]:
     """The join for the rows on which some of these expressions over the sides fail."""
     left = join.left
     if lefts:

@@ -100,6 +100,12 @@ def overlap_of(join: Join) -> tuple[Join, Join] | None:
     return None
 
 
+def compared_sides(part: Expr, width: int) -> tuple[Expr, Expr] | None:
+    """(lesser, greater) of a comparison between the two sides that rows may be looked up by. width: of the left one."""
+    each = _comparison(part, width)
+    return None if each is None or each.open is not None else (each.lesser, each.greater)
+
+
 def is_ordered(type: Type) -> bool:
     """Whether the words of its values, of which none is NULL, sort as they do."""
     return not type.has_bytes and type != NULL

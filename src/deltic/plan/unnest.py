@@ -17,7 +17,9 @@ from typing import Final
 from deltic.errors import Span
 from deltic.expr import Column, Expr, can_fail, case, columns_of, resolve
 from deltic.expr.functions.comparison import check_ordered
-from deltic.expr.nodes import TRUE, OuterColumn, outer_columns
+from deltic.expr.interpreter import evaluate
+from deltic.expr.nodes import TRUE, Literal, OuterColumn, calls_python, outer_columns
+from deltic.plan.aggregates import aggregate_value
 from deltic.plan.columns import (
     all_columns,
     conjunction,
@@ -36,7 +38,7 @@ from deltic.plan.nodes import Aggregate, AggregateCall, Distinct, Filter, Join, 
 from deltic.plan.push_domain import Domain, depends, outer_of, over_nothing, pushed, surely_evaluates
 from deltic.plan.subquery_nodes import DependentJoin, outer_number
 from deltic.plan.walk import map_expressions, map_inputs
-from deltic.schema import Field, Schema
+from deltic.schema import BOOLEAN, Field, Schema
 
 _TESTS: Final = ("semi", "anti", "not_in", "mark")
 _OF_LEFT_ROWS: Final = (*_TESTS, "left")
@@ -265,13 +267,41 @@ def _of_one_row(join: DependentJoin, rows: _Rows, total: Aggregate, outer: _Oute
     start, schema = len(total.input.schema), below.plan.schema
     keys = tuple(domain.columns(schema, start))
     calls = tuple((name, _in_place(call, domain, schema, start)) for name, call in total.aggregates)
-    groups = Aggregate(below.plan, keys, calls)
+    groups: Plan = Aggregate(below.plan, keys, calls)
     values = [outer.values[number] for number in domain.numbers]
     named = [expr for _, expr in domain.columns(groups.schema, 0)]
+    rows, tests = _with_tests(rows, total)
+    groups = _tested_groups(groups, count, [test for test, _ in tests])
     joined = Join(join.left, groups, "left", _by_values(values, named, below.nullable))
-    columns = [reference(joined.schema, width + count + i) for i in range(len(calls))]
+    columns = [reference(joined.schema, width + count + i) for i in range(len(calls) + len(tests))]
     own = [reference(joined.schema, i) for i in range(width)]
-    return _tested(join, joined, rows, [*own, *over_nothing(total, columns)], outer)
+    tested = [resolve("coalesce", [column, default]) for column, (_, default) in zip(columns[len(calls) :], tests, strict=True)]
+    return _tested(join, joined, rows, [*own, *over_nothing(total, columns[: len(calls)]), *tested], outer)
+
+
+def _with_tests(rows: _Rows, total: Aggregate) -> tuple[_Rows, list[tuple[Expr, Expr]]]:
+    """The rows with a column for each test of the aggregates alone that is one of their columns: (the test, its value without rows).
+
+    Tests are columns of the groups, which change more rarely than what they test, such as a count.
+    """
+    tests: list[tuple[Expr, Expr]] = []
+    columns: list[Expr] = []
+    for expr in rows.columns:
+        if expr.type != BOOLEAN or expr.nullable or isinstance(expr, Column) or can_fail(expr) or calls_python(expr) or outer_columns(expr):
+            columns.append(expr)
+            continue
+        nothing = [Literal(aggregate_value(call, ()), call.type) for _, call in total.aggregates]
+        columns.append(Column(len(nothing) + len(tests), BOOLEAN, False, "", expr.span))
+        tests.append((expr, Literal(evaluate(substitute(expr, nothing), ()), BOOLEAN)))
+    return replace(rows, columns=tuple(columns)), tests
+
+
+def _tested_groups(groups: Plan, keys: int, tests: Sequence[Expr]) -> Plan:
+    """The groups with the tests of their aggregates, which follow that number of keys."""
+    if not tests:
+        return groups
+    own = [(field.name, reference(groups.schema, i)) for i, field in enumerate(groups.schema)]
+    return Project(groups, (*own, *((f"test{i}", shift(test, keys)) for i, test in enumerate(tests))))
 
 
 def _in_place(call: AggregateCall, domain: Domain, schema: Schema, start: int) -> AggregateCall:
