@@ -127,7 +127,7 @@ class Schema:
         """The columns, any of which may be NULL."""
         return Schema(tuple(Field(field.name, field.type, True) for field in self.fields))
 
-    def or_nullable(self, other: Schema) -> Schema:
+    def with_nulls_of(self, other: Schema) -> Schema:
         """The columns, each nullable where that of `other` in its place is."""
         fields = zip(self.fields, other.fields, strict=True)
         return Schema(tuple(Field(field.name, field.type, field.nullable or beside.nullable) for field, beside in fields))

@@ -87,7 +87,7 @@ def folder(tmp_path: Path) -> Path:
 def looked_up(server: Server, identities: dict[str, str], *names: str) -> dict[str, Any]:
     tables = Tables(server, "/storage", "/state", ProjectNotes(identities=identities))
     tables.look_up(map(dataset, names))
-    return tables._found
+    return tables._layouts
 
 
 def test_tables_whose_id_is_noted_take_one_question(folder: Path) -> None:
@@ -263,7 +263,7 @@ def pending(
     server = FakeServer({"v": storage})
     server._session = cast(Any, SimpleNamespace(catalog=SimpleNamespace(refreshTable=lambda name: None)))
     tables, one = Tables(server, str(storage), "/state", ProjectNotes()), dataclasses.replace(dataset("v"), **changed)
-    tables._found = {"v": found}
+    tables._layouts = {"v": found}
     assert tables.create(one, Schema((Field("k", BIGINT), Field("n", STRING)))) == "pending" and server.asked == []
     return tables, one, server
 
@@ -305,10 +305,10 @@ def test_a_table_that_is_partitioned_otherwise_is_exchanged(tmp_path: Path, monk
     server = FakeServer({})
     for known in (("n",), None):
         tables, one = Tables(server, "/storage", "/state", ProjectNotes()), dataclasses.replace(dataset("v"), partitions=("N",))
-        tables._found = {"v": TableLayout("delta", columns, known)}
+        tables._layouts = {"v": TableLayout("delta", columns, known)}
         assert tables.create(one, Schema((Field("k", BIGINT), Field("n", STRING)))) == "kept"
     stream = dataclasses.replace(one, kind="streaming table", partitions=())
-    tables._found = {"v": TableLayout("delta", columns, ("k", "n"))}
+    tables._layouts = {"v": TableLayout("delta", columns, ("k", "n"))}
     with pytest.raises(QueryError, match=r"a.sql:1: the table v is partitioned by \(k, n\)"):
         tables.create(stream, Schema((Field("k", BIGINT), Field("n", STRING))))
 
@@ -323,7 +323,7 @@ def test_a_table_that_stays_gets_other_comments_and_properties(folder: Path, mon
 
     def kept(**changed: Any) -> list[str]:
         tables = Tables(server, "/storage", "/state", ProjectNotes(**json.loads(json.dumps(notes.json()))[NOTE]))
-        tables._found = {"v": TableLayout("delta", {"k": "BIGINT"}, ())}
+        tables._layouts = {"v": TableLayout("delta", {"k": "BIGINT"}, ())}
         server.asked.clear()
         assert tables.create(dataclasses.replace(dataset("v"), **changed), schema) == "kept"
         notes.remarks = tables._notes.remarks

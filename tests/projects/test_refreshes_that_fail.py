@@ -214,7 +214,7 @@ def test_a_stream_that_was_being_emptied_starts_from_nothing(project: Project, m
     monkeypatch.setattr(running, "reset", lambda server, tables, one, flow, first: emptied.append(one.dataset.key))
     monkeypatch.setattr(running, "run_events", events)
     monkeypatch.setattr(running, "run_flow", lambda *_: 0)
-    monkeypatch.setattr(running.Intake, "dataset", lambda self, key: None)
+    monkeypatch.setattr(running.SourceReads, "dataset", lambda self, key: None)
     project.define(STREAMS)
     project.run()
     if fails == "locate":  # the table had other columns, and is created again

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from deltic.aggregates.definition import AggregateFunction, First, Listed, Rows, Signature
-from deltic.aggregates.rules import LIMIT, first_values, kept, several
+from deltic.aggregates.definition import Rows, Signature
+from deltic.aggregates.ordered import extreme_by
 from deltic.expr.nodes import Value
 from deltic.expr.rows.ordering import total_key
 
@@ -23,28 +23,4 @@ def _reference(rows: Rows, signature: Signature) -> Value:
     return min((values for values, _ in rows), key=_order)[0]
 
 
-def _references(rows: Rows, signature: Signature) -> Value:
-    return first_values(rows, descending=False)
-
-
-_SEVERAL = AggregateFunction(
-    "min_by",
-    several,
-    Listed(First((1, 0), descending=False), limit=2),
-    _references,
-    parameters=(3, 3),
-    optional=frozenset({0}),
-    constants=LIMIT,
-)
-AGGREGATES = (
-    AggregateFunction(
-        "min_by",
-        kept,
-        First((1, 0), descending=False),
-        _reference,
-        parameters=(2, 3),
-        optional=frozenset({0}),
-        copies=False,
-        variants={3: _SEVERAL},
-    ),
-)
+AGGREGATES = (extreme_by("min_by", _reference, descending=False),)

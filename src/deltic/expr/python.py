@@ -21,7 +21,7 @@ from deltic.domains import has_distinct_keys, has_fields, has_nanoseconds, outsi
 from deltic.errors import EvaluationError
 from deltic.expr.failures import at_row
 from deltic.expr.nodes import Expr, GroupMerge, PythonFunction, UserFunction, Value
-from deltic.expr.rows.ordering import by_row
+from deltic.expr.rows.ordering import in_row_order
 from deltic.intervals import UNITS, interval_of, units_of
 from deltic.purity import shown
 from deltic.schema import BINARY, BOOLEAN, DATE, DOUBLE, INT, INTEGER_BITS, STRING, TIMESTAMP, TIMESTAMP_NTZ, Schema, Type
@@ -81,7 +81,7 @@ def value_of_group(expr: PythonFunction, rows: Iterable[tuple[tuple[Value, ...],
 
     types: of the arguments. The function takes an array for each, with as many copies of a row as its weight says, sorted.
     """
-    ordered = by_row(rows)
+    ordered = in_row_order(rows)
     repeated = [values for values, weight in ordered for _ in range(weight)]
     arrays = [pa.array([values[i] for values in repeated], type.arrow) for i, type in enumerate(types)]
     result = call_function(expr, arrays)
@@ -155,7 +155,7 @@ def weighted_rows(function: UserFunction, rows: Iterable[tuple[tuple[Value, ...]
     names = function.parameters[-1]
     assert names is not None
     row = row_class(names)
-    ordered = by_row(rows)
+    ordered = in_row_order(rows)
     return tuple((row(*values), weight) for values, weight in ordered)
 
 

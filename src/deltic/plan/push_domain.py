@@ -199,7 +199,7 @@ def _recursive(plan: Recursion, domain: Domain) -> Pushed:
         relations = {name: Reference(name, schema) for name, schema in schemas.items()}
         inside = replace(domain, exact=True, relations={**domain.relations, **relations}, done={})
         bodies = {name: pushed(body, inside).plan for name, body in plan.relations}
-        wider = {name: schema.or_nullable(bodies[name].schema) for name, schema in schemas.items()}
+        wider = {name: schema.with_nulls_of(bodies[name].schema) for name, schema in schemas.items()}
         if wider == schemas:
             break
         schemas = wider

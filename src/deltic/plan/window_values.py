@@ -11,7 +11,7 @@ from typing import Any, assert_never
 
 from deltic.expr.interpreter import evaluate as value_of
 from deltic.expr.nodes import Value
-from deltic.expr.rows.ordering import by_row, order_key
+from deltic.expr.rows.ordering import in_row_order, order_key
 from deltic.plan.aggregates import aggregate_value
 from deltic.plan.relation import Relation, Row, key_of
 from deltic.plan.sort_terms import Order
@@ -22,7 +22,7 @@ Pair = tuple[Row, int]
 
 def in_order(pairs: Sequence[Pair], order: Sequence[Order]) -> list[Pair]:
     """The rows by the terms, then by the whole row: ascending, NULLs first. Sorts by the last term first, since sorting is stable."""
-    ordered = by_row(pairs)
+    ordered = in_row_order(pairs)
     for term in reversed(order):
         valued = [(value_of(term.expr, pair[0]), pair) for pair in ordered]
         valued.sort(key=lambda item: order_key(item[0]), reverse=term.descending)

@@ -78,16 +78,16 @@ class WithheldChanges:
 
     def _since_errors(self, view: str, count: int, epoch: int) -> list[Batch]:
         """The changes of a view, which has `count` errors at `epoch`, since it had none. Cost: each epoch's changes and manifest."""
-        changes_back = []
+        newest_first = []
         while count > 0:
             try:
                 change, errors = self._changes_at(view, epoch), self._changes_at(errors_of(view), epoch)
             except StateError:  # it is not retained, or the view was defined after it
                 break
-            changes_back += [] if change is None else [change]
+            newest_first += [] if change is None else [change]
             count -= 0 if errors is None else int(errors.weights[0].sum())
             epoch -= 1
-        return changes_back[::-1]
+        return newest_first[::-1]
 
     def _shown(self, changes: Collection[str]) -> Collection[str]:
         if not self._waiting and not self._healed:

@@ -66,8 +66,8 @@ class TopKOperator:
             new = self.first_of(now, tuple(g[searched] for g in groups), tuple(s[searched] for s in starts), context)
         else:
             new = Rows.empty(self.width, 1)
-        left_rows = old.rows.take(np.flatnonzero(active[source]))
-        change = consolidate(Rows.concat([new, Rows(left_rows.columns, (-left_rows.weights[0],))]))
+        old_rows = old.rows.take(np.flatnonzero(active[source]))
+        change = consolidate(Rows.concat([new, Rows(old_rows.columns, (-old_rows.weights[0],))]))
         context.append(self.memory, change)
         return Rows(tuple(change.columns[i] for i in self.output), change.weights)
 

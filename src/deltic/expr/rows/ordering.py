@@ -89,6 +89,6 @@ def _signs(value: Value) -> tuple[float, ...]:
     return (math.copysign(1.0, value),) if isinstance(value, float) and value == 0.0 else ()
 
 
-def by_row(pairs: Iterable[tuple[tuple[Value, ...], int]]) -> list[tuple[tuple[Value, ...], int]]:
+def in_row_order(pairs: Iterable[tuple[tuple[Value, ...], int]]) -> list[tuple[tuple[Value, ...], int]]:
     """(row, weight) pairs in the order of their rows: column by column, ascending, NULLs first."""
     return sorted(pairs, key=lambda pair: tuple(map(total_key, pair[0])))

@@ -209,7 +209,7 @@ class DatalogBinder:
         schemas = {name: self._declared(name) for name in group}
         while True:
             bodies = {name: self._body(name, schemas, namespace, calls) for name in group}
-            wider = {name: schemas[name].or_nullable(body.schema) for name, body in bodies.items()}
+            wider = {name: schemas[name].with_nulls_of(body.schema) for name, body in bodies.items()}
             if wider == schemas:
                 break
             schemas = wider

@@ -47,7 +47,7 @@ def _body(cte: tree.CommonTable, name: str, unique: str, schema: Schema, env: En
     while True:
         body = bind_query(cte.query, env.with_cte(name, Reference(unique, schema)))
         _check_types(name, schema, body.schema, _step(cte))
-        wider = schema.or_nullable(body.schema)
+        wider = schema.with_nulls_of(body.schema)
         if wider == schema:
             return as_declared(body, schema)
         schema = wider
