@@ -28,7 +28,7 @@ SEALED: set[Any] = set()
 _SEALING: Final = RLock()
 
 
-def _dispatcher(function: Callable[..., Any], signatures: tuple[str, ...], nogil: bool) -> Any:
+def _dispatcher(function: Callable[..., Any], signatures: tuple[str, ...], nogil: bool = True) -> Any:
     dispatcher = numba.njit(nogil=nogil, error_model="numpy", boundscheck=CHECKED)(function)
     dispatcher.compile = partial(_compiled, dispatcher)
     if (folder := SHIPPED or FOLDER) is not None:

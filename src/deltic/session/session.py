@@ -447,7 +447,7 @@ class Session:
         distributed: dict[str, Distributed] = {}
         for name, frame in changes.items():
             table = self.table(name)
-            column = sequence if sequence is None or isinstance(sequence, str) else sequence.get(name)
+            column = sequence.get(name) if sequence is not None and isinstance(sequence, Mapping) else sequence
             if self.spark is not None and is_spark(frame):
                 distributed[table.name] = spark_changes(frame, table, column)
             elif self.spark is not None and isinstance(frame, Distributed):
