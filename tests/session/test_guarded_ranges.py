@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 import deltic
-from sessions_of_queries import DEFINITIONS, check, nested, touched
+from session_rows import touched_rows
+from sessions_of_queries import DEFINITIONS, check, nested
 from tests.support.parts import slow
 
 QUERIES = {
@@ -46,4 +47,4 @@ def test_a_change_of_the_value_touches_the_rows_that_it_passes(name: str) -> Non
         session.sql(f"{DEFINITIONS} CREATE MATERIALIZED VIEW answer AS {QUERIES[name]}")
         session.apply({table: [{"a": i, "b": i % 5, "_weight": 1} for i in range(1_000)] for table in "tu"})
         session.apply({"u": [{"a": 1_001 if name != "both sides" else -2, "b": 0, "_weight": 1}]})
-        assert touched(session) < 200
+        assert touched_rows(session) < 200
