@@ -247,6 +247,7 @@ def test_records_and_adts_are_in_files_as_souffle_has_them(tmp_path: Path, capsy
         ("b(2 ^ x) :- a(x).", Unsupported, "test:3:3: this ^ is not supported"),
         ("b(x) <= b(y) :- y < x.", Unsupported, "test:3:6: subsumption is not supported"),
         (".decl e(x: number) choice-domain x", Unsupported, "test:3:20: choice-domain is not supported"),
+        (".decl e(x: number, y: number) choice-domain (x, y), x", Unsupported, "test:3:31: choice-domain is not supported"),
         ("b(@f(x)) :- a(x).", DelticError, "test:3:4: there is no functor f"),
         (".functor f(number): number\nb(@f(x)) :- a(x).", DelticError, "test:4:3: the extern function f is not registered"),
         (".pragma \"legacy\"", Unsupported, "help: leave it out"),
