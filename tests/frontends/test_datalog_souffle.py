@@ -243,6 +243,7 @@ def test_records_and_adts_are_in_files_as_souffle_has_them(tmp_path: Path, capsy
         ("b(x) :- a(x), !c(x).", DelticError, "test:3:16: there is no relation c"),
         ("b(x) :- a(x), !b(x).", Unsupported, "b depends on itself through negation: b → not b"),
         ("b(n) :- n = count : { b(_) }.", Unsupported, "depends on itself through"),
+        ("b(n) :- a(_), n = mean x : { b(x) }.", Unsupported, "help: more rows replace the value of count, sum or mean"),
         ("b(x) :- a(x), x = ord(\"a\").", Unsupported, "test:3:19: the functor ord is not supported"),
         ("b(2 ^ x) :- a(x).", Unsupported, "test:3:3: this ^ is not supported"),
         ("b(x) <= b(y) :- y < x.", Unsupported, "test:3:6: subsumption is not supported"),
