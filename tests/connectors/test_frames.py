@@ -134,6 +134,13 @@ def test_an_error_says_what_makes_a_frame_of_it(frame: object, remedy: str) -> N
     assert error.value.remedy == remedy
 
 
+def test_an_index_that_no_column_is_missing_for_is_ignored() -> None:
+    frame = pd.DataFrame(ROWS)
+    assert rows_frame(frame.set_index("id", drop=False).rename(columns={"id": "ID"}), ORDERS) == rows_frame(frame, ORDERS)
+    kind, keys = keys_or_rows(frame.set_index("name")[["id"]], ORDERS)
+    assert kind == "keys" and keys.column("id").to_pylist() == [row["id"] for row in ROWS]
+
+
 def test_a_column_that_an_update_lacks_is_not_to_become_null() -> None:
     with deltic.Session() as session:
         session.sql("CREATE TABLE t (id INT PRIMARY KEY, name STRING); CREATE MATERIALIZED VIEW v AS SELECT name FROM t")

@@ -284,6 +284,17 @@ def test_an_error_says_which_statements_are_applied(session: deltic.Session, scr
     assert rows(session, "a") == left
 
 
+def test_a_variable_is_not_set_after_a_statement_that_fails(session: deltic.Session) -> None:
+    session.sql("DECLARE VARIABLE z INT DEFAULT 1")
+    for first in ("", "DROP TABLE IF EXISTS w; CREATE TABLE w (k INT);"):
+        with pytest.raises(EvaluationError):
+            session.sql(f"{first} INSERT INTO u SELECT 1 / 0, 1; SET VAR z = 2; INSERT INTO u VALUES (z, z)")
+        assert session.query("SELECT z").rows() == [{"z": 1}]
+    session.sql("SET VAR z = 3; BEGIN; INSERT INTO u VALUES (z, z); SET VAR z = 4; INSERT INTO u VALUES (z, z); COMMIT; SET VAR z = z + 1")
+    assert rows(session, "u") == [(1, 1), (1, 1), (3, 3), (4, 4), (4, 4)]
+    assert session.query("SELECT z").rows() == [{"z": 5}]
+
+
 def test_an_error_of_the_first_statement_has_no_note(session: deltic.Session) -> None:
     for script in ("INSERT INTO t SELECT 1 / 0, 1, 'a'; INSERT INTO u VALUES (9, 9)", "CREATE TABLE a (k INT); INSERT INTO a VALUES ('x')"):
         with pytest.raises(DelticError) as error:

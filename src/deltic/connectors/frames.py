@@ -15,7 +15,7 @@ The operations of a change frame, by its column `_op` (any case) or `_weight`:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
@@ -141,7 +141,7 @@ def _checked(rows: Fitted, table: TableSchema) -> Fitted:
 
 
 def _fitted(columns: Columns, table: TableSchema, *, replaces: bool = False) -> pa.Table:
-    positions = _positions(columns.names, table.schema, _where(table), replaces=replaces)
+    positions = _positions(columns, table.schema, _where(table), replaces=replaces)
     for field, position in zip(table.schema, positions, strict=True):
         row = columns.absent.get(columns.names[position])
         if row is not None:
@@ -155,15 +155,15 @@ def _assemble(columns: Sequence[Column], table: TableSchema) -> pa.Table:
     return pa.Table.from_arrays(fitted, schema=pa.schema([(field.name, field.type.arrow) for field in table.schema]))
 
 
-def _positions(names: Sequence[str], schema: Schema, where: str, *, replaces: bool = False) -> list[int]:
-    """The position of each field in `names`. Raises FrameError unless every field is there exactly once, and nothing else."""
+def _positions(columns: Columns, schema: Schema, where: str, *, replaces: bool = False) -> list[int]:
+    """The position of each field in the frame. Raises FrameError unless every field is there exactly once, and nothing else."""
     positions: dict[str, int] = {}
-    for i, name in enumerate(names):
+    for i, name in enumerate(columns.names):
         if name.lower() in positions:
             raise FrameError(f"{where}: the frame has the column {name} twice (case does not count)", expected=_listed(schema))
         positions[name.lower()] = i
-    columns = {name.lower() for name in schema.names}
-    extra = [name for name in names if name.lower() not in columns]
+    known = {name.lower() for name in schema.names}
+    extra = [name for name in columns.names if name.lower() not in known]
     missing = [name for name in schema.names if name.lower() not in positions]
     if extra:
         message = f"{where}: the frame has a column {extra[0]}, which is not in the table"
@@ -172,6 +172,8 @@ def _positions(names: Sequence[str], schema: Schema, where: str, *, replaces: bo
         remedy = f"give {missing[0]}, of NULLs where there are no values" if schema[schema.find(missing[0])[0]].nullable else None
         if replaces:
             remedy = f"give {missing[0]}, since rows are replaced whole; UPDATE … SET or MERGE in session.sql change some of the columns"
+        if indexed := [name for name in missing if name.lower() in columns.index]:
+            raise FrameError(f"{where}: {indexed[0]} is the index of the frame, not a column", remedy="frame.reset_index()")
         raise FrameError(f"{where}: the frame has no column {missing[0]}", expected=_listed(schema), remedy=remedy)
     return [positions[name.lower()] for name in schema.names]
 
@@ -257,7 +259,7 @@ def _check_marks(columns: Columns, marks: Mapping[str, Column], where: str) -> N
 def _without(columns: Columns, names: set[str]) -> Columns:
     lower = {name.lower() for name in names}
     kept = [i for i, name in enumerate(columns.names) if name.lower() not in lower]
-    return Columns(tuple(columns.names[i] for i in kept), tuple(columns.columns[i] for i in kept), columns.length, columns.absent)
+    return replace(columns, names=tuple(columns.names[i] for i in kept), columns=tuple(columns.columns[i] for i in kept))
 
 
 def _weighted(rows: Fitted, weights: Words, order: Words | None) -> Changes:
@@ -325,7 +327,7 @@ def _with_missing(columns: Columns, ops: Words, table: TableSchema, others: Sequ
     if not table.key or any(name.lower() in given for name in names) or not np.all(ops == Op.DELETE_ROW):
         return columns
     nulls = tuple(pa.chunked_array([pa.nulls(columns.length)]) for _ in names)
-    return Columns((*columns.names, *names), (*columns.columns, *nulls), columns.length, columns.absent)
+    return replace(columns, names=(*columns.names, *names), columns=(*columns.columns, *nulls))
 
 
 def _deletes_by_key(columns: Columns, ops: Words, table: TableSchema, others: Sequence[int]) -> tuple[pa.Table, Words]:

@@ -27,12 +27,16 @@ Column: TypeAlias = "pa.ChunkedArray[Any] | list[object]"
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Named columns of one length, in the order of the frame. absent: name -> the first row of a list of dicts without it."""
+    """Named columns of one length, in the order of the frame. absent: name -> the first row of a list of dicts without it.
+
+    index: the names of the index of pandas, in lower case.
+    """
 
     names: tuple[str, ...]
     columns: tuple[Column, ...]
     length: int
     absent: Mapping[str, int]
+    index: tuple[str, ...] = ()
 
 
 def is_spark(frame: object) -> bool:
@@ -147,11 +151,9 @@ def _of_pandas(frame: Any, schema: Schema, where: str) -> Columns:
         if not isinstance(name, str):
             raise FrameError(f"{where}: the frame has a column called {name!r}", expected="column names, which are strings")
         names.append(name)
-    for name in frame.index.names:
-        if isinstance(name, str) and name not in names and schema.find(name):
-            raise FrameError(f"{where}: {name} is the index of the frame, not a column", remedy="frame.reset_index()")
     columns = tuple(_of_series(frame.iloc[:, i], name, schema) for i, name in enumerate(names))
-    return Columns(tuple(names), columns, len(frame), {})
+    index = tuple(name.lower() for name in frame.index.names if isinstance(name, str))
+    return Columns(tuple(names), columns, len(frame), {}, index)
 
 
 def _of_series(series: Any, name: str, schema: Schema) -> Column:

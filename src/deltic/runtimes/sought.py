@@ -1,4 +1,4 @@
-"""Sought: the columns and values by which rows of a view are looked up, and the rows of a trace that have them."""
+"""Sought values: the columns and values by which rows of a view are looked up, and the rows of a trace that have them."""
 
 from __future__ import annotations
 

@@ -39,28 +39,30 @@ def steps_of(
     refuses, so that none of them has been applied then.
     """
     steps: list[ScriptStep] = []
-    changes, defines = RowChanges(), False
-    place: Span | None = None
-    several = False
+    changes, several = RowChanges(), False
+    first: Statement | None = None
     for statement in statements:
         if isinstance(statement, CHANGES):
+            if first is not None and not changes.started:
+                steps.append(ScriptStep(first.span, draft.cut()))
+                first = None
             changes.add(statement)
             continue
         changes.check_definition(statement)
         check(statement)
         if changes.started and not is_of_variable(statement):
-            steps += _part(draft, place, changes, defines=defines)
-            changes, place, several = RowChanges(), None, True
+            steps += _part(draft, first, changes)
+            changes, first, several = RowChanges(), None, True
         draft.apply(statement)
-        defines, place = True, place or statement.span
-    steps += _part(draft, place, changes, defines=defines or not changes.ticks())
+        first = first or statement
+    steps += _part(draft, first, changes)
     for step in steps if several else ():
         if step.definitions is not None:
             step.definitions.catalog.plans()
-    return steps
+    return steps or [ScriptStep(None, draft.cut())]
 
 
-def _part(draft: Draft, place: Span | None, changes: RowChanges, *, defines: bool) -> list[ScriptStep]:
-    """The definitions of the draft since the last part, if there are any, and the ticks after them."""
+def _part(draft: Draft, first: Statement | None, changes: RowChanges) -> list[ScriptStep]:
+    """The ticks, and the definitions since the last step, if there are any: after ticks, those of variables. first: of the definitions."""
     ticks = [ScriptStep(statements[0].node.span, tick=statements) for statements in changes.ticks()]
-    return [ScriptStep(place, draft.cut()), *ticks] if defines else ticks
+    return ticks if first is None else [*ticks, ScriptStep(first.span, draft.cut())]

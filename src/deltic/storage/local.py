@@ -105,10 +105,7 @@ class LocalFolder:
 
     def presence(self, name: str) -> Callable[[], bool]:
         """Tells, at the cost of one call of the system, whether a file has this name."""
-        path = f"{self.root}/{checked(name)}"
-        if os.access in os.supports_follow_symlinks:  # as lexists, without an exception where there is none
-            return partial(os.access, path, os.F_OK, follow_symlinks=False)
-        return partial(os.path.lexists, path)
+        return partial(os.access, f"{self.root}/{checked(name)}", os.F_OK)  # no exception where there is none
 
     def names(self, prefix: str) -> list[str]:
         return sorted(name for name in self._listing(prefix) if not disk.is_staged(name))

@@ -111,7 +111,7 @@ def _plain_special(text: str) -> str:
 
 
 Reader = Callable[[Any], Value]
-"""A value of JSON, not null, as a value. Raises Unfit."""
+"""A value of JSON, not null, as a value. Raises UnfitValue."""
 
 
 @cache

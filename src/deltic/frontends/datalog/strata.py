@@ -96,7 +96,7 @@ def _refuse(cause: Dependency, edges: Mapping[str, Sequence[str]], unwritten: Co
             f"relation {written[0]} depends on itself through an aggregate: {' → '.join([*written, written[0]])}",
             span=cause.span,
             expected="recursion through positive atoms, and through min or max",
-            remedy=f"count and sum are 0 without rows, and more rows replace that: aggregate a relation that does not read {written[0]}",
+            remedy=f"more rows replace the value of count, sum or mean: aggregate a relation that does not read {written[0]}",
         )
     mark = "not " if cause.how == "negated" else "group_by over "
     cycle = " → ".join([cause.head, mark + written[0], *written[1:]])
