@@ -184,7 +184,7 @@ def of_unmatched_rows(plan: Plan) -> Iterator[Plan]:
     key = Column(0, plan.schema[0].type, plan.schema[0].nullable, "k")
     groups = Aggregate(plan, (("k", key),), (("n", AggregateCall("count", (), BIGINT, False)),))
     few = Filter(groups, resolve("less", [Column(1, BIGINT, False, "n"), Literal(2, BIGINT)]))
-    for kind, place in (("left", 3), ("right", 0), ("full", 1), ("full", 3)):
+    for kind, place in (("left", 3), ("right", 0), ("full", 0), ("full", 1), ("full", 2), ("full", 3)):
         join = Join(groups if place > 1 else few, few if place > 1 else groups, kind, ((key, key),))
         field = join.schema[place]
         yield Filter(join, resolve("is_null", [Column(place, field.type, field.nullable, field.name)]))

@@ -85,7 +85,9 @@ def combined(rng: Random, type: Type, depth: int) -> Expr:
         case 4:
             return cast(one, rng.choice([INT, STRING] if type == BOOLEAN else [BIGINT, SMALLINT, DOUBLE, STRING]))
         case _:
-            return resolve(rng.choice(CONNECTIVES if type == BOOLEAN else OPERATORS), [one, other])
+            operator = rng.choice(CONNECTIVES if type == BOOLEAN else OPERATORS)
+            last = [Literal(0, INT)] if operator == "coalesce" and type in NUMBERS and rng.random() < 0.5 else []
+            return resolve(operator, [one, *rng.choice([[], [other]]), *last] if last else [one, other])
 
 
 def random_rows(rng: Random, read: Sequence[int]) -> tuple[list[Value], list[Value]]:
@@ -143,6 +145,14 @@ def test_trends() -> None:
     seen = check_many(0, 1_000)
     assert len(seen) == len(Trend)
     assert min(seen.values()) > 60
+
+
+def test_a_value_between_null_and_zero_is_mixed() -> None:
+    rising, fixed = Column(0, BIGINT, True), Column(1, BIGINT, True)
+    below = (Motion(Trend.RISING, True, nonnegative=True), Motion(Trend.FIXED, True, nonnegative=True))
+    zero = Literal(0, BIGINT)
+    assert motion_of(resolve("coalesce", [rising, zero]), below).trend == Trend.RISING
+    assert motion_of(resolve("coalesce", [rising, fixed, zero]), below).trend == Trend.MIXED
 
 
 @pytest.mark.slow

@@ -167,3 +167,18 @@ def test_negative_weights_count_once() -> None:
         """)
         session.sql("INSERT INTO t VALUES (1, 1, 0, -1), (2, 1, 10, 1), (3, 2, 10, 2)")
         assert session.view("v").rows() == [{"g": 2, "k": 2, "above": 2}]
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_a_maximum_of_all_rows_by_a_value_on_several_shards(shards: int) -> None:
+    with deltic.Session(shards=shards) as session:
+        session.sql(TABLE)
+        session.sql(f"CREATE MATERIALIZED VIEW v AS SELECT max(CASE WHEN x > {MEAN} THEN -y ELSE x END) AS most FROM t")
+        rows = [{"id": i, "g": None, "x": i, "y": 1} for i in range(20)]
+        for row in rows:
+            session.insert("t", [row])
+            seen = rows[: row["id"] + 1]
+            mean = fmean(each["x"] for each in seen)
+            assert session.view("v").rows() == [{"most": max(-1 if each["x"] > mean else each["x"] for each in seen)}]
+        session.delete("t", [row["id"] for row in rows[:10]])
+        assert session.view("v").rows() == [{"most": 14}]

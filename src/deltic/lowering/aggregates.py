@@ -31,6 +31,7 @@ from deltic.lowering.weighing import Weighing
 from deltic.plan.columns import narrowed, normalized, reference
 from deltic.plan.fingerprint import fingerprint
 from deltic.plan.nodes import Aggregate, AggregateCall, Plan, TickAggregate
+from deltic.plan.signs import may_be_negative
 from deltic.plan.streams import derivative, integrals
 from deltic.schema import BIGINT, Field, Schema
 
@@ -278,7 +279,8 @@ class Grouping:
         rows = self.streams.map(stream, [*keys, *selection.values], schema, self._present(selection))
         if isinstance(selection, AllRows):
             return rows
-        if self.always and self.folded is None and isinstance(selection, FirstRow):
+        local = self.always and self.folded is None and not may_be_negative(selection.input)  # negative ones may cancel at home alone
+        if local and isinstance(selection, FirstRow):
             rows = self._local_extremes(rows, schema, selection)
         return self._sorted(rows, selection)
 

@@ -54,12 +54,15 @@ def _formed(plan: Plan) -> Plan:
 
 
 def _never_null(join: Join) -> frozenset[int]:
-    """The columns of the join that are NULL in none of its matches."""
+    """The columns of the join that are NULL in none of its matches; of a FULL JOIN, in none of the rows of their side."""
     width = len(join.left.schema)
     fields = (*join.left.schema, *join.right.schema)
+    present = frozenset(i for i, field in enumerate(fields) if not field.nullable)
+    if join.kind == "full":
+        return present
     left, right = (union(nulls_passed(pair[side]) for pair in join.keys) for side in (0, 1))
     condition = NONE if join.residual is None else nulls_rejected(join.residual)
-    return frozenset(i for i, field in enumerate(fields) if not field.nullable) | left | {width + i for i in right} | condition
+    return present | left | {width + i for i in right} | condition
 
 
 def _anti(join: Join, kept: Plan, other: Plan, places: Mapping[int, int]) -> Join:

@@ -73,7 +73,7 @@ def motion_of(expr: Expr, below: Motions) -> Motion:
 
 def _is_least(values: Sequence[Expr], rising: Motion) -> bool:
     """Whether the values are 0 alone, which in a number that only rises and is not negative is the least one, as NULL is."""
-    return [one.value for one in values if isinstance(one, Literal)] == [0] and rising.nonnegative and rising.trend == Trend.RISING
+    return all(isinstance(one, Literal) and one.value == 0 for one in values) and rising.nonnegative and rising.trend == Trend.RISING
 
 
 def _is_nonnegative(expr: Expr, parts: Sequence[Motion]) -> bool:
