@@ -20,6 +20,9 @@ QUERIES = {
     "counted": "SELECT b, count(*) AS n, sum(a) AS s FROM t WHERE a + 1 <= (SELECT max(a) FROM u) GROUP BY b",
     "left": "SELECT a, m FROM t LEFT JOIN (SELECT max(a) AS m FROM u) AS q ON t.a + 1 > q.m",
     "not exists": "SELECT a FROM t WHERE NOT EXISTS (SELECT 1 FROM (SELECT max(a) AS m FROM u) AS q WHERE q.m > t.a + 1)",
+    "or no value": "SELECT a, m FROM t, (SELECT max(a) AS m FROM u) AS q WHERE m IS NULL OR coalesce(a, 0) + 1 > m",
+    "no value too": "SELECT a FROM t, (SELECT max(a) m, min(b) n FROM u) q WHERE (m IS NULL OR coalesce(a, 0) + 1 > m) AND a > n + 1",
+    "no bound": "SELECT a FROM t, (SELECT max(a) AS m FROM u) AS q WHERE m + 1 IS NULL OR coalesce(a, 0) > m + 1",
     "under or": "SELECT a FROM t WHERE b = 1 OR a + 1 > (SELECT max(a) FROM u)",
 }
 QUANTIFIED = {

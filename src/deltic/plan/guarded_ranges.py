@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from deltic.expr.failing import can_fail
 from deltic.expr.functions.attempts import attempt
-from deltic.expr.nodes import Call, Expr, calls_python, columns_of
+from deltic.expr.nodes import Call, Expr, columns_of
 from deltic.plan.columns import conjunction, conjuncts, shift
 from deltic.plan.guarded_keys import is_guarded, pairs_that_fail
 from deltic.plan.join_nodes import Join
@@ -25,8 +25,10 @@ def has_guarded_range(join: Join) -> bool:
     """Whether rows are looked up by a comparison with a single row that can fail."""
     if join.keys or join.residual is None or not (has_one_row(join.left) or has_one_row(join.right)) or is_guarded(join):
         return False
-    by = range_of(join)
-    return by is not None and any(can_fail(each.expr) for each in (by.low, by.high) if each is not None) | can_fail(by.point)
+    by, width = range_of(join), len(join.left.schema)
+    if by is None or not (can_fail(by.point) or any(can_fail(each.expr) for each in (by.low, by.high) if each is not None)):
+        return False
+    return any(_is_tried(part, width) for part in conjuncts(join.residual))
 
 
 def by_guarded_range(join: Join) -> tuple[Plan, ...] | None:
@@ -60,7 +62,7 @@ def by_guarded_range(join: Join) -> tuple[Plan, ...] | None:
     failing: tuple[list[Expr], list[Expr]] = ([], [])
     parts: list[Expr] = []
     for part in conjuncts(join.residual):
-        if not can_fail(part) or calls_python(part) or compared_sides(part, width) is None:
+        if not _is_tried(part, width):
             parts.append(part)
             continue
         assert isinstance(part, Call)
@@ -69,6 +71,11 @@ def by_guarded_range(join: Join) -> tuple[Plan, ...] | None:
             right = min(columns_of(side)) >= width
             failing[right].append(shift(side, -width) if right else side)
     return replace(join, residual=conjunction(parts)), *pairs_that_fail(join, *failing)
+
+
+def _is_tried(part: Expr, width: int) -> bool:
+    """Whether it is a comparison that can fail. Not one that is TRUE where a bound is NULL, since `attempt` is NULL where it fails."""
+    return can_fail(part) and compared_sides(part, width) is not None
 
 
 @unbounded

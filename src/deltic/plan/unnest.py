@@ -41,9 +41,9 @@ from deltic.plan.walk import map_expressions, map_inputs
 from deltic.schema import BOOLEAN, Field, Schema
 
 _TESTS: Final = ("semi", "anti", "not_in", "mark")
+"""The kinds that test which rows there are, not how many."""
 _OF_LEFT_ROWS: Final = (*_TESTS, "left")
 """The kinds of joins of which a query further out has all left rows for each of its values."""
-"""The kinds that test which rows there are, not how many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +259,8 @@ def _flagged(left: Plan, matches: Plan, keys: tuple[tuple[Expr, Expr], ...]) -> 
 def _of_one_row(join: DependentJoin, rows: _Rows, total: Aggregate, outer: _Outer) -> Plan:
     """The join with an aggregate without GROUP BY, of which there is one row for each left row: an outer join with its groups.
 
-    What is computed of the aggregates, and the conditions on them, are evaluated on the left rows, as in the definition.
+    What is computed of the aggregates, and the conditions on them, are evaluated on the left rows, as in the definition, except for
+    tests of them alone that cannot fail (`_with_tests`).
     """
     domain = _domain(join, outer, total)
     below = pushed(total.input, domain)
