@@ -79,18 +79,20 @@ def count_shards(keys: Words, width: int, n: int, shards: int, counts: Words) ->
 
 @kernel("int64(int64[::1], int64, int64[::1], int64, int64, int64[::1], int64[::1])")
 def scatter(keys: Words, width: int, table: Words, n: int, shards: int, begins: Words, target: Words) -> int:
-    """Copies the rows of each shard to consecutive rows of the target, from begins[shard] on, in their order. The begins move on.
+    """Copies the rows of each shard to consecutive rows of its columns, from begins[shard] on, in their order. The begins move on.
 
-    Shards are computed twice, by `count_shards` and here: that takes less time than the memory that would keep them.
+    target: the columns of the first shard, then those of the next. Shards are computed twice, by `count_shards` and here: that takes less
+    time than the memory that would keep them.
     """
-    places = np.empty(min(n, SCATTERED), np.int64)
+    room = min(n, SCATTERED)
+    places, columns = np.empty(room, np.int64), np.empty(room, np.int64)
     for first in range(0, n, SCATTERED):
         count = min(SCATTERED, n - first)
         for i in range(count):
             shard = shard_of(keys, width, first + i, shards)
-            places[i] = begins[shard]
+            places[i], columns[i] = begins[shard], shard * len(table)
             begins[shard] += 1
         for c in range(len(table)):
             for i in range(count):
-                store(target[c], places[i], load(table[c], first + i))
+                store(target[columns[i] + c], places[i], load(table[c], first + i))
     return n

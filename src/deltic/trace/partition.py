@@ -14,7 +14,7 @@ from deltic.reentrant import ReentrantEvent
 from deltic.trace.rows import Rows
 from deltic.trace.workers import ALONE, Workers
 
-DISCARDED_ROWS: Final = 1 << 17
+DISCARDED_ROWS: Final = 1 << 19
 """So many rows are moved before their memory is given back, if it may be."""
 
 
@@ -30,16 +30,15 @@ def partition(rows: Rows, key: Sequence[int], shards: int, workers: Workers = AL
     ranges, table = workers.ranges(rows.length), rows.table
     keys = table[list(key)]
     counts = np.zeros((len(ranges), shards), np.int64)
-    words = [fresh(rows.length) for _ in range(width)]  # each alone: a column that is not kept is freed
-    target = addresses(words, rows.length)
 
     def count(number: int, _: ReentrantEvent) -> None:
         start, end = ranges[number]
         vector.count_shards(keys + 8 * start, len(key), end - start, shards, counts[number])
 
     workers.map(count, range(len(ranges)))
-    ends = np.cumsum(counts.sum(0))
-    begins = ends - counts.sum(0) + np.cumsum(counts, 0) - counts
+    begins = np.cumsum(counts, 0) - counts
+    pieces = [[fresh(length) for _ in range(width)] for length in counts.sum(0).tolist()]  # each alone: what is not kept is freed
+    target = np.concatenate([addresses(piece, len(piece[0])) for piece in pieces])
 
     def move(number: int, _: ReentrantEvent) -> None:
         start, end = ranges[number]
@@ -52,5 +51,4 @@ def partition(rows: Rows, key: Sequence[int], shards: int, workers: Workers = AL
                     discard(column[first:last])
 
     workers.map(move, range(len(ranges)))
-    pieces = [tuple(column[end - count : end] for column in words) for end, count in zip(ends, counts.sum(0), strict=True)]
     return [Rows(piece[:columns], piece[columns:]) for piece in pieces]
