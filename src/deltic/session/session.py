@@ -447,7 +447,7 @@ class Session:
         distributed: dict[str, Distributed] = {}
         for name, frame in changes.items():
             table = self.table(name)
-            column = sequence.get(name) if sequence is not None and isinstance(sequence, Mapping) else sequence
+            column = sequence.get(name) if isinstance(sequence, Mapping) else sequence
             if self.spark is not None and is_spark(frame):
                 distributed[table.name] = spark_changes(frame, table, column)
             elif self.spark is not None and isinstance(frame, Distributed):
