@@ -18,7 +18,7 @@ from deltic.connectors.frames import WEIGHT, rows_frame
 from deltic.errors import ConstraintViolation, DelticError, FrameError
 from deltic.kernels.build import CHECKED
 from deltic.schema import STRING, Field, Op, Schema, TableSchema, Type
-from deltic.session.transaction import PendingChanges, plain_changes, plain_keys, plain_rows
+from deltic.session.transaction import PendingChanges, plain_changes, plain_keys
 from deltic.trace import intake
 from deltic.trace.encoding import decode_table, encode_table
 from deltic.trace.identity import Identity
@@ -219,8 +219,8 @@ def pending(table: TableSchema, rows: pa.Table, monkeypatch: pytest.MonkeyPatch,
     result = []
     with monkeypatch.context() as patched:
         if not plain:
-            patched.setattr(FrameColumns, "rows", lambda *_: None)
-            patched.setattr(FrameColumns, "words_of", lambda *_: None)
+            patched.setattr(FrameColumns, "rows", lambda *_, **__: None)
+            patched.setattr(FrameColumns, "words_of", lambda *_, **__: None)
         weights = pa.array([i - 5 or 1 for i in range(rows.num_rows)], pa.int64())
         strings = StringTable(IDENTITY)
         weighted, marked = PendingChanges(strings), PendingChanges(strings)
@@ -247,19 +247,19 @@ def test_frames_have_the_pending_rows_of_the_general_path(seed: int, monkeypatch
     table = table_of(rng, list(PLAIN))
     rows = rows_of(rng, table, int(rng.integers(1, 40)))
     strings = StringTable(IDENTITY)
-    assert CHECKED or all(plain_rows(rows, table, op, 0, strings) is not None for op in (Op.INSERT, Op.DELETE_ROW))
+    assert CHECKED or all(plain_changes(rows, table, op, 0, strings) is not None for op in (Op.INSERT, Op.DELETE_ROW))
     if table.key:
         keys = rows.select([table.schema[i].name for i in table.key])
         assert CHECKED or plain_keys(keys, table, 0, strings, ALONE) is not None
     marked = rows.append_column("_op", pa.array(["Insert"] * rows.num_rows))
-    assert CHECKED or plain_changes(marked, table, 0, strings) is not None
+    assert CHECKED or plain_changes(marked, table, None, 0, strings) is not None
     assert pending(table, rows, monkeypatch, plain=True) == pending(table, rows, monkeypatch, plain=False)
 
 
 def test_columns_of_other_types_are_shaped_first(session: deltic.Session) -> None:
     table, strings = session.table("t"), session._runtime.strings
     rows = pa.table({"a": [1, 2], "b": [None, 3], "c": [3, 4], "d": [5, None], "e": [1, 2]})
-    taken = plain_rows(rows, table, Op.INSERT, 0, strings)
+    taken = plain_changes(rows, table, Op.INSERT, 0, strings)
     assert CHECKED or (taken is not None and listed(taken.rows.words)[:3] == [[1, 2], [0, 1], [0, 3]])
     with pytest.raises(ConstraintViolation, match="table t, row 1, column c: 2147483648 does not fit"), session.transaction() as tx:
         tx.insert("t", rows.set_column(2, "c", pa.array([0, 2**31])))
@@ -285,13 +285,13 @@ def test_integers_of_fewer_bytes_are_copied_as_they_are(seed: int, monkeypatch: 
     expected = listed(encode_table(rows.cast(table.schema.arrow), table.schema, strings))
     weighted = rows.append_column(WEIGHT, pa.array([2] * len(rows), pa.int64()))
     marked = rows.append_column("_op", pa.array(["insert"] * len(rows)))
-    taken = plain_rows(rows, table, Op.INSERT, 0, strings)
-    for encoded in (taken, plain_changes(weighted, table, 0, strings), plain_changes(marked, table, 0, strings)):
+    taken = plain_changes(rows, table, Op.INSERT, 0, strings)
+    for encoded in (taken, plain_changes(weighted, table, None, 0, strings), plain_changes(marked, table, None, 0, strings)):
         assert encoded is not None and listed(encoded.rows.words) == expected
     if n > 1 and not all(field.nullable for field in table.schema):
         place = next(i for i, field in enumerate(table.schema) if not field.nullable)
         missing = rows.set_column(place, table.schema[place].name, pa.array([None] * len(rows), rows.schema[place].type))
-        assert plain_rows(missing, table, Op.INSERT, 0, strings) is None
+        assert plain_changes(missing, table, Op.INSERT, 0, strings) is None
         with pytest.raises(ConstraintViolation, match="NULL in a NOT NULL column"):
             PendingChanges(strings).add_rows(table, Op.INSERT, missing)
 
@@ -304,7 +304,7 @@ def test_tables_of_benchmarks_are_taken_at_once(suite: str) -> None:
     for name in session.tables:
         table = session.table(name)
         rows = nested.rows_of(np.arange(20), rng) if suite == "nested" else rows_of(rng, table, 20)
-        assert CHECKED or plain_rows(rows, table, Op.INSERT, 0, session._runtime.strings) is not None, name
+        assert CHECKED or plain_changes(rows, table, Op.INSERT, 0, session._runtime.strings) is not None, name
 
 
 REFUSED: list[tuple[str, pa.Array[Any]]] = [
@@ -335,8 +335,8 @@ def test_refused_values_have_the_errors_of_the_general_path(case: int | str, fir
     for plain in (True, False):
         with monkeypatch.context() as patched:
             if not plain:
-                patched.setattr(FrameColumns, "rows", lambda *_: None)
-                patched.setattr(FrameColumns, "words_of", lambda *_: None)
+                patched.setattr(FrameColumns, "rows", lambda *_, **__: None)
+                patched.setattr(FrameColumns, "words_of", lambda *_, **__: None)
             for give in ("add_rows", "add_deletes", "add_frame"):
                 weighted = rows.append_column(WEIGHT, pa.array([1, 1], pa.int64()))
                 arguments = {"add_rows": (Op.INSERT, rows), "add_deletes": (rows,), "add_frame": (weighted, None)}[give]
@@ -358,7 +358,7 @@ def words(session: deltic.Session, changes: Any, monkeypatch: pytest.MonkeyPatch
     changes_of_tick, table = PendingChanges(session._runtime.strings), session.table("t")
     with monkeypatch.context() as patched:
         if not plain:
-            patched.setattr("deltic.session.transaction.plain_changes", lambda *_: None)
+            patched.setattr("deltic.session.transaction.plain_changes", lambda *_, **__: None)
         changes_of_tick.add_frame(table, changes, None)
         changes_of_tick.add_frame(table, changes, None)
     rows = changes_of_tick.rows()["t"].rows
@@ -366,7 +366,7 @@ def words(session: deltic.Session, changes: Any, monkeypatch: pytest.MonkeyPatch
 
 
 def is_taken(changes: Any, table: TableSchema) -> bool:
-    return plain_changes(changes, table, 0, StringTable(IDENTITY)) is not None
+    return plain_changes(changes, table, None, 0, StringTable(IDENTITY)) is not None
 
 
 ROW = {"a": 1, "b": None, "c": 3, "d": None, "e": 5}
@@ -429,7 +429,7 @@ def test_errors_are_those_of_the_general_intake(changes: Any, error: type[Except
 def test_rows_of_dicts_have_the_words_of_frames(session: deltic.Session) -> None:
     table, strings = session.table("t"), session._runtime.strings
     given = [ROW, {**ROW, "b": 2**63 - 1, "e": None}]
-    taken = plain_rows(given, table, Op.UPSERT, 4, strings)
+    taken = plain_changes(given, table, Op.UPSERT, 4, strings)
     assert taken is not None
     changes = PendingChanges(strings)
     changes._next = 4
@@ -437,8 +437,8 @@ def test_rows_of_dicts_have_the_words_of_frames(session: deltic.Session) -> None
     assert listed((*taken.rows.rows.columns, *taken.rows.rows.weights)) == listed(
         (*changes.rows()["t"].rows.columns, *changes.rows()["t"].rows.weights)
     )
-    assert plain_rows([{**ROW, "_op": "insert"}], table, Op.INSERT, 0, strings) is None
-    assert plain_rows([{**ROW, "c": None}], table, Op.INSERT, 0, strings) is None
+    assert plain_changes([{**ROW, "_op": "insert"}], table, Op.INSERT, 0, strings) is None
+    assert plain_changes([{**ROW, "c": None}], table, Op.INSERT, 0, strings) is None
 
 
 def damaged_lists(of: pa.DataType, offsets: list[int], values: pa.Array) -> pa.Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from deltic.circuit.programs import passes
 from deltic.circuit.stage import LARGE_TICK
 from deltic.errors import DuplicateKey, EvaluationError
 from deltic.kernels.bounds import owner_of
+from deltic.trace.intake import FrameColumns
 from deltic.trace.partition import partition
 from deltic.trace.rows import Rows
 
@@ -91,3 +93,81 @@ def test_rows_of_the_state_keep_their_memory_when_they_are_a_change() -> None:
         with pytest.raises(EvaluationError, match="division by zero"):
             session._replace({"t": pa.table({"id": ids[:0]})}, {}, lambda _: {})
         assert sum(int(batch.columns[0].sum()) for batch in _stored(session, "t")) == ids.sum()
+
+
+LENT = """
+    CREATE TABLE keyed (id BIGINT NOT NULL, a BIGINT NOT NULL, PRIMARY KEY (id));
+    CREATE TABLE bag (a BIGINT NOT NULL, b BIGINT NOT NULL);
+    CREATE STREAM events (a BIGINT NOT NULL, b BIGINT NOT NULL);
+    CREATE MATERIALIZED VIEW pairs AS SELECT k.id, k.a, b.b FROM keyed k JOIN bag b ON k.id = b.a;
+    CREATE MATERIALIZED VIEW near AS
+        SELECT k.id, s.b FROM keyed k JOIN (SELECT DISTINCT b FROM bag) s ON k.a BETWEEN s.b AND s.b + 1;
+    CREATE MATERIALIZED VIEW whole AS SELECT count(*) AS n, sum(a) AS a, max(b) AS b FROM bag;
+    CREATE MATERIALIZED VIEW seen AS SELECT a, b FROM events;
+"""
+
+
+@pytest.mark.parametrize("folder", [False, True])
+@pytest.mark.parametrize("shards", [1, 3])
+def test_a_frame_can_be_overwritten_once_it_is_applied(shards: int, folder: bool, tmp_path: Path) -> None:
+    """Large frames lend their memory to the tick alone: what stays of them is copied, and so is what a transaction gathers."""
+    ids, other = np.arange(ROWS), np.arange(ROWS) % 50
+    names = ("pairs", "near", "whole", "seen")
+
+    def filled(overwritten: bool) -> dict[str, Any]:
+        frames = [(ids.copy(), other.copy()) for _ in range(4)]
+        weights = np.ones(ROWS, np.int64)
+        state = tmp_path / f"state-{overwritten}" if folder else None
+        with deltic.Session(shards=shards, state=state) as session:
+            session.sql(LENT)
+            session.apply({"bag": pa.table({"a": frames[0][0], "b": frames[0][1], "_weight": weights})})
+            session.insert("keyed", pa.table(dict(zip(("id", "a"), frames[1], strict=True))))
+            session.apply({"events": pa.table({"a": frames[2][0], "b": frames[2][1], "_weight": weights})})
+            if overwritten:
+                for array in (*frames[0], *frames[1], *frames[2], weights):
+                    array[:] = -7
+            changes = session.view("seen").changes().sort_by([("a", "ascending")])
+            with session.transaction() as tx:
+                tx.upsert("keyed", pa.table({"id": frames[3][0], "a": frames[3][1]}))
+                if overwritten:
+                    frames[3][1][:] = -7
+            session.apply({"bag": [{"a": 1, "b": 1, "_weight": -1}]})
+            rows = {name: session.view(name).to_arrow() for name in names}
+        return {"changes": changes} | {name: whole.sort_by([(c, "ascending") for c in whole.column_names]) for name, whole in rows.items()}
+
+    expected, found = filled(False), filled(True)
+    for name, whole in expected.items():
+        assert whole.num_rows or name == "seen", name
+        assert whole.equals(found[name]), name
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_large_frames_lend_their_memory_to_shards(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Columns of BIGINT NOT NULL in one piece, if rows are copied to shards in any case; others are copied."""
+    lent: list[list[int]] = []
+    lend = FrameColumns._lent
+
+    def noted(columns: FrameColumns, frame: Any) -> Any:
+        found = lend(columns, frame)
+        lent.append([*found])
+        return found
+
+    monkeypatch.setattr(FrameColumns, "_lent", noted)
+    script = "CREATE TABLE t (id BIGINT NOT NULL, a BIGINT, b INT NOT NULL, c BIGINT NOT NULL, PRIMARY KEY (id))"
+    ids = np.arange(ROWS)
+    whole = pa.table({"id": ids, "a": ids, "b": (ids % 7).astype(np.int32), "c": ids * 2})
+    pieces = pa.concat_tables([whole.slice(0, ROWS // 2).select(["id"]), whole.slice(ROWS // 2).select(["id"])])
+    with deltic.Session(shards=3, threads=threads) as session:
+        session.sql(script)
+        session.insert("t", whole)
+        session.upsert("t", whole.set_column(0, "id", pieces["id"]))
+        session.upsert("t", whole.slice(1).to_batches()[0])
+        session.upsert("t", whole.slice(0, 100))
+        assert lent == [[0, 3], [3], [0, 3]]
+        assert session.query("SELECT count(*) AS n, sum(id) AS id, sum(a) AS a, sum(b) AS b, sum(c) AS c FROM t").rows() == [
+            {"n": ROWS, "id": ids.sum(), "a": ids.sum(), "b": (ids % 7).sum(), "c": 2 * ids.sum()}
+        ]
+    with deltic.Session() as session:
+        session.sql(script)
+        session.insert("t", whole)
+        assert len(lent) == 3

@@ -70,6 +70,11 @@ def workers_of(runtime: Runtime) -> Workers:
     return runtime.workers if isinstance(runtime, Embedded | DurableEmbedded) else ALONE
 
 
+def divides_tables(runtime: Runtime) -> bool:
+    """Whether ticks in this process copy the rows of tables to memory of their shards, so that nothing of them stays where it is."""
+    return isinstance(runtime, Embedded | DurableEmbedded) and runtime.shards > 1
+
+
 def grouping(runtime: Runtime) -> GroupingRuntime | None:
     """The runtime, if it can commit the ticks of several threads as a group."""
     return runtime if isinstance(runtime, LoggedEmbedded) else None

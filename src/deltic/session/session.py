@@ -43,7 +43,7 @@ from deltic.session.draft import Draft
 from deltic.session.edn import EdnReport, EdnStore, Prepare
 from deltic.session.edn_stores import EdnStores
 from deltic.session.edn_view import EdnView
-from deltic.session.engines import grouping, open_runtime, run_on_tasks, source_changes, spark_changes, workers_of
+from deltic.session.engines import divides_tables, grouping, open_runtime, run_on_tasks, source_changes, spark_changes, workers_of
 from deltic.session.frame_tables import inserts, table_of_frame
 from deltic.session.frame_views import FrameView, frame_statements, frames_over
 from deltic.session.gathering import Gathering
@@ -404,22 +404,26 @@ class Session:
 
     def transaction(self) -> Transaction:
         """Gathers changes, and commits them as one tick at the end of a `with` block."""
+        return self._transaction()
+
+    def _transaction(self, *, borrows: bool = False) -> Transaction:
+        """borrows: see `_gather`."""
         self._contents.check_open()
-        return Transaction(self._gather(self._definitions), self.table, self._commit_pending)
+        return Transaction(self._gather(self._definitions, borrows=borrows), self.table, self._commit_pending)
 
     def insert(self, table: str, frame: Any) -> None:
         """One tick of new rows; see `Transaction.insert`."""
-        with self.transaction() as tx:
+        with self._transaction(borrows=True) as tx:
             tx.insert(table, frame)
 
     def upsert(self, table: str, frame: Any) -> None:
         """One tick of rows that replace those with the same primary key, or are new; see `Transaction.upsert`."""
-        with self.transaction() as tx:
+        with self._transaction(borrows=True) as tx:
             tx.upsert(table, frame)
 
     def update(self, table: str, frame: Any) -> None:
         """One tick of rows that replace those with the same primary key, which must exist; see `Transaction.update`."""
-        with self.transaction() as tx:
+        with self._transaction(borrows=True) as tx:
             tx.update(table, frame)
 
     def delete(self, table: str, keys_or_whole_rows: Any) -> None:
@@ -443,7 +447,7 @@ class Session:
         self._contents.check_open()
         if not isinstance(changes, Mapping):
             raise FrameError(f"invalid changes {shown(changes)}", expected="a dict of change frames by table")
-        pending = self._gather(self._definitions)
+        pending = self._gather(self._definitions, borrows=True)
         distributed: dict[str, Distributed] = {}
         for name, frame in changes.items():
             table = self.table(name)
@@ -540,10 +544,15 @@ class Session:
         self._gathering.end(pending)
         return epoch
 
-    def _gather(self, definitions: Definitions | None = None) -> PendingChanges:
-        """definitions: those that the changes are gathered by; what they do not read is not encoded."""
-        self._runtime.check_process()
-        return self._gathering.begin(lambda: PendingChanges(self._runtime.strings, workers_of(self._runtime), definitions))
+    def _gather(self, definitions: Definitions | None = None, *, borrows: bool = False) -> PendingChanges:
+        """definitions: those that the changes are gathered by; what they do not read is not encoded.
+
+        borrows: whether the caller gives frames and commits them in one call of the user's, who cannot write to them meanwhile.
+        """
+        runtime = self._runtime
+        runtime.check_process()
+        borrows = borrows and divides_tables(runtime)
+        return self._gathering.begin(lambda: PendingChanges(runtime.strings, workers_of(runtime), definitions, borrows=borrows))
 
     def _tick(self, pending: PendingChanges, distributed: Mapping[str, Distributed], notes: Mapping[str, Any]) -> None:
         """Commits changes of this process, and others by table, as one tick."""

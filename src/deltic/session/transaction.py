@@ -48,9 +48,11 @@ class PendingChanges:
     definitions: those by which they are gathered, if they are known; `complete` must be called unless `fits` those of the tick.
     """
 
-    def __init__(self, strings: StringTable, workers: Workers = ALONE, definitions: Definitions | None = None) -> None:
-        """workers: encode large frames."""
-        self._strings, self._workers, self.definitions = strings, workers, definitions
+    def __init__(
+        self, strings: StringTable, workers: Workers = ALONE, definitions: Definitions | None = None, *, borrows: bool = False
+    ) -> None:
+        """workers: encode large frames. borrows: whether these lend their memory until the changes are committed."""
+        self._strings, self._workers, self.definitions, self._borrows = strings, workers, definitions, borrows
         self._unread: Unread = {} if definitions is None else definitions.unread
         self._partial: list[_Partial] = []
         self._parts: dict[str, list[PendingRows]] = {}
@@ -73,7 +75,7 @@ class PendingChanges:
 
     def add_rows(self, table: TableSchema, op: Op, frame: Any) -> None:
         """All rows of a frame of the table's columns under one operation. Raises FrameError, ConstraintViolation."""
-        plain = plain_rows(frame, table, op, self._next, self._strings, self._workers, self._left_out(table))
+        plain = self._plain(frame, table, op)
         if plain is None:
             self.add(table, op, rows_frame(frame, table, replaces=op in (Op.UPDATE, Op.UPSERT)))
         else:
@@ -86,7 +88,7 @@ class PendingChanges:
             if keys is not None:
                 self._append_plain(table, Op.DELETE_KEY, keys)
                 return
-            plain = plain_rows(keys_or_whole_rows, table, Op.DELETE_ROW, self._next, self._strings, self._workers)
+            plain = plain_changes(keys_or_whole_rows, table, Op.DELETE_ROW, self._next, self._strings, self._workers)
             if plain is not None:
                 self._append_plain(table, Op.DELETE_ROW, plain.rows)
                 return
@@ -100,8 +102,7 @@ class PendingChanges:
 
     def add_frame(self, table: TableSchema, frame: Any, sequence: str | None) -> None:
         """A change frame as users give it. Raises FrameError, ConstraintViolation."""
-        unread = self._left_out(table)
-        encoded = plain_changes(frame, table, self._next, self._strings, self._workers, unread) if sequence is None else None
+        encoded = self._plain(frame, table, None) if sequence is None else None
         if encoded is None:
             self.add_changes(table, change_frame(frame, table, sequence))
             return
@@ -140,6 +141,11 @@ class PendingChanges:
 
     def _left_out(self, table: TableSchema) -> frozenset[int]:
         return self._unread.get(table.name, frozenset())
+
+    def _plain(self, frame: Any, table: TableSchema, op: Op | None) -> EncodedRows | None:
+        """See `plain_changes`."""
+        unread = self._left_out(table)
+        return plain_changes(frame, table, op, self._next, self._strings, self._workers, unread, borrows=self._borrows)
 
     def _noted(self, encoded: EncodedRows, table: TableSchema) -> PendingRows:
         """The rows, noted if they are partial; complete if some of them are not inserted, which is an error that shows them."""
@@ -241,6 +247,9 @@ class Transaction:
             self._commit(self._changes)
 
 
+_ARROW: Final = (pa.Table, pa.RecordBatch)
+
+
 class EncodedRows(NamedTuple):
     """Pending rows, and the frame that they are of with the table's columns first; None if columns cannot have been left out."""
 
@@ -249,34 +258,42 @@ class EncodedRows(NamedTuple):
 
 
 def plain_changes(
-    frame: Any, table: TableSchema, ordinal: int, strings: StringTable, workers: Workers = ALONE, unread: frozenset[int] = frozenset()
-) -> EncodedRows | None:
-    """The changes of an Arrow frame, or of a few dicts of integers, with weights or operations; None for others, and if a value is refused.
-
-    ordinal: of the first row. unread: columns of an Arrow frame that are left out.
-    """
-    if type(frame) is not list:
-        return _plain_frame(frame, table, None, ordinal, strings, workers, unread)
-    dicts = intake_of(table).dicts
-    rows = None if dicts is None else dicts.of_dicts(frame, ordinal, keyed=bool(table.key))
-    return None if rows is None else EncodedRows(PendingRows(rows), None)
-
-
-def plain_rows(
     frame: Any,
     table: TableSchema,
-    op: Op,
+    op: Op | None,
     ordinal: int,
     strings: StringTable,
     workers: Workers = ALONE,
     unread: frozenset[int] = frozenset(),
+    *,
+    borrows: bool = False,
 ) -> EncodedRows | None:
-    """As `plain_changes`, of rows with the table's columns alone, all of one operation."""
-    if type(frame) is not list:
-        return _plain_frame(frame, table, op, ordinal, strings, workers, unread)
-    dicts = intake_of(table).dicts
-    rows = None if dicts is None else dicts.of_dicts(frame, ordinal, keyed=bool(table.key), op=int(op))
-    return None if rows is None else EncodedRows(PendingRows(rows), None)
+    """The changes of an Arrow frame, or of a few dicts of integers; None for others, and if a value is refused.
+
+    op: of all rows, which then have the table's columns alone; None if they have weights or operations. ordinal: of the first row. unread:
+    columns of an Arrow frame that are left out. borrows: whether a large frame lends its memory. Raises as `shaped` for columns of other
+    Arrow types, and FrameError for operations.
+    """
+    intake = intake_of(table)
+    if type(frame) is list:
+        dicts = intake.dicts
+        rows = None if dicts is None else dicts.of_dicts(frame, ordinal, keyed=bool(table.key), op=None if op is None else int(op))
+        return None if rows is None else EncodedRows(PendingRows(rows), None)
+    columns = intake.frames
+    if columns is None or not columns.is_checked or not isinstance(frame, _ARROW):
+        return None
+    fits, code, ops = fit_of(frame.schema, table), int(Op.WEIGHT if op is None else op), None
+    if fits.verdict == "no" or (fits.verdict == "rows") != (op is not None):
+        return None
+    if fits.wide or fits.verdict == "operations":
+        frame = pa.Table.from_batches([frame]) if isinstance(frame, pa.RecordBatch) else frame
+        frame = shaped(frame, table, fits.narrow) if fits.wide else frame
+    if fits.verdict == "operations":
+        code, ops = int(Op.INSERT), operations(frame, table, usual_operations(frame.column(len(table.schema))))
+        if ops is None:
+            return None
+    rows = columns.sized(fits.narrow).rows(frame, code, ordinal, strings, ops, workers, unread, lends=borrows)
+    return None if rows is None else EncodedRows(PendingRows(rows, owned=True), frame)
 
 
 def plain_keys(frame: Any, table: TableSchema, ordinal: int, strings: StringTable, workers: Workers) -> PendingRows | None:
@@ -291,30 +308,6 @@ def plain_keys(frame: Any, table: TableSchema, ordinal: int, strings: StringTabl
     frame = shaped(frame, intake.keys, fits.narrow) if fits.wide else frame
     rows = columns.sized(fits.narrow).rows(frame, int(Op.DELETE_KEY), ordinal, strings, None, workers)
     return None if rows is None else PendingRows(rows)
-
-
-_ARROW: Final = (pa.Table, pa.RecordBatch)
-
-
-def _plain_frame(
-    frame: Any, table: TableSchema, op: Op | None, ordinal: int, strings: StringTable, workers: Workers, unread: frozenset[int]
-) -> EncodedRows | None:
-    """op: of all rows; None if the frame says it. Raises as `shaped` for columns of other Arrow types, and FrameError for operations."""
-    columns = intake_of(table).frames
-    if columns is None or not columns.is_checked or not isinstance(frame, _ARROW):
-        return None
-    fits, code, ops = fit_of(frame.schema, table), int(Op.WEIGHT if op is None else op), None
-    if fits.verdict == "no" or (fits.verdict == "rows") != (op is not None):
-        return None
-    if fits.wide or fits.verdict == "operations":
-        frame = pa.Table.from_batches([frame]) if isinstance(frame, pa.RecordBatch) else frame
-        frame = shaped(frame, table, fits.narrow) if fits.wide else frame
-    if fits.verdict == "operations":
-        code, ops = int(Op.INSERT), operations(frame, table, usual_operations(frame.column(len(table.schema))))
-        if ops is None:
-            return None
-    rows = columns.sized(fits.narrow).rows(frame, code, ordinal, strings, ops, workers, unread)
-    return None if rows is None else EncodedRows(PendingRows(rows, owned=True), frame)
 
 
 def _check_key(table: TableSchema, ops: Any) -> None:

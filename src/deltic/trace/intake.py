@@ -133,14 +133,15 @@ class FrameColumns:
     """How frames with the Arrow types of a table become words: by a call of a kernel for all columns but those of ids, and one for these.
 
     plan: as for the kernel. words: of a row. ids: the columns whose words are ids. arrow: by column its Arrow type, None if its words are
-    ids. is_checked: whether no value that the kernel takes is refused by the table. blank: int64[words], a row without values, if frames do
-    not have all columns of the table.
+    ids. longs: the columns whose words are int64 as Arrow has them, whatever they are. is_checked: whether no value that the kernel takes
+    is refused by the table. blank: int64[words], a row without values, if frames do not have all columns of the table.
     """
 
     plan: Words
     words: int
     ids: tuple[_BytesColumn, ...]
     arrow: tuple[pa.DataType | None, ...]
+    longs: tuple[int, ...]
     is_checked: bool
     blank: Words | None
 
@@ -163,6 +164,7 @@ class FrameColumns:
                 if field.type.has_bytes
             ),
             tuple(None if field.type.has_bytes else field.type.arrow for field in fields),
+            tuple(i for i, field in enumerate(fields) if field.type == BIGINT and not field.nullable),
             not any(_is_left(field) for field in fields),
             None if len(fields) == len(table.schema) else layout.blank(),
         )
@@ -185,14 +187,17 @@ class FrameColumns:
         ops: Words | None = None,
         workers: Workers = ALONE,
         unread: Collection[int] = (),
+        *,
+        lends: bool = False,
     ) -> Rows | None:
         """The pending rows of a frame of the table's columns, for WEIGHT with the weights after them. ops: of each row, in place of `op`.
-        unread: columns of strings that are NULL in them, until `complete` is called.
+        unread: columns of strings that are NULL in them, until `complete` is called. lends: whether a large frame may lend its memory.
 
         None if the frame is empty, or has a weight of 0 or a value that the table refuses. workers: divide a large frame.
         Raises CollidingStrings.
         """
         n, words = frame.num_rows, self.words
+        lent = self._lent(frame) if lends and n > SMALL else {}
         if n <= SMALL:
             block = fresh((words + 3) * n)
             first, marks = address(block), block[words * n :]
@@ -203,14 +208,37 @@ class FrameColumns:
             target = (first, address(marks), first + 8 * words * n)
         if self.blank is not None:
             block[: words * n].reshape(words, n)[:] = self.blank[:, np.newaxis]
-        if not self._copy(frame, block, target, op, ordinal, strings, workers, unread):
+        copying = self._without(lent) if lent else self
+        if not copying._copy(frame, block, target, op, ordinal, strings, workers, unread):
             return None
         if ops is not None:
             marks[:n] = ops
         if n <= SMALL:
             return Rows.packed(block, first, words + 2, 1, n)
         *columns, weights = block.reshape(words + 1, n)
+        for i, values in lent.items():
+            columns[self.plan[intake.COLUMN * i + intake.PLACE]] = values
         return Rows((*columns, marks[:n], marks[n:]), (weights,))
+
+    def _lent(self, frame: pa.Table | pa.RecordBatch) -> Mapping[int, Words]:
+        """The memory of the columns that are int64[n] in one piece, without NULL, by their numbers; nothing is copied."""
+        lent: dict[int, Words] = {}
+        for i in self.longs:
+            column = frame.column(i)
+            chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+            if column.type != pa.int64() or column.null_count or len(chunks) != 1:
+                continue
+            values = np.frombuffer(chunks[0].buffers()[1], np.int64, len(column), 8 * chunks[0].offset)
+            if values.flags.aligned:
+                lent[i] = values
+        return lent
+
+    def _without(self, columns: Collection[int]) -> FrameColumns:
+        """The same without copies of these columns."""
+        plan = self.plan.copy()
+        for i in columns:
+            plan[intake.COLUMN * i + intake.KIND] = intake.BYTES
+        return replace(self, plan=plan)
 
     def complete(self, frame: pa.Table, rows: Rows, unread: Collection[int], strings: StringTable) -> None:
         """Writes the columns that `rows` has left out to its result. Raises CollidingStrings."""

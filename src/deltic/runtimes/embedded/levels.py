@@ -47,7 +47,10 @@ def work_of(counters: Mapping[str, Counters]) -> int:
 def routed(
     circuit: Dataflow, changes: Mapping[str, PendingRows], shards: int, workers: Workers = ALONE, *, frees: bool = False
 ) -> list[dict[str, Delta]]:
-    """The tables' changes by shard and port. workers: divide many rows. frees: whether large changes leave `changes` as they are read."""
+    """The tables' changes by shard and port; with several shards, copies of them. workers: divide many rows.
+
+    frees: whether large changes leave `changes` as they are read.
+    """
     arrived: list[dict[str, Delta]] = [{} for _ in range(shards)]
     for table, pending in changes.items():
         rows = pending.rows
