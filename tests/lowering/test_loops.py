@@ -19,6 +19,7 @@ from deltic.errors import Divergence, WeightOverflow
 from deltic.plan.evaluate import evaluate
 from deltic.plan.relation import Relation
 from deltic.runtimes.embedded import Embedded
+from deltic.trace import fixpoint
 from deltic.trace.batch import Batch
 from deltic.trace.counters import Counters
 from deltic.trace.guard import Guard
@@ -79,6 +80,41 @@ def _tick(engine: Engine, tick: dict[str, list[tuple[tuple[int, int], int]]]) ->
     except Divergence as error:
         return str(error)
     return ""
+
+
+@pytest.mark.parametrize(("name", "carries"), [(name, name in ("closure", "left_closure", "few_steps")) for name in LOOPS])
+@pytest.mark.parametrize("most", [0, 5])
+def test_shares_of_a_tick_keep_the_state_of_one(name: str, carries: bool, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """most: rows before a tick is divided. A recursion that carries no word is never divided."""
+    divisions: list[tuple[int, int]] = []
+    kernel = fixpoint.kernel.fixpoint
+
+    def noted(*given: Any) -> Any:
+        divisions.append((int(given[-3][fixpoint.kernel.SHARE]), int(given[-3][fixpoint.kernel.SHARES])))
+        return kernel(*given)
+
+    monkeypatch.setattr(fixpoint, "DIVIDED_ROWS", most)
+    monkeypatch.setattr(fixpoint.kernel, "fixpoint", noted)
+    for seed in range(6):
+        rng = random.Random(seed)
+        alone, *divided = (embedded(TABLES, {"v": PLANS[name]}, shards, threads=threads) for shards, threads in ((1, 1), (1, 3), (3, 2)))
+        table = Relation()
+        for expected in random_ticks(rng, 8, rng.choice((4, 7, 12))):
+            tick = {"edges": [(edge, w) for edge, w in expected.items() if table.get(edge, 0) + w >= 0]}
+            error = _tick(alone, tick)
+            assert _tick(divided[0], tick) == error and bool(_tick(divided[1], tick)) == bool(error), f"seed {seed}"
+            if not error:
+                table += Relation(tick["edges"])
+                assert _rows_of(divided[0]) == _rows_of(alone)
+            assert [engine.view("v") for engine in divided] == [evaluate(PLANS[name], {"edges": table})] * 2
+            assert kept(divided[0]) == kept(alone), f"seed {seed}"
+    assert set(divisions) == ({(0, 1), (0, 2), (1, 2), (0, 3), (1, 3), (2, 3)} if carries else {(0, 1)})
+
+
+def _rows_of(engine: Engine) -> dict[str, tuple[int, int]]:
+    """By node, the rows that the last tick has brought it, and those that it has passed on."""
+    assert engine.runtime.committed.last is not None
+    return {name: (each.rows_in, each.rows_out) for name, each in engine.runtime.committed.last.counters.items()}
 
 
 @pytest.mark.parametrize("name", ["closure", "non_linear_closure"])

@@ -22,7 +22,7 @@ from deltic.trace.counters import Counters
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
 from deltic.trace.strings import StringTable
-from deltic.trace.workers import WorkStopped
+from deltic.trace.workers import ALONE, Workers, WorkStopped
 
 HOME = 0
 """The shard of all relations that are not partitioned by a key: global aggregates, top-k, cross joins."""
@@ -69,7 +69,7 @@ class Context:
 
     counters: those of the running node. inner: those of nodes in scopes, by name. decoded: by the `id()` of a change with several readers.
     ephemeral: the arrangements of streams, which are empty between ticks. stop: set when the result is not needed any more.
-    passes: how linear operators run on many rows; None: by their steps.
+    passes: how linear operators run on many rows; None: by their steps. workers: divide what turns out to be much work.
     """
 
     shard: int
@@ -84,6 +84,7 @@ class Context:
     ephemeral: frozenset[str] = frozenset()
     stop: ReentrantEvent | None = None
     passes: Passes | None = None
+    workers: Workers = ALONE
 
     def check_needed(self) -> None:
         """Raises WorkStopped if the result is not needed any more."""

@@ -102,16 +102,17 @@ def run_level(
     state: arrangement → its old version; only those that are read are looked up. arrived: port → rows; absent ports are empty. If
     the operators' steps run, the rows are taken out of it, so that they are freed once they have been read.
     native: whether its program may run (`circuit/programs`), which opens all arrangements that the level reads.
-    stop: once it is set, the next operator raises WorkStopped. workers: divide the operators' steps, if its program does not run.
+    stop: once it is set, the next operator raises WorkStopped. workers: divide what turns out to be much work, and the operators' steps if
+    many rows arrive, or the tick is a backfill.
     """
     plan = circuit.whole if level is None else circuit.levels[level]
     passes = None if CORE == "python" else pass_natively
-    context = Context(shard, shards, tick, state, strings, ephemeral=circuit.ephemeral, stop=stop, passes=passes)
+    context = Context(shard, shards, tick, state, strings, ephemeral=circuit.ephemeral, stop=stop, passes=passes, workers=workers)
     result = LevelResult(appended=context.appended, counters=context.inner)
     try:
         if native and is_native(tick, arrived):
             return _run_program(circuit, plan, context, arrived, result)
-        changes = _run_nodes(circuit, plan, context, arrived, workers)
+        changes = _run_nodes(circuit, plan, context, arrived)
     except (DataError, EvaluationError) as error:
         return LevelResult(failure=Failure.of(error))
     for port in plan.leaves:
@@ -173,8 +174,10 @@ class _Changes:
             self._decoded.setdefault(id(change), DecodedChange())
 
 
-def _run_nodes(circuit: Dataflow, level: Level, context: Context, arrived: dict[str, Delta], workers: Workers) -> _Changes:
-    """The changes that leave the level. workers: step nodes that do not depend on one another at the same time."""
+def _run_nodes(circuit: Dataflow, level: Level, context: Context, arrived: dict[str, Delta]) -> _Changes:
+    """The changes that leave the level. Of many rows, nodes that do not depend on one another are stepped at the same time."""
+    many = context.backfill or context.workers.divides(sum(map(len, arrived.values())))
+    workers = context.workers if many else ALONE
     changes = _Changes(circuit.nodes, level, arrived, context.decoded)
     fresh = context.tick.fresh
     needed = None if fresh is None else circuit.upstream(fresh)

@@ -6,6 +6,9 @@ list. The rules are those of docs/theory.md (Operators at nested times): a chang
 at the iterations of the rows; a row that is visited is visited again at the later iterations of its history.
 
 Directories are those of `merge.py`, one after another in one array. A chain is one join with another relation, a row of `chains`.
+
+If all chains carry a word of X, rows with different values of it never meet: the tick divides into shares by a hash of that word, each of
+which is run alone, by a thread of its own.
 """
 
 from __future__ import annotations
@@ -50,6 +53,7 @@ from deltic.kernels.seen import (
     total,
     wait,
 )
+from deltic.kernels.vector import mix
 
 KEY, OTHER, OTHER_BATCHES, OTHER_COLUMNS, RECURSIVE, RECURSIVE_BATCHES, RECURSIVE_COLUMNS, OTHER_CHANGE, CHANGE_ROWS, MOVES, CHAIN = range(
     11
@@ -65,18 +69,32 @@ of a derived row, (0 for the recursive relation or 1 for the other, the word the
 CHANGED_ROW, CHANGED_WEIGHT, CHANGED = range(3)
 """Words of a change of one iteration: the number of the row, the change of its presence. And how many words that are."""
 
-DONE, OVERFLOW, DIVERGED = 0, 1, 2
+SHARE, SHARES, CARRIED, MOST_ROWS, DIVISION = range(5)
+"""Words of how a tick is divided: the number of this share, how many there are, the word of a row that all chains carry (of a single share
+any), and beyond how many rows the kernel ends, since it has more to do than one thread should. And how many words that are."""
+
+DONE, OVERFLOW, DIVERGED, LARGE_TICK = range(4)
 
 
 @part
-def base_rows(base: Words, count: int, width: int) -> Words:
-    """The rows that are derived at iteration 0: words, iteration, weight."""
+def is_shared(word: int, division: Words) -> bool:
+    """Whether rows that carry this word are those of this share."""
+    shared: bool = division[SHARES] == 1 or np.int64(mix(np.uint64(word)) % np.uint64(division[SHARES])) == division[SHARE]
+    return shared
+
+
+@part
+def base_rows(base: Words, count: int, width: int, division: Words) -> tuple[Words, int]:
+    """(the rows that are derived at iteration 0: words, iteration, weight; how many they are)"""
     derived = np.empty((max(count, ROOM), width + 2), np.int64)
+    rows = 0
     for k in range(count):
-        for c in range(width):
-            derived[k, c] = load(base[c], k)
-        derived[k, width], derived[k, width + 1] = 0, load(base[width], k)
-    return derived
+        if is_shared(load(base[division[CARRIED]], k), division):
+            for c in range(width):
+                derived[rows, c] = load(base[c], k)
+            derived[rows, width], derived[rows, width + 1] = 0, load(base[width], k)
+            rows += 1
+    return derived, rows
 
 
 @part
@@ -100,6 +118,7 @@ def join_past(
     chain: Words,
     moves: Words,
     width: int,
+    division: Words,
     seen: Seen,
     waiting: Waiting,
     derived: Words,
@@ -108,6 +127,9 @@ def join_past(
 ) -> tuple[Seen, Waiting, Words]:
     """Enters what the other relation's change derives with the past rows of the recursive one."""
     columns, other_columns = chain[RECURSIVE_COLUMNS], chain[OTHER_COLUMNS]
+    carried = 0
+    while carried < columns - 1 and moves[chain[MOVES] + carried] != division[CARRIED]:
+        carried += 1
     stride, step = DIRECTORY_HEADER + columns + 1, 8 * (width + 2)
     output_moves = address_of(moves) + 8 * (chain[MOVES] + columns - 1)
     change = directories[chain[OTHER_CHANGE] + DIRECTORY_HEADER :]
@@ -121,13 +143,16 @@ def join_past(
             report[TOUCHED_JOINS] += inspected + rows
             derived = grown_rows(derived, rows)
             recursive, other, row = address_of(directories[entry + DIRECTORY_HEADER :]), address_of(change), address_of(derived)
+            filled = 0
             for h in range(matches):
                 j = first + hits.keys[h]
                 for i in range(hits.low[h], hits.high[h]):
-                    if not derive(output_moves, width, recursive, columns, i, other, other_columns, j, row):
-                        report[OVERFLOWED] = 1
-                    row += step
-            seen, waiting = enter(seen, waiting, derived, rows, width, report)
+                    if is_shared(load(load(recursive, carried), i), division):
+                        if not derive(output_moves, width, recursive, columns, i, other, other_columns, j, row):
+                            report[OVERFLOWED] = 1
+                        row += step
+                        filled += 1
+            seen, waiting = enter(seen, waiting, derived, filled, width, report)
     return seen, waiting, derived
 
 
@@ -265,7 +290,7 @@ def summed(records: Words, count: int, width: int) -> Words:
 
 @kernel(
     "Tuple((int64, int64[:,::1], int64[:,::1], int64[:,::1], int64[::1]))"
-    "(int64[::1], int64[:,::1], int64[::1], int64[::1], int64, int64, int64, int64, int64, int64, int64[::1])"
+    "(int64[::1], int64[:,::1], int64[::1], int64[::1], int64, int64, int64, int64, int64, int64[::1], int64, int64[::1])"
 )
 def fixpoint(
     directories: Words,
@@ -277,15 +302,17 @@ def fixpoint(
     past_batches: int,
     width: int,
     limit: int,
+    division: Words,
     hash_key: int,
     report: Words,
 ) -> tuple[int, Words, Words, Words, Words]:
     """Runs to the fixed point: (outcome, derivations, changes by iteration, their sums, how many rows changed in each iteration).
 
     base: columns of `width` words and a weight, the change of what is derived at iteration 0. past_entry: the position of the directory of
-    past derivations, by row and iteration. hash_key: any number that users cannot guess. Derivations are columns (row, iteration, weight),
-    changes (row, iteration at which the joins see them, weight), sums (row, weight); none are in order, and columns may be longer than the
-    report says. On divergence the changes are those of the first iteration beyond the limit.
+    past derivations, by row and iteration. division: of the tick into shares; only the rows of this one are derived. hash_key: any number
+    that users cannot guess. Derivations are columns (row, iteration, weight), changes (row, iteration at which the joins see them, weight),
+    sums (row, weight); none are in order, and columns may be longer than the report says. On divergence the changes are those of the first
+    iteration beyond the limit; of a large tick nothing counts.
     """
     seen = Seen(np.empty((ROOM, STATE + width), np.int64), np.full(2 * ROOM, NOTHING, np.int64), hash_key)
     waiting = Waiting(np.empty((ROOM, WAITING), np.int64), np.full(64, NOTHING, np.int64))
@@ -295,13 +322,16 @@ def fixpoint(
     visited, fresh, growth = np.empty(ROOM, np.int64), np.empty(ROOM, np.int64), np.empty(64, np.int64)
     report[FREE] = NOTHING
     past = directories[past_entry:]
-    derived = base_rows(base, base_count, width)
-    seen, waiting = enter(seen, waiting, derived, base_count, width, report)
+    derived, first = base_rows(base, base_count, width, division)
+    seen, waiting = enter(seen, waiting, derived, first, width, report)
     for n in range(len(chains)):
-        seen, waiting, derived = join_past(directories, chains[n], moves, width, seen, waiting, derived, hits, report)
+        seen, waiting, derived = join_past(directories, chains[n], moves, width, division, seen, waiting, derived, hits, report)
 
     outcome, start, iteration = DONE, 0, 0
     while report[OVERFLOWED] == 0 and iteration < len(waiting.heads):
+        if report[ROWS] > division[MOST_ROWS]:
+            outcome = LARGE_TICK
+            break
         visited, fresh = renewed(visited, report[ROWS]), renewed(fresh, report[ROWS])
         visits, unknown = take_due(waiting, seen.records, iteration, visited, fresh, report)
         history = read_histories(past, past_batches, width, 0, 0, 1, seen.records, fresh, unknown, history, hits, report)

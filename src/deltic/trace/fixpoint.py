@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,12 @@ from deltic.trace.consolidate import overflow
 from deltic.trace.counters import Counters
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
+from deltic.trace.workers import ALONE, Workers
+
+DIVIDED_ROWS: Final = 1 << 13
+"""So many rows of a tick are derived before it is divided among threads, which begin again: fewer take less time than threads take to
+start."""
+_MOST: Final = 2**63 - 1
 
 _HASH_KEY: Final = secrets.randbits(63)
 """Of the kernel's hash table, which decides no result."""
@@ -39,26 +45,45 @@ class LinearJoin:
     change: Batch
     derived: tuple[tuple[int, int], ...]
 
+    def carries(self, word: int) -> bool:
+        """Whether what is derived from a row of X has the same word."""
+        side, place = self.derived[word]
+        return side == 0 and self.arranged[place] == word
+
 
 @dataclass(frozen=True, slots=True)
 class Fixpoint:
-    """The results of a tick, in any order: what was derived, (row, iteration); the changes of X, (row, iteration at which joins see them),
-    and their sums by row. growth: how many rows of X changed in each iteration that was run. diverged: only `changes` is valid, with those
-    of the first iteration beyond the limit.
+    """The results of a tick, in any order, in a part for each share: what was derived, (row, iteration); the changes of X, (row, iteration
+    at which joins see them), and their sums by row. diverged: only `changes` is valid, with those of the first iteration beyond the limit,
+    and `growth`: how many rows of X changed in each iteration that was run. A tick that diverges is one share.
     """
 
-    derivations: Rows
-    changes: Rows
-    sums: Rows
+    derivations: tuple[Rows, ...]
+    changes: tuple[Rows, ...]
+    sums: tuple[Rows, ...]
     growth: tuple[int, ...]
     diverged: bool
 
 
-def fixpoint(base: Rows, past: Spine, chains: Sequence[LinearJoin], limit: int, rows: Counters, joins: Counters) -> Fixpoint:
+class _Share(NamedTuple):
+    """What the kernel says of a share of a tick."""
+
+    outcome: int
+    derivations: Rows
+    changes: Rows
+    sums: Rows
+    growth: Words
+    report: Words
+
+
+def fixpoint(
+    base: Rows, past: Spine, chains: Sequence[LinearJoin], limit: int, rows: Counters, joins: Counters, workers: Workers = ALONE
+) -> Fixpoint:
     """Iterates X(n+1) = distinct(base ⊎ what the chains derive from X(n)) over the changes of one tick.
 
     base: the change of what is derived at iteration 0. past: derivations of past ticks, words then iteration. limit: how many iterations
-    may change rows. O(rows derived + the histories of these rows). Raises WeightOverflow.
+    may change rows. workers: divide large ticks, if the chains carry a word. O(rows derived + the histories of these rows). Raises
+    WeightOverflow.
     """
     width = past.columns - 1
     spines = [past.view[1]]
@@ -75,32 +100,43 @@ def fixpoint(base: Rows, past: Spine, chains: Sequence[LinearJoin], limit: int, 
         recursive = entries[1], len(chain.recursive.batches), chain.recursive.columns
         table.append((chain.key, *other, *recursive, entries[2], len(chain.change), len(moves)))
         moves += [*chain.arranged, *(word for pair in chain.derived for word in pair)]
-    report = np.zeros(seen.REPORT, np.int64)
-    outcome, derivations, changes, sums, growth = interrupts.run(
-        kernel.fixpoint,
-        np.concatenate(spines),
-        np.array(table, np.int64).reshape(-1, kernel.CHAIN),
-        np.array(moves, np.int64),
-        base.table,
-        len(base),
-        0,
-        len(past.batches),
-        width,
-        limit,
-        _HASH_KEY,
-        report,
-    )
-    if outcome == kernel.OVERFLOW:
+    directories, tables = np.concatenate(spines), np.array(table, np.int64).reshape(-1, kernel.CHAIN)
+    words = np.array(moves, np.int64)
+
+    def run(share: int, shares: int, carried: int, most: int) -> _Share:
+        report, division = np.zeros(seen.REPORT, np.int64), np.array((share, shares, carried, most), np.int64)
+        given = directories, tables, words, base.table, len(base), 0, len(past.batches), width, limit, division, _HASH_KEY, report
+        outcome, derivations, changes, sums, growth = interrupts.run(kernel.fixpoint, *given)
+        changed = int(growth[-1] if outcome == kernel.DIVERGED else report[seen.CHANGES])
+        derived = _rows(derivations, int(report[seen.DERIVATIONS]))
+        return _Share(outcome, derived, _rows(changes, changed), _rows(sums, sums.shape[1]), growth, report)
+
+    carried = next((word for word in range(width) if all(chain.carries(word) for chain in chains)), None)
+    divides = carried is not None and workers.threads > 1
+    shares = [run(0, 1, carried or 0, DIVIDED_ROWS if divides else _MOST)]
+    if shares[0].outcome == kernel.LARGE_TICK:
+        assert carried is not None
+        threads, word = workers.threads, carried
+        shares = workers.map(lambda share, _: run(share, threads, word, _MOST), range(threads))
+        if any(share.outcome != kernel.DONE for share in shares):  # the error is that of all rows
+            shares = [run(0, 1, word, _MOST)]
+    if shares[0].outcome == kernel.OVERFLOW:
         raise overflow("a derivation")
+    report = np.sum([share.report for share in shares], axis=0)
     _count(rows, report, seen.TOUCHED_ROWS, [past])
     _count(joins, report, seen.TOUCHED_JOINS, [spine for chain in chains for spine in (chain.other, chain.recursive)])
-    diverged = outcome == kernel.DIVERGED
-    changed = int(growth[-1] if diverged else report[seen.CHANGES])
-    rows.rows_in, rows.rows_out, joins.rows_out = int(report[seen.DERIVATIONS]), changed, int(report[seen.DERIVED])
+    rows.rows_in, rows.rows_out = int(report[seen.DERIVATIONS]), sum(len(share.changes) for share in shares)
+    joins.rows_out = int(report[seen.DERIVED])
     past.count_sought(int(report[seen.SOUGHT_ROWS]))
     for chain in chains:
         chain.other.count_sought(int(report[seen.SOUGHT_JOINS]))
-    return Fixpoint(_rows(derivations, rows.rows_in), _rows(changes, changed), _rows(sums, sums.shape[1]), tuple(growth.tolist()), diverged)
+    return Fixpoint(
+        tuple(share.derivations for share in shares),
+        tuple(share.changes for share in shares),
+        tuple(share.sums for share in shares),
+        tuple(shares[0].growth.tolist()),
+        shares[0].outcome == kernel.DIVERGED,
+    )
 
 
 def _count(counters: Counters, report: Words, touched: int, spines: Sequence[Spine]) -> None:

@@ -25,6 +25,7 @@ from deltic.trace.encoding import words_of
 from deltic.trace.fixpoint import LinearJoin, fixpoint
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
+from deltic.trace.workers import ALONE
 
 VERIFIED_AT_ONCE = 1 << 26
 """Bytes of mapped state that are verified as a whole before the kernel reads it; with more, operators verify the pages that they read."""
@@ -77,23 +78,25 @@ class Loop:
         changed = [delta for node in self.base if len(delta := inputs[_position(node)])]
         base = Rows.concat(changed) if changed else Rows.empty(width, 1)
         rows, joins = Counters(), Counters()
-        result = fixpoint(base, past, [_chain(step, inputs, context) for step in self.steps], limit, rows, joins)
+        result = fixpoint(base, past, [_chain(step, inputs, context) for step in self.steps], limit, rows, joins, context.workers)
         context.inner[self.distinct.name] = rows
         context.inner[self.steps[0].join.name] = joins
         if result.diverged:
-            change = consolidate(Rows(result.changes.columns[:-1], result.changes.weights))
+            (last,) = result.changes
+            change = consolidate(Rows(last.columns[:-1], last.weights))
             raise divergence(self.feedback, limit, result.growth, change, context)
-        if len(result.derivations):
-            append(_owned(self.derived), result.derivations, context)
-        if len(result.changes):
-            self._append_changes(result.changes, context)
-        return consolidate(result.sums)
+        orders = {_owned(step.recursive): step.arranged for step in self.steps}
+        changes = [[_rearranged(part, order) for part in result.changes] for order in orders.values()]
+        workers = context.workers if len(result.sums) > 1 else ALONE
+        whole = workers.map(lambda parts, _: consolidate(Rows.concat(parts)), [result.sums, result.derivations, *changes])
+        for name, batch in zip((_owned(self.derived), *orders), whole[1:], strict=True):
+            append(name, batch, context)
+        return whole[0]
 
-    def _append_changes(self, changes: Rows, context: Context) -> None:
-        """Appends the changes to every arrangement of the recursive relation."""
-        columns = changes.columns
-        for name, step in {_owned(step.recursive): step for step in self.steps}.items():
-            append(name, Rows([columns[word] for word in (*step.arranged, len(columns) - 1)], changes.weights), context)
+
+def _rearranged(rows: Rows, order: Moves) -> Rows:
+    """Rows with an iteration, their words in this order."""
+    return rows.select((*order, len(rows.columns) - 1))
 
 
 def _chain(step: Step, inputs: Sequence[Delta], context: Context) -> LinearJoin:
@@ -108,9 +111,8 @@ def _chain(step: Step, inputs: Sequence[Delta], context: Context) -> LinearJoin:
     return LinearJoin(step.join.operator.flat.key, recursive, step.arranged, other.with_batch(change), change, step.derived)
 
 
-def append(arrangement: str, rows: Rows, context: Context) -> None:
+def append(arrangement: str, batch: Batch, context: Context) -> None:
     """Appends what a kernel has computed, with the iterations, to an arrangement of a scope."""
-    batch = consolidate(rows)
     if len(batch):
         check_sums(batch, arrangement, context)
         context.append(arrangement, batch)

@@ -53,10 +53,10 @@ class RecursiveScope:
             raise self._diverged(result, limit, context)
         for relation, derived in zip(self.program.relations, result.derivations, strict=True):
             if relation.derivations is not None and len(derived):
-                append(relation.derivations, derived, context)
+                append(relation.derivations, consolidate(derived), context)
         for collection, added in zip(self.program.collections, result.added, strict=True):
             if collection.arrangement is not None and len(added):
-                append(collection.arrangement, added, context)
+                append(collection.arrangement, consolidate(added), context)
         return consolidate(result.sums)
 
     def _versions(self, name: str, inputs: Sequence[Delta], context: Context) -> Versions:

@@ -76,15 +76,14 @@ def run_levels(
     rank.
 
     state: the arrangements of each shard. arrived: by shard and port; rows that cross levels are added to it. With one shard the whole
-    circuit runs as one level. workers: compute the shards of a large tick, or of a backfill; of a single shard its operators.
+    circuit runs as one level. workers: compute the shards of a large tick, or of a backfill; of a single shard its operators; and parts of
+    what turns out to be much work.
     budget: is checked after each level of each shard; raises BudgetExceeded.
     """
     shards = len(state)
     ordinary, rows = tick.fresh is None, sum(len(part) for inbox in arrived for part in inbox.values())
     if circuit.rests and ordinary and not tick.amends and not rows:
         return [{} for _ in range(shards)], [{} for _ in range(shards)]
-    if workers.threads > 1 and ordinary and not workers.divides(rows):
-        workers = ALONE
     if shards == 1:
         whole = run_level(circuit, None, 0, 1, state[0], strings, arrived[0], tick, native=True, workers=workers)
         if whole.failure is not None:
@@ -92,17 +91,20 @@ def run_levels(
         if budget is not None:
             budget.spend(whole.counters)
         return [whole.appended], [whole.counters]
+    divided = not ordinary or workers.divides(rows)
+    across, within = (workers, ALONE) if divided else (ALONE, workers)
     appended: list[dict[str, Batch]] = [{} for _ in range(shards)]
     counters: list[Mapping[str, Counters]] = [{}] * shards
     for level in range(len(circuit.levels)):
 
         def run(shard: int, stop: ReentrantEvent, level: int = level) -> LevelResult:
-            result = run_level(circuit, level, shard, shards, state[shard], strings, arrived[shard], tick, native=True, stop=stop)
+            own = state[shard], strings, arrived[shard]
+            result = run_level(circuit, level, shard, shards, *own, tick, native=True, stop=stop, workers=within)
             if budget is not None:
                 budget.spend(result.counters)
             return result
 
-        results = workers.map(run, range(shards))
+        results = across.map(run, range(shards))
         failures = [r.failure for r in results if r.failure is not None]
         if failures:
             raise min(failures, key=lambda f: f.rank).error()
