@@ -82,10 +82,10 @@ def _tick(engine: Engine, tick: dict[str, list[tuple[tuple[int, int], int]]]) ->
     return ""
 
 
-@pytest.mark.parametrize(("name", "carries"), [(name, name in ("closure", "left_closure", "few_steps")) for name in LOOPS])
+@pytest.mark.parametrize(("name", "passes_on"), [(name, name in ("closure", "left_closure", "few_steps")) for name in LOOPS])
 @pytest.mark.parametrize("most", [0, 5])
-def test_shares_of_a_tick_keep_the_state_of_one(name: str, carries: bool, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """most: rows before a tick is divided. A recursion that carries no word is never divided."""
+def test_shares_of_a_tick_keep_the_state_of_one(name: str, passes_on: bool, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """most: rows before a tick is divided. A recursion that passes no word on is never divided."""
     divisions: list[tuple[int, int]] = []
     kernel = fixpoint.kernel.fixpoint
 
@@ -108,7 +108,7 @@ def test_shares_of_a_tick_keep_the_state_of_one(name: str, carries: bool, most: 
                 assert _rows_of(divided[0]) == _rows_of(alone)
             assert [engine.view("v") for engine in divided] == [evaluate(PLANS[name], {"edges": table})] * 2
             assert kept(divided[0]) == kept(alone), f"seed {seed}"
-    assert set(divisions) == ({(0, 1), (0, 2), (1, 2), (0, 3), (1, 3), (2, 3)} if carries else {(0, 1)})
+    assert set(divisions) == ({(0, 1), (0, 2), (1, 2), (0, 3), (1, 3), (2, 3)} if passes_on else {(0, 1)})
 
 
 def _rows_of(engine: Engine) -> dict[str, tuple[int, int]]:

@@ -7,7 +7,7 @@ at the iterations of the rows; a row that is visited is visited again at the lat
 
 Directories are those of `merge.py`, one after another in one array. A chain is one join with another relation, a row of `chains`.
 
-If all chains carry a word of X, rows with different values of it never meet: the tick divides into shares by a hash of that word, each of
+If all chains pass a word of X on, rows with different values of it never meet: the tick divides into shares by a hash of that word, each of
 which is run alone, by a thread of its own.
 """
 
@@ -69,16 +69,16 @@ of a derived row, (0 for the recursive relation or 1 for the other, the word the
 CHANGED_ROW, CHANGED_WEIGHT, CHANGED = range(3)
 """Words of a change of one iteration: the number of the row, the change of its presence. And how many words that are."""
 
-SHARE, SHARES, CARRIED, MOST_ROWS, DIVISION = range(5)
-"""Words of how a tick is divided: the number of this share, how many there are, the word of a row that all chains carry (of a single share
-any), and beyond how many rows the kernel ends, since it has more to do than one thread should. And how many words that are."""
+SHARE, SHARES, PASSED, MOST_ROWS, DIVISION = range(5)
+"""Words of how a tick is divided: the number of this share, how many there are, the word of a row that all chains pass on (of a single
+share any), and beyond how many rows the kernel ends, since it has more to do than one thread should. And how many words that are."""
 
 DONE, OVERFLOW, DIVERGED, LARGE_TICK = range(4)
 
 
 @part
 def is_shared(word: int, division: Words) -> bool:
-    """Whether rows that carry this word are those of this share."""
+    """Whether rows with this word are those of this share."""
     shared: bool = division[SHARES] == 1 or np.int64(mix(np.uint64(word)) % np.uint64(division[SHARES])) == division[SHARE]
     return shared
 
@@ -89,7 +89,7 @@ def base_rows(base: Words, count: int, width: int, division: Words) -> tuple[Wor
     derived = np.empty((max(count, ROOM), width + 2), np.int64)
     rows = 0
     for k in range(count):
-        if is_shared(load(base[division[CARRIED]], k), division):
+        if is_shared(load(base[division[PASSED]], k), division):
             for c in range(width):
                 derived[rows, c] = load(base[c], k)
             derived[rows, width], derived[rows, width + 1] = 0, load(base[width], k)
@@ -127,9 +127,9 @@ def join_past(
 ) -> tuple[Seen, Waiting, Words]:
     """Enters what the other relation's change derives with the past rows of the recursive one."""
     columns, other_columns = chain[RECURSIVE_COLUMNS], chain[OTHER_COLUMNS]
-    carried = 0
-    while carried < columns - 1 and moves[chain[MOVES] + carried] != division[CARRIED]:
-        carried += 1
+    passed = 0
+    while passed < columns - 1 and moves[chain[MOVES] + passed] != division[PASSED]:
+        passed += 1
     stride, step = DIRECTORY_HEADER + columns + 1, 8 * (width + 2)
     output_moves = address_of(moves) + 8 * (chain[MOVES] + columns - 1)
     change = directories[chain[OTHER_CHANGE] + DIRECTORY_HEADER :]
@@ -147,7 +147,7 @@ def join_past(
             for h in range(matches):
                 j = first + hits.keys[h]
                 for i in range(hits.low[h], hits.high[h]):
-                    if is_shared(load(load(recursive, carried), i), division):
+                    if is_shared(load(load(recursive, passed), i), division):
                         if not derive(output_moves, width, recursive, columns, i, other, other_columns, j, row):
                             report[OVERFLOWED] = 1
                         row += step

@@ -81,8 +81,7 @@ def count_shards(keys: Words, width: int, n: int, shards: int, counts: Words) ->
 def scatter(keys: Words, width: int, table: Words, n: int, shards: int, begins: Words, target: Words) -> int:
     """Copies the rows of each shard to consecutive rows of its columns, from begins[shard] on, in their order. The begins move on.
 
-    target: the columns of the first shard, then those of the next. Shards are computed twice, by `count_shards` and here: that takes less
-    time than the memory that would keep them.
+    target: the columns of the first shard, then those of the next. Shards are computed twice, by `count_shards` and here, and not kept.
     """
     room = min(n, SCATTERED)
     places, columns = np.empty(room, np.int64), np.empty(room, np.int64)

@@ -45,7 +45,7 @@ class LinearJoin:
     change: Batch
     derived: tuple[tuple[int, int], ...]
 
-    def carries(self, word: int) -> bool:
+    def passes_on(self, word: int) -> bool:
         """Whether what is derived from a row of X has the same word."""
         side, place = self.derived[word]
         return side == 0 and self.arranged[place] == word
@@ -82,7 +82,7 @@ def fixpoint(
     """Iterates X(n+1) = distinct(base ⊎ what the chains derive from X(n)) over the changes of one tick.
 
     base: the change of what is derived at iteration 0. past: derivations of past ticks, words then iteration. limit: how many iterations
-    may change rows. workers: divide large ticks, if the chains carry a word. O(rows derived + the histories of these rows). Raises
+    may change rows. workers: divide large ticks, if the chains pass a word on. O(rows derived + the histories of these rows). Raises
     WeightOverflow.
     """
     width = past.columns - 1
@@ -103,20 +103,20 @@ def fixpoint(
     directories, tables = np.concatenate(spines), np.array(table, np.int64).reshape(-1, kernel.CHAIN)
     words = np.array(moves, np.int64)
 
-    def run(share: int, shares: int, carried: int, most: int) -> _Share:
-        report, division = np.zeros(seen.REPORT, np.int64), np.array((share, shares, carried, most), np.int64)
+    def run(share: int, shares: int, passed: int, most: int) -> _Share:
+        report, division = np.zeros(seen.REPORT, np.int64), np.array((share, shares, passed, most), np.int64)
         given = directories, tables, words, base.table, len(base), 0, len(past.batches), width, limit, division, _HASH_KEY, report
         outcome, derivations, changes, sums, growth = interrupts.run(kernel.fixpoint, *given)
         changed = int(growth[-1] if outcome == kernel.DIVERGED else report[seen.CHANGES])
         derived = _rows(derivations, int(report[seen.DERIVATIONS]))
         return _Share(outcome, derived, _rows(changes, changed), _rows(sums, sums.shape[1]), growth, report)
 
-    carried = next((word for word in range(width) if all(chain.carries(word) for chain in chains)), None)
-    divides = carried is not None and workers.threads > 1
-    shares = [run(0, 1, carried or 0, DIVIDED_ROWS if divides else _MOST)]
+    passed = next((word for word in range(width) if all(chain.passes_on(word) for chain in chains)), None)
+    divides = passed is not None and workers.threads > 1
+    shares = [run(0, 1, passed or 0, DIVIDED_ROWS if divides else _MOST)]
     if shares[0].outcome == kernel.LARGE_TICK:
-        assert carried is not None
-        threads, word = workers.threads, carried
+        assert passed is not None
+        threads, word = workers.threads, passed
         shares = workers.map(lambda share, _: run(share, threads, word, _MOST), range(threads))
         if any(share.outcome != kernel.DONE for share in shares):  # the error is that of all rows
             shares = [run(0, 1, word, _MOST)]
