@@ -9,8 +9,8 @@ Contracts
   tests of existence require a weight above 0. TopK, Window, Reduce, MIN and MAX get none (plan/signs.py).
 - A row's values fit its schema.
 - Every expression of a node is evaluated on every row of the node's input, except the arguments of an aggregate, evaluated only if its
-  FILTER is TRUE and no required argument is NULL, and a join's residual, evaluated only on pairs with equal keys. A failure raises an
-  EvaluationError.
+  FILTER is TRUE and no required argument is NULL, a join's residual, evaluated only on pairs with equal keys, and keys that can fail of a
+  join that tests existence, evaluated only on pairs for which the keys before are equal. A failure raises an EvaluationError.
 - Values keep the sign of zero, keys do not: keys, DISTINCT and set operations return 0.0 for -0.0.
 """
 
@@ -465,9 +465,18 @@ def _joined(plan: Join, left: Relation, right: Relation) -> Iterator[Pair]:
         case "not_in":
             assert plan.value is not None
             value, right_value = plan.value
-            yield from (pair for pair, matching in matches if _is_not_in(value, pair[0], right_value, matching))
+            if not plan.evaluates_pairs:
+                _evaluate_all(value, left)
+                _evaluate_all(right_value, right)
+            yield from (pair for pair, matching in matches if not matching or _is_not_in(value, pair[0], right_value, matching))
         case _:
             assert_never(plan.kind)
+
+
+def _evaluate_all(expr: Expr, relation: Relation) -> None:
+    """Raises the error of a row on which the expression fails."""
+    for row, _ in relation.pairs():
+        value_of(expr, row)
 
 
 def _exists(pairs: Iterable[Pair]) -> bool:
@@ -477,6 +486,8 @@ def _exists(pairs: Iterable[Pair]) -> bool:
 
 def _matches(plan: Join, left: Relation, right: Relation) -> list[tuple[Pair, list[Pair]]]:
     """Every left row with the right rows that have equal keys, none of them NULL, and satisfy the residual."""
+    if plan.evaluates_pairs:
+        return [(pair, [other for other in right.pairs() if _is_match(plan, pair[0], other[0])]) for pair in left.pairs()]
     by_key: dict[Hashable, list[Pair]] = {}
     for row, weight in right.pairs():
         by_key.setdefault(_join_key((key for _, key in plan.keys), row), []).append((row, weight))
@@ -486,6 +497,15 @@ def _matches(plan: Join, left: Relation, right: Relation) -> list[tuple[Pair, li
         candidates = by_key.get(_join_key((key for key, _ in plan.keys), row), [])
         matches.append(((row, weight), [pair for pair in candidates if _satisfies(plan.residual, row + pair[0])]))
     return matches
+
+
+def _is_match(plan: Join, row: Row, other: Row) -> bool:
+    """The same for one pair of rows: the keys in order, up to the first that is not equal."""
+    for left, right in plan.keys:
+        key = _join_key([left], row), _join_key([right], other)
+        if key[0] is None or key[0] != key[1]:
+            return False
+    return _satisfies(plan.residual, row + other)
 
 
 def _joined_by_variables(plan: MultiwayJoin, relations: list[Relation]) -> Iterator[Pair]:
