@@ -22,6 +22,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final, assert_never
 
+from deltic.errors import EvaluationError
 from deltic.expr.failures import GROWTH, SAMPLES, diverged, negative_weight, no_clock
 from deltic.expr.interpreter import evaluate as value_of
 from deltic.expr.nodes import Expr, Value
@@ -500,12 +501,24 @@ def _matches(plan: Join, left: Relation, right: Relation) -> list[tuple[Pair, li
 
 
 def _is_match(plan: Join, row: Row, other: Row) -> bool:
-    """The same for one pair of rows: the keys in order, up to the first that is not equal."""
+    """The same for one pair of rows: the keys in order, up to the first that is not equal. A NULL is not equal to what fails."""
     for left, right in plan.keys:
-        key = _join_key([left], row), _join_key([right], other)
-        if key[0] is None or key[0] != key[1]:
+        values = [_value_or_error(left, row), _value_or_error(right, other)]
+        if None in values:
+            return False
+        for value in values:
+            if isinstance(value, EvaluationError):
+                raise value
+        if key_of(values[:1]) != key_of(values[1:]):
             return False
     return _satisfies(plan.residual, row + other)
+
+
+def _value_or_error(expr: Expr, row: Row) -> Any:
+    try:
+        return value_of(expr, row)
+    except EvaluationError as error:
+        return error
 
 
 def _joined_by_variables(plan: MultiwayJoin, relations: list[Relation]) -> Iterator[Pair]:

@@ -75,7 +75,8 @@ class Join(PlanNode):
     def evaluates_pairs(self) -> bool:
         """Whether the keys, and `value` after the residual, are evaluated on pairs of rows, each where those before it are equal.
 
-        So a subquery that tests existence fails only on what it compares. Functions of users are called once for each row.
+        A key that is NULL is not equal to one that fails, whichever is evaluated first. So a subquery that tests existence fails only on
+        what it compares. Functions of users are called once for each row.
         """
         exprs = [expr for pair in self.compared for expr in pair]
         return self.kind in TESTS and any(map(can_fail, exprs)) and not any(map(calls_python, exprs))

@@ -1,7 +1,7 @@
 """Keys that can fail of SEMI and ANTI joins and NOT IN, which are evaluated on pairs of rows (`Join.evaluates_pairs`).
 
 Rows are looked up by keys of which each is NULL where it fails (`attempt`). Rows on which one fails, of either side, raise its error if the
-other side has a row for which the keys before it are equal: a semi-join of these few rows.
+other side has a row for which the keys before it are equal, and this one is not NULL: a semi-join of these few rows.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from deltic.expr.failing import can_fail
 from deltic.expr.functions.attempts import tried
 from deltic.expr.functions.failures import FAILS
 from deltic.expr.nodes import Expr, Literal
-from deltic.plan.columns import is_null, reference
+from deltic.plan.columns import is_not_null, is_null, reference
 from deltic.plan.guarded_keys import exchanged
 from deltic.plan.join_nodes import Join
 from deltic.plan.nodes import Aggregate, AggregateCall, Filter, Plan, Union, references
@@ -54,7 +54,7 @@ def by_tried_keys(join: Join) -> Join:
             Filter fails(negate(a#0))
               Table t (a)
             Filter (rows#0 > 0)
-              Aggregate: rows := count()
+              Aggregate: rows := count(*)
                 Table u (b)
       Table u (b)
     """
@@ -77,9 +77,18 @@ def tried_keys(join: Join) -> TriedKeys:
         before = replace(join, kind="semi", keys=tuple(pairs[:i]), residual=join.residual if is_value else None, value=None)
         for side, expr in enumerate(pair):
             if can_fail(expr):
-                failing.append(FailingRows(side, _failing(before if side == 0 else exchanged(before), expr), expr))
+                sides = before if side == 0 else exchanged(before)
+                compared = sides if is_value else replace(sides, right=_not_null(sides.right, pair[1 - side]))
+                failing.append(FailingRows(side, _failing(compared, expr), expr))
     value = None if join.value is None else pairs[-1]
     return TriedKeys(replace(join, keys=tuple(pairs[: len(join.keys)]), value=value), tuple(failing))
+
+
+def _not_null(plan: Plan, expr: Expr) -> Plan:
+    """The rows on which the expression is not NULL, or fails."""
+    if not can_fail(expr):
+        return Filter(plan, is_not_null(expr)) if expr.nullable else plan
+    return Filter(plan, resolve("or", [resolve(FAILS, [expr]), is_not_null(tried(expr))]))
 
 
 def _failing(before: Join, expr: Expr) -> Join:
