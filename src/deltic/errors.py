@@ -164,13 +164,17 @@ class UnsafeRule(QueryError):
 
 
 class DataError(DelticError):
-    """Changes that do not fit their table; nothing of the tick is applied. `table` and `ordinal` say which row, where known."""
+    """Changes that do not fit their table; nothing of the tick is applied. `table` and `ordinal` say which row, where known.
+
+    refused: (ordinal, message) of rows that the table refuses, each as it is without those before it; perhaps not all.
+    """
 
     code = "DELTIC-2000"
 
     table: str = ""
     ordinal: int = 0
     row: int | None = None
+    refused: tuple[tuple[int, str], ...] = ()
 
 
 class FrameError(DataError):
