@@ -21,6 +21,7 @@ from deltic.errors import Span
 from deltic.expr import resolve
 from deltic.expr.failing import can_fail
 from deltic.expr.functions.element_counts import COUNTED, count_name
+from deltic.expr.functions.failures import FAILURE, ROW_TEXT
 from deltic.expr.nodes import Call, Case, Column, Expr, Literal, columns_of
 from deltic.plan.columns import conjunction
 from deltic.plan.join_nodes import TESTS
@@ -134,7 +135,7 @@ def _errors(input: Plan, fails: Expr, failing: Sequence[Expr], shown: Sequence[E
     row = _row((field.name, Column(i, field.type, field.nullable, field.name)) for i, field in zip(read, fields, strict=True))
     failed = Project(
         Filter(input, fails),
-        (("failure", resolve("failure", described)), ("row", row)),
+        (("failure", resolve(FAILURE, described)), ("row", row)),
     )
     failure = Column(0, failed.schema[0].type, True, "failure")
     parts = (
@@ -147,7 +148,7 @@ def _errors(input: Plan, fails: Expr, failing: Sequence[Expr], shown: Sequence[E
 def _row(columns: Iterable[tuple[str, Expr]]) -> Expr:
     """The text of a row."""
     parts = [part for name, column in columns for part in (Literal(name, STRING), column)]
-    return resolve("row_text", parts)
+    return resolve(ROW_TEXT, parts)
 
 
 def _identity(input: Plan) -> frozenset[int]:
@@ -176,7 +177,7 @@ def _places(errors: Sequence[Plan]) -> dict[str, Span]:
 
 def _literals(expr: Expr) -> Iterator[Literal]:
     """The texts of a call of `failure`."""
-    if isinstance(expr, Call) and expr.function == "failure":
+    if isinstance(expr, Call) and expr.function == FAILURE:
         yield from (part for part in expr.arguments[1::2] if isinstance(part, Literal))
 
 
