@@ -83,12 +83,19 @@ class Moment:
     """A tick: the content of the tables after it, the instant for temporal filters, and its epoch.
 
     views: relations that plans denote in this tick, evaluated before; where a plan contains such a plan, that is not evaluated again.
+    since: the first of its epochs, if commits of notes before it had some.
     """
 
     tables: Mapping[str, Mapping[Row, int]]
     now: datetime.datetime | None = None
     epoch: int = 0
     views: Mapping[Plan, Relation] = field(default_factory=lambda: NO_VIEWS)
+    since: int | None = None
+
+    def reaches(self, size: int) -> bool:
+        """Whether one of its epochs is a multiple of `size`."""
+        first = self.epoch if self.since is None else self.since
+        return any(epoch % size == 0 for epoch in range(first, self.epoch + 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,11 +132,12 @@ def evaluate(
     epoch: int = 0,
     past: Sequence[Moment] = (),
     views: Mapping[Plan, Relation] = NO_VIEWS,
+    since: int | None = None,
 ) -> Relation:
     """The relation that `plan` denotes. tables: name → content.
 
     relations: the relations of its References, if it is part of a recursion. now: the instant for temporal filters.
-    epoch, past: this tick's epoch and the ticks before it, in order, for operators over ticks. views: as of Moment.
+    epoch, past: this tick's epoch and the ticks before it, in order, for operators over ticks. views, since: as of Moment.
 
     >>> from deltic.schema import BIGINT, Field, Schema, TableSchema
     >>> numbers = Table(TableSchema("numbers", Schema((Field("n", BIGINT),))))
@@ -138,7 +146,7 @@ def evaluate(
     >>> evaluate(OverTicks(numbers, "delay"), {"numbers": {}}, past=[Moment({"numbers": {(7,): 1}})])
     Relation({(7,): 1})
     """
-    return _evaluate(plan, _World(Moment(tables, now, epoch, views), tuple(past), ((relations,),) if relations else ()))
+    return _evaluate(plan, _World(Moment(tables, now, epoch, views, since), tuple(past), ((relations,),) if relations else ()))
 
 
 @unbounded
@@ -318,7 +326,7 @@ def _over_ticks(plan: OverTicks, world: _World) -> Relation:
         case "current":
             return _evaluate(plan.input, world)
         case "batched":
-            return Relation() if world.moment.epoch % plan.size else _evaluate(plan.input, world) + _pending(plan, world)
+            return _evaluate(plan.input, world) + _pending(plan, world) if world.moment.reaches(plan.size) else Relation()
         case "stamp":
             return Relation(((*row, world.moment.epoch), weight) for row, weight in _evaluate(plan.input, world).pairs())
         case _:
@@ -326,9 +334,9 @@ def _over_ticks(plan: OverTicks, world: _World) -> Relation:
 
 
 def _pending(plan: OverTicks, world: _World) -> Relation:
-    """The rows of the ticks before this one, back to the last one whose epoch is a multiple of the plan's size."""
+    """The rows of the ticks before this one, back to the last one that applied them."""
     before = world.before(plan.input)
-    if before is None or before.moment.epoch % plan.size == 0:
+    if before is None or before.moment.reaches(plan.size):
         return Relation()
     return _evaluate(plan.input, before) + _pending(plan, before)
 
