@@ -158,3 +158,24 @@ def test_functions_of_users_are_called_once_for_each_row() -> None:
         assert calls == [1]
         session.sql("INSERT INTO u VALUES (2, 2)")
         assert session.view("answer").rows() == [{"a": 1}] and calls == [1]
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_rows_of_a_stream_fail_in_their_tick(shards: int) -> None:
+    with deltic.Session(shards=shards) as session:
+        session.sql("""
+            CREATE STREAM e (x INT); CREATE TABLE t (a INT);
+            CREATE MATERIALIZED VIEW found AS SELECT x FROM e WHERE x + 1 IN (SELECT a FROM t);
+            CREATE MATERIALIZED VIEW others AS SELECT x FROM e WHERE x NOT IN (SELECT a + 1 FROM t);
+        """)
+        session.insert("e", [{"x": MOST}])
+        assert (session.view("found").rows(), session.view("others").rows()) == ([], [{"x": MOST}])
+        with session.transaction() as tx:
+            tx.insert("t", [{"a": 2}, {"a": 5}])
+            tx.insert("e", [{"x": 1}, {"x": 6}])
+        assert (session.view("found").rows(), session.view("others").rows()) == ([{"x": 1}], [{"x": 1}])
+        with pytest.raises(EvaluationError, match="INT addition"):
+            session.insert("e", [{"x": MOST}])
+        session.insert("t", [{"a": MOST}])  # no row of the stream is there to be compared
+        with pytest.raises(EvaluationError, match="INT addition"):
+            session.insert("e", [{"x": 1}])

@@ -17,7 +17,8 @@ from deltic.expr.nodes import Expr, Literal
 from deltic.plan.columns import is_not_null, is_null, reference
 from deltic.plan.guarded_keys import exchanged
 from deltic.plan.join_nodes import Join
-from deltic.plan.nodes import Aggregate, AggregateCall, Filter, Plan, Union, references
+from deltic.plan.nodes import Aggregate, AggregateCall, Filter, OverTicks, Plan, Union, references
+from deltic.plan.streams import is_stream
 from deltic.schema import BIGINT
 
 
@@ -92,8 +93,8 @@ def _not_null(plan: Plan, expr: Expr) -> Plan:
 
 
 def _failing(before: Join, expr: Expr) -> Join:
-    """The left rows on which an expression fails, and that have a match."""
-    other = before.right
+    """The left rows on which an expression fails, and that have a match; a stream has those of the tick."""
+    other = OverTicks(before.right, "current") if is_stream(before.right) else before.right
     if not before.keys and before.residual is None and not references(other):
         other = _any(other)
     return replace(before, left=Filter(before.left, resolve(FAILS, [expr])), right=other)
