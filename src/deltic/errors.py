@@ -87,26 +87,26 @@ class DelticError(Exception):
 
     def _text(self) -> str:
         place = "" if self.span is None else f"{self.span.name}:{self.span.line}:{self.span.column}: "
-        lines = [f"[{self.code}] {place}{_shortened(self.message)}"]
+        lines = [f"[{self.code}] {place}{shortened(self.message)}"]
         if self.span is not None:
             lines.append(self.span.picture())
         if self.expected:
-            lines.append(f"expected: {_shortened(self.expected)}")
+            lines.append(f"expected: {shortened(self.expected)}")
         if self.remedy:
-            lines.append(f"help: {_shortened(self.remedy)}")
+            lines.append(f"help: {shortened(self.remedy)}")
         return "\n".join(lines)
 
 
-def _shortened(text: str) -> str:
+def shortened(text: str, longest: int = LONGEST) -> str:
     """The beginning and the end of a long text: what is wrong usually follows the value.
 
-    >>> len(_shortened("x" * 10_000)), _shortened("the value")
-    (2000, 'the value')
+    >>> len(shortened("x" * 10_000)), shortened("the value"), shortened("a long value", 9)
+    (2000, 'the value', 'a long…ue')
     """
-    if len(text) <= LONGEST:
+    if len(text) <= longest:
         return text
-    end = LONGEST // 4
-    return f"{text[: LONGEST - end - 1]}…{text[-end:]}"
+    end = longest // 4
+    return f"{text[: longest - end - 1]}…{text[-end:]}"
 
 
 class QueryError(DelticError):
@@ -164,13 +164,17 @@ class UnsafeRule(QueryError):
 
 
 class DataError(DelticError):
-    """Changes that do not fit their table; nothing of the tick is applied. `table` and `ordinal` say which row, where known."""
+    """Changes that do not fit their table; nothing of the tick is applied. `table` and `ordinal` say which row, where known.
+
+    refused: (ordinal, message) of rows that the table refuses, each as it is without those before it; perhaps not all.
+    """
 
     code = "DELTIC-2000"
 
     table: str = ""
     ordinal: int = 0
     row: int | None = None
+    refused: tuple[tuple[int, str], ...] = ()
 
 
 class FrameError(DataError):

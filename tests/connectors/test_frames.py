@@ -38,6 +38,7 @@ from deltic.schema import (
     Type,
     decimal,
 )
+from deltic.types import array_type, map_type, struct
 
 ORDERS = TableSchema("orders", Schema((Field("id", BIGINT, False), Field("name", STRING), Field("amount", DOUBLE))), (0,))
 LINES = TableSchema("lines", Schema((Field("order", INT, False), Field("line", STRING, False), Field("n", INT, False))), (0, 1))
@@ -196,6 +197,31 @@ def test_a_column_that_an_update_lacks_is_not_to_become_null() -> None:
 )
 def test_values_widen_without_loss(frame: object, type: Type, values: list[object]) -> None:
     assert column(frame, type) == values
+
+
+@pytest.mark.parametrize("as_frame", [False, True])
+@pytest.mark.parametrize(
+    ("given", "type", "value"),
+    [
+        ([1, pd.NA, None], array_type(BIGINT), [1, None, None]),
+        ([pd.Timestamp("2020-01-01", tz="UTC"), pd.NaT], array_type(TIMESTAMP), [dt.datetime(2020, 1, 1, tzinfo=dt.UTC), None]),
+        ([pd.NaT], array_type(DATE), [None]),
+        ([[pd.NA], pd.NA], array_type(array_type(STRING)), [[None], None]),
+        ([{"y": pd.NA}, {"y": float("inf")}], array_type(struct((Field("y", DOUBLE),))), [{"y": None}, {"y": float("inf")}]),
+        ({"y": pd.NA, "z": pd.NaT}, struct((Field("y", BIGINT), Field("z", TIMESTAMP))), {"y": None, "z": None}),
+        ({"a": pd.NA}, map_type(STRING, BIGINT), [("a", None)]),
+    ],
+    ids=str,
+)
+def test_pandas_nulls_in_nested_values_are_null(given: object, type: Type, value: object, as_frame: bool) -> None:
+    rows: list[dict[str, object]] = [{"x": given}, {"x": None}, {"x": pd.NA}]
+    assert column(pd.DataFrame(rows) if as_frame else rows, type) == [value, None, None]
+
+
+@pytest.mark.parametrize("given", [{pd.NA: 1}, {"a": float("nan")}])
+def test_a_null_key_of_a_map_and_nan_for_a_whole_number_are_refused(given: object) -> None:
+    with pytest.raises(ConstraintViolation, match=r"row 0, column x: .* does not fit"):
+        column([{"x": given}], map_type(STRING, BIGINT))
 
 
 @pytest.mark.parametrize(

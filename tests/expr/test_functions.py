@@ -79,11 +79,11 @@ def test_every_function_is_among_the_terms_compared_with_spark() -> None:
         "frequency",  # of percentile's third argument
         "session_end",  # of session_window: tests/circuit/test_sessions.py
         "fails",
-        "failure",
+        "shown_failure",
         "sequence_count",  # of calls of table functions: test_errors_as_data
         "generate_series_count",
         "window_starts_count",
-        "row_text",  # of isolated errors: tests/runtimes/test_errors_as_data.py
+        "shown_row",  # of isolated errors: tests/runtimes/test_errors_as_data.py
         "only_row",  # of scalar subqueries: tests/session/test_subqueries.py
         "in_range",  # nor for this one: test_ranges compares its columns with its rows
         "is_json",  # Spark has no IS JSON: test_meaning

@@ -43,7 +43,7 @@ def circuit(size: int) -> deltic.Circuit:
 
 @pytest.mark.parametrize("seed", [0, 1, *slow(*range(2, 60))])
 def test_random_ticks_equal_the_oracle_over_shards_and_restarts(seed: int, tmp_path: Path) -> None:
-    """Definitions have epochs, too; the rows of their ticks are none."""
+    """Definitions have epochs, too; the rows of their ticks are none. To open a state commits notes alone: the next tick has its epoch."""
     rng = Random(f"batched {seed}")
     size = rng.randrange(1, 6)
     made = circuit(size)
@@ -52,14 +52,18 @@ def test_random_ticks_equal_the_oracle_over_shards_and_restarts(seed: int, tmp_p
     moments = [Moment(tables)]
     session = deltic.Session(**options)
     session.install(made)
+    last = session.epoch
     before = {name: Relation() for name in made.outputs}
     for number in range(14):
         if "state" in options and rng.random() < 0.3:
             session.close()
             session = deltic.Session(**{**options, "shards": rng.choice((1, 2, 3))})
+            opened = session.epoch
             session.install(made)
+            last = last if session.epoch == opened else session.epoch
         if rng.random() < 0.2:
             session.sql(f"CREATE TABLE other{number} (x INT); CREATE MATERIALIZED VIEW copy{number} AS SELECT x FROM other{number}")
+            last = session.epoch
         events = Relation(((rng.randrange(3), rng.randrange(10)), rng.choice((1, 1, 2))) for _ in range(rng.randrange(4)))
         new = Relation([((number, f"n{number}"), 1)] if number < 3 else [])
         session.apply(
@@ -70,14 +74,58 @@ def test_random_ticks_equal_the_oracle_over_shards_and_restarts(seed: int, tmp_p
         )
         tables = {"events": events, "names": tables["names"] + new}
         for name, plan in made.outputs.items():
-            expected = evaluate(plan, tables, past=moments, epoch=session.epoch)
+            expected = evaluate(plan, tables, past=moments, epoch=session.epoch, since=last + 1)
             assert Relation((tuple(row.values()), 1) for row in session.view(name).rows()) == expected, (seed, number, name)
             changes = session.view(name).changes().to_pylist()
             change = expected if is_stream(plan) else expected - before[name]
             assert Relation((tuple(row.values())[:-1], row["_weight"]) for row in changes) == change, (seed, number, name)
             before[name] = expected
-        moments.append(Moment(tables, epoch=session.epoch))
+        moments.append(Moment(tables, epoch=session.epoch, since=last + 1))
+        last = session.epoch
     session.close()
+
+
+SUMS = "CREATE STREAM events (k INT, v INT); CREATE MATERIALIZED VIEW sums AS SELECT k, sum(v) AS v FROM batched(events, 3) GROUP BY k"
+
+
+def restarted(options: dict[str, Any], restarts: tuple[int, ...]) -> list[tuple[int, int, list[dict[str, Any]]]]:
+    """Of each tick the first epoch after the tick or definition before it, its own, and what the view has then.
+
+    restarts: before these ticks.
+    """
+    found = []
+    session = deltic.Session(**options)
+    session.sql(SUMS)
+    last = session.epoch
+    for number in range(10):
+        if number in restarts:
+            session.close()
+            session = deltic.Session(**options)
+            opened = session.epoch
+            session.sql(SUMS)
+            last = last if session.epoch == opened else session.epoch
+        session.insert("events", [{"k": 1, "v": 1 << number}])
+        found.append((last + 1, session.epoch, session.view("sums").rows()))
+        last = session.epoch
+    session.close()
+    return found
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"commit_log": True}, {"shards": 3}, pytest.param({"spark": True, "shards": 2}, marks=pytest.mark.spark)], ids=str
+)
+def test_after_a_restart_the_rows_that_wait_are_applied_once(options: dict[str, Any], tmp_path: Path, request: Any) -> None:
+    """The epoch that opening a state takes may be the multiple of n: then the first tick after it applies them."""
+    if "spark" in options:
+        options = {**options, "spark": request.getfixturevalue("spark")}
+    for number, restarts in enumerate(((), (1, 3, 4), (2, 5, 8), tuple(range(1, 10)))):
+        waiting, early = 0, 0
+        for i, (first, epoch, rows) in enumerate(restarted({**options, "state": str(tmp_path / f"{number}")}, restarts)):
+            waiting += 1 << i
+            applies = any(one % 3 == 0 for one in range(first, epoch + 1))
+            assert rows == ([{"k": 1, "v": waiting}] if applies else []), (restarts, epoch)
+            waiting, early = 0 if applies else waiting, early + (applies and epoch % 3 > 0)
+        assert early > 0 or not restarts
 
 
 def test_a_batch_in_sql() -> None:

@@ -172,3 +172,14 @@ def test_a_limit_is_a_number_and_a_delay_a_time() -> None:
         deltic.Session(clock=deltic.Watermark("t", "at", delay=3))  # type: ignore[arg-type]
     with pytest.raises(SyntaxFailure, match="LIMIT"):
         stream().top_k(1, "")
+
+
+@pytest.mark.parametrize("name", ["join", "semijoin", "antijoin", "join_stream"])
+def test_a_stream_without_a_key_says_how_to_index_it(name: str) -> None:
+    with pytest.raises(CircuitError, match=rf"no key, which {name} requires.*(.|\n)*index_with\('id'\)"):
+        getattr(stream(), name)(stream())
+    with pytest.raises(CircuitError, match=r"of class Stream(.|\n)*index_with\(\) of a Stream returns one"):
+        stream().index_with("a").join(stream())  # type: ignore[arg-type]
+    assert not hasattr(stream(), name) and not hasattr(stream(), "unknown")
+    with pytest.raises(AttributeError, match="no attribute 'filtr'"):
+        stream().filtr("a > 1")  # type: ignore[attr-defined]

@@ -86,8 +86,11 @@ def test_a_tick_is_one_job(spark: SparkSession, runtime: Open) -> None:
     one.install(spend_circuit())
     tracker = spark.sparkContext.statusTracker()
     spark.sparkContext.setJobGroup("tick", "one tick")
-    one.tick({"customers": pending(CUSTOMERS, [(1, "a"), (2, "b")], one.strings), "orders": pending(ORDERS, [(1, 1, 5)], one.strings)})
-    spark.sparkContext.setJobGroup("rest", "the rest")
+    try:
+        one.tick({"customers": pending(CUSTOMERS, [(1, "a"), (2, "b")], one.strings), "orders": pending(ORDERS, [(1, 1, 5)], one.strings)})
+    finally:  # the session, and what the thread has set in it, is that of all tests
+        for name in ("spark.jobGroup.id", "spark.job.description"):
+            spark.sparkContext.setLocalProperty(name, None)  # type: ignore[arg-type]  # its annotation lacks None, which clears it
     assert len(tracker.getJobIdsForGroup("tick")) == 1
     (stages,) = (tracker.getJobInfo(job).stageIds for job in tracker.getJobIdsForGroup("tick"))
     assert len(stages) == 3

@@ -89,6 +89,35 @@ def test_errors_are_rows_with_weights() -> None:
         assert session.view("v").rows() == [{"q": 2.0}]
 
 
+def test_the_text_of_an_error_is_bounded(tmp_path: Path) -> None:
+    """Of a long value it shows the beginning and the end; two rows that differ between are two errors of one text."""
+    script = """
+        CREATE TABLE long (id INT PRIMARY KEY, s STRING, l ARRAY<STRING>);
+        CREATE MATERIALIZED VIEW numbers AS SELECT CAST(concat(s, l[0]) AS INT) AS n FROM long;
+    """
+    with deltic.Session(on_view_error="isolate", state=tmp_path) as session:
+        session.sql(script)
+        session.insert("long", [{"id": 1, "s": "a" * 2_000_000 + "z", "l": ["b" * 1_000_000]}])
+        (error,) = session.view("numbers").errors().to_pylist()
+        assert len(error["row"]) < 500 and error["row"].startswith("id = 1, s = aaa") and "aaz, l = ('bbb" in error["row"]
+        assert len(error["error"]) < 2_100 and error["error"].endswith("because it is malformed")
+    with deltic.Session(on_view_error="isolate", state=tmp_path) as session:
+        session.sql(script)
+        assert session.view("numbers").errors().to_pylist() == [error]
+        session.delete("long", [1])
+        assert session.view("numbers").errors().num_rows == 0 and session.view("numbers").rows() == []
+
+
+def test_a_row_of_many_columns_is_bounded() -> None:
+    with deltic.Session(on_view_error="isolate") as session:
+        columns = [f"c{i}" for i in range(100)]
+        session.sql(f"CREATE TABLE wide ({', '.join(f'{name} STRING' for name in columns)})")
+        session.sql(f"CREATE MATERIALIZED VIEW v AS SELECT CAST(concat({', '.join(columns)}) AS INT) AS n FROM wide")
+        session.insert("wide", [dict.fromkeys(columns, "x" * 1_000)])
+        (error,) = session.view("v").errors().to_pylist()
+        assert len(error["row"]) <= 2_000 and len(error["error"]) < 2_100
+
+
 def test_a_group_whose_sum_does_not_fit_is_an_error() -> None:
     with deltic.Session(on_view_error="isolate") as session:
         session.sql("CREATE TABLE t (k INT, x BIGINT NOT NULL); CREATE MATERIALIZED VIEW v AS SELECT k, sum(x) AS s FROM t GROUP BY k")

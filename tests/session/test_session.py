@@ -486,6 +486,35 @@ def test_the_public_attributes_of_views(tmp_path: Path) -> None:
             assert public(handle.view("v")) == sorted([*READS, "epoch"])
 
 
+@pytest.mark.parametrize("shards", [1, 3])
+def test_the_length_of_a_view_is_the_number_of_its_rows(shards: int, tmp_path: Path) -> None:
+    """Equal rows count as often as they are listed; of a stream those of the last tick."""
+    with deltic.Session(state=tmp_path, shards=shards) as session:
+        session.sql("CREATE TABLE t (a BIGINT, s STRING); CREATE STREAM e (a BIGINT); CREATE MATERIALIZED VIEW last AS SELECT a FROM e")
+        session.sql("CREATE MATERIALIZED VIEW v AS SELECT a, s FROM t WHERE a > 0")
+        assert len(session.view("v")) == 0 and not session.view("v")
+        session.sql("INSERT INTO t VALUES (1, 'x'), (1, 'x'), (2, 'y'), (3, NULL), (0, 'z')")
+        session.sql("DELETE FROM t WHERE a = 2")
+        assert len(session.view("v")) == 3 and list(session.view("v")) == session.view("v").rows()
+        with deltic.open(tmp_path) as handle:
+            assert len(handle.view("v")) == 3 and list(handle.view("v")) == handle.view("v").rows()
+        session.insert("e", [{"a": 7}] * 5)
+        assert len(session.view("last")) == 5
+        session.insert("e", [{"a": 8}])
+        with deltic.open(tmp_path) as handle:
+            assert len(session.view("last")) == len(handle.view("last")) == 1
+    with pytest.raises(errors.ClosedError):
+        len(session.view("v"))
+
+
+def test_a_view_of_more_rows_than_can_be_listed_is_counted() -> None:
+    """As a plan has them: repeated rows are weights."""
+    with deltic.Session() as session:
+        session.sql("CREATE TABLE t (a BIGINT); CREATE MATERIALIZED VIEW v AS SELECT a FROM t, LATERAL repeat_row(a)")
+        session.sql("INSERT INTO t VALUES (9000000000), (5)")
+        assert len(session.view("v")) == 9_000_000_005
+
+
 @pytest.mark.parametrize("name", [name for name in deltic.__all__ if isinstance(getattr(deltic, name), type)])
 def test_public_attributes_are_documented(name: str) -> None:
     """docs/api.md is generated from docstrings."""

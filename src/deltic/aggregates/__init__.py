@@ -43,6 +43,11 @@ def aggregate_functions() -> tuple[AggregateFunction, ...]:
     return tuple(dict.fromkeys(_KNOWN.values()))
 
 
+def known_aggregates() -> tuple[str, ...]:
+    """Their names and aliases, sorted."""
+    return tuple(sorted(_KNOWN))
+
+
 def _register_all() -> None:
     for module in iter_modules(__path__):
         if module.name not in _SHARED:
@@ -52,4 +57,4 @@ def _register_all() -> None:
 
 _register_all()
 
-__all__ = ["AggregateFunction", "Signature", "aggregate_function", "aggregate_functions", "is_aggregate", "register"]
+__all__ = ["AggregateFunction", "Signature", "aggregate_function", "aggregate_functions", "is_aggregate", "known_aggregates", "register"]

@@ -53,11 +53,12 @@ class Failure:
     span: Span | None
     expected: str | None
     remedy: str | None
+    refused: tuple[tuple[int, str], ...] = ()
 
     @classmethod
     def of(cls, error: DelticError) -> Failure:
-        table, ordinal = (error.table, error.ordinal) if isinstance(error, DataError) else ("\uffff", 0)
-        return cls(table, ordinal, error.message, type(error).__name__, error.span, error.expected, error.remedy)
+        table, ordinal, refused = (error.table, error.ordinal, error.refused) if isinstance(error, DataError) else ("\uffff", 0, ())
+        return cls(table, ordinal, error.message, type(error).__name__, error.span, error.expected, error.remedy, refused)
 
     @property
     def rank(self) -> tuple[str, int, str]:
@@ -69,7 +70,7 @@ class Failure:
         assert isinstance(kind, type) and issubclass(kind, DelticError)
         error = kind(self.message, span=self.span, expected=self.expected, remedy=self.remedy)
         if isinstance(error, DataError):
-            error.table, error.ordinal = self.table, self.ordinal
+            error.table, error.ordinal, error.refused = self.table, self.ordinal, self.refused
         return error
 
 

@@ -245,7 +245,7 @@ def _fit_values(values: list[object], field: Field, where: str) -> pa.ChunkedArr
     if field.type.name == "VARIANT":
         values = [of_pyspark(value) for value in values]
     kinds = set(map(type, values)) - {type(None)}
-    if missing := {kind for kind in kinds if kind.__name__ in MISSING and kind.__module__.startswith("pandas.")}:
+    if missing := set(filter(_is_missing, kinds)):
         values = [None if type(value) in missing else value for value in values]
         kinds -= missing
     if any(issubclass(kind, np.generic) for kind in kinds):
@@ -261,6 +261,11 @@ def _fit_values(values: list[object], field: Field, where: str) -> pa.ChunkedArr
     if field.type.is_decimal and int in kinds:
         values = [Decimal(v) if isinstance(v, int) else v for v in values]
     return _checked(lambda part: _build(part, field.type), values, field, where)
+
+
+def _is_missing(kind: type) -> bool:
+    """Whether it is the class of pandas.NA or pandas.NaT."""
+    return kind.__name__ in MISSING and kind.__module__.startswith("pandas.")
 
 
 def _is_kind(kind: type, allowed: tuple[type, ...]) -> bool:
@@ -292,8 +297,11 @@ def _build_nested(values: list[object], target: Type) -> pa.ChunkedArray[Any]:
 
 
 def _plain(value: Any, target: Type) -> object:
-    """The value as Arrow takes it. Raises ArrowInvalid for a part that does not fit, and for a dict without a field or with another."""
-    if value is None:
+    """The value as Arrow takes it. Raises ArrowInvalid for a part that does not fit, and for a dict without a field or with another.
+
+    pandas.NA and pandas.NaT are NULL, as a whole and as parts; NaN is a value in a DOUBLE.
+    """
+    if value is None or _is_missing(type(value)):
         return None
     value = value.item() if isinstance(value, np.generic) else value.tolist() if isinstance(value, np.ndarray) else value
     value = of_pyspark(value) if target.name == "VARIANT" else value

@@ -20,14 +20,16 @@ from deltic.expr.nodes import Column, Expr, Literal
 from deltic.lowering.protocol import PlanLowering
 from deltic.lowering.ranges import lower_range_join
 from deltic.lowering.streams import ZERO, Arranged, Nulls, Streams, any_is_null, none_is_null
-from deltic.plan.columns import all_columns, is_not_null, is_null, map_columns, normalized, reference
+from deltic.plan.columns import all_columns, is_not_null, is_null, normalized, reference
 from deltic.plan.divided_joins import divided
 from deltic.plan.extremes import by_extreme
+from deltic.plan.guarded_keys import exchanged
 from deltic.plan.key_order import with_ordered_keys
 from deltic.plan.nodes import Filter, Join, Plan, Project, Union, Weighted, references, union_of
 from deltic.plan.null_patterns import by_null_patterns
 from deltic.plan.signs import may_be_negative
 from deltic.plan.time_joins import is_pairing
+from deltic.plan.tried_keys import by_tried_keys
 from deltic.schema import Field, Schema
 from deltic.trace.encoding import words_of
 
@@ -62,6 +64,8 @@ class Side:
 
 def lower_join(lowering: PlanLowering, plan: Join) -> int:
     assert not is_pairing(plan), "a join of two streams has not been rewritten"
+    if plan.evaluates_pairs:
+        return lowering.relation(by_tried_keys(plan))
     plan = with_ordered_keys(plan)
     match plan.kind:
         case "inner":
@@ -266,9 +270,7 @@ def _unmatched(plan: Join, side: str) -> Join | None:
         return None
     if side == "left":
         return Join(plan.left, plan.right, "anti", plan.keys, plan.residual)
-    flipped = tuple((b, a) for a, b in plan.keys)
-    residual = None if plan.residual is None else _flip(plan.residual, len(plan.left.schema), len(plan.right.schema))
-    return Join(plan.right, plan.left, "anti", flipped, residual)
+    return exchanged(Join(plan.left, plan.right, "anti", plan.keys, plan.residual))
 
 
 def _once(plan: Plan) -> Plan:
@@ -345,11 +347,6 @@ def _padded(rows: Join, schema: Schema, start: int) -> Project:
             for i, f in enumerate(schema)
         ),
     )
-
-
-def _flip(expr: Expr, left: int, right: int) -> Expr:
-    """The condition over (right, left) instead of (left, right)."""
-    return map_columns(expr, lambda c: replace(c, index=c.index + right if c.index < left else c.index - left))
 
 
 def _not_in(plan: Join) -> Plan:

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Final
 
+from deltic.expr.failing import can_fail
 from deltic.expr.nodes import Column, Expr, columns_of
 from deltic.optimizer.arranged_sides import arranged_sides, core_of, plain, stored_side
 from deltic.optimizer.drop_distinct import unique_key
@@ -135,10 +136,11 @@ def _passed(node: Join, own: Sequence[_Matches]) -> tuple[list[_Matches], list[_
     left, right = side_places(node)
     to_left = _over(own, left) if node.kind not in ("right", "full") else []
     to_right = _over(own, right) if node.kind in ("inner", "right") else []
+    keys = [pair for pair in node.keys if not (node.evaluates_pairs and any(map(can_fail, pair)))]  # not on other pairs than the node
     if node.kind in TO_LEFT:
-        to_left += _matching(node.right, node.keys)
+        to_left += _matching(node.right, keys)
     if node.kind in TO_RIGHT:
-        to_right += _matching(node.left, [(other, one) for one, other in node.keys])
+        to_right += _matching(node.left, [(other, one) for one, other in keys])
     return to_left, to_right
 
 

@@ -72,18 +72,22 @@ def located(error: DataError, loads: Sequence[Load]) -> DataError:
 
     loads: in the order in which the tick had them; errors of the engine name rows by their position in the tick, or in what tasks read.
     """
-    position = error.ordinal
+    found = load_of(error, loads)
+    origin = None if found is None else found[0].batch.origin
+    return error if found is None or origin is None else _with_origin(error, origin(error.ordinal - found[1]))
+
+
+def load_of(error: DataError, loads: Sequence[Load]) -> tuple[Load, int] | None:
+    """(the load that has the error's row, the ordinal of its first row); None if none has it."""
+    first = 0
     for load in loads:
         changes = load.batch.changes
         rows = 0 if changes is None else changes.num_rows
-        if isinstance(changes, RemoteRows):
-            if load.table.name == error.table and 0 <= error.ordinal < rows and load.batch.origin is not None:
-                return _with_origin(error, load.batch.origin(error.ordinal))
-            continue
-        if load.table.name == error.table and 0 <= position < rows and load.batch.origin is not None:
-            return _with_origin(error, load.batch.origin(position))
-        position -= rows
-    return error
+        start = 0 if isinstance(changes, RemoteRows) else first
+        if load.table.name == error.table and 0 <= error.ordinal - start < rows:
+            return load, start
+        first += 0 if isinstance(changes, RemoteRows) else rows
+    return None
 
 
 def _with_origin(error: DataError, origin: str) -> DataError:

@@ -23,6 +23,7 @@ from deltic.pipeline.feeds import Load, located
 from deltic.pipeline.history import History
 from deltic.pipeline.late import without_late_rows
 from deltic.pipeline.progress import Progress, StageClock, Summary
+from deltic.pipeline.refused import without_refused_rows
 from deltic.reentrant import ReentrantEvent
 from deltic.runtimes.view_errors import is_errors
 from deltic.session import Program, Session
@@ -173,20 +174,30 @@ class Pipeline:
         self._idle = not loads
         if not (loads or changes or notes or due_s(self.session.clock, self.session.next_due) == 0.0):
             return None
-        self._commit(loads, changes, notes)
+        loads = self._commit(loads, changes, notes)
         clock.lap("tick")
         self._letters.settle(self.session.notes)
         self._delivery.deliver()
         clock.lap("sinks")
         return self._progress(loads, clock.seconds)
 
-    def _read(self) -> list[Load]:
+    def _read(self) -> Sequence[Load]:
         for feed in self._feeds:
             feed.source.refresh(force=self._idle)
         loads = [load for feed in self._feeds if (load := feed.read()) is not None]
         return [without_late_rows(load, self.session.notes) if self._letters.takes(load.table.name) else load for load in loads]
 
-    def _commit(self, loads: Sequence[Load], changes: Mapping[str, Any], notes: Mapping[str, Json]) -> None:
+    def _commit(self, loads: Sequence[Load], changes: Mapping[str, Any], notes: Mapping[str, Json]) -> Sequence[Load]:
+        """Commits the loads, without the rows that become dead letters, and returns them."""
+        while (without := self._try_commit(loads, changes, notes)) is not None:
+            loads = without
+        self._delivery.unnoted = False
+        for feed, load in ((feed, load) for feed in self._feeds for load in loads if load.table is feed.table):
+            feed.source.committed(load.batch)
+        return loads
+
+    def _try_commit(self, loads: Sequence[Load], changes: Mapping[str, Any], notes: Mapping[str, Json]) -> Sequence[Load] | None:
+        """None once the tick is committed; if it fails on rows that can be dead letters, the loads without them."""
         epoch = self.session.epoch + 1
         noted = {**notes, **self._delivery.notes(), **self._letters.stage(epoch, loads)}
         for load in loads:
@@ -195,10 +206,10 @@ class Pipeline:
         try:
             self.session.apply({**frames, **changes}, notes=noted)
         except DataError as error:
-            raise located(error, loads) from error
-        self._delivery.unnoted = False
-        for feed, load in ((feed, load) for feed in self._feeds for load in loads if load.table is feed.table):
-            feed.source.committed(load.batch)
+            if (without := without_refused_rows(error, loads, self._letters.takes)) is None:
+                raise located(error, loads) from error
+            return without
+        return None
 
     def _progress(self, loads: Sequence[Load], seconds: Mapping[str, float]) -> Progress:
         result = self.session.last_tick

@@ -46,8 +46,11 @@ def joined_rows(plan: DependentJoin, left: Iterable[Pair], evaluate: Evaluate) -
 def _is_not_in(plan: DependentJoin, row: Row, matches: list[Pair]) -> bool:
     """`value NOT IN (right …)`: TRUE over no rows; else neither side may be NULL, and no value equal."""
     assert plan.value is not None
-    value, others = value_of(plan.value[0], row), [value_of(plan.value[1], other) for other, weight in matches if weight > 0]
-    return not others or (value is not None and None not in others and key_of([value]) not in [key_of([other]) for other in others])
+    others = [value_of(plan.value[1], other) for other, weight in matches if weight > 0]
+    if not others:
+        return True
+    value = value_of(plan.value[0], row)
+    return value is not None and None not in others and key_of([value]) not in [key_of([other]) for other in others]
 
 
 def with_values(plan: Plan, values: Mapping[int, Value]) -> Plan:

@@ -9,8 +9,8 @@ Contracts
   tests of existence require a weight above 0. TopK, Window, Reduce, MIN and MAX get none (plan/signs.py).
 - A row's values fit its schema.
 - Every expression of a node is evaluated on every row of the node's input, except the arguments of an aggregate, evaluated only if its
-  FILTER is TRUE and no required argument is NULL, and a join's residual, evaluated only on pairs with equal keys. A failure raises an
-  EvaluationError.
+  FILTER is TRUE and no required argument is NULL, a join's residual, evaluated only on pairs with equal keys, and keys that can fail of a
+  join that tests existence, evaluated only on pairs for which the keys before are equal. A failure raises an EvaluationError.
 - Values keep the sign of zero, keys do not: keys, DISTINCT and set operations return 0.0 for -0.0.
 """
 
@@ -22,6 +22,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final, assert_never
 
+from deltic.errors import EvaluationError
 from deltic.expr.failures import GROWTH, SAMPLES, diverged, negative_weight, no_clock
 from deltic.expr.interpreter import evaluate as value_of
 from deltic.expr.nodes import Expr, Value
@@ -82,12 +83,19 @@ class Moment:
     """A tick: the content of the tables after it, the instant for temporal filters, and its epoch.
 
     views: relations that plans denote in this tick, evaluated before; where a plan contains such a plan, that is not evaluated again.
+    since: the first of its epochs, if commits of notes before it had some.
     """
 
     tables: Mapping[str, Mapping[Row, int]]
     now: datetime.datetime | None = None
     epoch: int = 0
     views: Mapping[Plan, Relation] = field(default_factory=lambda: NO_VIEWS)
+    since: int | None = None
+
+    def reaches(self, size: int) -> bool:
+        """Whether one of its epochs is a multiple of `size`."""
+        first = self.epoch if self.since is None else self.since
+        return any(epoch % size == 0 for epoch in range(first, self.epoch + 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +132,12 @@ def evaluate(
     epoch: int = 0,
     past: Sequence[Moment] = (),
     views: Mapping[Plan, Relation] = NO_VIEWS,
+    since: int | None = None,
 ) -> Relation:
     """The relation that `plan` denotes. tables: name → content.
 
     relations: the relations of its References, if it is part of a recursion. now: the instant for temporal filters.
-    epoch, past: this tick's epoch and the ticks before it, in order, for operators over ticks. views: as of Moment.
+    epoch, past: this tick's epoch and the ticks before it, in order, for operators over ticks. views, since: as of Moment.
 
     >>> from deltic.schema import BIGINT, Field, Schema, TableSchema
     >>> numbers = Table(TableSchema("numbers", Schema((Field("n", BIGINT),))))
@@ -137,7 +146,7 @@ def evaluate(
     >>> evaluate(OverTicks(numbers, "delay"), {"numbers": {}}, past=[Moment({"numbers": {(7,): 1}})])
     Relation({(7,): 1})
     """
-    return _evaluate(plan, _World(Moment(tables, now, epoch, views), tuple(past), ((relations,),) if relations else ()))
+    return _evaluate(plan, _World(Moment(tables, now, epoch, views, since), tuple(past), ((relations,),) if relations else ()))
 
 
 @unbounded
@@ -317,7 +326,7 @@ def _over_ticks(plan: OverTicks, world: _World) -> Relation:
         case "current":
             return _evaluate(plan.input, world)
         case "batched":
-            return Relation() if world.moment.epoch % plan.size else _evaluate(plan.input, world) + _pending(plan, world)
+            return _evaluate(plan.input, world) + _pending(plan, world) if world.moment.reaches(plan.size) else Relation()
         case "stamp":
             return Relation(((*row, world.moment.epoch), weight) for row, weight in _evaluate(plan.input, world).pairs())
         case _:
@@ -325,9 +334,9 @@ def _over_ticks(plan: OverTicks, world: _World) -> Relation:
 
 
 def _pending(plan: OverTicks, world: _World) -> Relation:
-    """The rows of the ticks before this one, back to the last one whose epoch is a multiple of the plan's size."""
+    """The rows of the ticks before this one, back to the last one that applied them."""
     before = world.before(plan.input)
-    if before is None or before.moment.epoch % plan.size == 0:
+    if before is None or before.moment.reaches(plan.size):
         return Relation()
     return _evaluate(plan.input, before) + _pending(plan, before)
 
@@ -465,9 +474,18 @@ def _joined(plan: Join, left: Relation, right: Relation) -> Iterator[Pair]:
         case "not_in":
             assert plan.value is not None
             value, right_value = plan.value
-            yield from (pair for pair, matching in matches if _is_not_in(value, pair[0], right_value, matching))
+            if not plan.evaluates_pairs:
+                _evaluate_all(value, left)
+                _evaluate_all(right_value, right)
+            yield from (pair for pair, matching in matches if not matching or _is_not_in(value, pair[0], right_value, matching))
         case _:
             assert_never(plan.kind)
+
+
+def _evaluate_all(expr: Expr, relation: Relation) -> None:
+    """Raises the error of a row on which the expression fails."""
+    for row, _ in relation.pairs():
+        value_of(expr, row)
 
 
 def _exists(pairs: Iterable[Pair]) -> bool:
@@ -477,6 +495,8 @@ def _exists(pairs: Iterable[Pair]) -> bool:
 
 def _matches(plan: Join, left: Relation, right: Relation) -> list[tuple[Pair, list[Pair]]]:
     """Every left row with the right rows that have equal keys, none of them NULL, and satisfy the residual."""
+    if plan.evaluates_pairs:
+        return [(pair, [other for other in right.pairs() if _is_match(plan, pair[0], other[0])]) for pair in left.pairs()]
     by_key: dict[Hashable, list[Pair]] = {}
     for row, weight in right.pairs():
         by_key.setdefault(_join_key((key for _, key in plan.keys), row), []).append((row, weight))
@@ -486,6 +506,27 @@ def _matches(plan: Join, left: Relation, right: Relation) -> list[tuple[Pair, li
         candidates = by_key.get(_join_key((key for key, _ in plan.keys), row), [])
         matches.append(((row, weight), [pair for pair in candidates if _satisfies(plan.residual, row + pair[0])]))
     return matches
+
+
+def _is_match(plan: Join, row: Row, other: Row) -> bool:
+    """The same for one pair of rows: the keys in order, up to the first that is not equal. A NULL is not equal to what fails."""
+    for left, right in plan.keys:
+        values = [_value_or_error(left, row), _value_or_error(right, other)]
+        if None in values:
+            return False
+        for value in values:
+            if isinstance(value, EvaluationError):
+                raise value
+        if key_of(values[:1]) != key_of(values[1:]):
+            return False
+    return _satisfies(plan.residual, row + other)
+
+
+def _value_or_error(expr: Expr, row: Row) -> Any:
+    try:
+        return value_of(expr, row)
+    except EvaluationError as error:
+        return error
 
 
 def _joined_by_variables(plan: MultiwayJoin, relations: list[Relation]) -> Iterator[Pair]:

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from deltic.expr import resolve
 from deltic.expr.failing import can_fail
-from deltic.expr.functions.attempts import attempt
+from deltic.expr.functions.attempts import tried
 from deltic.expr.functions.failures import FAILS
 from deltic.expr.nodes import Call, Column, Expr, calls_python, columns_of
 from deltic.plan.columns import choose_columns, conjunction, conjuncts, map_columns, reference, shift
@@ -82,7 +82,7 @@ def by_guarded_key(join: Join) -> tuple[Plan, ...] | None:
     assert join.residual is not None
     parts = conjuncts(join.residual)
     others = parts[: key.part] + parts[key.part + 1 :]
-    pair = (_tried(key.left), _tried(key.right))
+    pair = (tried(key.left), tried(key.right))
     matching = replace(join, keys=(pair,), residual=conjunction(others) if others else None)
     return matching, *pairs_that_fail(join, [side for side in key[:1] if can_fail(side)], [side for side in key[1:2] if can_fail(side)])
 
@@ -137,10 +137,6 @@ def pairs_that_fail(join: Join, lefts: Sequence[Expr], rights: Sequence[Expr]) -
         yield _with_all(replace(join, left=left, right=Filter(join.right, resolve(FAILS, rights))), rights)
 
 
-def _tried(expr: Expr) -> Expr:
-    return attempt(expr) if can_fail(expr) else expr
-
-
 def _with_all(join: Join, failing: Sequence[Expr]) -> Join:
     """The join of rows with the few on its right on which some of `failing` fail, as one by `every_pair`."""
     assert join.residual is not None
@@ -157,14 +153,15 @@ def every_pair(join: Join, never: Expr) -> Expr:
 
 
 def exchanged(join: Join) -> Join:
-    """The join without keys with its sides exchanged."""
+    """The join with its sides exchanged."""
     width, others = len(join.left.schema), len(join.right.schema)
 
     def moved(column: Column) -> Column:
         return replace(column, index=column.index + others if column.index < width else column.index - width)
 
     residual = None if join.residual is None else map_columns(join.residual, moved)
-    return replace(join, left=join.right, right=join.left, residual=residual)
+    keys = tuple((right, left) for left, right in join.keys)
+    return replace(join, left=join.right, right=join.left, keys=keys, residual=residual)
 
 
 def in_order(join: Join, width: int) -> Project:

@@ -21,8 +21,10 @@ from deltic.errors import Span
 from deltic.expr import resolve
 from deltic.expr.failing import can_fail
 from deltic.expr.functions.element_counts import COUNTED, count_name
+from deltic.expr.functions.failures import FAILURE, ROW_TEXT
 from deltic.expr.nodes import Call, Case, Column, Expr, Literal, columns_of
 from deltic.plan.columns import conjunction
+from deltic.plan.join_nodes import TESTS
 from deltic.plan.node import once_per_node
 from deltic.plan.nodes import (
     Aggregate,
@@ -45,6 +47,7 @@ from deltic.plan.nodes import (
 from deltic.plan.recursion import bound_to
 from deltic.plan.show import show_expr
 from deltic.plan.streams import keeps_ticks
+from deltic.plan.tried_keys import tried_keys
 from deltic.plan.walk import expressions, map_inputs, nodes
 from deltic.schema import BIGINT, BOOLEAN, STRING, StreamSchema
 from deltic.stacks import unbounded
@@ -132,7 +135,7 @@ def _errors(input: Plan, fails: Expr, failing: Sequence[Expr], shown: Sequence[E
     row = _row((field.name, Column(i, field.type, field.nullable, field.name)) for i, field in zip(read, fields, strict=True))
     failed = Project(
         Filter(input, fails),
-        (("failure", resolve("failure", described)), ("row", row)),
+        (("failure", resolve(FAILURE, described)), ("row", row)),
     )
     failure = Column(0, failed.schema[0].type, True, "failure")
     parts = (
@@ -145,13 +148,15 @@ def _errors(input: Plan, fails: Expr, failing: Sequence[Expr], shown: Sequence[E
 def _row(columns: Iterable[tuple[str, Expr]]) -> Expr:
     """The text of a row."""
     parts = [part for name, column in columns for part in (Literal(name, STRING), column)]
-    return resolve("row_text", parts)
+    return resolve(ROW_TEXT, parts)
 
 
 def _identity(input: Plan) -> frozenset[int]:
     """The key of the table that has the rows."""
-    while isinstance(input, Filter):
-        input = input.input
+    while isinstance(input, Filter | Join):
+        if isinstance(input, Join) and input.kind not in TESTS:
+            break
+        input = input.left if isinstance(input, Join) else input.input
     return frozenset(input.table.key) if isinstance(input, Table) else frozenset()
 
 
@@ -172,7 +177,7 @@ def _places(errors: Sequence[Plan]) -> dict[str, Span]:
 
 def _literals(expr: Expr) -> Iterator[Literal]:
     """The texts of a call of `failure`."""
-    if isinstance(expr, Call) and expr.function == "failure":
+    if isinstance(expr, Call) and expr.function == FAILURE:
         yield from (part for part in expr.arguments[1::2] if isinstance(part, Literal))
 
 
@@ -255,12 +260,17 @@ def _overflow(groups: Aggregate, condition: Expr, call: AggregateCall) -> Plan:
 
 
 def _of_join(node: Join) -> Parts:
-    left_exprs, right_exprs = ([pair[i] for pair in (*node.keys, *((node.value,) if node.value else ()))] for i in (0, 1))
-    left, errors = _without_failures(node.left, left_exprs, left_exprs)
-    right, more = _without_failures(node.right, right_exprs, right_exprs)
-    errors += more
-    if errors:
-        node = replace(node, left=left, right=right)
+    errors: tuple[Plan, ...]
+    if node.evaluates_pairs:
+        node, failing = tried_keys(node)
+        errors = tuple(_errors(one.rows, resolve("fails", (one.expr,)), (one.expr,), (one.expr,)) for one in failing)
+    else:
+        left_exprs, right_exprs = ([pair[i] for pair in node.compared] for i in (0, 1))
+        left, errors = _without_failures(node.left, left_exprs, left_exprs)
+        right, more = _without_failures(node.right, right_exprs, right_exprs)
+        errors += more
+        if errors:
+            node = replace(node, left=left, right=right)
     if node.residual is None or not can_fail(node.residual):
         return node, errors
     if node.kind == "inner":

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final
 from typing import Literal as OneOf
 
 from deltic.errors import Span
-from deltic.expr.nodes import Expr
+from deltic.expr.failing import can_fail
+from deltic.expr.nodes import Expr, calls_python
 from deltic.plan.node import PlanNode, computed
 from deltic.schema import BOOLEAN, NULL, Schema, Type
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 JoinKind = OneOf["inner", "left", "right", "full", "semi", "anti", "not_in"]
 HintKind = OneOf["multiway", "binary"]
+TESTS: Final[tuple[JoinKind, ...]] = ("semi", "anti", "not_in")
+"""The kinds that test which right rows there are, and have the left columns alone."""
 
 WORD_DIGITS: Final = 18
 """Digits of the widest DECIMAL that is one word."""
@@ -36,6 +39,7 @@ class Join(PlanNode):
     """An equality join with an optional residual condition over (left, right).
 
     keys: pairs (expression over left, expression over right) of equal types; a NULL key matches nothing. () is a cross join.
+    Each is evaluated on every row of its side, except where `evaluates_pairs`.
     residual: must also be TRUE for two rows to match.
     kind: semi and anti keep left rows with, or without, a match and have left's schema. `not_in` is NOT IN: `value` is the pair
     (left value, right value), and a left row stays iff no right row has its keys, or its value is not NULL and none of the right rows with
@@ -61,11 +65,26 @@ class Join(PlanNode):
 
     @computed
     def schema(self) -> Schema:
-        if self.kind in ("semi", "anti", "not_in"):
+        if self.kind in TESTS:
             return self.left.schema
         left = self.left.schema.nullable if self.kind in ("right", "full") else self.left.schema
         right = self.right.schema.nullable if self.kind in ("left", "full") else self.right.schema
         return Schema(left.fields + right.fields)
+
+    @computed
+    def evaluates_pairs(self) -> bool:
+        """Whether the keys, and `value` after the residual, are evaluated on pairs of rows, each where those before it are equal.
+
+        A key that is NULL is not equal to one that fails, whichever is evaluated first. So a subquery that tests existence fails only on
+        what it compares. Functions of users are called once for each row.
+        """
+        exprs = [expr for pair in self.compared for expr in pair]
+        return self.kind in TESTS and any(map(can_fail, exprs)) and not any(map(calls_python, exprs))
+
+    @property
+    def compared(self) -> tuple[tuple[Expr, Expr], ...]:
+        """The keys, and the values of NOT IN."""
+        return self.keys if self.value is None else (*self.keys, self.value)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

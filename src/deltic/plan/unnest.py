@@ -22,6 +22,7 @@ from deltic.expr.nodes import TRUE, Literal, OuterColumn, calls_python, outer_co
 from deltic.plan.aggregates import aggregate_value
 from deltic.plan.columns import (
     all_columns,
+    columns_of_all,
     conjunction,
     conjuncts,
     is_not_null,
@@ -210,8 +211,11 @@ def _direct(join: DependentJoin, rows: _Rows, outer: _Outer) -> Plan | None:
                 else Join(left, right, "not_in", keys, residual, (join.value[0], value), span=join.span)
             )
         case "mark":
-            compared = () if residual is None else columns_of(residual)
-            return None if any(i < width and _is_map(left.schema[i]) for i in compared) else _marked(left, right, keys, residual, join.span)
+            compared = [] if residual is None else [residual]
+            if any(can_fail(expr) for pair in keys for expr in pair):
+                compared += [key for key, _ in keys]
+            read = columns_of_all(compared)
+            return None if any(i < width and _is_map(left.schema[i]) for i in read) else _marked(left, right, keys, residual, join.span)
         case "inner":
             return _selected(Join(left, right, "inner", keys, residual, span=join.span), left.schema, join.right.schema, columns)
         case "left":
@@ -229,20 +233,25 @@ def _selected(joined: Plan, left: Schema, right: Schema, columns: Sequence[Expr]
 
 
 def _marked(left: Plan, right: Plan, keys: Sequence[tuple[Expr, Expr]], residual: Expr | None, span: Span | None) -> Plan:
-    """Each left row, and whether it has a match: an outer join with the distinct keys that there are."""
-    if residual is None:
+    """Each left row, and whether it has a match: an outer join with the distinct keys that there are.
+
+    Keys that can fail are compared in a semi-join of the distinct values that they read, which evaluates them on pairs.
+    """
+    if residual is None and not any(can_fail(expr) for pair in keys for expr in pair):
         matches = Distinct(Project(right, tuple((f"k{i}", key) for i, (_, key) in enumerate(keys))))
         return _flagged(left, matches, tuple((key, reference(matches.schema, i)) for i, (key, _) in enumerate(keys)))
     width = len(left.schema)
-    read = sorted(set().union(*(columns_of(key) for key, _ in keys)) | {i for i in columns_of(residual) if i < width})
+    compared = [key for key, _ in keys] + ([] if residual is None else [residual])
+    read = sorted(i for i in columns_of_all(compared) if i < width)
+    span_of_test = residual.span if residual is not None else span
     for i in read:
-        check_ordered("a subquery that reads it", left.schema[i].type, residual.span)
+        check_ordered("a subquery that reads it", left.schema[i].type, span_of_test)
     values = distinct_values(left, named_columns(left.schema, read))
     places = {old: new for new, old in enumerate(read)}
     both = Schema(values.schema.fields + right.schema.fields)
     moved = places | {width + i: len(read) + i for i in range(len(right.schema))}
     own_keys = tuple((remap(key, places, values.schema), other) for key, other in keys)
-    pairs = Join(values, right, "semi", own_keys, remap(residual, moved, both), span=span)
+    pairs = Join(values, right, "semi", own_keys, None if residual is None else remap(residual, moved, both), span=span)
     outer = [reference(left.schema, i) for i in read]
     return _flagged(left, pairs, null_safe(outer, [reference(pairs.schema, i) for i in range(len(read))]))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -54,6 +54,14 @@ class Readable(ABC):
     def rows(self) -> list[dict[str, Any]]:
         """The content as dicts."""
         return listed(self.to_arrow())
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """The number of rows, as many as `rows()` lists. O(rows), without their values."""
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """The rows as dicts, all of one commit."""
+        return iter(self.rows())
 
     def _repr_html_(self) -> str:
         """The first rows, as notebooks show them, or why they cannot be read. O(rows)."""

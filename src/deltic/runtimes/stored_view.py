@@ -26,7 +26,7 @@ from deltic.trace.batch import Batch
 from deltic.trace.counters import Counters
 from deltic.trace.identity import Identity
 from deltic.trace.merge import merge
-from deltic.trace.reading import Reader, copied
+from deltic.trace.reading import Reader, copied, total_weight
 from deltic.trace.share import Share
 from deltic.trace.spine import Spine
 from deltic.trace.strings import StringTable
@@ -68,6 +68,10 @@ class StoredView(ReadableView):
     def to_arrow(self) -> pa.Table:
         """The content; a row of weight w occurs w times. O(rows)."""
         return self._columns.content(*self._content(range(self._shards)))
+
+    def __len__(self) -> int:
+        """See Readable."""
+        return total_weight(self._content(range(self._shards))[0])
 
     def errors(self) -> pa.Table:
         """See ReadableView; the places are in the definition, which a state does not have."""

@@ -7,7 +7,7 @@ lock if a commit has removed what it reads.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 import pyarrow as pa
@@ -70,10 +70,8 @@ class Answer(Readable):
             raise DataError(f"two columns are called {twice!r}", remedy="name them in the query with AS; to_arrow() has both")
         return listed(self._rows)
 
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        return iter(self.rows())
-
     def __len__(self) -> int:
+        """The number of rows."""
         count: int = self._rows.num_rows
         return count
 

@@ -20,7 +20,7 @@ from deltic.storage.reader import checked_epoch
 from deltic.trace.batch import Batch
 from deltic.trace.counters import Counters
 from deltic.trace.merge import merge
-from deltic.trace.reading import copied
+from deltic.trace.reading import copied, total_weight
 from deltic.trace.spine import Spine
 from deltic.trace.strings import SoughtStrings, StringTable
 
@@ -56,6 +56,10 @@ class View(ReadableView):
     def rows(self) -> list[dict[str, Any]]:
         """See ReadableView."""
         return self._contents.read(self.name, lambda stored, spines: listed(self._content(stored, spines)))
+
+    def __len__(self) -> int:
+        """See Readable."""
+        return self._contents.read(self.name, lambda stored, spines: sum(total_weight(spine.scan(Counters())) for spine in spines))
 
     def to_spark(self) -> pyspark.sql.DataFrame:
         """The content as a Spark DataFrame of the session's Spark, with the types of the schema."""

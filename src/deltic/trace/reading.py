@@ -37,6 +37,12 @@ def copied(words: Sequence[np.ndarray], weights: np.ndarray) -> Sequence[np.ndar
     return [np.repeat(word, weights) for word in words]
 
 
+def total_weight(rows: Batch) -> int:
+    """The number of rows, each as often as its weight says; exact where the sum is no int64."""
+    weights = rows.verified().weights[0]
+    return (int((weights >> 32).sum()) << 32) + int((weights & 0xFFFFFFFF).sum())
+
+
 class Reader:
     """How the words of a relation are read. stored: its fields in stored order. order: the position of each in the user's schema."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
@@ -64,6 +65,43 @@ def resolve(rows: Sequence[Words], ops: Words, ordinals: Words, key: int, stored
     change = Batch.trusted([words[i, :length] for i in range(width)], [words[width, :length]])
     positions = [int(order[k]) if k >= 0 else NONE for k in report[kernel.ABSENT : kernel.REPORT].tolist()]
     return Resolved(change, *positions)
+
+
+def refused(rows: Sequence[Words], ops: Words, ordinals: Words, key: int, stored: Spine, counters: Counters) -> list[int]:
+    """The positions of the operations that their table refuses, the oldest first, where it applies the others. Arguments as of `resolve`.
+
+    key: 0 of a table without a key, of which the rows are counted. O(n · log state + n log n), in Python: for ticks that fail.
+    """
+    by = len(rows) if key == 0 else key
+    order = np.lexsort((ordinals, *reversed(rows[:by])))
+    _, columns, weights = probe(stored, _distinct([column[order] for column in rows[:by]]), range(len(rows)), counters)
+    copies = Counter[tuple[int, ...]]()
+    for row, weight in zip(zip(*(column.tolist() for column in columns), strict=True), weights[0].tolist(), strict=True):
+        copies[row] += weight
+    held = {row[:key]: row for row, count in copies.items() if count > 0} if key else {}
+    given, codes, positions = list(zip(*(column.tolist() for column in rows), strict=True)), ops.tolist(), []
+    for i in np.argsort(ordinals, kind="stable").tolist():
+        row, removes = given[i], codes[i] in (kernel.DELETE_ROW, kernel.DELETE_KEY)
+        if not key:
+            fits = copies[row] > 0 if removes else True
+            copies[row] += (-1 if removes else 1) if fits else 0
+        else:
+            old = held.get(row[:key])
+            fits = _fits(codes[i], row, old)
+            if fits and removes:
+                del held[row[:key]]
+            elif fits:
+                held[row[:key]] = row
+        if not fits:
+            positions.append(i)
+    return positions
+
+
+def _fits(op: int, row: tuple[int, ...], old: tuple[int, ...] | None) -> bool:
+    """Whether an operation can follow where the table has the row `old` of its key."""
+    if op == kernel.INSERT:
+        return old is None
+    return op == kernel.UPSERT or (old == row if op == kernel.DELETE_ROW else old is not None)
 
 
 def _distinct(keys: Sequence[Words]) -> Sequence[Words]:

@@ -21,7 +21,7 @@ from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
 from deltic.trace.encoding import Layout, decode
 from deltic.trace.probe import lookup
-from deltic.trace.resolve import NONE, resolve
+from deltic.trace.resolve import NONE, refused, resolve
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
 
@@ -32,6 +32,10 @@ _REMEDIES: Final = {
     DELETE_ROW: "check the row, or delete by key if only the key is known",
 }
 """By operation on a row that a table with a primary key lacks."""
+LISTED_OF: Final = 1 << 17
+"""Of so many operations in a tick, at most, all that are refused are listed,"""
+LISTED: Final = 1_000
+"""and at most this many."""
 CHECKED_AT_ONCE: Final = 1 << 18
 """About so many rows of a change are checked against the table at once."""
 
@@ -131,7 +135,8 @@ class TableInput:
         running = running - (running[starts] - change[starts])[group] + old[group]
         if (bad := np.flatnonzero(running < 0)).size:
             row = bad[np.argmin(ordinals[bad])]
-            raise self._absent([c[row : row + 1] for c in rows], context, ordinal=int(ordinals[row]))
+            error = self._absent([c[row : row + 1] for c in rows], context, ordinal=int(ordinals[row]))
+            raise self._with_refused(error, rows, ops, ordinals, stored, context)
         return consolidate(Rows(tuple(rows), (change.astype(np.int64),)))
 
     def _resolve_keyed(self, columns: Words, pending: PendingRows, stored: Spine, context: Context) -> Batch:
@@ -143,11 +148,27 @@ class TableInput:
         if tied != NONE:
             raise self._unordered([c[tied : tied + 1] for c in columns[: self.key]], int(ordinals[tied]), context)
         if absent == NONE or (duplicate != NONE and ordinals[duplicate] < ordinals[absent]):
-            key = [c[duplicate : duplicate + 1] for c in columns[: self.key]]
-            raise self._duplicate(key, context, ordinal=int(ordinals[duplicate]))
-        op = int(pending.ops[absent])
-        width = len(columns) if op == DELETE_ROW else self.key
-        raise self._absent([c[absent : absent + 1] for c in columns[:width]], context, ordinal=int(ordinals[absent]), op=op)
+            error = self._refusal(duplicate, columns, pending.ops, ordinals, context)
+        else:
+            error = self._refusal(absent, columns, pending.ops, ordinals, context)
+        raise self._with_refused(error, columns, pending.ops, ordinals, stored, context)
+
+    def _with_refused(
+        self, error: DataError, columns: Words, ops: np.ndarray, ordinals: np.ndarray, stored: Spine, context: Context
+    ) -> DataError:
+        """The error of the first operation that is refused, with the others."""
+        if len(ops) <= LISTED_OF:
+            listed = refused(columns, ops, ordinals, self.key, stored, context.counters)[:LISTED]
+            error.refused = tuple((int(ordinals[i]), self._refusal(i, columns, ops, ordinals, context).message) for i in listed)
+        return error
+
+    def _refusal(self, i: int, columns: Words, ops: np.ndarray, ordinals: np.ndarray, context: Context) -> DataError:
+        """The error of the i-th operation."""
+        op, ordinal = int(ops[i]), int(ordinals[i])
+        if op == INSERT:
+            return self._duplicate([c[i : i + 1] for c in columns[: self.key]], context, ordinal=ordinal)
+        width = len(columns) if op == DELETE_ROW or not self.key else self.key
+        return self._absent([c[i : i + 1] for c in columns[:width]], context, ordinal=ordinal, op=op)
 
     def _show(self, words: Words, context: Context) -> str:
         """The row as 'id=3, customer=7'. words: its first words in stored order."""
@@ -181,6 +202,7 @@ class TableInput:
             ),
             self.table.name,
             ordinal,
+            is_refusal=True,
         )
 
     def _duplicate(self, words: Words, context: Context, pending: PendingRows | None = None, *, ordinal: int = 0) -> DataError:
@@ -194,6 +216,7 @@ class TableInput:
             ),
             self.table.name,
             ordinal,
+            is_refusal=True,
         )
 
     def _unordered(self, words: Words, ordinal: int, context: Context) -> DataError:
@@ -255,7 +278,12 @@ def firsts(key: Words) -> np.ndarray:
     return differs.nonzero()[0]
 
 
-def located(error: DataError, table: str, ordinal: int) -> DataError:
-    """The error with its position among the tick's changes, which selects the first of several errors."""
+def located(error: DataError, table: str, ordinal: int, *, is_refusal: bool = False) -> DataError:
+    """The error with its position among the tick's changes, which selects the first of several errors.
+
+    is_refusal: whether the tick would go on without the row of this position.
+    """
     error.table, error.ordinal = table, ordinal
+    if is_refusal:
+        error.refused = ((ordinal, error.message),)
     return error

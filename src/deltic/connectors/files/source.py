@@ -63,25 +63,20 @@ class _Gathering:
 
     def batch(self, offsets: Offsets, folder: Path) -> SourceBatch:
         if self.remote is not None:
-            rows, remote = self.rows, self.remote
-            return SourceBatch(
-                remote if rows else None,
-                offsets,
-                rows,
-                tuple(self.files),
-                self.dead_letters,
-                lambda row: f"file {folder / remote.place(row)[0]}, row {remote.place(row)[1]}",
-                remote.place,
-            )
-        parts = [piece.changes for piece in self.pieces if piece.changes.num_rows]
-        changes = pa.concat_tables(parts) if parts else None
-        return SourceBatch(
-            changes, offsets, self.rows, tuple(self.files), self.dead_letters, lambda row: self._origin(row, folder), self._place
-        )
+            changes, place_in = self.remote if self.rows else None, self.remote.place
+        else:
+            parts = [piece.changes for piece in self.pieces if piece.changes.num_rows]
+            changes, place_in = pa.concat_tables(parts) if parts else None, self._place
 
-    def _origin(self, row: int, folder: Path) -> str:
-        file, line = self._place(row)
-        return f"file {folder / file}, row {line}"
+        def place(row: int) -> tuple[str, int]:
+            name, line = place_in(row)
+            return str(folder / name), line
+
+        def origin(row: int) -> str:
+            file, line = place(row)
+            return f"file {file}, row {line}"
+
+        return SourceBatch(changes, offsets, self.rows, tuple(self.files), self.dead_letters, origin, place)
 
     def _place(self, row: int) -> tuple[str, int]:
         ends = list(accumulate(len(piece.lines) for piece in self.pieces))

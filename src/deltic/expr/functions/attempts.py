@@ -12,7 +12,7 @@ import pyarrow as pa
 from deltic.errors import EvaluationError, Span
 from deltic.expr.arrays.datum import Datum
 from deltic.expr.columns import Frame, value_where
-from deltic.expr.failing import ATTEMPT
+from deltic.expr.failing import ATTEMPT, can_fail
 from deltic.expr.functions.failures import failing_rows
 from deltic.expr.functions.signature import check_count
 from deltic.expr.interpreter import Row, evaluate
@@ -23,6 +23,11 @@ from deltic.expr.registry import Function, Nulls, Typed
 def attempt(expr: Expr) -> Expr:
     """The expression, NULL where it fails."""
     return Call(ATTEMPT, (expr,), expr.type, True, expr.span)
+
+
+def tried(expr: Expr) -> Expr:
+    """The same, and the expression itself if it cannot fail."""
+    return attempt(expr) if can_fail(expr) else expr
 
 
 def _signature(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:

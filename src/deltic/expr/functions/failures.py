@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from deltic.errors import EvaluationError, Span
+from deltic.errors import EvaluationError, Span, shortened
 from deltic.expr.arrays.datum import Datum, python_value
 from deltic.expr.arrays.distinct import per_distinct_with_nulls
 from deltic.expr.collating import as_is
@@ -20,8 +20,11 @@ from deltic.schema import BOOLEAN, STRING, Field
 from deltic.types import struct
 
 FAILS: Final = "fails"
-FAILURE: Final = "failure"
-ROW_TEXT: Final = "row_text"
+FAILURE: Final = "shown_failure"
+ROW_TEXT: Final = "shown_row"
+"""States have views of these functions' values: what they give changes only with their names, so that such a view is filled again."""
+LONGEST_VALUE: Final = 200
+"""The most characters of a value in the text of a row, all of which has as many as an error's message."""
 COLUMNS: Final = ("error", "expression", "row")
 """Of a collection of errors: what failed, its text, and the columns that it reads."""
 ONE_BY_ONE: Final = 32
@@ -48,8 +51,8 @@ def _error(expr: Expr, row: Row) -> EvaluationError | None:
 
 
 def _described(error: EvaluationError, text: Value) -> Value:
-    """Without the place and the help, which are those of one text of the same query."""
-    return (f"[{error.code}] {error.message}", text)
+    """Without the place and the help, which are those of one text of the same query, and of a long message what the error's text shows."""
+    return (f"[{error.code}] {shortened(error.message)}", text)
 
 
 def _fails_on_row(call: Call, row: Row) -> bool:
@@ -129,7 +132,8 @@ def _row_text(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
 
 
 def _text(call: Call, *parts: Value) -> str:
-    return ", ".join(f"{name!s} = {'NULL' if value is None else str(value)}" for name, value in zip(parts[::2], parts[1::2], strict=True))
+    values = ("NULL" if value is None else shortened(str(value), LONGEST_VALUE) for value in parts[1::2])
+    return shortened(", ".join(f"{name!s} = {value}" for name, value in zip(parts[::2], values, strict=True)))
 
 
 FUNCTIONS: Final = (

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from inspect import isclass
-from typing import Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, get_args
 
 from deltic.errors import CircuitError
 from deltic.expr.nodes import Column, Expr, PythonFunction
@@ -49,6 +49,11 @@ from deltic.purity import name_of
 from deltic.schema import BOOLEAN, TIMESTAMP, Schema
 from deltic.types import backquoted
 
+
+class NoKey(CircuitError, AttributeError):
+    """A method of IndexedStreams that is called on a Stream, which has no such attribute."""
+
+
 ROW, BATCH = "row", "batch"
 T = TypeVar("T")
 
@@ -58,6 +63,15 @@ class Stream(OverTime):
     """A relation of rows. plan: its definition, for the oracle and the engine."""
 
     plan: Plan
+
+    if not TYPE_CHECKING:  # type checkers know the attributes
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Only called for attributes that a Stream does not have."""
+            if name.startswith("_") or not hasattr(IndexedStream, name):
+                raise AttributeError(f"a Stream has no attribute {name!r}", name=name, obj=self)
+            remedy = "index each stream by the columns of the key first, such as t.index_with('id')"
+            raise NoKey(f"a Stream has no key, which {name} requires", expected="an IndexedStream", remedy=remedy)
 
     @property
     def schema(self) -> Schema:

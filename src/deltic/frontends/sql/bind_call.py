@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from deltic.aggregates import known_aggregates
 from deltic.errors import Span, UnknownName, Unsupported, unknown_function
 from deltic.expr import Expr, Literal, known_functions, resolve
 from deltic.expr.functions.signature import check_count
@@ -12,6 +13,7 @@ from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_lambda import bind_arguments
 from deltic.frontends.sql.bind_schema import WITH_SCHEMA, schema_literal
 from deltic.frontends.sql.bind_time import CLOCK, EXPECTED, REMEDY, now
+from deltic.frontends.sql.bind_window import WINDOW_FUNCTIONS
 from deltic.frontends.sql.naming import field_name
 from deltic.frontends.sql.refusals import FUNCTIONS, flink
 from deltic.frontends.sql.statement_time import time_literal
@@ -72,6 +74,11 @@ CLOCK_WORDS: Final = {
 """Unsupported functions without parentheses: the message and the remedy."""
 
 
+def callable_names() -> tuple[str, ...]:
+    """The names of all functions, aggregates, window functions and table functions that are supported."""
+    return (*known_functions(), *known_aggregates(), *WINDOW_FUNCTIONS, *TABLE_FUNCTIONS)
+
+
 def bind_call(binder: ExpressionBinder, node: tree.FunctionCall) -> Expr:
     """A call of a scalar function."""
     name, span = node.name, node.span
@@ -99,7 +106,7 @@ def bind_call(binder: ExpressionBinder, node: tree.FunctionCall) -> Expr:
         arguments[schema] = schema_literal(name, arguments[schema])
     if name not in known_functions():
         # expr's names of operators are not SQL functions.
-        remedy = FUNCTIONS.get(name.lower()) or unknown_function(name, known_functions())
+        remedy = FUNCTIONS.get(name.lower()) or unknown_function(name, callable_names())
         raise UnknownName(f"there is no function {name}", span=span, remedy=remedy)
     return resolve(name, arguments, span)
 

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from deltic.errors import TypeMismatch, UnknownName, Unsupported, did_you_mean
-from deltic.expr import Column, Expr, cast, common_type
+from deltic.aggregates import known_aggregates
+from deltic.errors import TypeMismatch, UnknownName, Unsupported, did_you_mean, most_like
+from deltic.expr import Column, Expr, cast, common_type, known_functions
 from deltic.expr.collating import agreed_values, stripped
 from deltic.expr.functions.comparison import check_ordered
 from deltic.expr.functions.signature import check_count
@@ -170,7 +171,10 @@ def _call(binder: ExpressionBinder, node: tree.OverCall, text: tree.WindowText, 
         _check_frame(name, text.frame, bind_frame(binder, text, order))
         return _ranked(binder, node) if name in RANKS else _offset(binder, node)
     if not aggregate_of(call):
-        raise Unsupported(f"{name} is not a window function", span=call.span, expected="an aggregate, row_number, rank, lag, lead, …")
+        like = None if name in known_functions() else most_like(name, (*WINDOW_FUNCTIONS, *known_aggregates()))
+        remedy = None if like is None else f"did you mean {like!r}?"
+        expected = "an aggregate, row_number, rank, lag, lead, …"
+        raise Unsupported(f"{name} is not a window function", span=call.span, expected=expected, remedy=remedy)
     return _over_frame(binder, node, order, bind_frame(binder, text, order))
 
 

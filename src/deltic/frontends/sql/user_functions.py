@@ -15,7 +15,7 @@ from deltic.errors import CatalogError, QueryError, Span, UnknownName, Unsupport
 from deltic.expr import Column, known_functions
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_aggregate import UNSUPPORTED, aggregate_of
-from deltic.frontends.sql.bind_call import REFUSED, TABLE_FUNCTIONS, UNSUPPORTED_CALLS
+from deltic.frontends.sql.bind_call import REFUSED, TABLE_FUNCTIONS, UNSUPPORTED_CALLS, callable_names
 from deltic.frontends.sql.bind_expression import ExpressionBinder, check_bound
 from deltic.frontends.sql.bind_function import NOTHING, BodyParameter, FunctionBody, bind_body, fitted
 from deltic.frontends.sql.bind_query import bind_tree
@@ -177,7 +177,7 @@ def _table(node: tree.TableCall, call: tree.DefinedCall, function: SqlTable, cal
 def _check_known(call: tree.FunctionCall, functions: Mapping[str, DefinedFunction]) -> None:
     """Raises UnknownName for a name that is most like that of a user's function; other unknown names are found where they are bound."""
     users = [function.name for function in functions.values()]
-    if not is_builtin(call.name) and (like := most_like(call.name, [*users, *known_functions()])) in users:
+    if not is_builtin(call.name) and (like := most_like(call.name, [*users, *callable_names()])) in users:
         raise UnknownName(f"there is no function {call.name}", span=call.span, remedy=f"did you mean {like!r}?")
 
 

@@ -179,7 +179,8 @@ def pack_failure(failure: Failure) -> bytes:
 def unpack_failure(payload: bytes) -> Failure:
     fields = json.loads(payload)
     span = fields.pop("span")
-    return Failure(**fields, span=None if span is None else Span(**span))
+    refused = tuple((ordinal, message) for ordinal, message in fields.pop("refused"))
+    return Failure(**fields, span=None if span is None else Span(**span), refused=refused)
 
 
 def pack_collision(collision: CollidingStrings) -> bytes:
