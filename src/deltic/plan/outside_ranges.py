@@ -98,15 +98,15 @@ def _outside(join: Join) -> _Outside | None:
         match both:
             case [Comparison(open=None) as one, Comparison(open=None) as other]:
                 for above, below in ((one, other), (other, one)):
-                    if above.greater == below.lesser and above.left != below.left and _serves(join, above, width):
+                    if above.greater == below.lesser and above.left != below.left and has_value(join, left=above.left):
                         return _Outside(i, above, below)
     return None
 
 
-def _serves(join: Join, above: Comparison, width: int) -> bool:
-    """Whether the bounds are single values: of all rows, or of each key."""
-    bounds, side = (join.left, 0) if above.left else (join.right, 1)
-    return has_one_row(bounds) if not join.keys else _has_one_row_by(bounds, [key[side] for key in join.keys])
+def has_value(join: Join, *, left: bool) -> bool:
+    """Whether a side has single values: of all rows, or of each key."""
+    plan, side = (join.left, 0) if left else (join.right, 1)
+    return has_one_row(plan) if not join.keys else _has_one_row_by(plan, [key[side] for key in join.keys])
 
 
 @unbounded
