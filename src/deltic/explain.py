@@ -247,11 +247,8 @@ def explain(
     statistics: arrangement → (rows, bytes). sources: those of all tables, by lower-case name. sinks: all, each with its view.
     programs: whether to list the programs of the levels, as far as the views need them.
     """
-    users: dict[int, list[str]] = {}
-    for view, arrangement in circuit.views.items():
-        for node in circuit.upstream(frozenset((arrangement,))):
-            users.setdefault(node, []).append(view)
-    shown = [n for n in circuit.nodes if set(users.get(n.id, ())) & set(plans)]
+    users = circuit.dependents()
+    shown = [n for n in circuit.nodes if not users[n.id].isdisjoint(plans)]
     shown.sort(key=lambda n: (n.level, n.id))
     drawn = _Drawn(circuit, statistics, last)
     pictures = tuple(p for n in shown for p in drawn.pictures(n, circuit.nodes, (), tuple(sorted(users[n.id]))))

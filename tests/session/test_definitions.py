@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from functools import partial
 
 import pytest
 
 import deltic
+from calls import calls_of
 from deltic.errors import CatalogError, EvaluationError, UnknownName
 from deltic.storage.program import ArrangementDescription, ProgramDescription
 from parts import slow
@@ -178,3 +181,39 @@ def test_a_definition_parses_no_description_and_makes_only_new_nodes(monkeypatch
     assert session._runtime.committed.program == ProgramDescription.of(session._runtime.notes)
     session.apply({"e": [{"a": 1, "b": 2, "w": 3, "_op": "insert"}]})
     assert session._runtime.committed.program == ProgramDescription.of(session._runtime.notes)
+
+
+def beside(tables: int) -> deltic.Session:
+    session = deltic.Session()
+    session.sql(
+        ";".join(f"CREATE TABLE t{i} (a INT PRIMARY KEY, b INT, c STRING)" for i in range(tables))
+        + "".join(f"; CREATE MATERIALIZED VIEW v{i} AS SELECT b, count(*) AS n FROM t{i} WHERE c = 'x' GROUP BY b" for i in range(tables))
+    )
+    session.sql("CREATE MATERIALIZED VIEW w0 AS SELECT b, max(a) AS m FROM t0 GROUP BY b")
+    return session
+
+
+def by_tables(work: Callable[[deltic.Session], object]) -> list[int]:
+    """The calls of Python functions that work makes beside 10, 20 and 40 tables and views."""
+    return [calls_of(partial(work, beside(tables))) for tables in (10, 20, 40)]
+
+
+@pytest.mark.parametrize(
+    ("statement", "each"),
+    [
+        ("CREATE MATERIALIZED VIEW w AS SELECT b, min(a) AS m FROM t1 GROUP BY b", 400),
+        ("CREATE TABLE w (a INT)", 400),
+        ("DROP VIEW v5", 500),
+        ("CREATE OR REPLACE MATERIALIZED VIEW v5 AS SELECT b, max(a) AS n FROM t5 GROUP BY b", 650),
+    ],
+)
+def test_a_definition_makes_few_calls_for_each_of_the_others(statement: str, each: int) -> None:
+    few, some, many = by_tables(lambda session: session.sql(statement))
+    assert many - some <= 20 * each, (many - some) / 20
+    assert some - few <= 10 * each
+
+
+def test_an_explanation_takes_time_in_proportion_to_the_program() -> None:
+    few, some, many = by_tables(lambda session: session.explain("v5"))
+    assert many - some <= 2.2 * (some - few)
+    assert many - some <= 20 * 120

@@ -8,7 +8,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Any, Final
+from itertools import islice
+from typing import Any, Final, NamedTuple, TypeVar
 
 from deltic.circuit.nodes import ArrangementSpec, Dataflow, Level, Node, NodeKind, Port, Shape
 from deltic.circuit.operator import Operator
@@ -29,6 +30,9 @@ from deltic.schema import Field, TableSchema, Type
 from deltic.stacks import unbounded
 from deltic.types import OMITTED
 
+K = TypeVar("K")
+V = TypeVar("V")
+
 NAMED = (TableSchema, ReduceOperator, AccumulateOperator, InspectOperator)
 """Classes in whose ids the names of columns count."""
 
@@ -37,6 +41,24 @@ STATE_NAMES = {"PrefixFilter": "Filter", "RuleAtom": "Atom", "SumSource": "Sourc
 
 ARRANGEMENT = re.compile("(?<![a-z_0-9])[a-z_0-9]++-[0-9a-f]{32}")
 """Matches the id of an arrangement."""
+
+
+class Growth(NamedTuple):
+    """What was added to a builder: nodes, identities, and arrangements by what is known of them."""
+
+    nodes: range
+    identities: list[str]
+    arrangements: list[str]
+    contents: list[str]
+
+
+class BuilderSize(NamedTuple):
+    """The numbers of nodes, identities, arrangements and contents of a builder."""
+
+    nodes: int
+    identities: int
+    arrangements: int
+    contents: int
 
 
 class CircuitBuilder:
@@ -134,13 +156,40 @@ class CircuitBuilder:
     def specify(self, spec: ArrangementSpec) -> None:
         self.arrangements.setdefault(spec.id, spec)
 
+    def size(self) -> BuilderSize:
+        """How far it has grown."""
+        return BuilderSize(len(self.nodes), len(self._ids), len(self.arrangements), len(self.contents))
+
+    def since(self, size: BuilderSize) -> Growth:
+        """What was added since it had this size. O(that)."""
+        now = self.size()
+        identities = last_of(self._ids, now.identities - size.identities)
+        arrangements = last_of(self.arrangements, now.arrangements - size.arrangements)
+        contents = last_of(self.contents, now.contents - size.contents)
+        return Growth(range(size.nodes, now.nodes), identities, arrangements, contents)
+
+    def remove(self, growth: Growth) -> None:
+        """Removes nodes that no other reads. Their ids stay taken, by nodes without state, which fusion drops."""
+        for i in growth.nodes:
+            self.nodes[i] = replace(self.nodes[i], kind=NodeKind.OPERATOR, owns=None, inner=(), reads=())
+        for identity in growth.identities:
+            del self._ids[identity]
+        for name in growth.arrangements:
+            del self.arrangements[name]
+        for name in growth.contents:
+            del self.contents[name], self.depths[name]
+
     def finish(self, nodes: tuple[Node, ...] | None = None) -> Dataflow:
         """The dataflow of the nodes added so far, or of equivalent ones, as after fusion. Does not change the builder."""
         nodes = tuple(self.nodes) if nodes is None else nodes
         ports = _ports(nodes)
         levels = []
-        for index in range(max((n.level for n in nodes), default=0) + 1):
-            own = tuple(n for n in nodes if n.level == index and not isinstance(n.operator, Exchange))
+        by_level: list[list[Node]] = [[] for _ in range(max((n.level for n in nodes), default=0) + 1)]
+        for node in nodes:
+            if not isinstance(node.operator, Exchange):
+                by_level[node.level].append(node)
+        for index, members in enumerate(by_level):
+            own = tuple(members)
             owned = tuple(name for n in own for name in n.owned)
             reads = tuple(dict.fromkeys((*owned, *(name for n in own for name in n.reads))))
             arrives = tuple(p for p in ports if p.target_level == index)
@@ -159,6 +208,11 @@ class CircuitBuilder:
             partition = owners[name].partition if spec.partition is None else spec.partition
             specified[name] = replace(spec, level=owners[name].level, partition=partition, ephemeral=owners[name].ephemeral)
         return specified
+
+
+def last_of(added: dict[K, V], number: int) -> list[K]:
+    """The keys that were added last. O(number)."""
+    return list(islice(reversed(added), number))
 
 
 def _acts_alone(node: Node) -> bool:

@@ -9,15 +9,19 @@ determines its content, so that a changed program finds the state that did not c
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cache, cached_property
+from typing import TypeVar
 
 from deltic.circuit.operator import Operator
+from deltic.expr.nodes import UserFunction
 from deltic.schema import Schema
 from deltic.trace.encoding import Layout
 from deltic.trace.rows import Rows
+
+T = TypeVar("T")
 
 
 class NodeKind(Enum):
@@ -48,8 +52,15 @@ class Shape:
         return (self.weights, *((field.type, field.nullable) for field in self.schema))
 
 
+class _Remembering:
+    """Base of classes that compute what follows from their fields when it is first read. It is not pickled."""
+
+    __slots__ = ("_dependencies", "_functions", "_instruction", "_instructions", "_shared")
+    _functions: tuple[UserFunction, ...]
+
+
 @dataclass(frozen=True, slots=True)
-class Node:
+class Node(_Remembering):
     """A node of a dataflow.
 
     inputs: local ids. partition: the word columns whose hash determines a row's shard; () is the home shard, None any shard.
@@ -74,20 +85,40 @@ class Node:
     stream: bool = False
     ephemeral: bool = False
     label: str = field(default="", compare=False)
+    id: int = field(init=False, compare=False, repr=False)
+    owned: tuple[str, ...] = field(init=False, compare=False, repr=False)
+    """The arrangements that its step appends to."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "id", self.path[-1])
+        object.__setattr__(self, "owned", self.inner if self.owns is None else (self.owns, *self.inner))
 
     @property
-    def id(self) -> int:
-        return self.path[-1]
+    def instruction(self) -> Instruction:
+        """What the stage function needs of it."""
+        return remembered(self, "_instruction", lambda: Instruction.of(self))
 
-    @property
-    def owned(self) -> tuple[str, ...]:
-        """The arrangements that its step appends to."""
-        return self.inner if self.owns is None else (self.owns, *self.inner)
+    def moved(self, path: tuple[int, ...], operator: Operator, inputs: tuple[int, ...]) -> Node:
+        """The node with another id. operator: the same, or for a child the same with the ids in it."""
+        node = replace(self, path=path, operator=operator, inputs=inputs)
+        if hasattr(self, "_functions"):
+            object.__setattr__(node, "_functions", self._functions)
+        return node
 
     @property
     def name(self) -> str:
         """The global id as text: '3', or '3.1' inside child 3."""
         return ".".join(map(str, self.path))
+
+
+def remembered(owner: _Remembering, slot: str, compute: Callable[[], T]) -> T:
+    """The value of a slot, computed when it is first read."""
+    try:
+        value: T = getattr(owner, slot)
+    except AttributeError:
+        value = compute()
+        object.__setattr__(owner, slot, value)
+    return value
 
 
 class Shaped:
@@ -182,7 +213,7 @@ def no_rows(columns: int, weights: int) -> Rows:
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
-class Level:
+class Level(_Remembering):
     """The nodes between two exchanges, run by one task on one shard."""
 
     index: int
@@ -191,19 +222,28 @@ class Level:
     leaves: tuple[Port, ...]
     owned: tuple[str, ...]
     reads: tuple[str, ...]
-    instructions: tuple[Instruction, ...] = field(init=False, compare=False, repr=False)
-    shared: frozenset[int] = field(init=False, compare=False, repr=False)
-    """Local ids of the nodes that several nodes read."""
-    dependencies: tuple[frozenset[int], ...] = field(init=False, compare=False, repr=False)
-    """For each node the positions of those in the level that it reads."""
 
-    def __post_init__(self) -> None:
+    @property
+    def instructions(self) -> tuple[Instruction, ...]:
+        return remembered(self, "_instructions", lambda: tuple(node.instruction for node in self.nodes))
+
+    @property
+    def shared(self) -> frozenset[int]:
+        """Local ids of the nodes that several nodes read."""
+        return remembered(self, "_shared", self._read_by_several)
+
+    @property
+    def dependencies(self) -> tuple[frozenset[int], ...]:
+        """For each node the positions of those in the level that it reads."""
+        return remembered(self, "_dependencies", self._read_positions)
+
+    def _read_by_several(self) -> frozenset[int]:
         readers = Counter(i for node in self.nodes for i in node.inputs)
-        object.__setattr__(self, "instructions", tuple(map(Instruction.of, self.nodes)))
-        object.__setattr__(self, "shared", frozenset(i for i, count in readers.items() if count > 1))
+        return frozenset(i for i, count in readers.items() if count > 1)
+
+    def _read_positions(self) -> tuple[frozenset[int], ...]:
         numbers = {node.id: number for number, node in enumerate(self.nodes)}
-        dependencies = tuple(frozenset(numbers[i] for i in node.inputs if i in numbers) for node in self.nodes)
-        object.__setattr__(self, "dependencies", dependencies)
+        return tuple(frozenset(numbers[i] for i in node.inputs if i in numbers) for node in self.nodes)
 
 
 @dataclass(frozen=True)
@@ -244,6 +284,16 @@ class Dataflow:
                 needed.update(owners[name] for name in node.reads)
         return frozenset(needed)
 
-    def dependents(self, node: Node) -> list[str]:
-        """The views that depend on the node, sorted. O(views · nodes)."""
-        return sorted(name for name, arrangement in self.views.items() if node.id in self.upstream(frozenset((arrangement,))))
+    def dependents(self) -> list[set[str]]:
+        """For each node the views that depend on it. O(nodes, and all that is listed)."""
+        shown: dict[str, list[str]] = {}
+        for view, arrangement in self.views.items():
+            shown.setdefault(arrangement, []).append(view)
+        owners = {name: node.id for node in self.nodes for name in node.owned}
+        dependents: list[set[str]] = [set() for _ in self.nodes]
+        for node in reversed(self.nodes):
+            own = dependents[node.id]
+            own.update(view for name in node.owned for view in shown.get(name, ()))
+            for i in {*node.inputs, *(owners[name] for name in node.reads)} - {node.id}:
+                dependents[i] |= own
+        return dependents

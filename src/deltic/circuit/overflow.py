@@ -27,7 +27,7 @@ def overflow_outside(circuit: Dataflow, node: Node, inputs: Sequence[Delta], str
         table = node.operator.table
         unread = frozenset(table.schema[i].name for i in unread_strings(circuit).get(table.name, ()))
         return _overflow(f"table {table.name}", sources, inputs, strings, COPIES, unread)
-    views = circuit.dependents(node)
+    views = sorted(circuit.dependents()[node.id])
     return _overflow(f"view {views[0]}" if len(views) == 1 else f"the views {', '.join(views)}", sources, inputs, strings, COPIES)
 
 

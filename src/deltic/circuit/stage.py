@@ -190,21 +190,22 @@ def _run_nodes(circuit: Dataflow, level: Level, context: Context, arrived: dict[
             idle = context.tick.amends and node.stream and node.keeps is None
         return idle or not (rows_in or node.eager)
 
-    def run(node: Instruction, stop: ReentrantEvent) -> Context:
-        """Steps the node; returns its own part of the context."""
-        own = replace(context, counters=Counters(), appended={}, inner={}, stop=context.stop if workers.threads == 1 else stop)
+    def run(node: Instruction, stop: ReentrantEvent) -> Context | None:
+        """Steps the node; returns its own part of the context, None of an idle one."""
         inputs = changes.inputs(node)
         rows_in = sum(map(len, inputs))
         if is_idle(node, rows_in):
             changes.finish(node, node.nothing)
-        else:
-            own.counters = own.inner[node.name] = Counters(rows_in)
-            changes.finish(node, _stepped(circuit, node, inputs, own))
+            return None
+        own = replace(context, counters=Counters(), appended={}, inner={}, stop=context.stop if workers.threads == 1 else stop)
+        own.counters = own.inner[node.name] = Counters(rows_in)
+        changes.finish(node, _stepped(circuit, node, inputs, own))
         return own
 
     for own in workers.map(run, level.instructions, level.dependencies):
-        context.appended.update(own.appended)
-        context.inner.update(own.inner)
+        if own is not None:
+            context.appended.update(own.appended)
+            context.inner.update(own.inner)
     return changes
 
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from deltic.lowering.lower import GrowingProgram, lower, lower_prepared
+from deltic.lowering.growing import GrowingProgram, lower, lower_prepared
 
 __all__ = ["GrowingProgram", "lower", "lower_prepared"]

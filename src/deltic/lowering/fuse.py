@@ -113,4 +113,4 @@ def _cancels(step: Step) -> bool:
 
 def _moved(node: Node, path: tuple[int], inputs: tuple[int, ...]) -> Node:
     operator = node.operator.within(path) if isinstance(node.operator, Child) else node.operator
-    return replace(node, path=path, operator=operator, inputs=inputs)
+    return node.moved(path, operator, inputs)

@@ -6,11 +6,12 @@ Equal plans become one node, whichever views they occur in; so do equal arrangem
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import replace
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
-from deltic.circuit.nodes import ArrangementSpec, Dataflow, NodeKind, Shape
+from deltic.circuit.builder import last_of
+from deltic.circuit.nodes import ArrangementSpec, NodeKind, Shape
 from deltic.circuit.operators.arrange import Arrange
 from deltic.circuit.operators.fold_groups import FoldTopK
 from deltic.circuit.operators.linear import Constant, Place
@@ -23,7 +24,6 @@ from deltic.lowering.aggregates import added_rows, lower_aggregate
 from deltic.lowering.by_watermark import lower_by_watermark
 from deltic.lowering.expand import lower_expand
 from deltic.lowering.feedback import FeedbackRelations
-from deltic.lowering.fuse import Fusion
 from deltic.lowering.joins import lower_join
 from deltic.lowering.keys import unique_key
 from deltic.lowering.multiway import lower_multiway_join
@@ -32,7 +32,7 @@ from deltic.lowering.passing import spread_by
 from deltic.lowering.ranges import lower_range_join
 from deltic.lowering.reduce import lower_accumulate, lower_reduce
 from deltic.lowering.scopes import ScopeStreams
-from deltic.lowering.streams import NO_FORMS, Arranged, Origins, Streams
+from deltic.lowering.streams import Arranged, Streams
 from deltic.lowering.temporal import lower_temporal_filter
 from deltic.lowering.windows import lower_window
 from deltic.plan.columns import all_columns, columns_of_all, normalized, reference, remap
@@ -71,86 +71,16 @@ from deltic.plan.nodes import (
     references,
 )
 from deltic.plan.recursion import is_set, place_of
-from deltic.plan.streams import stored_integrals
 from deltic.plan.walk import nodes
-from deltic.schema import BIGINT, Field, Forms, Schema, TableSchema
+from deltic.schema import BIGINT, Field, Schema
 from deltic.stacks import unbounded
 
 
-def lower(views: Mapping[str, Plan], tables: Mapping[str, TableSchema], shards: int | None = None) -> Dataflow:
-    """The dataflow that maintains `views` (name → optimized plan). Tables that no view reads are kept too.
+class LoweringSize(NamedTuple):
+    """The numbers of keys and of identities of recursions of a Lowering."""
 
-    shards: the number of shards. On one, rows need not be moved, and joins of any shape share arrangements; on several, multiway joins are
-    divided among them. None: the dataflow is correct on any number.
-    """
-    return GrowingProgram(shards).circuit(views, tables)
-
-
-class GrowingProgram:
-    """Lowers a series of programs. If a program begins with all tables and views of the one before, only its new ones are lowered.
-
-    nodes: the number of nodes that the last program added.
-    """
-
-    def __init__(self, shards: int | None = None) -> None:
-        self._shards = shards
-        self._lowering: Lowering | None = None
-        self._forms: Mapping[str, Forms] = NO_FORMS
-        self._views: dict[str, Plan] = {}
-        self._tables: dict[str, TableSchema] = {}
-        self.nodes = 0
-        self.fusion = Fusion()
-
-    def circuit(self, views: Mapping[str, Plan], tables: Mapping[str, TableSchema], forms: Mapping[str, Forms] = NO_FORMS) -> Dataflow:
-        """See `lower`. Costs O(new nodes) to lower, and O(all nodes) to build the dataflow.
-
-        forms: by table in lower case, of those that were altered. A plan may read such a table in any of them.
-        """
-        lowering, self._lowering = self._lowering, None  # after an error the next program is lowered as a whole
-        if lowering is None or forms != self._forms or not self._is_extended(views, tables):
-            streams = Streams(single=self._shards == 1, forms=forms)
-            lowering, self._views, self._tables = Lowering(streams, shards=self._shards), {}, {}
-        self._forms = forms
-        builder = lowering.streams.builder
-        before = len(builder.nodes)
-        for table in list(tables.values())[len(self._tables) :]:
-            lowering.streams.table(table)
-        added = list(views.items())[len(self._views) :]
-        lowering.stored.update(*(stored_integrals(plan) for _, plan in added))
-        for name, plan in added:
-            lowering.view(name, plan)
-        self._lowering, self._views, self._tables = lowering, dict(views), dict(tables)
-        self.nodes = len(builder.nodes) - before
-        return builder.finish(self.fusion.fused(builder.nodes))
-
-    def _is_extended(self, views: Mapping[str, Plan], tables: Mapping[str, TableSchema]) -> bool:
-        """Whether this program begins with the lowered one. Plans must be the same objects, since they hold places in the text."""
-        first = [*zip(views.items(), self._views.items(), strict=False)]
-        same = all(name == old and plan is lowered for (name, plan), (old, lowered) in first)
-        return same and len(first) == len(self._views) and [*tables.items()][: len(self._tables)] == [*self._tables.items()]
-
-
-def lower_prepared(
-    views: Mapping[str, Plan],
-    tables: Mapping[str, TableSchema],
-    forms: Mapping[str, Forms],
-    alterations: Iterable[tuple[TableSchema, TableSchema, Origins]],
-    shards: int,
-) -> tuple[Dataflow, list[str]]:
-    """A program as of `GrowingProgram.circuit`, and the arrangements that tables will have when they are altered, with their names.
-
-    alterations: of each such table what it is, what it becomes, and for each column of that its position before, or its value. Tables that
-    the program lacks are added as they are.
-    """
-    lowering = Lowering(Streams(single=shards == 1, forms=forms), shards=shards)
-    streams = lowering.streams
-    for table in tables.values():
-        streams.table(table)
-    lowering.stored.update(*(stored_integrals(plan) for plan in views.values()))
-    for name, plan in views.items():
-        lowering.view(name, plan)
-    names = [streams.prepare(before, after, origins) for before, after, origins in alterations]
-    return streams.builder.finish(Fusion().fused(streams.builder.nodes)), names
+    keys: int
+    seeds: int
 
 
 class Lowering:
@@ -169,6 +99,19 @@ class Lowering:
         self.stored: set[Plan] = set()
         self._by_key: dict[Hashable, int] = {}
         self._seeds: dict[str, object] = {}
+
+    def size(self) -> LoweringSize:
+        """How far it has grown."""
+        return LoweringSize(len(self._by_key), len(self._seeds))
+
+    def since(self, size: LoweringSize) -> list[Hashable] | None:
+        """The keys of the streams that were added since it had this size; None if others may depend on their order. O(these)."""
+        return None if len(self._seeds) > size.seeds else last_of(self._by_key, len(self._by_key) - size.keys)
+
+    def forget(self, keys: Iterable[Hashable]) -> None:
+        """Removes streams, which then are lowered again."""
+        for key in keys:
+            del self._by_key[key]
 
     def relation(self, plan: Plan) -> int:
         """The stream of the plan's changes, laid out by its schema."""

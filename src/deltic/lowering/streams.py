@@ -73,7 +73,7 @@ class Streams:
     def __init__(self, builder: CircuitBuilder | None = None, *, single: bool = False, forms: Mapping[str, Forms] = NO_FORMS) -> None:
         """forms: by table in lower case, of those that were altered."""
         self.builder = CircuitBuilder(several=not single) if builder is None else builder
-        self.single, self._forms = single, forms
+        self.single, self.forms = single, forms
         self._shown: set[int] = set()
         """The nodes that show a table in an earlier form."""
 
@@ -97,7 +97,7 @@ class Streams:
 
     def table(self, table: TableSchema) -> int:
         """The source of a base table, or of a form that it had, in the user's column order."""
-        forms = self._forms.get(table.name.lower(), ())
+        forms = self.forms.get(table.name.lower(), ())
         fields = stored_fields(table)
         stored = Schema(tuple(table.schema.read[i] for i in fields))
         source = self._source(table, forms) if not forms or table == forms[-1].table else self._in_form(table, forms)
@@ -142,7 +142,7 @@ class Streams:
 
     def prepare(self, before: TableSchema, after: TableSchema, origins: Origins) -> str:
         """The arrangement that `after` has as a table, filled from the table `before`; its name."""
-        source, operator = self._source(before, self._forms.get(before.name.lower(), ())), self._input(after)
+        source, operator = self._source(before, self.forms.get(before.name.lower(), ())), self._input(after)
         stored, places = self.schema(source), {i: place for place, i in enumerate(stored_fields(before))}
         fields = stored_fields(after)
         target = Schema(tuple(after.schema.read[i] for i in fields))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from deltic.expr.nodes import Expr
 from deltic.optimizer.prune_columns import prune_columns
 from deltic.plan.columns import map_columns, reference, shift
+from deltic.plan.divided_joins import is_divided
 from deltic.plan.equalities import null_safe, split
 from deltic.plan.nodes import Aggregate, Filter, Join, Plan, Project, Reference, Window
 from deltic.plan.ranges import range_of
@@ -58,7 +59,7 @@ def _joined(plan: Plan) -> Plan:
     own, condition = split(moved(plan.predicate), width)
     of_partition = null_safe(window.keys, [reference(groups.schema, i) for i in range(count)])
     join = Join(rows, groups, "inner", (*of_partition, *own), condition)
-    if not own and range_of(join) is None:
+    if not own and range_of(join) is None and not is_divided(join):
         return plan
     kept = [*range(width), *range(width + count, len(join.schema))]
     return Project(join, tuple((window.schema[place].name, reference(join.schema, i)) for place, i in enumerate(kept)))

@@ -11,8 +11,8 @@ from deltic.expr.functions import resolve
 from deltic.expr.nodes import Case, Expr, Literal, calls_python, children, columns_of
 from deltic.optimizer.fold import fold
 from deltic.plan.columns import columns_of_all, map_children, named_columns, narrowed, reference, remap
+from deltic.plan.divided_joins import has_range
 from deltic.plan.nodes import Aggregate, AggregateCall, Filter, FlatMap, Join, Plan, Project, Reference, Union
-from deltic.plan.ranges import range_of
 from deltic.plan.signs import may_be_negative
 from deltic.plan.streams import is_stream
 from deltic.plan.walk import kinds, transform
@@ -144,7 +144,7 @@ def _of(parted: _Parted) -> Iterator[Expr]:
 def _where(join: Join, condition: Expr) -> Join | Filter:
     """The rows of the join on which the condition is TRUE: a join by it if it looks rows up by their order."""
     ranged = replace(join, residual=condition)
-    return Filter(join, condition) if range_of(ranged) is None else ranged
+    return ranged if has_range(ranged) else Filter(join, condition)
 
 
 def _part(plan: Plan, read: Sequence[int], number: int) -> Plan:

@@ -14,16 +14,19 @@ from typing import Final, NamedTuple
 from deltic.expr import resolve
 from deltic.expr.failing import can_fail
 from deltic.expr.functions.signature import flattened
-from deltic.expr.nodes import Call, Expr, calls_python, columns_of
-from deltic.plan.columns import conjunction, conjuncts, shift
+from deltic.expr.nodes import Call, Expr, Literal, calls_python, columns_of
+from deltic.plan.columns import conjunction, conjuncts, is_null, shift
 from deltic.plan.equalities import sides
 from deltic.plan.guarded_keys import every_pair, exchanged, in_order, is_guarded
 from deltic.plan.join_nodes import Join
 from deltic.plan.nodes import Filter, Plan, Values
-from deltic.plan.ranges import range_of
+from deltic.plan.ranges import comparison, range_of
 
 MOST: Final = 8
 """Branches of an OR by which a join is divided: each may arrange both sides once more."""
+
+
+OPPOSITES: Final = {"less": "greater_equal", "less_equal": "greater", "greater": "less_equal", "greater_equal": "less"}
 
 
 class _Alternatives(NamedTuple):
@@ -68,14 +71,16 @@ def by_alternatives(join: Join) -> tuple[Plan, ...] | None:
     before, after = parts[: alternatives.part], parts[alternatives.part + 1 :]
     plans = []
     for i, branch in enumerate(alternatives.branches):
-        earlier = [_is_not(other) for other in alternatives.branches[:i]]
-        plans.append(_branch(join, branch, (*before, *earlier), after))
+        plans.append(_branch(join, branch, alternatives.branches[:i], before, after))
     return tuple(plans)
 
 
-def _branch(join: Join, branch: Expr, before: Sequence[Expr], after: Sequence[Expr]) -> Plan:
-    """The pairs of one branch. before, after: the other conditions, by their order."""
+def _branch(join: Join, branch: Expr, earlier: Sequence[Expr], before: Sequence[Expr], after: Sequence[Expr]) -> Plan:
+    """The pairs of one branch for which the earlier ones are not TRUE. before, after: the other conditions, by their order."""
     width = len(join.left.schema)
+    if not any(_keys(branch, width)) and _side(branch, width) is None:
+        join, earlier = _without(join, branch, earlier)
+    before = (*before, *map(_is_not, earlier))
     if keys := list(_keys(branch, width)):
         pairs = tuple((left, shift(right, -width)) for _, (left, right) in keys)
         rest = [part for part in conjuncts(branch) if part not in [equal for equal, _ in keys]]
@@ -88,6 +93,27 @@ def _branch(join: Join, branch: Expr, before: Sequence[Expr], after: Sequence[Ex
         return _with_few(replace(others, right=Filter(join.right, shift(branch, -width))), branch)
     turned = exchanged(replace(others, left=Filter(join.left, branch)))
     return in_order(_with_few(turned, shift(branch, len(join.right.schema))), width)
+
+
+def _without(join: Join, branch: Expr, earlier: Sequence[Expr]) -> tuple[Join, Sequence[Expr]]:
+    """The join without the rows for which a branch over their side is TRUE, and the other branches: a match does not test the former again.
+
+    branch: a range. Of a NULL among its operands it is not TRUE.
+    """
+    width, others = len(join.left.schema), list[Expr]()
+    compared = comparison(branch, width)
+    present = () if compared is None else (compared.lesser, compared.greater)
+    for other in earlier:
+        side = _side(other, width)
+        if side is None:
+            others.append(other)
+        elif not (isinstance(other, Call) and other.function == "is_null" and other.arguments[0] in present):
+            condition = _is_not(other)
+            if side == "left":
+                join = replace(join, left=Filter(join.left, condition))
+            else:
+                join = replace(join, right=Filter(join.right, shift(condition, -width)))
+    return join, others
 
 
 def _with_few(join: Join, condition: Expr) -> Join:
@@ -117,8 +143,15 @@ def _alternatives(join: Join) -> _Alternatives | None:
     for i, part in enumerate(conjuncts(join.residual)):
         branches = _branches(part, width)
         if 1 < len(branches) <= MOST and not calls_python(part) and _serve(inner, branches):
-            return _Alternatives(i, branches)
+            return _Alternatives(i, _in_order(branches, width))
     return None
+
+
+def _in_order(branches: Sequence[Expr], width: int) -> Sequence[Expr]:
+    """Branches over one side before the ranges, whose matches then need not be tested again; as written if one can fail, or has a key."""
+    if any(can_fail(branch) or any(_keys(branch, width)) for branch in branches):
+        return branches
+    return sorted(branches, key=lambda branch: _side(branch, width) is None)
 
 
 def _branches(part: Expr, width: int) -> Sequence[Expr]:
@@ -126,10 +159,24 @@ def _branches(part: Expr, width: int) -> Sequence[Expr]:
         return ()
     if part.function == "or":
         return flattened("or", part.arguments)
+    if (compared := _not_true(part, width)) is not None:
+        nulls = [is_null(side) for side in compared.arguments if side.nullable]
+        return [*nulls, resolve(OPPOSITES[compared.function], compared.arguments)]
     if part.function == "in":
         value, *others = part.arguments
         return [resolve("=", [value, other]) for other in others]
     return ()
+
+
+def _not_true(part: Call, width: int) -> Call | None:
+    """The comparison in `(…) IS NOT TRUE`, if it is one between the two sides that cannot fail."""
+    match part:
+        case Call(function="not", arguments=(Call(function="same", arguments=(Call() as compared, Literal(value=True))),)) if (
+            not can_fail(part) and compared.function in OPPOSITES and comparison(compared, width) is not None
+        ):
+            return compared
+        case _:
+            return None
 
 
 def _serve(join: Join, branches: Sequence[Expr]) -> bool:

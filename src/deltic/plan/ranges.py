@@ -13,7 +13,7 @@ from itertools import permutations
 from typing import Final, NamedTuple
 
 from deltic.expr.failing import can_fail
-from deltic.expr.nodes import Call, Expr, calls_python, columns_of, outer_columns
+from deltic.expr.nodes import Call, Expr, Literal, calls_python, columns_of, outer_columns
 from deltic.plan.columns import compared, conjunction, conjuncts, shift
 from deltic.plan.join_nodes import Join, is_word
 from deltic.schema import NULL, Type
@@ -51,7 +51,7 @@ class Range:
         return self.low is not None and self.high is not None
 
 
-class _Comparison(NamedTuple):
+class Comparison(NamedTuple):
     """lesser < greater, both over (left, right). left: whether the lesser operand is over the left side. part: the condition.
 
     open: the operand that is no bound where it is NULL, as in `end IS NULL OR time < end`.
@@ -102,7 +102,7 @@ def overlap_of(join: Join) -> tuple[Join, Join] | None:
 
 def compared_sides(part: Expr, width: int) -> tuple[Expr, Expr] | None:
     """(lesser, greater) of a comparison between the two sides that rows may be looked up by. width: of the left one."""
-    each = _comparison(part, width)
+    each = comparison(part, width)
     return None if each is None or each.open is not None else (each.lesser, each.greater)
 
 
@@ -111,7 +111,7 @@ def is_ordered(type: Type) -> bool:
     return not type.has_bytes and type != NULL
 
 
-def _is_point(expr: Expr, low: _Comparison, high: _Comparison) -> bool:
+def _is_point(expr: Expr, low: Comparison, high: Comparison) -> bool:
     """Whether it can be looked up among intervals. That of two open bounds must not be NULL, of which the condition can be TRUE."""
     open_ends = low.open is not None and high.open is not None
     return expr not in (low.open, high.open) and is_word(expr.type) and not can_fail(expr) and not (open_ends and expr.nullable)
@@ -121,20 +121,24 @@ def _first(join: Join, first: Sequence[Expr], parts: Sequence[Expr]) -> Join:
     return replace(join, residual=conjunction(dict.fromkeys((*first, *parts))))
 
 
-def _comparisons(parts: Sequence[Expr], width: int) -> list[_Comparison]:
+def _comparisons(parts: Sequence[Expr], width: int) -> list[Comparison]:
     """Those between the two sides. width: of the left one."""
-    return [each for part in parts if (each := _comparison(part, width)) is not None]
+    return [each for part in parts if (each := comparison(part, width)) is not None]
 
 
-def _comparison(part: Expr, width: int) -> _Comparison | None:
+def comparison(part: Expr, width: int) -> Comparison | None:
+    """Between the two sides, as rows may be looked up by. width: of the left one."""
     match part:
         case (
             Call(function="or", arguments=(Call(function="is_null", arguments=(bound,)), Call() as other))
             | Call(function="or", arguments=(Call() as other, Call(function="is_null", arguments=(bound,))))
         ):
-            compared = _comparison(other, width)
+            compared = comparison(other, width)
             fits = compared is not None and compared.open is None and bound in (compared.lesser, compared.greater)
             return compared._replace(part=part, open=bound) if compared is not None and fits else None
+        case Call(function="same" | "equal", arguments=(Call() as other, Literal(value=True))):  # IS TRUE
+            compared = comparison(other, width)
+            return None if compared is None else compared._replace(part=part)
         case Call(function=function, arguments=(lesser, greater)) if function in LESSER_FIRST:
             strict = LESSER_FIRST[function]
         case Call(function=function, arguments=(greater, lesser)) if function in GREATER_FIRST:
@@ -144,10 +148,10 @@ def _comparison(part: Expr, width: int) -> _Comparison | None:
     if lesser.type != greater.type or not is_ordered(lesser.type) or outer_columns(part) or calls_python(part):
         return None
     sides = [{i < width for i in columns_of(operand)} for operand in (lesser, greater)]
-    return _Comparison(lesser, greater, strict, sides[0] == {True}, part) if sides in ([{True}, {False}], [{False}, {True}]) else None
+    return Comparison(lesser, greater, strict, sides[0] == {True}, part) if sides in ([{True}, {False}], [{False}, {True}]) else None
 
 
-def _range(point: Expr, used: Sequence[_Comparison], parts: Sequence[Expr], width: int) -> Range:
+def _range(point: Expr, used: Sequence[Comparison], parts: Sequence[Expr], width: int) -> Range:
     """The range of a point of which the used comparisons state the bounds."""
     side = int(min(columns_of(point)) >= width)
     bounds: dict[bool, RangeBound] = {}

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from deltic.circuit.nodes import Dataflow
 from deltic.errors import Span
 from deltic.lowering import GrowingProgram, lower_prepared
+from deltic.lowering.streams import NO_FORMS
 from deltic.optimizer import optimize
 from deltic.optimizer.row_estimates import Sizes
 from deltic.plan.isolate import isolated
-from deltic.plan.nodes import Plan
+from deltic.plan.nodes import Plan, Table
 from deltic.plan.streams import keeps_ticks
 from deltic.plan.table_forms import in_earliest_forms
 from deltic.plan.walk import nodes
@@ -40,6 +41,16 @@ class _Optimized:
     plan: Plan
 
 
+@dataclass(frozen=True, slots=True)
+class _InForms:
+    """The optimized plan of a view, the tables that it reads, those of them that have forms, and the plan over these."""
+
+    plan: Plan
+    tables: frozenset[str]
+    forms: Mapping[str, Forms]
+    formed: Plan
+
+
 class Compiler:
     """Compiles the programs of one session. iteration_limit: as of Session. plans: the optimized plans of the last program.
 
@@ -52,8 +63,7 @@ class Compiler:
         """Of the last program's views with errors, the places of the expressions that can fail, by their text."""
         self._shards, self._growing = shards, GrowingProgram(shards)
         self.plans: Mapping[str, Plan] = MappingProxyType({})
-        self._in_forms: dict[str, tuple[Plan, Mapping[str, Forms], Plan]] = {}
-        """By view its optimized plan, the forms of tables, and the plan over them."""
+        self._in_forms: dict[str, _InForms] = {}
         self._optimized: Mapping[str, _Optimized] = {}
         self.optimized_plans: dict[str, Plan] = {}
         """The plans of the views that were optimized for the last program."""
@@ -111,9 +121,13 @@ class Compiler:
     def _in_form(self, view: str, plan: Plan, forms: Mapping[str, Forms]) -> Plan:
         """The plan over the forms of tables: the same object as for the last program, if nothing has changed."""
         known = self._in_forms.get(view)
-        if known is None or known[0] is not plan or known[1] != forms:
-            known = self._in_forms[view] = plan, forms, in_earliest_forms(plan, self._in_place(forms))
-        return known[2]
+        if known is None or known.plan is not plan:
+            read = frozenset(node.table.name.lower() for node in nodes(plan) if isinstance(node, Table))
+            known = self._in_forms[view] = _InForms(plan, read, NO_FORMS, plan)
+        own = {table: forms[table] for table in known.tables & forms.keys()}
+        if known.forms != own:
+            known = self._in_forms[view] = replace(known, forms=own, formed=in_earliest_forms(plan, self._in_place(own)))
+        return known.formed
 
     def _in_place(self, forms: Mapping[str, Forms]) -> Mapping[str, Forms]:
         """Those of tables whose rows stay in their shards when columns come and go: without a key, all columns say where a row is."""
