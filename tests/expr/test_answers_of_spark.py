@@ -148,6 +148,7 @@ def test_words_of_an_interval_are_those_of_ascii() -> None:
         ("array_except(array(array(1F)), array(array(1L)))", "ARRAY<ARRAY<FLOAT>>"),
         ("array_union(array(1D), array(1L))", "ARRAY<DOUBLE>"),
         ("array(1F, 2L)", "ARRAY<DOUBLE>"),
+        ("map_zip_with(map(1F, 1), map(1L, 2), (k, a, b) -> a)", "MAP<DOUBLE, INT>"),
         ("map_concat(map(1, 1F), map(2, 2L))", "MAP<INT, DOUBLE>"),
         ("map_concat(map(1, 1.5BD), map(2, '3'))", "MAP<INT, DOUBLE>"),
         ("map_concat(map(1, X'00'), map(2, '3'))", "MAP<INT, BINARY>"),
@@ -178,3 +179,10 @@ def test_an_integer_beside_a_float_is_a_float_in_functions_of_arrays_and_maps(sq
 def test_keys_of_maps_are_not_cast_from_text(sql: str) -> None:
     with pytest.raises(QueryError, match="no common type"):
         typed(sql)
+
+
+@pytest.mark.parametrize(
+    ("line", "fields"), [('"', ('"', None)), ('x,"', ("x", '"')), ('""', (None, None)), ('"ab', ("ab", None)), ('",', (",", None))]
+)
+def test_a_quote_at_the_end_of_a_line_of_csv_is_itself(line: str, fields: tuple[str | None, ...]) -> None:
+    assert typed(f"from_csv('{line}', 'a STRING, b STRING')")[1] == fields

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from deltic.connectors.list_views import without_list_views
 from deltic.connectors.recognise import Column
-from deltic.domains import has_nanoseconds, unfit, with_fields
+from deltic.domains import has_nanoseconds, of_numpy, unfit, with_fields
 from deltic.errors import ConstraintViolation, FrameError
 from deltic.schema import BINARY, Field, Type
 from deltic.variants import of_pyspark
@@ -249,7 +249,7 @@ def _fit_values(values: list[object], field: Field, where: str) -> pa.ChunkedArr
         values = [None if type(value) in missing else value for value in values]
         kinds -= missing
     if any(issubclass(kind, np.generic) for kind in kinds):
-        values = [_of_numpy(v, field.type) if isinstance(v, np.generic) else v for v in values]
+        values = [of_numpy(value, field.type) for value in values]
         kinds = set(map(type, values)) - {type(None)}
     wrong = {kind for kind in kinds if not _is_kind(kind, allowed)}
     if wrong:
@@ -261,18 +261,6 @@ def _fit_values(values: list[object], field: Field, where: str) -> pa.ChunkedArr
     if field.type.is_decimal and int in kinds:
         values = [Decimal(v) if isinstance(v, int) else v for v in values]
     return _checked(lambda part: _build(part, field.type), values, field, where)
-
-
-def _of_numpy(value: Any, target: Type) -> object:
-    """The value of Python. Times and durations of which NumPy gives a number stay as they are unless microseconds, or months, hold them."""
-    item = value.item()
-    if not isinstance(value, np.datetime64 | np.timedelta64) or not isinstance(item, int):
-        return item
-    unit, _ = np.datetime_data(value.dtype)
-    if unit in ("generic", "Y", "M"):
-        return value.astype("timedelta64[M]").item() if target.is_year_month and unit != "generic" else value
-    exact = value.astype("datetime64[us]" if isinstance(value, np.datetime64) else "timedelta64[us]")
-    return value if exact != value or isinstance(exact.item(), int) else exact.item()
 
 
 def _is_kind(kind: type, allowed: tuple[type, ...]) -> bool:
@@ -305,9 +293,7 @@ def _build_nested(values: list[object], target: Type) -> pa.ChunkedArray[Any]:
 
 def _plain(value: Any, target: Type) -> object:
     """The value as Arrow takes it. Raises ArrowInvalid for a part that does not fit, and for a dict without a field or with another."""
-    if isinstance(value, np.ndarray):
-        value = list(value) if value.dtype.kind in "mM" else value.tolist()
-    value = _of_numpy(value, target) if isinstance(value, np.generic) else value
+    value = of_numpy(value, target)
     if value is None:
         return None
     value = of_pyspark(value) if target.name == "VARIANT" else value

@@ -115,15 +115,20 @@ def common_type_without_strings(types: Sequence[Type]) -> Type | None:
 
 
 def common_type_without_text(left: Type, right: Type) -> Type | None:
-    """As `common_type` of two, also in nested types, but STRING has one only with STRING, and that of an integer and a FLOAT is FLOAT."""
-    return None if _mixes_text(left, right) else _wider(_beside_float(left, right), _beside_float(right, left))
+    """As `common_type` of two, but STRING has a common type only with STRING, also as a part of nested types."""
+    return None if _mixes_text(left, right) else _wider(left, right)
+
+
+def tightest_type(left: Type, right: Type) -> Type | None:
+    """As `common_type_without_text`, but that of an integer and a FLOAT is FLOAT: elements of ARRAYs and keys of MAPs beside others."""
+    return common_type_without_text(_beside_float(left, right), _beside_float(right, left))
 
 
 def common_type_of_values(types: Sequence[Type]) -> Type | None:
-    """The type of a column of VALUES: as `common_type_without_text`."""
+    """The type of a column of VALUES: the tightest."""
     common: Type | None = types[0]
     for type in types[1:]:
-        common = None if common is None else common_type_without_text(common, type)
+        common = None if common is None else tightest_type(common, type)
     return common
 
 

@@ -18,7 +18,7 @@ from deltic.expr.nodes import Call, Expr, Literal
 from deltic.expr.registry import Function, Typed, resolve
 from deltic.expr.rows import maps as rows
 from deltic.expr.rows.splits import to_map
-from deltic.expr.typing import cast, common_type, common_type_without_text
+from deltic.expr.typing import cast, common_type, tightest_type
 from deltic.schema import BOOLEAN, NULL, STRING
 from deltic.types import Field, array_type, map_type, struct
 
@@ -40,7 +40,7 @@ def _contains(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
     """(map, key), compared with the keys."""
     check_count(name, arguments, 2, 2, span)
     value, key = accept(name, 1, arguments[0], MAP, span), arguments[1]
-    common = common_type_without_text(value.type.parts[0].type, key.type)
+    common = tightest_type(value.type.parts[0].type, key.type)
     if common is None or key.type == NULL:
         raise wrong_type(name, 2, key, value.type.parts[0].type.sql, span)
     check_ordered(name, common, span)
