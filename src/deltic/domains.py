@@ -103,6 +103,25 @@ def has_distinct_keys(value: Any, type: Type) -> bool:
     return None not in keys and len(keys) == len(value) and all(has_distinct_keys(item, type.parts[1].type) for _, item in value)
 
 
+def of_numpy(value: Any, target: Type) -> Any:
+    """A scalar or an array of NumPy as Python's; any other value is itself. NumPy is not imported here: the oracle does without.
+
+    Times and durations of which NumPy makes numbers stay its scalars, unless microseconds hold them, or months where the type has those.
+    """
+    if type(value).__module__ != "numpy" or not hasattr(value, "dtype"):
+        return value
+    is_time = value.dtype.kind in "mM"
+    if value.shape:
+        return list(value) if is_time else value.tolist()
+    item, scalar, name = value.item(), value[()], value.dtype.name
+    if not is_time or not isinstance(item, int):
+        return item
+    if name.endswith(("Y]", "M]", "64")):  # of years or months, or without a unit
+        return scalar.astype("timedelta64[M]").item() if target.is_year_month and name.endswith("]") else scalar
+    exact = scalar.astype(name.partition("[")[0] + "[us]")
+    return scalar if exact != scalar or isinstance(exact.item(), int) else exact.item()
+
+
 def has_nanoseconds(value: Any) -> bool:
     """Whether a Timestamp or Timedelta of pandas has parts of a microsecond, which Arrow would leave out."""
     return bool(getattr(value, "nanosecond", 0) or getattr(value, "nanoseconds", 0))

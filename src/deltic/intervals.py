@@ -27,6 +27,8 @@ SIZES: Final = {**UNITS, "SECOND": SECOND}
 _WITHIN: Final = {"HOUR": 24, "MINUTE": 60, "SECOND": 60, "MONTH": 12}
 _MOST_DIGITS: Final = {"DAY": 9, "HOUR": 10, "MINUTE": 12, "SECOND": 13, "YEAR": 10, "MONTH": 10}
 """Of a first field, as in Spark."""
+_BLANKS: Final = "".join(map(chr, (*range(33), 127)))
+"""What Spark trims: blanks and controls of ASCII."""
 _LAST: Final = 2**63 - 1
 _LAST_MONTH: Final = 2**31 - 1
 MICROSECOND: Final = datetime.timedelta(microseconds=1)
@@ -99,12 +101,12 @@ def _pattern(type: Type) -> re.Pattern[str]:
 @cache
 def _whole_pattern(type: Type) -> re.Pattern[str]:
     words = r"\s+".join(type.sql.split()[1:])
-    return re.compile(rf"INTERVAL\s+([+-]?)'([^']*)'\s+{words}", re.IGNORECASE)
+    return re.compile(rf"INTERVAL\s+([+-]?)'([^']*)'\s+{words}", re.IGNORECASE | re.ASCII)
 
 
 def parse(text: str, type: Type) -> Interval | None:
     """The interval that the text is, in either form, blanks around it aside; None if it is none of the type."""
-    sign, inner = 1, text.strip()
+    sign, inner = 1, text.strip(_BLANKS)
     whole = _whole_pattern(type).fullmatch(inner)
     if whole is not None:
         sign, inner = -1 if whole[1] == "-" else 1, whole[2]

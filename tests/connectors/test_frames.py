@@ -24,6 +24,7 @@ from deltic.schema import (
     BIGINT,
     BOOLEAN,
     DATE,
+    DAY_TO_SECOND,
     DOUBLE,
     FLOAT,
     INT,
@@ -31,6 +32,7 @@ from deltic.schema import (
     STRING,
     TIMESTAMP,
     TINYINT,
+    YEAR_TO_MONTH,
     Field,
     Op,
     Schema,
@@ -43,6 +45,7 @@ from deltic.types import array_type, map_type, struct
 ORDERS = TableSchema("orders", Schema((Field("id", BIGINT, False), Field("name", STRING), Field("amount", DOUBLE))), (0,))
 LINES = TableSchema("lines", Schema((Field("order", INT, False), Field("line", STRING, False), Field("n", INT, False))), (0, 1))
 WEST = dt.timezone(dt.timedelta(hours=-5))
+NANOSECOND = np.datetime64("2020-01-01T00:00:00.000000001")
 BAG = TableSchema("bag", Schema((Field("x", BIGINT),)))
 
 ROWS = [{"id": 1, "name": "a", "amount": 1.5}, {"id": 2, "name": None, "amount": -0.0}]
@@ -192,6 +195,16 @@ def test_a_column_that_an_update_lacks_is_not_to_become_null() -> None:
         ([{"x": 1}, {"x": pd.NA}], BIGINT, [1, None]),
         ([{"x": pd.NaT}, {"x": dt.datetime(2020, 1, 1)}], TIMESTAMP, [None, dt.datetime(2020, 1, 1, tzinfo=dt.UTC)]),
         ([{"x": pd.NaT}], DATE, [None]),
+        ([{"x": np.datetime64("2020-01-01", "ns")}], TIMESTAMP, [dt.datetime(2020, 1, 1, tzinfo=dt.UTC)]),
+        ([{"x": np.datetime64("2020-01-01")}], DATE, [dt.date(2020, 1, 1)]),
+        ([{"x": np.datetime64("NaT", "ns")}], TIMESTAMP, [None]),
+        ([{"x": np.timedelta64(5_000, "ns")}], DAY_TO_SECOND, [dt.timedelta(microseconds=5)]),
+        ([{"x": np.timedelta64(5, "M")}, {"x": np.timedelta64(-2, "Y")}], YEAR_TO_MONTH, [5, -24]),
+        (
+            [{"x": np.array(["2020-01-01", "NaT"], "datetime64[ns]")}],
+            array_type(TIMESTAMP),
+            [[dt.datetime(2020, 1, 1, tzinfo=dt.UTC), None]],
+        ),
     ],
     ids=str,
 )
@@ -248,6 +261,17 @@ def test_a_null_key_of_a_map_and_nan_for_a_whole_number_are_refused(given: objec
         (pd.DataFrame({"x": [1.5, None]}), BIGINT, "table t, column x: found Arrow double"),
         (pd.DataFrame({"x": ["a", 1]}), STRING, "table t, row 1, column x: found int 1"),
         (pl.DataFrame({"x": ["a"]}), INT, "table t, column x: found Arrow string_view"),
+        (
+            [{"x": np.datetime64("2020-01-01", "ns")}],
+            BIGINT,
+            "table t, row 0, column x: found datetime datetime.datetime(2020, 1, 1, 0, 0)",
+        ),
+        ([{"x": NANOSECOND}], BIGINT, f"table t, row 0, column x: found datetime64 {NANOSECOND!r}"),
+        ([{"x": NANOSECOND}], decimal(38, 0), f"table t, row 0, column x: found datetime64 {NANOSECOND!r}"),
+        ([{"x": NANOSECOND}], TIMESTAMP, f"table t, row 0, column x: found datetime64 {NANOSECOND!r}"),
+        ([{"x": np.timedelta64(5, "ns")}], INT, f"table t, row 0, column x: found timedelta64 {np.timedelta64(5, 'ns')!r}"),
+        ([{"x": np.timedelta64(5, "M")}], INT, f"table t, row 0, column x: found timedelta64 {np.timedelta64(5, 'M')!r}"),
+        ([{"x": np.timedelta64(5)}], DAY_TO_SECOND, f"table t, row 0, column x: found timedelta64 {np.timedelta64(5)!r}"),
     ],
     ids=str,
 )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy
 import pandas
 import pyarrow as pa
 import pytest
@@ -270,3 +272,33 @@ def test_a_function_that_changed_between_sessions_is_named_as_sql_calls_it(funct
         assert "help: register it as it was; or session.program(" in str(caught.value)
         session.program(deltic.Program(deltic.UDF("h", function, int), script))
         assert session.view("v").rows() == [{"y": 6}]
+
+
+@pytest.mark.parametrize(
+    ("returns", "function", "value"),
+    [
+        ("TIMESTAMP_NTZ", lambda x: numpy.datetime64("2020-01-01", "ns"), datetime.datetime(2020, 1, 1)),
+        ("TIMESTAMP_NTZ", lambda x: numpy.datetime64("NaT", "ns"), None),
+        ("INTERVAL DAY TO SECOND", lambda x: numpy.timedelta64(5_000, "ns"), datetime.timedelta(microseconds=5)),
+        ("INTERVAL YEAR TO MONTH", lambda x: numpy.timedelta64(2, "Y"), 24),
+        ("ARRAY<TIMESTAMP_NTZ>", lambda x: numpy.array(["2020-01-01", "NaT"], "datetime64[ns]"), [datetime.datetime(2020, 1, 1), None]),
+        ("ARRAY<INT>", lambda x: numpy.array([1, 2]), [1, 2]),
+    ],
+)
+def test_times_of_numpy_are_times(returns: str, function: Callable[..., Any], value: Any) -> None:
+    assert returned(returns, function) == value
+
+
+@pytest.mark.parametrize(
+    ("returns", "function"),
+    [
+        ("BIGINT", lambda x: numpy.datetime64("2020-01-01T00:00:00.000000001")),
+        ("BIGINT", lambda x: numpy.timedelta64(5, "ns")),
+        ("DECIMAL(38, 0)", lambda x: numpy.datetime64(5, "ns")),
+        ("TIMESTAMP_NTZ", lambda x: numpy.datetime64(5, "ns")),
+        ("ARRAY<BIGINT>", lambda x: numpy.array([5], "datetime64[ns]")),
+    ],
+)
+def test_times_of_numpy_are_no_numbers(returns: str, function: Callable[..., Any]) -> None:
+    with pytest.raises(EvaluationError, match="returned"):
+        returned(returns, function)

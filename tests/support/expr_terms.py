@@ -83,17 +83,18 @@ _TEXTS = ("", " ", "a", "abc", "ABC", "aBc dEf", "  pad  ", "straße", "ΣΑΣ",
     "aa", "b", "İ",
     "a\nb")  # fmt: skip
 _NUMERALS = ("0", "12", "-7", " 12 ", "+5", "1.5", "-0", "1e3", "12x", "", "128", "32768", "2147483648", "9223372036854775808", "inf",
-    "-Infinity", "NaN", "1.25", "99.995", ".5", "5.", "true", "no", "1e400", "0x1p3", "3f", "abc", "\x7f8", "1e-50", "00012")  # fmt: skip
+    "-Infinity", "NaN", "1.25", "99.995", ".5", "5.", "true", "no", "1e400", "0x1p3", "3f", "abc", "\x7f8", "1e-50", "00012",
+    "1e39", "-3.4028235677973366e38", "3.4028235677973365e38")  # fmt: skip
 _CALENDAR = ("2020-02-29", "2020-2-3", "1969-12-31", "2020-02-30", "2020", "2020-07", " 2020-01-01 ", "2020-01-01T10:20:30.123456789",
     "2020-01-01 1:2:3", "2020-01-01 23:59:60", "2020-01-01 10:20:30Z", "2020-01-01 10:20:30.5+05:30",
     "2020-01-01 10:20:30 Europe/Paris", "2020-01-01x", "2020-01-01 x", "0001-01-01", "9999-12-31 23:59:59.999999", "20200101", "",
     "1960-01-01 00:00:00.000001", "2020-01-01 10", "2020-01-01 10:20", "2020-01-01 10:20:", "2020-01-01 10:20:30+5",
-    "2020-01-01 10:20:30 -0800")  # fmt: skip
+    "2020-01-01 10:20:30 -0800", "2020-07-01 10:20:30 PST", "12:34:56", "23:59:59.5")  # fmt: skip
 _DATES = tuple(map(datetime.date.fromisoformat, ("1970-01-01", "1969-12-31", "2020-02-29", "2020-01-31", "2019-12-30", "2021-01-03",
     "1900-02-28", "0001-01-01", "9999-12-31", "2000-12-31", "1582-10-15", "1582-10-04", "2024-06-15")))  # fmt: skip
 _INSTANTS = tuple(map(instant, ("1970-01-01T00:00:00", "1969-12-31T23:59:59.999999", "2020-02-29T12:34:56.789123",
     "1960-01-01T12:00:00.9", "0001-01-01T00:00:00", "9999-12-31T23:59:59.999999", "2020-01-31T00:00:00", "2021-01-03T01:02:03.1",
-    "1582-10-10T06:00:00", "2024-06-15T23:00:00.000001")))  # fmt: skip
+    "1582-10-10T06:00:00", "2024-06-15T23:00:00.000001", "2262-04-11T23:47:16.854775")))  # fmt: skip
 
 _SPANS = tuple(datetime.timedelta(microseconds=n) for n in (0, 1, -1, 500_000, 86_400_000_000, -93_784_500_000, 2**63 - 1, FIRST))
 
@@ -440,7 +441,7 @@ def _calendar() -> list[Term]:
 def _casts() -> list[Term]:
     targets = (BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, decimal(5, 2), decimal(10, 0), decimal(18, 6), decimal(38,
         10), decimal(38, 0),
-               decimal(4, 4), STRING, DATE, TIMESTAMP)  # fmt: skip
+               decimal(4, 4), STRING, DATE, TIMESTAMP, TIME)  # fmt: skip
     terms = []
     for name in ("b", "t", "h", "i", "l", "f", "x", "p", "r", "w", "v", "s", "u", "k", "dt", "ts"):
         for target in targets:
@@ -453,6 +454,8 @@ def _castable(source: Type, target: Type) -> bool:
     """Spark's table, written down once more."""
     if STRING in (source, target):
         return True
+    if target == TIME:
+        return False
     if DATE in (source, target):
         return {source, target} == {DATE, TIMESTAMP}
     return BOOLEAN not in (source, target) or TIMESTAMP not in (source, target)

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from deltic.connectors.list_views import without_list_views
 from deltic.connectors.recognise import Column
-from deltic.domains import has_nanoseconds, unfit, with_fields
+from deltic.domains import has_nanoseconds, of_numpy, unfit, with_fields
 from deltic.errors import ConstraintViolation, FrameError
 from deltic.schema import BINARY, Field, Type
 from deltic.variants import of_pyspark
@@ -241,7 +241,7 @@ def _conversion(value: object, target: Type) -> str | None:
 
 def _fit_values(values: list[object], field: Field, where: str) -> pa.ChunkedArray[Any]:
     """Python values are checked by their classes: Arrow's inferred type for a mixed list can lose parts of a value."""
-    allowed = field.type.kind.python
+    allowed = (*field.type.kind.python, np.ndarray) if field.type.name == "ARRAY" else field.type.kind.python
     if field.type.name == "VARIANT":
         values = [of_pyspark(value) for value in values]
     kinds = set(map(type, values)) - {type(None)}
@@ -249,7 +249,7 @@ def _fit_values(values: list[object], field: Field, where: str) -> pa.ChunkedArr
         values = [None if type(value) in missing else value for value in values]
         kinds -= missing
     if any(issubclass(kind, np.generic) for kind in kinds):
-        values = [v.item() if isinstance(v, np.generic) else v for v in values]
+        values = [of_numpy(value, field.type) for value in values]
         kinds = set(map(type, values)) - {type(None)}
     wrong = {kind for kind in kinds if not _is_kind(kind, allowed)}
     if wrong:
@@ -301,9 +301,9 @@ def _plain(value: Any, target: Type) -> object:
 
     pandas.NA and pandas.NaT are NULL, as a whole and as parts; NaN is a value in a DOUBLE.
     """
+    value = of_numpy(value, target)
     if value is None or _is_missing(type(value)):
         return None
-    value = value.item() if isinstance(value, np.generic) else value.tolist() if isinstance(value, np.ndarray) else value
     value = of_pyspark(value) if target.name == "VARIANT" else value
     if not _is_kind(type(value), target.kind.python if not target.is_integer else (int,)):
         raise pa.ArrowInvalid(f"{type(value).__name__} for {target.sql}")

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from deltic.domains import has_distinct_keys, has_fields, has_nanoseconds, outside, with_bad_keys, with_fields
+from deltic.domains import has_distinct_keys, has_fields, has_nanoseconds, of_numpy, outside, with_bad_keys, with_fields
 from deltic.errors import EvaluationError
 from deltic.expr.failures import at_row
 from deltic.expr.nodes import Expr, GroupMerge, PythonFunction, UserFunction, Value
@@ -290,9 +290,10 @@ def checked_array(expr: PythonFunction, result: Any, length: int) -> pa.Array:
 
 def checked_value(expr: PythonFunction, result: Any) -> Value:
     """The result as a value of the expression's type; NumPy scalars are converted. Raises EvaluationError if the type does not hold it."""
-    if result is None and expr.nullable:
+    given = of_numpy(result, expr.type)
+    if given is None and expr.nullable:
         return None
-    value = value_in(expr.type, result)
+    value = value_in(expr.type, given)
     if value is None:
         raise _misfit(expr, shown(result), expr.type.sql + ("" if expr.nullable else " NOT NULL"))
     return value
@@ -301,7 +302,7 @@ def checked_value(expr: PythonFunction, result: Any) -> Value:
 def value_in(type: Type, given: Any) -> Value:
     """The value in the type's representation; None if the type does not hold it. NumPy scalars are converted."""
     try:
-        return _value_of(type, given.item() if _is_numpy_scalar(given) else given)
+        return _value_of(type, of_numpy(given, type))
     except (OverflowError, UnicodeEncodeError):  # an int beyond all floats, an instant outside the calendar in UTC, a lone surrogate
         return None
 
@@ -365,9 +366,9 @@ def _nested(type: Type, value: Any) -> Value:
 
 def _part(type: Type, value: Any) -> Any:
     """A part of a nested value as Arrow takes it. Raises ValueError or TypeError where the type does not hold it."""
+    value = of_numpy(value, type)
     if value is None:
         return None
-    value = value.tolist() if _is_of_numpy(value) else value
     if type.name == "VARIANT":
         return _variant(of_pyspark(value))
     if not type.is_nested:
@@ -400,14 +401,6 @@ def _in_order(type: Type, value: dict[Any, Any]) -> list[Any]:
     if len(given) < len(value) or set(given) != set(names):
         raise ValueError(f"other fields: {', '.join(map(str, value))}")
     return [given[name] for name in names]
-
-
-def _is_numpy_scalar(value: Any) -> bool:
-    return _is_of_numpy(value) and getattr(value, "shape", None) == ()
-
-
-def _is_of_numpy(value: Any) -> bool:
-    return type(value).__module__ == "numpy"
 
 
 def _decimal(value: decimal.Decimal, type: Type) -> decimal.Decimal | None:

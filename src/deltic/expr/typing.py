@@ -119,11 +119,16 @@ def common_type_without_text(left: Type, right: Type) -> Type | None:
     return None if _mixes_text(left, right) else _wider(left, right)
 
 
+def tightest_type(left: Type, right: Type) -> Type | None:
+    """As `common_type_without_text`, but that of an integer and a FLOAT is FLOAT: elements of ARRAYs and keys of MAPs beside others."""
+    return common_type_without_text(_beside_float(left, right), _beside_float(right, left))
+
+
 def common_type_of_values(types: Sequence[Type]) -> Type | None:
-    """The type of a column of VALUES: as `common_type_without_text`, and an integer beside a FLOAT is a FLOAT."""
+    """The type of a column of VALUES: the tightest."""
     common: Type | None = types[0]
     for type in types[1:]:
-        common = None if common is None else common_type_without_text(_beside_float(common, type), _beside_float(type, common))
+        common = None if common is None else tightest_type(common, type)
     return common
 
 
@@ -163,8 +168,10 @@ def _wider(left: Type, right: Type) -> Type | None:
 
 
 def _wider_nested(left: Type, right: Type) -> Type | None:
-    """Of two of one kind, with as many parts, a STRUCT's of the same names; part by part."""
+    """Of two of one kind, with as many parts, a STRUCT's of the same names; part by part. Keys of a MAP are not cast from or to text."""
     if left.name != right.name or [p.name.lower() for p in left.parts] != [p.name.lower() for p in right.parts]:
+        return None
+    if left.name == "MAP" and _mixes_text(left.parts[0].type, right.parts[0].type):
         return None
     types = [_wider(a.type, b.type) for a, b in zip(left.parts, right.parts, strict=True)]
     parts = [replace(part, type=type) for part, type in zip(left.parts, types, strict=True) if type is not None]

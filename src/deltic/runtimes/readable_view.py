@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
@@ -18,6 +18,8 @@ from deltic.types import type_of, with_variants
 if TYPE_CHECKING:
     import pandas
     import polars
+
+_INTEGERS: Final = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
 
 
 class Readable(ABC):
@@ -33,12 +35,21 @@ class Readable(ABC):
         """The content; a row of weight w occurs w times."""
 
     def to_pandas(self) -> pandas.DataFrame:
-        """The content as a pandas DataFrame; requires pandas."""
+        """The content as a pandas DataFrame; requires pandas.
+
+        Integers with NULLs are of pandas' nullable types, such as Int64, so that none is rounded; in FLOAT and DOUBLE, NULL is NaN.
+        """
         try:
-            import pandas  # noqa: PLC0415, F401  an optional extra
+            import pandas  # noqa: PLC0415  an optional extra
         except ImportError as error:
             raise SetupError("pandas is not installed", remedy='pip install "deltic[spark]", or pandas by itself') from error
-        frame: pandas.DataFrame = self.to_arrow().to_pandas()
+        content = self.to_arrow()
+        frame: pandas.DataFrame = content.to_pandas(integer_object_nulls=True)
+        dtypes = (pandas.Int8Dtype(), pandas.Int16Dtype(), pandas.Int32Dtype(), pandas.Int64Dtype())
+        nullable = dict(zip(_INTEGERS, dtypes, strict=True))
+        for i, column in enumerate(content.columns):
+            if column.null_count and column.type in nullable:
+                frame.isetitem(i, column.to_pandas(types_mapper=nullable.get))
         return frame
 
     def to_polars(self) -> polars.DataFrame:

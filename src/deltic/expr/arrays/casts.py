@@ -170,6 +170,8 @@ def _from_string(array: pa.Array, source: Type, target: Type) -> Outcome:
 def _read_plain(array: pa.Array, target: Type) -> pa.Array:
     if target in (TIMESTAMP, TIMESTAMP_NTZ):
         return array.cast(pa.timestamp("us")).view(target.arrow)
+    if target.is_time:  # Arrow parses no times without a date
+        return pc.binary_join_element_wise("1970-01-01", array, " ").cast(pa.timestamp("us")).cast(target.arrow)
     return array.cast(target.arrow)
 
 

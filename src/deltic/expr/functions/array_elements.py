@@ -26,7 +26,7 @@ from deltic.expr.functions.signature import (
 from deltic.expr.nodes import Expr, Literal
 from deltic.expr.registry import Function, Typed
 from deltic.expr.rows import collections as rows
-from deltic.expr.typing import cast, common_type_without_text
+from deltic.expr.typing import cast, tightest_type
 from deltic.schema import BIGINT, BOOLEAN, INT, NULL, STRING, VARIANT, Type
 from deltic.types import array_type
 
@@ -43,7 +43,7 @@ def element_type(array: Expr) -> Type:
 def with_value(name: str, array: Expr, value: Expr, span: Span | None, *, position: int = 2) -> tuple[Expr, Expr]:
     """An ARRAY and a value, cast so that the value can be an element. Raises TypeMismatch."""
     array = accept(name, 1, array, ARRAY, span)
-    common = common_type_without_text(element_type(array), value.type)
+    common = tightest_type(element_type(array), value.type)
     if common is None:
         raise wrong_type(name, position, value, element_type(array).sql, span)
     return cast(array, array_type(common)), cast(value, common)
@@ -69,7 +69,7 @@ def two_arrays(name: str, arguments: Sequence[Expr], span: Span | None) -> tuple
     """Two ARRAYs cast to their common type, whose elements can be compared."""
     check_count(name, arguments, 2, 2, span)
     left, right = accept_each(name, arguments, ARRAY, span)
-    common = common_type_without_text(left.type, right.type)
+    common = tightest_type(left.type, right.type)
     if common is None:
         expected = f"two ARRAYs of one type, found {left.type.sql} and {right.type.sql}"
         raise TypeMismatch(f"the arguments of {name} have no common type", span=span, expected=expected)

@@ -11,14 +11,14 @@ from deltic.expr.arrays.nested import entries
 from deltic.expr.collating import as_is
 from deltic.expr.functions.array_elements import ARRAY, element_type
 from deltic.expr.functions.collated import splitting_to_map
-from deltic.expr.functions.comparison import check_ordered
+from deltic.expr.functions.comparison import check_ordered, common_arguments
 from deltic.expr.functions.nested import MAP, check_key
 from deltic.expr.functions.signature import ANY, PLAIN_TEXT, accept, accept_each, any_nullable, check_count, first, takes, wrong_type
 from deltic.expr.nodes import Call, Expr, Literal
 from deltic.expr.registry import Function, Typed, resolve
 from deltic.expr.rows import maps as rows
 from deltic.expr.rows.splits import to_map
-from deltic.expr.typing import cast, common_type_without_text
+from deltic.expr.typing import cast, common_type, tightest_type
 from deltic.schema import BOOLEAN, NULL, STRING
 from deltic.types import Field, array_type, map_type, struct
 
@@ -32,21 +32,15 @@ def _concatenated(name: str, arguments: Sequence[Expr], span: Span | None) -> Ty
     if not arguments:
         return Literal((), map_type(STRING, STRING), span)
     taken = accept_each(name, arguments, MAP, span)
-    common = taken[0].type
-    for one in taken[1:]:
-        wider = common_type_without_text(common, one.type)
-        if wider is None:
-            expected = f"MAPs of one type, found {common.sql} and {one.type.sql}"
-            raise TypeMismatch(f"the arguments of {name} have no common type", span=span, expected=expected)
-        common = wider
-    return Typed(tuple(cast(one, common) for one in taken), common, any_nullable(taken))
+    same = common_arguments(name, taken, common_type([one.type for one in taken]), span)
+    return Typed(same, same[0].type, any_nullable(taken))
 
 
 def _contains(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
     """(map, key), compared with the keys."""
     check_count(name, arguments, 2, 2, span)
     value, key = accept(name, 1, arguments[0], MAP, span), arguments[1]
-    common = common_type_without_text(value.type.parts[0].type, key.type)
+    common = tightest_type(value.type.parts[0].type, key.type)
     if common is None or key.type == NULL:
         raise wrong_type(name, 2, key, value.type.parts[0].type.sql, span)
     check_ordered(name, common, span)

@@ -14,7 +14,7 @@ from deltic.expr.functions.signature import INTEGER, Parameter, accept, check_co
 from deltic.expr.nodes import Call, Column, Expr, LambdaVariable, Literal, OuterColumn, Value
 from deltic.expr.registry import Function, Nulls, Rewrite, Typed, resolve
 from deltic.expr.rows import nested as rows
-from deltic.expr.typing import cast, common_type, common_type_without_text
+from deltic.expr.typing import cast, common_type, tightest_type
 from deltic.schema import INT, NULL, STRING, Field, Type
 from deltic.types import array_type, map_type, struct
 
@@ -136,7 +136,7 @@ def _part(name: str, value: Expr, index: Expr, span: Span | None) -> Typed:
     key = value.type.parts[0].type
     if name == "[]" and isinstance(index, Literal) and index.type == STRING and key.is_text:
         index = retyped(index, key)  # any other text must have the collation of the keys
-    common = common_type([key, index.type]) if name == "[]" else common_type_without_text(key, index.type)
+    common = common_type([key, index.type]) if name == "[]" else tightest_type(key, index.type)
     if common is None or (common != key and name == "[]"):
         raise wrong_type(name, 2, index, key.sql, span)
     whole = value if common == key else cast(value, map_type(common, value.type.parts[1].type))

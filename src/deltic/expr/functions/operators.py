@@ -19,7 +19,7 @@ from deltic.expr.nodes import Call, Expr, Literal
 from deltic.expr.registry import Function, Nulls, Rewrite, Signature, Typed
 from deltic.expr.rows import arithmetic as rows
 from deltic.expr.typing import MAX_PRECISION, adjusted, cast, common_type, decimal_of
-from deltic.schema import BIGINT, DATE, DOUBLE, INT, NULL, Type, decimal
+from deltic.schema import BIGINT, DATE, DOUBLE, INT, NULL, TINYINT, Type, decimal
 
 _MIN_QUOTIENT_SCALE: Final = 6
 
@@ -52,10 +52,10 @@ def remainder_type(left: Type, right: Type) -> Type:
 
 
 def exact_operand(expr: Expr, other: Type) -> Expr:
-    """An integer operand beside a decimal, as a decimal; the precision of a literal is its number of digits."""
+    """An integer operand beside a decimal, as a decimal; the precision of a literal is its number of digits, unless it is a TINYINT."""
     if not expr.type.is_integer or not other.is_decimal:
         return expr
-    if isinstance(expr, Literal) and isinstance(expr.value, int) and not expr.derived:
+    if isinstance(expr, Literal) and isinstance(expr.value, int) and not expr.derived and expr.type != TINYINT:
         return cast(expr, decimal(len(str(abs(expr.value))), 0))
     return cast(expr, decimal_of(expr.type))
 
@@ -149,7 +149,7 @@ def _quotient(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed 
     if (parts := intervals.over(name, arguments, span)) is not None:
         return parts
     left, right = _operands(name, arguments, span)
-    if left.type.is_decimal:
+    if left.type.is_decimal and arguments[0].type != NULL:  # NULL / x is a DOUBLE
         return _typed(left, right, quotient_type(left.type, right.type))
     return _typed(cast(left, DOUBLE), cast(right, DOUBLE), DOUBLE)
 

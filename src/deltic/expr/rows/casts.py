@@ -200,7 +200,7 @@ def _cast_seconds(seconds: Fraction, micros: int, text: str, target: Type, span:
         return _integer(math.floor(seconds), text, TIMESTAMP, target, span)
     if target.is_decimal:
         return _fitted(seconds, text, TIMESTAMP, target, span)
-    number = micros / SECOND
+    number = float(micros) / SECOND  # as in Spark, rounded twice where micros has more than 53 bits
     return single(number) if target == FLOAT else number
 
 

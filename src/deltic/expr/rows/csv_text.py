@@ -72,7 +72,7 @@ def _plain(line: str, position: int, separator: str) -> tuple[str, int]:
 
 
 def _quoted(line: str, start: int, separator: str) -> tuple[str, int]:
-    """A field in quotes; one whose closing quote is followed by something else is taken as it is written."""
+    """A field in quotes; one whose closing quote is followed by something else is taken as it is written, and so is a quote at the end."""
     text, position = "", start + 1
     while position < len(line):
         character = line[position]
@@ -87,7 +87,7 @@ def _quoted(line: str, start: int, separator: str) -> tuple[str, int]:
             return _plain(line, start, separator)
         else:
             text, position = text + character, position + 1
-    return text, len(line)
+    return text or '"', len(line)
 
 
 def row_of(line: str, type: Type, separator: str, patterns: Patterns) -> tuple[Value, ...]:

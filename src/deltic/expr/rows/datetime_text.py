@@ -21,7 +21,7 @@ from deltic.expr.rows.datetime_patterns import (
     ZonePart,
     compiled,
 )
-from deltic.expr.rows.parsing import parse_zone
+from deltic.expr.rows.parsing import SHORT_ZONES, parse_zone
 
 _UTC: Final = {
     ("V", 2): "UTC",
@@ -283,7 +283,7 @@ class _Reading:
 
     def _zone_name(self) -> bool:
         match = _ZONE.match(self.text, self.position)
-        zone = parse_zone(match[0]) if match else None
+        zone = parse_zone(match[0]) if match and match[0] not in SHORT_ZONES else None
         if match is None or zone is None:
             return False
         self.position, self.zone = match.end(), zone

@@ -18,6 +18,9 @@ from deltic.schema import INTEGER_BITS, Type
 _WIDE: Final = Context(prec=200)
 _PRODUCT_DIGITS: Final = 39  # Java's MathContext in Spark's decimal multiplication
 SIGN_DIGITS: Final = 34
+_GREATEST_SINGLE: Final = 2.0**128 - 2.0**104
+_SINGLE_END: Final = 2.0**128 - 2.0**103
+"""Midway between the greatest float32 and 2^128: from here on the nearest float32 is infinite."""
 _QUOTIENT_SCALE: Final = 39  # the scale that Spark divides to before it rounds to the result's
 
 
@@ -37,10 +40,11 @@ def single(value: Fraction | float | int) -> float:
     near = nearest(value)
     if not math.isfinite(near):
         return near
-    try:
-        result: float = struct.unpack("f", struct.pack("f", near))[0]
-    except OverflowError:
+    if not -_SINGLE_END < value < _SINGLE_END:
         return math.copysign(math.inf, near)
+    if abs(near) >= _SINGLE_END:  # rounded up to where the infinities begin
+        return math.copysign(_GREATEST_SINGLE, near)
+    result: float = struct.unpack("f", struct.pack("f", near))[0]
     if isinstance(value, float) or Fraction(near) == value or result == near:
         return result
     exact = Fraction(value)

@@ -19,6 +19,15 @@ from deltic.expr.rows.numbers import double, single
 _JAVA_EDGE: Final = "".join(map(chr, range(33)))
 """What Java's String.trim removes."""
 _EDGE: Final = _JAVA_EDGE + "\x7f"
+SHORT_ZONES: Final = {
+    **{"ACT": "Australia/Darwin", "AET": "Australia/Sydney", "AGT": "America/Argentina/Buenos_Aires", "ART": "Africa/Cairo"},
+    **{"AST": "America/Anchorage", "BET": "America/Sao_Paulo", "BST": "Asia/Dhaka", "CAT": "Africa/Harare", "CNT": "America/St_Johns"},
+    **{"CST": "America/Chicago", "CTT": "Asia/Shanghai", "EAT": "Africa/Addis_Ababa", "ECT": "Europe/Paris", "EST": "-05:00"},
+    **{"HST": "-10:00", "IET": "America/Indiana/Indianapolis", "IST": "Asia/Kolkata", "JST": "Asia/Tokyo", "MIT": "Pacific/Apia"},
+    **{"MST": "-07:00", "NET": "Asia/Yerevan", "NST": "Pacific/Auckland", "PLT": "Asia/Karachi", "PNT": "America/Phoenix"},
+    **{"PRT": "America/Puerto_Rico", "PST": "America/Los_Angeles", "SST": "Pacific/Guadalcanal", "VST": "Asia/Ho_Chi_Minh"},
+}
+"""Java's ZoneId.SHORT_IDS, which Spark reads in casts and in arguments that are zones, but not by patterns of dates and times."""
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 _NUMBER: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _FLOATING: Final = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[fFdD]?")
@@ -163,7 +172,8 @@ def _moment(text: str) -> tuple[datetime.datetime, datetime.tzinfo | None] | Non
 
 
 def parse_zone(name: str) -> datetime.tzinfo | None:
-    """UTC, an offset, or a zone by its name in the IANA database."""
+    """UTC, an offset, a zone by its name in the IANA database, or one of Java's short names."""
+    name = SHORT_ZONES.get(name, name)
     if name in ("Z", "UTC", "GMT", "UT"):
         return datetime.UTC
     if match := _OFFSET.fullmatch(name):
