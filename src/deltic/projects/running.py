@@ -18,7 +18,7 @@ from deltic.pipeline import Summary
 from deltic.projects.cost import recomputation
 from deltic.projects.definitions import SINK, Dataset
 from deltic.projects.direct import local
-from deltic.projects.flows import reset, run_events, run_flow, united
+from deltic.projects.flows import reset, rows_are_lost, run_events, run_flow, united
 from deltic.projects.notes import NOTE, ProjectNotes
 from deltic.projects.planning import DatasetPlan, EventsPlan, FlowPlan, ProjectPlan, tables_of
 from deltic.projects.progress import Listener, RunProgress
@@ -166,6 +166,7 @@ class ProjectRun:
         stored = [one for one in datasets if one.dataset.stored and selection.includes(one.dataset.key)]
         if not stored:
             return
+        self._forget_lost(stored)
         self.tables.look_up(one.dataset for one in stored if one.schema is not None)
         withdrawn = self._withdrawn(stored, selection)
         for one in stored:
@@ -185,6 +186,18 @@ class ProjectRun:
                 self._locate(dataset)
             elif not dataset.live:
                 self._recover(dataset, creation, withdrawn.get(dataset.key))
+
+    def _forget_lost(self, datasets: Iterable[DatasetPlan]) -> None:
+        """Streaming tables whose files were removed, as by DROP TABLE, start from nothing. What is left of the files cannot be read."""
+        appended = [one for one in datasets if one.refresh == "appended" and self.tables.format(one.dataset) not in TRANSACTIONAL]
+        lost = [one.dataset for one in appended if rows_are_lost(self.tables, one.dataset, self._flows(one))]
+        if not lost:
+            return
+        self.notes.resets |= {dataset.key: True for dataset in lost}
+        self._note()
+        for dataset in lost:
+            self.tables.remove_rows(dataset)
+            self._say(f"{dataset.key}: its files were removed, so its streams are read again")
 
     def _withdrawn(self, datasets: Iterable[DatasetPlan], selection: Selection) -> dict[str, list[Any]]:
         """Notes of views whose tables are not there, or are others, that they are not written; returns what was noted.

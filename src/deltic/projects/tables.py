@@ -318,6 +318,11 @@ class CatalogTables:
         """The location of a streaming table's files, which stays."""
         return f"{self._folder(dataset)}/rows"
 
+    def remove_rows(self, dataset: Dataset) -> None:
+        """Removes a streaming table's files, if they are on this machine."""
+        if (rows := local(self.location(dataset))) is not None:
+            shutil.rmtree(rows, ignore_errors=True)
+
     def events(self, dataset: Dataset) -> str:
         """Where the events are kept of which a dataset is made."""
         return f"{self._folder(dataset)}/events"
