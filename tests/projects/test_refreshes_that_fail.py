@@ -66,7 +66,7 @@ class FakeTables:
 
     def __init__(self, folder: Path) -> None:
         self.rows: dict[str, list[dict[str, Any]]] = {}
-        self.folder = folder
+        self.folder, self.delta, self.found = folder, set[str](), list[int]()
 
     def look_up(self, datasets: Any) -> None:
         list(datasets)
@@ -81,7 +81,10 @@ class FakeTables:
         return "new"
 
     def format(self, dataset: Dataset) -> str:
-        return "parquet"
+        return "delta" if dataset.key in self.delta else "parquet"
+
+    def is_absent(self, dataset: Dataset) -> bool:
+        return dataset.key not in self.rows
 
     def location(self, dataset: Dataset) -> str:
         return str(self.folder / dataset.key / "rows")
@@ -115,7 +118,9 @@ class Project:
 
     @contextmanager
     def opened(self) -> Iterator[running.ProjectRun]:
-        server: Any = SimpleNamespace(rows=lambda message: self.frame, of_rows=lambda rows, schema: rows)
+        server: Any = SimpleNamespace(of_rows=lambda rows, schema: rows, message=lambda frame: frame)
+        server.table = lambda identifier: SimpleNamespace(limit=lambda rows: identifier)
+        server.rows = lambda message: pa.table({"k": self.tables.found}) if isinstance(message, str) else self.frame
         with running.ProjectRun(planned(self.spec), server, str(self.folder / "state"), self.said.append) as run:
             run.tables = run.publisher.tables = cast(Any, self.tables)
             yield run
@@ -266,6 +271,32 @@ def test_a_streaming_table_whose_files_were_removed_is_fed_again(project: Projec
     project.run()
     assert emptied == ["stream"] and not log.exists()
     assert "stream: its files were removed, so its streams are read again" in project.said
+
+
+@pytest.mark.parametrize("found", [[], [1]])
+def test_a_streaming_table_with_commits_that_was_dropped_is_fed_again(
+    project: Project, monkeypatch: pytest.MonkeyPatch, found: list[int]
+) -> None:
+    emptied = list[str]()
+    monkeypatch.setattr(running, "reset", lambda server, tables, one, flow, first: emptied.append(one.dataset.key))
+    for name in ("run_events", "run_flow"):
+        monkeypatch.setattr(running, name, lambda *_: 0)
+    monkeypatch.setattr(running.SourceReads, "dataset", lambda self, key: None)
+    project.tables.delta.add("stream")
+    project.define(STREAMS)
+    project.run()
+    commits = project.folder / "tables" / "checkpoints" / "stream" / "stream" / "commits"
+    commits.mkdir(parents=True)
+    (commits / "0").touch()
+    project.run()
+    assert emptied == [], "the table is there"
+    del project.tables.rows["stream"]
+    project.tables.found = found
+    project.run()
+    assert emptied == ([] if found else ["stream"])
+    assert ("stream: it was dropped, so its streams are read again" in project.said) is not bool(found)
+    project.run()
+    assert emptied == ([] if found else ["stream"]), "once"
 
 
 def test_a_table_that_a_session_has_dropped_is_read_whole(project: Project) -> None:

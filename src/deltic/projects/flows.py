@@ -87,15 +87,18 @@ def _await(query: Any, flow: Flow) -> None:
         raise QueryError(f"{flow.place}: the flow {flow.name}: {first_line(error)}")
 
 
-def rows_are_lost(tables: CatalogTables, dataset: Dataset, flows: Sequence[FlowPlan]) -> bool:
-    """Whether flows have been read into a table of files of this machine that has been dropped since.
+def have_been_read(tables: CatalogTables, dataset: Dataset, flows: Sequence[FlowPlan]) -> bool:
+    """Whether any of the flows has been read, as their checkpoints say, if they are on this machine."""
+    checkpoints = [local(tables.checkpoint(dataset, flow.flow.name)) for flow in flows]
+    return any(any((folder / "commits").glob("[0-9]*")) for folder in checkpoints if folder is not None)
+
+
+def rows_are_lost(tables: CatalogTables, dataset: Dataset) -> bool:
+    """Whether a table of files of this machine, into which flows have been read, has been dropped since.
 
     Spark would append to what is gone: the log of its sink, which then lacks its beginning, makes the table unreadable.
     """
-    checkpoints = [local(tables.checkpoint(dataset, flow.flow.name)) for flow in flows]
-    rows = local(tables.location(dataset))
-    commits = [name for folder in checkpoints if folder is not None for name in (folder / "commits").glob("[0-9]*")]
-    if rows is None or not commits:
+    if (rows := local(tables.location(dataset))) is None:
         return False
     log = rows / "_spark_metadata"
     return not (log / "0").exists() and not any(log.glob("*.compact"))

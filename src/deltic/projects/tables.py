@@ -106,6 +106,10 @@ class CatalogTables:
                 self._default = self._server.session.conf.get(DEFAULT_FORMAT) or "parquet"
         return self._default
 
+    def is_absent(self, dataset: Dataset) -> bool:
+        """Whether a dataset has no table. After look_up, before `create`."""
+        return self._layouts.get(dataset.key) is None
+
     def differs(self, dataset: Dataset, schema: Schema) -> bool:
         """Whether a dataset has no table, or one of other columns, another format or other partitions. After look_up, before `create`."""
         existing = self._layouts.get(dataset.key)
