@@ -2,7 +2,7 @@
 
 A batch's number is committed with its tick, in the note `batches`, with the id of its query. So a batch that Spark runs again, because
 the batch or the process died after the commit, is skipped, and a batch of another checkpoint is not mistaken for a committed one.
-The note `streams` has the tables that a query's streams feed, by position: Spark's checkpoint knows a stream by its position alone.
+The note `streams` has the tables that a query's streams feed, by position: Spark's checkpoint identifies a stream by its position alone.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class OpenedPipeline:
             return
         raise StateError(
             f"stream {name} had streams of the tables {', '.join(before)}, in this order, and has now those of {', '.join(tables)}",
-            expected="the same streams in the same order: Spark's checkpoint knows a stream by its position alone",
+            expected="the same streams in the same order: Spark's checkpoint identifies a stream by its position alone",
             remedy="feed a further table through foreach_batch; or give the stream another name if its rows are not yet in the state",
         )
 
