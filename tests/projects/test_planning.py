@@ -148,6 +148,36 @@ def test_an_error_in_a_module_names_its_line(tmp_path: Path) -> None:
         planned(written(tmp_path, files))
 
 
+VIEW = "@dp.materialized_view(schema='{}')\ndef a():\n    return spark.range(3)"
+BAD_MODULES = {
+    "@dp.materialized_view\ndef a():\n    return spark.range(3).id()": "transformations/a.py:4: TypeError: 'Column' object is not callable",
+    "def a(:": "transformations/a.py:2: SyntaxError: invalid syntax",
+    'dp.create_streaming_table("a")\ndp.create_auto_cdc_flow("a", "missing", ["id"], "at")': "a.py:3: a: Spark: [TABLE_OR_VIEW_NOT",
+    VIEW.format("id STRING"): "transformations/a.py:2: the query of a does not return the column id that is declared: it returns id BIGINT",
+    VIEW.format("id BIGINT, z INT"): "the query of a does not return the column z that is declared",
+    VIEW.format("n INT"): "the query of a returns the column id, which is not declared\nexpected: n INT",
+}
+
+
+@pytest.mark.parametrize("module", BAD_MODULES)
+def test_errors_of_a_module_have_file_and_line(tmp_path: Path, module: str) -> None:
+    files = {"spark-pipeline.yml": SPEC, "transformations/a.py": f"from pyspark import pipelines as dp\n{module}\n"}
+    with pytest.raises(DelticError) as raised:
+        planned(written(tmp_path, files))
+    assert BAD_MODULES[module] in str(raised.value)
+
+
+def test_a_project_of_nothing_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DelticError, match=r"yml: the project defines no dataset\nexpected: files .* in transformations/\*\*"):
+        planned(written(tmp_path, {"spark-pipeline.yml": SPEC}))
+
+
+def test_a_relative_storage_is_refused(tmp_path: Path) -> None:
+    spec = SPEC.replace("file://FOLDER/storage", "out")
+    with pytest.raises(DelticError, match=f"storage 'out' is a relative path\n(?:.*\n)*help: file://{tmp_path}/out"):
+        planned(written(tmp_path, {"spark-pipeline.yml": spec, "transformations/a.sql": "CREATE MATERIALIZED VIEW a AS SELECT 1 AS x"}))
+
+
 def test_a_refresh_policy_is_a_clause_or_a_table_property(tmp_path: Path) -> None:
     sql = """
         CREATE MATERIALIZED VIEW a REFRESH POLICY FULL AS SELECT 1 AS x;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -63,8 +64,9 @@ dp.create_auto_cdc_flow("keyed", "changes", ["k"], "v")
 class FakeTables:
     """What has been written, by dataset."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path) -> None:
         self.rows: dict[str, list[dict[str, Any]]] = {}
+        self.folder, self.delta, self.found = folder, set[str](), list[int]()
 
     def look_up(self, datasets: Any) -> None:
         list(datasets)
@@ -79,10 +81,19 @@ class FakeTables:
         return "new"
 
     def format(self, dataset: Dataset) -> str:
-        return "parquet"
+        return "delta" if dataset.key in self.delta else "parquet"
+
+    def is_absent(self, dataset: Dataset) -> bool:
+        return dataset.key not in self.rows
 
     def location(self, dataset: Dataset) -> str:
-        return "rows"
+        return str(self.folder / dataset.key / "rows")
+
+    def checkpoint(self, dataset: Dataset, flow: str) -> str:
+        return str(self.folder / "checkpoints" / dataset.key / flow)
+
+    def remove_rows(self, dataset: Dataset) -> None:
+        shutil.rmtree(self.location(dataset), ignore_errors=True)
 
     def locate(self, dataset: Dataset, location: str) -> None:
         pass
@@ -95,7 +106,7 @@ class Project:
     """A project of `other` and `quotients`, and its source."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.tables, self.said = folder, FakeTables(), list[str]()
+        self.folder, self.tables, self.said = folder, FakeTables(folder / "tables"), list[str]()
         self.source(1, 2, 3)
         self.define(OTHER + QUOTIENTS)
 
@@ -107,7 +118,9 @@ class Project:
 
     @contextmanager
     def opened(self) -> Iterator[running.ProjectRun]:
-        server: Any = SimpleNamespace(rows=lambda message: self.frame, of_rows=lambda rows, schema: rows)
+        server: Any = SimpleNamespace(of_rows=lambda rows, schema: rows, message=lambda frame: frame)
+        server.table = lambda identifier: SimpleNamespace(limit=lambda rows: identifier)
+        server.rows = lambda message: pa.table({"k": self.tables.found}) if isinstance(message, str) else self.frame
         with running.ProjectRun(planned(self.spec), server, str(self.folder / "state"), self.said.append) as run:
             run.tables = run.publisher.tables = cast(Any, self.tables)
             yield run
@@ -230,6 +243,60 @@ def test_a_stream_that_was_being_emptied_starts_from_nothing(project: Project, m
     assert emptied == (["keyed"] if fails == "run_events" else ["stream"])
     project.run()
     assert len(emptied) == 1, "once"
+
+
+def test_a_streaming_table_whose_files_were_removed_is_fed_again(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    emptied = list[str]()
+    monkeypatch.setattr(running, "reset", lambda server, tables, one, flow, first: emptied.append(one.dataset.key))
+    for name in ("run_events", "run_flow"):
+        monkeypatch.setattr(running, name, lambda *_: 0)
+    monkeypatch.setattr(running.SourceReads, "dataset", lambda self, key: None)
+    project.define(STREAMS)
+    project.run()
+    folder = project.folder / "tables"
+    log = folder / "stream" / "rows" / "_spark_metadata"
+    commits = folder / "checkpoints" / "stream" / "stream" / "commits"
+    for place in (log, commits):
+        place.mkdir(parents=True)
+    (log / "0").touch()
+    project.run()
+    (commits / "7").touch()  # Spark keeps the last hundred
+    project.run()
+    (log / "0").rename(log / "9.compact")
+    project.run()
+    assert emptied == [], "the table has its rows"
+    (log / "9.compact").rename(log / "10")
+    project.run("other")
+    assert emptied == [] and log.exists(), "it is not refreshed"
+    project.run()
+    assert emptied == ["stream"] and not log.exists()
+    assert "stream: its files were removed, so its streams are read again" in project.said
+
+
+@pytest.mark.parametrize("found", [[], [1]])
+def test_a_streaming_table_with_commits_that_was_dropped_is_fed_again(
+    project: Project, monkeypatch: pytest.MonkeyPatch, found: list[int]
+) -> None:
+    emptied = list[str]()
+    monkeypatch.setattr(running, "reset", lambda server, tables, one, flow, first: emptied.append(one.dataset.key))
+    for name in ("run_events", "run_flow"):
+        monkeypatch.setattr(running, name, lambda *_: 0)
+    monkeypatch.setattr(running.SourceReads, "dataset", lambda self, key: None)
+    project.tables.delta.add("stream")
+    project.define(STREAMS)
+    project.run()
+    commits = project.folder / "tables" / "checkpoints" / "stream" / "stream" / "commits"
+    commits.mkdir(parents=True)
+    (commits / "0").touch()
+    project.run()
+    assert emptied == [], "the table is there"
+    del project.tables.rows["stream"]
+    project.tables.found = found
+    project.run()
+    assert emptied == ([] if found else ["stream"])
+    assert ("stream: it was dropped, so its streams are read again" in project.said) is not bool(found)
+    project.run()
+    assert emptied == ([] if found else ["stream"]), "once"
 
 
 def test_a_table_that_a_session_has_dropped_is_read_whole(project: Project) -> None:

@@ -51,6 +51,9 @@ def test_frames_of_spark_that_are_no_changes_are_refused(spark: SparkSession, tm
         with pytest.raises(errors.FrameError) as raised:
             session.apply({"t": frame}, sequence="at" if "at" in frame.columns else None)
         assert raised.value.message == message
+        if frame.isStreaming:
+            with pytest.raises(errors.FrameError, match=message):
+                session.insert("t", frame)
 
 
 SCRIPT = """

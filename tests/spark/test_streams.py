@@ -248,6 +248,34 @@ def test_next_and_repeated_batches() -> None:
     assert _committed("orders", 5, None, [5, "a"])
 
 
+@pytest.mark.parametrize(
+    ("changed", "now"),
+    [
+        (("orders", "customers"), "orders, customers"),
+        (("customers",), "customers"),
+        (("customers", "orders", "orders"), "customers, orders, orders"),
+    ],
+)
+def test_streams_of_other_positions_are_refused(pipelines: Any, feed: Feed, changed: tuple[str, ...], now: str) -> None:
+    columns = {"customers": CUSTOMERS, "orders": ORDERS}
+    pipeline = both(pipelines(), feed)
+    fill(feed)
+    run(pipeline)
+    pipeline = pipelines()
+    for table in changed:
+        pipeline.stream(table, feed.read(table, columns[table]))
+    with pytest.raises(StateError) as raised:
+        pipeline.start(availableNow=True)
+    assert (
+        raised.value.message
+        == f"stream query:streams had streams of the tables customers, orders, in this order, and has now those of {now}"
+    )
+    pipeline = both(pipelines(), feed)
+    feed.write("orders", {"id": 12, "customer": 1, "amount": 1.0})
+    run(pipeline)
+    assert sales(pipeline)[0] == {"region": "north", "n": 2, "total": 6.0}
+
+
 def test_a_running_query_is_stopped_after_its_tick(pipelines: Any, feed: Feed) -> None:
     pipeline = both(pipelines(), feed)
     fill(feed)
@@ -411,3 +439,5 @@ def test_pipelines_that_cannot_start_are_rejected(spark: SparkSession, pipelines
         pipeline.start(availableNow=True, once=True)
     with pytest.raises(SetupError, match="invalid trigger processingTime 'often'"):
         pipeline.start(processingTime="often")
+    with pytest.raises(SetupError, match="invalid trigger processingTime 5"):
+        pipeline.start(processingTime=5)

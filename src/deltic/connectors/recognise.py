@@ -62,8 +62,15 @@ def in_arrow(frame: Any, where: str) -> Any:
     return frame.selectExpr(*columns) if any(" AS " in column for column in columns) else frame
 
 
+def check_batch(frame: Any, where: str) -> None:
+    """Raises FrameError for a DataFrame of PySpark that is a stream."""
+    if frame.isStreaming:
+        raise FrameError(f"{where}: the frame is a stream", remedy="deltic.spark.StreamingPipeline feeds tables from streams")
+
+
 def of_spark(frame: Any, where: str) -> pa.Table:
-    """The rows of a DataFrame of PySpark. Raises FrameError for what Python's Arrow has no type for."""
+    """The rows of a DataFrame of PySpark. Raises FrameError for a stream, and for what Python's Arrow has no type for."""
+    check_batch(frame, where)
     frame = in_arrow(frame, where)
     variants = [name for name, kind in frame.dtypes if kind == "variant"]
     if not variants:

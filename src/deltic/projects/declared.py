@@ -55,15 +55,30 @@ def source_schema(message: pb.Relation) -> Schema | None:
     return described(text, Span(text, 0, len(text), "<schema>"))
 
 
-def check_declared(dataset: Dataset, schema: Schema) -> None:
-    """Raises TypeMismatch if a query returns other columns than its dataset declares."""
+def check_columns(dataset: Dataset, schema: Schema) -> None:
+    """Raises CatalogError if a query returns other columns, or other types, than its dataset declares; Spark refuses that too."""
     declared = declared_schema(dataset)
     if declared is None:
         return
-    own = [(one.name.lower(), one.type.read) for one in schema]
-    if own != [(one.name.lower(), one.type.read) for one in declared]:
+    own, types = ({one.name.lower(): one.type.read for one in columns} for columns in (schema, declared))
+    differing = next((name for name in [*own, *types] if own.get(name) != types.get(name)), None)
+    if differing is not None:
+        written, expected = (", ".join(f"{one.name} {one.type.sql}" for one in columns) for columns in (schema, declared))
+        message = (
+            f"{dataset.place}: the query of {dataset.key} does not return the column {differing} that is declared: it returns {written}"
+        )
+        if differing not in types:
+            message = f"{dataset.place}: the query of {dataset.key} returns the column {differing}, which is not declared"
+        raise CatalogError(message, expected=expected, remedy="change the query, or the schema")
+
+
+def check_declared(dataset: Dataset, schema: Schema) -> None:
+    """Raises CatalogError as `check_columns`, and TypeMismatch if a query has its columns in another order."""
+    check_columns(dataset, schema)
+    declared = declared_schema(dataset)
+    if declared is not None and [one.name.lower() for one in schema] != [one.name.lower() for one in declared]:
         written = ", ".join(f"{one.name} {one.type.sql}" for one in schema)
-        raise TypeMismatch(f"the query of {dataset.key} returns other columns than its schema declares: {written}", span=dataset.span)
+        raise TypeMismatch(f"the query of {dataset.key} returns the columns of its schema in another order: {written}", span=dataset.span)
 
 
 def check_carried(schema: Schema, key: str, span: Span | None = None) -> None:

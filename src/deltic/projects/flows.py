@@ -11,7 +11,7 @@ import pyspark.sql.connect.proto as pb
 from pyspark.errors import PySparkException
 
 from deltic.errors import QueryError
-from deltic.projects.definitions import SINK, Flow
+from deltic.projects.definitions import SINK, Dataset, Flow
 from deltic.projects.direct import local
 from deltic.projects.planning import DatasetPlan, EventsPlan, FlowPlan
 from deltic.projects.server import Server, first_line
@@ -87,14 +87,30 @@ def _await(query: Any, flow: Flow) -> None:
         raise QueryError(f"{flow.place}: the flow {flow.name}: {first_line(error)}")
 
 
+def have_been_read(tables: CatalogTables, dataset: Dataset, flows: Sequence[FlowPlan]) -> bool:
+    """Whether any of the flows has been read, as their checkpoints say, if they are on this machine."""
+    checkpoints = [local(tables.checkpoint(dataset, flow.flow.name)) for flow in flows]
+    return any(any((folder / "commits").glob("[0-9]*")) for folder in checkpoints if folder is not None)
+
+
+def rows_are_lost(tables: CatalogTables, dataset: Dataset) -> bool:
+    """Whether a table of files of this machine, into which flows have been read, has been dropped since.
+
+    Spark would append to what is gone: the log of its sink, which then lacks its beginning, makes the table unreadable.
+    """
+    if (rows := local(tables.location(dataset))) is None:
+        return False
+    log = rows / "_spark_metadata"
+    return not (log / "0").exists() and not any(log.glob("*.compact"))
+
+
 def reset(server: Server, tables: CatalogTables, one: DatasetPlan, flow: FlowPlan, first: bool) -> None:
     """Forgets how far a flow has read. The first flow of a table empties it."""
     dataset = one.dataset
     checkpoint = tables.checkpoint(dataset, flow.flow.name)
     if dataset.kind != SINK and first:
         server.sql(f"TRUNCATE TABLE {dataset.identifier}")
-        rows = local(tables.location(dataset))
-        if tables.format(dataset) not in TRANSACTIONAL and rows is not None:
-            shutil.rmtree(rows, ignore_errors=True)
+        if tables.format(dataset) not in TRANSACTIONAL:
+            tables.remove_rows(dataset)
     if (folder := local(checkpoint)) is not None:
         shutil.rmtree(folder, ignore_errors=True)

@@ -21,6 +21,7 @@ from deltic.types import backquoted
 _SEQUENCE: Final = "__deltic_sequence"
 _DELETES: Final = "__deltic_deletes"
 _RANK: Final = "__deltic_rank"
+_NULL: Final = "an event has a NULL as its key, or as its sequence; a temporary view of the others, by WHERE, can be the source"
 
 
 def check_keyed(dataset: Dataset) -> None:
@@ -42,7 +43,7 @@ def latest(flow: AutoCdcFlow, source: str, place: FilePlace) -> Callable[[Any], 
         valid = sequence.isNotNull()
         for key in keys:
             valid = valid & F.col(backquoted(key)).isNotNull()
-        checked = F.when(valid, sequence).otherwise(F.raise_error(F.lit("an event has a NULL as its key, or as its sequence")))
+        checked = F.when(valid, sequence).otherwise(F.raise_error(F.lit(_NULL)))
         deletes: Any = F.lit(False) if flow.apply_as_deletes is None else F.coalesce(flow.apply_as_deletes, F.lit(False))
         rows = events.select("*", checked.alias(_SEQUENCE), deletes.alias(_DELETES))
         newest = Window.partitionBy(*map(_column, keys)).orderBy(F.col(_SEQUENCE).desc())

@@ -9,6 +9,7 @@ from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from pyspark.errors import PySparkException
 from pyspark.pipelines import cli
@@ -76,6 +77,7 @@ def load(path: Path, frames: Frames, open: Callable[[PipelineProject], OuterSpar
         raise QueryError(f"{path}: {first_line(error)}") from error
     except Exception as error:  # PyYAML's, and TypeErrors of an entry that is missing
         raise QueryError(f"{path}: {error}", expected="a pipeline's specification in YAML") from error
+    check_storage(path, spec.storage)
     names = Names.of(spec.catalog, spec.database)
     project = PipelineProject(spec.name, path.parent.resolve(), spec.storage, spec.configuration, names, frames)
     registry = Registry(project)
@@ -87,9 +89,19 @@ def load(path: Path, frames: Frames, open: Callable[[PipelineProject], OuterSpar
         except DelticError:
             raise
         except Exception as error:  # of the user's modules
-            raise _failure(error, project.folder) from error
+            raise module_failure(error, project.folder) from error
     registry.attach()
+    if not project.datasets:
+        globs = ", ".join(str(library.include) for library in spec.libraries)
+        raise CatalogError(f"{path}: the project defines no dataset", expected=f"files that define some, in {globs or 'libraries'}")
     return project
+
+
+def check_storage(path: Path, storage: str) -> None:
+    """Raises QueryError for a relative path: Spark takes it as relative to one folder in one place, and to another in others."""
+    if not urlsplit(storage).scheme and not storage.startswith("/"):
+        here = (path.parent.resolve() / storage).as_uri()
+        raise QueryError(f"{path}: storage {storage!r} is a relative path", expected="a URL, such as file:///data/pipeline", remedy=here)
 
 
 @dataclass(slots=True)
@@ -193,8 +205,10 @@ class Registry(GraphElementRegistry):
         return FilePlace(str(file), location.line_number or 1)
 
 
-def _failure(error: Exception, folder: Path) -> ModuleFailure:
-    """The error of a module, with the user's last line that ran."""
+def module_failure(error: Exception, folder: Path) -> ModuleFailure:
+    """The error of a module, with the user's last line that ran, or that cannot be parsed."""
+    if isinstance(error, SyntaxError) and error.filename is not None and Path(error.filename).is_relative_to(folder):
+        return ModuleFailure(f"{Path(error.filename).relative_to(folder)}:{error.lineno}: {type(error).__name__}: {error.msg}")
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).is_relative_to(folder)]
     place = f"{Path(frames[-1].filename).relative_to(folder)}:{frames[-1].lineno}: " if frames else ""
     kind = "" if isinstance(error, PySparkException) else f"{type(error).__name__}: "

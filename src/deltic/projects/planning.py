@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
 import pyspark.sql.connect.proto as pb
 
-from deltic.errors import CatalogError, QueryError, Span, Unsupported
+from deltic.errors import CatalogError, DelticError, QueryError, Span, Unsupported
 from deltic.frontends.dataframes import FrameDefinition
 from deltic.frontends.dataframes.places import Site
 from deltic.frontends.sql import tree
@@ -24,9 +24,10 @@ from deltic.frontends.sql.user_functions import marked
 from deltic.frontends.statements import BoundView, CreateTable, CreateView, DefinedFunction, Statement
 from deltic.plan.nodes import Plan, Table
 from deltic.plan.walk import nodes
-from deltic.projects.declared import check_carried, check_declared, check_live, declared_schema, merged, source_schema
+from deltic.projects.declared import check_carried, check_columns, check_declared, check_live, declared_schema, merged, source_schema
 from deltic.projects.definitions import SINK, ChangeFlow, Dataset, Flow
 from deltic.projects.keyed import check_keyed, latest
+from deltic.projects.loading import PipelineProject, module_failure
 from deltic.projects.messages import (
     SourceRead,
     aliased,
@@ -41,9 +42,6 @@ from deltic.projects.names import Names
 from deltic.projects.server import spark_errors
 from deltic.projects.settings import check_settings
 from deltic.schema import Schema, TableSchema
-
-if TYPE_CHECKING:
-    from deltic.projects.loading import PipelineProject
 
 Refresh: TypeAlias = Literal["incremental", "inlined", "appended", "merged", "recomputed", "written"]
 SHOWN: Final[Mapping[Refresh, str]] = {
@@ -293,7 +291,7 @@ class Planner:
     def _planned(self, dataset: Dataset) -> DatasetPlan:
         flows = []
         for flow in dataset.flows:
-            definition = None if isinstance(flow.query, QueryText) else self.project.frames.define(flow.query)
+            definition = None if isinstance(flow.query, QueryText) else self._made(flow.query)
             flows.append(self._flow(flow, definition))
         names_read = tuple(dict.fromkeys(read.key for flow in flows for read in flow.reads))
         planned = DatasetPlan(dataset, "inlined", tuple(flows), reads=tuple(key for key in names_read if key in self.project.datasets))
@@ -315,7 +313,17 @@ class Planner:
             check_live(planned.dataset, planned.refusal)
         if planned.refresh == "recomputed":
             planned.schema = self._spark_schema(planned)
+            check_columns(dataset, planned.schema)
         return planned
+
+    def _made(self, function: Callable[..., Any]) -> FrameDefinition:
+        """What a function of the project returns. Raises ModuleFailure if it raises anything."""
+        try:
+            return self.project.frames.define(function)
+        except DelticError:
+            raise
+        except Exception as error:  # of the user's function
+            raise module_failure(error, self.project.folder) from error
 
     def _apply_policy(self, planned: DatasetPlan) -> None:
         """REFRESH POLICY, or the table property. Raises the refusal of a view that must be incremental."""
@@ -386,7 +394,8 @@ class Planner:
         if self._is_view(source.key):
             schema = self._flow_schema(self.planned(source.key).flows[0])
         else:
-            schema = self._spark.schema(self.for_spark(read, self.project.names, empty=True), self.project.names, {})
+            with spark_errors(f"{changes.place}: {dataset.key}: "):
+                schema = self._spark.schema(self.for_spark(read, self.project.names, empty=True), self.project.names, {})
         self.events[key] = EventsPlan(dataset, plan, schema.nullable)
         return key
 

@@ -18,7 +18,7 @@ from deltic.pipeline import Summary
 from deltic.projects.cost import recomputation
 from deltic.projects.definitions import SINK, Dataset
 from deltic.projects.direct import local
-from deltic.projects.flows import reset, run_events, run_flow, united
+from deltic.projects.flows import have_been_read, reset, rows_are_lost, run_events, run_flow, united
 from deltic.projects.notes import NOTE, ProjectNotes
 from deltic.projects.planning import DatasetPlan, EventsPlan, FlowPlan, ProjectPlan, tables_of
 from deltic.projects.progress import Listener, RunProgress
@@ -166,7 +166,9 @@ class ProjectRun:
         stored = [one for one in datasets if one.dataset.stored and selection.includes(one.dataset.key)]
         if not stored:
             return
+        self._forget_lost(stored)
         self.tables.look_up(one.dataset for one in stored if one.schema is not None)
+        dropped = self._forget_dropped(stored)
         withdrawn = self._withdrawn(stored, selection)
         for one in stored:
             dataset = one.dataset
@@ -183,8 +185,43 @@ class ProjectRun:
             self._say(f"{dataset.key}: table created")
             if one.refresh == "appended":
                 self._locate(dataset)
+                if dataset.key in dropped:
+                    self._check_dropped(dataset)
             elif not dataset.live:
                 self._recover(dataset, creation, withdrawn.get(dataset.key))
+
+    def _forget_lost(self, datasets: Iterable[DatasetPlan]) -> None:
+        """Streaming tables whose files were removed, as by DROP TABLE, start from nothing. What is left of the files cannot be read."""
+        fed = [one.dataset for one in self._fed(datasets) if self.tables.format(one.dataset) not in TRANSACTIONAL]
+        lost = [dataset for dataset in fed if rows_are_lost(self.tables, dataset)]
+        self._feed_again(lost)
+        for dataset in lost:
+            self.tables.remove_rows(dataset)
+            self._say(f"{dataset.key}: its files were removed, so its streams are read again")
+
+    def _forget_dropped(self, datasets: Iterable[DatasetPlan]) -> set[str]:
+        """As `_forget_lost`, of tables with commits that the catalog does not have. Before they are created; returns their keys."""
+        fed = [one.dataset for one in self._fed(datasets) if self.tables.format(one.dataset) in TRANSACTIONAL]
+        dropped = [dataset for dataset in fed if self.tables.is_absent(dataset)]
+        self._feed_again(dropped)
+        return {dataset.key for dataset in dropped}
+
+    def _fed(self, datasets: Iterable[DatasetPlan]) -> list[DatasetPlan]:
+        """The streaming tables of which flows have been read."""
+        return [one for one in datasets if one.refresh == "appended" and have_been_read(self.tables, one.dataset, self._flows(one))]
+
+    def _feed_again(self, datasets: Collection[Dataset]) -> None:
+        """Notes of streaming tables that they start from nothing."""
+        if datasets:
+            self.notes.resets |= {dataset.key: True for dataset in datasets}
+            self._note()
+
+    def _check_dropped(self, dataset: Dataset) -> None:
+        """A table that was dropped starts from nothing, unless the catalog, as that of another session, has found its rows again."""
+        if self.server.rows(self.server.message(self.server.table(dataset.identifier).limit(1))).num_rows:
+            del self.notes.resets[dataset.key]
+        else:
+            self._say(f"{dataset.key}: it was dropped, so its streams are read again")
 
     def _withdrawn(self, datasets: Iterable[DatasetPlan], selection: Selection) -> dict[str, list[Any]]:
         """Notes of views whose tables are not there, or are others, that they are not written; returns what was noted.

@@ -106,6 +106,10 @@ class CatalogTables:
                 self._default = self._server.session.conf.get(DEFAULT_FORMAT) or "parquet"
         return self._default
 
+    def is_absent(self, dataset: Dataset) -> bool:
+        """Whether a dataset has no table. After look_up, before `create`."""
+        return self._layouts.get(dataset.key) is None
+
     def differs(self, dataset: Dataset, schema: Schema) -> bool:
         """Whether a dataset has no table, or one of other columns, another format or other partitions. After look_up, before `create`."""
         existing = self._layouts.get(dataset.key)
@@ -317,6 +321,11 @@ class CatalogTables:
     def location(self, dataset: Dataset) -> str:
         """The location of a streaming table's files, which stays."""
         return f"{self._folder(dataset)}/rows"
+
+    def remove_rows(self, dataset: Dataset) -> None:
+        """Removes a streaming table's files, if they are on this machine."""
+        if (rows := local(self.location(dataset))) is not None:
+            shutil.rmtree(rows, ignore_errors=True)
 
     def events(self, dataset: Dataset) -> str:
         """Where the events are kept of which a dataset is made."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from deltic.connectors.recognise import in_arrow
+from deltic.connectors.recognise import check_batch, in_arrow
 from deltic.connectors.source import RemoteRows, Run
 from deltic.errors import FrameError
 from deltic.runtimes import GroupingRuntime, Runtime
@@ -21,8 +21,7 @@ def spark_changes(frame: Any, table: TableSchema, sequence: str | None) -> Any:
     from deltic.runtimes.spark import SparkChanges  # noqa: PLC0415  pyspark is an optional extra
 
     where = f"table {table.name}"
-    if frame.isStreaming:
-        raise FrameError(f"{where}: the frame is a stream", remedy="deltic.spark.StreamingPipeline feeds tables from streams")
+    check_batch(frame, where)
     names = [name.lower() for name in frame.columns]
     for i, name in enumerate(names):
         if name in names[:i]:

@@ -2,13 +2,14 @@
 
 A batch's number is committed with its tick, in the note `batches`, with the id of its query. So a batch that Spark runs again, because
 the batch or the process died after the commit, is skipped, and a batch of another checkpoint is not mistaken for a committed one.
+The note `streams` has the tables that a query's streams feed, by position: Spark's checkpoint identifies a stream by its position alone.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from threading import RLock
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     import pyspark.sql
 
 BATCHES: Final = "batches"
+STREAMS: Final = "streams"
 PROGRESS: Final = "progress"
 """The subfolder of the state folder in which the workers of a Spark Connect server report progress to clients."""
 WAIT_S: Final = 120.0
@@ -66,10 +68,13 @@ class OpenedPipeline:
     def session(self) -> Session:
         return self.files.session
 
-    def batch(self, name: str, batch_id: int, query: str | None, make: Make, stopping: ReentrantEvent) -> Progress | None:
+    def batch(
+        self, name: str, batch_id: int, query: str | None, tables: Sequence[str], make: Make, stopping: ReentrantEvent
+    ) -> Progress | None:
         """One tick of a micro-batch; None if it was committed before. Pending deliveries to sinks are made in either case.
 
-        make: returns the changes by table. Raises StateError for a batch of another checkpoint, Stopped, and as a tick.
+        tables: what the query's streams feed, by position. make: returns the changes by table. Raises StateError for a batch of another
+        checkpoint, and as `check_streams`, Stopped, and as a tick.
         """
         with self.lock:
             if stopping.is_set():
@@ -77,10 +82,25 @@ class OpenedPipeline:
             before = self.session.notes.get(BATCHES, {})
             if _committed(name, batch_id, query, before.get(name)):
                 return self.files.tick()
-            progress = self.files.tick(make(self.session), {BATCHES: {**before, name: [batch_id, query]}})
+            self.check_streams(name, tables)
+            streams = {**self.session.notes.get(STREAMS, {}), name: list(tables)}
+            progress = self.files.tick(make(self.session), {BATCHES: {**before, name: [batch_id, query]}, STREAMS: streams})
             committed = self.session.last_tick
             assert progress is not None and committed is not None
             return replace(progress, rows_in={**committed.rows_in, **progress.rows_in})
+
+    def check_streams(self, name: str, tables: Sequence[str]) -> None:
+        """Raises StateError if a query has fewer or more streams than before, or a table's stream at another position."""
+        before = self.session.notes.get(STREAMS, {}).get(name)
+        if before is None or (
+            len(before) == len(tables) and all(old == new or new not in before for old, new in zip(before, tables, strict=True))
+        ):
+            return
+        raise StateError(
+            f"stream {name} had streams of the tables {', '.join(before)}, in this order, and has now those of {', '.join(tables)}",
+            expected="the same streams in the same order: Spark's checkpoint identifies a stream by its position alone",
+            remedy="feed a further table through foreach_batch; or give the stream another name if its rows are not yet in the state",
+        )
 
 
 def _committed(name: str, batch_id: int, query: str | None, before: Any) -> bool:

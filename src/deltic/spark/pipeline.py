@@ -237,9 +237,10 @@ class StreamingPipeline:
     def _start_query(self, name: str, checkpoint: str, trigger: Trigger) -> StreamingQuery:
         title = f"deltic {name} {self._root()}"
         function = BatchFunction(self, f"{QUERY}{name}", tuple(fed for fed, _ in self._streams), title)
+        tables = [fed.table for fed, _ in self._streams]
         if not is_connect(self.spark):
-            self._here()
-        frame = observed(tagged([frame for _, frame in self._streams]), [fed.table for fed, _ in self._streams])
+            self._here().check_streams(f"{QUERY}{name}", tables)
+        frame = observed(tagged([frame for _, frame in self._streams]), tables)
         return start_query(frame, function, title, checkpoint, trigger)
 
     def _here(self) -> OpenedPipeline:
@@ -312,7 +313,8 @@ class BatchFunction:
             with self._pipeline.opened(batch.sparkSession, keep=own) as opened:
                 stopping = journal.stopping if own else ReentrantEvent()
                 with self._kept(opened.session, batch):
-                    progress = opened.batch(self._name, batch_id, query, lambda session: self._changes(session, batch), stopping)
+                    tables = [fed.table for fed in self._fed]
+                    progress = opened.batch(self._name, batch_id, query, tables, lambda session: self._changes(session, batch), stopping)
         except DelticError as error:
             if own and not isinstance(error, Stopped):
                 journal.fail(error)

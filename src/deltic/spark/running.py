@@ -24,7 +24,7 @@ _UNITS: Final = {"millisecond": 0.001, "second": 1.0, "minute": 60.0, "hour": 36
 
 def seconds(interval: str) -> float:
     """The seconds in an interval as Spark writes it, such as "5 seconds". Raises SetupError."""
-    match = re.fullmatch(r"\s*(\d+)\s*(millisecond|second|minute|hour)s?\s*", interval.lower())
+    match = re.fullmatch(r"\s*(\d+)\s*(millisecond|second|minute|hour)s?\s*", str(interval).lower())
     if match is None:
         raise SetupError(f"invalid trigger processingTime {interval!r}", expected='a number and a unit, such as "5 seconds"')
     return int(match[1]) * _UNITS[match[2]]
