@@ -32,6 +32,7 @@ from deltic.kernels.linked import call, words_at
 from deltic.kernels.memory import Words, load, product_overflows, store
 from deltic.kernels.merge import DIRECTORY_HEADER
 from deltic.kernels.read import HIT, MATCHES, REPORT, TOUCHED
+from deltic.kernels.vector import are_opposite, uncancelled
 
 NO_ROOM = -1
 
@@ -95,6 +96,45 @@ def gathered(column: int, source: int, matches: int, once: bool, state: Words) -
 
 
 @part
+def sought_rows(code: Words, at: int, keys: Words, columns: int, change: int, registers: Words, state: Words) -> tuple[int, int]:
+    """(the address of the positions of the rows of a change to look up, 0 for all; how many they are, or NO_ROOM)
+
+    Rows that cancel for this join, since they differ in words that it does not read, are left out. at: where the program has the columns of
+    the output. columns: of the change. The keys then begin with those of these rows.
+    """
+    n, words = registers[change + ROWS], code[at]
+    own, weights_at = 0, at + 2 + 2 * words
+    for c in range(words):
+        own += np.int64(code[at + 1 + 2 * c] != 0)
+    weights, read = np.empty(code[weights_at - 1], np.int64), np.empty(len(keys) + own, np.int64)
+    for p in range(len(weights)):
+        weights[p] = registers[change + HEADER + columns + code[weights_at + 2 * p]]
+    some = False
+    for i in range(n - 1):
+        some |= are_opposite(weights, i)
+    if not some:
+        return 0, n
+    read[: len(keys)] = keys
+    own = len(keys)
+    for c in range(words):
+        if code[at + 1 + 2 * c] != 0:
+            read[own] = registers[change + HEADER + code[at + 2 + 2 * c]]
+            own += 1
+    kept = borrow(state, n)
+    if kept == 0:
+        return 0, NO_ROOM
+    rows = uncancelled(read, weights, n, kept)
+    for k in range(len(keys)):
+        column = borrow(state, n)
+        if column == 0:
+            return 0, NO_ROOM
+        for i in range(rows):
+            store(column, i, load(keys[k], load(kept, i)))
+        keys[k] = column
+    return kept, rows
+
+
+@part
 def match(code: Words, at: int, registers: Words, spines: Words, state: Words, counters: Words, entries: Words) -> int:
     """out, change, its columns, spine, its columns and weights, the register of its change or -1, words of the key, each of them, columns
     of the output, (whether of the change, position) of each, weights of the output, (weight of the change, of the spine) of each."""
@@ -107,15 +147,23 @@ def match(code: Words, at: int, registers: Words, spines: Words, state: Words, c
     if spines[SPINE * spine + SPINE_BATCHES] < 0:
         return DECLINED
     keys_at = key_table(code, at + 8, key, registers, change, state)
+    if keys_at == 0:
+        return FULL
+    keys = words_at(keys_at, key)
+    kept, n = sought_rows(code, at + 8 + key, keys, columns, change, registers, state)
+    if n == NO_ROOM:
+        return FULL
+    if n == 0:
+        set_empty(registers, out)
+        return DONE
     directory_at, batches = with_change(spine, other_columns + other_weights, other, registers, spines, state)
     hits_at = borrow(state, HIT * (n * batches + 1))
-    if keys_at == 0 or directory_at == NO_ROOM or hits_at == 0:
+    if directory_at == NO_ROOM or hits_at == 0:
         return FULL
     stride = DIRECTORY_HEADER + other_columns + other_weights
     directory, report, hits = words_at(directory_at, batches * stride), np.zeros(REPORT, np.int64), np.empty(HIT, np.int64)
     for h in range(HIT):
         hits[h] = hits_at + 8 * h * n * batches
-    keys = words_at(keys_at, key)
     count = call(entries[ENTRY_SEEK], (directory, batches, other_columns, other_weights, keys, key, n, hits, report))
     matches = report[MATCHES]
     count_read(counters, state, spines, spine, n, batches, report[TOUCHED])
@@ -123,7 +171,7 @@ def match(code: Words, at: int, registers: Words, spines: Words, state: Words, c
         set_empty(registers, out)
         return DONE
     at += 8 + key
-    return joined(code, at, out, change, columns, other_columns, directory, stride, hits, count, matches, registers, state, entries)
+    return joined(code, at, out, change, columns, other_columns, directory, stride, hits, count, matches, kept, registers, state, entries)
 
 
 @part
@@ -139,11 +187,12 @@ def joined(
     hits: Words,
     count: int,
     matches: int,
+    kept: int,
     registers: Words,
     state: Words,
     entries: Words,
 ) -> int:
-    """Writes the rows of the hits, and their weights."""
+    """Writes the rows of the hits, and their weights. kept: the positions of the rows that were sought, 0 if they are those of all."""
     words = code[at]
     pairs = code[at + 1 + 2 * words]
     wanted, table = np.empty(words + pairs, np.int64), np.empty(1 + words + pairs, np.int64)
@@ -167,6 +216,8 @@ def joined(
             return FULL
     call(entries[ENTRY_EXPAND], (directory, stride, hits, count, wanted, outputs + pairs, table))
     source = table[0]
+    for i in range(matches if kept != 0 else 0):
+        store(source, i, load(kept, load(source, i)))
     once = each_once(source, matches, registers[change + ROWS])
     for c in range(words):
         if code[at + 1 + 2 * c] != 0:

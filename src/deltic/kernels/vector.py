@@ -1,4 +1,4 @@
-"""Kernels over plain columns: checked arithmetic, hash partitioning."""
+"""Kernels over plain columns: checked arithmetic, neighbours that cancel, hash partitioning."""
 
 from __future__ import annotations
 
@@ -47,6 +47,48 @@ def heaviest(table: Words, start: int, end: int, n: int) -> int:
             word = load(table[c], i)
             most = max(most, word if word >= 0 else ~word)
     return most
+
+
+@part
+def are_opposite(weights: Words, i: int) -> bool:
+    """Whether the weights of rows i and i + 1 are each other's negatives."""
+    opposite = True
+    for w in range(len(weights)):
+        x, y = load(weights[w], i), load(weights[w], i + 1)
+        opposite &= (x ^ y) < 0 and x + y == 0
+    return opposite
+
+
+@part
+def are_equal(words: Words, i: int) -> bool:
+    """Whether rows i and i + 1 have the same words."""
+    equal = True
+    for c in range(len(words)):
+        equal &= load(words[c], i) == load(words[c], i + 1)
+    return equal
+
+
+@part
+def uncancelled(words: Words, weights: Words, n: int, kept: int) -> int:
+    """Writes to `kept` the positions of n rows but for neighbours that cancel, with the same words and opposite weights; how many they are.
+
+    words, weights: tables of columns. kept: the address of int64[n].
+    """
+    rows = i = 0
+    while i < n:
+        if i + 1 < n and are_opposite(weights, i) and are_equal(words, i):
+            i += 2
+        else:
+            store(kept, rows, i)
+            rows += 1
+            i += 1
+    return rows
+
+
+@kernel("int64(int64[::1], int64[::1], int64, int64)")
+def uncancelled_rows(words: Words, weights: Words, n: int, kept: int) -> int:
+    """See `uncancelled`."""
+    return uncancelled(words, weights, n, kept)
 
 
 @part

@@ -19,6 +19,7 @@ from deltic.circuit.operators.chain import ARROW, Chain
 from deltic.circuit.operators.keys import Keys, key_words
 from deltic.circuit.operators.selection_vector import SelectionVector
 from deltic.errors import WeightOverflow
+from deltic.trace.cancelling import uncancelled
 from deltic.trace.probe import probe
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
@@ -82,9 +83,16 @@ class JoinOperator:
         return Rows.concat(parts) if parts else Rows.empty(len(self.output), len(self.weights))
 
     def _match(self, delta: Delta, side: int, spine: Spine, context: Context) -> Match:
-        """The matches of `delta`, the change of `side`, in `spine`, the trace of the other side."""
+        """The matches of `delta`, the change of `side`, in `spine`, the trace of the other side.
+
+        Of rows that cancel for this join, since they differ in words that it does not read, none is looked up.
+        """
         other_words = [word for other, word in self.output if other != side]
-        return Match(delta, side, *probe(spine, self.sought(delta, side), other_words, context.counters))
+        keys = self.sought(delta, side)
+        read = [*keys, *(delta.columns[word] for other, word in self.output if other == side)]
+        kept = uncancelled(read, [delta.weights[pair[side]] for pair in self.weights])
+        rows, *found = probe(spine, keys if kept is None else [word[kept] for word in keys], other_words, context.counters)
+        return Match(delta, side, rows if kept is None else kept[rows], *found)
 
     def sought(self, delta: Delta, side: int) -> Sequence[np.ndarray]:
         """The keys to look up in the other side for `delta`, the change of `side`."""
