@@ -22,7 +22,7 @@ from deltic.circuit.programs import passes
 from deltic.circuit.stage import run_level
 from deltic.errors import AbsentRow, DelticError, SetupError
 from deltic.runtimes.embedded import DurableEmbedded, LoggedEmbedded, levels
-from deltic.trace import workers
+from deltic.trace import fixpoint, workers
 from engines import Engine, embedded, run
 from programs import Case, Outcome, case, expected, mixed
 from seeds import rotating
@@ -241,3 +241,33 @@ def test_ctrl_c_ends_a_recursion_between_iterations() -> None:
                 SELECT max(n) AS n, max(t) AS t FROM r""")
         assert time.monotonic() - start < 10
         assert session.query("SELECT * FROM e").rows() == [{"a": 1, "s": "x"}]
+
+
+@pytest.mark.parametrize("kind", ["BIGINT", "BIGINT NOT NULL", "INT", "DECIMAL(38, 2)", "STRING"])
+def test_rows_of_a_recursion_are_divided_by_the_values_that_it_passes_on(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not by flags of NULLs, or words that are the same in all values."""
+    derived: list[int] = []
+    run = fixpoint.interrupts.run
+
+    def noted(kernel: Any, *given: Any) -> Any:
+        result = run(kernel, *given)
+        derived.append(int(given[-1][fixpoint.seen.DERIVED]))
+        return result
+
+    monkeypatch.setattr(fixpoint, "DIVIDED_ROWS", 10)
+    monkeypatch.setattr(fixpoint.interrupts, "run", noted)
+    with deltic.Session(threads=2) as session:
+        session.sql(
+            f"""CREATE TABLE starts (s {kind}, node BIGINT NOT NULL); CREATE TABLE edges (a BIGINT NOT NULL, b BIGINT NOT NULL);
+            CREATE MATERIALIZED VIEW v AS
+                WITH RECURSIVE p AS (SELECT s, node FROM starts UNION SELECT p.s, e.b FROM p JOIN edges e ON p.node = e.a)
+                SELECT s, node FROM p"""
+        )
+        session.apply({"edges": [{"a": i, "b": i + 1, "_weight": 1} for i in range(20)]})
+        derived.clear()
+        starts = pa.table({"s": pa.array([str(i) for i in range(60)]), "node": [0] * 60, "_weight": [1] * 60})
+        arrow = session.table("starts").schema[0].type.arrow
+        session.apply({"starts": starts.set_column(0, "s", starts["s"].cast(arrow))})
+        assert len(session.view("v").rows()) == 60 * 21
+    _, one, other = derived
+    assert one + other == 60 * 21 and min(one, other) > 300

@@ -118,6 +118,23 @@ def test_a_row_of_many_columns_is_bounded() -> None:
         assert len(error["row"]) <= 2_000 and len(error["error"]) < 2_100
 
 
+@pytest.mark.filterwarnings("ignore::deltic.errors.PlanWarning")
+def test_the_value_and_the_condition_of_not_in_fail_apart() -> None:
+    """The value is evaluated where the condition holds, which is not where that fails."""
+    with deltic.Session(on_view_error="isolate") as session:
+        session.sql(
+            "CREATE TABLE t (id INT, a INT); CREATE TABLE u (id INT, a INT); CREATE MATERIALIZED VIEW v AS "
+            "SELECT id FROM t WHERE id NOT IN (SELECT 10 % u.id FROM u WHERE 10 % t.a > u.a)"
+        )
+        session.insert("u", [{"id": 0, "a": 3}])
+        session.insert("t", [{"id": 7, "a": 0}])
+        assert [row["expression"] for row in session.view("v").errors().to_pylist()] == ["10 % t.a > u.a"]
+        session.insert("t", [{"id": 8, "a": 6}])
+        assert sorted(row["expression"] for row in session.view("v").errors().to_pylist()) == ["10 % t.a > u.a", "10 % u.id"]
+        session.delete("u", [{"id": 0, "a": 3}])
+        assert sorted(row["id"] for row in session.view("v").rows()) == [7, 8]
+
+
 def test_a_group_whose_sum_does_not_fit_is_an_error() -> None:
     with deltic.Session(on_view_error="isolate") as session:
         session.sql("CREATE TABLE t (k INT, x BIGINT NOT NULL); CREATE MATERIALIZED VIEW v AS SELECT k, sum(x) AS s FROM t GROUP BY k")

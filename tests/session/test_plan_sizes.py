@@ -185,3 +185,19 @@ def test_sizes_are_noted_by_the_query(loaded: Session) -> None:
     assert list(noted) == [fingerprint(view)]
     assert {table: size[0] for table, size in noted[fingerprint(view)].items()} == SIZES
     assert noted[fingerprint(view)]["a"][1] == {"k": 600, "v": 89}
+
+
+@pytest.mark.parametrize("change", ["DROP COLUMN a", "DROP COLUMN b", "RENAME COLUMN b TO c"])
+def test_a_table_is_measured_as_it_was_before_the_script_that_alters_it(change: str) -> None:
+    with Session() as session:
+        session.sql("CREATE TABLE t (a BIGINT, b BIGINT); CREATE TABLE u (a BIGINT, b BIGINT)")
+        for table in ("t", "u"):
+            session.insert(table, [{"a": 1, "b": 1}, {"a": 2, "b": 1}])
+        column = "b" if change == "DROP COLUMN a" else "a"
+        session.sql(
+            f"ALTER TABLE t {change}; CREATE MATERIALIZED VIEW v AS "
+            f"SELECT u.a FROM u JOIN t ON u.a = t.{column} JOIN u AS w ON w.a = t.{column}"
+        )
+        (sizes,) = session._runtime.committed.program.plans.values()
+        assert sizes["t"] == (2, {"a": 2, "b": 1})
+        assert {row["a"] for row in session.view("v").rows()} == ({1} if column == "b" else {1, 2})

@@ -260,22 +260,27 @@ def _overflow(groups: Aggregate, condition: Expr, call: AggregateCall) -> Plan:
 
 
 def _of_join(node: Join) -> Parts:
-    errors: tuple[Plan, ...]
     if node.evaluates_pairs:
-        node, failing = tried_keys(node)
-        errors = tuple(_errors(one.rows, resolve("fails", (one.expr,)), (one.expr,), (one.expr,)) for one in failing)
-    else:
-        left_exprs, right_exprs = ([pair[i] for pair in node.compared] for i in (0, 1))
-        left, errors = _without_failures(node.left, left_exprs, left_exprs)
-        right, more = _without_failures(node.right, right_exprs, right_exprs)
-        errors += more
-        if errors:
-            node = replace(node, left=left, right=right)
-    if node.residual is None or not can_fail(node.residual):
-        return node, errors
-    if node.kind == "inner":
+        guarded, failed = _of_residual(tried_keys(node).join)
+        node, failing = tried_keys(replace(node, residual=guarded.residual))  # the value of NOT IN is evaluated after the residual
+        return node, (*(_errors(one.rows, resolve("fails", (one.expr,)), (one.expr,), (one.expr,)) for one in failing), *failed)
+    left_exprs, right_exprs = ([pair[i] for pair in node.compared] for i in (0, 1))
+    left, errors = _without_failures(node.left, left_exprs, left_exprs)
+    right, more = _without_failures(node.right, right_exprs, right_exprs)
+    errors += more
+    if errors:
+        node = replace(node, left=left, right=right)
+    if node.kind == "inner" and node.residual is not None and can_fail(node.residual):
         pairs, failed = _without_failures(replace(node, residual=None), (node.residual,), (node.residual,))
         return Filter(pairs, node.residual), (*errors, *failed)
+    node, failed = _of_residual(node)
+    return node, (*errors, *failed)
+
+
+def _of_residual(node: Join) -> tuple[Join, tuple[Plan, ...]]:
+    """A join that is not inner, and whose keys cannot fail, with a residual that is not TRUE where it fails; and the errors of that."""
+    if node.residual is None or not can_fail(node.residual):
+        return node, ()
     matched = Join(node.left, node.right, "inner", node.keys)
     _, failed = _without_failures(matched, (node.residual,), (node.residual,))
     passes = resolve("not", (resolve("fails", (node.residual,)),))
@@ -283,7 +288,7 @@ def _of_join(node: Join) -> Parts:
         residual: Expr = Case(((passes, node.residual),), _FALSE, BOOLEAN, node.residual.nullable)
     else:  # whose parts look rows up
         residual = conjunction((passes, node.residual))
-    return replace(node, residual=residual), (*errors, *failed)
+    return replace(node, residual=residual), failed
 
 
 def _of_recursion(node: Recursion) -> Parts:

@@ -19,7 +19,7 @@ from deltic.plan.guarded_keys import is_guarded
 from deltic.plan.guarded_ranges import has_one_row
 from deltic.plan.join_nodes import Join
 from deltic.plan.nodes import Aggregate, Filter, Plan, Project
-from deltic.plan.ranges import Comparison, comparison, range_of
+from deltic.plan.ranges import Inequality, comparison, range_of
 from deltic.stacks import unbounded
 
 
@@ -27,8 +27,8 @@ class _Outside(NamedTuple):
     """The part of this number of a condition is `above OR below`: point > hi, point < lo."""
 
     part: int
-    above: Comparison
-    below: Comparison
+    above: Inequality
+    below: Inequality
 
 
 def has_outside_range(join: Join) -> bool:
@@ -96,7 +96,7 @@ def _outside(join: Join) -> _Outside | None:
         branches = flattened("or", part.arguments)
         both = [comparison(branch, width) for branch in branches]
         match both:
-            case [Comparison(open=None) as one, Comparison(open=None) as other]:
+            case [Inequality(open=None) as one, Inequality(open=None) as other]:
                 for above, below in ((one, other), (other, one)):
                     if above.greater == below.lesser and above.left != below.left and has_value(join, left=above.left):
                         return _Outside(i, above, below)

@@ -51,7 +51,7 @@ class Range:
         return self.low is not None and self.high is not None
 
 
-class Comparison(NamedTuple):
+class Inequality(NamedTuple):
     """lesser < greater, both over (left, right). left: whether the lesser operand is over the left side. part: the condition.
 
     open: the operand that is no bound where it is NULL, as in `end IS NULL OR time < end`.
@@ -111,7 +111,7 @@ def is_ordered(type: Type) -> bool:
     return not type.has_bytes and type != NULL
 
 
-def _is_point(expr: Expr, low: Comparison, high: Comparison) -> bool:
+def _is_point(expr: Expr, low: Inequality, high: Inequality) -> bool:
     """Whether it can be looked up among intervals. That of two open bounds must not be NULL, of which the condition can be TRUE."""
     open_ends = low.open is not None and high.open is not None
     return expr not in (low.open, high.open) and is_word(expr.type) and not can_fail(expr) and not (open_ends and expr.nullable)
@@ -121,12 +121,12 @@ def _first(join: Join, first: Sequence[Expr], parts: Sequence[Expr]) -> Join:
     return replace(join, residual=conjunction(dict.fromkeys((*first, *parts))))
 
 
-def _comparisons(parts: Sequence[Expr], width: int) -> list[Comparison]:
+def _comparisons(parts: Sequence[Expr], width: int) -> list[Inequality]:
     """Those between the two sides. width: of the left one."""
     return [each for part in parts if (each := comparison(part, width)) is not None]
 
 
-def comparison(part: Expr, width: int) -> Comparison | None:
+def comparison(part: Expr, width: int) -> Inequality | None:
     """Between the two sides, as rows may be looked up by. width: of the left one."""
     match part:
         case (
@@ -148,10 +148,10 @@ def comparison(part: Expr, width: int) -> Comparison | None:
     if lesser.type != greater.type or not is_ordered(lesser.type) or outer_columns(part) or calls_python(part):
         return None
     sides = [{i < width for i in columns_of(operand)} for operand in (lesser, greater)]
-    return Comparison(lesser, greater, strict, sides[0] == {True}, part) if sides in ([{True}, {False}], [{False}, {True}]) else None
+    return Inequality(lesser, greater, strict, sides[0] == {True}, part) if sides in ([{True}, {False}], [{False}, {True}]) else None
 
 
-def _range(point: Expr, used: Sequence[Comparison], parts: Sequence[Expr], width: int) -> Range:
+def _range(point: Expr, used: Sequence[Inequality], parts: Sequence[Expr], width: int) -> Range:
     """The range of a point of which the used comparisons state the bounds."""
     side = int(min(columns_of(point)) >= width)
     bounds: dict[bool, RangeBound] = {}

@@ -84,8 +84,8 @@ class PlanSizes:
             return TableSize(rows)
         spec = self._circuit.arrangements[self._circuit.tables[name]]
         sample = Sample(self._runtime.snapshot(spec.id))
-        words = Layout.of(spec.shape.schema).slices
-        values = {node.table.schema.names[spec.order[i]].lower(): sample.values(words[i]) for i in range(len(words))}
+        schema = spec.shape.schema  # the stored table's, which the same script may alter
+        values = {name.lower(): sample.values(part) for name, part in zip(schema.names, Layout.of(schema).slices, strict=True)}
         return TableSize(rows, tuple(sorted(values.items())))
 
 

@@ -103,23 +103,23 @@ def fixpoint(
     directories, tables = np.concatenate(spines), np.array(table, np.int64).reshape(-1, kernel.CHAIN)
     words = np.array(moves, np.int64)
 
-    def run(share: int, shares: int, passed: int, most: int) -> _Share:
-        report, division = np.zeros(seen.REPORT, np.int64), np.array((share, shares, passed, most), np.int64)
+    # The last of them: a flag of a NULL and the high word of a decimal come before words that tell rows apart.
+    passed = max((word for word in range(width) if all(chain.passes_on(word) for chain in chains)), default=None)
+    threads = 1 if passed is None else workers.threads
+
+    def run(share: int, shares: int, most: int) -> _Share:
+        report, division = np.zeros(seen.REPORT, np.int64), np.array((share, shares, passed or 0, most), np.int64)
         given = directories, tables, words, base.table, len(base), 0, len(past.batches), width, limit, division, _HASH_KEY, report
         outcome, derivations, changes, sums, growth = interrupts.run(kernel.fixpoint, *given)
         changed = int(growth[-1] if outcome == kernel.DIVERGED else report[seen.CHANGES])
         derived = _rows(derivations, int(report[seen.DERIVATIONS]))
         return _Share(outcome, derived, _rows(changes, changed), _rows(sums, sums.shape[1]), growth, report)
 
-    passed = next((word for word in range(width) if all(chain.passes_on(word) for chain in chains)), None)
-    divides = passed is not None and workers.threads > 1
-    shares = [run(0, 1, passed or 0, DIVIDED_ROWS if divides else _MOST)]
+    shares = [run(0, 1, DIVIDED_ROWS if threads > 1 else _MOST)]
     if shares[0].outcome == kernel.LARGE_TICK:
-        assert passed is not None
-        threads, word = workers.threads, passed
-        shares = workers.map(lambda share, _: run(share, threads, word, _MOST), range(threads))
+        shares = workers.map(lambda share, _: run(share, threads, _MOST), range(threads))
         if any(share.outcome != kernel.DONE for share in shares):  # the error is that of all rows
-            shares = [run(0, 1, word, _MOST)]
+            shares = [run(0, 1, _MOST)]
     if shares[0].outcome == kernel.OVERFLOW:
         raise overflow("a derivation")
     report = np.sum([share.report for share in shares], axis=0)
