@@ -237,6 +237,7 @@ def test_values_widen_without_loss(frame: object, type: Type, values: list[objec
         ([{"y": pd.NA}, {"y": float("inf")}], array_type(struct((Field("y", DOUBLE),))), [{"y": None}, {"y": float("inf")}]),
         ({"y": pd.NA, "z": pd.NaT}, struct((Field("y", BIGINT), Field("z", TIMESTAMP))), {"y": None, "z": None}),
         ({"a": pd.NA}, map_type(STRING, BIGINT), [("a", None)]),
+        ([pd.NA], array_type(VARIANT), [None]),
     ],
     ids=str,
 )
@@ -287,6 +288,7 @@ def test_a_null_key_of_a_map_and_nan_for_a_whole_number_are_refused(given: objec
         ([{"x": np.timedelta64(5, "M")}], INT, f"table t, row 0, column x: found timedelta64 {np.timedelta64(5, 'M')!r}"),
         ([{"x": np.timedelta64(5)}], DAY_TO_SECOND, f"table t, row 0, column x: found timedelta64 {np.timedelta64(5)!r}"),
         ([{"x": np.str_("a")}], VARIANT, "table t, row 0, column x: found str 'a'"),
+        ([{"x": [pd.NA]}], VARIANT, "table t, row 0, column x: found list [<NA>]"),
         *(
             ([{"x": value}], type, f"table t, row 0, column x: found {value.__class__.__name__} {value!r}")
             for value, type in (
