@@ -98,7 +98,12 @@ def test_a_frame_that_fits_is_handed_on_uncopied() -> None:
 
 
 def test_a_spark_frame_is_recognised_by_its_type_and_collected() -> None:
-    parts = {"__module__": "pyspark.sql.classic.dataframe", "dtypes": [], "toArrow": lambda self: pa.Table.from_pylist(ROWS)}
+    parts = {
+        "__module__": "pyspark.sql.classic.dataframe",
+        "isStreaming": False,
+        "dtypes": [],
+        "toArrow": lambda self: pa.Table.from_pylist(ROWS),
+    }
     kind = type("DataFrame", (), parts)
     assert rows_frame(kind(), ORDERS).to_pylist() == ROWS
 
