@@ -7,15 +7,26 @@ A cast of Arrow's gives NULL for a field of a STRUCT that the value has not, als
 
 from __future__ import annotations
 
+import datetime
+import re
+from datetime import MAXYEAR, MINYEAR
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltic.intervals import FIRST, UNITS
-from deltic.types import Type, frozen_list
+from deltic.intervals import FIRST, UNITS, interval_of
+from deltic.types import DAY_TO_SECOND, Type, frozen_list
 from deltic.variant_bytes import fault
+
+_UNIT: Final = re.compile(r"\[(\d*)(\w+)\]")
+"""A multiple and a unit in the name of NumPy's type."""
+_MONTHS: Final = {"Y": 12, "M": 1}
+_ATTOSECONDS: Final = {
+    **{"W": 7 * 86_400 * 10**18, "D": 86_400 * 10**18, "h": 3_600 * 10**18, "m": 60 * 10**18},
+    **{"s": 10**18, "ms": 10**15, "us": 10**12, "ns": 10**9, "ps": 10**6, "fs": 10**3, "as": 1},
+}
 
 
 class Outside(NamedTuple):
@@ -106,20 +117,48 @@ def has_distinct_keys(value: Any, type: Type) -> bool:
 def of_numpy(value: Any, target: Type) -> Any:
     """A scalar or an array of NumPy as Python's; any other value is itself. NumPy is not imported here: the oracle does without.
 
-    Times and durations of which NumPy makes numbers stay its scalars, unless microseconds hold them, or months where the type has those.
+    Times and durations stay NumPy's scalars if Python's classes do not hold them, or months where the type has none.
     """
     if type(value).__module__ != "numpy" or not hasattr(value, "dtype"):
         return value
+    if isinstance(value, str | bytes):
+        return value[:]  # item() leaves out trailing zeros
     is_time = value.dtype.kind in "mM"
     if value.shape:
         return list(value) if is_time else value.tolist()
-    item, scalar, name = value.item(), value[()], value.dtype.name
-    if not is_time or not isinstance(item, int):
-        return item
-    if name.endswith(("Y]", "M]", "64")):  # of years or months, or without a unit
-        return scalar.astype("timedelta64[M]").item() if target.is_year_month and name.endswith("]") else scalar
-    exact = scalar.astype(name.partition("[")[0] + "[us]")
-    return scalar if exact != scalar or isinstance(exact.item(), int) else exact.item()
+    return _time_of_numpy(value[()], target) if is_time else value.item()
+
+
+def _time_of_numpy(scalar: Any, target: Type) -> Any:
+    """Computed by integers of any size: NumPy's conversions wrap around."""
+    if scalar != scalar:  # NaT
+        return None
+    found = _UNIT.search(scalar.dtype.name)
+    if found is None:
+        return scalar
+    count, unit, is_duration = int(scalar.view("int64")) * int(found[1] or 1), found[2], scalar.dtype.kind == "m"
+    value: Any = None
+    if unit in _MONTHS:
+        months = count * _MONTHS[unit]
+        if not is_duration and MINYEAR <= 1970 + months // 12 <= MAXYEAR:
+            value = datetime.date(1970 + months // 12, months % 12 + 1, 1)
+        elif is_duration and target.is_year_month:
+            value = interval_of(months, target)
+    else:
+        microseconds, rest = divmod(count * _ATTOSECONDS[unit], _ATTOSECONDS["us"])
+        value = interval_of(microseconds, DAY_TO_SECOND) if not rest else None
+        if value is not None and not is_duration:
+            value = _moment(value, unit)
+    return scalar if value is None else value
+
+
+def _moment(since_1970: datetime.timedelta, unit: str) -> datetime.date | None:
+    """A datetime, of days and weeks a date; None if it is outside the calendar."""
+    try:
+        time = datetime.datetime(1970, 1, 1) + since_1970
+    except OverflowError:
+        return None
+    return time.date() if unit in ("W", "D") else time
 
 
 def has_nanoseconds(value: Any) -> bool:

@@ -68,6 +68,8 @@ def _plain(value: Any) -> Any:
     """Arrow and NumPy arrays, also within tuples and lists, as lists, whose repr shows all values."""
     if type(value) is tuple or type(value) is list:
         return type(value)(_plain(part) for part in value)
+    if type(value).__module__ == "numpy" and getattr(value, "dtype", None) is not None and value.dtype.kind in "mM":
+        return list(value) if value.shape else value  # of most times tolist makes numbers
     for listed in ("to_pylist", "tolist"):
         if not isinstance(value, type) and callable(convert := getattr(value, listed, None)):
             return convert()

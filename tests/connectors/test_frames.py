@@ -22,6 +22,7 @@ from deltic.connectors.list_views import without_list_views
 from deltic.errors import ConstraintViolation, FrameError, UnknownName
 from deltic.schema import (
     BIGINT,
+    BINARY,
     BOOLEAN,
     DATE,
     DAY_TO_SECOND,
@@ -32,6 +33,7 @@ from deltic.schema import (
     STRING,
     TIMESTAMP,
     TINYINT,
+    VARIANT,
     YEAR_TO_MONTH,
     Field,
     Op,
@@ -96,7 +98,12 @@ def test_a_frame_that_fits_is_handed_on_uncopied() -> None:
 
 
 def test_a_spark_frame_is_recognised_by_its_type_and_collected() -> None:
-    parts = {"__module__": "pyspark.sql.classic.dataframe", "dtypes": [], "toArrow": lambda self: pa.Table.from_pylist(ROWS)}
+    parts = {
+        "__module__": "pyspark.sql.classic.dataframe",
+        "isStreaming": False,
+        "dtypes": [],
+        "toArrow": lambda self: pa.Table.from_pylist(ROWS),
+    }
     kind = type("DataFrame", (), parts)
     assert rows_frame(kind(), ORDERS).to_pylist() == ROWS
 
@@ -205,6 +212,18 @@ def test_a_column_that_an_update_lacks_is_not_to_become_null() -> None:
             array_type(TIMESTAMP),
             [[dt.datetime(2020, 1, 1, tzinfo=dt.UTC), None]],
         ),
+        ([{"x": np.datetime64("9999-12-31T23:59:59.999999")}], TIMESTAMP, [dt.datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=dt.UTC)]),
+        ([{"x": np.datetime64("0001")}, {"x": np.datetime64("9999-12")}], DATE, [dt.date(1, 1, 1), dt.date(9999, 12, 1)]),
+        ([{"x": np.datetime64(-1, "2W")}, {"x": np.datetime64("NaT", "D")}], DATE, [dt.date(1969, 12, 18), None]),
+        ([{"x": np.timedelta64(-3, "25s")}, {"x": np.timedelta64("NaT")}], DAY_TO_SECOND, [dt.timedelta(seconds=-75), None]),
+        ([{"x": np.timedelta64(-(10**12), "as")}], DAY_TO_SECOND, [dt.timedelta(microseconds=-1)]),
+        ([{"x": np.timedelta64(2**63 - 1, "us")}], DAY_TO_SECOND, [dt.timedelta(microseconds=2**63 - 1)]),
+        ([{"x": np.timedelta64(2**31 - 1, "M")}], YEAR_TO_MONTH, [2**31 - 1]),
+        ([{"x": np.str_("a\0")}, {"x": np.str_("")}], STRING, ["a\0", ""]),
+        ([{"x": np.bytes_(b"a\0")}], BINARY, [b"a\0"]),
+        ([{"x": [np.str_("a")]}, {"x": np.array(["b"])}], array_type(STRING), [["a"], ["b"]]),
+        ([{"x": {np.str_("a"): np.bytes_(b"b")}}], map_type(STRING, BINARY), [[("a", b"b")]]),
+        ([{"x": {"y": np.str_("a")}}], struct((Field("y", STRING),)), [{"y": "a"}]),
     ],
     ids=str,
 )
@@ -223,6 +242,7 @@ def test_values_widen_without_loss(frame: object, type: Type, values: list[objec
         ([{"y": pd.NA}, {"y": float("inf")}], array_type(struct((Field("y", DOUBLE),))), [{"y": None}, {"y": float("inf")}]),
         ({"y": pd.NA, "z": pd.NaT}, struct((Field("y", BIGINT), Field("z", TIMESTAMP))), {"y": None, "z": None}),
         ({"a": pd.NA}, map_type(STRING, BIGINT), [("a", None)]),
+        ([pd.NA], array_type(VARIANT), [None]),
     ],
     ids=str,
 )
@@ -272,6 +292,22 @@ def test_a_null_key_of_a_map_and_nan_for_a_whole_number_are_refused(given: objec
         ([{"x": np.timedelta64(5, "ns")}], INT, f"table t, row 0, column x: found timedelta64 {np.timedelta64(5, 'ns')!r}"),
         ([{"x": np.timedelta64(5, "M")}], INT, f"table t, row 0, column x: found timedelta64 {np.timedelta64(5, 'M')!r}"),
         ([{"x": np.timedelta64(5)}], DAY_TO_SECOND, f"table t, row 0, column x: found timedelta64 {np.timedelta64(5)!r}"),
+        ([{"x": np.str_("a")}], VARIANT, "table t, row 0, column x: found str 'a'"),
+        ([{"x": [pd.NA]}], VARIANT, "table t, row 0, column x: found list [<NA>]"),
+        *(
+            ([{"x": value}], type, f"table t, row 0, column x: found {value.__class__.__name__} {value!r}")
+            for value, type in (
+                # that NumPy's conversions make 0 of, or a small number
+                *(
+                    (np.timedelta64(count, unit), DAY_TO_SECOND)
+                    for count, unit in ((2**61, "s"), (2**60, "h"), (2**62, "m"), (2**61, "8us"))
+                ),
+                *((np.datetime64(count, unit), TIMESTAMP) for count, unit in ((2**61, "s"), (2**60, "h"), (2**58, "m"), (2**58, "ms"))),
+                *((np.datetime64(count, unit), DATE) for count, unit in ((2**60, "D"), (pow(7, -1, 2**64), "W"), (2**62, "4Y"))),
+                (np.datetime64("10000"), DATE),
+                *((np.timedelta64(count, unit), YEAR_TO_MONTH) for count, unit in ((2**62, "Y"), (2**31, "M"), (-(2**28), "Y"))),
+            )
+        ),
     ],
     ids=str,
 )

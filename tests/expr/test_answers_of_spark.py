@@ -12,14 +12,31 @@ import pytest
 
 import deltic
 from deltic.errors import CastFailure, EvaluationError, QueryError
+from deltic.expr import can_fail
 from deltic.expr.columns import evaluate_columns
 from deltic.expr.interpreter import evaluate
 from deltic.expr.nodes import Column
-from deltic.expr.typing import cast
+from deltic.expr.registry import resolve
+from deltic.expr.typing import cast, cast_can_fail, tightest_type
 from deltic.frontends.sql import bind_query
 from deltic.plan.evaluate import evaluate as answer
-from deltic.schema import DOUBLE, FLOAT, STRING, TIME, TIMESTAMP, Type
-from deltic.types import interval
+from deltic.schema import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    STRING,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    TINYINT,
+    Type,
+    decimal,
+)
+from deltic.types import interval, map_type
 
 GREATEST = 2.0**128 - 2.0**104
 HOUR = interval("HOUR", "HOUR")
@@ -162,6 +179,14 @@ def test_types_of_results(sql: str, type: str) -> None:
     ("sql", "value"),
     [
         ("element_at(map(16777216F, 1), 16777217L)", 1),
+        ("element_at(map(16777216, 'a', 16777217, 'b'), 16777217F)", "a"),
+        ("element_at(map(16777217, 'b', 16777216, 'a'), 16777217F)", "b"),
+        ("try_element_at(map(9007199254740992L, 'a', 9007199254740993L, 'b'), 9007199254740993D)", "a"),
+        ("element_at(map(array(16777216), 'a', array(16777217), 'b'), array(16777217F))", "a"),
+        ("element_at(map(1, 'a'), 1.5F)", None),
+        ("element_at(map(0, 'a'), -0.0F)", "a"),
+        ("element_at(map(X'FF', 'a'), X'FF')", "a"),
+        ("map_contains_key(map(16777216, 'a', 16777217, 'b'), 16777217F)", True),
         ("array_position(array(16777217L), 16777216F)", 1),
         ("array_contains(array(16777217L), 16777216F)", True),
         ("array_contains(array(16777217L), 16777216D)", False),
@@ -186,3 +211,23 @@ def test_keys_of_maps_are_not_cast_from_text(sql: str) -> None:
 )
 def test_a_quote_at_the_end_of_a_line_of_csv_is_itself(line: str, fields: tuple[str | None, ...]) -> None:
     assert typed(f"from_csv('{line}', 'a STRING, b STRING')")[1] == fields
+
+
+def test_the_first_of_keys_that_become_equal_is_found_in_a_column() -> None:
+    with deltic.Session() as session:
+        session.sql(
+            "CREATE TABLE t (m MAP<BIGINT, STRING>, k DOUBLE); CREATE MATERIALIZED VIEW v AS SELECT k, element_at(m, k) AS y FROM t",
+        )
+        whole = {2**53: "a", 2**53 + 1: "b", 5: "c"}
+        session.insert("t", [{"m": whole, "k": 2.0**53}, {"m": whole, "k": 5.0}, {"m": whole, "k": 6.0}, {"m": None, "k": 5.0}])
+        found = sorted((row["k"], str(row["y"])) for row in session.view("v").rows())
+    assert found == [(5.0, "None"), (5.0, "c"), (6.0, "None"), (2.0**53, "a")]
+
+
+def test_no_key_of_a_map_fails_to_be_cast_to_the_type_that_a_lookup_compares() -> None:
+    decimals = [decimal(precision, scale) for precision in (1, 10, 19, 38) for scale in (0, 5, 38) if scale <= precision]
+    types = [BIGINT, INT, TINYINT, FLOAT, DOUBLE, STRING, BINARY, BOOLEAN, DATE, TIMESTAMP, TIMESTAMP_NTZ, TIME, HOUR, *decimals]
+    pairs = [(key, common) for key in types for sought in types if (common := tightest_type(key, sought)) is not None]
+    assert (BIGINT, DOUBLE) in pairs and (DATE, TIMESTAMP) in pairs
+    assert not [(key.sql, common.sql) for key, common in pairs if cast_can_fail(key, common)]
+    assert not can_fail(resolve("element_at", [Column(0, map_type(BIGINT, STRING), True), Column(1, DOUBLE, True)], None))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -283,9 +284,13 @@ def test_a_function_that_changed_between_sessions_is_named_as_sql_calls_it(funct
         ("INTERVAL YEAR TO MONTH", lambda x: numpy.timedelta64(2, "Y"), 24),
         ("ARRAY<TIMESTAMP_NTZ>", lambda x: numpy.array(["2020-01-01", "NaT"], "datetime64[ns]"), [datetime.datetime(2020, 1, 1), None]),
         ("ARRAY<INT>", lambda x: numpy.array([1, 2]), [1, 2]),
+        ("STRING", lambda x: numpy.str_("a\0"), "a\0"),
+        ("BINARY", lambda x: numpy.bytes_(b"a\0"), b"a\0"),
+        ("ARRAY<STRING>", lambda x: [numpy.str_("a")], ["a"]),
+        ("MAP<STRING, BINARY>", lambda x: {numpy.str_("a"): numpy.bytes_(b"b")}, [("a", b"b")]),
     ],
 )
-def test_times_of_numpy_are_times(returns: str, function: Callable[..., Any], value: Any) -> None:
+def test_scalars_and_arrays_of_numpy_are_values(returns: str, function: Callable[..., Any], value: Any) -> None:
     assert returned(returns, function) == value
 
 
@@ -297,8 +302,15 @@ def test_times_of_numpy_are_times(returns: str, function: Callable[..., Any], va
         ("DECIMAL(38, 0)", lambda x: numpy.datetime64(5, "ns")),
         ("TIMESTAMP_NTZ", lambda x: numpy.datetime64(5, "ns")),
         ("ARRAY<BIGINT>", lambda x: numpy.array([5], "datetime64[ns]")),
+        ("INTERVAL DAY TO SECOND", lambda x: numpy.timedelta64(2**61, "s")),  # NumPy makes 0 microseconds of it
+        ("TIMESTAMP_NTZ", lambda x: numpy.datetime64(2**60, "h")),
+        ("DATE", lambda x: numpy.datetime64(2**60, "D")),
+        ("INTERVAL YEAR TO MONTH", lambda x: numpy.timedelta64(2**62, "Y")),
+        ("ARRAY<INTERVAL DAY TO SECOND>", lambda x: [numpy.timedelta64(2**61, "s")]),
     ],
 )
-def test_times_of_numpy_are_no_numbers(returns: str, function: Callable[..., Any]) -> None:
-    with pytest.raises(EvaluationError, match="returned"):
+def test_times_of_numpy_that_are_not_of_the_type_are_refused(returns: str, function: Callable[..., Any]) -> None:
+    given = function(1)
+    text = repr(list(given) if isinstance(given, numpy.ndarray) else given)
+    with pytest.raises(EvaluationError, match=re.escape(f"the function {__name__}.<lambda> returned {text}\n")):
         returned(returns, function)

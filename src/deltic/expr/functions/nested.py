@@ -139,8 +139,7 @@ def _part(name: str, value: Expr, index: Expr, span: Span | None) -> Typed:
     common = common_type([key, index.type]) if name == "[]" else tightest_type(key, index.type)
     if common is None or (common != key and name == "[]"):
         raise wrong_type(name, 2, index, key.sql, span)
-    whole = value if common == key else cast(value, map_type(common, value.type.parts[1].type))
-    return Typed((whole, cast(index, common)), value.type.parts[1].type, True)
+    return Typed((value, cast(index, common)), value.type.parts[1].type, True)
 
 
 def _element_at(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
@@ -157,7 +156,7 @@ def _lookup(place: Callable[[Call, int, int], int | None]) -> Callable[..., Valu
 
     def of_row(call: Call, value: tuple[Any, ...], index: Any) -> Value:
         if not _is_array(call):
-            return rows.value_under(value, index, call.arguments[1].type)
+            return rows.value_under(call, value, index)
         position = place(call, index, len(value))
         element: Value = None if position is None else value[position]
         return element
@@ -191,7 +190,7 @@ def _place(name: str, place: Callable[[Call, int, int], int | None], *, named: b
         name=name,
         named=named,
         signature=_element_at if named else _subscript,
-        can_fail=_is_array,
+        can_fail=_is_array,  # no cast of a MAP's keys to the tightest type can fail
         rows=run,
         arrays=arrays.element(place),
         collated=as_is,

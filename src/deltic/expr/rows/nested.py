@@ -6,9 +6,9 @@ from typing import Any
 
 from deltic.expr.failures import invalid
 from deltic.expr.nodes import Call, Value
+from deltic.expr.rows.casts import cast_value
 from deltic.expr.rows.collated_text import key_for
 from deltic.expr.rows.ordering import equal
-from deltic.types import Type
 
 
 def make_map(call: Call, *parts: Value) -> tuple[tuple[Value, Value], ...]:
@@ -23,11 +23,17 @@ def make_map(call: Call, *parts: Value) -> tuple[tuple[Value, Value], ...]:
     return tuple(zip(parts[::2], parts[1::2], strict=True))
 
 
-def value_under(value: tuple[tuple[Value, Value], ...], key: Value, type: Type) -> Value:
-    """The value of a MAP; NULL if the key is not there. type: of the keys."""
+def value_under(call: Call, value: tuple[tuple[Value, Value], ...], key: Value) -> Value:
+    """The value of a MAP; NULL if the key is not there.
+
+    The keys are compared as of the sought one's type, and of several that become equal the first is found, as in Spark.
+    """
+    given, type = call.arguments[0].type.parts[0].type, call.arguments[1].type
     compared = key_for(type)
     sought = compared(key)
-    return next((item for entry_key, item in value if equal(compared(entry_key), sought)), None)
+    if given != type:
+        value = tuple((cast_value(one, given, type, call.span), item) for one, item in value)
+    return next((item for one, item in value if equal(compared(one), sought)), None)
 
 
 def field(call: Call, value: tuple[Any, ...], index: int) -> Value:
