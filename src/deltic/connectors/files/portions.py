@@ -18,7 +18,7 @@ import pyarrow as pa
 from deltic.connectors.fitting import with_lengths
 from deltic.connectors.frames import OP
 from deltic.connectors.source import DeadLetter
-from deltic.errors import ConstraintViolation, DataError, FrameError
+from deltic.errors import ConstraintViolation, DataError, FrameError, shortened
 from deltic.schema import KNOWN_OPERATIONS, OPERATIONS, STRING, Field, Op, TableSchema
 
 _LONGEST_TEXT: Final = 10_000
@@ -194,7 +194,7 @@ def _without_nulls(column: ParsedColumn, field: Field, bare: npt.NDArray[np.bool
 
 
 def _letter(file: str, row: int, column: str | None, fault: Fault, text: str) -> DeadLetter:
-    return DeadLetter(file, row, column, f"{fault.reason}; expected: {fault.expected}", text[:_LONGEST_TEXT])
+    return DeadLetter(file, row, column, shortened(f"{fault.reason}; expected: {fault.expected}"), text[:_LONGEST_TEXT])
 
 
 def quoted(value: str) -> str:
