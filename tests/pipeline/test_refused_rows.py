@@ -19,7 +19,7 @@ import deltic
 from deltic.circuit.operators import table as table_operator
 from deltic.connectors.files import source as file_source
 from deltic.connectors.source import SourceBatch
-from deltic.errors import AbsentRow
+from deltic.errors import AbsentRow, FrameError
 from deltic.pipeline import refused as refused_rows
 from deltic.pipeline.dead_letters import DeadLetters
 from deltic.pipeline.feeds import Load
@@ -42,7 +42,7 @@ def refused(operations: list[Operation], keyed: bool) -> tuple[list[int], Counte
     for i, (op, id_, a) in enumerate(operations):
         held = [row for row in rows.elements() if row[0] == id_] if keyed else [(id_, a)] * rows[id_, a]
         other = keyed and op == "delete" and a != "" and held != [(id_, a)]  # a delete of a whole row, not by key
-        if (op == "insert" and keyed and held) or (op == "delete" and not held) or other:
+        if (op == "insert" and keyed and held) or (op in ("delete", "update") and not held) or other:
             bad.append(i)
             continue
         if keyed and held:
@@ -79,7 +79,7 @@ def test_the_other_rows_are_applied(
     monkeypatch.setattr(refused_rows, "LISTED", listed)
     monkeypatch.setattr(refused_rows, "MOST_LISTED", 2 * listed)
     rng, operations, places = Random(seed), list[Operation](), list[tuple[str, int]]()
-    ops = ("insert", "upsert", "delete") if keyed else ("insert", "delete")
+    ops = ("insert", "upsert", "update", "delete") if keyed else ("insert", "delete")
     for number in range(9):
         more = [(rng.choice(ops), rng.randrange(12), rng.choice("xy")) for _ in range(rng.randrange(1, 30))]
         more = [(op, id_, "" if keyed and op == "delete" and rng.random() < 0.6 else a) for op, id_, a in more]
@@ -239,3 +239,32 @@ def test_a_source_of_weights_stops(rows_per_tick: int, keyed: bool, tmp_path: Pa
     ):
         pipeline.run_once()
     assert letters(tmp_path) == []
+
+
+STREAM = KEYED.replace("TABLE t (id INT NOT NULL, a STRING, PRIMARY KEY (id))", "STREAM t (id INT NOT NULL, a STRING)")
+REMOVALS = [("insert", 1, "x"), ("delete", 1, "x"), ("insert", 2, "y"), ("update", 2, "z"), ("upsert", 3, "z")]
+
+
+@pytest.mark.parametrize("rows_per_tick", [1, 100])
+def test_a_stream_only_takes_inserts(rows_per_tick: int, tmp_path: Path) -> None:
+    write(tmp_path / "in", 0, REMOVALS)
+    script = STREAM.replace("SELECT id, a FROM t", "SELECT count(*) AS n FROM t")
+    with deltic.Pipeline(script, state=str(tmp_path / "state"), base=tmp_path, rows_per_tick=rows_per_tick) as pipeline:
+        summary = pipeline.run_once()
+        assert summary.rows_in == {"t": 5} and summary.letters == {"t": 3}
+    found = [json.loads(line) for path in sorted((tmp_path / "letters").glob("letters-*")) for line in path.read_text().splitlines()]
+    assert [(Path(one["file"]).name, one["row"], one["column"], one["reason"]) for one in found] == [
+        ("000.csv", row, "_op", f"{op}, but rows of a stream can only be inserted; expected: insert")
+        for row, op in ((2, "delete"), (4, "update"), (5, "upsert"))
+    ]
+
+
+def test_a_delete_from_a_stream_is_an_error_with_its_row(tmp_path: Path) -> None:
+    write(tmp_path / "in", 0, REMOVALS)
+    script = STREAM.replace(", on_error 'dead_letter', dead_letter_path 'letters'", "")
+    place = r"table t, file .*000\.csv, row 2, column _op: delete, but rows of a stream can only be inserted"
+    with (
+        deltic.Pipeline(script, state=str(tmp_path / "state"), base=tmp_path) as pipeline,
+        pytest.raises(FrameError, match=rf"{place}(.|\n)*help: make t a table"),
+    ):
+        pipeline.run_once()
