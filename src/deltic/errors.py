@@ -166,7 +166,8 @@ class UnsafeRule(QueryError):
 class DataError(DelticError):
     """Changes that do not fit their table; nothing of the tick is applied. `table` and `ordinal` say which row, where known.
 
-    refused: (ordinal, message) of rows that the table refuses, each as it is without those before it; perhaps not all.
+    refused: (ordinal, message) of rows that the table refuses, each as it is without those before it: the first ones,
+    if the tick is to list any.
     """
 
     code = "DELTIC-2000"

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+import deltic
+from deltic.connectors.files import source as file_source
 from deltic.errors import DuplicateKey, StateError
 from shop import EXPECTED, EXPECTED_LETTERS, Shop, views
 
@@ -47,6 +52,32 @@ def test_a_row_that_the_engine_refuses_is_named_by_file_and_row(spark: SparkSess
         pipeline.run_once()
         assert views(pipeline) == EXPECTED
     assert shop.summed() == EXPECTED["spend"]
+
+
+@pytest.mark.parametrize("by_tasks", [False, True])
+def test_rows_that_a_table_refuses_in_tasks_are_dead_letters(
+    by_tasks: bool, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The attempts ask each shard for its list, which comes back as data: few attempts find them all."""
+    if by_tasks:
+        monkeypatch.setattr(file_source, "LARGE_BYTES", 1)
+    (tmp_path / "in").mkdir()
+    ops = pa.table({"_op": ["insert", "delete"] * 40, "id": pa.array(range(80), pa.int32())})
+    pq.write_table(ops, tmp_path / "in/a.parquet", row_group_size=20)
+    script = """
+        CREATE TABLE t (id INT NOT NULL, PRIMARY KEY (id))
+            USING parquet OPTIONS (path 'in', op_column '_op', on_error 'dead_letter', dead_letter_path 'letters');
+        CREATE MATERIALIZED VIEW v AS SELECT id FROM t;
+    """
+    attempts, commit = [], deltic.Pipeline._try_commit
+    monkeypatch.setattr(deltic.Pipeline, "_try_commit", lambda *arguments: attempts.append(arguments) or commit(*arguments))
+    with deltic.Pipeline(script, spark=spark, shards=2, state=str(tmp_path / "state"), base=tmp_path) as pipeline:
+        assert pipeline.run_once().letters == {"t": 40}
+        assert sorted(row["id"] for row in pipeline.session.view("v").rows()) == list(range(0, 80, 2))
+    assert 2 <= len(attempts) <= 3
+    (path,) = (tmp_path / "letters").glob("letters-*")
+    found = [json.loads(line) for line in path.read_text().splitlines()]
+    assert sorted((one["row"], one["reason"]) for one in found) == [(i + 1, f"table t has no row id={i}") for i in range(1, 80, 2)]
 
 
 def test_a_local_state_under_a_master_that_is_not_local(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

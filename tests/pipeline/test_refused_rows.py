@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partialmethod
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -15,7 +18,10 @@ import pytest
 import deltic
 from deltic.circuit.operators import table as table_operator
 from deltic.connectors.files import source as file_source
-from deltic.errors import AbsentRow
+from deltic.connectors.source import SourceBatch
+from deltic.errors import AbsentRow, FrameError
+from deltic.pipeline import refused as refused_rows
+from deltic.pipeline.dead_letters import DeadLetters
 from deltic.pipeline.feeds import Load
 from deltic.pipeline.refused import without_refused_rows
 from tests.support.parts import slow
@@ -36,7 +42,7 @@ def refused(operations: list[Operation], keyed: bool) -> tuple[list[int], Counte
     for i, (op, id_, a) in enumerate(operations):
         held = [row for row in rows.elements() if row[0] == id_] if keyed else [(id_, a)] * rows[id_, a]
         other = keyed and op == "delete" and a != "" and held != [(id_, a)]  # a delete of a whole row, not by key
-        if (op == "insert" and keyed and held) or (op == "delete" and not held) or other:
+        if (op == "insert" and keyed and held) or (op in ("delete", "update") and not held) or other:
             bad.append(i)
             continue
         if keyed and held:
@@ -69,9 +75,11 @@ def test_the_other_rows_are_applied(
     seed: int, shards: int, rows_per_tick: int, keyed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With a restart after each few files, also where an attempt lists only few of the rows."""
-    monkeypatch.setattr(table_operator, "LISTED", Random(seed).choice((1, 3, 1000)))
+    listed = Random(seed).choice((1, 3, 1000))
+    monkeypatch.setattr(refused_rows, "LISTED", listed)
+    monkeypatch.setattr(refused_rows, "MOST_LISTED", 2 * listed)
     rng, operations, places = Random(seed), list[Operation](), list[tuple[str, int]]()
-    ops = ("insert", "upsert", "delete") if keyed else ("insert", "delete")
+    ops = ("insert", "upsert", "update", "delete") if keyed else ("insert", "delete")
     for number in range(9):
         more = [(rng.choice(ops), rng.randrange(12), rng.choice("xy")) for _ in range(rng.randrange(1, 30))]
         more = [(op, id_, "" if keyed and op == "delete" and rng.random() < 0.6 else a) for op, id_, a in more]
@@ -128,7 +136,7 @@ def test_many_refused_rows_take_few_attempts(tmp_path: Path, monkeypatch: pytest
     with deltic.Pipeline(KEYED, state=str(tmp_path / "state"), base=tmp_path) as pipeline:
         pipeline.run_once()
         assert len(pipeline.session.view("v")) == 2_500
-    assert len(letters(tmp_path)) == 2_500 and attempts == 4
+    assert len(letters(tmp_path)) == 2_500 and attempts == 3
 
 
 def test_rows_that_tasks_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,8 +162,109 @@ def test_rows_that_tasks_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
             without = without_refused_rows(error, [Load(feed.table, batch)], lambda table: table == "t")
             assert without is not None
             (load,) = without
-            assert load.changes is not None and load.batch.origin is not None
-            loads.append((load.changes.to_pylist(), load.batch.dead_letters, [load.batch.origin(i) for i in range(3)]))
+            assert load.changes is not None
+            loads.append((load.changes.to_pylist(), load.batch.dead_letters, [str(load.origin(i)) for i in range(3)]))
     assert loads[0] == loads[1]
     assert [row["id"] for row in loads[0][0]] == [1, 2, 2] and [letter.row for letter in loads[0][1]] == [3, 4]
     assert loads[0][2][2].endswith("a.parquet, row 5")
+
+
+def test_an_attempt_for_each_of_many_refused_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their numbers are those in the file, however often rows before them were taken out."""
+    monkeypatch.setattr(refused_rows, "LISTED", 1)
+    monkeypatch.setattr(refused_rows, "MOST_LISTED", 1)
+    monkeypatch.setattr(DeadLetters, "stage", partialmethod(_stage_last, DeadLetters.stage))
+    write(tmp_path / "in", 0, [("delete", i, "") if i % 10 else ("insert", i, "x") for i in range(1_200)])
+    with deltic.Pipeline(KEYED, state=str(tmp_path / "state"), base=tmp_path) as pipeline:
+        assert pipeline.run_once().letters == {"t": 1_080}
+        assert len(pipeline.session.view("v")) == 120
+    assert letters(tmp_path) == [("000.csv", i + 1) for i in range(1_200) if i % 10]
+
+
+def _stage_last(letters: DeadLetters, stage: Callable[..., dict[str, Any]], epoch: int, loads: Sequence[Load]) -> dict[str, Any]:
+    """Only those of the attempt that commits: all are written again for each, which takes long."""
+    return stage(letters, epoch, loads if sum(len(load.batch.dead_letters) for load in loads) == 1_080 else [])
+
+
+def test_only_a_pipeline_with_dead_letters_lists_refused_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+    listed = table_operator.refused
+    monkeypatch.setattr(table_operator, "refused", lambda *arguments: calls.append(arguments[-1]) or listed(*arguments))
+    session = deltic.Session()
+    session.program("CREATE TABLE t (id INT NOT NULL, PRIMARY KEY (id))")
+    with pytest.raises(AbsentRow) as raised:
+        session.apply({"t": [{"id": i, "_op": "delete"} for i in range(3)]})
+    assert raised.value.refused == () and calls == []
+    write(tmp_path / "in", 0, [("delete", 7, "")])
+    with deltic.Pipeline(KEYED, state=str(tmp_path / "state"), base=tmp_path) as pipeline:
+        pipeline.run_once()
+    assert calls == [1_000]
+
+
+def test_reasons_are_short(tmp_path: Path) -> None:
+    """Of a row that its table refuses, and of one that does not parse."""
+    long = "k" * 50_000
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/a.csv").write_text(f"_op,id,n\ndelete,{long},1\ninsert,b,{long}\n")
+    with deltic.Pipeline(
+        KEYED.replace("id INT NOT NULL, a STRING", "id STRING NOT NULL, n INT").replace("id, a", "id"), base=tmp_path
+    ) as one:
+        assert one.run_once().letters == {"t": 2}
+    (path,) = (tmp_path / "letters").glob("letters-*")
+    found = [json.loads(line) for line in path.read_text().splitlines()]
+    assert sorted(one["row"] for one in found) == [1, 2]
+    assert all(len(one["reason"]) <= 2_000 and len(one["text"]) <= 10_000 for one in found)
+
+
+@pytest.mark.parametrize("keyed", [True, False])
+@pytest.mark.parametrize("rows_per_tick", [2, 100])
+def test_a_source_of_weights_stops(rows_per_tick: int, keyed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Weights have no order, so that none of the rows is the one to leave out."""
+    read = file_source.FileSource.read
+
+    def weighed(source: file_source.FileSource, limit: int) -> SourceBatch | None:
+        batch = read(source, limit)
+        if batch is None or not isinstance(batch.changes, pa.Table):
+            return batch
+        weights = pa.array([1 if op == "insert" else -1 for op in batch.changes["_op"].to_pylist()], pa.int64())
+        return replace(batch, changes=batch.changes.drop_columns(["_op"]).append_column("_weight", weights))
+
+    monkeypatch.setattr(file_source.FileSource, "read", weighed)
+    write(tmp_path / "in", 0, [("insert", 1, "x"), ("insert", 2, "x"), ("delete", 3, "x"), ("insert", 4, "x")])
+    with (
+        deltic.Pipeline(
+            KEYED if keyed else MULTISET, state=str(tmp_path / "state"), base=tmp_path, rows_per_tick=rows_per_tick
+        ) as pipeline,
+        pytest.raises(AbsentRow, match=r"000\.csv, row 3: table t has no row id=3"),
+    ):
+        pipeline.run_once()
+    assert letters(tmp_path) == []
+
+
+STREAM = KEYED.replace("TABLE t (id INT NOT NULL, a STRING, PRIMARY KEY (id))", "STREAM t (id INT NOT NULL, a STRING)")
+REMOVALS = [("insert", 1, "x"), ("delete", 1, "x"), ("insert", 2, "y"), ("update", 2, "z"), ("upsert", 3, "z")]
+
+
+@pytest.mark.parametrize("rows_per_tick", [1, 100])
+def test_a_stream_only_takes_inserts(rows_per_tick: int, tmp_path: Path) -> None:
+    write(tmp_path / "in", 0, REMOVALS)
+    script = STREAM.replace("SELECT id, a FROM t", "SELECT count(*) AS n FROM t")
+    with deltic.Pipeline(script, state=str(tmp_path / "state"), base=tmp_path, rows_per_tick=rows_per_tick) as pipeline:
+        summary = pipeline.run_once()
+        assert summary.rows_in == {"t": 5} and summary.letters == {"t": 3}
+    found = [json.loads(line) for path in sorted((tmp_path / "letters").glob("letters-*")) for line in path.read_text().splitlines()]
+    assert [(Path(one["file"]).name, one["row"], one["column"], one["reason"]) for one in found] == [
+        ("000.csv", row, "_op", f"{op}, but rows of a stream can only be inserted; expected: insert")
+        for row, op in ((2, "delete"), (4, "update"), (5, "upsert"))
+    ]
+
+
+def test_a_delete_from_a_stream_is_an_error_with_its_row(tmp_path: Path) -> None:
+    write(tmp_path / "in", 0, REMOVALS)
+    script = STREAM.replace(", on_error 'dead_letter', dead_letter_path 'letters'", "")
+    place = r"table t, file .*000\.csv, row 2, column _op: delete, but rows of a stream can only be inserted"
+    with (
+        deltic.Pipeline(script, state=str(tmp_path / "state"), base=tmp_path) as pipeline,
+        pytest.raises(FrameError, match=rf"{place}(.|\n)*help: make t a table"),
+    ):
+        pipeline.run_once()

@@ -47,6 +47,7 @@ class Tick(NamedTuple):
     amends: whether it belongs to the tick before, whose time it changes: relations of other ticks stay those of the same ticks, and streams
     have no rows.
     since: the first epoch after the tick before; those up to its own were commits that are no ticks. None: its own.
+    listed: if it fails since a table refuses rows, the most of them that its error lists.
     """
 
     epoch: int
@@ -56,6 +57,7 @@ class Tick(NamedTuple):
     watermarks: Mapping[str, tuple[int, int]] = NO_WATERMARKS
     amends: bool = False
     since: int | None = None
+    listed: int = 0
 
     def reaches(self, size: int) -> bool:
         """Whether its epochs have a multiple of `size`."""

@@ -26,7 +26,8 @@ POSITION: Final = "_deltic_position"
 class DeadLetter:
     """A row that is not a valid change, with its place, the reason and its text. column: None if the whole row is invalid.
 
-    file: the file of the row. row: its number in the file, counted from 1. text: at most 10,000 characters of the row as read.
+    file: the file of the row. row: its number in the file, counted from 1. reason: at most 2,000 characters. text: at most
+    10,000 characters of the row as read.
     """
 
     file: str

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, Self
 
+import numpy as np
 import pyarrow as pa
 
 from deltic.connectors.frames import OP, WEIGHT
 from deltic.connectors.offset_notes import offset_notes, offsets_of
-from deltic.connectors.source import Json, RemoteRows, Source, SourceBatch, SpreadSource
+from deltic.connectors.source import DeadLetter, Json, RemoteRows, Source, SourceBatch, SpreadSource
 from deltic.errors import DataError
 from deltic.schema import TableSchema
 from deltic.session import Session
@@ -21,10 +22,32 @@ SPREAD_ROWS: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What one tick reads for one table."""
+    """What one tick reads for one table.
+
+    numbers: int64[n], the position of each row of the batch among those that its source read, if some are left out; None if all are there.
+    """
 
     table: TableSchema
     batch: SourceBatch
+    numbers: np.ndarray | None = field(default=None, compare=False)
+
+    def origin(self, row: int) -> str | None:
+        """The place of the batch's i-th row, for error messages; None if the source does not know it."""
+        return None if self.batch.origin is None else self.batch.origin(self._number(row))
+
+    def place(self, row: int) -> tuple[str, int]:
+        """The file of the row, or the part of the source, and its number there."""
+        batch, number = self.batch, self._number(row)
+        return batch.place(number) if batch.place is not None else (", ".join(batch.parts), number + 1)
+
+    def with_rows(self, changes: pa.Table | None, rows: np.ndarray, letters: Sequence[DeadLetter] = ()) -> Load:
+        """The load with other changes, which are its rows of these positions, int64[n], and more dead letters."""
+        numbers = rows if self.numbers is None else self.numbers[rows]
+        batch = replace(self.batch, changes=changes, dead_letters=[*self.batch.dead_letters, *letters])
+        return replace(self, batch=batch, numbers=numbers)
+
+    def _number(self, row: int) -> int:
+        return row if self.numbers is None else int(self.numbers[row])
 
     @property
     def notes(self) -> dict[str, Json]:
@@ -73,8 +96,8 @@ def located(error: DataError, loads: Sequence[Load]) -> DataError:
     loads: in the order in which the tick had them; errors of the engine name rows by their position in the tick, or in what tasks read.
     """
     found = load_of(error, loads)
-    origin = None if found is None else found[0].batch.origin
-    return error if found is None or origin is None else _with_origin(error, origin(error.ordinal - found[1]))
+    origin = None if found is None else found[0].origin(error.ordinal - found[1])
+    return error if origin is None else _with_origin(error, origin)
 
 
 def load_of(error: DataError, loads: Sequence[Load]) -> tuple[Load, int] | None:

@@ -23,7 +23,7 @@ from deltic.pipeline.feeds import Load, located
 from deltic.pipeline.history import History
 from deltic.pipeline.late import without_late_rows
 from deltic.pipeline.progress import Progress, StageClock, Summary
-from deltic.pipeline.refused import without_refused_rows
+from deltic.pipeline.refused import listings, without_refused_rows
 from deltic.reentrant import ReentrantEvent
 from deltic.runtimes.view_errors import is_errors
 from deltic.session import Program, Session
@@ -189,22 +189,27 @@ class Pipeline:
 
     def _commit(self, loads: Sequence[Load], changes: Mapping[str, Any], notes: Mapping[str, Json]) -> Sequence[Load]:
         """Commits the loads, without the rows that become dead letters, and returns them."""
-        while (without := self._try_commit(loads, changes, notes)) is not None:
+        for listed in listings():
+            if (without := self._try_commit(loads, changes, notes, listed)) is None:
+                break
             loads = without
         self._delivery.unnoted = False
         for feed, load in ((feed, load) for feed in self._feeds for load in loads if load.table is feed.table):
             feed.source.committed(load.batch)
         return loads
 
-    def _try_commit(self, loads: Sequence[Load], changes: Mapping[str, Any], notes: Mapping[str, Json]) -> Sequence[Load] | None:
-        """None once the tick is committed; if it fails on rows that can be dead letters, the loads without them."""
+    def _try_commit(
+        self, loads: Sequence[Load], changes: Mapping[str, Any], notes: Mapping[str, Json], listed: int
+    ) -> Sequence[Load] | None:
+        """None once the tick is committed; if it fails on rows that can be dead letters, the loads without at most `listed` of them."""
         epoch = self.session.epoch + 1
         noted = {**notes, **self._delivery.notes(), **self._letters.stage(epoch, loads)}
         for load in loads:
             noted |= load.notes
         frames = {load.table.name: rows for load in loads if (rows := load.changes) is not None}
+        taken = any(self._letters.takes(load.table.name) for load in loads)
         try:
-            self.session.apply({**frames, **changes}, notes=noted)
+            self.session._apply_frames({**frames, **changes}, notes=noted, listed=listed if taken else 0)
         except DataError as error:
             if (without := without_refused_rows(error, loads, self._letters.takes)) is None:
                 raise located(error, loads) from error

@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from deltic.connectors.source import POSITION, DeadLetter, Json, RemoteRows, SourceBatch
-from deltic.errors import DataError
+from deltic.connectors.source import POSITION, DeadLetter, Json, RemoteRows
+from deltic.errors import DataError, shortened
 from deltic.pipeline.feeds import Load, load_of
 
+LISTED: Final = 1_000
+"""Of the rows that a table refuses, the first attempt of a tick lists at most so many; each further one GROWTH times as many,"""
+MOST_LISTED: Final = 1 << 16
+"""but at most this many: errors of Spark's tasks travel as text."""
+GROWTH: Final = 4
 MOST: Final = 10_000
 """The most characters of a letter's text."""
+
+
+def listings() -> Iterator[int]:
+    """How many of the rows that a table refuses the attempts of a tick list, one after another."""
+    listed = LISTED
+    while True:
+        yield listed
+        listed = min(GROWTH * listed, MOST_LISTED)
 
 
 def without_refused_rows(error: DataError, loads: Sequence[Load], takes: Callable[[str], bool]) -> list[Load] | None:
@@ -38,22 +50,12 @@ def without_refused_rows(error: DataError, loads: Sequence[Load], takes: Callabl
 
 def without_rows(load: Load, changes: pa.Table, reasons: Mapping[int, str], column: str | None = None) -> Load:
     """The load without the rows that have a reason, by position, as dead letters. changes: its rows. column: the one that is invalid."""
-    batch = load.batch
     kept = np.setdiff1d(np.arange(changes.num_rows), np.array(list(reasons)))
     texts = [_text(row) for row in changes.take(list(reasons)).to_pylist()]
-    letters = [DeadLetter(*_place(batch, row), column, reason, text) for (row, reason), text in zip(reasons.items(), texts, strict=True)]
-    rows = changes.take(kept) if len(kept) else None
-    return replace(load, batch=_moved(replace(batch, changes=rows, dead_letters=[*batch.dead_letters, *letters]), kept))
-
-
-def _moved(batch: SourceBatch, rows: np.ndarray) -> SourceBatch:
-    """The batch whose i-th row is that of the number rows[i] in its source."""
-    origin, place = batch.origin, batch.place
-    return replace(
-        batch,
-        origin=None if origin is None else lambda row: origin(int(rows[row])),
-        place=None if place is None else lambda row: place(int(rows[row])),
-    )
+    letters = [
+        DeadLetter(*load.place(row), column, shortened(reason), text) for (row, reason), text in zip(reasons.items(), texts, strict=True)
+    ]
+    return load.with_rows(changes.take(kept) if len(kept) else None, kept, letters)
 
 
 def _read(load: Load, changes: RemoteRows, reasons: Mapping[int, str]) -> tuple[Load, pa.Table, dict[int, str]]:
@@ -62,13 +64,7 @@ def _read(load: Load, changes: RemoteRows, reasons: Mapping[int, str]) -> tuple[
     positions = rows.column(POSITION).to_numpy()
     rows = rows.drop_columns([POSITION])
     numbers = np.flatnonzero(np.isin(positions, np.array(list(reasons))))
-    local = replace(load, batch=_moved(replace(load.batch, changes=rows), positions))
-    return local, rows, {int(number): reasons[int(positions[number])] for number in numbers}
-
-
-def _place(batch: SourceBatch, row: int) -> tuple[str, int]:
-    """The file of the row, or the part of the source, and its number."""
-    return batch.place(row) if batch.place is not None else (", ".join(batch.parts), row + 1)
+    return load.with_rows(rows, positions), rows, {int(number): reasons[int(positions[number])] for number in numbers}
 
 
 def _text(row: dict[str, Any]) -> str:

@@ -137,10 +137,12 @@ class Runtime(Protocol):
         """Replaces `committed.definitions` alone: the program and its state stay as they are."""
         ...
 
-    def tick(self, changes: Mapping[str, PendingRows], notes: Mapping[str, Any] | None = None, *, amends: bool = False) -> TickResult:
+    def tick(
+        self, changes: Mapping[str, PendingRows], notes: Mapping[str, Any] | None = None, *, amends: bool = False, listed: int = 0
+    ) -> TickResult:
         """Applies changes, by table, and commits; if it raises, nothing has changed.
 
-        notes: committed with the tick; None removes a note. amends: see `circuit.operator.Tick`.
+        notes: committed with the tick; None removes a note. amends, listed: see `circuit.operator.Tick`.
         """
         ...
 
@@ -206,7 +208,9 @@ class GroupingRuntime(Runtime, Protocol):
         """A block in which ticks `join` a group. At its end, those that `commit_group` has not made durable are undone."""
         ...
 
-    def join(self, changes: Mapping[str, PendingRows], notes: Mapping[str, Any] | None = None, *, amends: bool = False) -> bool:
+    def join(
+        self, changes: Mapping[str, PendingRows], notes: Mapping[str, Any] | None = None, *, amends: bool = False, listed: int = 0
+    ) -> bool:
         """Computes a tick on top of the last one of the group, as `tick` does; False if it must be in another group, after this one."""
         ...
 

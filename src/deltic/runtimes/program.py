@@ -51,16 +51,16 @@ def checked(notes: Notes) -> Notes:
     return notes
 
 
-def next_tick(epoch: int, committed: Notes, notes: Notes, *, amends: bool = False) -> Tick:
+def next_tick(epoch: int, committed: Notes, notes: Notes, *, amends: bool = False, listed: int = 0) -> Tick:
     """The tick after `epoch`, at the time in its notes, or else at that of the tick before.
 
-    committed: the notes before it. amends: see Tick.
+    committed: the notes before it. amends, listed: see Tick.
     """
     now = notes.get(CLOCK, committed.get(CLOCK))
     before = committed.get(CLOCK, now)
     assert now is None or now >= before, "time must not decrease"
     after = last_tick(epoch, committed)
-    return Tick(epoch + 1, now, before_us=before, watermarks=_watermarks(committed, notes), amends=amends, since=after + 1)
+    return Tick(epoch + 1, now, before_us=before, watermarks=_watermarks(committed, notes), amends=amends, since=after + 1, listed=listed)
 
 
 def noted(epoch: int, committed: Notes, notes: Notes) -> Notes:

@@ -82,19 +82,20 @@ class Commits:
             yield
         self._contents.subscribers.deliver()
 
-    def tick(self, changes: Mapping[str, Any], notes: Notes, *, amends: bool = False) -> None:
-        """Commits changes by table, in a turn. notes: override those of the clock. amends: see `circuit.operator.Tick`."""
+    def tick(self, changes: Mapping[str, Any], notes: Notes, *, amends: bool = False, listed: int = 0) -> None:
+        """Commits changes by table, in a turn. notes: override those of the clock. amends, listed: see `circuit.operator.Tick`."""
         noted = self._noted(self._runtime.notes, changes, notes, amends=amends)
         precedence = self._contents.precedence
         try:
             precedence.begin()
-            _quietly(changes, lambda: self._runtime.tick(changes, noted, amends=amends))
+            _quietly(changes, lambda: self._runtime.tick(changes, noted, amends=amends, listed=listed))
         finally:
             precedence.end()
         self._queue()
 
-    def submit(self, changes: Mapping[str, Any], notes: Notes, check: Callable[[], None]) -> None:
+    def submit(self, changes: Mapping[str, Any], notes: Notes, check: Callable[[], None], listed: int = 0) -> None:
         """Commits changes by table as one tick, alone or together with those of other threads. check: raises what prevents it, in its turn.
+        listed: see `circuit.operator.Tick`.
 
         Raises ClosedError, SubscriberError.
         """
@@ -104,10 +105,10 @@ class Commits:
                 self._contents.check_open()
                 self._settle()
                 check()
-                self.tick(changes, notes)
+                self.tick(changes, notes, listed=listed)
             self._contents.subscribers.deliver()
             return
-        self._ticks.run(WaitingTick(changes, notes, check))
+        self._ticks.run(WaitingTick(changes, notes, check, listed))
         if self._grouping.unshown:  # the thread that would have shown them all was interrupted
             with self._lock:
                 self._queue()
@@ -164,7 +165,7 @@ class Commits:
             tick.check()
             noted = self._noted(runtime.newest.notes, tick.changes, tick.notes)
             before = runtime.newest.epoch
-            return _quietly(tick.changes, lambda: runtime.join(tick.changes, noted))
+            return _quietly(tick.changes, lambda: runtime.join(tick.changes, noted, listed=tick.listed))
         except Exception as error:  # any: its own thread raises it
             tick.error = error
             return True

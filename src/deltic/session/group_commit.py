@@ -24,13 +24,13 @@ LONGEST_S: Final = 0.005
 class WaitingTick:
     """A tick that a thread waits for. check: raises what prevents it, in its turn. done: it is committed, or has failed with `error`.
 
-    left: its thread is interrupted, and commits nothing any more.
+    listed: see `circuit.operator.Tick`. left: its thread is interrupted, and commits nothing any more.
     """
 
-    __slots__ = ("changes", "check", "done", "error", "left", "notes", "wake")
+    __slots__ = ("changes", "check", "done", "error", "left", "listed", "notes", "wake")
 
-    def __init__(self, changes: Mapping[str, Any], notes: Mapping[str, Any], check: Callable[[], None]) -> None:
-        self.changes, self.notes, self.check = changes, notes, check
+    def __init__(self, changes: Mapping[str, Any], notes: Mapping[str, Any], check: Callable[[], None], listed: int = 0) -> None:
+        self.changes, self.notes, self.check, self.listed = changes, notes, check, listed
         self.error: Exception | None = None
         self.done = self.left = False
         self.wake = Lock()

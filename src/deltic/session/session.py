@@ -444,6 +444,17 @@ class Session:
         must be deterministic, and a key that occurs twice in it needs a sequence. notes: named JSON values that are committed with the
         tick, such as how far a source was read; None removes one.
         """
+        self._apply_frames(changes, sequence=sequence, notes=notes)
+
+    def _apply_frames(
+        self,
+        changes: Mapping[str, Any],
+        *,
+        sequence: str | Mapping[str, str] | None = None,
+        notes: Mapping[str, Any] | None = None,
+        listed: int = 0,
+    ) -> None:
+        """See `apply`. listed: the most rows that a table refuses which the error lists."""
         self._contents.check_open()
         if not isinstance(changes, Mapping):
             raise FrameError(f"invalid changes {shown(changes)}", expected="a dict of change frames by table")
@@ -460,7 +471,7 @@ class Session:
                 distributed[table.name] = source_changes(self.spark, frame, table)
             else:
                 pending.add_frame(table, frame, column)
-        self._tick(pending, distributed, checked(notes) if notes else {})
+        self._tick(pending, distributed, checked(notes) if notes else {}, listed)
         self._gathering.end(pending)
 
     def _note(self, notes: Mapping[str, Any]) -> None:
@@ -554,8 +565,8 @@ class Session:
         borrows = borrows and divides_tables(runtime)
         return self._gathering.begin(lambda: PendingChanges(runtime.strings, workers_of(runtime), definitions, borrows=borrows))
 
-    def _tick(self, pending: PendingChanges, distributed: Mapping[str, Distributed], notes: Mapping[str, Any]) -> None:
-        """Commits changes of this process, and others by table, as one tick."""
+    def _tick(self, pending: PendingChanges, distributed: Mapping[str, Distributed], notes: Mapping[str, Any], listed: int = 0) -> None:
+        """Commits changes of this process, and others by table, as one tick. listed: see `_apply_frames`."""
         tables = {**pending.tables, **{name: frame.tables[name] for name, frame in distributed.items()}}
 
         def check() -> None:
@@ -571,10 +582,10 @@ class Session:
                 raise PartialChanges
 
         try:
-            self._commits.submit({**pending.rows(), **distributed}, notes, check)
+            self._commits.submit({**pending.rows(), **distributed}, notes, check, listed)
         except PartialChanges:
             pending.complete()
-            self._commits.submit({**pending.rows(), **distributed}, notes, check)
+            self._commits.submit({**pending.rows(), **distributed}, notes, check, listed)
 
     def view(self, name: str) -> View:
         """A materialized view by its name."""

@@ -67,10 +67,11 @@ def resolve(rows: Sequence[Words], ops: Words, ordinals: Words, key: int, stored
     return Resolved(change, *positions)
 
 
-def refused(rows: Sequence[Words], ops: Words, ordinals: Words, key: int, stored: Spine, counters: Counters) -> list[int]:
+def refused(rows: Sequence[Words], ops: Words, ordinals: Words, key: int, stored: Spine, counters: Counters, most: int) -> list[int]:
     """The positions of the operations that their table refuses, the oldest first, where it applies the others. Arguments as of `resolve`.
 
-    key: 0 of a table without a key, of which the rows are counted. O(n · log state + n log n), in Python: for ticks that fail.
+    most: of them. key: 0 of a table without a key, of which the rows are counted. O(n · log state + n log n), in Python: for ticks that
+    fail.
     """
     by = len(rows) if key == 0 else key
     order = np.lexsort((ordinals, *reversed(rows[:by])))
@@ -94,6 +95,8 @@ def refused(rows: Sequence[Words], ops: Words, ordinals: Words, key: int, stored
                 held[row[:key]] = row
         if not fits:
             positions.append(i)
+            if len(positions) == most:
+                break
     return positions
 
 

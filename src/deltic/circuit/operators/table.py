@@ -15,7 +15,7 @@ import numpy as np
 from deltic.circuit.operator import Context, Delta
 from deltic.circuit.operators.arrange import check_sums
 from deltic.circuit.pending import DELETE_KEY, DELETE_ROW, INSERT, UNORDERED, UPDATE, WEIGHT, PendingRows
-from deltic.errors import AbsentRow, DataError, DuplicateKey
+from deltic.errors import AbsentRow, DataError, DuplicateKey, shortened
 from deltic.schema import Forms, TableSchema
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
@@ -32,10 +32,6 @@ _REMEDIES: Final = {
     DELETE_ROW: "check the row, or delete by key if only the key is known",
 }
 """By operation on a row that a table with a primary key lacks."""
-LISTED_OF: Final = 1 << 17
-"""Of so many operations in a tick, at most, all that are refused are listed,"""
-LISTED: Final = 1_000
-"""and at most this many."""
 CHECKED_AT_ONCE: Final = 1 << 18
 """About so many rows of a change are checked against the table at once."""
 
@@ -89,7 +85,10 @@ class TableInput:
         return bool(ops[0] == WEIGHT or (ops[0] == INSERT and not self.key)) and bool((ops == ops[0]).all())
 
     def _check_weights(self, delta: Batch, stored: Spine, pending: PendingRows, context: Context) -> None:
-        """Checks that after the tick no row has a negative weight, and no key has two rows."""
+        """Checks that after the tick no row has a negative weight, and no key has two rows.
+
+        Weights have no order, so no one row is refused: the error lists none.
+        """
         (weights,) = delta.weights
         removed = (weights < 0).nonzero()[0]
         if len(removed):
@@ -156,10 +155,10 @@ class TableInput:
     def _with_refused(
         self, error: DataError, columns: Words, ops: np.ndarray, ordinals: np.ndarray, stored: Spine, context: Context
     ) -> DataError:
-        """The error of the first operation that is refused, with the others."""
-        if len(ops) <= LISTED_OF:
-            listed = refused(columns, ops, ordinals, self.key, stored, context.counters)[:LISTED]
-            error.refused = tuple((int(ordinals[i]), self._refusal(i, columns, ops, ordinals, context).message) for i in listed)
+        """The error of the first operation that is refused, with the others that the tick is to list."""
+        if most := context.tick.listed:
+            listed = refused(columns, ops, ordinals, self.key, stored, context.counters, most)
+            error.refused = tuple((int(ordinals[i]), shortened(self._refusal(i, columns, ops, ordinals, context).message)) for i in listed)
         return error
 
     def _refusal(self, i: int, columns: Words, ops: np.ndarray, ordinals: np.ndarray, context: Context) -> DataError:
@@ -202,7 +201,6 @@ class TableInput:
             ),
             self.table.name,
             ordinal,
-            is_refusal=True,
         )
 
     def _duplicate(self, words: Words, context: Context, pending: PendingRows | None = None, *, ordinal: int = 0) -> DataError:
@@ -216,7 +214,6 @@ class TableInput:
             ),
             self.table.name,
             ordinal,
-            is_refusal=True,
         )
 
     def _unordered(self, words: Words, ordinal: int, context: Context) -> DataError:
@@ -278,12 +275,7 @@ def firsts(key: Words) -> np.ndarray:
     return differs.nonzero()[0]
 
 
-def located(error: DataError, table: str, ordinal: int, *, is_refusal: bool = False) -> DataError:
-    """The error with its position among the tick's changes, which selects the first of several errors.
-
-    is_refusal: whether the tick would go on without the row of this position.
-    """
+def located(error: DataError, table: str, ordinal: int) -> DataError:
+    """The error with its position among the tick's changes, which selects the first of several errors."""
     error.table, error.ordinal = table, ordinal
-    if is_refusal:
-        error.refused = ((ordinal, error.message),)
     return error

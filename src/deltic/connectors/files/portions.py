@@ -18,8 +18,8 @@ import pyarrow as pa
 from deltic.connectors.fitting import with_lengths
 from deltic.connectors.frames import OP
 from deltic.connectors.source import DeadLetter
-from deltic.errors import ConstraintViolation, DataError, FrameError
-from deltic.schema import KNOWN_OPERATIONS, OPERATIONS, STRING, Field, Op, TableSchema
+from deltic.errors import ConstraintViolation, DataError, FrameError, shortened
+from deltic.schema import KNOWN_OPERATIONS, OPERATIONS, STRING, Field, Op, StreamSchema, TableSchema
 
 _LONGEST_TEXT: Final = 10_000
 FIX_OR_SKIP: Final = "fix the file, or set on_error 'dead_letter' to continue without such rows"
@@ -153,6 +153,9 @@ class RowSplitter:
         op = None if word is None else OPERATIONS.get(word.lower())
         if op is None:
             return Fault("NULL is not an operation" if word is None else f"{quoted(word)} is not an operation", KNOWN_OPERATIONS)
+        if op is not Op.INSERT and isinstance(self._table, StreamSchema):
+            remedy = f"make {self._table.name} a table if its rows are changed or deleted"
+            return Fault(f"{word}, but rows of a stream can only be inserted", "insert", remedy)
         if op in (Op.UPSERT, Op.UPDATE) and not self._table.key:
             remedy = "declare a PRIMARY KEY, or delete the old row and insert the new one"
             return Fault(f"{word}, but the table has no PRIMARY KEY", "insert or delete", remedy)
@@ -194,7 +197,7 @@ def _without_nulls(column: ParsedColumn, field: Field, bare: npt.NDArray[np.bool
 
 
 def _letter(file: str, row: int, column: str | None, fault: Fault, text: str) -> DeadLetter:
-    return DeadLetter(file, row, column, f"{fault.reason}; expected: {fault.expected}", text[:_LONGEST_TEXT])
+    return DeadLetter(file, row, column, shortened(f"{fault.reason}; expected: {fault.expected}"), text[:_LONGEST_TEXT])
 
 
 def quoted(value: str) -> str:

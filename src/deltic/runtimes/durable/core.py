@@ -163,10 +163,10 @@ class Durable(ABC):
         """See Runtime."""
         self._version = replace(self.committed, definitions=definitions)
 
-    def tick(self, changes: Mapping[str, Any], notes: Notes | None = None, *, amends: bool = False) -> TickResult:
+    def tick(self, changes: Mapping[str, Any], notes: Notes | None = None, *, amends: bool = False, listed: int = 0) -> TickResult:
         """One tick; see Runtime."""
         version = self.committed
-        tick = next_tick(version.epoch, version.notes, notes or {}, amends=amends)
+        tick = next_tick(version.epoch, version.notes, notes or {}, amends=amends, listed=listed)
         return self._run(version, changes, tick, Change(notes=notes or {}))
 
     def note(self, notes: Notes) -> None:

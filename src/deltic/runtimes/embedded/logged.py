@@ -121,11 +121,11 @@ class LoggedEmbedded(DurableEmbedded):
         with self._turn:
             super().declare(definitions)
 
-    def tick(self, changes: Mapping[str, PendingRows], notes: Notes | None = None, *, amends: bool = False) -> TickResult:
+    def tick(self, changes: Mapping[str, PendingRows], notes: Notes | None = None, *, amends: bool = False, listed: int = 0) -> TickResult:
         """One tick; see Runtime."""
         with self.group():
             self._show_all()
-            assert self.join(changes, notes, amends=amends)
+            assert self.join(changes, notes, amends=amends, listed=listed)
             self.commit_group()
             result = self.committed.last
             assert result is not None
@@ -163,11 +163,11 @@ class LoggedEmbedded(DurableEmbedded):
             finally:
                 self._computed = []
 
-    def join(self, changes: Mapping[str, PendingRows], notes: Notes | None = None, *, amends: bool = False) -> bool:
+    def join(self, changes: Mapping[str, PendingRows], notes: Notes | None = None, *, amends: bool = False, listed: int = 0) -> bool:
         """See GroupingRuntime."""
         start, version = time.perf_counter(), self.newest
         self._log.forget_after(version.epoch - len(self._computed))
-        tick = next_tick(version.epoch, version.notes, notes or {}, amends=amends)
+        tick = next_tick(version.epoch, version.notes, notes or {}, amends=amends, listed=listed)
         appended, counters = self._ran(version, changes, tick)
         identity = self.strings.identity
         epoch = self._logged(version.circuit, tick.epoch, notes or {}, appended, identity)

@@ -121,11 +121,13 @@ class Embedded:
         """See Runtime."""
         self._version = self._version._replace(definitions=definitions)
 
-    def tick(self, changes: Mapping[str, PendingRows], notes: Mapping[str, Any] | None = None, *, amends: bool = False) -> TickResult:
+    def tick(
+        self, changes: Mapping[str, PendingRows], notes: Mapping[str, Any] | None = None, *, amends: bool = False, listed: int = 0
+    ) -> TickResult:
         """One tick; see Runtime."""
         version = self._version
         arrived = routed(version.circuit, changes, self.shards, self.workers, frees=True)
-        tick = next_tick(version.epoch, version.notes, notes or {}, amends=amends)
+        tick = next_tick(version.epoch, version.notes, notes or {}, amends=amends, listed=listed)
         return self._run(version, tick, arrived, notes or {}, version.program.after(notes or {}))
 
     def note(self, notes: Notes) -> None:

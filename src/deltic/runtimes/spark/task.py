@@ -103,7 +103,7 @@ class Assignment:
             {
                 "root": self.root,
                 "generation": self.generation,
-                "tick": [tick.epoch, tick.now_us, fresh, tick.before_us, dict(tick.watermarks), tick.amends, tick.since],
+                "tick": [tick.epoch, tick.now_us, fresh, tick.before_us, dict(tick.watermarks), tick.amends, tick.since, tick.listed],
                 "files": [[f.name, f.size_bytes, f.checksum] for f in self.files.values()],
                 "segments": {name: [[numbers[s.file], s.rows, s.ranged] for s in entries] for name, entries in self.segments.items()},
             }
@@ -112,9 +112,9 @@ class Assignment:
     @staticmethod
     def unpack(payload: bytes, shard: int) -> Assignment:
         fields = json.loads(payload)
-        epoch, now_us, fresh, before_us, marks, amends, since = fields["tick"]
+        epoch, now_us, fresh, before_us, marks, amends, since, listed = fields["tick"]
         watermarks = {table: (before, after) for table, (before, after) in marks.items()}
-        tick = Tick(epoch, now_us, None if fresh is None else frozenset(fresh), before_us, watermarks, amends, since)
+        tick = Tick(epoch, now_us, None if fresh is None else frozenset(fresh), before_us, watermarks, amends, since, listed)
         files = [FileRef(*file) for file in fields["files"]]
         segments = {
             name: tuple(SegmentRef(shard, name, files[i].name, rows, ranged) for i, rows, ranged in entries)
