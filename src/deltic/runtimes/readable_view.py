@@ -111,7 +111,7 @@ class ReadableView(Readable):
         return count
 
     def __bool__(self) -> bool:
-        """Whether there is a row. O(rows), as the length, which it does without."""
+        """Whether there is a row; of more, too, than a length can say. O(rows)."""
         return self._count() > 0
 
     @abstractmethod
