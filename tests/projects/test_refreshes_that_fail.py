@@ -13,7 +13,7 @@ from typing import Any, cast
 import pyarrow as pa
 import pytest
 
-from deltic.errors import DivisionByZero
+from deltic.errors import DivisionByZero, QueryError
 from deltic.session import Session
 from pipelines_projects import SPEC, planned, written
 
@@ -23,6 +23,7 @@ pytest.importorskip("yaml")
 from deltic.projects import running
 from deltic.projects.cost import LEAST_ROWS
 from deltic.projects.definitions import Dataset
+from deltic.projects.flows import reset
 
 READ = 'spark.read.schema("k BIGINT, v BIGINT").parquet("FOLDER/src")'
 OTHER = f"""\
@@ -90,7 +91,13 @@ class FakeTables:
         return str(self.folder / dataset.key / "rows")
 
     def checkpoint(self, dataset: Dataset, flow: str) -> str:
-        return str(self.folder / "checkpoints" / dataset.key / flow)
+        return f"{self.checkpoints(dataset)}/{flow}"
+
+    def checkpoints(self, dataset: Dataset) -> str:
+        return str(self.folder / "checkpoints" / dataset.key)
+
+    def events(self, dataset: Dataset) -> str:
+        return str(self.folder / dataset.key / "events")
 
     def remove_rows(self, dataset: Dataset) -> None:
         shutil.rmtree(self.location(dataset), ignore_errors=True)
@@ -255,10 +262,12 @@ def test_a_streaming_table_whose_files_were_removed_is_fed_again(project: Projec
     project.run()
     folder = project.folder / "tables"
     log = folder / "stream" / "rows" / "_spark_metadata"
-    commits = folder / "checkpoints" / "stream" / "stream" / "commits"
-    for place in (log, commits):
+    checkpoint = folder / "checkpoints" / "stream" / "stream"
+    offsets, commits = checkpoint / "offsets", checkpoint / "commits"
+    for place in (log, offsets, commits):
         place.mkdir(parents=True)
     (log / "0").touch()
+    (offsets / "10").touch()
     project.run()
     (commits / "7").touch()  # Spark keeps the last hundred
     project.run()
@@ -271,6 +280,118 @@ def test_a_streaming_table_whose_files_were_removed_is_fed_again(project: Projec
     project.run()
     assert emptied == ["stream"] and not log.exists()
     assert "stream: its files were removed, so its streams are read again" in project.said
+
+
+def test_events_whose_files_were_removed_are_read_again(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    emptied = list[bool]()
+    monkeypatch.setattr(running, "run_events", lambda server, tables, events, from_nothing: emptied.append(from_nothing))
+    monkeypatch.setattr(running, "run_flow", lambda *_: 0)
+    monkeypatch.setattr(running.SourceReads, "dataset", lambda self, key: None)
+    project.define(STREAMS)
+    project.run()
+    folder = project.folder / "tables"
+    log, commits = folder / "keyed" / "events" / "_spark_metadata", folder / "checkpoints" / "keyed" / "events" / "commits"
+    for place in (log, commits):
+        place.mkdir(parents=True)
+        (place / "0").touch()
+    project.run()
+    assert emptied == [False, False], "the events are there"
+    project.tables.rows["keyed"] = [{"k": 1, "v": 1}]
+    shutil.rmtree(folder / "keyed")
+    project.run("other")
+    assert len(emptied) == 2, "it is not refreshed"
+    project.run()
+    assert emptied.pop() is True
+    assert "keyed: its files were removed, so its streams are read again" in project.said
+    assert project.tables.rows["keyed"] == [], "its rows may be gone, too: it is written whole"
+    (commits / "0").unlink()
+    project.run()
+    assert emptied.pop() is False
+
+
+FLOWS = """\
+from pyspark import pipelines as dp
+
+dp.create_streaming_table("stream")
+"""
+
+
+def flows(*names: str) -> str:
+    read = 'return spark.readStream.schema("k BIGINT, v BIGINT").json("FOLDER/in")'
+    return FLOWS + "".join(f'\n\n@dp.append_flow(target="stream")\ndef {name}():\n    {read}\n' for name in names)
+
+
+def ran(project: Project, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the flows that are run, and `reset`."""
+    done = list[str]()
+    monkeypatch.setattr(running, "reset", lambda *_: done.append("reset"))
+    monkeypatch.setattr(running, "run_flow", lambda server, tables, one, flow: done.append(flow.flow.name) or 0)
+    return done
+
+
+@pytest.mark.parametrize(("before", "now"), [(("fa",), ("fa", "fb")), (("fa", "fb"), ("fa",)), (("fa",), ("fb",))])
+def test_other_flows_into_a_streaming_table_of_files_are_refused(
+    project: Project, monkeypatch: pytest.MonkeyPatch, before: tuple[str, ...], now: tuple[str, ...]
+) -> None:
+    done, (old, new) = ran(project, monkeypatch), (" and ".join(names) for names in (before, now))
+    project.define(flows(*before))
+    project.run()
+    project.define(flows(*now))
+    message = rf"a.py:3: stream was fed by {old}, and is now fed by {new}\n.*\n.*--full-refresh stream"
+    for _ in range(2):
+        with pytest.raises(QueryError, match=message):
+            project.run()
+    project.define(flows(*before))
+    project.run()
+    assert done == [old, old], "the table stays as it was"
+    project.define(flows(*now))
+    project.run(full=True)
+    project.run()
+    assert done == [old, old, "reset", new, new]
+    project.define(flows(*before))
+    with pytest.raises(QueryError, match=f"stream was fed by {new}, and is now fed by {old}"):
+        project.run()
+
+
+def test_flows_can_be_added_to_a_streaming_table_with_commits(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = ran(project, monkeypatch)
+    project.tables.delta.add("stream")
+    project.define(flows("fa"))
+    project.run()
+    project.define(flows("fa", "fb"))
+    project.run()
+    assert Counter(done) == {"fa": 2, "fb": 1}
+
+
+def test_files_of_another_checkpoint_are_not_appended_to(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of a state that has not noted which flows have fed a table, or whose checkpoint has been removed."""
+    done = ran(project, monkeypatch)
+    folder = project.folder / "tables"
+    log, offsets = folder / "stream" / "rows" / "_spark_metadata", folder / "checkpoints" / "stream" / "fa and fb" / "offsets"
+    for place in (log, offsets):
+        place.mkdir(parents=True)
+    for name in ("8", "9.compact", "10"):
+        (log / name).touch()
+    project.define(flows("fa", "fb"))
+    with pytest.raises(QueryError, match="stream was fed by other flows, and is now fed by fa and fb"):
+        project.run()
+    (offsets / "9").touch()
+    with pytest.raises(QueryError, match="stream was fed by other flows"):
+        project.run()
+    assert done == []
+    (offsets / "10").touch()
+    project.run()
+    assert done == ["fa and fb"]
+
+
+def test_a_streaming_table_that_is_emptied_forgets_the_flows_that_it_no_longer_has(tmp_path: Path) -> None:
+    tables, server = FakeTables(tmp_path / "tables"), SimpleNamespace(sql=lambda text: None)
+    spec = written(tmp_path, {"spark-pipeline.yml": SPEC, "transformations/a.py": flows("fb")})
+    one = planned(spec).datasets["stream"]
+    for name in ("fa", "fb"):
+        (tmp_path / "tables" / "checkpoints" / "stream" / name / "commits").mkdir(parents=True)
+    reset(cast(Any, server), cast(Any, tables), one, one.flows[0], True)
+    assert not (tmp_path / "tables" / "checkpoints" / "stream").exists(), "fa would continue after rows that are gone"
 
 
 @pytest.mark.parametrize("found", [[], [1]])

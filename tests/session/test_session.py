@@ -515,6 +515,29 @@ def test_a_view_of_more_rows_than_can_be_listed_is_counted() -> None:
         assert len(session.view("v")) == 9_000_000_005
 
 
+def test_a_view_of_more_rows_than_a_length_can_say_is_true(tmp_path: Path) -> None:
+    most = 2**63 - 1
+    with deltic.Session(state=tmp_path) as session:
+        session.sql("CREATE TABLE t (a BIGINT); CREATE MATERIALIZED VIEW v AS SELECT a FROM t, LATERAL repeat_row(a)")
+        session.insert("t", [{"a": most}])
+        assert len(session.view("v")) == most
+        session.insert("t", [{"a": 5}])
+        with deltic.open(tmp_path) as handle:
+            for view in (session.view("v"), handle.view("v")):
+                assert view
+                with pytest.raises(errors.TooManyRows, match="v has 9,223,372,036,854,775,812 rows"):
+                    len(view)
+
+
+def test_a_view_that_fails_has_neither_length_nor_truth() -> None:
+    with deltic.Session(on_view_error="isolate") as session:
+        session.sql("CREATE TABLE t (a INT); CREATE MATERIALIZED VIEW v AS SELECT 1 / a AS b FROM t")
+        session.sql("INSERT INTO t VALUES (0), (1)")
+        for read in (len, bool):
+            with pytest.raises(errors.FailedView):
+                read(session.view("v"))
+
+
 @pytest.mark.parametrize("name", [name for name in deltic.__all__ if isinstance(getattr(deltic, name), type)])
 def test_public_attributes_are_documented(name: str) -> None:
     """docs/api.md is generated from docstrings."""

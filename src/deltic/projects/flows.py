@@ -5,7 +5,8 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 import pyspark.sql.connect.proto as pb
 from pyspark.errors import PySparkException
@@ -16,6 +17,9 @@ from deltic.projects.direct import local
 from deltic.projects.planning import DatasetPlan, EventsPlan, FlowPlan
 from deltic.projects.server import Server, first_line
 from deltic.projects.tables import TRANSACTIONAL, CatalogTables
+
+SINK_LOG: Final = "_spark_metadata"
+"""The folder in which Spark's file sink keeps its log: the files of each batch."""
 
 
 def run_flow(server: Server, tables: CatalogTables, one: DatasetPlan, flow: FlowPlan) -> int:
@@ -87,27 +91,41 @@ def _await(query: Any, flow: Flow) -> None:
         raise QueryError(f"{flow.place}: the flow {flow.name}: {first_line(error)}")
 
 
-def have_been_read(tables: CatalogTables, dataset: Dataset, flows: Sequence[FlowPlan]) -> bool:
-    """Whether any of the flows has been read, as their checkpoints say, if they are on this machine."""
-    checkpoints = [local(tables.checkpoint(dataset, flow.flow.name)) for flow in flows]
-    return any(any((folder / "commits").glob("[0-9]*")) for folder in checkpoints if folder is not None)
+def have_been_read(tables: CatalogTables, dataset: Dataset) -> bool:
+    """Whether flows have been read into a dataset, as its checkpoints say, if they are on this machine."""
+    folder = local(tables.checkpoints(dataset))
+    return folder is not None and any(folder.glob("*/commits/[0-9]*"))
 
 
-def rows_are_lost(tables: CatalogTables, dataset: Dataset) -> bool:
-    """Whether a table of files of this machine, into which flows have been read, has been dropped since.
+def rows_are_lost(location: str) -> bool:
+    """Whether the rows that flows have written are gone: the files of a sink, if they are on this machine, or the beginning of its log.
 
-    Spark would append to what is gone: the log of its sink, which then lacks its beginning, makes the table unreadable.
+    Spark would append to what is gone: a log that lacks its beginning makes the files unreadable.
     """
-    if (rows := local(tables.location(dataset))) is None:
+    if (rows := local(location)) is None:
         return False
-    log = rows / "_spark_metadata"
+    log = rows / SINK_LOG
     return not (log / "0").exists() and not any(log.glob("*.compact"))
 
 
+def rows_are_of_others(location: str, checkpoint: str) -> bool:
+    """Whether files have batches that a checkpoint has not begun, if both are on this machine: they are those of another checkpoint.
+
+    Spark's file sink would take the batches of this one for those, and drop their rows.
+    """
+    rows, begun = local(location), local(checkpoint)
+    return rows is not None and begun is not None and _last_batch(rows / SINK_LOG) > _last_batch(begun / "offsets")
+
+
+def _last_batch(log: Path) -> int:
+    """The number of the last batch of a log of Spark's; -1 if it has none."""
+    return max((int(file.name.partition(".")[0]) for file in log.glob("[0-9]*")), default=-1)
+
+
 def reset(server: Server, tables: CatalogTables, one: DatasetPlan, flow: FlowPlan, first: bool) -> None:
-    """Forgets how far a flow has read. The first flow of a table empties it."""
+    """Forgets how far a flow has read. The first flow of a table empties it, and forgets flows that it no longer has."""
     dataset = one.dataset
-    checkpoint = tables.checkpoint(dataset, flow.flow.name)
+    checkpoint = tables.checkpoints(dataset) if first else tables.checkpoint(dataset, flow.flow.name)
     if dataset.kind != SINK and first:
         server.sql(f"TRUNCATE TABLE {dataset.identifier}")
         if tables.format(dataset) not in TRANSACTIONAL:

@@ -18,7 +18,7 @@ from deltic.pipeline import Summary
 from deltic.projects.cost import recomputation
 from deltic.projects.definitions import SINK, Dataset
 from deltic.projects.direct import local
-from deltic.projects.flows import have_been_read, reset, rows_are_lost, run_events, run_flow, united
+from deltic.projects.flows import have_been_read, reset, rows_are_lost, rows_are_of_others, run_events, run_flow, united
 from deltic.projects.notes import NOTE, ProjectNotes
 from deltic.projects.planning import DatasetPlan, EventsPlan, FlowPlan, ProjectPlan, tables_of
 from deltic.projects.progress import Listener, RunProgress
@@ -167,6 +167,7 @@ class ProjectRun:
         if not stored:
             return
         self._forget_lost(stored)
+        self._check_flows(stored, selection)
         self.tables.look_up(one.dataset for one in stored if one.schema is not None)
         dropped = self._forget_dropped(stored)
         withdrawn = self._withdrawn(stored, selection)
@@ -192,23 +193,48 @@ class ProjectRun:
 
     def _forget_lost(self, datasets: Iterable[DatasetPlan]) -> None:
         """Streaming tables whose files were removed, as by DROP TABLE, start from nothing. What is left of the files cannot be read."""
-        fed = [one.dataset for one in self._fed(datasets) if self.tables.format(one.dataset) not in TRANSACTIONAL]
-        lost = [dataset for dataset in fed if rows_are_lost(self.tables, dataset)]
-        self._feed_again(lost)
+        fed = [one.dataset for one in self._fed(datasets) if self._of_files(one)]
+        lost = [dataset for dataset in fed if rows_are_lost(self.tables.location(dataset))]
+        keys = {one.dataset.key for one in datasets}
+        events = [one.dataset for one in self.plan.events.values() if one.dataset.key in keys and have_been_read(self.tables, one.dataset)]
+        lost_events = [dataset for dataset in events if rows_are_lost(self.tables.events(dataset))]
+        for dataset in lost_events:  # its own rows may have been removed with the events
+            self.notes.published.pop(dataset.key, None)
+        self._feed_again([*lost, *lost_events])
         for dataset in lost:
             self.tables.remove_rows(dataset)
+        for dataset in (*lost, *lost_events):
             self._say(f"{dataset.key}: its files were removed, so its streams are read again")
+
+    def _check_flows(self, datasets: Iterable[DatasetPlan], selection: Selection) -> None:
+        """Raises QueryError for a streaming table of files that other flows have fed: Spark would drop rows of those it has now."""
+        for one in datasets:
+            key = one.dataset.key
+            if one.refresh != "appended" or not self._of_files(one) or self._from_nothing(key, selection):
+                continue
+            (flow,) = self._flows(one)
+            before, now = self.notes.flows.get(key), flow.flow.name
+            location, checkpoint = self.tables.location(one.dataset), self.tables.checkpoint(one.dataset, now)
+            if (before or now) != now or rows_are_of_others(location, checkpoint):
+                fed = "other flows" if before in (None, now) else before
+                raise QueryError(
+                    f"{one.dataset.place}: {key} was fed by {fed}, and is now fed by {now}",
+                    expected=f"the same flows: in format {self.tables.format(one.dataset)}, all flows of a table share one checkpoint",
+                    remedy=f"--full-refresh {key} empties it and reads all its flows from the beginning; format delta allows further flows",
+                )
+            self.notes.flows[key] = now
+        self._note()
 
     def _forget_dropped(self, datasets: Iterable[DatasetPlan]) -> set[str]:
         """As `_forget_lost`, of tables with commits that the catalog does not have. Before they are created; returns their keys."""
-        fed = [one.dataset for one in self._fed(datasets) if self.tables.format(one.dataset) in TRANSACTIONAL]
+        fed = [one.dataset for one in self._fed(datasets) if not self._of_files(one)]
         dropped = [dataset for dataset in fed if self.tables.is_absent(dataset)]
         self._feed_again(dropped)
         return {dataset.key for dataset in dropped}
 
     def _fed(self, datasets: Iterable[DatasetPlan]) -> list[DatasetPlan]:
         """The streaming tables of which flows have been read."""
-        return [one for one in datasets if one.refresh == "appended" and have_been_read(self.tables, one.dataset, self._flows(one))]
+        return [one for one in datasets if one.refresh == "appended" and have_been_read(self.tables, one.dataset)]
 
     def _feed_again(self, datasets: Collection[Dataset]) -> None:
         """Notes of streaming tables that they start from nothing."""
@@ -271,8 +297,11 @@ class ProjectRun:
 
     def _flows(self, one: DatasetPlan) -> tuple[FlowPlan, ...]:
         """The queries that feed a streaming table or sink."""
-        of_files = one.dataset.kind != SINK and self.tables.format(one.dataset) not in TRANSACTIONAL
-        return (united(one.flows),) if of_files else one.flows
+        return (united(one.flows),) if self._of_files(one) else one.flows
+
+    def _of_files(self, one: DatasetPlan) -> bool:
+        """Whether the rows of a dataset are in files without commits."""
+        return one.dataset.kind != SINK and self.tables.format(one.dataset) not in TRANSACTIONAL
 
     def _from_nothing(self, key: str, selection: Selection) -> bool:
         """Whether a streaming table or sink starts from nothing: it is selected, or was, by a run that ended while it was emptied."""
@@ -290,6 +319,7 @@ class ProjectRun:
 
     def _reset(self, datasets: Collection[DatasetPlan]) -> None:
         """Streaming tables and sinks start from nothing."""
+        self.notes.flows |= {one.dataset.key: self._flows(one)[0].flow.name for one in datasets if self._of_files(one)}
         with self._emptying(*(one.dataset.key for one in datasets)):
             for one in datasets:
                 self.notes.files.pop(one.dataset.key, None)

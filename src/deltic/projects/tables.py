@@ -333,7 +333,11 @@ class CatalogTables:
 
     def checkpoint(self, dataset: Dataset, flow: str) -> str:
         """Where Spark notes how far a flow has read."""
-        return f"{self._storage}/_deltic_checkpoints/{dataset.key.replace('`', '')}/{flow.replace('`', '')}"
+        return f"{self.checkpoints(dataset)}/{flow.replace('`', '')}"
+
+    def checkpoints(self, dataset: Dataset) -> str:
+        """Where Spark notes how far the flows of a dataset have read."""
+        return f"{self._storage}/_deltic_checkpoints/{dataset.key.replace('`', '')}"
 
     def _folder(self, dataset: Dataset) -> str:
         return f"{self._storage}/_deltic_tables/{dataset.key.replace('`', '')}"

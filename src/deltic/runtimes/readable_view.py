@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from html import escape
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from deltic.errors import DelticError, SetupError
+from deltic.errors import DelticError, SetupError, TooManyRows
 from deltic.runtimes.shown_rows import SHOWN, rows_html
 from deltic.runtimes.sought import SoughtValues, sought_by_columns, sought_by_key
 from deltic.schema import Field, Schema
@@ -95,6 +96,23 @@ class ReadableView(Readable):
         except DelticError:
             return f"<view {self.name}>"
         return f"<view {self.name} ({columns})>"
+
+    @abstractmethod
+    def _count(self) -> int:
+        """The number of rows, each as often as its weight says. O(rows), without their values."""
+
+    def __len__(self) -> int:
+        """See Readable. Raises TooManyRows for more than Python's lengths can say."""
+        count = self._count()
+        if count > sys.maxsize:
+            raise TooManyRows(
+                f"{self.name} has {count:,} rows, and a length is at most {sys.maxsize:,}", remedy="SELECT count(*) by columns"
+            )
+        return count
+
+    def __bool__(self) -> bool:
+        """Whether there is a row; of more, too, than a length can say. O(rows)."""
+        return self._count() > 0
 
     @abstractmethod
     def changes(self, epoch: int | None = None) -> pa.Table:

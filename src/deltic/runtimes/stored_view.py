@@ -69,8 +69,8 @@ class StoredView(ReadableView):
         """The content; a row of weight w occurs w times. O(rows)."""
         return self._columns.content(*self._content(range(self._shards)))
 
-    def __len__(self) -> int:
-        """See Readable."""
+    def _count(self) -> int:
+        """See ReadableView."""
         return total_weight(self._content(range(self._shards))[0])
 
     def errors(self) -> pa.Table:

@@ -57,8 +57,8 @@ class View(ReadableView):
         """See ReadableView."""
         return self._contents.read(self.name, lambda stored, spines: listed(self._content(stored, spines)))
 
-    def __len__(self) -> int:
-        """See Readable."""
+    def _count(self) -> int:
+        """See ReadableView."""
         return self._contents.read(self.name, lambda stored, spines: sum(total_weight(spine.scan(Counters())) for spine in spines))
 
     def to_spark(self) -> pyspark.sql.DataFrame:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from deltic.aggregates import known_aggregates
-from deltic.errors import Span, UnknownName, Unsupported, unknown_function
+from deltic.errors import QueryError, Span, UnknownName, Unsupported, most_like, unknown_function
 from deltic.expr import Expr, Literal, known_functions, resolve
 from deltic.expr.functions.signature import check_count
 from deltic.expr.registry import lambda_rule
@@ -83,7 +83,7 @@ def bind_call(binder: ExpressionBinder, node: tree.FunctionCall) -> Expr:
     """A call of a scalar function."""
     name, span = node.name, node.span
     if node.condition is not None:
-        raise Unsupported("FILTER belongs to COUNT, SUM, AVG, MIN or MAX", span=span, remedy="CASE WHEN … END")
+        raise _not_aggregate(node, "FILTER", span, "CASE WHEN … END")
     if node.now_us is not None:
         return time_literal(name, node.now_us, [binder.bind(argument) for argument in _scalars(node)], span)
     if name in CLOCK:
@@ -128,10 +128,17 @@ def bind_now(binder: ExpressionBinder, span: Span) -> Expr:
     return now(span)
 
 
+def _not_aggregate(node: tree.FunctionCall, word: str, span: Span | None, remedy: str) -> QueryError:
+    """The error for DISTINCT or FILTER in a call of what is no aggregate."""
+    like = None if node.name in callable_names() else most_like(node.name, known_aggregates())
+    if like is not None:
+        return UnknownName(f"there is no function {node.name}", span=node.span, remedy=f"did you mean {like!r}?")
+    return Unsupported(f"{word} belongs to COUNT, SUM, AVG, MIN or MAX", span=span, remedy=remedy)
+
+
 def _scalars(node: tree.FunctionCall) -> tuple[tree.Expression, ...]:
     if node.distinct:
-        remedy = "leave it out"
-        raise Unsupported("DISTINCT belongs to COUNT, SUM, AVG, MIN or MAX", span=node.arguments[0].span, remedy=remedy)
+        raise _not_aggregate(node, "DISTINCT", node.arguments[0].span, "leave it out")
     for argument in node.arguments:
         if isinstance(argument, tree.Star):
             raise Unsupported("* is not an argument of a function", span=argument.span, remedy="name the columns")

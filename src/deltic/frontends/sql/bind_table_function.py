@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from deltic.errors import Span, SyntaxFailure, TypeMismatch, Unsupported
-from deltic.expr import Expr, Literal, cast, common_type, resolve
+from deltic.errors import Span, SyntaxFailure, TypeMismatch, Unsupported, most_like
+from deltic.expr import Expr, Literal, cast, common_type, known_functions, resolve
 from deltic.expr.collating import agreed_values
 from deltic.expr.functions.signature import INTEGER, LONG, TEXT, accept, check_count, constant, wrong_type
 from deltic.expr.nodes import PythonFunction
@@ -174,7 +174,8 @@ def bind_table_function(node: tree.FunctionCall | tree.DefinedCall, binder: Expr
     if name not in BUILTIN_TABLE_FUNCTIONS:
         if (refusal := flink(name)) is not None:
             raise Unsupported(refusal[0], span=span, remedy=refusal[1])
-        remedy = FUNCTIONS.get(name) or "name a table"
+        like = None if name in known_functions() else most_like(name, BUILTIN_TABLE_FUNCTIONS)
+        remedy = FUNCTIONS.get(name) or ("name a table" if like is None else f"did you mean {like!r}? Otherwise, name a table")
         raise Unsupported(f"{name}() is not a table function", span=span, expected=TABLE_FUNCTIONS, remedy=remedy)
     if name in EXPLODES:
         check_count(name, node.arguments, 1, 1, span)
