@@ -74,6 +74,7 @@ class _Lowered:
         self._adding += [part] * len(growth.nodes)
         for node in map(nodes.__getitem__, growth.nodes):
             self._owners.update(dict.fromkeys(node.owned, part))
+        for node in map(nodes.__getitem__, growth.nodes):  # a feedback over ticks reads what later nodes own
             own.sources.update(map(self._adding.__getitem__, node.inputs), map(self._owners.__getitem__, node.reads))
         own.sources.discard(part)
         for source in own.sources:
