@@ -329,7 +329,7 @@ def ran(project: Project, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return done
 
 
-@pytest.mark.parametrize(("before", "now"), [(("fa",), ("fa", "fb")), (("fa", "fb"), ("fa",)), (("fa",), ("fb",))])
+@pytest.mark.parametrize(("before", "now"), [(("fa",), ("fa", "fb")), (("fa", "fb"), ("fa",)), (("fa",), ("other",))])
 def test_other_flows_into_a_streaming_table_of_files_are_refused(
     project: Project, monkeypatch: pytest.MonkeyPatch, before: tuple[str, ...], now: tuple[str, ...]
 ) -> None:
