@@ -124,6 +124,8 @@ def sought_rows(code: Words, at: int, keys: Words, columns: int, change: int, re
     if kept == 0:
         return 0, NO_ROOM
     rows = uncancelled(read, weights, n, kept)
+    if rows == n:
+        return 0, n
     for k in range(len(keys)):
         column = borrow(state, n)
         if column == 0:
