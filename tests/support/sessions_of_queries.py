@@ -6,9 +6,11 @@ from collections import Counter
 from pathlib import Path
 from random import Random
 
+import pytest
+
 import deltic
 from correlated_queries import TABLES, Catalog
-from deltic.errors import EvaluationError
+from deltic.errors import EvaluationError, FailedView
 from deltic.frontends.sql.bind_query import bind_tree
 from deltic.frontends.sql.environment import Environment
 from deltic.frontends.sql.parse_statement import QueryStatement, parse
@@ -94,3 +96,24 @@ def check_looked_up(session: deltic.Session, query: str, n: int, most: int) -> N
     for table in "tu":
         session.sql(f"INSERT INTO {table} VALUES (7, 3)")
         assert touched_rows(session) < most, (query, table)
+
+
+def check_isolated(query: str, plan: Plan, seed: int, shards: int) -> set[bool]:
+    """Isolated, the view fails after the ticks in which the oracle does, and has its rows after the others; which of both occurred."""
+    outcomes, rng, held = set[bool](), Random(seed), Rows({table: Counter() for table in TABLES})
+    with deltic.Session(shards=shards, on_view_error="isolate") as session:
+        session.sql(f"{DEFINITIONS} CREATE MATERIALIZED VIEW answer AS {query}")
+        for _ in range(8):
+            new = drawn(rng)
+            with session.transaction() as tx:
+                for table in TABLES:
+                    tx.delete(table, [{"a": a, "b": b} for a, b in (held[table] - new[table]).elements()])
+                    tx.insert(table, [{"a": a, "b": b} for a, b in (new[table] - held[table]).elements()])
+            held, expected = new, fails_or_rows(plan, new)
+            outcomes.add(expected is None)
+            if expected is None:
+                with pytest.raises(FailedView, match="INT addition"):
+                    session.view("answer").rows()
+            else:
+                assert Counter(tuple(row.values()) for row in session.view("answer").rows()) == expected, (query, new)
+    return outcomes
