@@ -303,6 +303,21 @@ def test_spine_is_the_sum_of_its_appends(columns: int, appends: list[list[Record
         levels_module.BASE, levels_module.LEAST_FUEL = base, least
 
 
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 40), st.integers(-3, 3)), min_size=1, max_size=40))
+def test_versions_keep_their_content_whichever_is_appended_to(appends: list[tuple[int, int]]) -> None:
+    """As after ticks that failed: each append is to some version so far, often the newest."""
+    versions: list[tuple[Spine, list[Record]]] = [(Spine(1, 1), [])]
+    for number, (back, weight) in enumerate(appends):
+        spine, records = versions[-1 if back > 20 else back % len(versions)]
+        record = ((number % 5,), (weight or 1,))
+        versions.append((spine.appended(consolidate(make([record], 1, 1))), [*records, record]))
+    for spine, records in versions:
+        assert dict(listed(spine.scan(Counters()))) == content(records)
+        (sums,) = lookup(spine, [np.arange(5)], Counters())
+        assert sums.tolist() == [content(records).get((key,), (0,))[0] for key in range(5)]
+
+
 def test_few_batches_whatever_the_sizes() -> None:
     """At most SMALL_BATCHES_UNSOUGHT small ones, and about two for each level."""
     rng = np.random.default_rng(3)

@@ -27,6 +27,7 @@ from deltic.circuit.programs.program import program_of
 from deltic.circuit.programs.runner import ProgramRun
 from deltic.errors import DataError, DelticError, EvaluationError, Span, WeightOverflow
 from deltic.reentrant import ReentrantEvent
+from deltic.stacks import roomy
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
 from deltic.trace.counters import Counters
@@ -127,20 +128,24 @@ def is_native(tick: Tick, arrived: Mapping[str, Delta]) -> bool:
 
 
 def _run_program(circuit: Dataflow, level: Level, context: Context, arrived: Mapping[str, Delta], result: LevelResult) -> LevelResult:
-    run = ProgramRun(program_of(level), context)
+    program = program_of(level)
+    run = ProgramRun(program, context)
 
     def step(number: int, inputs: Sequence[Delta]) -> Delta:
         context.counters = Counters(sum(map(len, inputs)))
         return _stepped(circuit, level.instructions[number], inputs, context)
 
     try:
-        run.run(arrived, step)
+        (ProgramRun.run if program.native == len(program.nodes) else _run_with_steps)(run, arrived, step)
         result.counters = run.counters
         for port in level.leaves:
             result.sent[port.name] = _send(circuit.nodes[port.node], port, run.output, context.shard, context.shards)
     finally:
         run.close()
     return result
+
+
+_run_with_steps: Final = roomy(ProgramRun.run)
 
 
 class _Changes:
@@ -175,6 +180,7 @@ class _Changes:
             self._decoded.setdefault(id(change), DecodedChange())
 
 
+@roomy
 def _run_nodes(circuit: Dataflow, level: Level, context: Context, arrived: dict[str, Delta]) -> _Changes:
     """The changes that leave the level. Of many rows, nodes that do not depend on one another are stepped at the same time."""
     many = context.backfill or context.workers.divides(sum(map(len, arrived.values())))

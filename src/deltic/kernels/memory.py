@@ -90,6 +90,16 @@ def _load_unaligned(address: int) -> int:
 
 
 @part
+def _store_byte(address: int, word: int) -> None:
+    raw.store_byte(_at(address, 1), word)
+
+
+@part
+def _store_int32(address: int, word: int) -> None:
+    raw.store_int32(_at(address, 4), word)
+
+
+@part
 def _copy_bytes(target: int, source: int, length: int) -> None:
     if length != 0:
         raw.copy_bytes(_at(target, length), _at(source, length), length)
@@ -112,6 +122,9 @@ store: Callable[[int, int, int], None] = _store if CHECKED else raw.store
 load_byte: Callable[[int], int] = _load_byte if CHECKED else raw.load_byte
 load_int32: Callable[[int], int] = _load_int32 if CHECKED else raw.load_int32
 load_unaligned: Callable[[int], int] = _load_unaligned if CHECKED else raw.load_unaligned
+store_byte: Callable[[int, int], None] = _store_byte if CHECKED else raw.store_byte
+"""Writes the lowest byte of a word at an address."""
+store_int32: Callable[[int, int], None] = _store_int32 if CHECKED else raw.store_int32
 copy_bytes: Callable[[int, int, int], None] = _copy_bytes if CHECKED else raw.copy_bytes
 prefetch: Callable[[int, int], None] = _prefetch if CHECKED else raw.prefetch
 address_of: Callable[[Any], int] = _address_of if CHECKED else raw.address_of

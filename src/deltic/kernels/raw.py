@@ -51,6 +51,21 @@ def _load_int(bits: int) -> Callable[[int], int]:
     return cast(Callable[[int], int], intrinsic(load_int))
 
 
+def _store_int(bits: int) -> Callable[[int, int], None]:
+    """An intrinsic: writes the lowest `bits` bits of a word at `address`, unaligned."""
+
+    def store_int(typing: Any, address: Any, word: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            kind = ir.IntType(bits)
+            pointer = builder.inttoptr(arguments[0], kind.as_pointer())
+            builder.store(builder.trunc(arguments[1], kind), pointer, align=1)
+            return context.get_dummy_value()
+
+        return types.void(types.int64, types.int64), generate
+
+    return cast(Callable[[int, int], None], intrinsic(store_int))
+
+
 def _copy(typing: Any, target: Any, source: Any, length: Any) -> Any:
     """Copies `length` bytes between addresses that do not overlap."""
 
@@ -97,6 +112,7 @@ def _increment(typing: Any, address: Any) -> Any:
 load = cast(Callable[[int, int], int], intrinsic(_load))
 store = cast(Callable[[int, int, int], None], intrinsic(_store))
 load_byte, load_int32, load_unaligned = _load_int(8), _load_int(32), _load_int(64)
+store_byte, store_int32 = _store_int(8), _store_int(32)
 copy_bytes = cast(Callable[[int, int, int], None], intrinsic(_copy))
 prefetch = cast(Callable[[int, int], None], intrinsic(_prefetch))
 address_of = cast(Callable[[Any], int], intrinsic(_address_of))

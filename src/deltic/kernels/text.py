@@ -178,7 +178,7 @@ def _character(address: int, end: int) -> int:
 
 
 @part
-def _is_utf8(address: int, length: int) -> bool:
+def is_utf8(address: int, length: int) -> bool:
     place, end = address, address + length
     while place < end:
         if place + 8 <= end and load_unaligned(place) & HIGH_BITS == 0:
@@ -223,7 +223,7 @@ def _hash_column(
                 repeated += 1
                 continue
             memo[place], memo[place + 1], memo[place + 2], memo[place + 3] = length, first, last, start
-        if check == UTF8 and not _is_utf8(data + start, length):
+        if check == UTF8 and not is_utf8(data + start, length):
             return np.int64(INVALID)
         hashed = np.int64(_siphash(data + start, length, key0, key1))
         id_ = hashed if bits == 64 else hashed & ((np.int64(1) << bits) - 1)

@@ -28,6 +28,8 @@ USUAL = (
     "level_first_rows",
     "level",
     "intake",
+    "export",
+    "gather",
     "resolve",
     "checksums",
 )

@@ -456,13 +456,13 @@ class Session:
     ) -> None:
         """See `apply`. listed: the most rows that a table refuses which the error lists."""
         self._contents.check_open()
-        if not isinstance(changes, Mapping):
+        if type(changes) is not dict and not isinstance(changes, Mapping):
             raise FrameError(f"invalid changes {shown(changes)}", expected="a dict of change frames by table")
         pending = self._gather(self._definitions, borrows=True)
         distributed: dict[str, Distributed] = {}
         for name, frame in changes.items():
             table = self.table(name)
-            column = sequence.get(name) if isinstance(sequence, Mapping) else sequence
+            column = sequence if sequence is None else sequence.get(name) if isinstance(sequence, Mapping) else sequence
             if self.spark is not None and is_spark(frame):
                 distributed[table.name] = spark_changes(frame, table, column)
             elif self.spark is not None and isinstance(frame, Distributed):

@@ -107,8 +107,7 @@ class PendingChanges:
             self.add_changes(table, change_frame(frame, table, sequence))
             return
         plain = self._noted(encoded, table)
-        n = len(plain)
-        weighed = WEIGHT in frame[0] if type(frame) is list else fit_of(frame.schema, table).verdict == "weighted"
+        n, weighed = len(plain), encoded.weighed
         if not weighed and not table.key:
             _check_key(table, np.unique(plain.ops))
         self._append(table, plain, weighed=weighed)
@@ -149,7 +148,7 @@ class PendingChanges:
 
     def _noted(self, encoded: EncodedRows, table: TableSchema) -> PendingRows:
         """The rows, noted if they are partial; complete if some of them are not inserted, which is an error that shows them."""
-        rows, frame = encoded
+        rows, frame = encoded.rows, encoded.frame
         if frame is None or not (unread := self._left_out(table)):
             return rows
         self._partial.append(_Partial(rows, frame, unread, table))
@@ -251,10 +250,14 @@ _ARROW: Final = (pa.Table, pa.RecordBatch)
 
 
 class EncodedRows(NamedTuple):
-    """Pending rows, and the frame that they are of with the table's columns first; None if columns cannot have been left out."""
+    """Pending rows, and the frame that they are of with the table's columns first; None if columns cannot have been left out.
+
+    weighed: whether they have weights.
+    """
 
     rows: PendingRows
     frame: pa.Table | None
+    weighed: bool
 
 
 def plain_changes(
@@ -278,7 +281,7 @@ def plain_changes(
     if type(frame) is list:
         dicts = intake.dicts
         rows = None if dicts is None else dicts.of_dicts(frame, ordinal, keyed=bool(table.key), op=None if op is None else int(op))
-        return None if rows is None else EncodedRows(PendingRows(rows), None)
+        return None if rows is None else EncodedRows(PendingRows(rows), None, op is None and WEIGHT in frame[0])
     columns = intake.frames
     if columns is None or not columns.is_checked or not isinstance(frame, _ARROW):
         return None
@@ -293,7 +296,7 @@ def plain_changes(
         if ops is None:
             return None
     rows = columns.sized(fits.narrow).rows(frame, code, ordinal, strings, ops, workers, unread, lends=borrows)
-    return None if rows is None else EncodedRows(PendingRows(rows, owned=True), frame)
+    return None if rows is None else EncodedRows(PendingRows(rows, owned=True), frame, fits.verdict == "weighted")
 
 
 def plain_keys(frame: Any, table: TableSchema, ordinal: int, strings: StringTable, workers: Workers) -> PendingRows | None:

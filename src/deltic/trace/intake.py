@@ -5,7 +5,6 @@ What always holds: the words are those of `encoding.py`. Rows that a table refus
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple, TypeVar
@@ -17,6 +16,7 @@ from deltic.canonical import normalized
 from deltic.domains import is_restricted
 from deltic.kernels import intake, text
 from deltic.kernels.build import CHECKED
+from deltic.kernels.export import release_frame
 from deltic.kernels.memory import Words
 from deltic.kernels.room import fresh
 from deltic.kernels.table import address, buffer_address
@@ -43,7 +43,6 @@ WEIGHT: Final = int(Op.WEIGHT)
 _KEPT: Final = 1024
 _WIDE: Final = {pa.string().id: 0, pa.binary().id: 0, pa.large_string().id: 1, pa.large_binary().id: 1}
 """By Arrow type of strings whether its offsets are int64."""
-_release: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
 class TableIntake(NamedTuple):
@@ -156,7 +155,7 @@ class FrameColumns:
         places = [layout.slices[i].start for i in given]
         zeros = [i in table.key and table.schema[i].type.has_zeros for i in given]
         return FrameColumns(
-            np.array([word for one in zip(fields, places, zeros, strict=True) for word in _planned(*one)], np.int64),
+            np.array([word for one in zip(fields, places, zeros, strict=True) for word in planned(*one)], np.int64),
             layout.width,
             tuple(
                 _BytesColumn(i, places[i], field, zeros[i], field.type.is_validated)
@@ -367,7 +366,7 @@ class _ExportedFrame:
     __slots__ = ("_place", "_words")
 
     def __init__(self, batch: pa.RecordBatch) -> None:
-        self._words = np.zeros(intake.ARROW_ARRAY, np.int64)
+        self._words = np.empty(intake.ARROW_ARRAY, np.int64)
         self._place: int = address(self._words)
         batch._export_to_c(self._place)
 
@@ -375,7 +374,7 @@ class _ExportedFrame:
         return self._place
 
     def __exit__(self, *_: object) -> None:
-        _release(int(self._words[intake.RELEASE]))(self._place)
+        release_frame(self._place)
 
 
 def _batches(frame: pa.Table | pa.RecordBatch) -> list[pa.RecordBatch]:
@@ -398,7 +397,7 @@ def _is_valid(column: pa.Array, full: bool = True) -> bool:
     return True
 
 
-def _planned(field: Field, place: int, zeros: bool) -> list[int]:
+def planned(field: Field, place: int, zeros: bool) -> list[int]:
     """A column, as for the kernel."""
     type, width = field.type, 0
     least, most = (-(2**63), 0), (2**63 - 1, 0)

@@ -10,7 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from deltic.errors import WeightOverflow
+from deltic.kernels import level
 from deltic.kernels import merge as kernel
+from deltic.kernels.gather import gather, gathered_words
 from deltic.kernels.index import BY_SECOND, cut_index, index_room, index_words
 from deltic.kernels.memory import Words
 from deltic.kernels.room import zeros
@@ -21,7 +23,7 @@ from deltic.trace.rows import Rows
 
 EVERYTHING = 2**62
 SORTED_ROWS = 1 << 11
-"""Below so many rows, three batches or more are sorted together: the calls of a merge two at a time cost more than the sort."""
+"""Fewer rows are sorted together: the calls of a merge two at a time cost more than the sort."""
 CANCELLING_ROWS = 1 << 8
 """Batches of fewer rows do not cancel a trace: they wait for others."""
 LAG = 1 << 16
@@ -191,6 +193,18 @@ def cancels(batch: Batch, stored: int) -> bool:
     return 0 < stored <= 2 * int(np.count_nonzero(batch.verified().weights[0] < 0))
 
 
+def _gathered(batches: Sequence[Batch], rows: int) -> Batch:
+    """The sum of a few rows, which are sorted together. Raises WeightOverflow."""
+    columns, weights = batches[0].shape
+    copies, block = np.empty((columns + weights) * rows, np.int64), np.empty(gathered_words(columns + weights, rows), np.int64)
+    entry = np.empty(kernel.DIRECTORY_HEADER + columns + weights, np.int64)
+    directory = np.concatenate([batch.entry for batch in batches])
+    length = gather(directory, columns, weights, copies, address(block), entry, level.entries())
+    if length < 0:
+        raise overflow("merging batches")
+    return Batch.kept(block, 0, columns, weights, length, entry) if length else Batch.empty(columns, weights)
+
+
 def merge(batches: Sequence[Batch]) -> Batch:
     """The sum of one or more batches of one shape. O(rows · log batches); O(rows) for few rows in many batches.
 
@@ -200,8 +214,8 @@ def merge(batches: Sequence[Batch]) -> Batch:
     full = [batch for batch in batches if batch.length] or [batches[0]]
     if len(full) == 1:
         return full[0].verified()
-    if len(full) > 2 and sum(batch.length for batch in full) < SORTED_ROWS:
-        return consolidate(Rows.concat([batch.verified() for batch in full]))
+    if full[0].shape[0] and (rows := sum([batch.length for batch in full])) < SORTED_ROWS:
+        return _gathered([batch.verified() for batch in full], rows)
     running = Merge(full)
     running.work(EVERYTHING)
     return running.result()

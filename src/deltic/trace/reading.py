@@ -12,12 +12,14 @@ from deltic.errors import CorruptState, TooManyRows
 from deltic.schema import BIGINT, Field, Schema
 from deltic.trace.batch import Batch
 from deltic.trace.encoding import Layout, decode_values, decoder
+from deltic.trace.export import FrameExport
 from deltic.trace.strings import StringTable
 
 WEIGHT: Final = "_weight"
 """The column that follows the relation's own columns in a change."""
 
-_decode_weights: Final = decoder(Field(WEIGHT, BIGINT, False))
+_WEIGHTS: Final = Field(WEIGHT, BIGINT, False)
+_decode_weights: Final = decoder(_WEIGHTS)
 
 ROWS_AT_MOST: Final = 2**31 - 1
 """As many as an Arrow array of strings can have."""
@@ -55,6 +57,8 @@ class Reader:
         self._arrow = self.schema.arrow
         self._changes = self._arrow.append(pa.field(WEIGHT, pa.int64(), False))
         self._no_changes = self._changes.empty_table()
+        weights = _WEIGHTS, Layout.of(stored).width
+        self._export = FrameExport.of([*((f, part.start) for f, part in self._fields), weights], self._changes)
 
     def table(self, words: Sequence[np.ndarray], strings: StringTable) -> pa.Table:
         """Rows as the user's columns."""
@@ -72,6 +76,8 @@ class Reader:
         """A change as the user's columns, then `_weight`."""
         if change is None:
             return self._no_changes
+        if self._export is not None and (table := self._export.table(change, strings)) is not None:
+            return table
         columns = self._arrays(change.columns, strings)
         return pa.Table.from_arrays([*columns, _decode_weights(change.weights, strings)], schema=self._changes)
 

@@ -19,7 +19,7 @@ from deltic.reentrant import free_after_fork
 from deltic.trace.batch import Batch
 from deltic.trace.counters import Counters
 from deltic.trace.guard import Guard
-from deltic.trace.levels import Levels
+from deltic.trace.levels import SMALL_BATCHES_UNSOUGHT, Levels
 from deltic.trace.merge import Merge, merge
 from deltic.trace.share import Share
 
@@ -31,7 +31,7 @@ _COUNTING: Final = free_after_fork(Lock())
 class Spine:
     """A trace of rows of `columns` columns and `weights` weights."""
 
-    __slots__ = ("_levels", "_located", "columns", "guards", "share", "sought", "view", "weights")
+    __slots__ = ("_levels", "_located", "_room", "columns", "guards", "share", "sought", "view", "weights")
 
     _levels: Levels | None
     """None for a version that is only read."""
@@ -53,6 +53,8 @@ class Spine:
         self.guards = ()
         self.share = None
         self._located: tuple[int, int] | None = None
+        self._room: _Room | None = None
+        """Where its directory is, if the next one may follow it there."""
 
     @staticmethod
     def over(columns: int, weights: int, batches: Iterable[Batch], share: Share | None = None) -> Spine:
@@ -128,7 +130,7 @@ class Spine:
     def _version(self, levels: Levels | None, view: View, sought: list[int], guards: tuple[Guard, ...]) -> Spine:
         spine = Spine.__new__(Spine)
         spine.columns, spine.weights, spine.share = self.columns, self.weights, self.share
-        spine._levels, spine.view, spine.sought, spine.guards, spine._located = levels, view, sought, guards, None
+        spine._levels, spine.view, spine.sought, spine.guards, spine._located, spine._room = levels, view, sought, guards, None, None
         return spine
 
     def expect(self, keys: Sequence[Words]) -> None:
@@ -153,6 +155,13 @@ class Spine:
         with _COUNTING:
             self.sought[0] += keys
 
+    @staticmethod
+    def count_all_sought(keys: Iterable[tuple[Spine, int]]) -> None:
+        """The same for several spines."""
+        with _COUNTING:
+            for spine, count in keys:
+                spine.sought[0] += count
+
     def appended(self, batch: Batch) -> Spine:
         """The next version: with the batch, and with the running merges continued in proportion to its rows.
 
@@ -165,10 +174,44 @@ class Spine:
         if levels is not None:
             entry, (batches, directory) = batch.entry, self.view
             assert len(entry) == DIRECTORY_HEADER + self.columns + self.weights  # without making the batch's arrays
-            return self._version(levels, ((*batches, batch), np.concatenate((directory, entry))), [0], self.guards)
+            room = self._room
+            if room is None or not room.follows(directory, entry):
+                room = _Room(directory, len(entry))
+            batches = (*batches, batch)
+            spine = self._version(levels, (batches, room.add(entry)), [0], self.guards)
+            spine._room, spine._located = room, (0, -1) if self.guards else (room.place, len(batches))
+            return spine
         assert len(batch.columns) == self.columns and len(batch.weights) == self.weights
         levels = self._levels.appended(batch, sought)
         return self._version(levels, _view(levels.batches()), [0], self.guards)
+
+
+class _Room:
+    """Room in which the directories of successive versions are the beginnings of one array: each adds an entry after what is used.
+
+    A version that is not the newest, such as one whose tick failed after it was appended to, gets a room of its own.
+    """
+
+    __slots__ = ("_used", "_words", "place")
+
+    def __init__(self, directory: Words, entry: int) -> None:
+        """A copy of a directory, with room for some entries of `entry` words."""
+        self._used = len(directory)
+        self._words = np.empty(self._used + SMALL_BATCHES_UNSOUGHT * entry, np.int64)
+        self._words[: self._used] = directory
+        self.place = address(self._words)
+
+    def follows(self, directory: Words, entry: Words) -> bool:
+        """Whether the directory is all that is used, and there is room for an entry."""
+        used = self._used
+        return used == len(directory) and used + len(entry) <= len(self._words)
+
+    def add(self, entry: Words) -> Words:
+        """The directory with one more entry."""
+        end = self._used + len(entry)
+        self._words[self._used : end] = entry
+        self._used = end
+        return self._words[:end]
 
 
 def _view(batches: tuple[Batch, ...]) -> View:

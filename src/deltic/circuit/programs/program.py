@@ -16,6 +16,7 @@ from deltic.circuit.programs.emitters import EMITTERS
 from deltic.circuit.programs.texts import TextIds
 from deltic.kernels import instructions as op
 from deltic.kernels.merge import DIRECTORY_HEADER
+from deltic.stacks import roomy
 
 Words = npt.NDArray[np.int64]
 
@@ -78,6 +79,7 @@ def program_of(level: Level) -> LevelProgram:
     return _PROGRAMS[id(level)]
 
 
+@roomy
 def assembled(level: Level) -> LevelProgram:
     """A new program of a level."""
     to = Assembler()

@@ -24,6 +24,7 @@ from deltic.kernels.merge import DIRECTORY_HEADER
 from deltic.kernels.table import address
 from deltic.trace.batch import Batch
 from deltic.trace.rows import Rows
+from deltic.trace.spine import Spine
 
 Words = npt.NDArray[np.int64]
 Step = Callable[[int, Sequence[Delta]], Delta]
@@ -153,9 +154,8 @@ class ProgramRun:
             for one, own in zip(kept, words.tolist(), strict=True):
                 self._keep(one, own + indexes)
         sought = self._spines[op.SPINE_SOUGHT :: op.SPINE].tolist()
-        for name, keys in zip(program.arrangements, sought, strict=True):
-            if keys:
-                context.state[name].count_sought(keys)
+        if any(sought):
+            Spine.count_all_sought([(context.state[name], keys) for name, keys in zip(program.arrangements, sought, strict=True) if keys])
 
     def _keep(self, appended: Words, size: int) -> None:
         """Appends registers, copied to one block. size: the words that they take at most, with their indexes."""

@@ -10,7 +10,6 @@ from deltic.circuit.operator import Delta, Tick
 from deltic.circuit.pending import PendingRows
 from deltic.circuit.stage import LARGE_TICK, LevelResult, route, run_level
 from deltic.reentrant import ReentrantEvent
-from deltic.stacks import roomy
 from deltic.trace.batch import Batch
 from deltic.trace.counters import Counters
 from deltic.trace.merge import merge
@@ -62,7 +61,6 @@ def routed(
     return arrived
 
 
-@roomy
 def run_levels(
     circuit: Dataflow,
     state: Sequence[Mapping[str, Spine]],
@@ -81,8 +79,8 @@ def run_levels(
     budget: is checked after each level of each shard; raises BudgetExceeded.
     """
     shards = len(state)
-    ordinary, rows = tick.fresh is None, sum(len(part) for inbox in arrived for part in inbox.values())
-    if circuit.rests and ordinary and not tick.amends and not rows:
+    ordinary = tick.fresh is None
+    if circuit.rests and ordinary and not tick.amends and not _rows(arrived):
         return [{} for _ in range(shards)], [{} for _ in range(shards)]
     if shards == 1:
         whole = run_level(circuit, None, 0, 1, state[0], strings, arrived[0], tick, native=True, workers=workers)
@@ -91,7 +89,7 @@ def run_levels(
         if budget is not None:
             budget.spend(whole.counters)
         return [whole.appended], [whole.counters]
-    divided = not ordinary or workers.divides(rows)
+    divided = not ordinary or workers.divides(_rows(arrived))
     across, within = (workers, ALONE) if divided else (ALONE, workers)
     appended: list[dict[str, Batch]] = [{} for _ in range(shards)]
     counters: list[Mapping[str, Counters]] = [{}] * shards
@@ -113,6 +111,10 @@ def run_levels(
             counters[shard] = {**counters[shard], **result.counters} if counters[shard] else result.counters
         _deliver(results, arrived)
     return appended, counters
+
+
+def _rows(arrived: Sequence[Mapping[str, Delta]]) -> int:
+    return sum([sum(map(len, inbox.values())) for inbox in arrived])
 
 
 def view_changes(circuit: Dataflow, appended: Sequence[Mapping[str, Batch]]) -> dict[str, Batch]:
