@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from functools import cache, cached_property
+from functools import cached_property
 from typing import TypeVar
 
 from deltic.circuit.operator import Operator
@@ -55,7 +55,7 @@ class Shape:
 class _Remembering:
     """Base of classes that compute what follows from their fields when it is first read. It is not pickled."""
 
-    __slots__ = ("_dependencies", "_functions", "_instruction", "_instructions", "_shared")
+    __slots__ = ("_dependencies", "_functions", "_instruction", "_instructions", "_name", "_shared")
     _functions: tuple[UserFunction, ...]
 
 
@@ -108,7 +108,7 @@ class Node(_Remembering):
     @property
     def name(self) -> str:
         """The global id as text: '3', or '3.1' inside child 3."""
-        return ".".join(map(str, self.path))
+        return remembered(self, "_name", lambda: ".".join(map(str, self.path)))
 
 
 def remembered(owner: _Remembering, slot: str, compute: Callable[[], T]) -> T:
@@ -194,7 +194,7 @@ class Instruction:
 
     @classmethod
     def of(cls, node: Node) -> Instruction:
-        nothing = no_rows(node.shape.layout.width, node.shape.weights)
+        nothing = Rows.empty(node.shape.layout.width, node.shape.weights)
         source = node.kind is NodeKind.SOURCE and not node.inputs
         keeps = None if node.ephemeral else node.owns
         return cls(node.id, node.name, node.operator, node.inputs, node.operator.eager, source, nothing, node.stream, keeps)
@@ -205,11 +205,6 @@ class Instruction:
         A stream has no rows then; but one that keeps rows, such as those of open windows of a table, must be filled with them.
         """
         return self.id not in needed or (self.stream and self.keeps not in fresh)
-
-
-@cache
-def no_rows(columns: int, weights: int) -> Rows:
-    return Rows.empty(columns, weights)
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)

@@ -18,7 +18,7 @@ from deltic import errors
 from deltic.circuit.closing import error_in_window
 from deltic.circuit.cube import Replicate
 from deltic.circuit.decoded_change import DecodedChange
-from deltic.circuit.nodes import Dataflow, Instruction, Level, Node, NodeKind, Port, no_rows
+from deltic.circuit.nodes import Dataflow, Instruction, Level, Node, NodeKind, Port
 from deltic.circuit.operator import Context, Delta, Tick
 from deltic.circuit.operators.linear import Exchange
 from deltic.circuit.overflow import overflow_outside
@@ -235,7 +235,7 @@ def _stepped(circuit: Dataflow, node: Instruction, inputs: Sequence[Delta], cont
 
 def _arrived(port: Port, arrived: dict[str, Delta]) -> Delta:
     rows = arrived.pop(port.name, None)
-    return no_rows(port.columns, port.weights) if rows is None else rows
+    return Rows.empty(port.columns, port.weights) if rows is None else rows
 
 
 def _send(node: Node, port: Port, value: Callable[[int], Delta], shard: int, shards: int) -> list[Delta]:
@@ -244,7 +244,7 @@ def _send(node: Node, port: Port, value: Callable[[int], Delta], shard: int, sha
     rows = value(node.inputs[0] if exchange else node.id)
     if shards == 1:
         return [rows]
-    none = no_rows(port.columns, port.weights)
+    none = Rows.empty(port.columns, port.weights)
     if not len(rows):
         return [none] * shards
     if not exchange:
@@ -265,5 +265,5 @@ def route(rows: Delta, key: tuple[int, ...] | None, shards: int, workers: Worker
     if key is None:
         return [rows] * shards
     if not key:
-        return [rows, *([no_rows(len(rows.columns), len(rows.weights))] * (shards - 1))]
+        return [rows, *([Rows.empty(len(rows.columns), len(rows.weights))] * (shards - 1))]
     return list(partition(Rows(rows.columns, rows.weights), key, shards, workers, moves=moves))

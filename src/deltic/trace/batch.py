@@ -7,6 +7,7 @@ The index (layout in `kernels/index.py`) holds no addresses: it can be stored be
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from threading import Lock
 from types import MappingProxyType
 from typing import Any, Final
@@ -88,6 +89,7 @@ class Batch(Rows):
             assert self._entry is not None
             self._table = self._entry[DIRECTORY_HEADER:]
         elif name == "_index":
+            assert self._packed is not None
             block, start, columns, weights = self._packed
             end = start + (columns + weights) * self.length
             self._index = cut_index(block[end:]) if columns else block[:0]
@@ -147,6 +149,7 @@ class Batch(Rows):
         return super().nbytes + (0 if self._index is None else self._index.nbytes)
 
     @staticmethod
+    @cache
     def empty(columns: int, weights: int) -> Batch:
         """No rows."""
         none = Rows.empty(columns, weights)

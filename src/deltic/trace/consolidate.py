@@ -39,6 +39,8 @@ def consolidate(rows: Rows) -> Batch:
     """
     if isinstance(rows, Batch):
         return rows
+    if not rows.length:
+        return Batch.empty(*rows.shape)
     columns, weights = len(rows.columns), len(rows.weights)
     order = sort.sortedness(rows.table, columns, weights, rows.length)
     if order == 2:

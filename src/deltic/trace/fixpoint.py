@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -29,20 +28,15 @@ _HASH_KEY: Final = secrets.randbits(63)
 """Of the kernel's hash table, which decides no result."""
 
 
-@dataclass(frozen=True, slots=True)
-class LinearJoin:
-    """X ⋈ other, by the first `key` words of both as arranged; one weight each.
+class LinearJoin(NamedTuple):
+    """X ⋈ another relation, by the first `key` words of both as arranged; one weight each.
 
-    recursive: X as it was before the tick, arranged: words, then the iteration. arranged: for each of these words, which word of a row of X
-    it is. other: the other relation as it is now, `change` included. derived: for each word of a derived row (0 for X or 1 for the other,
-    the word there as arranged).
+    arranged: for each word of X as arranged before its iteration, which word of a row of X it is. derived: for each word of a derived row
+    (0 for X or 1 for the other, the word there as arranged).
     """
 
     key: int
-    recursive: Spine
     arranged: tuple[int, ...]
-    other: Spine
-    change: Batch
     derived: tuple[tuple[int, int], ...]
 
     def passes_on(self, word: int) -> bool:
@@ -51,8 +45,40 @@ class LinearJoin:
         return side == 0 and self.arranged[place] == word
 
 
-@dataclass(frozen=True, slots=True)
-class Fixpoint:
+class LinearRecursion:
+    """X(n+1) = distinct(base ⊎ what the joins derive from X(n)), of rows of `width` words."""
+
+    __slots__ = ("joins", "moves", "passed", "places", "width")
+
+    moves: Words
+    """The words that joins arrange and derive, those of each after `places`."""
+    passed: int | None
+    """A word that all joins pass on, by which large ticks are divided."""
+
+    def __init__(self, width: int, joins: Sequence[LinearJoin]) -> None:
+        self.width, self.joins = width, tuple(joins)
+        moves: list[int] = []
+        places: list[int] = []
+        for join in joins:
+            places.append(len(moves))
+            moves += [*join.arranged, *(word for pair in join.derived for word in pair)]
+        self.moves, self.places = np.array(moves, np.int64), tuple(places)
+        # The last of them: a flag of a NULL and the high word of a decimal come before words that tell rows apart.
+        self.passed = max((word for word in range(width) if all(join.passes_on(word) for join in joins)), default=None)
+
+
+class Joined(NamedTuple):
+    """The relations of a join in a tick.
+
+    recursive: X as it was before, arranged: words, then the iteration. other: the other relation as it is now, `change` included.
+    """
+
+    recursive: Spine
+    other: Spine
+    change: Batch
+
+
+class Fixpoint(NamedTuple):
     """The results of a tick, in any order, in a part for each share: what was derived, (row, iteration); the changes of X, (row, iteration
     at which joins see them), and their sums by row. diverged: only `changes` is valid, with those of the first iteration beyond the limit,
     and `growth`: how many rows of X changed in each iteration that was run. A tick that diverges is one share.
@@ -77,40 +103,36 @@ class _Share(NamedTuple):
 
 
 def fixpoint(
-    base: Rows, past: Spine, chains: Sequence[LinearJoin], limit: int, rows: Counters, joins: Counters, workers: Workers = ALONE
+    recursion: LinearRecursion,
+    base: Rows,
+    past: Spine,
+    joined: Sequence[Joined],
+    limit: int,
+    rows: Counters,
+    joins: Counters,
+    workers: Workers = ALONE,
 ) -> Fixpoint:
-    """Iterates X(n+1) = distinct(base ⊎ what the chains derive from X(n)) over the changes of one tick.
+    """Iterates a recursion over the changes of one tick.
 
-    base: the change of what is derived at iteration 0. past: derivations of past ticks, words then iteration. limit: how many iterations
-    may change rows. workers: divide large ticks, if the chains pass a word on. O(rows derived + the histories of these rows). Raises
-    WeightOverflow.
+    base: the change of what is derived at iteration 0. past: derivations of past ticks, words then iteration. joined: the relations of each
+    join. limit: how many iterations may change rows. workers: divide large ticks, if the joins pass a word on.
+    O(rows derived + the histories of these rows). Raises WeightOverflow.
     """
-    width = past.columns - 1
-    spines = [past.view[1]]
-    end = len(past.view[1])
-    table: list[tuple[int, ...]] = []
-    moves: list[int] = []
-    for chain in chains:
-        entries = []
-        for directory in (chain.other.view[1], chain.recursive.view[1], chain.change.entry):
-            entries.append(end)
-            spines.append(directory)
-            end += len(directory)
-        other = entries[0], len(chain.other.batches), chain.other.columns
-        recursive = entries[1], len(chain.recursive.batches), chain.recursive.columns
-        table.append((chain.key, *other, *recursive, entries[2], len(chain.change), len(moves)))
-        moves += [*chain.arranged, *(word for pair in chain.derived for word in pair)]
-    directories, tables = np.concatenate(spines), np.array(table, np.int64).reshape(-1, kernel.CHAIN)
-    words = np.array(moves, np.int64)
-
-    # The last of them: a flag of a NULL and the high word of a decimal come before words that tell rows apart.
-    passed = max((word for word in range(width) if all(chain.passes_on(word) for chain in chains)), default=None)
-    threads = 1 if passed is None else workers.threads
+    batches, directory = past.view
+    spines, table, end = [directory], [], len(directory)
+    for join, place, (recursive, other, change) in zip(recursion.joins, recursion.places, joined, strict=True):
+        (others, of_other), (own, of_own), of_change = other.view, recursive.view, change.entry
+        first, second = end + len(of_other), end + len(of_other) + len(of_own)
+        table.append((join.key, end, len(others), other.columns, first, len(own), recursive.columns, second, change.length, place))
+        spines += (of_other, of_own, of_change)
+        end = second + len(of_change)
+    directories, tables = np.concatenate(spines), np.array(table, np.int64)
+    threads = 1 if recursion.passed is None else workers.threads
 
     def run(share: int, shares: int, most: int) -> _Share:
-        report, division = np.zeros(seen.REPORT, np.int64), np.array((share, shares, passed or 0, most), np.int64)
-        given = directories, tables, words, base.table, len(base), 0, len(past.batches), width, limit, division, _HASH_KEY, report
-        outcome, derivations, changes, sums, growth = interrupts.run(kernel.fixpoint, *given)
+        report, division = np.zeros(seen.REPORT, np.int64), np.array((share, shares, recursion.passed or 0, most), np.int64)
+        given = directories, tables, recursion.moves, base.table, len(base), 0, len(batches), recursion.width, limit
+        outcome, derivations, changes, sums, growth = interrupts.run(kernel.fixpoint, *given, division, _HASH_KEY, report)
         changed = int(growth[-1] if outcome == kernel.DIVERGED else report[seen.CHANGES])
         derived = _rows(derivations, int(report[seen.DERIVATIONS]))
         return _Share(outcome, derived, _rows(changes, changed), _rows(sums, sums.shape[1]), growth, report)
@@ -122,29 +144,25 @@ def fixpoint(
             shares = [run(0, 1, _MOST)]
     if shares[0].outcome == kernel.OVERFLOW:
         raise overflow("a derivation")
-    report = np.sum([share.report for share in shares], axis=0)
-    _count(rows, report, seen.TOUCHED_ROWS, [past])
-    _count(joins, report, seen.TOUCHED_JOINS, [spine for chain in chains for spine in (chain.other, chain.recursive)])
-    rows.rows_in, rows.rows_out = int(report[seen.DERIVATIONS]), sum(len(share.changes) for share in shares)
-    joins.rows_out = int(report[seen.DERIVED])
-    past.count_sought(int(report[seen.SOUGHT_ROWS]))
-    for chain in chains:
-        chain.other.count_sought(int(report[seen.SOUGHT_JOINS]))
+    report = (shares[0].report if len(shares) == 1 else np.sum([share.report for share in shares], axis=0)).tolist()
+    rows.touched += report[seen.TOUCHED_ROWS]
+    rows.batches += len(batches)
+    joins.touched += report[seen.TOUCHED_JOINS]
+    joins.batches += sum([len(recursive.batches) + len(other.batches) for recursive, other, _ in joined])
+    rows.rows_in, rows.rows_out = report[seen.DERIVATIONS], sum([len(share.changes) for share in shares])
+    joins.rows_out = report[seen.DERIVED]
+    Spine.count_all_sought([(past, report[seen.SOUGHT_ROWS]), *((other, report[seen.SOUGHT_JOINS]) for _, other, _ in joined)])
     return Fixpoint(
-        tuple(share.derivations for share in shares),
-        tuple(share.changes for share in shares),
-        tuple(share.sums for share in shares),
+        tuple([share.derivations for share in shares]),
+        tuple([share.changes for share in shares]),
+        tuple([share.sums for share in shares]),
         tuple(shares[0].growth.tolist()),
         shares[0].outcome == kernel.DIVERGED,
     )
 
 
-def _count(counters: Counters, report: Words, touched: int, spines: Sequence[Spine]) -> None:
-    counters.touched += int(report[touched])
-    for spine in spines:
-        counters.batches += len(spine.batches)
-
-
 def _rows(columns: Words, count: int) -> Rows:
+    if not count:
+        return Rows.empty(len(columns) - 1, 1)
     *words, weights = columns[:, :count]
     return Rows(words, (weights,))

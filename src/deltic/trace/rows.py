@@ -7,6 +7,7 @@ The arrays are never mutated after construction, and may be shared with other ro
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ class Rows:
 
     __slots__ = ("_packed", "_table", "columns", "length", "weights")
 
-    _packed: tuple[Words, int, int, int]
+    _packed: tuple[Words, int, int, int] | None
     """Of packed rows: the block, the word where they begin there, how many columns and weights."""
 
     columns: tuple[Words, ...]
@@ -35,6 +36,7 @@ class Rows:
         self.weights = tuple(weights)
         self.length = len(weights[0])
         self._table: Words | None = None
+        self._packed = None
 
     @classmethod
     def packed(cls, block: Words, first: int, columns: int, weights: int, length: int) -> Rows:
@@ -54,6 +56,7 @@ class Rows:
         """The arrays of packed rows."""
         if name not in ("columns", "weights"):
             raise AttributeError(name)
+        assert self._packed is not None
         block, start, columns, weights = self._packed
         end = start + (columns + weights) * self.length
         arrays = tuple(block[start:end].reshape(columns + weights, self.length))
@@ -72,12 +75,12 @@ class Rows:
     @property
     def shape(self) -> tuple[int, int]:
         """How many columns and weights; the arrays of packed rows are not made."""
-        return self._packed[2:] if hasattr(self, "_packed") else (len(self.columns), len(self.weights))
+        return (len(self.columns), len(self.weights)) if self._packed is None else self._packed[2:]
 
     @property
     def words(self) -> Sequence[Words]:
         """Arrays that, one after another, have all words: the columns, then the weights. Those of packed rows are one array."""
-        if not hasattr(self, "_packed"):
+        if self._packed is None:
             return (*self.columns, *self.weights)
         block, start, columns, weights = self._packed
         return (block[start : start + (columns + weights) * self.length],)
@@ -95,6 +98,7 @@ class Rows:
         return 8 * self.length * (len(self.columns) + len(self.weights))
 
     @staticmethod
+    @cache
     def empty(columns: int, weights: int) -> Rows:
         """No rows."""
         none = np.empty(0, np.int64)
@@ -119,7 +123,7 @@ class Rows:
         full = [part for part in parts if part.length] or [parts[0]]
         if len(full) == 1:
             return full[0]
-        if not CHECKED and all(hasattr(part, "_packed") for part in full):
+        if not CHECKED and all(part._packed is not None for part in full):
             return _joined(full)
         columns = [np.concatenate(arrays) for arrays in zip(*(part.columns for part in full), strict=True)]
         return Rows(columns, [np.concatenate(arrays) for arrays in zip(*(part.weights for part in full), strict=True)])
@@ -129,6 +133,7 @@ def _joined(parts: Sequence[Rows]) -> Rows:
     """All rows of packed ones, packed."""
     blocks = []
     for part in parts:
+        assert part._packed is not None
         block, start, columns, weights = part._packed
         size = columns + weights
         blocks.append(block[start : start + size * part.length].reshape(size, part.length))

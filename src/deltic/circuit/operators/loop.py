@@ -22,7 +22,7 @@ from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
 from deltic.trace.counters import Counters
 from deltic.trace.encoding import words_of
-from deltic.trace.fixpoint import LinearJoin, fixpoint
+from deltic.trace.fixpoint import Joined, LinearJoin, LinearRecursion, fixpoint
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
 from deltic.trace.workers import ALONE
@@ -48,6 +48,12 @@ class Step:
     other: Node
     derived: tuple[tuple[int, int], ...]
 
+    @property
+    def key(self) -> int:
+        """How many words they are joined by."""
+        assert isinstance(self.join.operator, NestedJoin)
+        return self.join.operator.flat.key
+
 
 @dataclass(frozen=True, slots=True)
 class Loop:
@@ -61,8 +67,11 @@ class Loop:
 
     arrangements: tuple[str, ...] = field(init=False, compare=False, repr=False)
     """Those that the kernel reads."""
+    recursion: LinearRecursion = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
+        joins = [LinearJoin(step.key, step.arranged, step.derived) for step in self.steps]
+        object.__setattr__(self, "recursion", LinearRecursion(self.distinct.shape.layout.width, joins))
         read = [_owned(self.derived), *(name for step in self.steps for name in (_owned(step.recursive), _arrangement(step.other)))]
         object.__setattr__(self, "arrangements", tuple(dict.fromkeys(read)))
 
@@ -73,12 +82,13 @@ class Loop:
     def run(self, inputs: Sequence[Delta], limit: int, context: Context) -> Delta:
         """The sum of the changes of all iterations."""
         verify(self.arrangements, context)
-        width = self.distinct.shape.layout.width
+        width = self.recursion.width
         past = context.old(_owned(self.derived), width + 1, 1)
         changed = [delta for node in self.base if len(delta := inputs[_position(node)])]
         base = Rows.concat(changed) if changed else Rows.empty(width, 1)
         rows, joins = Counters(), Counters()
-        result = fixpoint(base, past, [_chain(step, inputs, context) for step in self.steps], limit, rows, joins, context.workers)
+        joined = [_joined(step, inputs, context) for step in self.steps]
+        result = fixpoint(self.recursion, base, past, joined, limit, rows, joins, context.workers)
         context.inner[self.distinct.name] = rows
         context.inner[self.steps[0].join.name] = joins
         if result.diverged:
@@ -99,7 +109,7 @@ def _rearranged(rows: Rows, order: Moves) -> Rows:
     return rows.select((*order, len(rows.columns) - 1))
 
 
-def _chain(step: Step, inputs: Sequence[Delta], context: Context) -> LinearJoin:
+def _joined(step: Step, inputs: Sequence[Delta], context: Context) -> Joined:
     recursive = context.old(_owned(step.recursive), len(step.arranged) + 1, 1)
     shape = step.other.shape
     other = context.old(_arrangement(step.other), shape.layout.width, shape.weights)
@@ -107,8 +117,7 @@ def _chain(step: Step, inputs: Sequence[Delta], context: Context) -> LinearJoin:
     if not isinstance(change, Batch):
         assert not len(change)
         change = Batch.empty(shape.layout.width, 1)
-    assert isinstance(step.join.operator, NestedJoin)
-    return LinearJoin(step.join.operator.flat.key, recursive, step.arranged, other.with_batch(change), change, step.derived)
+    return Joined(recursive, other.with_batch(change), change)
 
 
 def append(arrangement: str, batch: Batch, context: Context) -> None:
@@ -121,7 +130,8 @@ def append(arrangement: str, batch: Batch, context: Context) -> None:
 def verify(arrangements: Iterable[str], context: Context) -> None:
     """Verifies all pages of these arrangements, which a kernel may read anywhere."""
     for spine in _state(arrangements, context):
-        spine.expect(())
+        if spine.guards:
+            spine.expect(())
 
 
 def kernel_may_run(arrangements: Iterable[str], context: Context) -> bool:
@@ -133,7 +143,8 @@ def kernel_may_run(arrangements: Iterable[str], context: Context) -> bool:
     for spine in _state(arrangements, context):
         if spine.share is not None:
             return False
-        unverified += spine.unverified
+        if spine.guards:
+            unverified += spine.unverified
     return unverified <= VERIFIED_AT_ONCE
 
 

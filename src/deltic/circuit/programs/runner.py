@@ -20,6 +20,8 @@ from deltic.circuit.programs.counted import LevelCounters
 from deltic.circuit.programs.program import LevelProgram
 from deltic.kernels import instructions as op
 from deltic.kernels import level as kernel
+from deltic.kernels.build import CHECKED
+from deltic.kernels.gather import gathered_words
 from deltic.kernels.merge import DIRECTORY_HEADER
 from deltic.kernels.table import address
 from deltic.trace.batch import Batch
@@ -126,16 +128,24 @@ class ProgramRun:
         held = self._held.get(register.start)
         if held is not None:
             return held
-        start = register.start
-        length = int(self._registers[start + op.ROWS])
-        block = np.empty(register.width * length, np.int64)
-        entry = np.empty(2 + register.width, np.int64)
-        shape = np.array([0, start, register.width], np.int64)
-        kernel.keep(self._registers, shape, 1, 0, address(block), entry)
-        columns = tuple(block.reshape(register.width, length))
-        kind = Batch.trusted if self._registers[start] == op.BATCH else Rows
-        held = self._held[start] = kind(columns[: register.columns], columns[register.columns :])
+        held = self._held[register.start] = self._copied(register)
         return held
+
+    def _copied(self, register: Register) -> Delta:
+        (start, columns, weights, _), words = register, self._registers
+        length, width, is_batch = int(words[start + op.ROWS]), columns + weights, words[start] == op.BATCH
+        if not length:
+            return Batch.empty(columns, weights) if is_batch else Rows.empty(columns, weights)
+        indexed = bool(is_batch and words[start + op.INDEX])
+        block = np.empty(gathered_words(width, length) if indexed else width * length, np.int64)
+        first, entry = address(block), np.empty(DIRECTORY_HEADER + width, np.int64)
+        kernel.keep(words, np.array([0, start, width], np.int64), 1, int(indexed), first, entry)
+        if indexed:
+            return Batch.kept(block, 0, columns, weights, length, entry)
+        if not is_batch:
+            return Rows.packed(block, first, columns, weights, length)
+        arrays = tuple(block.reshape(width, length))
+        return Batch.trusted(arrays[:columns], arrays[columns:], table=None if CHECKED else entry[DIRECTORY_HEADER:])
 
     def output(self, node: int) -> Delta:
         """The rows of a node, or of a port's."""
