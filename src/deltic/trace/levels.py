@@ -66,8 +66,10 @@ class Levels(NamedTuple):
     def with_small(self, batch: Batch, sought: int) -> Levels | None:
         """With one more small batch if that merges nothing, as most appends do; else None. sought: keys, since the last append."""
         small, small_rows, runs, merges = self
-        rows = batch.length
-        if merges or not rows or len(small) + 1 >= _allowed(sought) or small_rows + rows >= BASE or self._cancelled_by(batch):
+        rows, count = batch.length, len(small) + 1
+        if merges or not rows or small_rows + rows >= BASE or (count >= SMALL_BATCHES and count >= _allowed(sought)):
+            return None
+        if self._cancelled_by(batch):
             return None
         return Levels((*small, batch), small_rows + rows, runs, merges)
 

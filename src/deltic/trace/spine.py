@@ -172,14 +172,15 @@ class Spine:
         (sought,) = self.sought
         levels = self._levels.with_small(batch, sought)
         if levels is not None:
-            entry, (batches, directory) = batch.entry, self.view
+            entry, (batches, directory), room = batch.entry, self.view, self._room
             assert len(entry) == DIRECTORY_HEADER + self.columns + self.weights  # without making the batch's arrays
-            room = self._room
-            if room is None or not room.follows(directory, entry):
+            grown = None if room is None else room.with_entry(directory, entry)
+            if room is None or grown is None:
                 room = _Room(directory, len(entry))
-            batches = (*batches, batch)
-            spine = self._version(levels, (batches, room.add(entry)), [0], self.guards)
-            spine._room, spine._located = room, (0, -1) if self.guards else (room.place, len(batches))
+                grown = room.with_entry(directory, entry)
+            assert grown is not None
+            spine = self._version(levels, ((*batches, batch), grown), [0], self.guards)
+            spine._room, spine._located = room, (0, -1) if self.guards else (room.place, len(batches) + 1)
             return spine
         assert len(batch.columns) == self.columns and len(batch.weights) == self.weights
         levels = self._levels.appended(batch, sought)
@@ -201,17 +202,15 @@ class _Room:
         self._words[: self._used] = directory
         self.place = address(self._words)
 
-    def follows(self, directory: Words, entry: Words) -> bool:
-        """Whether the directory is all that is used, and there is room for an entry."""
-        used = self._used
-        return used == len(directory) and used + len(entry) <= len(self._words)
-
-    def add(self, entry: Words) -> Words:
-        """The directory with one more entry."""
-        end = self._used + len(entry)
-        self._words[self._used : end] = entry
+    def with_entry(self, directory: Words, entry: Words) -> Words | None:
+        """The directory and an entry; None if there is no room, or if another version has followed this one."""
+        used, words = self._used, self._words
+        end = used + len(entry)
+        if used != len(directory) or end > len(words):
+            return None
+        words[used:end] = entry
         self._used = end
-        return self._words[:end]
+        return words[:end]
 
 
 def _view(batches: tuple[Batch, ...]) -> View:

@@ -178,10 +178,11 @@ class ProgramRun:
         first = address(block)
         kernel.keep(self._registers, appended, count, 1, first, entries)
         words, batches, begin = entries.tolist(), self._context.appended, 0
+        kept = Batch.kept
         for arrangement, columns, weights, entry in appends:
             end = begin + entry
             place = (words[begin + DIRECTORY_HEADER] - first) >> 3
-            batches[arrangement] = Batch.kept(block, place, columns, weights, words[begin], entries[begin:end])
+            batches[arrangement] = kept(block, place, columns, weights, words[begin], entries[begin:end])
             begin = end
 
     def close(self) -> None:
