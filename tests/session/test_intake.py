@@ -6,6 +6,7 @@ import datetime
 from decimal import Context, Decimal
 from itertools import pairwise
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +15,7 @@ import pytest
 import deltic
 from benchmarks import nested
 from benchmarks.queries import tables
-from deltic.connectors.frames import WEIGHT, rows_frame
+from deltic.connectors.frames import WEIGHT, keys_or_rows, rows_frame
 from deltic.errors import ConstraintViolation, DelticError, FrameError
 from deltic.kernels.build import CHECKED
 from deltic.schema import STRING, Field, Op, Schema, TableSchema, Type
@@ -439,6 +440,121 @@ def test_rows_of_dicts_have_the_words_of_frames(session: deltic.Session) -> None
     )
     assert plain_changes([{**ROW, "_op": "insert"}], table, Op.INSERT, 0, strings) is None
     assert plain_changes([{**ROW, "c": None}], table, Op.INSERT, 0, strings) is None
+
+
+ODD: dict[str, list[Any]] = {
+    "BOOLEAN": [0, 1, np.bool_(True), "true"],
+    "TINYINT": [128, -129, True, 1.0, np.int8(3), Decimal(2)],
+    "BIGINT": [2**63, -(2**63) - 1, False, np.int64(7), "1"],
+    "DOUBLE": [1, 0, -(2**53), 2**53 + 1, 2**54, 10**400, np.float64(0.5), np.float32(0.5), Decimal("0.5"), True],
+    "DECIMAL(5,2)": [
+        1,
+        1000,
+        -999,
+        Decimal("1E2"),
+        Decimal("1.000"),
+        Decimal("0.001"),
+        Decimal("NaN"),
+        Decimal("-0.00"),
+        Decimal("1E-7"),
+        Decimal(1000),
+        1.5,
+    ],
+    "DECIMAL(38,10)": [7, 10**28, 10**27, -(10**28) + 1, Decimal("1E27"), Decimal("1E28"), Decimal("-1E-10"), Decimal("0E-20")],
+    "DATE": [datetime.datetime(2024, 1, 2), np.datetime64("2024-01-02"), "2024-01-02"],
+    "TIMESTAMP": [
+        datetime.datetime(2024, 1, 2),
+        datetime.datetime(2024, 1, 2, tzinfo=datetime.timezone(datetime.timedelta(hours=2))),
+        datetime.datetime(2024, 10, 27, 2, 30, tzinfo=ZoneInfo("Europe/Berlin")),
+        datetime.datetime(2024, 10, 27, 2, 30, tzinfo=ZoneInfo("Europe/Berlin"), fold=1),
+        datetime.datetime(2024, 3, 31, 2, 30, tzinfo=ZoneInfo("Europe/Berlin")),
+        datetime.datetime(9999, 12, 31, 23, tzinfo=ZoneInfo("America/New_York")),
+        datetime.datetime(1, 1, 1, tzinfo=ZoneInfo("Asia/Tokyo")),
+        datetime.datetime(2024, 1, 2, tzinfo=ZoneInfo("UTC")),
+        datetime.date(2024, 1, 2),
+    ],
+    "TIMESTAMP_NTZ": [datetime.datetime(2024, 1, 2, tzinfo=datetime.UTC), datetime.date(2024, 1, 2), np.datetime64("2024-01-02")],
+    "STRING": ["\ud800", "a\udfff", np.str_("b"), b"c", 1],
+}
+"""Values of each type that are not its usual ones, of which some are refused."""
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_rows_of_dicts_have_the_words_of_the_general_path(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    table = table_of(rng, list(ODD))
+    dicts = intake_of(table).dicts
+    assert dicts is not None
+    taken = refused = 0
+    for _ in range(20):
+        odd = rng.random() < 0.3
+        pools = {f.name: PLAIN[f.type.sql] + (ODD[f.type.sql] if odd else []) for f in table.schema}
+        rows = [
+            {f.name: None if f.nullable and rng.random() < 0.3 else pools[f.name][rng.integers(len(pools[f.name]))] for f in table.schema}
+            for _ in range(int(rng.integers(1, 4)))
+        ]
+        strings = StringTable(IDENTITY)
+        plain = plain_changes(rows, table, Op.INSERT, 3, strings)
+        changes = PendingChanges(StringTable(IDENTITY))
+        changes._next = 3
+        try:
+            changes.add(table, Op.INSERT, rows_frame(rows, table))
+        except DelticError:
+            refused += 1
+            assert plain is None
+            continue
+        if plain is None:
+            assert odd, "values of the usual types are taken"
+            continue
+        taken += 1
+        general = changes.rows()["t"].rows
+        assert listed((*plain.rows.rows.columns, *plain.rows.rows.weights)) == listed((*general.columns, *general.weights))
+        assert len(strings) == len(changes._strings)
+    assert taken and taken + refused <= 20
+
+
+def test_columns_of_other_types_are_left_to_the_general_path() -> None:
+    for name in sorted({*PLAIN, *OTHERS} - {*ODD, *DECIMALS, "SMALLINT", "INT"}):
+        assert intake_of(TableSchema("t", Schema((Field("a", Type.parse(name)),)))).dicts is None, name
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_keys_in_a_list_have_the_words_of_the_general_path(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    names = [*rng.choice(["BIGINT", "STRING", "DATE", "DOUBLE", "DECIMAL(5,2)"], int(rng.integers(1, 3)), replace=False).tolist(), "STRING"]
+    fields = tuple(Field(f"c{i}", Type.parse(name), i == len(names) - 1) for i, name in enumerate(names))
+    table = TableSchema("t", Schema(fields), tuple(rng.permutation(len(names) - 1).tolist()))
+    for odd in (False, True):
+        pools = [PLAIN[table.schema[i].type.sql] + (ODD[table.schema[i].type.sql] if odd else []) for i in table.key]
+        keys = [tuple(pool[rng.integers(len(pool))] for pool in pools) for _ in range(3)]
+        given = [key[0] for key in keys] if len(table.key) == 1 else keys
+        plain = plain_keys(given, table, 2, StringTable(IDENTITY), ALONE)
+        changes = PendingChanges(StringTable(IDENTITY))
+        changes._next = 2
+        try:
+            kind, rows = keys_or_rows(given, table)
+            changes.add(table, Op.DELETE_KEY, rows)
+        except DelticError:
+            assert plain is None
+            continue
+        assert kind == "keys"
+        assert plain is not None or odd
+        if plain is not None:
+            general = changes.rows()["t"].rows
+            assert listed((*plain.rows.columns, *plain.rows.weights)) == listed((*general.columns, *general.weights))
+
+
+def test_deletes_by_a_list_of_keys(session: deltic.Session) -> None:
+    session.sql("CREATE TABLE words (word STRING, n INT, note STRING, PRIMARY KEY (word, n))")
+    session.sql("CREATE MATERIALIZED VIEW kept AS SELECT word, n FROM words")
+    session.insert("words", [{"word": w, "n": n, "note": None} for w in "ab" for n in (1, 2)])
+    session.delete("words", [("a", 1), ("b", 2)])
+    left = [{"word": "a", "n": 2}, {"word": "b", "n": 1}]
+    assert sorted(session.view("kept").rows(), key=str) == sorted(left, key=str)
+    for keys in ([("a",)], [("a", 2, 3)], [("a", None)], ["a"], [("zz", 1)]):
+        with pytest.raises(DelticError):
+            session.delete("words", keys)
+    assert sorted(session.view("kept").rows(), key=str) == sorted(left, key=str)
 
 
 def damaged_lists(of: pa.DataType, offsets: list[int], values: pa.Array) -> pa.Array:

@@ -115,8 +115,8 @@ class PendingChanges:
 
     def add_weighted(self, table: TableSchema, columns: Sequence[Sequence[Any]], weights: Sequence[int]) -> None:
         """Rows with weights other than 0, as columns of Python's values that fit the types. Raises FrameError, ConstraintViolation."""
-        integers = intake_of(table).dicts
-        plain = None if integers is None else integers.of_columns(columns, weights, self._next)
+        plainly = intake_of(table).dicts
+        plain = None if plainly is None else plainly.of_columns(columns, weights, self._next)
         if plain is not None:
             self._append(table, PendingRows(plain), weighed=True)
             self._next += len(weights) + 1
@@ -271,7 +271,7 @@ def plain_changes(
     *,
     borrows: bool = False,
 ) -> EncodedRows | None:
-    """The changes of an Arrow frame, or of a few dicts of integers; None for others, and if a value is refused.
+    """The changes of an Arrow frame, or of a few dicts; None for others, and if a value is refused.
 
     op: of all rows, which then have the table's columns alone; None if they have weights or operations. ordinal: of the first row. unread:
     columns of an Arrow frame that are left out. borrows: whether a large frame lends its memory. Raises as `shaped` for columns of other
@@ -280,7 +280,8 @@ def plain_changes(
     intake = intake_of(table)
     if type(frame) is list:
         dicts = intake.dicts
-        rows = None if dicts is None else dicts.of_dicts(frame, ordinal, keyed=bool(table.key), op=None if op is None else int(op))
+        code = None if op is None else int(op)
+        rows = None if dicts is None else dicts.of_dicts(frame, ordinal, strings, keyed=bool(table.key), op=code)
         return None if rows is None else EncodedRows(PendingRows(rows), None, op is None and WEIGHT in frame[0])
     columns = intake.frames
     if columns is None or not columns.is_checked or not isinstance(frame, _ARROW):
@@ -300,8 +301,11 @@ def plain_changes(
 
 
 def plain_keys(frame: Any, table: TableSchema, ordinal: int, strings: StringTable, workers: Workers) -> PendingRows | None:
-    """Deletes by the keys of a frame of the key's columns alone, in their order; None in other cases. Raises as `shaped`."""
+    """Deletes by a few keys, or by those of a frame of the key's columns alone, in their order; None in other cases. Raises as `shaped`."""
     intake = intake_of(table)
+    if type(frame) is list:
+        keys = None if intake.dicts is None or not table.key else intake.dicts.of_keys(frame, ordinal, strings)
+        return None if keys is None else PendingRows(keys)
     columns = intake.key_frames
     if columns is None or not columns.is_checked or not isinstance(frame, pa.Table):
         return None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +20,8 @@ from deltic.kernels.export import release_frame
 from deltic.kernels.memory import Words
 from deltic.kernels.room import fresh
 from deltic.kernels.table import address, buffer_address
-from deltic.schema import BIGINT, INTEGER_BITS, OPERATIONS, Field, Op, Schema, TableSchema
+from deltic.schema import BIGINT, OPERATIONS, Field, Op, Schema, TableSchema
+from deltic.trace.dict_rows import DictColumns
 from deltic.trace.encoding import MARKER, NEGATIVE_ZERO, Layout, encode, encode_table, whole
 from deltic.trace.rows import Rows
 from deltic.trace.strings import StringTable
@@ -30,8 +31,6 @@ from deltic.trace.workers import ALONE, Workers
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-FEW: Final = 64
-"""Rows of a list of dicts up to which Python's values become words one by one."""
 SMALL: Final = 1 << 16
 """Rows up to which the chunks of a frame are joined before they are copied."""
 _HALVES: Final[Words] = np.array(
@@ -46,14 +45,14 @@ _WIDE: Final = {pa.string().id: 0, pa.binary().id: 0, pa.large_string().id: 1, p
 
 
 class TableIntake(NamedTuple):
-    """How the rows of a table become words. frames: None if the kernel cannot copy them. dicts: None if not all columns are integers.
+    """How the rows of a table become words. frames: None if the kernel cannot copy them. dicts: None if a column has no plain form.
 
     keys: the key as a table of its own. key_frames: for frames of the key's columns alone, as whole rows.
     """
 
     table: TableSchema
     frames: FrameColumns | None
-    dicts: IntegerColumns | None
+    dicts: DictColumns | None
     keys: TableSchema
     key_frames: FrameColumns | None
 
@@ -70,7 +69,7 @@ def intake_of(table: TableSchema) -> TableIntake:
             _intakes.clear()
         keys = TableSchema(table.name, Schema(tuple(table.schema[i] for i in table.key)), tuple(range(len(table.key))))
         key_frames = FrameColumns.of(table, table.key) if table.key else None
-        kept = _intakes[id(table)] = TableIntake(table, FrameColumns.of(table), IntegerColumns.of(table), keys, key_frames)
+        kept = _intakes[id(table)] = TableIntake(table, FrameColumns.of(table), DictColumns.of(table), keys, key_frames)
     return kept
 
 
@@ -435,95 +434,3 @@ def _is_left(field: Field) -> bool:
     """Whether the kernel does not check all that the table requires of a column: parts of intervals, lengths, what is in nested values."""
     type = field.type
     return type.is_limited or (is_restricted(type) and (type.has_bytes or type.kind.ends is None))
-
-
-@dataclass(frozen=True, slots=True)
-class IntegerColumns:
-    """How a few rows of a table of integers become words. bounds: by column the least and the greatest value.
-
-    flags: which columns have a flag before the value. words: of a row. others: how many columns are outside the primary key.
-    """
-
-    names: tuple[str, ...]
-    nullable: tuple[bool, ...]
-    bounds: tuple[tuple[int, int], ...]
-    flags: tuple[bool, ...]
-    words: int
-    others: int
-
-    @staticmethod
-    def of(table: TableSchema) -> IntegerColumns | None:
-        """None if a column is of another type."""
-        fields = table.schema.fields
-        if not all(field.type.is_integer for field in fields):
-            return None
-        flags = tuple(field.type == BIGINT and field.nullable for field in fields)
-        bounds = tuple((-(1 << bits - 1), (1 << bits - 1) - 1) for bits in (INTEGER_BITS[field.type.name] for field in fields))
-        return IntegerColumns(
-            tuple(field.name for field in fields),
-            tuple(field.nullable for field in fields),
-            bounds,
-            flags,
-            len(fields) + sum(flags),
-            len(fields) - len(table.key),
-        )
-
-    def of_columns(self, columns: Sequence[Sequence[int]], weights: Sequence[int], ordinal: int) -> Rows | None:
-        """The pending rows of columns of numbers that fit, none of them NULL, with weights other than 0; None for a table with NULLs."""
-        if any(self.nullable):
-            return None
-        n = len(weights)
-        block = np.array([*columns, [WEIGHT] * n, range(ordinal, ordinal + n), weights], np.int64).reshape(-1)
-        return Rows.packed(block, address(block), self.words + 2, 1, n)
-
-    def of_dicts(self, rows: Sequence[Any], ordinal: int, *, keyed: bool, op: int | None = None) -> Rows | None:
-        """The pending rows of a few dicts with exactly the table's columns, and each with `_weight` or each with `_op`; None for others.
-
-        keyed: whether the table has a primary key. op: that of all, which then have no mark.
-        """
-        n = len(rows)
-        if not 0 < n <= FEW:
-            return None
-        mark = None if op is not None else "_weight" if type(rows[0]) is dict and "_weight" in rows[0] else "_op"
-        columns: list[list[int]] = [[] for _ in range(self.words + 3)]
-        for number, row in enumerate(rows):
-            words = self._row(row, mark, keyed)
-            if words is None:
-                return None
-            if op is not None:
-                words[-3] = op
-            words[-2] = ordinal + number
-            for column, word in zip(columns, words, strict=True):
-                column.append(word)
-        block = np.array(columns, np.int64).reshape(-1)
-        return Rows.packed(block, address(block), self.words + 2, 1, n)
-
-    def _row(self, row: Any, mark: str | None, keyed: bool) -> list[int] | None:
-        """The words of a row, the op, 0, and the weight; of a row without a mark that of an insert."""
-        if type(row) is not dict or len(row) != len(self.names) + (mark is not None) or (mark is not None and mark not in row):
-            return None
-        words: list[int] = []
-        for name, nullable, (least, most), flagged in zip(self.names, self.nullable, self.bounds, self.flags, strict=True):
-            value = row.get(name, "")
-            if type(value) is int and least <= value <= most:
-                words += (1, value) if flagged else (value,)
-            elif value is None and nullable:
-                words += (0, 0) if flagged else (int(MARKER),)
-            else:
-                return None
-        marked = (0, 1) if mark is None else self._mark(row, mark, keyed)
-        return None if marked is None else [*words, marked[0], 0, marked[1]]
-
-    def _mark(self, row: Mapping[str, Any], mark: str, keyed: bool) -> tuple[int, int] | None:
-        """The op and the weight."""
-        value = row[mark]
-        if mark == "_weight":
-            return (WEIGHT, value) if type(value) is int and value and -(2**63) <= value < 2**63 else None
-        if type(value) is not str:
-            return None
-        op = OPERATIONS.get(value)
-        if op is None or not (keyed or op is Op.INSERT):
-            return None
-        if op is Op.DELETE_ROW and (not self.others or None in row.values()):  # by its key, if its other columns are NULL
-            return None
-        return int(op), 1
