@@ -7,10 +7,12 @@ that a table refuses are left to the general path, which takes them or says why 
 from __future__ import annotations
 
 import struct
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from itertools import accumulate
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -137,10 +139,10 @@ class DictColumns:
         columns: list[Sequence[int]] = list(zip(*listed, strict=True))
         for place, values in texts:
             try:
-                array = pa.array(values, pa.string())
-            except (UnicodeError, pa.ArrowInvalid):  # a lone surrogate
+                column = _strings(values)
+            except (UnicodeError, OverflowError):  # a lone surrogate, or more than 2 GiB
                 return None
-            columns[place] = strings.intern(array).tolist()
+            columns[place] = strings.intern(column).tolist()
         return _packed(columns, self.words)
 
     def _row(self, row: Any, mark: str | None, keyed: bool) -> list[int] | None:
@@ -170,6 +172,14 @@ class DictColumns:
         if op is Op.DELETE_ROW and (not self.others or None in row.values()):  # by its key, if its other columns are NULL
             return None
         return int(op), 1
+
+
+def _strings(values: Sequence[str | None]) -> pa.StringArray:
+    """As `pa.array`, in a third of the time. Raises UnicodeError, OverflowError."""
+    encoded = [b"" if value is None else value.encode() for value in values]
+    offsets = pa.py_buffer(array("i", accumulate(map(len, encoded), initial=0)))
+    valid = pa.py_buffer(np.packbits([value is not None for value in values], bitorder="little")) if None in values else None
+    return pa.Array.from_buffers(pa.string(), len(values), [valid, offsets, pa.py_buffer(b"".join(encoded))])
 
 
 def _packed(columns: Sequence[Sequence[int]], words: int) -> Rows:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import count
 from typing import Any, Final, NamedTuple
 
@@ -86,8 +87,7 @@ class Identity:
     @property
     def halves(self) -> tuple[int, int]:
         """The low and the high half of the key."""
-        low, high = np.frombuffer(self.key, "<i8").tolist()
-        return low, high
+        return _halves(self.key)
 
     def ids(self, run: StringColumn) -> Words:
         """The ids of strings, int64[n]; NULL gives the marker. O(bytes)."""
@@ -138,6 +138,12 @@ class Identity:
         except (ValueError, TypeError, AttributeError):
             pass
         raise CorruptState("the state's note `strings` is damaged: it does not say how strings get their ids", expected="a key of 16 bytes")
+
+
+@lru_cache(maxsize=64)
+def _halves(key: bytes) -> tuple[int, int]:
+    low, high = np.frombuffer(key, "<i8").tolist()
+    return low, high
 
 
 def _parsed(key: bytes, bits: int, overrides: list[Any]) -> Identity:
