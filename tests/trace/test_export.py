@@ -7,6 +7,7 @@ import random
 import resource
 import subprocess
 import sys
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -20,7 +21,7 @@ from deltic.kernels.build import CHECKED
 from deltic.schema import BIGINT, BINARY, BOOLEAN, DATE, INT, STRING, Field, Schema, TableSchema, Type, decimal
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
-from deltic.trace.encoding import encode_table
+from deltic.trace.encoding import MARKER, encode_table, words_of
 from deltic.trace.export import SMALL, FrameExport
 from deltic.trace.reading import Reader
 from deltic.trace.rows import Rows
@@ -79,14 +80,57 @@ def test_many_rows_are_left_to_arrow() -> None:
 
 @pytest.mark.parametrize(
     ("type_", "word"),
-    [(DATE, 2_932_897), (DATE, -719_163), (STRING, 12345)],
-    ids=["after the last day", "before the first day", "the id of no string"],
+    [(DATE, 2_932_897), (DATE, -719_163), (DATE, MARKER), (STRING, 12345)],
+    ids=["after the last day", "before the first day", "NULL", "an id that no string has"],
 )
 def test_damaged_words_are_errors(type_: Type, word: int) -> None:
     schema = Schema((Field("c", type_, nullable=False),))
     rows = consolidate(Rows([np.array([word])], [np.ones(1, np.int64)]))
     with pytest.raises(CorruptState):
         Reader(schema, (0,)).changes(rows, string_table())
+
+
+@pytest.mark.parametrize("type_", [STRING, BINARY, decimal(5, 2), decimal(38, 3)], ids=lambda type_: type_.sql)
+def test_nulls_that_the_column_cannot_have_are_left_to_arrow(type_: Type) -> None:
+    words = [np.array([MARKER])] * words_of(type_, False)
+    reader, rows = Reader(Schema((Field("c", type_, nullable=False),)), (0,)), consolidate(Rows(words, [np.ones(1, np.int64)]))
+    assert reader._export is not None
+    assert reader._export.table(rows, string_table()) is None
+
+
+def test_many_bytes_are_left_to_arrow() -> None:
+    """Since the kernel keeps the GIL."""
+    strings = string_table()
+    for size in (export.TEXT_BYTES // 2, export.TEXT_BYTES // 2 + 1):
+        rows = change(pa.table({"id": [1, 2], "word": ["a" * size, "b" * size]}), LETTERS, np.ones(2, np.int64), strings)
+        reader = Reader(LETTERS, (0, 1))
+        assert reader._export is not None
+        assert (reader._export.table(rows, strings) is None) == (2 * size > export.TEXT_BYTES)
+        assert sorted(reader.changes(rows, strings).column("word").to_pylist()) == ["a" * size, "b" * size]
+
+
+def test_an_interrupted_read_frees_its_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    strings, released = string_table(), []
+    rows = change(pa.table({"id": [1], "word": ["a"]}), LETTERS, np.ones(1, np.int64), strings)
+
+    class Interrupted:
+        @staticmethod
+        def _import_from_c(place: int, schema: pa.Schema) -> pa.RecordBatch:
+            raise KeyboardInterrupt
+
+    def released_frame(place: int) -> None:
+        released.append(place)
+        release_frame(place)
+
+    release_frame = export.release_frame
+    monkeypatch.setattr(export, "release_frame", released_frame)
+    reader = Reader(LETTERS, (0, 1))
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr("deltic.trace.export.pa.RecordBatch", Interrupted)
+        reader.changes(rows, strings)
+    assert len(released) == 1
+    assert reader.changes(rows, strings).num_rows == 1
+    assert len(released) == 2
 
 
 def test_bytes_that_are_not_utf8_are_no_string() -> None:
@@ -131,6 +175,18 @@ def test_no_memory_is_left_to_arrow(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = consolidate(Rows([np.array([1])], [np.ones(1, np.int64)]))
     schema = Schema((Field("id", BIGINT, nullable=False),))
     assert Reader(schema, (0,)).changes(rows, string_table()).to_pylist() == [{"id": 1, "_weight": 1}]
+
+
+def test_strings_that_were_dropped_are_not_kept_by_those_who_read_them() -> None:
+    strings = string_table()
+    rows = change(pa.table({"id": [1], "word": ["a"]}), LETTERS, np.ones(1, np.int64), strings)
+    strings.intern(pa.array([f"{i}" for i in range(1000)]))
+    reader = Reader(LETTERS, (0, 1))
+    before = reader.changes(rows, strings)
+    dropped = weakref.ref(strings.entries.ids)
+    strings.retain([rows.columns[words] for words in range(len(rows.columns))])
+    assert dropped() is None
+    assert reader.changes(rows, strings) == before
 
 
 LEFT_TO_THE_END = """

@@ -128,24 +128,20 @@ def is_native(tick: Tick, arrived: Mapping[str, Delta]) -> bool:
 
 
 def _run_program(circuit: Dataflow, level: Level, context: Context, arrived: Mapping[str, Delta], result: LevelResult) -> LevelResult:
-    program = program_of(level)
-    run = ProgramRun(program, context)
+    run = ProgramRun(program_of(level), context)
 
     def step(number: int, inputs: Sequence[Delta]) -> Delta:
         context.counters = Counters(sum(map(len, inputs)))
-        return _stepped(circuit, level.instructions[number], inputs, context)
+        return _stepped_anywhere(circuit, level.instructions[number], inputs, context)
 
     try:
-        (ProgramRun.run if program.native == len(program.nodes) else _run_with_steps)(run, arrived, step)
+        run.run(arrived, step)
         result.counters = run.counters
         for port in level.leaves:
             result.sent[port.name] = _send(circuit.nodes[port.node], port, run.output, context.shard, context.shards)
     finally:
         run.close()
     return result
-
-
-_run_with_steps: Final = roomy(ProgramRun.run)
 
 
 class _Changes:
@@ -176,7 +172,7 @@ class _Changes:
 
     def _set(self, node: int, change: Delta) -> None:
         self._by_node[node] = change
-        if node in self._level.shared:
+        if node in self._level.shared and len(change):  # that without rows is the same object for many nodes
             self._decoded.setdefault(id(change), DecodedChange())
 
 
@@ -231,6 +227,10 @@ def _stepped(circuit: Dataflow, node: Instruction, inputs: Sequence[Delta], cont
     counters.seconds = perf_counter() - start
     counters.rows_out = len(output)
     return output
+
+
+_stepped_anywhere: Final = roomy(_stepped)
+"""For a program, which may run on a stack that is nearly full: any of its operators may be left to its step."""
 
 
 def _arrived(port: Port, arrived: dict[str, Delta]) -> Delta:

@@ -39,14 +39,15 @@ from deltic.kernels.intake import (
 from deltic.kernels.memory import WORD_MIN, Words, copy_bytes, load, load_int32, store, store_byte, store_int32
 from deltic.kernels.text import UTF8, find, is_utf8
 
-DONE, DAMAGED, NO_ROOM = range(3)
-"""Outcomes; nothing is written but if DONE. DAMAGED: a value is none of its column's, or the id of no string."""
+DONE, LEFT, NO_ROOM = range(3)
+"""Outcomes; nothing is written but if DONE. LEFT: a value is none of its column's, an id is that of no string, or there are many bytes."""
 ALLOCATING, FREEING, SLOTS, MASK, IDS, STARTS, ARENA = range(7)
 """Words of what the kernel uses: the functions for memory, and where the strings are (`Entries.located`)."""
 MEMORY, NO_STRINGS = (ALLOCATE, FREE), (0, 0, 0, 0, 0)
 LINE = 64
 """Arrow's alignment of buffers, in bytes."""
-INT32_MAX = 2**31 - 1
+TEXT_BYTES = 1 << 20
+"""The most bytes of strings in a column: the kernel keeps the GIL, so it must not take long."""
 
 
 @part
@@ -71,18 +72,18 @@ def _entry(context: Words, id_: int) -> int:
 
 
 @part
-def _text_bytes(words: int, n: int, context: Words) -> int:
-    """The bytes of strings; -1 if one is absent, or if there are more than Arrow's offsets can tell."""
+def _text_bytes(words: int, n: int, nullable: bool, context: Words) -> int:
+    """The bytes of strings; -1 if one is absent, or if there are many."""
     size = 0
     for i in range(n):
         id_ = load(words, i)
-        if id_ == WORD_MIN:
+        if id_ == WORD_MIN and nullable:
             continue
-        entry = _entry(context, id_)
+        entry = -1 if id_ == WORD_MIN else _entry(context, id_)
         if entry < 0:
             return -1
         size += load(context[STARTS], entry + 1) - load(context[STARTS], entry)
-    return size if size <= INT32_MAX else -1
+    return size if size <= TEXT_BYTES else -1
 
 
 @part
@@ -93,7 +94,7 @@ def _size(table: Words, n: int, plan: Words, context: Words) -> int:
         if plan[c + NULL] != REFUSED:
             size += _lines((n + 7) >> 3)
         if plan[c + KIND] == BYTES:
-            text = _text_bytes(table[plan[c + PLACE]], n, context)
+            text = _text_bytes(table[plan[c + PLACE]], n, plan[c + NULL] != REFUSED, context)
             if text < 0:
                 return -1
             size += _lines(4 * n + 4) + _lines(text)
@@ -166,7 +167,7 @@ def _integers(words: int, n: int, plan: Words, c: int, target: int) -> bool:
 @part
 def _values(table: Words, n: int, plan: Words, c: int, target: int) -> bool:
     """Writes the values of a column that is not of bytes; False if one is none of its values."""
-    kind, place = plan[c + KIND], plan[c + PLACE]
+    kind, place, nullable = plan[c + KIND], plan[c + PLACE], plan[c + NULL] != REFUSED
     words = table[place]
     if kind == INTEGER:
         return _integers(table[place + 1] if plan[c + NULL] == FLAGGED else words, n, plan, c, target)
@@ -179,6 +180,8 @@ def _values(table: Words, n: int, plan: Words, c: int, target: int) -> bool:
     elif kind == NARROW:
         for i in range(n):
             word = load(words, i)
+            if word == WORD_MIN and not nullable:
+                return False
             word = 0 if word == WORD_MIN else word
             store(target, 2 * i, word)
             store(target, 2 * i + 1, word >> 63)
@@ -186,6 +189,8 @@ def _values(table: Words, n: int, plan: Words, c: int, target: int) -> bool:
         low = table[place + 1]
         for i in range(n):
             missing = load(words, i) == WORD_MIN
+            if missing and not nullable:
+                return False
             store(target, 2 * i, 0 if missing else load(low, i) ^ WORD_MIN)
             store(target, 2 * i + 1, 0 if missing else load(words, i))
     return True
@@ -215,7 +220,7 @@ def export_frame(table: Words, n: int, plan: Words, frame: int, context: Words) 
     columns = len(plan) // COLUMN
     size, structs = _size(table, n, plan, context), 8 * (2 + columns * (1 + 3 + ARROW_ARRAY))
     if size < 0:
-        return DAMAGED
+        return LEFT
     block = call_c(context[ALLOCATING], LINE + _lines(structs) + size)
     if block == 0:
         return NO_ROOM
@@ -244,7 +249,7 @@ def export_frame(table: Words, n: int, plan: Words, frame: int, context: Words) 
             place += _lines(_value_bytes(plan, c, n))
         if not fits:
             call_c(context[FREEING], block)
-            return DAMAGED
+            return LEFT
         _array(arrays, n, nulls, 3 if plan[c + KIND] == BYTES else 2, buffers, 0)
         store(children, i, arrays)
         buffers += 24

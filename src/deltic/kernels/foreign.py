@@ -23,7 +23,7 @@ FREE: Final = cast(int, ctypes.cast(ctypes.pythonapi.PyMem_RawFree, ctypes.c_voi
 
 
 def _call_c(typing: Any, function: Any, word: Any) -> Any:
-    """The word that the C function at an address returns for a word; anything if it returns nothing."""
+    """The word that the C function at an address returns for a word; undefined if it returns void."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         pointer = builder.inttoptr(arguments[0], ir.FunctionType(WORD, [WORD]).as_pointer())

@@ -16,25 +16,23 @@ from deltic.kernels.build import CHECKED
 from deltic.kernels.memory import Words
 from deltic.kernels.table import address
 from deltic.schema import Field
-from deltic.trace.entries import Entries
 from deltic.trace.intake import planned
 from deltic.trace.rows import Rows
 from deltic.trace.strings import StringTable
 
 SMALL: Final = 1 << 12
 """Rows up to which copying words costs less than what it saves."""
+_NO_STRINGS: Final = None, np.array((*export.MEMORY, *export.NO_STRINGS), np.int64)
 _KINDS: Final = {intake.INTEGER, intake.BITS, intake.DOUBLE, intake.NARROW, intake.WIDE}
 
 
 class FrameExport:
     """How rows with these fields at these positions of their words become a table of a schema."""
 
-    __slots__ = ("_context", "_has_texts", "_plan", "_schema")
+    __slots__ = ("_has_texts", "_plan", "_schema")
 
     def __init__(self, plan: Words, has_texts: bool, schema: pa.Schema) -> None:
         self._plan, self._has_texts, self._schema = plan, has_texts, schema
-        self._context: tuple[Entries | None, Words] = None, np.array((*export.MEMORY, *export.NO_STRINGS), np.int64)
-        """The strings that were read last, and where they are."""
 
     @staticmethod
     def of(fields: Sequence[tuple[Field, int]], schema: pa.Schema) -> FrameExport | None:
@@ -52,18 +50,14 @@ class FrameExport:
         n = rows.length
         if n > SMALL:
             return None
-        frame = np.empty(intake.ARROW_ARRAY, np.int64)
-        place, held = address(frame), strings.entries  # which are not replaced while this holds them
-        if export.export_frame(rows.table, n, self._plan, place, self._located(held) if self._has_texts else self._context[1]):
-            return None
-        return pa.Table.from_batches((pa.RecordBatch._import_from_c(place, self._schema),))
-
-    def _located(self, entries: Entries) -> Words:
-        known, context = self._context
-        if known is not entries:
-            context = np.array((*export.MEMORY, *entries.located), np.int64)
-            self._context = entries, context
-        return context
+        frame = np.zeros(intake.ARROW_ARRAY, np.int64)
+        place, (_entries, context) = address(frame), strings.exported if self._has_texts else _NO_STRINGS  # holds the entries
+        try:
+            if export.export_frame(rows.table, n, self._plan, place, context) != export.DONE:
+                return None
+            return pa.Table.from_batches((pa.RecordBatch._import_from_c(place, self._schema),))
+        finally:
+            export.release_frame(place)  # unless Arrow has taken it
 
 
 def _planned(field: Field, place: int) -> list[int] | None:

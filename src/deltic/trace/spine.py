@@ -174,12 +174,9 @@ class Spine:
         if levels is not None:
             entry, (batches, directory), room = batch.entry, self.view, self._room
             assert len(entry) == DIRECTORY_HEADER + self.columns + self.weights  # without making the batch's arrays
-            grown = None if room is None else room.with_entry(directory, entry)
-            if room is None or grown is None:
+            if room is None or not room.follows(directory, entry):
                 room = _Room(directory, len(entry))
-                grown = room.with_entry(directory, entry)
-            assert grown is not None
-            spine = self._version(levels, ((*batches, batch), grown), [0], self.guards)
+            spine = self._version(levels, ((*batches, batch), room.add(entry)), [0], self.guards)
             spine._room, spine._located = room, (0, -1) if self.guards else (room.place, len(batches) + 1)
             return spine
         assert len(batch.columns) == self.columns and len(batch.weights) == self.weights
@@ -190,7 +187,8 @@ class Spine:
 class _Room:
     """Room in which the directories of successive versions are the beginnings of one array: each adds an entry after what is used.
 
-    A version that is not the newest, such as one whose tick failed after it was appended to, gets a room of its own.
+    A version that is not the newest, such as one whose tick failed after it was appended to, gets a room of its own. One thread at a time
+    appends to versions, that of the tick; others read what was there before.
     """
 
     __slots__ = ("_used", "_words", "place")
@@ -202,12 +200,15 @@ class _Room:
         self._words[: self._used] = directory
         self.place = address(self._words)
 
-    def with_entry(self, directory: Words, entry: Words) -> Words | None:
-        """The directory and an entry; None if there is no room, or if another version has followed this one."""
+    def follows(self, directory: Words, entry: Words) -> bool:
+        """Whether the directory is all that is used, and there is room for an entry."""
+        used = self._used
+        return used == len(directory) and used + len(entry) <= len(self._words)
+
+    def add(self, entry: Words) -> Words:
+        """The directory with one more entry."""
         used, words = self._used, self._words
         end = used + len(entry)
-        if used != len(directory) or end > len(words):
-            return None
         words[used:end] = entry
         self._used = end
         return words[:end]

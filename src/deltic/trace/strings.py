@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltic.errors import CorruptState
-from deltic.kernels import text
+from deltic.kernels import export, text
 from deltic.kernels.table import address
 from deltic.trace.entries import MARKER, Entries, Located, Words
 from deltic.trace.identity import Identity, StringColumn
@@ -67,6 +67,7 @@ class StringTable:
         self.lock = RLock()
         """Held while strings are added."""
         self._entries = Entries.with_room(1 << 9, 1 << 13)
+        self._exported: tuple[Entries, Words] | None = None
         self._inherited: list[tuple[int, int]] = []
         """Ranges of entries that were copied from the parent."""
 
@@ -89,6 +90,14 @@ class StringTable:
     def entries(self) -> Entries:
         """The strings that are here, for kernels that read while others add."""
         return self._entries
+
+    @property
+    def exported(self) -> tuple[Entries, Words]:
+        """The strings that are here, and where the kernel that writes frames finds them, as long as these entries are kept."""
+        entries, held = self._entries, self._exported
+        if held is None or held[0] is not entries:
+            held = self._exported = entries, np.array((*export.MEMORY, *entries.located), np.int64)
+        return held
 
     @property
     def used_bytes(self) -> int:
@@ -181,7 +190,7 @@ class StringTable:
             new.slots[:] = old.slots
         else:
             text.rehash(new.slots, new.ids, n)
-        self._entries = new
+        self._entries, self._exported = new, None
 
     def _inherit(self, ids: Words) -> None:
         """Copies the strings of absent ids that the parent has, so that strings are verified against them."""
@@ -358,7 +367,7 @@ class StringTable:
             kept._entries = Entries.with_room(max(1 << 9, 1 << int(2 * len(rest)).bit_length()), max(1 << 13, 2 * int(offsets[-1])))
             kept._insert(StringColumn.of(Located(entries, rest, offsets, 0).texts(pa.large_binary())), entries.ids[rest])
             self._inherited = [(0, int((live & inherited).sum()))]
-            self._entries = kept._entries
+            self._entries, self._exported = kept._entries, None
             self._collections += 1
             return self.used_bytes
 

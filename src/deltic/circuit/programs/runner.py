@@ -106,7 +106,7 @@ class ProgramRun:
         context = self._context
         inputs = [self.rows(register) for register in program.inputs[number]]
         for i, rows in zip(node.inputs, inputs, strict=False):
-            if i in program.shared:
+            if i in program.shared and len(rows):  # that without rows is the same object for many nodes
                 context.decoded.setdefault(id(rows), DecodedChange())
         output = step(number, inputs)
         self.counters.stepped[node.name] = context.counters
@@ -178,11 +178,10 @@ class ProgramRun:
         first = address(block)
         kernel.keep(self._registers, appended, count, 1, first, entries)
         words, batches, begin = entries.tolist(), self._context.appended, 0
-        kept = Batch.kept
         for arrangement, columns, weights, entry in appends:
             end = begin + entry
             place = (words[begin + DIRECTORY_HEADER] - first) >> 3
-            batches[arrangement] = kept(block, place, columns, weights, words[begin], entries[begin:end])
+            batches[arrangement] = Batch.kept(block, place, columns, weights, words[begin], entries[begin:end])
             begin = end
 
     def close(self) -> None:
