@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import deltic
-from deltic.errors import SyntaxFailure
+from deltic.errors import ArithmeticOverflow, SyntaxFailure
 from parts import slow
 
 
@@ -88,6 +88,22 @@ def test_expressions_are_nested_200_deep_however_deep_the_caller_is(form: str, f
         assert str(session.explain("v"))
         with pytest.raises(SyntaxFailure, match="nested too deeply"):
             session.sql(f"CREATE MATERIALIZED VIEW w AS SELECT {'abs(' * 211}id{')' * 211} AS c FROM t")
+
+
+@pytest.mark.parametrize("frames", [0, 800, 900])
+def test_an_overflow_is_an_error_however_deep_the_caller_is(frames: int) -> None:
+    """The kernel leaves a sum that overflows to the operator's step."""
+
+    def insert(depth: int) -> None:
+        if depth:
+            insert(depth - 1)
+        else:
+            session.insert("t", [{"a": 1}])
+
+    with deltic.Session() as session:
+        session.sql(f"CREATE TABLE t (a BIGINT); CREATE MATERIALIZED VIEW v AS SELECT {'(' * 60}a{' * 3)' * 60} AS q FROM t")
+        with pytest.raises(ArithmeticOverflow):
+            insert(frames)
 
 
 @pytest.mark.parametrize("each", ["", " WHERE n > {i}"])
