@@ -127,21 +127,30 @@ def _gather(exprs: Sequence[Expr], width: int, failing_parts: tuple[list[Expr], 
 
 def pairs_that_fail(join: Join, lefts: Sequence[Expr], rights: Sequence[Expr]) -> Iterator[Plan]:
     """The join for the rows on which some of these expressions over the sides fail."""
-    left = join.left
-    if lefts:
-        fails = resolve(FAILS, lefts)
-        few = exchanged(replace(join, left=Filter(left, fails)))
-        yield in_order(_with_all(few, lefts), len(left.schema))
-        left = Filter(left, resolve("not", [fails]))
-    if rights:
-        yield _with_all(replace(join, left=left, right=Filter(join.right, resolve(FAILS, rights))), rights)
+    left, right = (resolve(FAILS, exprs) if exprs else None for exprs in (lefts, rights))
+    return pairs_as_written(join, left, right)
 
 
-def _with_all(join: Join, failing: Sequence[Expr]) -> Join:
-    """The join of rows with the few on its right on which some of `failing` fail, as one by `every_pair`."""
+def pairs_as_written(join: Join, left: Expr | None, right: Expr | None) -> Iterator[Plan]:
+    """The join for the few rows on which a condition over their side is TRUE, by its own condition as it is written."""
     assert join.residual is not None
-    never = resolve("not", [resolve(FAILS, [shift(expr, len(join.left.schema)) for expr in failing])])
-    return replace(join, residual=conjunction([every_pair(join, never), resolve("is_true", [join.residual])]))
+    written = resolve("is_true", [join.residual])
+    rows = join.left
+    if left is not None:
+        few = exchanged(replace(join, left=Filter(rows, left), residual=written))
+        yield in_order(_with_all(few, left), len(rows.schema))
+        rows = Filter(rows, resolve("not", [left]))
+    if right is not None:
+        yield _with_all(replace(join, left=rows, right=Filter(join.right, right), residual=written), right)
+
+
+def _with_all(join: Join, condition: Expr) -> Join:
+    """The join with the few rows on its right for which a condition is TRUE; without keys, as one by `every_pair`."""
+    assert join.residual is not None
+    if join.keys:
+        return join
+    never = resolve("not", [shift(condition, len(join.left.schema))])
+    return replace(join, residual=conjunction([every_pair(join, never), join.residual]))
 
 
 def every_pair(join: Join, never: Expr) -> Expr:
