@@ -13,17 +13,20 @@ import pyarrow as pa
 import pytest
 
 import deltic
+from correlated_queries import Catalog
 from deltic.errors import EvaluationError
 from deltic.expr import resolve
 from deltic.expr.columns import evaluate_columns
 from deltic.expr.functions.thresholds import NUMBER, threshold
 from deltic.expr.interpreter import evaluate as evaluate_row
 from deltic.expr.nodes import Call, Column, Expr
+from deltic.frontends.sql import bind_query
 from deltic.plan.evaluate import evaluate
 from deltic.plan.nodes import Plan
 from deltic.schema import BOOLEAN, DOUBLE
 from seeds import rotating
 from session_rows import touched_rows
+from sessions_of_queries import check_isolated
 from tests.support.parts import slow
 
 INF, NAN, MOST = math.inf, math.nan, 1.7976931348623157e308
@@ -250,6 +253,30 @@ def test_random_conditions_have_the_rows_and_errors_of_the_oracle(seeds: range, 
                 found += sum(map(len, views))
         session.close()
     assert found > 5 * len(seeds) and failed > len(seeds) // 2
+
+
+ISOLATED = {
+    "z": "SELECT t.a FROM t, (SELECT avg(a) AS m, stddev_pop(a) AS s FROM u) AS q WHERE (t.a - m) / s > 0.5D",
+    "size": "SELECT t.a FROM t, (SELECT avg(a) AS m, stddev_pop(a) AS s FROM u) AS q WHERE abs((t.a - m) / s) <= 1 OR t.b = 0",
+    "of a group": """SELECT t.a FROM t, (SELECT b, avg(a) AS m, stddev_pop(a) AS s FROM u GROUP BY b) AS q
+        WHERE t.b = q.b AND (t.a - m) / s < 1""",
+    "of a quotient": "SELECT t.a FROM t, (SELECT avg(a) AS m, min(b) AS s FROM u) AS q WHERE (t.a / t.b - m) / s > 0",
+}
+
+
+@pytest.mark.parametrize("name", ISOLATED)
+@pytest.mark.parametrize(("seed", "shards"), [(1, 1), (2, 3), *slow(*((seed, shards) for seed in range(3, 15) for shards in (1, 3)))])
+def test_isolated_views_fail_where_the_oracle_does(name: str, seed: int, shards: int) -> None:
+    plan = bind_query(ISOLATED[name], "test", Catalog())
+    assert check_isolated(ISOLATED[name], plan, seed, shards, "division by zero") == {False, True} or seed > 2
+
+
+def test_a_change_of_the_value_touches_few_rows_of_an_isolated_view() -> None:
+    with deltic.Session(on_view_error="isolate") as session:
+        session.sql(f"CREATE TABLE t (id INT NOT NULL, g INT, x DOUBLE); CREATE MATERIALIZED VIEW v AS {WORK['z']}")
+        session.apply({"t": [{"id": i, "g": i % 4, "x": i * 5.0, "_weight": 1} for i in range(2_000)]})
+        session.apply({"t": [{"id": 2_000, "g": 1, "x": 5_001.0, "_weight": 1}]})
+        assert touched_rows(session) < 600
 
 
 WORK = {

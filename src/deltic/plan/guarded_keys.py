@@ -18,14 +18,17 @@ from deltic.expr import resolve
 from deltic.expr.failing import can_fail
 from deltic.expr.functions.attempts import tried
 from deltic.expr.functions.failures import FAILS
-from deltic.expr.nodes import Call, Column, Expr, calls_python, columns_of
+from deltic.expr.nodes import Call, Column, Expr, Literal, calls_python, columns_of
 from deltic.plan.columns import choose_columns, conjunction, conjuncts, map_columns, reference, shift
 from deltic.plan.equalities import sides
 from deltic.plan.join_nodes import Join
 from deltic.plan.nodes import Filter, Plan, Project, Values
+from deltic.schema import DOUBLE
 
 _INFALLIBLE: Final = frozenset(("and", "or", "not", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "same"))
 """Functions that fail only where an argument does."""
+_ARITHMETIC: Final = ("add", "subtract", "multiply", "negate", "abs")
+"""So do these, of DOUBLEs."""
 
 
 class GuardedKey(NamedTuple):
@@ -120,9 +123,20 @@ def _gather(exprs: Sequence[Expr], width: int, failing_parts: tuple[list[Expr], 
             continue
         if read and (max(read) < width or min(read) >= width):
             failing_parts[min(read) >= width].append(expr)
-        elif not (isinstance(expr, Call) and expr.function in _INFALLIBLE and _gather(expr.arguments, width, failing_parts)):
+        elif not isinstance(expr, Call) or (parts := _fallible_parts(expr, width)) is None or not _gather(parts, width, failing_parts):
             return False
     return True
+
+
+def _fallible_parts(call: Call, width: int) -> Sequence[Expr] | None:
+    """Expressions of which some fails where the call does, on other rows too if an argument is NULL; None if there are no such ones."""
+    if call.function in _INFALLIBLE or (call.function in _ARITHMETIC and call.type == DOUBLE):
+        return call.arguments
+    if call.function == "divide" and call.type == DOUBLE:
+        dividend, divisor = call.arguments
+        if len({i < width for i in columns_of(divisor)}) == 1:
+            return dividend, replace(call, arguments=(Literal(1.0, DOUBLE), divisor))
+    return None
 
 
 def pairs_that_fail(join: Join, lefts: Sequence[Expr], rights: Sequence[Expr]) -> Iterator[Plan]:

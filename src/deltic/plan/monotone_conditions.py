@@ -22,7 +22,7 @@ from deltic.expr.failing import can_fail
 from deltic.expr.functions.attempts import tried
 from deltic.expr.functions.failures import FAILS
 from deltic.expr.functions.thresholds import NUMBER, threshold
-from deltic.expr.nodes import Call, Cast, Expr, Literal, calls_python, columns_of, outer_columns
+from deltic.expr.nodes import TRUE, Call, Cast, Expr, Literal, calls_python, columns_of, outer_columns
 from deltic.plan.alternative_keys import has_alternatives
 from deltic.plan.columns import compared, conjunction, conjuncts, disjunction, is_null, map_children, shift
 from deltic.plan.guarded_keys import is_guarded, pairs_as_written
@@ -191,10 +191,15 @@ def _rewritten(join: Join, conditions: _Conditions, negative: Collection[Expr]) 
     def rewritten(expr: Expr) -> Expr:
         if (condition := conditions.of.get(expr)) is not None:
             return condition.by_thresholds(negative)
+        match expr:  # as views that isolate their errors have it (plan/isolate.py); of these values no condition fails
+            case Call(function="not", arguments=(Call(function=function, arguments=tested),)) if function == FAILS:
+                fails = any(can_fail(leaf) and leaf not in conditions.of for each in tested for leaf in _leaves(each))
+                return expr if fails else TRUE
         return map_children(expr, rewritten) if isinstance(expr, Call) and expr.function in _CONNECTIVES else expr
 
     assert join.residual is not None
-    return replace(join, residual=conjunction(map(rewritten, conjuncts(join.residual))))
+    parts = map(rewritten, conjuncts(join.residual))
+    return replace(join, residual=conjunction(part for part in parts if part != TRUE))
 
 
 def _few_points(join: Join, conditions: _Conditions) -> Expr | None:
