@@ -80,7 +80,7 @@ def test_every_function_is_among_the_terms_compared_with_spark() -> None:
         "session_end",  # of session_window: tests/circuit/test_sessions.py
         "fails",
         "shown_failure",
-        "distance_bound",  # of joins: tests/session/test_distances.py
+        "threshold",  # of joins: tests/session/test_monotone_conditions.py
         "sequence_count",  # of calls of table functions: test_errors_as_data
         "generate_series_count",
         "window_starts_count",

@@ -22,7 +22,7 @@ SLOW = 4_000
 SLOW_DURABLE = 400
 DRAWN = 5_000
 ELSEWHERE = frozenset((
-    *("chain", "in_range", "distance_bound", "normalize", "zero_signs", "widened", "fails", "shown_failure", "shown_row"),  # of plans
+    *("chain", "in_range", "threshold", "normalize", "zero_signs", "widened", "fails", "shown_failure", "shown_row"),  # of plans
     *("sequence_count", "generate_series_count", "window_starts_count"),  # of errors as data
     "is_json",  # which SQL writes IS JSON
     *("only_row", "session_end", "frequency", "json_field", "variant_entries"),  # of subqueries, windows, aggregates and table functions

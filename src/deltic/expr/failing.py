@@ -5,10 +5,10 @@ from __future__ import annotations
 import decimal
 from typing import Final
 
-from deltic.expr.nodes import Call, Cast, Expr, Literal, PythonFunction, children
+from deltic.expr.nodes import Call, Case, Cast, Expr, Literal, PythonFunction, children
 from deltic.expr.registry import FUNCTIONS
 from deltic.expr.typing import cast_can_fail
-from deltic.schema import TIMESTAMP, VARIANT
+from deltic.schema import DOUBLE, FLOAT, TIMESTAMP, VARIANT
 
 ATTEMPT: Final = "attempt"
 """The function that is NULL where its argument fails (functions/attempts.py)."""
@@ -46,6 +46,17 @@ def _try_cast_is_null(expr: Cast) -> bool:
 def is_nonzero_number(expr: Expr) -> bool:
     """A literal number other than zero."""
     return isinstance(expr, Literal) and isinstance(expr.value, int | float | decimal.Decimal) and expr.value != 0
+
+
+def is_never_zero(expr: Expr) -> bool:
+    """A number that is NULL where it would be zero, as NULLIF writes it, or a literal other than zero; also as a DOUBLE."""
+    match expr:
+        case Cast(argument=argument) if expr.type == DOUBLE and (argument.type.is_integer or argument.type == FLOAT):
+            return is_never_zero(argument)
+        case Case(branches=((Call(function="equal", arguments=(value, Literal() as zero)), Literal(value=None)),), otherwise=otherwise):
+            return value == otherwise and zero.value == 0 and zero.type.is_numeric
+        case _:
+            return is_nonzero_number(expr)
 
 
 def is_negative(expr: Expr) -> bool:

@@ -47,6 +47,7 @@ from deltic.optimizer.restrict_groups import restrict_groups
 from deltic.optimizer.row_estimates import UNKNOWN, Sizes
 from deltic.optimizer.simplify import simplify
 from deltic.optimizer.split_filters import split_filters
+from deltic.optimizer.split_left_joins import split_left_joins
 from deltic.plan.columns import reference
 from deltic.plan.nodes import Plan, Project
 from deltic.plan.streams import is_stream
@@ -83,6 +84,7 @@ LAST: Final[tuple[Rule, ...]] = (
     split_filters,
     form_range_joins,
     restrict_groups,
+    split_left_joins,
 )
 SIZED: Final[tuple[Rule, ...]] = (push_semijoins_down, order_joins, restrict_groups)
 """Those that get the sizes of tables, too."""

@@ -21,13 +21,14 @@ from deltic.expr.interpreter import evaluate
 from deltic.expr.nodes import Call, Case, Cast, Constants, Expr, Lambda, Literal, Value, children, is_fixed, unwidened, user_functions
 from deltic.expr.typing import MANY_CONSTANTS
 from deltic.optimizer.rejected_nulls import without_null_tests
-from deltic.plan.columns import conjunction, conjuncts, map_children
+from deltic.plan.columns import conjunction, conjuncts, disjunction, is_null, map_children
 from deltic.schema import BOOLEAN
 from deltic.stacks import unbounded
 
 _PAIRS: Final = (("equal", "not_equal"), ("less", "greater_equal"), ("greater", "less_equal"), ("is_null", "is_not_null"))
 OPPOSITE: Final = {one: other for pair in _PAIRS for one, other in (pair, pair[::-1])}
 """Each test and its negation."""
+ORDER: Final = ("less", "less_equal", "greater", "greater_equal")
 
 
 @unbounded
@@ -68,15 +69,109 @@ def _is_known(part: Expr) -> bool:
 def fold_condition(expr: Expr) -> Expr:
     """The folded predicate, TRUE on the same rows: `<=>` is `=` there if one side is NOT NULL, and what rejects NULL is tested alone.
 
-    NOT is at comparisons, which it turns around, and NULL in place of FALSE makes no difference.
+    NOT is at comparisons, which it turns around, and NULL in place of FALSE makes no difference: IS TRUE goes, and IS NOT TRUE is at
+    comparisons, too.
+
+    >>> from deltic.expr.functions import resolve
+    >>> from deltic.expr.nodes import Column
+    >>> from deltic.plan.show import show_expr
+    >>> from deltic.schema import BIGINT
+    >>> above = resolve(">", [Column(0, BIGINT, True, "a"), Column(1, BIGINT, True, "b")])
+    >>> show_expr(fold_condition(resolve("is_true", [above]))), show_expr(fold_condition(resolve("is_not_true", [above])))
+    ('(a#0 > b#1)', '(is_null(a#0) or is_null(b#1) or (a#0 <= b#1))')
     """
     parts = [
         replace(part, function="equal", nullable=True)
         if isinstance(part, Call) and part.function == "same" and not all(side.nullable for side in part.arguments)
         else part
-        for part in conjuncts(_condition(fold(expr)))
+        for part in conjuncts(_condition(_without_tests(fold(expr))))
     ]
     return conjunction(without_null_tests(parts))
+
+
+def _without_tests(expr: Expr) -> Expr:
+    """A condition that is TRUE on the same rows, with IS [NOT] TRUE and IS [NOT] FALSE at the comparisons that they are about.
+
+    Without IS TRUE a condition may be NULL instead of FALSE, and then AND evaluates what is after it: that must not fail.
+    """
+    match expr:
+        case Call(function="and" | "or") if not any(map(can_fail, expr.arguments)):
+            return _with(expr, tuple(map(_without_tests, expr.arguments)))
+        case Call(function="not", arguments=(argument,)) if (tested := _tested(argument)) is not None:
+            return _unless(*tested) or expr
+        case _ if (tested := _tested(expr)) is not None:
+            return _without_tests(tested[0] if tested[1] else _not(tested[0]))
+        case _:
+            return expr
+
+
+def _tested(expr: Expr) -> tuple[Expr, bool] | None:
+    """The condition and the value of IS TRUE or IS FALSE."""
+    match expr:
+        case Call(function="same", arguments=(condition, Literal(value=bool(value)))):
+            return condition, value
+        case _:
+            return None
+
+
+def _unless(expr: Expr, value: bool) -> Expr | None:
+    """A condition that is TRUE where one does not have this value; None if it is written with IS alone."""
+    match expr:
+        case _ if not expr.nullable:
+            return _not(expr) if value else expr
+        case Call(function="not", arguments=(argument,)):
+            return _unless(argument, not value)
+        case Call(function="and" | "or"):
+            parts = tuple(_unless(part, value) or _is_not(part, value) for part in flattened(expr.function, expr.arguments))
+            return _united(parts) if (expr.function == "and") is value else _shared(parts)
+        case Call(function=function, arguments=arguments) if function in ORDER:
+            nulls = [test for argument in arguments for test in _null_tests(argument)]
+            return _united([*nulls, replace(expr, function=OPPOSITE[function]) if value else expr])
+        case _:
+            return None
+
+
+def _is_not(expr: Expr, value: bool) -> Expr:
+    return _not(Call("same", (expr, Literal(value, BOOLEAN)), BOOLEAN, False, expr.span))
+
+
+def _not(expr: Expr) -> Expr:
+    return Call("not", (expr,), BOOLEAN, expr.nullable, expr.span)
+
+
+def _united(parts: Sequence[Expr]) -> Expr:
+    """OR over the parts, each once."""
+    branches = tuple(dict.fromkeys(branch for part in parts for branch in _branches(part)))
+    return disjunction(branches) if len(branches) > 1 else branches[0]
+
+
+def _shared(parts: Sequence[Expr]) -> Expr:
+    """AND over the parts, with the branches of ORs that are in all of them before it."""
+    each = [_branches(part) for part in parts]
+    common = [branch for branch in each[0] if all(branch in others for others in each[1:])]
+    rests = [[branch for branch in branches if branch not in common] for branches in each]
+    if not all(rests):
+        return _united(common)
+    return _united([*common, conjunction(map(_united, rests))])
+
+
+def _branches(expr: Expr) -> Sequence[Expr]:
+    return flattened("or", expr.arguments) if isinstance(expr, Call) and expr.function == "or" else (expr,)
+
+
+def _null_tests(expr: Expr) -> list[Expr]:
+    """Conditions of which some is TRUE where the expression is NULL, over its operands, in the order in which it evaluates these."""
+    match expr:
+        case _ if not expr.nullable:
+            return []
+        case Call(function="divide", arguments=arguments):
+            return [test for argument in reversed(arguments) for test in _null_tests(argument)]
+        case Call(function="add" | "subtract" | "multiply" | "negate" | "abs", arguments=arguments):
+            return [test for argument in arguments for test in _null_tests(argument)]
+        case Cast(argument=argument, lenient=False) if expr.type.is_numeric and argument.type.is_numeric:
+            return _null_tests(argument)
+        case _:
+            return [is_null(expr)]
 
 
 @unbounded

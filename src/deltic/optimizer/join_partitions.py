@@ -6,9 +6,11 @@ The window has the value beside each row, so that all rows of the partition were
 
 from __future__ import annotations
 
-from deltic.expr.nodes import Expr
+from dataclasses import replace
+
+from deltic.expr.nodes import Expr, calls_python
 from deltic.optimizer.prune_columns import prune_columns
-from deltic.plan.columns import map_columns, reference, shift
+from deltic.plan.columns import below_projection, map_columns, reference, shift
 from deltic.plan.divided_joins import is_divided
 from deltic.plan.equalities import null_safe, split
 from deltic.plan.nodes import Aggregate, Filter, Join, Plan, Project, Reference, Window
@@ -43,6 +45,10 @@ def join_partitions(plan: Plan) -> Plan:
 
 
 def _joined(plan: Plan) -> Plan:
+    if isinstance(plan, Filter) and isinstance(project := plan.input, Project) and isinstance(project.input, Window):
+        below = below_projection(plan, project)
+        joined = _joined(below.input)
+        return plan if joined is below.input or calls_python(plan.predicate) else replace(below, input=joined)
     if not isinstance(plan, Filter) or not isinstance(window := plan.input, Window) or is_stream(window):
         return plan
     aggregates = [(name, call.aggregate) for name, call in window.calls if call.is_of_partition and call.aggregate is not None]

@@ -31,10 +31,11 @@ def merge_projections(plan: Plan) -> Plan:
     Project z := a#0
       Table t (a, b)
     """
-    return transform(plan, _merge)
+    return transform(plan, merged)
 
 
-def _merge(plan: Plan) -> Plan:
+def merged(plan: Plan) -> Plan:
+    """The node over the input of the projection below it, if that is its input."""
     if isinstance(plan, Project | Aggregate) and isinstance(plan.input, Project):
         inner = [expr for _, expr in plan.input.columns]
         if _computes_once(expressions(plan), inner):

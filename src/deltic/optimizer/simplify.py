@@ -59,6 +59,8 @@ def simplify(plan: Plan) -> Plan:
 
 def _simplify(plan: Plan) -> Plan:
     plan = map_expressions(plan, _fold_of(plan))
+    if isinstance(plan, Join) and plan.residual is not None:
+        plan = replace(plan, residual=fold_condition(plan.residual))
     if _is_surely_empty(plan) and not is_stream(plan):
         return Values((), plan.schema)
     match plan:

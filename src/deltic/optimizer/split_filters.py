@@ -62,7 +62,7 @@ def _split(plan: Plan) -> Plan:
     if join.kind != "inner" or join.keys or join.residual is not None or (beside := _beside_a_value(join)) is None:
         return plan
     rows, places = beside
-    calls = [(name, _parted(call, places)) for name, call in plan.aggregates]
+    calls = [(name, _parted(call, places, join)) for name, call in plan.aggregates]
     conditions = dict.fromkeys(each.condition for _, each in calls if each.condition is not None)
     parts = {condition: i for i, condition in enumerate(conditions, 1)}
     read = sorted(columns_of_all([*(expr for _, expr in plan.keys), *(expr for _, each in calls for expr in _of(each))]))
@@ -96,8 +96,11 @@ def _is_a_value(plan: Plan) -> bool:
             return isinstance(plan, Aggregate) and not plan.keys
 
 
-def _parted(call: AggregateCall, own: Collection[int]) -> _Parted:
-    """The call by the condition that reads other columns than those of the rows, if there is one, and it cannot fail."""
+def _parted(call: AggregateCall, own: Collection[int], join: Join) -> _Parted:
+    """The call by the condition that reads other columns than those of the rows, if there is one.
+
+    One that can fail is evaluated on all rows as before, so it does so only in a join that looks rows up.
+    """
     read = set(own)
     if call.filter is None and call.user is None:
         match call.arguments:
@@ -106,7 +109,8 @@ def _parted(call: AggregateCall, own: Collection[int]) -> _Parted:
             case (condition,) if call.function == "count_if" and not call.distinct:
                 call = replace(call, function="count", arguments=(), filter=condition)
     if call.filter is not None and not columns_of(call.filter) <= read:
-        return _Parted(call) if can_fail(call.filter) else _Parted(replace(call, filter=None), call.filter)
+        stays = can_fail(call.filter) and not has_range(replace(join, residual=call.filter))
+        return _Parted(call) if stays else _Parted(replace(call, filter=None), call.filter)
     tests = {test for argument in call.arguments for test in _tests(argument) if not columns_of(test) <= read}
     if len(call.arguments) != 1 or len(tests) != 1 or call.user is not None:
         return _Parted(call)

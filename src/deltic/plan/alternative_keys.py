@@ -1,8 +1,9 @@
-"""Joins without keys whose condition has an OR of which each branch looks rows up: unions of joins, one for each branch.
+"""Joins whose condition has an OR of which each branch looks rows up: unions of joins, one for each branch.
 
 `t.a = u.a OR t.b = u.b` is the join by a, and that by b of the pairs for which the first equality is not TRUE. A branch over one side, such
 as `u.a IS NULL` beside `t.a = u.a`, joins the rows of that side for which it is TRUE with all rows of the other one, which are its matches.
-So with a branch by a range (plan/ranges.py). As with any key, other conditions are evaluated on the pairs that match.
+So with a branch by a range (plan/ranges.py), also under keys of which one side has one row each. As with any key, other conditions are
+evaluated on the pairs that match.
 """
 
 from __future__ import annotations
@@ -14,19 +15,17 @@ from typing import Final, NamedTuple
 from deltic.expr import resolve
 from deltic.expr.failing import can_fail
 from deltic.expr.functions.signature import flattened
-from deltic.expr.nodes import Call, Expr, Literal, calls_python, columns_of
-from deltic.plan.columns import conjunction, conjuncts, is_null, shift
+from deltic.expr.nodes import Call, Expr, calls_python, columns_of
+from deltic.plan.columns import conjunction, conjuncts, disjunction, shift
 from deltic.plan.equalities import sides
 from deltic.plan.guarded_keys import every_pair, exchanged, in_order, is_guarded
 from deltic.plan.join_nodes import Join
 from deltic.plan.nodes import Filter, Plan, Values
+from deltic.plan.outside_ranges import has_outside_range, has_value
 from deltic.plan.ranges import comparison, range_of
 
 MOST: Final = 8
 """Branches of an OR by which a join is divided: each may arrange both sides once more."""
-
-
-OPPOSITES: Final = {"less": "greater_equal", "less_equal": "greater", "greater": "less_equal", "greater_equal": "less"}
 
 
 class _Alternatives(NamedTuple):
@@ -118,7 +117,7 @@ def _without(join: Join, branch: Expr, earlier: Sequence[Expr]) -> tuple[Join, S
 
 def _with_few(join: Join, condition: Expr) -> Join:
     """The join with the few rows on its right for which a condition is TRUE, by `every_pair` unless rows are looked up in another way."""
-    if has_alternatives(join) or is_guarded(join) or range_of(join) is not None:
+    if join.keys or has_alternatives(join) or is_guarded(join) or range_of(join) is not None:
         return join
     every = every_pair(join, _is_not(condition))
     return replace(join, residual=conjunction([every] if join.residual is None else [every, join.residual]))
@@ -135,13 +134,15 @@ def _all(parts: Sequence[Expr]) -> Expr | None:
 
 def _alternatives(join: Join) -> _Alternatives | None:
     width = len(join.left.schema)
-    if join.keys or join.residual is None or isinstance(join.left, Values) or isinstance(join.right, Values):
+    if join.residual is None or isinstance(join.left, Values) or isinstance(join.right, Values):
         return None
     if not width or not len(join.right.schema) or is_guarded(join):
         return None
+    if join.keys and not (has_value(join, left=True) or has_value(join, left=False)):
+        return None
     inner = replace(join, kind="inner", value=None)
     for i, part in enumerate(conjuncts(join.residual)):
-        branches = _branches(part, width)
+        branches = _with_outside(inner, _branches(part, width))
         if 1 < len(branches) <= MOST and not calls_python(part) and _serve(inner, branches):
             return _Alternatives(i, _in_order(branches, width))
     return None
@@ -159,24 +160,19 @@ def _branches(part: Expr, width: int) -> Sequence[Expr]:
         return ()
     if part.function == "or":
         return flattened("or", part.arguments)
-    if (compared := _not_true(part, width)) is not None:
-        nulls = [is_null(side) for side in compared.arguments if side.nullable]
-        return [*nulls, resolve(OPPOSITES[compared.function], compared.arguments)]
     if part.function == "in":
         value, *others = part.arguments
         return [resolve("=", [value, other]) for other in others]
     return ()
 
 
-def _not_true(part: Call, width: int) -> Call | None:
-    """The comparison in `(…) IS NOT TRUE`, if it is one between the two sides that cannot fail."""
-    match part:
-        case Call(function="not", arguments=(Call(function="same", arguments=(Call() as compared, Literal(value=True))),)) if (
-            not can_fail(part) and compared.function in OPPOSITES and comparison(compared, width) is not None
-        ):
-            return compared
-        case _:
-            return None
+def _with_outside(join: Join, branches: Sequence[Expr]) -> Sequence[Expr]:
+    """The branches, with two ranges as one if they are outside of two bounds: the second one need not test the first on its matches."""
+    width = len(join.left.schema)
+    ranges = [branch for branch in branches if _side(branch, width) is None and not any(_keys(branch, width))]
+    if len(ranges) != 2 or not has_outside_range(replace(join, residual=(outside := disjunction(ranges)))):
+        return branches
+    return [*(branch for branch in branches if branch not in ranges), outside]
 
 
 def _serve(join: Join, branches: Sequence[Expr]) -> bool:
@@ -184,10 +180,10 @@ def _serve(join: Join, branches: Sequence[Expr]) -> bool:
     width = len(join.left.schema)
     keyed = [any(True for _ in _keys(branch, width)) for branch in branches]
     others = [branch for branch, has_key in zip(branches, keyed, strict=True) if not has_key and _side(branch, width) is None]
-    if any(range_of(replace(join, residual=branch)) is None for branch in others):
+    if any(range_of(ranged) is None and not has_outside_range(ranged) for branch in others for ranged in [replace(join, residual=branch)]):
         return False
     if any(keyed):
-        return True
+        return not join.keys
     by = range_of(join)
     return bool(others) and (by is None or not by.is_interval)
 

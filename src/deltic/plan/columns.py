@@ -32,7 +32,7 @@ from deltic.expr.nodes import (
     distinct_parts,
     size_of,
 )
-from deltic.plan.nodes import Join, MultiwayJoin, Plan, Project, inputs
+from deltic.plan.nodes import Filter, Join, MultiwayJoin, Plan, Project, inputs
 from deltic.plan.walk import expressions, nodes
 from deltic.schema import BOOLEAN, Schema
 
@@ -110,6 +110,12 @@ def substitute(expr: Expr, by: Sequence[Expr]) -> Expr:
         return replace(target, span=column.span) if target.span is None and column.span is not None else target
 
     return map_columns(expr, put)
+
+
+def below_projection(plan: Filter, project: Project) -> Project:
+    """The filter of a projection as a projection of the filter's own input: its errors stay, those of other columns on other rows go."""
+    exprs = [expr for _, expr in project.columns]
+    return replace(project, input=Filter(project.input, substitute(plan.predicate, exprs)))
 
 
 def reference(schema: Schema, index: int, span: Span | None = None) -> Column:

@@ -18,14 +18,17 @@ from deltic.expr import resolve
 from deltic.expr.failing import can_fail
 from deltic.expr.functions.attempts import tried
 from deltic.expr.functions.failures import FAILS
-from deltic.expr.nodes import Call, Column, Expr, calls_python, columns_of
+from deltic.expr.nodes import Call, Column, Expr, Literal, calls_python, columns_of
 from deltic.plan.columns import choose_columns, conjunction, conjuncts, map_columns, reference, shift
 from deltic.plan.equalities import sides
 from deltic.plan.join_nodes import Join
 from deltic.plan.nodes import Filter, Plan, Project, Values
+from deltic.schema import DOUBLE
 
 _INFALLIBLE: Final = frozenset(("and", "or", "not", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "same"))
 """Functions that fail only where an argument does."""
+_ARITHMETIC: Final = ("add", "subtract", "multiply", "negate", "abs")
+"""So do these, of DOUBLEs."""
 
 
 class GuardedKey(NamedTuple):
@@ -120,28 +123,48 @@ def _gather(exprs: Sequence[Expr], width: int, failing_parts: tuple[list[Expr], 
             continue
         if read and (max(read) < width or min(read) >= width):
             failing_parts[min(read) >= width].append(expr)
-        elif not (isinstance(expr, Call) and expr.function in _INFALLIBLE and _gather(expr.arguments, width, failing_parts)):
+        elif not isinstance(expr, Call) or (parts := _fallible_parts(expr, width)) is None or not _gather(parts, width, failing_parts):
             return False
     return True
 
 
+def _fallible_parts(call: Call, width: int) -> Sequence[Expr] | None:
+    """Expressions of which some fails where the call does, on other rows too if an argument is NULL; None if there are no such ones."""
+    if call.function in _INFALLIBLE or (call.function in _ARITHMETIC and call.type == DOUBLE):
+        return call.arguments
+    if call.function == "divide" and call.type == DOUBLE:
+        dividend, divisor = call.arguments
+        if len({i < width for i in columns_of(divisor)}) == 1:
+            return dividend, replace(call, arguments=(Literal(1.0, DOUBLE), divisor))
+    return None
+
+
 def pairs_that_fail(join: Join, lefts: Sequence[Expr], rights: Sequence[Expr]) -> Iterator[Plan]:
     """The join for the rows on which some of these expressions over the sides fail."""
-    left = join.left
-    if lefts:
-        fails = resolve(FAILS, lefts)
-        few = exchanged(replace(join, left=Filter(left, fails)))
-        yield in_order(_with_all(few, lefts), len(left.schema))
-        left = Filter(left, resolve("not", [fails]))
-    if rights:
-        yield _with_all(replace(join, left=left, right=Filter(join.right, resolve(FAILS, rights))), rights)
+    left, right = (resolve(FAILS, exprs) if exprs else None for exprs in (lefts, rights))
+    return pairs_as_written(join, left, right)
 
 
-def _with_all(join: Join, failing: Sequence[Expr]) -> Join:
-    """The join of rows with the few on its right on which some of `failing` fail, as one by `every_pair`."""
+def pairs_as_written(join: Join, left: Expr | None, right: Expr | None) -> Iterator[Plan]:
+    """The join for the few rows on which a condition over their side is TRUE, by its own condition as it is written."""
     assert join.residual is not None
-    never = resolve("not", [resolve(FAILS, [shift(expr, len(join.left.schema)) for expr in failing])])
-    return replace(join, residual=conjunction([every_pair(join, never), resolve("is_true", [join.residual])]))
+    written = resolve("is_true", [join.residual])
+    rows = join.left
+    if left is not None:
+        few = exchanged(replace(join, left=Filter(rows, left), residual=written))
+        yield in_order(_with_all(few, left), len(rows.schema))
+        rows = Filter(rows, resolve("not", [left]))
+    if right is not None:
+        yield _with_all(replace(join, left=rows, right=Filter(join.right, right), residual=written), right)
+
+
+def _with_all(join: Join, condition: Expr) -> Join:
+    """The join with the few rows on its right for which a condition is TRUE; without keys, as one by `every_pair`."""
+    assert join.residual is not None
+    if join.keys:
+        return join
+    never = resolve("not", [shift(condition, len(join.left.schema))])
+    return replace(join, residual=conjunction([every_pair(join, never), join.residual]))
 
 
 def every_pair(join: Join, never: Expr) -> Expr:

@@ -7,14 +7,15 @@ of both holds is a filter on the side of the bounds, so no match reads them, and
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import NamedTuple
 
 from deltic.expr import resolve
 from deltic.expr.failing import can_fail
 from deltic.expr.functions.signature import flattened
-from deltic.expr.nodes import Call, Expr
-from deltic.plan.columns import columns_of_all, compared, conjunction, conjuncts, is_null, shift
+from deltic.expr.nodes import Call, Expr, columns_of
+from deltic.plan.columns import columns_of_all, compared, conjunction, conjuncts, is_null, reference, shift
 from deltic.plan.guarded_keys import is_guarded
 from deltic.plan.guarded_ranges import has_one_row
 from deltic.plan.join_nodes import Join
@@ -118,5 +119,17 @@ def _has_one_row_by(plan: Plan, keys: Sequence[Expr]) -> bool:
             return _has_one_row_by(plan.input, keys)
         case Project():
             return _has_one_row_by(plan.input, [plan.columns[i][1] for i in sorted(columns)])
+        case Join(kind="inner"):
+            return _joins_one_row_by(plan, columns)
         case _:
             return isinstance(plan, Aggregate) and columns >= set(range(len(plan.keys)))
+
+
+def _joins_one_row_by(plan: Join, columns: AbstractSet[int]) -> bool:
+    """Whether both sides have one row by these columns, or by those that the join makes equal to them."""
+    width = len(plan.left.schema)
+    pairs = [(left, shift(right, width)) for left, right in plan.keys]
+    known: set[Expr] = {reference(plan.schema, i) for i in columns}
+    known |= {other for pair in pairs for one, other in (pair, pair[::-1]) if one in known}
+    left, right = ([expr for expr in known if columns_of(expr) <= set(side)] for side in (range(width), range(width, len(plan.schema))))
+    return _has_one_row_by(plan.left, left) and _has_one_row_by(plan.right, [shift(expr, -width) for expr in right])

@@ -87,13 +87,13 @@ def failing_rows(expr: Expr, frame: Frame, rows: np.ndarray) -> np.ndarray:
         if len(rows) == 1:
             return rows
         if len(rows) <= ONE_BY_ONE and not calls_python(expr):
-            return rows[[_error(expr, row) is not None for row in _read_rows(expr, frame, rows)]]
+            return rows[[_error(expr, row) is not None for row in read_rows(expr, frame, rows)]]
         half = len(rows) // 2
         return np.concatenate([failing_rows(expr, frame, rows[:half]), failing_rows(expr, frame, rows[half:])])
     return rows[:0]
 
 
-def _read_rows(expr: Expr, frame: Frame, rows: np.ndarray) -> Iterator[Row]:
+def read_rows(expr: Expr, frame: Frame, rows: np.ndarray) -> Iterator[Row]:
     """The rows, with NULL in the columns that the expression does not read."""
     read = sorted(columns_of(expr))
     row: list[Value] = [None] * (read[-1] + 1 if read else 0)
@@ -114,7 +114,7 @@ def _failure_on_columns(call: Call, frame: Frame) -> Datum:
     values: dict[int, Any] = {}
     for i, rows in _failing(call.arguments[::2], frame):
         expr, text = call.arguments[2 * i], call.arguments[2 * i + 1]
-        for number, row in zip(rows.tolist(), _read_rows(expr, frame, rows), strict=True):
+        for number, row in zip(rows.tolist(), read_rows(expr, frame, rows), strict=True):
             error = _error(expr, row)
             assert error is not None, "the row form fails where the array form does"
             values[number] = _described(error, evaluate(text, ()))

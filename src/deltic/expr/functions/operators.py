@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from deltic.errors import Span, TypeMismatch
 from deltic.expr.arrays import arithmetic as arrays
 from deltic.expr.arrays import decimal_arithmetic as decimals
-from deltic.expr.failing import is_nonzero_number
+from deltic.expr.failing import is_never_zero, is_nonzero_number
 from deltic.expr.functions import intervals, times
 from deltic.expr.functions.signature import NUMBER, TypeRule, accept, check_count, first, takes
 from deltic.expr.nodes import Call, Expr, Literal
@@ -179,6 +179,10 @@ def _leaves_type(call: Call) -> bool:
     return not call.type.is_float and not (call.type.is_decimal and call.type.precision < MAX_PRECISION)
 
 
+def _quotient_can_fail(call: Call) -> bool:
+    return _division_can_fail(call) and (call.type.is_decimal or not is_never_zero(call.arguments[1]))
+
+
 def _division_can_fail(call: Call) -> bool:
     if not is_nonzero_number(call.arguments[1]):
         return True
@@ -231,7 +235,7 @@ FUNCTIONS: Final = (
         named=False,
         signature=_quotient,
         nulls=Nulls.STRICT_BACKWARDS,
-        can_fail=_division_can_fail,
+        can_fail=_quotient_can_fail,
         rows=rows.divide,
         arrays=arrays.divide,
     ),
