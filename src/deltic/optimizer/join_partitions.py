@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from deltic.expr.nodes import Expr
 from deltic.optimizer.prune_columns import prune_columns
+from deltic.optimizer.push_filters_down import push_filters_down
 from deltic.plan.columns import map_columns, reference, shift
 from deltic.plan.divided_joins import is_divided
 from deltic.plan.equalities import null_safe, split
@@ -39,7 +40,7 @@ def join_partitions(plan: Plan) -> Plan:
     if is_of_ticks(plan) or Window not in kinds(plan) or Reference in kinds(plan):
         return plan
     joined = transform(plan, _joined, Filter)
-    return plan if joined is plan else prune_columns(joined)
+    return plan if joined is plan else prune_columns(push_filters_down(joined))  # conditions on rows or groups alone
 
 
 def _joined(plan: Plan) -> Plan:
