@@ -17,6 +17,7 @@ from deltic.expr.functions.distance_bounds import _arrays, _rows, distance_bound
 from deltic.expr.nodes import Column
 from deltic.plan.evaluate import evaluate
 from deltic.schema import DOUBLE
+from seeds import rotating
 from session_rows import touched_rows
 from tests.support.parts import slow
 
@@ -90,7 +91,7 @@ def drawn(rng: random.Random, values: tuple[float | None, ...]) -> Counter[Row]:
 
 
 @pytest.mark.filterwarnings("ignore:.*equality")
-@pytest.mark.parametrize(("seed", "shards"), [(1, 1), (2, 3), *slow(*((seed, shards) for seed in range(3, 20) for shards in (1, 3)))])
+@pytest.mark.parametrize(("seed", "shards"), [(1, 1), (2, 3), *slow(*((seed, shards) for seed in rotating(17) for shards in (1, 3)))])
 def test_views_have_the_rows_of_the_oracle(seed: int, shards: int, tmp_path: Path) -> None:
     """NaN, infinite numbers, empty tables; ticks of many rows, and of one; a restart in between."""
     script = TABLES + ";".join(f"CREATE MATERIALIZED VIEW v{i} AS {query}" for i, query in enumerate(QUERIES.values()))
