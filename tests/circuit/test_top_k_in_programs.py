@@ -12,6 +12,7 @@ import pytest
 import deltic
 from cores import Compared, both_cores
 from parts import slow
+from seeds import rotating
 
 Row = dict[str, Any]
 SHORT: Final = ("", "a", "ab", "b", "x" * 23, None)
@@ -72,14 +73,14 @@ def run(seed: int, texts: tuple[str | None, ...], ticks: int = 14) -> Compared:
     return compared
 
 
-@pytest.mark.parametrize("seeds", [range(3), *slow(range(3, 80))], ids=len)
+@pytest.mark.parametrize("seeds", [range(3), *slow(rotating(77))], ids=len)
 def test_short_strings_need_no_step(seeds: range) -> None:
     for seed in seeds:
         compared = run(seed, SHORT)
         assert compared.native["TopKOperator"] > 40 and not compared.stepped.keys() & {"TopKOperator", "Sort"}
 
 
-@pytest.mark.parametrize("seeds", [range(3), *slow(range(3, 80))], ids=len)
+@pytest.mark.parametrize("seeds", [range(3), *slow(rotating(77))], ids=len)
 def test_bytes_of_long_strings_decide(seeds: range) -> None:
     for seed in seeds:
         compared = run(seed, LONG)

@@ -17,6 +17,7 @@ from deltic.plan.nodes import DependentJoin
 from deltic.plan.relation import Relation
 from deltic.plan.walk import nodes
 from parts import slow
+from seeds import rotating
 
 AROUND = (
     "SELECT t.a, t.b, (SELECT count(*) FROM ({}) AS q) AS n FROM t",
@@ -97,12 +98,12 @@ def check(seed: int, times: int = 3) -> None:
         assert evaluate(plan, tables) == evaluate(as_written, tables), (sql, tables)
 
 
-@pytest.mark.parametrize("seed", [*range(12), *slow(*range(100, 220))])
+@pytest.mark.parametrize("seed", [*range(12), *slow(*rotating(120))])
 def test_unnested_as_row_by_row(seed: int) -> None:
     check(seed)
 
 
-@pytest.mark.parametrize("seed", [*range(6), *slow(*range(100, 160))])
+@pytest.mark.parametrize("seed", [*range(6), *slow(*rotating(60))])
 def test_duckdb_agrees(seed: int) -> None:
     rng = Random(f"duckdb {seed}")
     sql = random_query(rng, own=False)

@@ -14,6 +14,7 @@ import pytest
 
 import deltic
 from deltic.errors import DelticError
+from seeds import rotating
 
 TABLES = """
     CREATE TABLE t (id INT PRIMARY KEY, k INT, x INT, s STRING);
@@ -160,7 +161,7 @@ def test_functions_over_tables_after_restarts(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(10, 20))
+@pytest.mark.parametrize("seed", rotating(10))
 def test_more_functions_over_tables_under_changes(seed: int) -> None:
     _run(lambda: deltic.Session(shards=1 + seed % 3), seed, 12, False)
 

@@ -97,6 +97,10 @@ def test_joins_are_ordered_once_a_rank_that_no_row_has_is_known() -> None:
     check(mixed(739950001003))
 
 
+def test_conditions_on_rows_alone_are_below_the_join_with_their_partitions() -> None:
+    check(mixed(739950002342))
+
+
 def test_random_recursive_programs_mean_the_same() -> None:
     for seed in range(12):
         if seed % 10 >= 5:

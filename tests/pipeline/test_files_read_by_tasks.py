@@ -265,7 +265,6 @@ def test_a_watermark_is_that_of_rows_that_tasks_read(spark: SparkSession, tmp_pa
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.usefixtures("all_large")
 def test_a_pipeline_on_spark_is_that_of_this_process(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

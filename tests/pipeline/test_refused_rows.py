@@ -68,9 +68,7 @@ def letters(folder: Path) -> list[tuple[str, int]]:
 
 
 @pytest.mark.parametrize("keyed", [True, False])
-@pytest.mark.parametrize(
-    ("seed", "shards", "rows_per_tick"), [(1, 1, 1000), (2, 3, 7), *slow((3, 1, 1), (4, 2, 1000), (5, 3, 1000), (6, 1, 5))]
-)
+@pytest.mark.parametrize(("seed", "shards", "rows_per_tick"), SEEDS)
 def test_the_other_rows_are_applied(
     seed: int, shards: int, rows_per_tick: int, keyed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,6 +12,7 @@ import deltic
 from deltic.plan.evaluate import Moment, evaluate
 from deltic.plan.relation import Relation
 from parts import slow
+from seeds import rotating
 from session_rows import rows_of_view, touched_rows
 
 TABLES = """
@@ -64,7 +65,7 @@ def random_click(rng: Random) -> dict[str, Any]:
     return click(rng.choice((None, 1, 2, 3)), rng.choice((None, *range(12))), rng.choice((None, -0.0, 0.1, 1e30, -7.5)), rng.choice(PAGES))
 
 
-@pytest.mark.parametrize("seed", [0, *slow(*range(1, 40))])
+@pytest.mark.parametrize("seed", [0, *slow(*rotating(39))])
 def test_random_ticks_equal_the_oracle(seed: int, tmp_path: Path) -> None:
     run(seed, [{"shards": 3, "state": tmp_path / "s"}, {}, {"shards": 3}, {"state": tmp_path / "s"}][seed % 4])
 

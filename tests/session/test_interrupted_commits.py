@@ -105,7 +105,7 @@ def alone(*arguments: str, **environment: str) -> int:
     path = os.pathsep.join((str(Path(interruptions.__file__).parent), *sys.path))
     command = [sys.executable, interruptions.__file__, *arguments]
     done = subprocess.run(command, check=False, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path, **environment})
-    assert not done.returncode, done.stderr
+    assert not done.returncode, f"{arguments}: {done.stderr}"
     return int(done.stdout)
 
 

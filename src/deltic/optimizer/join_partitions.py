@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from deltic.expr.nodes import Expr, calls_python
 from deltic.optimizer.prune_columns import prune_columns
+from deltic.optimizer.push_filters_down import push_filters_down
 from deltic.plan.columns import below_projection, map_columns, reference, shift
 from deltic.plan.divided_joins import is_divided
 from deltic.plan.equalities import null_safe, split
@@ -41,7 +42,7 @@ def join_partitions(plan: Plan) -> Plan:
     if is_of_ticks(plan) or Window not in kinds(plan) or Reference in kinds(plan):
         return plan
     joined = transform(plan, _joined, Filter)
-    return plan if joined is plan else prune_columns(joined)
+    return plan if joined is plan else prune_columns(push_filters_down(joined))  # conditions on rows or groups alone
 
 
 def _joined(plan: Plan) -> Plan:

@@ -97,7 +97,7 @@ def _branch(join: Join, branch: Expr, earlier: Sequence[Expr], before: Sequence[
 def _without(join: Join, branch: Expr, earlier: Sequence[Expr]) -> tuple[Join, Sequence[Expr]]:
     """The join without the rows for which a branch over their side is TRUE, and the other branches: a match does not test the former again.
 
-    branch: a range. Of a NULL among its operands it is not TRUE.
+    branch: a range. Of a NULL among its operands it is not TRUE, but may fail.
     """
     width, others = len(join.left.schema), list[Expr]()
     compared = comparison(branch, width)
@@ -106,7 +106,7 @@ def _without(join: Join, branch: Expr, earlier: Sequence[Expr]) -> tuple[Join, S
         side = _side(other, width)
         if side is None:
             others.append(other)
-        elif not (isinstance(other, Call) and other.function == "is_null" and other.arguments[0] in present):
+        elif can_fail(branch) or not (isinstance(other, Call) and other.function == "is_null" and other.arguments[0] in present):
             condition = _is_not(other)
             if side == "left":
                 join = replace(join, left=Filter(join.left, condition))

@@ -63,12 +63,13 @@ class SortFirst:
     def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
         rows = inputs[0]
         if 0 < LEFT_OUT * self.limit < len(rows) and (rows.weights[0] > 0).all():  # else rows may cancel others
-            rows = rows.take(self._candidates(tuple(rows.columns), context))
+            rows = rows.take(self._candidates(rows, context))
         return self.sort.step((rows,), context)
 
-    def _candidates(self, columns: tuple[np.ndarray, ...], context: Context) -> np.ndarray:
+    def _candidates(self, rows: Rows, context: Context) -> np.ndarray:
         """Positions of the first rows, and of those that the order words up to the first string do not tell from the last of them."""
-        tied, first, limit = np.arange(len(columns[0])), list[np.ndarray](), self.limit
+        columns = tuple(rows.columns)  # none where only the number of rows is read
+        tied, first, limit = np.arange(len(rows)), list[np.ndarray](), self.limit
         for part in self.sort.parts:
             is_text = isinstance(part, Term) and part.field.type.has_bytes
             words = (columns[part],) if isinstance(part, int) else part.words(columns, context.strings)
