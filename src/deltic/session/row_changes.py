@@ -18,6 +18,7 @@ from deltic.frontends.statements import DropVariable, SessionVariable, SetVariab
 from deltic.plan.nodes import Plan
 from deltic.runtimes import Committed
 from deltic.schema import TableSchema
+from deltic.session.constant_rows import constant_rows
 from deltic.session.contents import Contents
 from deltic.session.definitions import definitions_of
 from deltic.session.query import QueryRelations, rows_of
@@ -117,6 +118,8 @@ class AppliedStatements:
             bound = statement.bind(relations, now_us)
 
             def rows(plan: Plan) -> pa.Table:
+                if (constants := constant_rows(plan)) is not None:
+                    return constants
                 return rows_of(BoundAnswer(plan, len(plan.schema)), relations, committed, strings, limit)  # noqa: B023  called at once
 
             self._frames.setdefault(bound.table.name, (bound.table, []))[1].extend(_frames(bound, rows))
