@@ -147,7 +147,7 @@ def _settled(plan: Plan) -> Plan:
     unchanged = 0
     for rule in islice(cycle(RULES), ROUNDS * len(RULES)):
         before, plan = plan, _applied(rule, plan)
-        unchanged = unchanged + 1 if plan == before else 0
+        unchanged = unchanged + 1 if plan is before or plan == before else 0
         if unchanged == len(RULES):
             break
     return plan
