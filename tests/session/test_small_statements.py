@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
@@ -220,3 +221,18 @@ def test_a_typed_transaction_binds_again_to_a_table_that_has_changed() -> None:
     typed.add("INSERT INTO t (id) VALUES (1)", "<a>")
     session.sql("ALTER TABLE t ALTER COLUMN v SET DEFAULT 2")
     assert typed.query("SELECT * FROM t", "<a>").rows() == [{"id": 1, "v": 2.0}]
+
+
+@pytest.mark.parametrize("frames", [0, 750, 820])
+@pytest.mark.parametrize("value", ["v" + " + 1" * 150, "abs(" * 90 + "v" + ")" * 90], ids=["sum", "calls"])
+def test_a_statement_may_be_called_from_a_deep_stack(frames: int, value: str) -> None:
+    session = session_of(10)
+
+    def at(depth: int) -> None:
+        if depth:
+            at(depth - 1)
+        else:
+            session.sql(f"UPDATE t SET v = {value} WHERE id = 5; INSERT INTO t SELECT -1, 'x', {value.replace('v', '1')}")
+
+    at(max(0, frames - len(inspect.stack(0))))
+    assert len(session.query("SELECT * FROM t WHERE id = -1").rows()) == 1

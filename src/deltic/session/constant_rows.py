@@ -11,8 +11,10 @@ from deltic.expr import Expr
 from deltic.expr.interpreter import Row, evaluate
 from deltic.expr.nodes import Column, Literal, Value, calls_python
 from deltic.plan.nodes import Plan, Project, Values
+from deltic.stacks import roomy
 
 
+@roomy
 def constant_rows(plan: Plan) -> pa.Table | None:
     """The rows of projections of constants, in their order. O(rows).
 

@@ -1,8 +1,8 @@
 """Queries that are answered once, over tables and views as of the last commit.
 
 A materialized view is read, not computed again. The query runs as a dataflow of its own, as a new view is filled, and keeps nothing: the
-strings that it makes are in a table beside the session's. Of a single row it needs no dataflow (`single_row.py`). It takes no lock, so ticks go on meanwhile; it is repeated under the session's
-lock if a commit has removed what it reads.
+strings that it makes are in a table beside the session's. Of a single row it needs none (`single_row.py`). It takes no lock, so ticks go on
+meanwhile; it is repeated under the session's lock if a commit has removed what it reads.
 """
 
 from __future__ import annotations

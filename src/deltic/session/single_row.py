@@ -20,6 +20,7 @@ from deltic.plan.nodes import Filter, Plan, Project, Table
 from deltic.plan.walk import expressions
 from deltic.schema import TableSchema
 from deltic.session.keyed import condition_keys, sought_rows
+from deltic.stacks import roomy
 from deltic.trace.encoding import decode_rows
 from deltic.trace.spine import Spine
 from deltic.trace.strings import StringTable
@@ -28,6 +29,7 @@ TABLES: Final = 256
 """Those whose specification is kept, by their definitions."""
 
 
+@roomy
 def single_row(plan: Plan, spines: Sequence[Spine], strings: StringTable) -> pa.Table | None:
     """The rows of an optimized plan that reads at most one different row of its only table. O(log rows).
 
