@@ -59,11 +59,14 @@ class Type:
     collation: str = field(default="", metadata={OMITTED: True})
     kind: TypeKind = field(init=False, compare=False, repr=False)
     """What it has in common with all types of its name."""
+    is_collated: bool = field(init=False, compare=False, repr=False)
+    """Whether texts of a collation other than UTF8_BINARY are in its values, which then can be equal in SQL and differ."""
     _hash: int = field(init=False, compare=False, repr=False)
     """Computed once: every tick looks up by types what depends on them alone."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kind", KINDS[self.name])
+        object.__setattr__(self, "is_collated", bool(self.collation) or any(part.type.is_collated for part in self.parts))
         object.__setattr__(self, "_hash", hash(self._values))
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -169,11 +172,6 @@ class Type:
     def is_text(self) -> bool:
         """Whether its values are texts: STRING of any collation, CHAR(n) or VARCHAR(n)."""
         return self.name == "STRING" or self.is_limited
-
-    @property
-    def is_collated(self) -> bool:
-        """Whether texts of a collation other than UTF8_BINARY are in its values, which then can be equal in SQL and differ."""
-        return bool(self.collation) or any(part.type.is_collated for part in self.parts)
 
     @property
     def plain(self) -> Type:

@@ -16,7 +16,7 @@ from deltic.errors import EvaluationError
 from deltic.expr import resolve
 from deltic.expr.failing import can_fail
 from deltic.expr.nodes import Column, Literal
-from deltic.optimizer import JOINS, LAST, RANKS, RULES, optimize
+from deltic.optimizer import CONCERNED, JOINS, LAST, RANKS, RULES, optimize
 from deltic.optimizer.join_partitions import join_partitions
 from deltic.optimizer.restrict_groups import restrict_groups
 from deltic.plan.columns import agrees, conjunction, shift
@@ -41,7 +41,7 @@ from deltic.plan.nodes import (
 )
 from deltic.plan.relation import Relation
 from deltic.plan.show import show
-from deltic.plan.walk import expressions, nodes
+from deltic.plan.walk import expressions, kinds, nodes
 from deltic.schema import BIGINT, DAY_TO_SECOND, INT, STRING, TIMESTAMP, Field, Lateness, Schema, StreamSchema
 from parts import slow
 from program_data import INSTANTS
@@ -79,6 +79,18 @@ def check(program: Case) -> None:
 def test_random_programs_mean_the_same() -> None:
     for seed in range(40):
         check(case(seed))
+
+
+def test_a_rule_changes_no_plan_that_does_not_concern_it() -> None:
+    seen = set[str]()
+    for seed in range(30):
+        for view in case(seed).views.values():
+            for plan in (part for whole in (view, optimize(view)) for part in nodes(whole)):
+                for rule, concerned in CONCERNED.items():
+                    if concerned.isdisjoint(kinds(plan)):
+                        assert rule(plan) == plan, f"{rule.__name__}: {show(plan)}"
+                        seen.add(rule.__name__)
+    assert seen == {rule.__name__ for rule in CONCERNED}
 
 
 @pytest.mark.parametrize(("condition", "has_rows"), [("r = 1", True), ("r <= 3", True), ("r < 1", False), ("r = -1", False)])

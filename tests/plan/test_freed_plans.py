@@ -5,7 +5,10 @@ from __future__ import annotations
 import gc
 
 import deltic
-from deltic.plan.node import PlanNode
+from deltic.plan.node import PlanNode, _compared, _nodes_in
+from deltic.plan.nodes import inputs
+from deltic.plan.walk import nodes
+from programs import case
 
 
 def alive() -> int:
@@ -30,3 +33,16 @@ def test_plans_of_closed_sessions_and_queries_are_freed() -> None:
     for number in range(1, 4):
         used(number)
     assert alive() <= before
+
+
+def test_the_fields_that_have_nodes_are_known() -> None:
+    """Of the others a node's key has the values as they are: it would keep the nodes in them."""
+    seen = set[type]()
+    for seed in range(30):
+        for view in case(seed).views.values():
+            for plan in nodes(view):
+                seen.add(type(plan))
+                for name, has_nodes in _compared(type(plan)):
+                    assert has_nodes or not list(_nodes_in([getattr(plan, name)])), (plan, name)
+                assert {name for name, has_nodes in _compared(type(plan)) if has_nodes} or not inputs(plan)
+    assert len(seen) > 10

@@ -12,6 +12,7 @@ import pytest
 import deltic
 from deltic.runtimes.once import content_of
 from deltic.session.state_query import StateQueries
+from deltic.trace.encoding import decode_rows
 from deltic.trace.spine import Spine
 
 SCRIPT = """
@@ -112,7 +113,12 @@ def test_the_rows_of_the_keys_alone_are_read(n: int, tmp_path: Path, monkeypatch
         read.append(sum(spine.rows for spines in tables.values() for spine in spines))
         return content_of(circuit, view, tables, *others)
 
+    def decoded(words: Any, schema: Any, strings: Any, rows: int) -> Any:
+        read.append(rows)
+        return decode_rows(words, schema, strings, rows)
+
     monkeypatch.setattr("deltic.session.query.content_of", counted)
+    monkeypatch.setattr("deltic.session.single_row.decode_rows", decoded)
     with deltic.Session(state=tmp_path) as session:
         session.sql(SCRIPT)
         with session.transaction() as tx:

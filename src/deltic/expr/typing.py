@@ -128,7 +128,8 @@ def common_type_of_values(types: Sequence[Type]) -> Type | None:
     """The type of a column of VALUES: the tightest."""
     common: Type | None = types[0]
     for type in types[1:]:
-        common = None if common is None else tightest_type(common, type)
+        if common is not None and type != common:
+            common = tightest_type(common, type)
     return common
 
 

@@ -110,7 +110,7 @@ class Streams:
         stored = Schema(tuple(table.schema.read[i] for i in fields))
         route = tuple(range(operator.key or len(operator.order)))
         source = self.builder.add(operator, (), Shape(stored), route, kind=NodeKind.SOURCE, owns=name)
-        self.builder.specify(ArrangementSpec(name, Shape(stored), 0, len(table.key) or len(stored), table=table.name, order=fields))
+        self.builder.specify(table_spec(table, name))
         self.builder.tables[table.name] = name
         return source
 
@@ -374,6 +374,13 @@ class Streams:
 def stored_fields(table: TableSchema) -> tuple[int, ...]:
     """The columns of a table in stored order: the primary key first."""
     return (*table.key, *(i for i in range(len(table.schema)) if i not in table.key))
+
+
+def table_spec(table: TableSchema, name: str) -> ArrangementSpec:
+    """How the rows of a table are stored. name: of the arrangement."""
+    fields = stored_fields(table)
+    stored = Schema(tuple(table.schema.read[i] for i in fields))
+    return ArrangementSpec(name, Shape(stored), 0, len(table.key) or len(stored), table=table.name, order=fields)
 
 
 def any_value(field: Field) -> Expr:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from itertools import cycle, islice
 from types import MappingProxyType
 from typing import Final
 
@@ -49,8 +50,9 @@ from deltic.optimizer.simplify import simplify
 from deltic.optimizer.split_filters import split_filters
 from deltic.optimizer.split_left_joins import split_left_joins
 from deltic.plan.columns import reference
-from deltic.plan.nodes import Plan, Project
+from deltic.plan.nodes import Distinct, Filter, Join, OverTicks, Plan, Project, TemporalFilter, TopK, Window
 from deltic.plan.streams import is_stream
+from deltic.plan.walk import kinds
 from deltic.schema import Type
 
 Rule = Callable[..., Plan]
@@ -88,11 +90,39 @@ LAST: Final[tuple[Rule, ...]] = (
 )
 SIZED: Final[tuple[Rule, ...]] = (push_semijoins_down, order_joins, restrict_groups)
 """Those that get the sizes of tables, too."""
+CONCERNED: Final[Mapping[Rule, frozenset[type[Plan]]]] = MappingProxyType(
+    {
+        forget_unjoinable_rows: frozenset((Join,)),
+        merge_projections: frozenset((Project,)),
+        factor_disjunctions: frozenset((Filter, Join)),
+        form_inner_joins: frozenset((Join,)),
+        form_anti_joins: frozenset((Join,)),
+        forget_closed_windows: frozenset((OverTicks,)),
+        push_filters_down: frozenset((Filter, Join)),
+        derive_filters: frozenset((Join,)),
+        pull_left_joins_up: frozenset((Join,)),
+        limit_windows: frozenset((Window,)),
+        push_time_down: frozenset((TemporalFilter,)),
+        drop_distinct: frozenset((Distinct,)),
+        drop_limits: frozenset((TopK,)),
+        push_semijoins_down: frozenset((Join,)),
+        order_joins: frozenset((Join,)),
+        form_multiway_joins: frozenset((Join,)),
+        limit_ranks: frozenset((Window,)),
+        forget_aggregated_rows: frozenset((OverTicks,)),
+        join_partitions: frozenset((Window,)),
+        extract_fields: frozenset((Filter,)),
+        split_filters: frozenset((Join,)),
+        form_range_joins: frozenset((Join,)),
+        restrict_groups: frozenset((Join,)),
+    }
+)
+"""The classes of nodes of which a rule changes nothing in a plan that has none. The other rules concern all plans."""
 ROUNDS: Final = 20  # rules move down or remove, or split what they match no more; plans settle in a few rounds
 
 NO_VIEWS: Final[Mapping[Plan, Plan]] = MappingProxyType({})
 
-__all__ = ["JOINS", "LAST", "RANKS", "ROUNDS", "RULES", "optimize"]
+__all__ = ["CONCERNED", "JOINS", "LAST", "RANKS", "ROUNDS", "RULES", "optimize"]
 
 
 def optimize(plan: Plan, views: Mapping[Plan, Plan] = NO_VIEWS, sizes: Sizes = UNKNOWN) -> Plan:
@@ -116,11 +146,11 @@ def optimize(plan: Plan, views: Mapping[Plan, Plan] = NO_VIEWS, sizes: Sizes = U
 
 
 def _settled(plan: Plan) -> Plan:
-    for _ in range(ROUNDS):
-        before = plan
-        for rule in RULES:
-            plan = _applied(rule, plan)
-        if plan == before:
+    unchanged = 0
+    for rule in islice(cycle(RULES), ROUNDS * len(RULES)):
+        before, plan = plan, _applied(rule, plan)
+        unchanged = unchanged + 1 if plan is before or plan == before else 0
+        if unchanged == len(RULES):
             break
     return plan
 
@@ -138,9 +168,13 @@ def _joined(settled: Plan, sizes: Sizes) -> Plan:
 
 
 def _applied(rule: Rule, plan: Plan, sizes: Sizes = UNKNOWN) -> Plan:
+    concerned = CONCERNED.get(rule)
+    if concerned is not None and concerned.isdisjoint(kinds(plan)):
+        return plan
     after = rule(plan, sizes) if rule in SIZED else rule(plan)
-    assert _columns(after) == _columns(plan), rule.__name__
-    assert is_stream(after) == is_stream(plan), rule.__name__
+    if after is not plan:
+        assert _columns(after) == _columns(plan), rule.__name__
+        assert is_stream(after) == is_stream(plan), rule.__name__
     return after
 
 

@@ -51,10 +51,10 @@ class PlanNode:
 
     def once(self, name: Hashable, compute: Callable[[], T]) -> T:
         """The result of `compute`, called on the first request for `name`."""
-        computed = self.results
-        if name not in computed:
-            computed[name] = _result(compute)
-        return cast(T, computed[name])
+        results = self.results
+        if name not in results:
+            results[name] = _result(compute)
+        return cast(T, results[name])
 
     @property
     def results(self) -> dict[Any, Any]:
@@ -76,11 +76,11 @@ def _represented(node: PlanNode) -> PlanNode:
     waiting = [node]
     while waiting:
         kind: Any = type(waiting[-1])
-        values = [getattr(waiting[-1], name) for name in _compared(kind)]
-        if inner := [part for part in _nodes_in(values) if not hasattr(part, "_other")]:
+        values = [(getattr(waiting[-1], name), has_nodes) for name, has_nodes in _compared(kind)]
+        if inner := [part for part in _nodes_in([value for value, has_nodes in values if has_nodes]) if not hasattr(part, "_other")]:
             waiting += inner
             continue
-        key = (kind, *map(_key, values))
+        key = (kind, *(_key(value) if has_nodes else value for value, has_nodes in values))
         with _lock:
             first = _representatives.setdefault(key, waiting[-1])
         last = waiting.pop()
@@ -110,8 +110,9 @@ def _nodes_in(values: Iterable[object]) -> Iterator[PlanNode]:
 
 
 @cache
-def _compared(kind: Any) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(kind) if field.compare)
+def _compared(kind: Any) -> tuple[tuple[str, bool], ...]:
+    """The names of the fields that equality compares, and whether nodes are in them."""
+    return tuple((field.name, "Plan" in str(field.type)) for field in fields(kind) if field.compare)
 
 
 class computed(Generic[N, T]):
@@ -126,7 +127,10 @@ class computed(Generic[N, T]):
     @overload
     def __get__(self, node: N, owner: type[N]) -> T: ...
     def __get__(self, node: N | None, owner: type[N]) -> computed[N, T] | T:
-        return self if node is None else node.once(self._compute, lambda: self._compute(node))
+        if node is None:
+            return self
+        results = getattr(node, "_computed", None)  # not by `once`, since every rule reads the schemas of all nodes
+        return results[self._compute] if results and self._compute in results else node.once(self._compute, lambda: self._compute(node))
 
 
 def once_per_node(function: Callable[P, T]) -> Callable[P, T]:
@@ -138,7 +142,9 @@ def once_per_node(function: Callable[P, T]) -> Callable[P, T]:
     def once(*args: P.args, **options: P.kwargs) -> T:
         node = args[0]
         assert isinstance(node, PlanNode) and not options
-        results, name = node.results, (function, *args[1:])
+        results, name = getattr(node, "_computed", None), (function, *args[1:])
+        if results is None:
+            results = node.results
         if name not in results:
             results[name] = compute(*args, **options)
         return results[name]  # type: ignore[no-any-return]

@@ -143,9 +143,13 @@ def _with_expressions(plan: Plan, change: Callable[[Expr], Expr]) -> Plan:
         case OverTicks() | Weighted() | Inspect() | Generate():
             return plan
         case Project():
-            return replace(plan, columns=tuple((name, change(expr)) for name, expr in plan.columns))
+            exprs = [change(expr) for _, expr in plan.columns]
+            if all(map(is_, exprs, [expr for _, expr in plan.columns])):  # as of most rules
+                return plan
+            return replace(plan, columns=tuple((name, expr) for (name, _), expr in zip(plan.columns, exprs, strict=True)))
         case Filter():
-            return replace(plan, predicate=change(plan.predicate))
+            predicate = change(plan.predicate)
+            return plan if predicate is plan.predicate else replace(plan, predicate=predicate)
         case Join():
             return replace(
                 plan,

@@ -18,6 +18,7 @@ from deltic.plan.nodes import Distinct, Filter, Join, Plan, Project, Table, inpu
 from deltic.plan.walk import nodes
 from deltic.runtimes.sought import SoughtValues
 from deltic.schema import STRING
+from deltic.trace.batch import Batch
 from deltic.trace.spine import Spine
 from deltic.trace.strings import StringTable
 
@@ -40,16 +41,27 @@ def keys_of(plan: Plan) -> dict[str, Keys]:
     keys_by_table: dict[str, Keys] = {}
     for node in nodes(plan):
         if isinstance(node, Filter) and isinstance(node.input, Table) and reads[node.input.table.name] == 1:
-            keys = dict(key for part in conjuncts(node.predicate) if (key := _key(part)) is not None)
+            keys = condition_keys(node.predicate)
             keys_by_table |= {node.input.table.name: keys} if keys else {}
     return keys_by_table
 
 
+def condition_keys(predicate: Expr) -> Keys:
+    """The columns of which a condition allows some values alone."""
+    return dict(key for part in conjuncts(predicate) if (key := _key(part)) is not None)
+
+
 def sought(name: str, spines: Sequence[Spine], keys: Keys, spec: ArrangementSpec, strings: StringTable) -> Sequence[Spine]:
     """The content, without rows that lack these keys if they are of the columns by which it is sorted: then O(keys · log rows)."""
+    rows = sought_rows(name, spines, keys, spec, strings)
+    return spines if rows is None else [Spine.of(rows)]
+
+
+def sought_rows(name: str, spines: Sequence[Spine], keys: Keys, spec: ArrangementSpec, strings: StringTable) -> Batch | None:
+    """The rows with these keys; None if they are not of the columns by which the content is sorted."""
     leading = [keys[column] for column in takewhile(keys.__contains__, spec.order)]
     if not leading or prod(map(len, leading)) > MOST_KEYS:
-        return spines
+        return None
     return _with_keys(name, spines, list(product(*leading)), spec, strings)
 
 
@@ -61,12 +73,12 @@ def sought_by_rows(
     keys = dict.fromkeys(key for row in rows if None not in (key := tuple(row[i] for i in leading)))
     if not leading or len(keys) > MOST_KEYS:
         return spines
-    return _with_keys(name, spines, list(keys), spec, strings) if keys else [Spine(spec.columns, spec.weights)]
+    return [Spine.of(_with_keys(name, spines, list(keys), spec, strings)) if keys else Spine(spec.columns, spec.weights)]
 
 
-def _with_keys(name: str, spines: Sequence[Spine], keys: Sequence[Key], spec: ArrangementSpec, strings: StringTable) -> Sequence[Spine]:
+def _with_keys(name: str, spines: Sequence[Spine], keys: Sequence[Key], spec: ArrangementSpec, strings: StringTable) -> Batch:
     """keys: values of the first columns, all of them different."""
-    return [Spine.of(SoughtValues(name, spec.shape.schema, tuple(range(len(keys[0]))), keys[0], tuple(keys[1:])).rows(spines, strings))]
+    return SoughtValues(name, spec.shape.schema, tuple(range(len(keys[0]))), keys[0], tuple(keys[1:])).rows(spines, strings)
 
 
 @dataclass(frozen=True, slots=True)

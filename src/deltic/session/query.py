@@ -1,8 +1,8 @@
 """Queries that are answered once, over tables and views as of the last commit.
 
 A materialized view is read, not computed again. The query runs as a dataflow of its own, as a new view is filled, and keeps nothing: the
-strings that it makes are in a table beside the session's. It takes no lock, so ticks go on meanwhile; it is repeated under the session's
-lock if a commit has removed what it reads.
+strings that it makes are in a table beside the session's. Of a single row it needs none (`single_row.py`). It takes no lock, so ticks go on
+meanwhile; it is repeated under the session's lock if a commit has removed what it reads.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from deltic.session.failing_views import check_readable
 from deltic.session.keyed import MOST_KEYS, joined_tables, keys_of, sought, sought_by_rows
 from deltic.session.plan_sizes import sizes_of
 from deltic.session.recursive import limited
+from deltic.session.single_row import single_row
 from deltic.session.sorting import in_order
 from deltic.stacks import roomy
 from deltic.trace.batch import Batch
@@ -194,29 +195,35 @@ def answer_of(
 
 def _explained(bound: BoundAnswer, relations: QueriedRelations[C_contra], committed: C_contra, limit: int | None) -> str:
     """The plan and the circuit of a query, as `Session.explain` describes a view."""
-    planned = _planned(bound, relations, committed, limit)
-    arrangements = planned.circuit.tables
-    sizes = {arrangements[name]: (sum(one.rows for one in spines), 0) for name, spines in planned.spines.items()}
-    return str(explain({_ANSWER: planned.plan}, planned.circuit, sizes, None, 1, sources={}, sinks={}))
+    query = _read(bound, relations, committed, limit)
+    circuit = _circuit(query)
+    sizes = {circuit.tables[name]: (sum(one.rows for one in spines), 0) for name, spines in query.spines.items()}
+    return str(explain({_ANSWER: query.plan}, circuit, sizes, None, 1, sources={}, sinks={}))
 
 
 def rows_of(
     bound: BoundAnswer, relations: QueriedRelations[C_contra], committed: C_contra, strings: StringTable, limit: int | None
 ) -> pa.Table:
     """The rows of a bound query."""
-    planned = _planned(bound, relations, committed, limit)
-    circuit, spines = planned.circuit, dict(planned.spines)
-    for name, keys in keys_of(planned.plan).items():
+    query = _read(bound, relations, committed, limit)
+    rows = single_row(query.plan, next(iter(query.spines.values())), strings) if len(query.spines) == 1 else None
+    if rows is None:
+        rows = _rows_of_circuit(query, strings, committed)
+    if bound.order:
+        rows = in_order(rows, bound.order)
+    return rows.select(list(range(bound.width)))
+
+
+def _rows_of_circuit(query: _Query, strings: StringTable, committed: CommitLike) -> pa.Table:
+    circuit, spines = _circuit(query), dict(query.spines)
+    for name, keys in keys_of(query.plan).items():
         spines[name] = sought(name, spines[name], keys, circuit.arrangements[circuit.tables[name]], strings)
-    for joined in joined_tables(planned.plan):
+    for joined in joined_tables(query.plan):
         if _stored_rows([spines[joined.name]]) >= SCANNED_ROWS:
             spec = circuit.arrangements[circuit.tables[joined.name]]
             if (few := _few_rows(joined.keys, spines, strings, committed)) is not None:
                 spines[joined.name] = sought_by_rows(joined.name, spines[joined.name], joined.columns, few, spec, strings)
-    rows = _content(circuit, spines, strings, committed)
-    if bound.order:
-        rows = in_order(rows, bound.order)
-    return rows.select(list(range(bound.width)))
+    return _content(circuit, spines, strings, committed)
 
 
 def _content(circuit: Dataflow, spines: Mapping[str, Sequence[Spine]], strings: StringTable, committed: CommitLike) -> pa.Table:
@@ -246,20 +253,24 @@ def _stored_rows(tables: Iterable[Sequence[Spine]]) -> int:
     return sum(spine.rows for spines in tables for spine in spines)
 
 
-class _Planned(NamedTuple):
-    """A query as it runs. spines: the content of the tables that its circuit reads."""
+class _Query(NamedTuple):
+    """An optimized query. spines: the content of the tables that it reads."""
 
     plan: Plan
-    circuit: Dataflow
+    tables: Mapping[str, TableSchema]
     spines: Mapping[str, Sequence[Spine]]
 
 
-def _planned(bound: BoundAnswer, relations: QueriedRelations[C_contra], committed: C_contra, limit: int | None) -> _Planned:
+def _read(bound: BoundAnswer, relations: QueriedRelations[C_contra], committed: C_contra, limit: int | None) -> _Query:
     denotation = limited(bound.plan, limit)
     contents = {table.name: relations.content(table, committed) for table in _tables(denotation).values()}
     plan = optimize(denotation, sizes=sizes_of(contents))
     tables = _tables(plan)
-    return _Planned(plan, GrowingProgram(1).circuit({_ANSWER: plan}, tables), {name: contents[name] for name in tables})
+    return _Query(plan, tables, {name: contents[name] for name in tables})
+
+
+def _circuit(query: _Query) -> Dataflow:
+    return GrowingProgram(1).circuit({_ANSWER: query.plan}, query.tables)
 
 
 def _tables(plan: Plan) -> dict[str, TableSchema]:

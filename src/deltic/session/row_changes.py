@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
@@ -18,6 +18,7 @@ from deltic.frontends.statements import DropVariable, SessionVariable, SetVariab
 from deltic.plan.nodes import Plan
 from deltic.runtimes import Committed
 from deltic.schema import TableSchema
+from deltic.session.constant_rows import constant_rows
 from deltic.session.contents import Contents
 from deltic.session.definitions import definitions_of
 from deltic.session.query import QueryRelations, rows_of
@@ -30,6 +31,7 @@ from deltic.trace.strings import StringTable
 from deltic.types import frozen
 
 CHANGES: Final = (ChangeStatement, TransactionMark)
+RowsOf: TypeAlias = Callable[[Plan], pa.Table]
 
 
 class RowChanges:
@@ -117,6 +119,8 @@ class AppliedStatements:
             bound = statement.bind(relations, now_us)
 
             def rows(plan: Plan) -> pa.Table:
+                if (constants := constant_rows(plan)) is not None:
+                    return constants
                 return rows_of(BoundAnswer(plan, len(plan.schema)), relations, committed, strings, limit)  # noqa: B023  called at once
 
             self._frames.setdefault(bound.table.name, (bound.table, []))[1].extend(_frames(bound, rows))
@@ -141,7 +145,7 @@ class AppliedStatements:
         return consolidate(Rows(tuple(words[i] for i in source.order), (changes.weights,)))
 
 
-def _frames(bound: BoundChange, rows: Any) -> Iterator[pa.Table]:
+def _frames(bound: BoundChange, rows: RowsOf) -> Iterator[pa.Table]:
     """Frames of the table's columns and weights."""
     width = len(bound.table.schema)
     deleted_rows: list[pa.Table] = []
@@ -154,7 +158,7 @@ def _frames(bound: BoundChange, rows: Any) -> Iterator[pa.Table]:
         if part.adds:
             yield _weighed(answer.select(list(range(width * part.removes, width * (part.removes + 1)))), bound.table, 1)
     if bound.matched is not None:
-        _check_matches(bound, deleted_rows, rows(bound.matched))
+        _check_matches(bound, deleted_rows, rows)
 
 
 def _weighed(rows: pa.Table, table: TableSchema, weight: int) -> pa.Table:
@@ -163,16 +167,19 @@ def _weighed(rows: pa.Table, table: TableSchema, weight: int) -> pa.Table:
     return pa.Table.from_arrays([column.cast(field.type) for column, field in zip(columns, schema, strict=True)], schema=schema)
 
 
-def _check_matches(bound: BoundChange, deleted_rows: Sequence[pa.Table], matched: pa.Table) -> None:
+def _check_matches(bound: BoundChange, deleted_rows: Sequence[pa.Table], rows: RowsOf) -> None:
     """Raises DataError if a row of the table would change for several rows of the source of a MERGE."""
     examples: dict[Hashable, tuple[Any, ...]] = {}
     counts = Counter[Hashable]()
-    for rows in deleted_rows:
-        for row in _tuples(rows):
+    for deleted in deleted_rows:
+        for row in _tuples(deleted):
             key = tuple(map(order_key, row))
             counts[key] += 1
             examples[key] = row
-    counts.subtract(tuple(map(order_key, row)) for row in _tuples(matched))
+    if bound.changes_all and all(count == 1 for count in counts.values()):
+        return
+    assert bound.matched is not None
+    counts.subtract(tuple(map(order_key, row)) for row in _tuples(rows(bound.matched)))
     for excess in (key for key, count in counts.items() if count > 0):
         shown = ", ".join(f"{field.name}={value!r}" for field, value in zip(bound.table.schema, examples[excess], strict=True))
         raise DataError(

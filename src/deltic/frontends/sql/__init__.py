@@ -9,7 +9,7 @@ Plans are not optimized: a Project for a select list, a Filter for a condition, 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 from deltic.errors import QueryError, Span, SyntaxFailure
@@ -17,9 +17,10 @@ from deltic.frontends.sql import tree
 from deltic.frontends.sql.arguments import Arguments
 from deltic.frontends.sql.bind_answer import BoundAnswer
 from deltic.frontends.sql.bind_answer import bind_answer as bind_ordered
-from deltic.frontends.sql.bind_change import BoundChange, bind_change
+from deltic.frontends.sql.bind_change import BoundChange
 from deltic.frontends.sql.bind_query import bind_tree
 from deltic.frontends.sql.bind_recursive import no_base
+from deltic.frontends.sql.change_statement import ChangeStatement
 from deltic.frontends.sql.ddl import bind_statement, bind_view
 from deltic.frontends.sql.delays import FORM as DELAY_FORM
 from deltic.frontends.sql.delays import delay_us
@@ -88,19 +89,6 @@ Args: TypeAlias = Mapping[str, Any] | Sequence[Any] | None
 
 
 _CHANGES: Final = (tree.InsertRows, tree.UpdateRows, tree.DeleteRows, tree.MergeRows, tree.TransactionMark)
-
-
-@dataclass(frozen=True, slots=True)
-class ChangeStatement:
-    """INSERT, UPDATE, DELETE, MERGE or TRUNCATE, which is bound when it runs, over the tables as they are then."""
-
-    node: tree.RowChange
-
-    def bind(self, catalog: Namespace, now_us: int) -> BoundChange:
-        """Its queries over the relations of a catalog, at a time in microseconds since 1970 UTC. Raises QueryError."""
-        with shallow(self.node.span):
-            called, _ = marked(with_time(self.node, now_us), catalog)
-            return bind_change(called, Environment(catalog), now_us)
 
 
 def parse_script(text: str, name: str, catalog: Namespace, args: Args = None) -> Iterator[Statement]:

@@ -40,13 +40,14 @@ class ChangedRows:
 class BoundChange:
     """What a statement changes in a table. matched: the rows that a MERGE matches, each once: no more than these may be `matched` parts.
 
-    span: the statement.
+    span: the statement. changes_all: whether all rows that match are `matched` parts, so that `matched` cannot fail if these have not.
     """
 
     table: TableSchema
     parts: tuple[ChangedRows, ...]
     matched: Plan | None
     span: Span
+    changes_all: bool = False
 
 
 def bind_change(node: tree.RowChange, env: Environment, now_us: int) -> BoundChange:
@@ -177,7 +178,8 @@ def _merged(node: tree.MergeRows, defaults: DefaultValues, env: Environment) -> 
         parts = [ChangedRows(matched, True, False)]
         clauses = [clause for clause in node.clauses if clause is not matching[0]]
         return BoundChange(table, (*parts, *_clauses(node, clauses, defaults, env)), None, node.span)
-    return BoundChange(table, _clauses(node, node.clauses, defaults, env), matched if matching else None, node.span)
+    changes_all = len(matching) == 1 and matching[0].condition is None
+    return BoundChange(table, _clauses(node, node.clauses, defaults, env), matched if matching else None, node.span, changes_all)
 
 
 def _clauses(

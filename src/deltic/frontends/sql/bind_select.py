@@ -95,11 +95,12 @@ def bind_block(node: tree.SelectQuery, terms: tuple[tree.OrderTerm, ...], env: E
     relation = bind_from(node, replace(env, hint=hint), bind_query)
     check_followed(hint, relation.plan)
     node = replace(node, items=tuple(replace(item, expression=with_columns(item.expression, relation.scope)) for item in node.items))
-    if is_grouped(node) and (split := rows_of_groups(node, relation.scope)) is not None:
+    grouped = is_grouped(node)
+    if grouped and (split := rows_of_groups(node, relation.scope)) is not None:
         return bind_block(split, terms, env, bind_query)
     subqueries = Subqueries(env, bind_query)
     where = _where(node, relation, subqueries)
-    collector = Collector() if is_grouped(node, terms) else None
+    collector = Collector() if grouped or any(has_aggregate(term.expression) for term in terms) else None
     timed = _time_window(node, terms, relation)
     select = _Select(node, terms, relation, collector, subqueries, WindowCollector(), relation.plan, timed)
     for item in node.items:
@@ -161,8 +162,8 @@ def _with_subqueries(block: SelectBlock, subqueries: Subqueries, over: Callable[
     return SelectBlock(plan, outputs, tuple(replace(term, expr=subqueries.filled(term.expr)) for term in block.order))
 
 
-def is_grouped(node: tree.SelectQuery, terms: tuple[tree.OrderTerm, ...] = ()) -> bool:
-    listed: list[object] = [*(item.expression for item in node.items), *(term.expression for term in terms), *node.windows]
+def is_grouped(node: tree.SelectQuery) -> bool:
+    listed: list[object] = [*(item.expression for item in node.items), *node.windows]
     listed += [] if node.qualify is None else [node.qualify]
     return node.group is not None or node.having is not None or any(has_aggregate(expression) for expression in listed)
 

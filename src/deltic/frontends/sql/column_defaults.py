@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 from typing import Any, Final
 
 from deltic.errors import EvaluationError, Span, TypeMismatch, Unsupported
@@ -31,7 +32,15 @@ _CHECKED_AT: Final = 946_684_800_000_000
 
 def defaults_of(catalog: Namespace, table: str) -> Mapping[str, ColumnDefault]:
     """The defaults of a table, by column in lower case."""
-    return catalog.defaults(table) if isinstance(catalog, WithDefaults) else {}
+    one: Any = catalog
+    kind: Any = type(catalog)
+    return one.defaults(table) if _has_defaults(kind) else {}
+
+
+@cache
+def _has_defaults(kind: type) -> bool:
+    """Asked once for each class, since isinstance of a protocol looks at all of its methods."""
+    return issubclass(kind, WithDefaults)
 
 
 def column_default(node: tree.Expression, field: Field, table: str, catalog: Namespace) -> ColumnDefault:

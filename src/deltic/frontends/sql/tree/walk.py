@@ -12,15 +12,18 @@ from deltic.stacks import unbounded
 Node = TypeVar("Node")
 
 
-def parts(node: object) -> Iterator[object]:
+def parts(node: object) -> list[object]:
     """The direct child nodes."""
     kind: Any = type(node)
     waiting = [getattr(node, name) for name in _field_names(kind)]
+    found: list[object] = []
     for value in waiting:
-        if isinstance(value, tuple):
+        kind = type(value)
+        if _is_of_tree(kind):
+            found.append(value)
+        elif isinstance(value, tuple):
             waiting.extend(value)
-        elif is_node(value):
-            yield value
+    return found
 
 
 def is_node(value: object) -> bool:
@@ -39,13 +42,13 @@ def _field_names(kind: Any) -> tuple[str, ...]:
     return tuple(field.name for field in fields(kind))
 
 
-def walk(node: object, enters: Callable[[object], bool] = lambda _: True) -> Iterator[object]:
+def walk(node: object, enters: Callable[[object], bool] | None = None) -> Iterator[object]:
     """The node and its descendants; skips the descendants of nodes for which `enters` is False."""
     waiting = [node]
     while waiting:
         one = waiting.pop()
         yield one
-        if enters(one):
+        if enters is None or enters(one):
             waiting.extend(parts(one))
 
 
