@@ -115,6 +115,7 @@ CONCERNED: Final[Mapping[Rule, frozenset[type[Plan]]]] = MappingProxyType(
         split_filters: frozenset((Join,)),
         form_range_joins: frozenset((Join,)),
         restrict_groups: frozenset((Join,)),
+        split_left_joins: frozenset((Join,)),
     }
 )
 """The classes of nodes of which a rule changes nothing in a plan that has none. The other rules concern all plans."""
