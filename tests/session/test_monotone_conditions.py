@@ -6,6 +6,7 @@ import math
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -323,3 +324,48 @@ def test_a_change_of_the_value_touches_the_rows_that_it_passes(name: str, type: 
         for step in range(2):
             session.apply({"t": [{"id": n + step, "g": 1, "x": n * n // 3 + step, "_weight": 1}]})
             assert touched_rows(session) < 600
+
+
+VALUE = "(SELECT max(x) AS m, min(x) AS s FROM u) AS q"
+FAILING = [
+    "SELECT id FROM t WHERE (x > 5 AND 1 / b > 2) IS NOT TRUE",
+    "SELECT id FROM t WHERE (x > id OR id / b > x) IS NOT TRUE",
+    f"SELECT id FROM t, {VALUE} WHERE (x > m AND 1 / b > 2) IS NOT TRUE",
+    f"SELECT id FROM t, {VALUE} WHERE (1 / b > x - m) IS NOT TRUE",
+    f"SELECT id FROM t, {VALUE} WHERE NOT ((x > m AND 1 / b > m) IS TRUE)",
+    "SELECT id FROM t WHERE (x > (SELECT avg(o.x) FROM u o WHERE o.id = t.id) AND 1 / b > 0) IS NOT TRUE",
+    "SELECT id FROM t WHERE NOT EXISTS (SELECT 1 FROM u WHERE (t.x > u.x AND 1 / t.b > 0) IS NOT TRUE)",
+]
+
+
+@pytest.mark.parametrize("query", FAILING)
+def test_tests_of_null_are_not_before_what_fails(query: str) -> None:
+    """AND, OR and comparisons evaluate the division also where x is NULL."""
+    with deltic.Session() as session:
+        session.sql("CREATE TABLE t (id INT, x DOUBLE, b INT); CREATE TABLE u (id INT, x DOUBLE); INSERT INTO u VALUES (1, 1.0)")
+        session.sql(f"CREATE MATERIALIZED VIEW v AS {query}")
+        with pytest.raises(EvaluationError):
+            session.sql("INSERT INTO t VALUES (1, NULL, 0)")
+        session.sql("INSERT INTO t VALUES (1, NULL, 1)")
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "(x <= s) IS NOT TRUE AND (1 / x < s) IS TRUE",
+        "(x - m <= s) IS NOT TRUE AND (1 / x < s) IS TRUE",
+        "x > m OR (1 / x < s) IS TRUE",
+        "x - m > s OR ((x - m <= s) IS NOT TRUE AND (1 / x < 1 / s) IS TRUE)",
+    ],
+)
+def test_comparisons_that_can_fail_may_be_tested_by_is_true(condition: str) -> None:
+    with deltic.Session() as session:
+        session.sql("CREATE TABLE t (id INT, x DOUBLE); CREATE TABLE u (x DOUBLE)")
+        session.sql(f"CREATE MATERIALIZED VIEW v AS SELECT id FROM t, {VALUE} WHERE {condition}")
+        session.sql("INSERT INTO u VALUES (0.5), (1.0); INSERT INTO t VALUES (1, 4.0), (2, 0.25), (3, NULL), (4, -1.0)")
+        expected = session.query(f"SELECT id FROM t, {VALUE} WHERE {condition}").rows()
+        one_by_one = [i for i in (1, 2, 3, 4) if session.query(f"SELECT id FROM t, {VALUE} WHERE id = {i} AND ({condition})").rows()]
+        assert sorted(row["id"] for row in expected) == one_by_one
+        assert sorted(map(str, session.view("v").rows())) == sorted(map(str, expected))
+        with pytest.raises(EvaluationError) if condition.startswith("x > m") else nullcontext():  # else AND does not divide
+            session.sql("INSERT INTO t VALUES (5, 0.0)")

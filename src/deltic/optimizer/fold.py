@@ -115,8 +115,11 @@ def _tested(expr: Expr) -> tuple[Expr, bool] | None:
 
 
 def _unless(expr: Expr, value: bool) -> Expr | None:
-    """A condition that is TRUE where one does not have this value; None if it is written with IS alone."""
+    """A condition that is TRUE where one does not have this value; None if it is written with IS alone, as one that can fail is: with tests
+    of NULL before it, it would not be evaluated where they hold."""
     match expr:
+        case _ if can_fail(expr):
+            return None
         case _ if not expr.nullable:
             return _not(expr) if value else expr
         case Call(function="not", arguments=(argument,)):
@@ -160,13 +163,11 @@ def _branches(expr: Expr) -> Sequence[Expr]:
 
 
 def _null_tests(expr: Expr) -> list[Expr]:
-    """Conditions of which some is TRUE where the expression is NULL, over its operands, in the order in which it evaluates these."""
+    """Conditions of which some is TRUE where the expression, which cannot fail, is NULL, over its operands."""
     match expr:
         case _ if not expr.nullable:
             return []
-        case Call(function="divide", arguments=arguments):
-            return [test for argument in reversed(arguments) for test in _null_tests(argument)]
-        case Call(function="add" | "subtract" | "multiply" | "negate" | "abs", arguments=arguments):
+        case Call(function="add" | "subtract" | "multiply" | "divide" | "negate" | "abs", arguments=arguments):
             return [test for argument in arguments for test in _null_tests(argument)]
         case Cast(argument=argument, lenient=False) if expr.type.is_numeric and argument.type.is_numeric:
             return _null_tests(argument)

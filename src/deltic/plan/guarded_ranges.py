@@ -18,6 +18,7 @@ from deltic.plan.guarded_keys import is_guarded, pairs_that_fail
 from deltic.plan.join_nodes import Join
 from deltic.plan.nodes import Aggregate, Filter, Plan, Project
 from deltic.plan.ranges import compared_sides, range_of
+from deltic.schema import BOOLEAN
 from deltic.stacks import unbounded
 
 
@@ -65,9 +66,10 @@ def by_guarded_range(join: Join) -> tuple[Plan, ...] | None:
         if not _is_tried(part, width):
             parts.append(part)
             continue
-        assert isinstance(part, Call)
-        parts.append(replace(part, arguments=tuple(attempt(side) if can_fail(side) else side for side in part.arguments), nullable=True))
-        for side in filter(can_fail, part.arguments):
+        comparison = _tested(part)
+        tried = tuple(attempt(side) if can_fail(side) else side for side in comparison.arguments)
+        parts.append(_with(part, replace(comparison, arguments=tried, nullable=True)))
+        for side in filter(can_fail, comparison.arguments):
             right = min(columns_of(side)) >= width
             failing[right].append(shift(side, -width) if right else side)
     return replace(join, residual=conjunction(parts)), *pairs_that_fail(join, *failing)
@@ -76,6 +78,19 @@ def by_guarded_range(join: Join) -> tuple[Plan, ...] | None:
 def _is_tried(part: Expr, width: int) -> bool:
     """Whether it is a comparison that can fail. Not one that is TRUE where a bound is NULL, since `attempt` is NULL where it fails."""
     return can_fail(part) and compared_sides(part, width) is not None
+
+
+def _tested(part: Expr) -> Call:
+    """The comparison of a condition, which may be tested by IS TRUE."""
+    assert isinstance(part, Call)
+    inner = part.arguments[0]
+    return inner if part.function in ("same", "equal") and isinstance(inner, Call) and inner.type == BOOLEAN else part
+
+
+def _with(part: Expr, comparison: Call) -> Call:
+    """The condition with another comparison."""
+    assert isinstance(part, Call)
+    return comparison if _tested(part) is part else replace(part, arguments=(comparison, *part.arguments[1:]))
 
 
 @unbounded
