@@ -11,6 +11,7 @@ from deltic.expr import Expr
 from deltic.expr.interpreter import Row, evaluate
 from deltic.expr.nodes import Column, Literal, Value, calls_python
 from deltic.plan.nodes import Plan, Project, Values
+from deltic.schema import Schema
 from deltic.stacks import roomy
 
 
@@ -34,9 +35,14 @@ def constant_rows(plan: Plan) -> pa.Table | None:
             rows = list(zip(*(_column(expr, rows) for expr in exprs), strict=True)) if exprs else [()] * len(rows)
     except EvaluationError:
         return None
-    columns = zip(*rows, strict=True) if rows else [()] * len(plan.schema)
-    arrays = [pa.array(values, field.type.arrow) for values, field in zip(columns, plan.schema, strict=True)]
-    return pa.Table.from_arrays(arrays, schema=plan.schema.arrow)
+    return table_of_rows(rows, plan.schema)
+
+
+def table_of_rows(rows: Sequence[Row], schema: Schema) -> pa.Table:
+    """Rows of values of a schema's types."""
+    columns = zip(*rows, strict=True) if rows else [()] * len(schema)
+    arrays = [pa.array(values, field.type.arrow) for values, field in zip(columns, schema, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=schema.arrow)
 
 
 def _column(expr: Expr, rows: Sequence[Row]) -> Sequence[Value]:

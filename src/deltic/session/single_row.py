@@ -19,6 +19,7 @@ from deltic.lowering.streams import table_spec
 from deltic.plan.nodes import Filter, Plan, Project, Table
 from deltic.plan.walk import expressions
 from deltic.schema import TableSchema
+from deltic.session.constant_rows import table_of_rows
 from deltic.session.keyed import condition_keys, sought_rows
 from deltic.stacks import roomy
 from deltic.trace.encoding import decode_rows
@@ -58,9 +59,7 @@ def single_row(plan: Plan, spines: Sequence[Spine], strings: StringTable) -> pa.
                 rows += [values] * int(found.weights[0][0])
     except EvaluationError:
         return None
-    columns = zip(*rows, strict=True) if rows else [()] * len(plan.schema)
-    arrays = [pa.array(values, field.type.arrow) for values, field in zip(columns, plan.schema, strict=True)]
-    return pa.Table.from_arrays(arrays, schema=plan.schema.arrow)
+    return table_of_rows(rows, plan.schema)
 
 
 @lru_cache(TABLES)
