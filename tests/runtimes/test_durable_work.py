@@ -12,6 +12,7 @@ import deltic
 from calls import calls_of
 from deltic.runtimes.embedded import DurableEmbedded
 from deltic.storage.merging import RATIO
+from deltic.trace.guard import AHEAD, OFTEN, PAGE_WORDS
 from deltic.trace.spine import Spine
 from session_rows import touched_rows
 
@@ -63,6 +64,25 @@ def test_opening_reads_no_rows_and_a_change_of_one_row_costs_little(state: Path)
             new = [count for path, count in written(state).items() if path not in known]
             assert sum(new) < 20_000
             assert session.view("totals").lookup(row % 100_003)
+
+
+@pytest.mark.parametrize("log", [False, True])
+def test_ticks_on_a_state_that_is_often_read_run_as_those_in_memory(tmp_path: Path, log: bool) -> None:
+    ids = np.arange(60_000)
+    script = SCRIPT.split("CREATE MATERIALIZED VIEW best", maxsplit=1)[0]
+    frame = pa.table({"id": ids, "shop": ids % 30_011, "label": pa.array(ids).cast(pa.string()), "amount": ids})
+    with deltic.Session(state=str(tmp_path), commit_log=log) as session:
+        session.sql(script)
+        session.insert("sales", frame)
+    with deltic.Session(state=str(tmp_path), commit_log=log) as session:
+        session.sql(script)
+        tables = table(session)
+        assert [spine.located for spine in tables] == [(0, -1)]
+        for i in range(OFTEN + 60_000 // (AHEAD * PAGE_WORDS) + 100):
+            session.upsert("sales", [{"id": 60_000 + i % 7, "shop": i % 7, "label": "x", "amount": i}])
+        assert all(spine.located[1] > 0 for spine in table(session))
+        newest = i - (i - 3) % 7
+        assert session.view("totals").lookup(3) == [{"shop": 3, "total": 3 + 30_014 + newest, "most": max(30_014, newest)}]
 
 
 def test_a_merge_that_runs_when_the_session_ends_is_adopted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

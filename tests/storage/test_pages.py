@@ -15,8 +15,9 @@ from deltic.storage.layout import FileBlock, stored_bytes
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
 from deltic.trace.counters import Counters
-from deltic.trace.guard import PAGE_BYTES
+from deltic.trace.guard import AHEAD, OFTEN, PAGE_BYTES
 from deltic.trace.merge import merge
+from deltic.trace.paging import paging
 from deltic.trace.probe import first, lookup, probe
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
@@ -71,6 +72,46 @@ def test_opening_verifies_nothing_of_a_large_batch_and_a_probe_only_what_it_read
     file.verify()
     size = sum(-(-block.size_bytes // 64) * 64 for block in blocks(root, written(root, batch)))
     assert file.verified_bytes == size + opened
+
+
+@pytest.mark.parametrize("flagged", [False, True])
+def test_a_batch_that_is_often_read_is_verified_to_its_end_and_then_read_like_one_in_memory(root: str, flagged: bool) -> None:
+    batch = large(6, flagged=flagged)
+    file = DataFile(root, written(root, batch))
+    spine = Spine.over(2 + flagged, 1, [file.batch("a")])
+    keys = [column[[5]] for column in batch.columns[: 1 + flagged]]
+    pages = sum(-(-block.size_bytes // PAGE_BYTES) for block in blocks(root, written(root, batch)))
+    for call in range(OFTEN + pages // AHEAD + 2):
+        before = file.verified_bytes
+        assert lookup(spine, keys, Counters())[0].tolist() == [1]
+        assert call == 0 or file.verified_bytes - before <= (call >= OFTEN) * 2 * (3 + flagged) * AHEAD * PAGE_BYTES
+        assert spine.located == (0, -1) or call >= OFTEN
+    assert spine.located == (spine.view[1].ctypes.data, 1)
+    whole = file.verified_bytes
+    file.batch("a").verified()
+    assert file.verified_bytes == whole
+
+
+def test_a_damaged_page_is_left_to_who_reads_it(root: str) -> None:
+    batch = large(7)
+    for block in blocks(root, ref := written(root, batch)):
+        ref = written(root, batch)
+        damage(root, ref, block.offset + block.size_bytes // 2)
+        spine = Spine.over(2, 1, [DataFile(root, ref).batch("a")])
+        for _ in range(2 * OFTEN):
+            assert lookup(spine, [batch.columns[0][[5]]], Counters())[0].tolist() == [1]
+        assert spine.located == (0, -1)
+        with pytest.raises(CorruptState, match=r"is damaged \(bytes \d+ to \d+\)"):
+            spine.scan(Counters())
+
+
+def test_a_process_that_waits_for_pages_asks_for_them(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    batch = large(8)
+    spine = Spine.over(2, 1, [DataFile(root, written(root, batch)).batch("a")])
+    spine.batches[0].verified()
+    assert spine.located[1] == 1
+    monkeypatch.setattr(type(paging), "observe", lambda self: True)
+    assert spine.located == (0, -1)
 
 
 @pytest.mark.parametrize("spread", [2**60, 40, 1])

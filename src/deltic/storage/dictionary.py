@@ -7,6 +7,7 @@ A mapped dictionary is verified as it is read: `find` verifies the pages around 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from threading import Lock
 from typing import Any
 
@@ -127,6 +128,7 @@ class Dictionary:
         return len(self.ids)
 
     @staticmethod
+    @cache
     def empty() -> Dictionary:
         return Dictionary(np.empty(0, np.int64), np.zeros(1, np.int64), np.empty(0, np.uint8))
 

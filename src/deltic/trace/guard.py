@@ -5,6 +5,9 @@ rows it verifies all pages. So opening a batch takes constant time, and verifica
 
 Of a bucket of many rows, as where words are distributed unevenly, a probe reads a logarithm. There the guard searches as the probe will and
 notes the rows that it reads: if their pages turn out to be sound, so was the way, and the probe will take the same.
+
+As long as pages are left, a probe has to ask the guard first, which takes longer than to look up one row. So a guard that is asked often
+verifies some pages more at each call, unless the process waits for the disk; once none is left, kernels read the batch as one in memory.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from typing import Final
 
 import numpy as np
 
+from deltic.errors import CorruptState
 from deltic.kernels import read, table
 from deltic.kernels.index import BASE, BEFORE, BY_SECOND, INDEX_HEADER, SHIFT, SHIFT_BITS
 from deltic.kernels.memory import WORD_MIN, Words
@@ -25,6 +29,9 @@ PAGE_WORDS = PAGE_BYTES // 8
 
 WIDE: Final = 4 * PAGE_WORDS
 """Buckets of more rows are searched by the guard."""
+OFTEN: Final = 64
+"""After so many calls, each verifies AHEAD pages besides those of its keys."""
+AHEAD: Final = 16
 _AT_ONCE: Final = 512
 """Keys that are searched together, which takes a megabyte for each of their words."""
 
@@ -41,7 +48,7 @@ class Guard:
     fetch_index, fetch_rows: of words of the index and of rows, used where the process waits for pages (`trace/paging.py`).
     """
 
-    __slots__ = ("_columns", "_fetch_index", "_fetch_rows", "_index", "_index_pages", "_lock", "_row_pages", "_rows", "done")
+    __slots__ = ("_calls", "_columns", "_fetch_index", "_fetch_rows", "_index", "_index_pages", "_lock", "_row_pages", "_rows", "done")
 
     def __init__(
         self,
@@ -56,13 +63,20 @@ class Guard:
         self._columns, self._index, self._rows, self._fetch_index, self._fetch_rows = columns, index, rows, fetch_index, fetch_rows
         self._index_pages = Pages(-(-len(index) // PAGE_WORDS), verify_index)
         self._row_pages = Pages(-(-rows // PAGE_WORDS), verify_rows)
-        self._lock = Lock()
+        self._lock, self._calls = Lock(), 0
         self.done = False
         """Whether all pages are verified."""
 
+    def passes(self) -> bool:
+        """Whether readers need not call `sought`."""
+        return self.done and not self._waits()
+
+    def _waits(self) -> bool:
+        return self._fetch_rows is not None and paging.observe()
+
     def sought(self, keys: Sequence[Words]) -> None:
         """Verifies the rows that begin with the words of a key; keys are columns of words. O(n log n + new pages)."""
-        waits = self._fetch_rows is not None and paging.observe()
+        waits = self._waits()
         if self.done and not waits:
             return
         with self._lock:
@@ -71,6 +85,8 @@ class Guard:
                 self._fetch_rows(starts, ends)
             if not self.done:
                 self._row_pages.need(pages_of(starts, ends, PAGE_WORDS))
+                self._calls += 1
+                self.done = self._calls > OFTEN and not waits and self._row_pages.none_left() and self._index_pages.none_left()
 
     def between(self, after: int, until: int) -> tuple[int, int]:
         """Verifies rows start … end, among them all with after < leading word ≤ until; returns (start, end)."""
@@ -196,12 +212,14 @@ class Guard:
 class Pages:
     """The pages of one block, or of several blocks read together; each is verified once."""
 
-    __slots__ = ("_verify", "seen")
+    __slots__ = ("_next", "_verify", "seen")
 
     def __init__(self, count: int, verify: Verify) -> None:
         self.seen = np.zeros(count, bool)
         """Which have been verified."""
         self._verify = verify
+        self._next = 0
+        """All before it have been verified."""
 
     def need(self, pages: Words) -> None:
         """Verifies these pages, which may repeat."""
@@ -210,6 +228,16 @@ class Pages:
             new = distinct(new)
             self._verify(new.tolist())
             self.seen[new] = True
+
+    def none_left(self) -> bool:
+        """Verifies AHEAD pages more; whether all are verified then. A damaged one is left to who reads it."""
+        end = self._next + AHEAD
+        try:
+            self.need(self._next + np.flatnonzero(~self.seen[self._next : end]))
+        except CorruptState:
+            return False
+        self._next = end
+        return end >= len(self.seen)
 
     def need_all(self) -> None:
         """Verifies all pages."""

@@ -31,10 +31,12 @@ _COUNTING: Final = free_after_fork(Lock())
 class Spine:
     """A trace of rows of `columns` columns and `weights` weights."""
 
-    __slots__ = ("_levels", "_located", "_room", "columns", "guards", "share", "sought", "view", "weights")
+    __slots__ = ("_below", "_levels", "_located", "_room", "columns", "guards", "share", "sought", "view", "weights")
 
     _levels: Levels | None
     """None for a version that is only read."""
+    _below: tuple[Batch, ...]
+    """Batches below the levels, which appends do not merge."""
     view: View
     sought: list[int]
     """[how many keys readers have sought since the last append]; shared with versions that are only read."""
@@ -47,7 +49,7 @@ class Spine:
     def __init__(self, columns: int, weights: int) -> None:
         """A trace without rows."""
         self.columns, self.weights = columns, weights
-        self._levels = Levels()
+        self._levels, self._below = Levels(), ()
         self.view = (), np.empty(0, np.int64)
         self.sought = [0]
         self.guards = ()
@@ -79,8 +81,11 @@ class Spine:
     @property
     def located(self) -> tuple[int, int]:
         """(the address of its directory, how many batches it has), or (0, -1) if readers must verify pages: see `expect`."""
+        for guard in self.guards:
+            if not guard.passes():
+                return 0, -1
         if self._located is None:
-            self._located = (0, -1) if self.guards else (address(self.view[1]), len(self.view[0]))
+            self._located = address(self.view[1]), len(self.view[0])
         return self._located
 
     @property
@@ -117,10 +122,10 @@ class Spine:
         return self._read_only(view, (*self.guards, *other.guards))
 
     def above(self, stored: Spine) -> Spine:
-        """The sum of this trace and one that is only read and changes seldom, to be read only; shares the batches."""
+        """The sum of this trace and one that changes seldom; shares the batches. What is appended to it merges with this trace alone."""
         view = (*stored.batches, *self.batches), np.concatenate((stored.view[1], self.view[1]))
-        spine = self._version(None, view, self.sought, stored.guards)
-        spine.share = stored.share
+        spine = self._version(self._levels, view, self.sought, stored.guards)
+        spine._below, spine.share = stored.batches, stored.share
         return spine
 
     def _read_only(self, view: View, guards: tuple[Guard, ...]) -> Spine:
@@ -129,7 +134,7 @@ class Spine:
 
     def _version(self, levels: Levels | None, view: View, sought: list[int], guards: tuple[Guard, ...]) -> Spine:
         spine = Spine.__new__(Spine)
-        spine.columns, spine.weights, spine.share = self.columns, self.weights, self.share
+        spine.columns, spine.weights, spine.share, spine._below = self.columns, self.weights, self.share, self._below
         spine._levels, spine.view, spine.sought, spine.guards, spine._located, spine._room = levels, view, sought, guards, None, None
         return spine
 
@@ -177,11 +182,11 @@ class Spine:
             if room is None or not room.follows(directory, entry):
                 room = _Room(directory, len(entry))
             spine = self._version(levels, ((*batches, batch), room.add(entry)), [0], self.guards)
-            spine._room, spine._located = room, (0, -1) if self.guards else (room.place, len(batches) + 1)
+            spine._room, spine._located = room, (room.place, len(batches) + 1)
             return spine
         assert len(batch.columns) == self.columns and len(batch.weights) == self.weights
         levels = self._levels.appended(batch, sought)
-        return self._version(levels, _view(levels.batches()), [0], self.guards)
+        return self._version(levels, _view((*self._below, *levels.batches())), [0], self.guards)
 
 
 class _Room:

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from types import MappingProxyType
-from typing import Final
 
 from deltic.storage.reading import ShardArrangements
 from deltic.trace.batch import Batch
 from deltic.trace.spine import Spine
-
-NOTHING: Final[Mapping[str, Spine]] = MappingProxyType({})
 
 
 class LoggedArrangements(Mapping[str, Spine]):
@@ -18,17 +14,19 @@ class LoggedArrangements(Mapping[str, Spine]):
 
     __slots__ = ("_above", "_sums", "stored")
 
-    def __init__(self, stored: ShardArrangements, above: Mapping[str, Spine] = NOTHING) -> None:
-        """above: by arrangement what the log has."""
-        self.stored, self._above = stored, above
+    def __init__(self, stored: ShardArrangements) -> None:
+        self.stored = stored
+        self._above: dict[str, Spine] = {}
+        """By arrangement what the log has."""
         self._sums: dict[str, Spine] = {}
-        """That and what is stored, of the arrangements that have been read."""
+        """That and what is stored, of the arrangements that have been read since the last manifest; the log adds to these then."""
 
     def __getitem__(self, arrangement: str) -> Spine:
         spine = self._sums.get(arrangement)
         if spine is None:
             stored, above = self.stored[arrangement], self._above.get(arrangement)
-            spine = self._sums[arrangement] = stored if above is None else above.above(stored)
+            above = Spine(stored.columns, stored.weights) if above is None else above
+            spine = self._sums[arrangement] = above.above(stored)
         return spine
 
     def __iter__(self) -> Iterator[str]:
@@ -39,14 +37,21 @@ class LoggedArrangements(Mapping[str, Spine]):
 
     def above(self, arrangement: str) -> int:
         """How many rows the log has."""
+        if arrangement in self._sums:
+            return self._sums[arrangement].rows - self.stored[arrangement].rows
         return self._above[arrangement].rows if arrangement in self._above else 0
 
     def appended(self, batches: Mapping[str, Batch]) -> LoggedArrangements:
         """With one more epoch. Raises WeightOverflow."""
-        above = {**self._above}
+        after = LoggedArrangements(self.stored)
+        after._above, after._sums = above, sums = {**self._above}, {**self._sums}
         for name, batch in batches.items():
-            above[name] = (above[name] if name in above else Spine(*batch.shape)).appended(batch)
-        return LoggedArrangements(self.stored, above)
+            if name in sums:
+                sums[name] = sums[name].appended(batch)
+                above.pop(name, None)
+            else:
+                above[name] = (above[name] if name in above else Spine(*batch.shape)).appended(batch)
+        return after
 
 
 ArrangementsOfShard = ShardArrangements | LoggedArrangements
