@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pyarrow as pa
 
 from deltic.storage.appending import AppendedBatch
 from deltic.storage.dictionary import Dictionary
@@ -24,8 +23,9 @@ def batch_of(*rows: tuple[int, ...], weights: int = 1) -> Batch:
 
 def dictionary_of(**strings: int) -> Dictionary:
     """From bytes to ids, as keywords."""
-    ids = pa.array(list(strings.values()), pa.int64())
-    return Dictionary.of(pa.record_batch([ids, pa.array([s.encode() for s in strings], pa.binary())], ["id", "bytes"]))
+    texts = [text.encode() for text in sorted(strings, key=strings.__getitem__)]
+    offsets = np.cumsum([0, *map(len, texts)])
+    return Dictionary(np.array(sorted(strings.values()), np.int64), offsets, np.frombuffer(b"".join(texts), np.uint8))
 
 
 def as_rows(batch: Rows) -> list[tuple[int, ...]]:

@@ -17,9 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltic.errors import CorruptState
+from deltic.trace.entries import FEW, ExportedStrings, large_binary
 from deltic.trace.guard import PAGE_BYTES, PAGE_WORDS, Pages
 from deltic.trace.paging import pages_of
 from deltic.trace.rows import Rows
+from deltic.trace.strings import StringTable
 
 Words = npt.NDArray[np.int64]
 NULL_ID = np.iinfo(np.int64).min
@@ -112,10 +114,6 @@ class TextGuard:
             self.done = True
 
 
-def _values(offsets: Words, text: npt.NDArray[np.uint8]) -> pa.LargeBinaryArray:
-    return pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(offsets) - 1, [None, pa.py_buffer(offsets), pa.py_buffer(text)])
-
-
 class Dictionary:
     """n strings: ids int64[n], offsets int64[n + 1], text uint8[offsets[n]]. guard: set for a mapped dictionary."""
 
@@ -133,10 +131,21 @@ class Dictionary:
         return Dictionary(np.empty(0, np.int64), np.zeros(1, np.int64), np.empty(0, np.uint8))
 
     @staticmethod
-    def of(exported: pa.RecordBatch) -> Dictionary:
-        """From the export of a StringTable: columns id and bytes, in any order."""
-        ids = np.asarray(exported.column(0))
-        return _sorted(ids, exported.column(1).cast(pa.large_binary())) if len(ids) else Dictionary.empty()
+    def of(exported: ExportedStrings) -> Dictionary:
+        """From the export of a StringTable."""
+        return Dictionary(*exported)
+
+    @staticmethod
+    def naming(parts: Iterable[tuple[Rows, Sequence[int]]], strings: StringTable) -> Dictionary:
+        """All strings whose ids are in these columns of rows. Raises UnknownString."""
+        with_strings = [(rows, columns) for rows, columns in parts if columns and rows.length]
+        if not with_strings:
+            return Dictionary.empty()
+        if sum([rows.length * len(columns) for rows, columns in with_strings]) <= FEW:
+            ids = [rows.columns[column] for rows, columns in with_strings for column in columns]
+        else:
+            ids = [named(rows, columns) for rows, columns in with_strings]
+        return Dictionary.of(strings.export(np.concatenate(ids)))
 
     def verified(self) -> Dictionary:
         """The dictionary itself; a mapped one is verified completely first."""
@@ -147,12 +156,12 @@ class Dictionary:
     @property
     def values(self) -> pa.LargeBinaryArray:
         """The bytes, in the order of the ids; shares the memory. In a mapped dictionary only entries that `find` returned may be read."""
-        return _values(self.offsets, self.text)
+        return large_binary(self.offsets, self.text)
 
-    def export(self) -> pa.RecordBatch:
-        """Columns id int64 and bytes binary, as StringTable.absorb reads them."""
+    def export(self) -> ExportedStrings:
+        """All of it, as StringTable.absorb reads it."""
         self.verified()
-        return pa.record_batch([pa.array(self.ids), self.values.cast(pa.binary())], ["id", "bytes"])
+        return ExportedStrings(self.ids, self.offsets, self.text)
 
     def slice(self, start: int, end: int) -> Dictionary:
         """Entries start … end."""

@@ -20,6 +20,8 @@ Words = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 MARKER: Final = np.int64(np.iinfo(np.int64).min)
 INT32_MAX: Final = np.iinfo(np.int32).max
+FEW: Final = 256
+"""So many ids are sorted by Python: NumPy's calls would take longer."""
 
 
 class Entries(NamedTuple):
@@ -59,13 +61,18 @@ class Located(NamedTuple):
 
     def texts(self, kind: pa.DataType) -> pa.Array:
         """The bytes as an array of `kind` (string, binary or large_binary), NULL for NULL and absent ids."""
-        n, size, wide = len(self.places), self.offsets[-1], pa.types.is_large_binary(kind)
+        wide = pa.types.is_large_binary(kind)
         if not wide:
             self.check_size()
-        data, validity = np.empty(size, np.uint8), np.zeros((n + 7) >> 3, np.uint8)
-        text.gather(self.places, self.entries.starts, self.entries.arena, self.offsets, data, validity)
+        data, validity = self.joined()
         buffers = [pa.py_buffer(part) for part in (validity, self.offsets if wide else self.offsets.astype(np.int32), data)]
-        return pa.Array.from_buffers(kind, n, buffers)
+        return pa.Array.from_buffers(kind, len(self.places), buffers)
+
+    def joined(self) -> tuple[Bytes, Bytes]:
+        """(the bytes, joined; a bit for each id, 0 for NULL and absent ones)."""
+        data, validity = np.empty(self.offsets[-1], np.uint8), np.zeros((len(self.places) + 7) >> 3, np.uint8)
+        text.gather(self.places, self.entries.starts, self.entries.arena, self.offsets, data, validity)
+        return data, validity
 
     def check_size(self) -> None:
         """Raises DataError for more bytes than a column has of which Arrow's offsets are int32."""
@@ -82,3 +89,34 @@ class Located(NamedTuple):
             Located(self.entries, first, self.offsets[: half + 1], missing),
             Located(self.entries, second, self.offsets[half:], self.missing - missing),
         )
+
+
+class ExportedStrings(NamedTuple):
+    """Strings by id, as dictionaries keep them and tables exchange them: ids int64[n], ascending, without NULL; offsets int64[n + 1]; text
+    uint8[offsets[n]]."""
+
+    ids: Words
+    offsets: Words
+    text: Bytes
+
+    @property
+    def values(self) -> pa.LargeBinaryArray:
+        """The bytes, in the order of the ids; shares the memory."""
+        return large_binary(self.offsets, self.text)
+
+
+def large_binary(offsets: Words, text: Bytes) -> pa.LargeBinaryArray:
+    """The texts between these offsets; shares the memory."""
+    return pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(offsets) - 1, [None, pa.py_buffer(offsets), pa.py_buffer(text)])
+
+
+def distinct_ids(ids: Words) -> Words:
+    """The ids in order, each once, without NULL. O(n log n).
+
+    >>> distinct_ids(np.array([7, 3, MARKER, 7]))
+    array([3, 7])
+    """
+    if len(ids) <= FEW:
+        return np.array(sorted({*ids.tolist()} - {int(MARKER)}), np.int64)
+    distinct: Words = np.unique(ids)
+    return distinct[int(distinct[0] == MARKER) :]

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from deltic.errors import CorruptState
 from deltic.kernels import export, text
 from deltic.kernels.table import address
-from deltic.trace.entries import MARKER, Entries, Located, Words
+from deltic.trace.entries import MARKER, Entries, ExportedStrings, Located, Words, distinct_ids
 from deltic.trace.identity import Identity, StringColumn
 
 ENTRY_BYTES: Final = 32
@@ -318,18 +318,18 @@ class StringTable:
         long: npt.NDArray[np.bool_] = sizes >= PREFIX_BYTES
         return long
 
-    def export(self, ids: Words) -> pa.RecordBatch:
-        """The distinct ids without NULL, ascending, and their bytes: columns id, bytes."""
-        distinct = np.unique(ids)
-        distinct = distinct[distinct != MARKER]
-        return pa.record_batch([pa.array(distinct), self.located(distinct).texts(pa.binary())], ["id", "bytes"])
+    def export(self, ids: Words) -> ExportedStrings:
+        """The strings of these ids; NULL has none. Raises UnknownString for an absent id."""
+        distinct = distinct_ids(ids)
+        located = self.located(distinct)
+        return ExportedStrings(distinct, located.offsets, located.joined()[0])
 
-    def absorb(self, exported: pa.RecordBatch) -> None:
+    def absorb(self, exported: ExportedStrings) -> None:
         """Adds strings that another table of the same identity exported. Raises CollidingStrings."""
-        ids = self._intern(exported.column(1))
-        assert np.array_equal(ids, exported.column(0)), "ids of another state"
+        ids = self._intern(exported.values)
+        assert np.array_equal(ids, exported.ids), "ids of another state"
 
-    def fresh(self) -> pa.RecordBatch:
+    def fresh(self) -> ExportedStrings:
         """The strings that were added here and are not in the parent, as from `export`."""
         entries, start, parts = self._entries, 0, []
         for inherited, end in [*self._inherited, (len(self), len(self))]:

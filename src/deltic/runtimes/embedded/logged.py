@@ -19,8 +19,6 @@ from queue import SimpleQueue
 from threading import RLock, Thread
 from typing import Final
 
-import numpy as np
-
 from deltic.circuit.nodes import Dataflow
 from deltic.circuit.pending import PendingRows
 from deltic.errors import StateError, WeightOverflow
@@ -35,7 +33,7 @@ from deltic.runtimes.embedded.durable import DurableEmbedded
 from deltic.runtimes.embedded.levels import view_changes
 from deltic.runtimes.program import Notes, next_tick
 from deltic.storage.commit_log import LARGEST_BYTES, CommitLog
-from deltic.storage.dictionary import Dictionary, Words, named
+from deltic.storage.dictionary import Dictionary
 from deltic.storage.logged_epoch import LoggedEpoch, LoggedShard
 from deltic.storage.manifest import Change
 from deltic.storage.merging import TICK_ROWS
@@ -386,12 +384,9 @@ class LoggedEmbedded(DurableEmbedded):
         shards = []
         for shard, batches in enumerate(appended):
             if parts := tuple(appended_to(circuit, batches)):
-                ids = [named(batches[each.arrangement], each.strings) for each in parts if each.strings]
-                shards.append(LoggedShard(shard, parts, self._dictionary(ids)))
+                dictionary = Dictionary.naming([(batches[each.arrangement], each.strings) for each in parts], self.strings)
+                shards.append(LoggedShard(shard, parts, dictionary))
         return LoggedEpoch(epoch, time.time_ns() // 1000, notes, tuple(shards))
-
-    def _dictionary(self, ids: Sequence[Words]) -> Dictionary:
-        return Dictionary.of(self.strings.export(np.concatenate(ids))) if ids else Dictionary.empty()
 
     def _fold_soon(self) -> None:
         if self._folding is None:

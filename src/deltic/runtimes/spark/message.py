@@ -21,7 +21,7 @@ from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 from deltic.circuit.stage import Failure
 from deltic.errors import Span
 from deltic.runtimes.durable.outcome import Outcome
-from deltic.storage.dictionary import Dictionary, named
+from deltic.storage.dictionary import Dictionary
 from deltic.storage.files import FileRef
 from deltic.storage.manifest import SegmentRef
 from deltic.trace.batch import Batch
@@ -140,8 +140,7 @@ def _pieces(parts: Sequence[NamedRows]) -> Iterator[NamedRows]:
 
 
 def _pack(parts: Sequence[NamedRows], strings: StringTable) -> bytes:
-    ids = [named(part.rows, part.strings) for part in parts if part.strings]
-    return pack_blocks(parts, Dictionary.of(strings.export(np.concatenate(ids))) if ids else Dictionary.empty())
+    return pack_blocks(parts, Dictionary.naming([(part.rows, part.strings) for part in parts], strings))
 
 
 def pack_blocks(parts: Sequence[NamedRows], dictionary: Dictionary) -> bytes:
