@@ -6,8 +6,8 @@ rows it verifies all pages. So opening a batch takes constant time, and verifica
 Of a bucket of many rows, as where words are distributed unevenly, a probe reads a logarithm. There the guard searches as the probe will and
 notes the rows that it reads: if their pages turn out to be sound, so was the way, and the probe will take the same.
 
-As long as pages are left, a probe has to ask the guard first, which takes longer than to look up one row. So a guard that is asked often
-verifies some pages more at each call, unless the process waits for the disk; once none is left, kernels read the batch as one in memory.
+As long as pages are left, a probe has to ask the guard first, which takes longer than to look up one row. So a guard that is often asked
+whether it can be passed verifies some pages ahead each time, unless the process waits for the disk; once none is left, it can.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PAGE_WORDS = PAGE_BYTES // 8
 WIDE: Final = 4 * PAGE_WORDS
 """Buckets of more rows are searched by the guard."""
 OFTEN: Final = 64
-"""After so many calls, each verifies AHEAD pages besides those of its keys."""
+"""After so many calls of `passes`, each verifies AHEAD pages."""
 AHEAD: Final = 16
 _AT_ONCE: Final = 512
 """Keys that are searched together, which takes a megabyte for each of their words."""
@@ -68,8 +68,14 @@ class Guard:
         """Whether all pages are verified."""
 
     def passes(self) -> bool:
-        """Whether readers need not call `sought`."""
-        return self.done and not self._waits()
+        """Whether readers need not call `sought`. O(1): a later call may find that they need not."""
+        if self._waits():
+            return False
+        if not self.done:
+            with self._lock:
+                self._calls += 1
+                self.done = self._calls > OFTEN and self._row_pages.none_left() and self._index_pages.none_left()
+        return self.done
 
     def _waits(self) -> bool:
         return self._fetch_rows is not None and paging.observe()
@@ -85,8 +91,6 @@ class Guard:
                 self._fetch_rows(starts, ends)
             if not self.done:
                 self._row_pages.need(pages_of(starts, ends, PAGE_WORDS))
-                self._calls += 1
-                self.done = self._calls > OFTEN and not waits and self._row_pages.none_left() and self._index_pages.none_left()
 
     def between(self, after: int, until: int) -> tuple[int, int]:
         """Verifies rows start … end, among them all with after < leading word ≤ until; returns (start, end)."""
