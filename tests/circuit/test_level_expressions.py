@@ -192,10 +192,16 @@ def sums() -> str:
 
 
 def orders() -> str:
-    """First rows in orders of numbers and dates, and joins on columns with NULL."""
-    terms = ("l DESC NULLS LAST, p, k", "w NULLS FIRST, d DESC, k DESC", "i, b DESC NULLS FIRST, x DESC, k")
+    """First rows in orders of numbers and dates, and joins on columns with NULL; keys in which 0.0 and -0.0 are one."""
+    terms = ("l DESC NULLS LAST, p, k", "w NULLS FIRST, d DESC, k DESC", "i, b DESC NULLS FIRST, x DESC, k", "e DESC, k", "f, g NULLS LAST, k")
     first = (f"CREATE MATERIALIZED VIEW o{n} AS SELECT k, l FROM v ORDER BY {order} LIMIT 4;" for n, order in enumerate(terms))
-    return "\n".join((*first, "CREATE MATERIALIZED VIEW n0 AS SELECT a.k, b.k AS other FROM v a LEFT JOIN v b ON a.l = b.i AND a.d = b.d;"))
+    joined = (
+        "CREATE MATERIALIZED VIEW n0 AS SELECT a.k, b.k AS other FROM v a LEFT JOIN v b ON a.l = b.i AND a.d = b.d;",
+        "CREATE MATERIALIZED VIEW n1 AS SELECT a.k, b.k AS other FROM v a JOIN v b ON a.e = b.f AND a.i = b.y;",
+        "CREATE MATERIALIZED VIEW n2 AS SELECT e, g, count(*) AS n FROM v GROUP BY e, g;",
+        "CREATE MATERIALIZED VIEW n3 AS SELECT DISTINCT coalesce(g, f) AS h FROM v;",
+    )
+    return "\n".join((*first, *joined))
 
 
 def compare(seed: int, ticks: int) -> None:

@@ -260,6 +260,13 @@ def _quotient(to: Operations, call: Call) -> int:
     return to.emit(scalars.DIVIDE_WIDE, *sides, place)
 
 
+def _normalized(to: Operations, call: Call) -> int:
+    """As a key: there is one NaN in words."""
+    if not call.type.is_float:
+        raise NoOperations
+    return to.unsigned_zero(to.value(call.arguments[0]))
+
+
 def _negative(to: Operations, call: Call) -> int:
     if not call.type.is_integer:
         raise NoOperations
@@ -400,6 +407,7 @@ CALLS: Final[dict[str, Compiler]] = {
     "remainder": _division(scalars.REMAINDER),
     "integral_divide": _division(scalars.QUOTIENT),
     "negate": _negative,
+    "normalize": _normalized,
     "equal": _comparison(scalars.EQUAL, scalars.EQUAL_WIDE, ordered=False),
     "not_equal": _comparison(scalars.EQUAL, scalars.EQUAL_WIDE, ordered=False, negated=True),
     "less": _comparison(scalars.LESS, scalars.LESS_WIDE),
