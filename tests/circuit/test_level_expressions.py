@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import datetime
 import random
+import struct
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pytest
 
 import deltic
@@ -78,6 +80,15 @@ SAFE = (
     *("t LIKE 'ab%ab'", "s LIKE 'a!%' ESCAPE '!'", "t LIKE '%!%%' ESCAPE '!'", "t LIKE 'ä%%ö' ESCAPE '%'", "t LIKE '%a long string, %n%x'"),
     *("e < f", "f <= e", "e = f", "e <> g", "g > f", "f >= 0", "e <=> g", "e IN (0, 1.5D, NULL)", "g IS NOT NULL", "f = 0.1F", "f < 0.1"),
     *("CASE WHEN e > 1 THEN e WHEN f < g THEN f END", "coalesce(e, f)", "coalesce(g, f)", "CASE WHEN e = 'NaN' THEN -0.0D ELSE e END"),
+    *("e + f", "f - g", "e * 1.1D", "f * g", "e - -0.0D", "-e", "-g", "abs(e)", "abs(f)", "e + i", "l * e", "f + 1", "g * y", "e * e * e"),
+    *(
+        "CASE WHEN e <> 0 THEN f / e END",
+        "CASE WHEN g <> 0 THEN f / g END",
+        "CASE WHEN j <> 0 THEN i / j END",
+        "CAST(m AS DOUBLE)",
+        "l / 7",
+    ),
+    *("e * 2 < f", "(e - 0.1D) / 3 > f OR g < 0", "(f + e) * (f - e)", "abs(f - g) > 1"),
     *("CASE WHEN f > 0 THEN 'above' WHEN e < 0 THEN 'below' ELSE s END", "coalesce(s, 'none')", "CASE WHEN b THEN 'ä' END = 'ä'"),
     *("CASE WHEN i < j THEN '' WHEN b THEN 'never, nowhere' ELSE t END", "coalesce(s, '') = coalesce(t, 'a')"),
     *("startswith(s, 'ab')", "endswith(t, 'prefix')", "contains(s, 'ä%')", "CASE WHEN t LIKE '%a%' THEN p * q ELSE 0 END"),
@@ -95,6 +106,13 @@ FALLIBLE = (
     "m DIV j",
     "-i",
     "-l",
+    "abs(i)",
+    "abs(l)",
+    "f / e",
+    "e / f",
+    "g / f",
+    "i / j",
+    "(e - f) / (g * 2)",
     "CAST(l AS INT)",
     "w * p",
     "w * x",
@@ -132,9 +150,19 @@ EDGES: dict[str, Sequence[Any]] = {
 SAMPLES = {"j": "i", "m": "l", "t": "s"}
 
 
+def random_real(choose: random.Random, form: str) -> float:
+    """Of any magnitude, or of one in which sums and quotients are rounded."""
+    if choose.random() < 0.5:
+        (real,) = struct.unpack(form, choose.randbytes(struct.calcsize(form)))
+        return float(real)
+    return float(np.float32(choose.uniform(-9, 9)) if form == "<f" else choose.uniform(-9, 9))
+
+
 def value(column: str, choose: random.Random, *, small: bool) -> Any:
     edges = [edge for edge in EDGES[SAMPLES.get(column, column)] if edge is not None or "NOT NULL" not in COLUMNS[column]]
     chosen = choose.choice(edges[:4] if small else edges)
+    if column in "efg" and not small and choose.random() < 0.5:
+        return random_real(choose, "<d" if column == "e" else "<f")
     if column in "pqwx" and chosen is not None:
         return Decimal(chosen)
     if column == "z" and chosen is not None:
@@ -193,7 +221,13 @@ def sums() -> str:
 
 def orders() -> str:
     """First rows in orders of numbers and dates, and joins on columns with NULL; keys in which 0.0 and -0.0 are one."""
-    terms = ("l DESC NULLS LAST, p, k", "w NULLS FIRST, d DESC, k DESC", "i, b DESC NULLS FIRST, x DESC, k", "e DESC, k", "f, g NULLS LAST, k")
+    terms = (
+        "l DESC NULLS LAST, p, k",
+        "w NULLS FIRST, d DESC, k DESC",
+        "i, b DESC NULLS FIRST, x DESC, k",
+        "e DESC, k",
+        "f, g NULLS LAST, k",
+    )
     first = (f"CREATE MATERIALIZED VIEW o{n} AS SELECT k, l FROM v ORDER BY {order} LIMIT 4;" for n, order in enumerate(terms))
     joined = (
         "CREATE MATERIALIZED VIEW n0 AS SELECT a.k, b.k AS other FROM v a LEFT JOIN v b ON a.l = b.i AND a.d = b.d;",

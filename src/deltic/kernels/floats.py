@@ -6,9 +6,13 @@ x = Σ limb · 2^(32 · position). A finite double times a 64-bit weight has pos
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
 import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
 
 from deltic.kernels.compiler import kernel, part
 from deltic.kernels.memory import WORD_MIN, Words, load
@@ -27,6 +31,28 @@ GROWN = 1 << 36
 """Limbs of this magnitude or more are carried into the next position: 2^27 batches of smaller ones add up within 64 bits."""
 
 
+def _bits_of(typing: Any, real: Any) -> Any:
+    """The bits of a double."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], ir.IntType(64))
+
+    return types.int64(types.float64), generate
+
+
+def _real_of(typing: Any, bits: Any) -> Any:
+    """The double with these bits."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], ir.DoubleType())
+
+    return types.float64(types.int64), generate
+
+
+bits_of = cast(Callable[[float], int], intrinsic(_bits_of))
+real_of = cast(Callable[[int], float], intrinsic(_real_of))
+
+
 @part
 def ordered(word: int) -> int:
     """The bits of a double as a word that sorts like it: of a negative one all bits but the sign are flipped, and there is one NaN."""
@@ -35,15 +61,18 @@ def ordered(word: int) -> int:
     return word ^ ~WORD_MIN if word < 0 else word
 
 
+@part
+def unordered(word: int) -> int:
+    """The bits of the double of which `ordered` makes this word."""
+    return word ^ ~WORD_MIN if word < 0 else word
+
+
 @kernel("void(int64, int64, int64, int64[::1])")
 def order_bits(source: int, n: int, back: int, out: Words) -> None:
     """The bits of n doubles as words that sort like them. back: 1 to turn such words into bits."""
     for i in range(n):
         word = load(source, i)
-        if back:
-            out[i] = word ^ ~WORD_MIN if word < 0 else word
-        else:
-            out[i] = ordered(word)
+        out[i] = unordered(word) if back else ordered(word)
 
 
 @part

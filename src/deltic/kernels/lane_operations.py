@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from deltic.kernels.compiler import part
+from deltic.kernels.floats import bits_of, ordered, real_of, unordered
 from deltic.kernels.lanes import both_states, fail, failing, high_of, own, pass_state, state_of
 from deltic.kernels.like import NO_TEXT, text_matches
 from deltic.kernels.memory import WORD_MIN, Words, load, product_overflows, store
@@ -13,11 +14,13 @@ from deltic.kernels.quotients import DIGITS as DIVIDED
 from deltic.kernels.quotients import quotient
 from deltic.kernels.scalars import (
     ADD,
+    ADD_REAL,
     AND,
     BOUND_HIGH,
     BOUND_LOW,
     COALESCE,
     DAY,
+    DIVIDE_REAL,
     EQUAL,
     EQUAL_WIDE,
     FAILED,
@@ -32,16 +35,20 @@ from deltic.kernels.scalars import (
     LESS_WIDE,
     MONTH,
     MULTIPLY,
+    MULTIPLY_REAL,
     MULTIPLY_WIDE,
     NOT,
     NULL,
     OR,
     PRESENT,
     QUOTIENT,
+    REAL,
     REMAINDER,
     SAME,
+    SINGLE,
     STATE,
     SUBTRACT,
+    SUBTRACT_REAL,
     SUBTRACT_WIDE,
     VALUE,
 )
@@ -105,6 +112,39 @@ def divide(op: int, target: int, a: int, b: int, lanes: int, room: int, block: i
         if rest != 0 and (x < 0) != (y < 0):
             quotient, rest = quotient + 1, rest - y
         store(out, i, rest if op == REMAINDER else quotient)
+
+
+@part
+def compute_real(op: int, target: int, a: int, b: int, lanes: int, room: int, block: int, m: int) -> None:
+    """Sums, differences, products and quotients of doubles."""
+    left, right = load(lanes, LANE * a + VALUE), load(lanes, LANE * b + VALUE)
+    both_states(lanes, room, block, target, a, b, m)
+    out = own(lanes, room, block, target, VALUE)
+    for i in range(m):
+        x, y = real_of(unordered(load(left, i))), real_of(unordered(load(right, i)))
+        if op == ADD_REAL:
+            z = x + y
+        elif op == SUBTRACT_REAL:
+            z = x - y
+        elif op == MULTIPLY_REAL:
+            z = x * y
+        else:
+            if y == 0.0:
+                fail(failing(lanes, room, block, target, m), i)
+            z = x / y
+        store(out, i, ordered(bits_of(z)))
+
+
+@part
+def round_real(op: int, target: int, a: int, lanes: int, room: int, block: int, m: int) -> None:
+    """The double nearest to an integer; of a double the nearest FLOAT."""
+    values = load(lanes, LANE * a + VALUE)
+    pass_state(lanes, target, a)
+    out = own(lanes, room, block, target, VALUE)
+    for i in range(m):
+        word = load(values, i)
+        real = np.float64(word) if op == REAL else np.float64(np.float32(real_of(unordered(word))))
+        store(out, i, ordered(bits_of(real)))
 
 
 @part
@@ -363,6 +403,10 @@ def operate(op: int, target: int, a: int, b: int, c: int, lanes: int, room: int,
         fit(op, target, a, b, c, lanes, room, block, m)
     elif op == SAME:
         same(target, a, b, lanes, room, block, m)
+    elif ADD_REAL <= op <= DIVIDE_REAL:
+        compute_real(op, target, a, b, lanes, room, block, m)
+    elif op in (REAL, SINGLE):
+        round_real(op, target, a, lanes, room, block, m)
     elif op <= LESS_EQUAL or EQUAL_WIDE <= op <= LESS_EQUAL_WIDE:
         compare(op, target, a, b, lanes, room, block, m)
     elif op in (AND, OR):

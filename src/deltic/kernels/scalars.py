@@ -27,6 +27,8 @@ ADD, SUBTRACT, MULTIPLY, REMAINDER, QUOTIENT, FIT = range(16, 22)
 """Of integers, which fail outside 64 bits, and towards zero. FIT: fails outside of the least and the greatest value, which are the other
 operands."""
 EQUAL, LESS, LESS_EQUAL, SAME = range(22, 26)
+ADD_REAL, SUBTRACT_REAL, MULTIPLY_REAL, DIVIDE_REAL, REAL, SINGLE = range(26, 32)
+"""Of doubles. DIVIDE_REAL: fails by 0. REAL: the double nearest to an integer. SINGLE: of a double, the nearest one that a FLOAT can be."""
 NOT, AND, OR, IS_PRESENT, CHOOSE, COALESCE = range(32, 38)
 """CHOOSE: a condition, the value if it is TRUE, the value if not."""
 ADD_WIDE, SUBTRACT_WIDE, MULTIPLY_WIDE, FIT_WIDE, EQUAL_WIDE, LESS_WIDE, LESS_EQUAL_WIDE = range(40, 47)

@@ -2,7 +2,7 @@
 
 Always: the operations give the values of the expression on every row on which it has one, and fail on the others. An expression that they
 cannot compute raises NoOperations: its operator then runs by its `step`. Strings are compared by their ids, for equality alone. FLOAT and
-DOUBLE are compared and passed on by their words, whose order is theirs but for -0.0, which equals 0.0.
+DOUBLE are compared by their words, whose order is theirs but for -0.0, which equals 0.0.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from deltic.circuit.programs.nested import Fields
 from deltic.expr.arrays.dates import CALENDAR, DAY
 from deltic.expr.nodes import Call, Case, Cast, Column, Constants, Expr, Literal, Value, unwidened
 from deltic.kernels import instructions, scalars
-from deltic.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, Field, Schema, Type
+from deltic.schema import BIGINT, BOOLEAN, DATE, DOUBLE, FLOAT, STRING, Field, Schema, Type
 from deltic.trace.encoding import Layout, encode_words
 from deltic.trace.sums import NARROW, QUOTIENT_SCALE, bound
 from deltic.types import INTEGER_BITS
@@ -88,7 +88,7 @@ class Operations:
             case Column():
                 return self._column(expr)
             case Literal():
-                return self._literal(expr.value, expr.type)
+                return self.literal(expr.value, expr.type)
             case Case():
                 return self._case(expr)
             case Cast() if not expr.lenient:
@@ -113,7 +113,8 @@ class Operations:
             kind = scalars.MARKED if field.nullable else scalars.PLAIN
         return self.emit(kind, start)
 
-    def _literal(self, value: Value, type: Type) -> int:
+    def literal(self, value: Value, type: Type) -> int:
+        """The lane of a constant."""
         if value is None:
             return self.emit(scalars.NOTHING)
         if type == STRING and isinstance(value, str):
@@ -159,6 +160,8 @@ class Operations:
         source, target, lane = cast.argument.type, cast.type, self.value(cast.argument)
         if source == target or (source.is_float and target == DOUBLE):
             return lane
+        if source.is_integer and target == DOUBLE:
+            return self.emit(scalars.REAL, lane)
         if target.is_integer and (source.is_integer or source == BOOLEAN):
             bits = INTEGER_BITS[target.name]
             return lane if source == BOOLEAN or INTEGER_BITS[source.name] <= bits else _fitted(self, lane, target)
@@ -199,10 +202,21 @@ def _is_wide(type: Type) -> bool:
     return type.is_decimal and type.precision > NARROW
 
 
-def _sum(narrow: int, wide: int) -> Compiler:
-    """+ and -: of integers, or of decimals whose result has all digits."""
+def _reals(to: Operations, call: Call, operation: int) -> int:
+    """Of FLOAT and DOUBLE. A FLOAT is rounded once more, which gives the same as if it had been rounded once."""
+    lane, *rest = (to.value(_typed(argument, call.type)) for argument in call.arguments)
+    for other in rest:
+        lane = to.emit(operation, lane, other)
+        lane = to.emit(scalars.SINGLE, lane) if call.type == FLOAT else lane
+    return lane
+
+
+def _sum(narrow: int, wide: int, real: int) -> Compiler:
+    """+ and -: of integers, of floats, or of decimals whose result has all digits."""
 
     def operations(to: Operations, call: Call) -> int:
+        if call.type.is_float:
+            return _reals(to, call, real)
         first, *rest = call.arguments
         if call.type.is_integer:
             lane = to.value(_typed(first, call.type))
@@ -218,6 +232,8 @@ def _sum(narrow: int, wide: int) -> Compiler:
 
 
 def _product(to: Operations, call: Call) -> int:
+    if call.type.is_float:
+        return _reals(to, call, scalars.MULTIPLY_REAL)
     left, right = call.arguments
     if call.type.is_integer:
         return _fitted(to, to.emit(scalars.MULTIPLY, to.value(_typed(left, call.type)), to.value(_typed(right, call.type))), call.type)
@@ -245,7 +261,9 @@ def _division(operation: int) -> Compiler:
 
 
 def _quotient(to: Operations, call: Call) -> int:
-    """Of decimals, rounded as `divide` of `expr/arrays/decimal_arithmetic.py` rounds it."""
+    """Of floats; of decimals, rounded as `divide` of `expr/arrays/decimal_arithmetic.py` rounds it."""
+    if call.type.is_float:
+        return _reals(to, call, scalars.DIVIDE_REAL)
     left, right = call.arguments
     if not (call.type.is_decimal and left.type.is_decimal and right.type.is_decimal):
         raise NoOperations
@@ -268,9 +286,20 @@ def _normalized(to: Operations, call: Call) -> int:
 
 
 def _negative(to: Operations, call: Call) -> int:
-    if not call.type.is_integer:
+    return _negated(to, to.value(call.arguments[0]), call.type)
+
+
+def _negated(to: Operations, lane: int, type: Type) -> int:
+    if type.is_float:
+        return to.emit(scalars.MULTIPLY_REAL, lane, to.literal(-1.0, type))
+    if not type.is_integer:
         raise NoOperations
-    return _fitted(to, to.emit(scalars.SUBTRACT, to.emit(scalars.CONSTANT_VALUE, 0, 0), to.value(call.arguments[0])), call.type)
+    return _fitted(to, to.emit(scalars.SUBTRACT, to.literal(0, type), lane), type)
+
+
+def _absolute(to: Operations, call: Call) -> int:
+    lane = to.value(call.arguments[0])
+    return to.emit(scalars.CHOOSE, to.emit(scalars.LESS, lane, to.literal(0, BIGINT)), _negated(to, lane, call.type), lane)
 
 
 def _compared(to: Operations, left: Expr, right: Expr, *, ordered: bool) -> tuple[int, int]:
@@ -400,13 +429,14 @@ def _part_of_text(before: bool, after: bool) -> Compiler:
 
 
 CALLS: Final[dict[str, Compiler]] = {
-    "add": _sum(scalars.ADD, scalars.ADD_WIDE),
-    "subtract": _sum(scalars.SUBTRACT, scalars.SUBTRACT_WIDE),
+    "add": _sum(scalars.ADD, scalars.ADD_WIDE, scalars.ADD_REAL),
+    "subtract": _sum(scalars.SUBTRACT, scalars.SUBTRACT_WIDE, scalars.SUBTRACT_REAL),
     "multiply": _product,
     "divide": _quotient,
     "remainder": _division(scalars.REMAINDER),
     "integral_divide": _division(scalars.QUOTIENT),
     "negate": _negative,
+    "abs": _absolute,
     "normalize": _normalized,
     "equal": _comparison(scalars.EQUAL, scalars.EQUAL_WIDE, ordered=False),
     "not_equal": _comparison(scalars.EQUAL, scalars.EQUAL_WIDE, ordered=False, negated=True),
