@@ -46,6 +46,8 @@ def columns(query: str) -> list[str]:
         ("SELECT src, dst FROM edges UNION SELECT p.src, e.dst FROM p JOIN edges e ON p.src = e.src", ["src"]),
         (f"SELECT src, dst FROM edges UNION SELECT p.src, e.dst {STEP} WHERE p.src IN (SELECT dst FROM edges WHERE kind = 'a')", ["src"]),
         (f"SELECT src, dst FROM edges UNION SELECT p.src, e.dst {STEP} WHERE EXISTS (SELECT 1 FROM edges f WHERE f.src > p.dst)", ["src"]),
+        (f"SELECT src, dst FROM edges UNION SELECT p.src, e.dst {STEP} WHERE p.dst + 1 IN (SELECT src FROM edges)", ["src"]),
+        (f"SELECT src, dst FROM edges UNION SELECT p.src, e.dst {STEP} WHERE p.dst IN (SELECT src + 1 FROM edges)", []),
         (f"SELECT src, dst FROM edges UNION SELECT p.src, e.dst {STEP} UNION SELECT p.dst, e.src {STEP}", []),
         ("SELECT src, dst FROM edges UNION SELECT a.src, b.dst FROM p a JOIN p b ON a.dst = b.src", []),
         (f"SELECT length, dst FROM edges UNION SELECT p.length, e.dst {STEP}", []),

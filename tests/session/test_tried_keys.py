@@ -50,6 +50,8 @@ JOINS = {
         SELECT 1 FROM u WHERE u.a = r.n + 1)) SELECT n FROM r""",
     "recursive not": """WITH RECURSIVE r AS (SELECT a AS n FROM t UNION SELECT v.b FROM r, v WHERE r.n = v.a AND NOT EXISTS (
         SELECT 1 FROM u WHERE u.a + 1 = r.n + 1)) SELECT n FROM r""",
+    "recursive pairs": """WITH RECURSIVE r (x, y) AS (SELECT a, b FROM t UNION SELECT r.x, v.b FROM r JOIN v ON r.y = v.a
+        WHERE r.y IN (SELECT u.a + 1 FROM u)) SELECT x, y FROM r""",
 }
 SEEDS = [(1, 1), (2, 3), *slow(*((seed, shards) for seed in rotating(12) for shards in (1, 3)))]
 
