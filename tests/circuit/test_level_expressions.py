@@ -17,6 +17,7 @@ from cores import both_cores
 from deltic.errors import DelticError
 from deltic.kernels import scalars
 from parts import slow
+from seeds import rotating
 
 COLUMNS = {
     "i": "INT",
@@ -260,9 +261,9 @@ def test_expressions_of_programs_equal_those_of_steps() -> None:
     compare(1, 4)
 
 
-@pytest.mark.parametrize("first", slow(2, 12))
-def test_many_values_of_expressions(first: int) -> None:
-    for seed in range(first, first + 10):
+@pytest.mark.parametrize("seeds", slow(rotating(20)[::2], rotating(20)[1::2]), ids=len)
+def test_many_values_of_expressions(seeds: range) -> None:
+    for seed in seeds:
         compare(seed, 6)
 
 

@@ -23,6 +23,7 @@ from deltic.trace.identity import Identity
 from deltic.trace.nested import to_bytes
 from deltic.trace.strings import StringTable
 from parts import slow
+from seeds import rotating
 
 NUMBERS: Mapping[str, Sequence[Any]] = {
     "TINYINT": (0, 1, -1, 127, -128),
@@ -122,9 +123,9 @@ def test_nested_values_in_programs_equal_those_of_steps(shards: int) -> None:
     compare(1, 6, shards)
 
 
-@pytest.mark.parametrize("first", slow(2, 12))
-def test_many_nested_values_in_programs(first: int) -> None:
-    for seed in range(first, first + 10):
+@pytest.mark.parametrize("seeds", slow(rotating(20)[::2], rotating(20)[1::2]), ids=len)
+def test_many_nested_values_in_programs(seeds: range) -> None:
+    for seed in seeds:
         compare(seed, 6)
 
 

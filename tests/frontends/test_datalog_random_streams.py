@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import deltic
-from datalog_stream_programs import INPUTS, SIZE, STREAMS, StreamProgram, stream_program
+from datalog_stream_programs import INPUTS, SIZE, STREAMS, stream_program
 from deltic.plan.evaluate import Moment, evaluate
 from deltic.plan.nodes import Plan
 from deltic.plan.relation import Relation
@@ -21,24 +21,22 @@ TICKS = 5
 Row = tuple[int, ...]
 
 
-def opened(program: StreamProgram, options: dict[str, Any]) -> deltic.Session:
-    session = deltic.Session(**options)
-    session.datalog(program.text, warn=False)
-    return session
-
-
 def check(seed: int, options: dict[str, Any]) -> int:
-    """Returns how many rows its relations and streams had."""
+    """Returns how many rows its relations and streams had. To open a state commits notes alone: the next tick has its epoch."""
     program, random = stream_program(seed), Random(seed)
     kept: dict[str, set[Row]] = {name: set() for name in INPUTS}
     moments, total = [Moment({name: Relation() for name in (*INPUTS, *STREAMS)})], 0  # the definition is a tick, too
-    session = opened(program, options)
-    plans = session._catalog.plans()
+    session = deltic.Session(**options)
+    session.datalog(program.text, warn=False)
+    plans, last = session._catalog.plans(), session.epoch
     try:
         for tick in range(TICKS):
             if "state" in options and tick % 2:
                 session.close()
-                session = opened(program, options | {"shards": random.choice((1, 2, 3))})
+                session = deltic.Session(**options | {"shards": random.choice((1, 2, 3))})
+                before = session.epoch
+                session.datalog(program.text, warn=False)
+                last = last if session.epoch == before else session.epoch
             rows = {name: [_row(random, width) for _ in range(random.randrange(1, 6))] for name, width in (INPUTS | STREAMS).items()}
             tables: dict[str, Relation] = {name: Relation((row, 1) for row in rows[name]) for name in STREAMS}
             changes = {name: [_change(row, 1) for row in rows[name]] for name in STREAMS}
@@ -51,10 +49,11 @@ def check(seed: int, options: dict[str, Any]) -> int:
             views: dict[Plan, Relation] = {}
             for name in program.outputs:
                 contents = Relation((tuple(row.values()), 1) for row in session.view(name).rows())
-                views[plans[name]] = evaluate(plans[name], tables, epoch=session.epoch, past=moments, views=views)
+                views[plans[name]] = evaluate(plans[name], tables, epoch=session.epoch, past=moments, views=views, since=last + 1)
                 assert contents == views[plans[name]], (seed, tick, name, program.text)
                 total += len(contents)
-            moments.append(Moment(tables, epoch=session.epoch, views=views))
+            moments.append(Moment(tables, epoch=session.epoch, views=views, since=last + 1))
+            last = session.epoch
     finally:
         session.close()
     return total

@@ -13,6 +13,7 @@ import pytest
 import deltic
 from deltic.plan.evaluate import evaluate
 from deltic.plan.relation import Relation
+from seeds import rotating
 from session_rows import touched_rows
 from tests.support.parts import slow
 
@@ -73,7 +74,7 @@ def check(seed: int, shards: int, again: int, folder: Path, ticks: int = 8, name
 
 
 @pytest.mark.parametrize(
-    ("seed", "shards", "again"), [(0, 3, 2), *slow(*((seed, *each) for seed in (1, 2, 3) for each in [(1, 1), (3, 3), (1, 3), (3, 2)]))]
+    ("seed", "shards", "again"), [(0, 3, 2), *slow(*((seed, *each) for seed in rotating(3) for each in [(1, 1), (3, 3), (1, 3), (3, 2)]))]
 )
 def test_recursions_are_those_of_the_oracle(seed: int, shards: int, again: int, tmp_path: Path) -> None:
     check(seed, shards, again, tmp_path, 8 if seed else 4)

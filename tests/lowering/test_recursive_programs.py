@@ -63,9 +63,9 @@ def test_programs_are_one_call(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-@pytest.mark.parametrize("seeds", [2, *slow(40)])
-def test_a_kernel_keeps_the_state_of_the_operators(name: str, seeds: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    for seed in range(seeds):
+@pytest.mark.parametrize("seeds", [range(2), *slow(rotating(40))], ids=len)
+def test_a_kernel_keeps_the_state_of_the_operators(name: str, seeds: range, monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed in seeds:
         rng = random.Random(seed)
         values, rows, batch = rng.choice((3, 4, 6)), rng.choice((5, 10, 20)), rng.choice((1, 3, 8))
         both = engines(PROGRAMS[name], 2)

@@ -61,6 +61,13 @@ def above(left: Plan, right: Plan) -> Plan:
     return columns(Join(left, right, "inner", (), less), 0, 3)
 
 
+def before(left: Plan, right: Plan) -> Plan:
+    """The rows (a, b) of left for which right has (c, d) with b < c or b = d: a semi-join by a condition."""
+    own, start, end = reference(left.schema, 1), *(shift(reference(right.schema, i), len(left.schema)) for i in range(2))
+    either = resolve("or", [resolve("<", [own, start], None), resolve("=", [own, end], None)], None)
+    return Join(left, right, "semi", (), either)
+
+
 def union(*parts: Plan) -> Plan:
     return Distinct(Union(parts))
 
@@ -101,6 +108,7 @@ def plans() -> Mapping[str, Plan]:
         "count_inside": Recursion((("x", union(base, _counted(x, base))),), "x", 40),
         "first_rows": Recursion((("x", union(base, TopK(path(x, base), (Order(Column(0, BIGINT, False)),), 3))),), "x", 40),
         "semi_and_anti": Recursion((("x", union(base, join(path(x, base), x, 0, 1, "semi"))),), "x"),
+        "semi_by_condition": Recursion((("x", union(base, path(before(x, base), base))),), "x"),
         "reachable_from_all": Recursion((("x", union(base, join(path(x, base), _reachable(x), 1, 0, "semi"))),), "x"),
         "nested_closure": Recursion((("x", union(base, Recursion((("y", union(x, path(y, x))),), "y"))),), "x"),
         "intervals": Recursion((("x", union(base, within(x, base), above(base, x))),), "x"),

@@ -73,12 +73,21 @@ def _moved(operator: Map, inputs: Places | None) -> Places:
 
 
 def _joined(operator: NestedJoin | NestedRangeJoin, inputs: Sequence[Places | None]) -> Places:
-    """The places after a join: one side is spread, the other is on every shard."""
-    (side,) = (i for i, places in enumerate(inputs) if places is not None)
-    output = operator.flat.output
+    """The places after a join of a side that is spread with one that is on every shard, or, as in a semi-join by a condition, of rows with
+    those of them that match: both are spread, and the words are part of the key."""
+    spread = [places for places in inputs if places is not None]
+    assert len(spread) == 1 or _shares(operator, *spread), "rows of a match are on two shards"
+    output = [(inputs[side], word) for side, word in operator.flat.output]
     return tuple(
-        frozenset(to for to, (from_side, word) in enumerate(output) if from_side == side and word in of) for of in _known(inputs[side])
+        frozenset(to for to, (places, word) in enumerate(output) if places is not None and word in places[i]) for i in range(len(spread[0]))
     )
+
+
+def _shares(operator: NestedJoin | NestedRangeJoin, left: Places, right: Places) -> bool:
+    """Whether the sides are joined by these words."""
+    keys = operator.flat.keys if isinstance(operator, NestedJoin) else ()
+    equal = [*enumerate(keys[1])] if keys else [(word, word) for word in range(operator.flat.key)]
+    return all(any(a in of_left and b in of_right for a, b in equal) for of_left, of_right in zip(left, right, strict=True))
 
 
 def _known(places: Places | None) -> Places:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from deltic.expr.failing import can_fail
 from deltic.expr.nodes import Column
 from deltic.plan.nodes import Distinct, Filter, Join, Plan, Project, Recursion, Reference, Union, references
 from deltic.schema import Schema
@@ -67,9 +68,14 @@ def _sources(plan: Plan) -> Sources:
 def _joined(plan: Join) -> Sources:
     sides = [plan.left, plan.right]
     reading = [bool(references(side)) for side in sides]
-    if all(reading) or (plan.kind == "semi" and reading[1]):
+    if all(reading) or (plan.kind == "semi" and (reading[1] or _fails_on_right(plan))):
         return ()
     sources = [_sources(side) if reads else (None,) * len(side.schema) for side, reads in zip(sides, reading, strict=True)]
     if not sources[reading.index(True)]:
         return ()
     return sources[0] if plan.kind == "semi" else (*sources[0], *sources[1])
+
+
+def _fails_on_right(plan: Join) -> bool:
+    """Whether a key fails on rows of the right side, which then are compared with the relation's rows of every value."""
+    return plan.evaluates_pairs and any(can_fail(right) for _, right in plan.compared)
