@@ -13,7 +13,7 @@ from deltic.connectors.connector import SourceSpec
 from deltic.connectors.files.folder import under
 from deltic.connectors.sink import Owner, Sink
 from deltic.connectors.source import Json
-from deltic.errors import SinkError
+from deltic.errors import QueryError, SinkError
 from deltic.pipeline.delivery import OpenSink, check_empty
 from deltic.pipeline.feeds import Feed
 from deltic.pipeline.notes import SINKS, SinkOffset, sink_offsets
@@ -53,11 +53,16 @@ class BoundProgram:
     def bind(
         cls, program: Program, base: str | Path | None, on_view_error: OnViewError = "isolate", notes: Notes = MappingProxyType({})
     ) -> Self:
-        """The program over empty tables, planned as in a state with these notes. Raises QueryError and CircuitError."""
+        """The program over empty tables, planned as in a state with these notes. Raises QueryError and CircuitError.
+
+        A program that defines nothing is refused: it would drop all tables of its state, and is more likely a file that was emptied.
+        """
         with Session(clock="wall", on_view_error=on_view_error) as session:
             described = ProgramDescription.of(notes)
             session._commits.plans, session._commits.tables = described.plans, described.tables
             session.program(program)
+            if not (session.tables or session.views):
+                raise QueryError("the program defines no tables and no views", expected="CREATE TABLE … and CREATE MATERIALIZED VIEW …")
             return cls.of(session, base)
 
     @classmethod

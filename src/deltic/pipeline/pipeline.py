@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from deltic.connectors.source import Json
-from deltic.errors import DataError
+from deltic.errors import CatalogError, DataError
 from deltic.pipeline.bound_program import BoundProgram
 from deltic.pipeline.dead_letters import DeadLetters
 from deltic.pipeline.delivery import Delivery
@@ -150,15 +150,27 @@ class Pipeline:
     def tick(self, changes: Mapping[str, Any] | None = None, notes: Mapping[str, Json] | None = None) -> Progress | None:
         """One tick of the next rows; None if there are none, and none are due by the wall clock.
 
-        changes, notes: of tables without a source, as in `Session.apply`; with them there is always a tick. Raises SourceError, DataError
-        or EvaluationError, and nothing has happened; or SinkError, and the next tick begins with the sinks.
+        changes, notes: of tables without a source, as in `Session.apply`; with them there is always a tick. Raises CatalogError for
+        a table with a source, SourceError, DataError or EvaluationError, and nothing has happened; or SinkError, and the next tick begins
+        with the sinks.
         """
         with self._lock:
+            self._check_without_source(changes or {})
             try:
                 return self._tick(changes or {}, notes or {})
             except BaseException:
                 self._restore()
                 raise
+
+    def _check_without_source(self, changes: Mapping[str, Any]) -> None:
+        for name in changes:
+            table = self.session.table(name)
+            if table.name.lower() in self.session.sources:
+                raise CatalogError(
+                    f"table {table.name} is read from its source",
+                    expected="changes of tables without USING",
+                    remedy="write the rows to the source, or leave USING out and give all changes of the table",
+                )
 
     def close(self) -> None:
         """Closes the state. The next start repeats deliveries that no commit has noted, with the same content."""
