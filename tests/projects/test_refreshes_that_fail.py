@@ -14,8 +14,9 @@ import pyarrow as pa
 import pytest
 
 from deltic.errors import DivisionByZero, QueryError
+from deltic.schema import BIGINT, Field
 from deltic.session import Session
-from pipelines_projects import SPEC, planned, written
+from pipelines_projects import SPEC, NoSpark, planned, written
 
 pytest.importorskip("pyspark.sql.connect.proto")
 pytest.importorskip("yaml")
@@ -68,6 +69,7 @@ class FakeTables:
     def __init__(self, folder: Path) -> None:
         self.rows: dict[str, list[dict[str, Any]]] = {}
         self.folder, self.delta, self.found = folder, set[str](), list[int]()
+        self.restored: list[tuple[str, str | None]] = []
 
     def look_up(self, datasets: Any) -> None:
         list(datasets)
@@ -80,6 +82,10 @@ class FakeTables:
             return "kept"
         self.rows[dataset.key] = []
         return "new"
+
+    def restore(self, dataset: Dataset, schema: Any, location: str | None) -> None:
+        self.rows[dataset.key] = []
+        self.restored.append((dataset.key, location))
 
     def format(self, dataset: Dataset) -> str:
         return "delta" if dataset.key in self.delta else "parquet"
@@ -114,6 +120,7 @@ class Project:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.tables, self.said = folder, FakeTables(folder / "tables"), list[str]()
+        self.spark = NoSpark()
         self.source(1, 2, 3)
         self.define(OTHER + QUOTIENTS)
 
@@ -128,7 +135,7 @@ class Project:
         server: Any = SimpleNamespace(of_rows=lambda rows, schema: rows, message=lambda frame: frame)
         server.table = lambda identifier: SimpleNamespace(limit=lambda rows: identifier)
         server.rows = lambda message: pa.table({"k": self.tables.found}) if isinstance(message, str) else self.frame
-        with running.ProjectRun(planned(self.spec), server, str(self.folder / "state"), self.said.append) as run:
+        with running.ProjectRun(planned(self.spec, self.spark), server, str(self.folder / "state"), self.said.append) as run:
             run.tables = run.publisher.tables = cast(Any, self.tables)
             yield run
 
@@ -453,3 +460,61 @@ def test_the_notes_of_a_tick_do_not_name_the_views_that_it_leaves_out(project: P
 
 def killed(*_: object) -> None:
     raise KeyboardInterrupt
+
+
+TOTALS = """
+
+@dp.materialized_view
+def total():
+    return spark.read.table("stream").groupBy().sum("v")
+
+
+@dp.materialized_view(table_properties={"deltic.refresh": "full"})
+def largest():
+    return spark.read.table("other").groupBy().max("count").toDF("n")
+
+
+@dp.materialized_view
+def doubled():
+    return spark.read.table("largest").selectExpr("2 * n AS twice")
+"""
+
+
+def test_tables_that_are_read_and_not_refreshed_are_created_over_their_rows(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The catalog of a session ends with it."""
+    ran(project, monkeypatch)
+    monkeypatch.setattr(running, "run_events", lambda *_: None)
+    monkeypatch.setattr(running.SourceReads, "dataset", lambda self, key: None)
+    monkeypatch.setattr(running.ProjectRun, "_run", lambda self, one: [f"{one.dataset.key}: by Spark"])
+    project.spark = NoSpark(Field("n", BIGINT))
+    project.define(STREAMS + TOTALS)
+    readers = {"total": "stream", "largest": "other", "doubled": "largest"}
+    for reader, table in readers.items():
+        with pytest.raises(QueryError, match=rf"{reader} reads {table}, which has no table\n.*--refresh {reader},{table}"):
+            project.run(reader)
+    assert project.tables.rows == {}
+    project.run()
+    folder = project.folder / "tables"
+    for place in (folder / "stream" / "rows" / "_spark_metadata", folder / "checkpoints" / "stream" / "stream" / "commits"):
+        place.mkdir(parents=True)
+        (place / "0").touch()
+    versions = {key: folder / key / "version" for key in ("other", "largest")}
+    with project.opened() as run:
+        run.notes.locations |= {key: str(place) for key, place in versions.items()}
+        run._note()
+    for key in versions:
+        versions[key].mkdir(parents=True)
+    locations = {"stream": str(folder / "stream" / "rows"), **{key: str(place) for key, place in versions.items()}}
+    for reader, table in readers.items():
+        rows = project.tables.rows.pop(table)
+        project.run(reader)
+        assert project.tables.restored == [(table, locations[table])]
+        assert f"{table}: table created over its rows" in project.said
+        project.run(reader)
+        assert len(project.tables.restored) == 1, "it is there now"
+        project.tables.restored.clear()
+        project.tables.rows[table] = rows
+    shutil.rmtree(versions["other"])
+    del project.tables.rows["other"]
+    with pytest.raises(QueryError, match="largest reads other, which has no table"):
+        project.run("largest")

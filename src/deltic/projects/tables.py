@@ -140,6 +140,12 @@ class CatalogTables:
         self._notes.remarks[dataset.key] = self._remarks(dataset).json()
         return creation
 
+    def restore(self, dataset: Dataset, schema: Schema, location: str | None) -> None:
+        """Creates a table that the catalog lacks over the files that it has, by one statement. location: None of a format with commits."""
+        with self._server.under(self._server.names, CREATING):
+            self._server.sql(self._creation(dataset, schema, location))
+        self._notes.remarks[dataset.key] = self._remarks(dataset).json()
+
     def _remarks(self, dataset: Dataset) -> TableAnnotations:
         fixed = () if self.format(dataset) in TRANSACTIONAL else dataset.partitions
         return TableAnnotations.of(dataset, self._properties(dataset), fixed)
