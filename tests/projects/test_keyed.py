@@ -64,7 +64,7 @@ def test_the_least_of_events_with_equal_sequences_stays_in_whatever_runs_they_co
     fields = [EVENTS[0], Field("rank", BIGINT), *EVENTS[1:]]
     plan = planned(written(tmp_path, {"spark-pipeline.yml": SPEC, "transformations/a.py": text}), NoSpark(*fields))
     draw = random.Random(5)
-    events = [(i % 3, *drawn) for i in range(24) for drawn in [(draw.choice([None, 0, 1]), draw.choice([None, "a", "b"]), draw.choice("IUD"))]]
+    events = [(i % 3, draw.choice([None, 0, 1]), draw.choice([None, "a", "b"]), draw.choice("IUD")) for i in range(24)]
     newest = {key: min((e for e in events if e[0] == key), key=_nulls_first) for key in range(3)}
     for runs in (1, 4, len(events)):
         draw.shuffle(events)

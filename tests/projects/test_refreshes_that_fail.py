@@ -25,6 +25,8 @@ from deltic.projects import running
 from deltic.projects.cost import LEAST_ROWS
 from deltic.projects.definitions import Dataset
 from deltic.projects.flows import reset
+from deltic.projects.notes import ProjectNotes
+from deltic.projects.tables import CatalogTables
 
 READ = 'spark.read.schema("k BIGINT, v BIGINT").parquet("FOLDER/src")'
 OTHER = f"""\
@@ -108,11 +110,26 @@ class FakeTables:
     def remove_rows(self, dataset: Dataset) -> None:
         shutil.rmtree(self.location(dataset), ignore_errors=True)
 
+    def begin_again(self, dataset: Dataset) -> None:
+        pass
+
     def locate(self, dataset: Dataset, location: str) -> None:
         pass
 
     def replace(self, dataset: Dataset, frame: pa.Table, before: str | None) -> None:
         self.rows[dataset.key] = frame.to_pylist()
+
+
+class RemoteTables(FakeTables):
+    """As FakeTables, of a project whose storage is in an object store."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self._storage, self._notes = "s3://bucket/shop", ProjectNotes()
+
+    _folder, _generation = CatalogTables._folder, CatalogTables._generation  # type: ignore[assignment]
+    location, events, begin_again = CatalogTables.location, CatalogTables.events, CatalogTables.begin_again  # type: ignore[assignment]
+    checkpoint, checkpoints = CatalogTables.checkpoint, CatalogTables.checkpoints  # type: ignore[assignment]
 
 
 class Project:
@@ -137,6 +154,8 @@ class Project:
         server.rows = lambda message: pa.table({"k": self.tables.found}) if isinstance(message, str) else self.frame
         with running.ProjectRun(planned(self.spec, self.spark), server, str(self.folder / "state"), self.said.append) as run:
             run.tables = run.publisher.tables = cast(Any, self.tables)
+            if isinstance(self.tables, RemoteTables):
+                self.tables._notes = run.notes
             yield run
 
     def run(self, *refresh: str, full: bool = False) -> None:
@@ -502,8 +521,8 @@ def test_tables_that_are_read_and_not_refreshed_are_created_over_their_rows(proj
     with project.opened() as run:
         run.notes.locations |= {key: str(place) for key, place in versions.items()}
         run._note()
-    for key in versions:
-        versions[key].mkdir(parents=True)
+    for version in versions.values():
+        version.mkdir(parents=True)
     locations = {"stream": str(folder / "stream" / "rows"), **{key: str(place) for key, place in versions.items()}}
     for reader, table in readers.items():
         rows = project.tables.rows.pop(table)
@@ -518,3 +537,40 @@ def test_tables_that_are_read_and_not_refreshed_are_created_over_their_rows(proj
     del project.tables.rows["other"]
     with pytest.raises(QueryError, match="largest reads other, which has no table"):
         project.run("largest")
+
+
+def test_checkpoints_that_cannot_be_removed_are_exchanged(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Flows that are read from the beginning do not resume at a checkpoint of before, or at that of a run that was killed."""
+    used, killed = set[str](), [False]
+
+    def flow(server: Any, tables: Any, one: Any, flow: Any) -> int:
+        used.add(tables.checkpoint(one.dataset, flow.flow.name))
+        if killed[0]:
+            raise KeyboardInterrupt
+        return 0
+
+    def events(server: Any, tables: Any, events: Any, from_nothing: bool) -> None:
+        used.update((tables.events(events.dataset), tables.checkpoint(events.dataset, "events")))
+
+    monkeypatch.setattr(running, "reset", lambda *_: None)
+    monkeypatch.setattr(running, "run_flow", flow)
+    monkeypatch.setattr(running, "run_events", events)
+    monkeypatch.setattr(running.SourceReads, "dataset", lambda self, key: None)
+    project.tables = RemoteTables(project.folder)
+    project.define(STREAMS)
+
+    def places(*refresh: str, full: bool = False) -> set[str]:
+        used.clear()
+        project.run(*refresh, full=full)
+        return {place.removeprefix("s3://bucket/shop/_deltic_") for place in used}
+
+    first = {"checkpoints/stream/stream", "tables/keyed/events", "checkpoints/keyed/events"}
+    assert places() == places() == first
+    killed[0] = True
+    with pytest.raises(KeyboardInterrupt):
+        places("stream", full=True)
+    assert used == {"s3://bucket/shop/_deltic_checkpoints@1/stream/stream"}
+    killed[0] = False
+    second = {"checkpoints@2/stream/stream", "tables/keyed/events", "checkpoints/keyed/events"}
+    assert places() == places() == second
+    assert places(full=True) == {"checkpoints@3/stream/stream", "tables/keyed/events@1", "checkpoints@1/keyed/events"}

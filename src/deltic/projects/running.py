@@ -365,6 +365,8 @@ class ProjectRun:
         """A block that empties datasets in several steps. Noted before it, since half of the steps would lose rows or repeat them."""
         if keys:
             self.notes.resets |= dict.fromkeys(keys, True)
+            for key in keys:
+                self.tables.begin_again(self.plan.datasets[key].dataset)
             self._note()
         yield
         for key in keys:
