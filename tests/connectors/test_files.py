@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import codecs
 import datetime as dt
+import gzip
 import json
+import lzma
 import os
 import re
 import zlib
@@ -295,6 +298,42 @@ def test_json_bytes_that_are_not_utf8_are_a_rows_own(tmp_path: Path) -> None:
     (portion,) = read(tmp_path, ORDERS, "json", on_error="dead_letter")
     assert portion.changes.column("id").to_pylist() == [2]
     assert portion.letters[0].reason.startswith("byte 0xff is not UTF-8") and portion.letters[0].text == '{"id":1,"s":"\\xff"}'
+
+
+@pytest.mark.parametrize("format", ["csv", "json"])
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        (gzip.compress(b'{"id":1}\n'), "is compressed with gzip"),
+        (b"\x28\xb5\x2f\xfd\x04\x00", "is compressed with zstd"),
+        (lzma.compress(b"1,a,2024-01-01\n"), "is compressed with xz"),
+        ('{"id":1}\n'.encode("utf-16"), "is in UTF-16"),
+        (codecs.BOM_UTF16_BE + '{"id":1}\n'.encode("utf-16-be"), "is in UTF-16"),
+    ],
+)
+def test_a_file_that_is_no_text_is_not_read_line_by_line(tmp_path: Path, format: str, content: bytes, what: str) -> None:
+    """Each of its lines would be a dead letter."""
+    write(tmp_path, content)
+    with pytest.raises(SourceError, match=what):
+        read(tmp_path, ORDERS, format, on_error="dead_letter")
+
+
+def test_a_header_that_was_not_declared_is_met_with_what_to_do(tmp_path: Path) -> None:
+    table = TableSchema("days", Schema((Field("name", STRING), Field("id", BIGINT, False))))
+    write(tmp_path, "name,ID\nmon,1\n")
+    with pytest.raises(FrameError, match=r"row 1, column id: 'ID' does not parse") as raised:
+        read(tmp_path, table, "csv")
+    assert raised.value.remedy == "set header true, if the first line has the names of the columns"
+    write(tmp_path, "mon,1\nname,ID\n")
+    with pytest.raises(FrameError, match=r"row 2, column id: 'ID' does not parse") as raised:
+        read(tmp_path, table, "csv")
+    assert raised.value.remedy != "set header true, if the first line has the names of the columns"
+
+
+def test_a_pattern_is_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match=r"there is no folder") as raised:
+        FileReader(ORDERS, "json", str(tmp_path / "*.json")).listing()
+    assert raised.value.remedy == "name the folder: patterns are not read as such"
 
 
 # --- rows

@@ -18,7 +18,8 @@ from typing import Any
 
 import pytest
 
-from deltic.errors import DelticError, SinkError, StateError, StateTakenOver
+from deltic.errors import DelticError, QueryError, SinkError, StateError, StateTakenOver
+from deltic.pipeline.dry_run import dry_run
 from deltic.runtimes.stored_view import StoredView
 from deltic.storage import manifest
 from deltic.storage.local import LocalFolder
@@ -292,3 +293,12 @@ def test_a_read_only_folder(name: str, shop: Shop, goldens: Goldens) -> None:
     if place == shop.state:
         assert held(shop) == before
     goes_on(shop)
+
+
+@pytest.mark.parametrize("script", ["", " \n-- a script that was emptied\n", "CREATE FUNCTION f(a INT) RETURNS INT RETURN a;"])
+def test_a_program_that_defines_nothing_does_not_drop_the_tables_of_its_state(shop: Shop, script: str) -> None:
+    with pytest.raises(QueryError, match="the program defines no tables and no views"):
+        shop.pipeline(script)
+    with pytest.raises(QueryError, match="the program defines no tables and no views"):
+        dry_run(script, state=shop.state, base=shop.folder)
+    assert shop.run(FAILING) == AFTER

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from deltic.errors import SourceError
+from deltic.errors import CatalogError, SourceError
 from deltic.pipeline import Pipeline, Progress
 from deltic.pipeline.dry_run import dry_run
 from deltic.session import Session
@@ -284,3 +284,17 @@ def test_a_state_whose_tables_were_dropped_is_not_a_new_one(shop: Shop) -> None:
         assert str(pipeline.start) == f"resumes after epoch {epoch + 1}; views filled: spend, top"
     with Pipeline("CREATE TABLE t (a INT);", state=shop.made / "new") as pipeline:
         assert str(pipeline.start) == "a new state; tables without a source: t"
+
+
+def test_rows_of_a_table_with_a_source_are_not_given_beside_its_files(shop: Shop) -> None:
+    """They would stand in for those of the files, which would count as read."""
+    shop.fill()
+    script = f"{SCRIPT}; CREATE TABLE calls (id BIGINT, PRIMARY KEY (id))"
+    with Pipeline(script, state=shop.state, base=shop.folder) as pipeline:
+        for name in ("orders", "ORDERS"):
+            with pytest.raises(CatalogError, match="table orders is read from its source"):
+                pipeline.tick({"calls": [{"id": 1, "_op": "insert"}], name: [{"id": 99, "_op": "insert"}]}, {"offset": 1})
+        assert not taken(pipeline) and "offset" not in pipeline.session.notes
+        progress = pipeline.tick({"calls": [{"id": 1, "_op": "insert"}]}, {"offset": 1})
+        assert progress is not None and progress.rows_in == {"orders": 10, "customers": 4} and pipeline.session.notes["offset"] == 1
+        assert views(pipeline) == EXPECTED and pipeline.session.query("SELECT id FROM calls").rows() == [{"id": 1}]

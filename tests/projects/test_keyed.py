@@ -58,6 +58,29 @@ def test_late_events_lose_to_newer_ones_and_to_deletes(tmp_path: Path) -> None:
             session.apply({"users events": [{"id": None, "name": "a", "op": "I", "at": 2000, "_weight": 1}]})
 
 
+@pytest.mark.parametrize("left_out", [["op", "at"], ["op", "at", "rank"]])
+def test_the_least_of_events_with_equal_sequences_stays_in_whatever_runs_they_come(tmp_path: Path, left_out: list[str]) -> None:
+    text = USERS.replace('["op", "at"]', str(left_out))
+    fields = [EVENTS[0], Field("rank", BIGINT), *EVENTS[1:]]
+    plan = planned(written(tmp_path, {"spark-pipeline.yml": SPEC, "transformations/a.py": text}), NoSpark(*fields))
+    draw = random.Random(5)
+    events = [(i % 3, draw.choice([None, 0, 1]), draw.choice([None, "a", "b"]), draw.choice("IUD")) for i in range(24)]
+    newest = {key: min((e for e in events if e[0] == key), key=_nulls_first) for key in range(3)}
+    for runs in (1, 4, len(events)):
+        draw.shuffle(events)
+        with deltic.Session() as session:
+            session.program(Program.defined_by(plan.statements()))
+            for run in range(runs):
+                rows = [dict(zip(("id", "rank", "name", "op", "at"), (*event, 7), strict=True)) for event in events[run::runs]]
+                session.apply({"users events": [{**row, "_weight": 1} for row in rows]})
+            shown = sorted((row["id"], row["name"]) for row in session.view("users").rows())
+        assert shown == sorted((key, name) for key, _, name, op in newest.values() if op != "D")
+
+
+def _nulls_first(event: tuple[Any, ...]) -> tuple[tuple[bool, Any], ...]:
+    return tuple((value is not None, str(value)) for value in event)
+
+
 def test_lines_that_are_added_above_a_flow_do_not_fill_its_view_again(tmp_path: Path) -> None:
     ids = set()
     for above in ("", "# users\n"):

@@ -211,7 +211,10 @@ class FakeSession:
 def test_the_default_format_is_not_that_of_a_flow_that_runs(looked_up: bool) -> None:
     server = Server(Names(), {}, "sc://nowhere")
     server._session = cast(Any, FakeSession())
-    tables, dataset = CatalogTables(server, "/storage", "/state", {}), Dataset("v", "`v`", "streaming table", FilePlace("a.sql", 1))
+    tables, dataset = (
+        CatalogTables(server, "/storage", "/state", ProjectNotes()),
+        Dataset("v", "`v`", "streaming table", FilePlace("a.sql", 1)),
+    )
     if looked_up:
         tables.look_up([])
     runs, ends = threading.Event(), threading.Event()
@@ -315,7 +318,7 @@ def test_files_of_earlier_versions_go_and_events_stay(tmp_path: Path) -> None:
     catalog = SimpleNamespace(refreshTable=lambda name: None)
     server = SimpleNamespace(sql=lambda text: [], session=SimpleNamespace(catalog=catalog), forget=lambda name: None)
     tables, dataset = (
-        CatalogTables(cast(Any, server), f"file://{tmp_path}", "", {}),
+        CatalogTables(cast(Any, server), f"file://{tmp_path}", "", ProjectNotes()),
         Dataset("v", "`v`", "streaming table", FilePlace("a.py", 1)),
     )
     for name in ("first", "second", "third", "events"):

@@ -14,8 +14,9 @@ import pyarrow as pa
 import pytest
 
 from deltic.errors import DivisionByZero, QueryError
+from deltic.schema import BIGINT, Field
 from deltic.session import Session
-from pipelines_projects import SPEC, planned, written
+from pipelines_projects import SPEC, NoSpark, planned, written
 
 pytest.importorskip("pyspark.sql.connect.proto")
 pytest.importorskip("yaml")
@@ -24,6 +25,8 @@ from deltic.projects import running
 from deltic.projects.cost import LEAST_ROWS
 from deltic.projects.definitions import Dataset
 from deltic.projects.flows import reset
+from deltic.projects.notes import ProjectNotes
+from deltic.projects.tables import CatalogTables
 
 READ = 'spark.read.schema("k BIGINT, v BIGINT").parquet("FOLDER/src")'
 OTHER = f"""\
@@ -68,6 +71,7 @@ class FakeTables:
     def __init__(self, folder: Path) -> None:
         self.rows: dict[str, list[dict[str, Any]]] = {}
         self.folder, self.delta, self.found = folder, set[str](), list[int]()
+        self.restored: list[tuple[str, str | None]] = []
 
     def look_up(self, datasets: Any) -> None:
         list(datasets)
@@ -80,6 +84,10 @@ class FakeTables:
             return "kept"
         self.rows[dataset.key] = []
         return "new"
+
+    def restore(self, dataset: Dataset, schema: Any, location: str | None) -> None:
+        self.rows[dataset.key] = []
+        self.restored.append((dataset.key, location))
 
     def format(self, dataset: Dataset) -> str:
         return "delta" if dataset.key in self.delta else "parquet"
@@ -102,6 +110,9 @@ class FakeTables:
     def remove_rows(self, dataset: Dataset) -> None:
         shutil.rmtree(self.location(dataset), ignore_errors=True)
 
+    def begin_again(self, dataset: Dataset) -> None:
+        pass
+
     def locate(self, dataset: Dataset, location: str) -> None:
         pass
 
@@ -109,11 +120,24 @@ class FakeTables:
         self.rows[dataset.key] = frame.to_pylist()
 
 
+class RemoteTables(FakeTables):
+    """As FakeTables, of a project whose storage is in an object store."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self._storage, self._notes = "s3://bucket/shop", ProjectNotes()
+
+    _folder, _generation = CatalogTables._folder, CatalogTables._generation  # type: ignore[assignment]
+    location, events, begin_again = CatalogTables.location, CatalogTables.events, CatalogTables.begin_again  # type: ignore[assignment]
+    checkpoint, checkpoints = CatalogTables.checkpoint, CatalogTables.checkpoints  # type: ignore[assignment]
+
+
 class Project:
     """A project of `other` and `quotients`, and its source."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.tables, self.said = folder, FakeTables(folder / "tables"), list[str]()
+        self.spark = NoSpark()
         self.source(1, 2, 3)
         self.define(OTHER + QUOTIENTS)
 
@@ -128,8 +152,10 @@ class Project:
         server: Any = SimpleNamespace(of_rows=lambda rows, schema: rows, message=lambda frame: frame)
         server.table = lambda identifier: SimpleNamespace(limit=lambda rows: identifier)
         server.rows = lambda message: pa.table({"k": self.tables.found}) if isinstance(message, str) else self.frame
-        with running.ProjectRun(planned(self.spec), server, str(self.folder / "state"), self.said.append) as run:
+        with running.ProjectRun(planned(self.spec, self.spark), server, str(self.folder / "state"), self.said.append) as run:
             run.tables = run.publisher.tables = cast(Any, self.tables)
+            if isinstance(self.tables, RemoteTables):
+                self.tables._notes = run.notes
             yield run
 
     def run(self, *refresh: str, full: bool = False) -> None:
@@ -453,3 +479,98 @@ def test_the_notes_of_a_tick_do_not_name_the_views_that_it_leaves_out(project: P
 
 def killed(*_: object) -> None:
     raise KeyboardInterrupt
+
+
+TOTALS = """
+
+@dp.materialized_view
+def total():
+    return spark.read.table("stream").groupBy().sum("v")
+
+
+@dp.materialized_view(table_properties={"deltic.refresh": "full"})
+def largest():
+    return spark.read.table("other").groupBy().max("count").toDF("n")
+
+
+@dp.materialized_view
+def doubled():
+    return spark.read.table("largest").selectExpr("2 * n AS twice")
+"""
+
+
+def test_tables_that_are_read_and_not_refreshed_are_created_over_their_rows(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The catalog of a session ends with it."""
+    ran(project, monkeypatch)
+    monkeypatch.setattr(running, "run_events", lambda *_: None)
+    monkeypatch.setattr(running.SourceReads, "dataset", lambda self, key: None)
+    monkeypatch.setattr(running.ProjectRun, "_run", lambda self, one: [f"{one.dataset.key}: by Spark"])
+    project.spark = NoSpark(Field("n", BIGINT))
+    project.define(STREAMS + TOTALS)
+    readers = {"total": "stream", "largest": "other", "doubled": "largest"}
+    for reader, table in readers.items():
+        with pytest.raises(QueryError, match=rf"{reader} reads {table}, which has no table\n.*--refresh {reader},{table}"):
+            project.run(reader)
+    assert project.tables.rows == {}
+    project.run()
+    folder = project.folder / "tables"
+    for place in (folder / "stream" / "rows" / "_spark_metadata", folder / "checkpoints" / "stream" / "stream" / "commits"):
+        place.mkdir(parents=True)
+        (place / "0").touch()
+    versions = {key: folder / key / "version" for key in ("other", "largest")}
+    with project.opened() as run:
+        run.notes.locations |= {key: str(place) for key, place in versions.items()}
+        run._note()
+    for version in versions.values():
+        version.mkdir(parents=True)
+    locations = {"stream": str(folder / "stream" / "rows"), **{key: str(place) for key, place in versions.items()}}
+    for reader, table in readers.items():
+        rows = project.tables.rows.pop(table)
+        project.run(reader)
+        assert project.tables.restored == [(table, locations[table])]
+        assert f"{table}: table created over its rows" in project.said
+        project.run(reader)
+        assert len(project.tables.restored) == 1, "it is there now"
+        project.tables.restored.clear()
+        project.tables.rows[table] = rows
+    shutil.rmtree(versions["other"])
+    del project.tables.rows["other"]
+    with pytest.raises(QueryError, match="largest reads other, which has no table"):
+        project.run("largest")
+
+
+def test_checkpoints_that_cannot_be_removed_are_exchanged(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Flows that are read from the beginning do not resume at a checkpoint of before, or at that of a run that was killed."""
+    used, killed = set[str](), [False]
+
+    def flow(server: Any, tables: Any, one: Any, flow: Any) -> int:
+        used.add(tables.checkpoint(one.dataset, flow.flow.name))
+        if killed[0]:
+            raise KeyboardInterrupt
+        return 0
+
+    def events(server: Any, tables: Any, events: Any, from_nothing: bool) -> None:
+        used.update((tables.events(events.dataset), tables.checkpoint(events.dataset, "events")))
+
+    monkeypatch.setattr(running, "reset", lambda *_: None)
+    monkeypatch.setattr(running, "run_flow", flow)
+    monkeypatch.setattr(running, "run_events", events)
+    monkeypatch.setattr(running.SourceReads, "dataset", lambda self, key: None)
+    project.tables = RemoteTables(project.folder)
+    project.define(STREAMS)
+
+    def places(*refresh: str, full: bool = False) -> set[str]:
+        used.clear()
+        project.run(*refresh, full=full)
+        return {place.removeprefix("s3://bucket/shop/_deltic_") for place in used}
+
+    first = {"checkpoints/stream/stream", "tables/keyed/events", "checkpoints/keyed/events"}
+    assert places() == places() == first
+    killed[0] = True
+    with pytest.raises(KeyboardInterrupt):
+        places("stream", full=True)
+    assert used == {"s3://bucket/shop/_deltic_checkpoints@1/stream/stream"}
+    killed[0] = False
+    second = {"checkpoints@2/stream/stream", "tables/keyed/events", "checkpoints/keyed/events"}
+    assert places() == places() == second
+    assert places(full=True) == {"checkpoints@3/stream/stream", "tables/keyed/events@1", "checkpoints@1/keyed/events"}

@@ -714,3 +714,10 @@ def test_a_stopped_session_of_spark_is_refused() -> None:
         stopped = type("SparkSession", (), {"__module__": "pyspark.sql.session", **attributes})()
         with pytest.raises(errors.SetupError, match=r"invalid option spark=.*\nexpected: a SparkSession that has not been stopped"):
             deltic.Session(spark=stopped)
+
+
+def test_changes_name_each_table_once(session: deltic.Session) -> None:
+    session.sql("CREATE TABLE once (a INT)")
+    with pytest.raises(errors.FrameError, match="table once has two frames, as 'once' and as 'ONCE'"):
+        session.apply({"once": [{"a": 1, "_op": "insert"}], "ONCE": [{"a": 2, "_op": "insert"}]})
+    assert session.query("SELECT a FROM once").rows() == []

@@ -19,6 +19,19 @@ from deltic.options import Options
 from deltic.schema import Schema, TableSchema
 
 GROUP: Final = "deltic.connectors"
+_SPARK_FORMATS: Final = frozenset(
+    {"avro", "delta", "deltasharing", "hudi", "iceberg", "jdbc", "kafka", "kinesis", "orc", "pubsub", "text", "xml"}
+)
+"""Names that a user of Spark may write after USING: formats that Spark, or a package for it, reads or writes."""
+_REMEDIES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "source": "leave USING out, and give the rows to Pipeline.tick in Python, or on Spark a stream of this format to a "
+        "deltic.spark.StreamingPipeline; or install a package that has the connector",
+        "sink": "write session.view(…).changes() with a client in Python, or on Spark the stream spark.readStream.format('deltic') in this "
+        "format; or install a package that has the connector",
+    }
+)
+"""For each kind of connector, how to do without it."""
 _BUILT_IN: Final[Mapping[str, FileConnector]] = MappingProxyType({format: FileConnector(format) for format in FORMATS})
 
 
@@ -26,7 +39,7 @@ def source_spec(table: TableSchema, options: Options) -> SourceSpec:
     """The source of CREATE TABLE … USING … OPTIONS. Raises QueryError, and SetupError for a broken connector."""
     if (built_in := _BUILT_IN.get(options.connector.lower())) is not None:
         return built_in.source(table, options)
-    connector, package = _installed(options)
+    connector, package = _installed("source", options)
     guard = ConnectorGuard(options.connector, package, f"table {table.name}", options.span, SourceError)
     with guard.doing("validate its options"):
         spec = _function("source", connector, options)(table, options)
@@ -40,7 +53,7 @@ def sink_spec(name: str, options: Options) -> SinkSpec:
     """The sink of CREATE SINK name … USING … OPTIONS. Raises as `source_spec`."""
     if (built_in := _BUILT_IN.get(options.connector.lower())) is not None:
         return built_in.sink(options)
-    connector, package = _installed(options)
+    connector, package = _installed("sink", options)
     guard = ConnectorGuard(options.connector, package, f"sink {name}", options.span, SinkError)
     with guard.doing("validate its options"):
         spec = _function("sink", connector, options)(options)
@@ -69,19 +82,19 @@ def _function(kind: str, connector: object, options: Options) -> Any:
     return function
 
 
-def _installed(options: Options) -> tuple[Any, str]:
-    """(connector, package) of the one entry point with this name."""
+def _installed(kind: str, options: Options) -> tuple[Any, str]:
+    """(connector, package) of the one entry point with this name. kind: what it is needed for, a source or a sink."""
     points = entry_points(group=GROUP)
     name = options.connector.lower()
     matches = {(point.value, _package(point)): point for point in points if point.name.lower() == name}
     if not matches:
         names = sorted({*_BUILT_IN, *(point.name for point in points)})
-        remedy = did_you_mean(options.connector, names) or ""
+        remedy = "" if name in _SPARK_FORMATS else did_you_mean(options.connector, names) or ""
         raise UnknownName(
             f"there is no connector {options.connector!r}",
             span=options.span,
             expected=f"one of {', '.join(names)}",
-            remedy=remedy if remedy.startswith("did") else "install the package that has it",
+            remedy=remedy if remedy.startswith("did") else _REMEDIES[kind] if name in _SPARK_FORMATS else "install the package that has it",
         )
     if len(matches) > 1:
         packages = " and ".join(sorted(package for _, package in matches))

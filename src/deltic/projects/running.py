@@ -77,6 +77,7 @@ class ProjectRun:
         self.progress = RunProgress(self.session, self.publisher, self.plan.incremental, listener)
         datasets = self.plan.datasets.values()
         self._define(selection)
+        self._restore(selection)
         self._create(selection, [one for one in datasets if not (one.dataset.live and one.dataset.key in self._waiting)])
         for level in range(1 + max((one.level for one in datasets), default=0)):
             self.progress.begin()
@@ -190,6 +191,58 @@ class ProjectRun:
                     self._check_dropped(dataset)
             elif not dataset.live:
                 self._recover(dataset, creation, withdrawn.get(dataset.key))
+
+    def _restore(self, selection: Selection) -> None:
+        """Gives the catalog the tables that are read, but not refreshed, if it lacks them: the catalog of a session ends with it.
+
+        Raises QueryError for one without rows that could be read.
+        """
+        selected = [one for one in self.plan.datasets.values() if selection.includes(one.dataset.key)]
+        readers = {key: one.dataset for one in selected for key in self._tables_read(one) if not selection.includes(key)}
+        read = [one for key, one in self.plan.datasets.items() if key in readers and one.dataset.stored and one.schema is not None]
+        if not read:
+            return
+        self.tables.look_up(one.dataset for one in read)
+        for one in read:
+            dataset, reader = one.dataset, readers[one.dataset.key]
+            if not self.tables.is_absent(dataset):
+                continue
+            if not self._can_be_restored(one):
+                raise QueryError(
+                    f"{reader.place}: {reader.key} reads {dataset.key}, which has no table", remedy=f"--refresh {reader.key},{dataset.key}"
+                )
+            assert one.schema is not None
+            with spark_errors(f"{dataset.place}: {dataset.key}: "):
+                self.tables.restore(dataset, one.schema, self._files(one))
+            self._say(f"{dataset.key}: table created over its rows")
+
+    def _tables_read(self, one: DatasetPlan) -> set[str]:
+        """The datasets whose tables the refresh of a dataset reads: those that Spark reads, or those of which Deltic takes the changes."""
+        keys, flows = set[str](), one.flows
+        if one.refresh == "incremental":
+            assert one.plan is not None
+            keys = set(tables_of(one.plan))
+            flows = tuple(events.flow for events in self.plan.events.values() if events.dataset.key == one.dataset.key)
+        return {*keys, *(read.key for flow in flows for read in flow.reads)} & self.plan.datasets.keys()
+
+    def _files(self, one: DatasetPlan) -> str | None:
+        """The location of the files of a table without commits."""
+        if one.dataset.live or not self._of_files(one):
+            return None
+        return self.tables.location(one.dataset) if one.refresh == "appended" else self.notes.locations.get(one.dataset.key)
+
+    def _can_be_restored(self, one: DatasetPlan) -> bool:
+        """Whether a table has been written, and its files are there, as far as they are on this machine."""
+        dataset, location = one.dataset, self._files(one)
+        if dataset.live:
+            return dataset.key in self.session.views
+        if one.refresh == "appended":
+            known = local(self.tables.checkpoints(dataset)) is None or have_been_read(self.tables, dataset)
+            return known and (location is None or not rows_are_lost(location))
+        if location is None:
+            return not self._of_files(one) and dataset.key in self.notes.remarks
+        folder = local(location)
+        return folder is None or folder.is_dir()
 
     def _forget_lost(self, datasets: Iterable[DatasetPlan]) -> None:
         """Streaming tables whose files were removed, as by DROP TABLE, start from nothing. What is left of the files cannot be read."""
@@ -312,6 +365,8 @@ class ProjectRun:
         """A block that empties datasets in several steps. Noted before it, since half of the steps would lose rows or repeat them."""
         if keys:
             self.notes.resets |= dict.fromkeys(keys, True)
+            for key in keys:
+                self.tables.begin_again(self.plan.datasets[key].dataset)
             self._note()
         yield
         for key in keys:

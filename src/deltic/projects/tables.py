@@ -140,6 +140,12 @@ class CatalogTables:
         self._notes.remarks[dataset.key] = self._remarks(dataset).json()
         return creation
 
+    def restore(self, dataset: Dataset, schema: Schema, location: str | None) -> None:
+        """Creates a table that the catalog lacks over the files that it has, by one statement. location: None of a format with commits."""
+        with self._server.under(self._server.names, CREATING):
+            self._server.sql(self._creation(dataset, schema, location))
+        self._notes.remarks[dataset.key] = self._remarks(dataset).json()
+
     def _remarks(self, dataset: Dataset) -> TableAnnotations:
         fixed = () if self.format(dataset) in TRANSACTIONAL else dataset.partitions
         return TableAnnotations.of(dataset, self._properties(dataset), fixed)
@@ -329,7 +335,7 @@ class CatalogTables:
 
     def events(self, dataset: Dataset) -> str:
         """Where the events are kept of which a dataset is made."""
-        return f"{self._folder(dataset)}/events"
+        return f"{self._folder(dataset)}/events{self._generation(dataset)}"
 
     def checkpoint(self, dataset: Dataset, flow: str) -> str:
         """Where Spark notes how far a flow has read."""
@@ -337,7 +343,19 @@ class CatalogTables:
 
     def checkpoints(self, dataset: Dataset) -> str:
         """Where Spark notes how far the flows of a dataset have read."""
-        return f"{self._storage}/_deltic_checkpoints/{dataset.key.replace('`', '')}"
+        return f"{self._storage}/_deltic_checkpoints{self._generation(dataset)}/{dataset.key.replace('`', '')}"
+
+    def begin_again(self, dataset: Dataset) -> None:
+        """Gives a dataset new checkpoints and events if the old ones cannot be removed, as in an object store.
+
+        To be noted before a flow runs: half of a run that reads from the beginning must not be resumed by the next one.
+        """
+        if local(self._storage) is None:
+            self._notes.generations[dataset.key] = self._notes.generations.get(dataset.key, 0) + 1
+
+    def _generation(self, dataset: Dataset) -> str:
+        number = self._notes.generations.get(dataset.key, 0)
+        return f"@{number}" if number else ""
 
     def _folder(self, dataset: Dataset) -> str:
         return f"{self._storage}/_deltic_tables/{dataset.key.replace('`', '')}"

@@ -460,8 +460,11 @@ class Session:
             raise FrameError(f"invalid changes {shown(changes)}", expected="a dict of change frames by table")
         pending = self._gather(self._definitions, borrows=True)
         distributed: dict[str, Distributed] = {}
+        given: dict[str, str] = {}
         for name, frame in changes.items():
             table = self.table(name)
+            if (other := given.setdefault(table.name, name)) != name:
+                raise FrameError(f"table {table.name} has two frames, as {other!r} and as {name!r}", expected="one frame of each table")
             column = sequence if sequence is None else sequence.get(name) if isinstance(sequence, Mapping) else sequence
             if self.spark is not None and is_spark(frame):
                 distributed[table.name] = spark_changes(frame, table, column)

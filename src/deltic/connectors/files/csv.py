@@ -12,7 +12,7 @@ import csv
 import io
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import IO, Any, Final
 
 import numpy as np
@@ -74,6 +74,10 @@ class CsvFiles:
     def _block(self, records: _Records, order: Sequence[int], first: int, above: int) -> ParsedBlock:
         batch = records.fields
         columns = [self._column(batch.column(i), field) for field, i in zip(self._fields, order, strict=True)]
+        if first == 1 and not above and len(batch):
+            columns = [
+                self._as_header(column, batch.column(i), field) for column, field, i in zip(columns, self._fields, order, strict=True)
+            ]
         torn = {number - above: (self._fault(row), row.text) for number, row in records.torn.items()}
         return ParsedBlock(first, records.last - above - first + 1, records.numbers - above, columns, torn, lambda i: self._text(batch, i))
 
@@ -84,6 +88,14 @@ class CsvFiles:
         if field.type != BINARY and pc.any(null).as_py():  # it was quoted: no number, date or time looks like this
             texts = pc.if_else(null, pa.scalar(None, pa.string()), texts)
         return from_text(field.type).column(texts)
+
+    def _as_header(self, column: ParsedColumn, texts: pa.Array, field: Field) -> ParsedColumn:
+        """A column whose first value, if it is at fault and the column's name, is met with what to do about headers."""
+        fault = column.faults.get(0)
+        if fault is None or (texts[0].as_py() or "").lower() != field.name.lower():
+            return column
+        remedy = "set header true, if the first line has the names of the columns"
+        return replace(column, faults={**column.faults, 0: replace(fault, remedy=remedy)})
 
     def _fault(self, row: InvalidRow) -> Fault:
         count = row.actual_columns

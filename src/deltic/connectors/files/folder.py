@@ -45,7 +45,9 @@ class Folder:
             with os.scandir(self.path) as directory:
                 entries = [entry for each in directory if _is_source(each) and (entry := _entry(each)) is not None]
         except FileNotFoundError:
-            raise self._error(f"there is no folder {self.path}", "a folder, which may be empty", "make it, or correct the path") from None
+            is_pattern = any(mark in str(self.path) for mark in "*?[")
+            remedy = "name the folder: patterns are not read as such" if is_pattern else "make it, or correct the path"
+            raise self._error(f"there is no folder {self.path}", "a folder, which may be empty", remedy) from None
         except NotADirectoryError:
             raise self._error(f"{self.path} is not a folder", "a folder of files", "name the folder that the file is in") from None
         except OSError as error:

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import IO, Literal, Protocol
+from typing import IO, Final, Literal, Protocol
 
 from deltic.connectors.files.csv import CsvFiles
 from deltic.connectors.files.folder import Entry, Folder
 from deltic.connectors.files.json import JsonFiles
 from deltic.connectors.files.parquet import ParquetFiles
 from deltic.connectors.files.portions import FIX_OR_SKIP, ParsedBlock, Portion, RowSplitter, fields_of
+from deltic.errors import SourceError
 from deltic.schema import Field, TableSchema
+
+_NOT_TEXT: Final = {
+    b"\x1f\x8b": "is compressed with gzip",
+    b"\x28\xb5\x2f\xfd": "is compressed with zstd",
+    b"\xfd7zXZ": "is compressed with xz",
+    b"\xff\xfe": "is in UTF-16",
+    b"\xfe\xff": "is in UTF-16",
+}
+"""How files begin that are no text in UTF-8: none of it does."""
 
 
 class _Format(Protocol):
@@ -42,6 +52,7 @@ class FileReader:
     ) -> None:
         assert on_error in ("fail", "dead_letter")
         fields = fields_of(table, op_column)
+        self._table = table.name
         self._folder = Folder(path, table.name)
         self.folder = self._folder.path
         self.strict = on_error == "fail"
@@ -60,10 +71,19 @@ class FileReader:
         """
         name = str(self._folder.file(entry))
         with self._folder.open(entry) as (file, check):
+            if not self.reads_groups:
+                self._check_text(file, name)
             for block in self._format.blocks(file, name, start, check):
                 check()
                 yield self._splitter.portion(name, block)
             check()
+
+    def _check_text(self, file: IO[bytes], name: str) -> None:
+        """Raises SourceError for a file whose lines would all be invalid. The file is then at its beginning."""
+        begins = file.read(8)
+        file.seek(0)
+        if what := next((what for mark, what in _NOT_TEXT.items() if begins.startswith(mark)), None):
+            raise SourceError(f"table {self._table}: the file {name} {what}", expected="text in UTF-8", remedy="write it again as such")
 
     @property
     def reads_groups(self) -> bool:
