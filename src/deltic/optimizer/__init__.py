@@ -36,6 +36,7 @@ from deltic.optimizer.form_range_joins import form_range_joins
 from deltic.optimizer.join_partitions import join_partitions
 from deltic.optimizer.limit_ranks import limit_ranks
 from deltic.optimizer.limit_windows import limit_windows
+from deltic.optimizer.merge_left_joins import merge_left_joins
 from deltic.optimizer.merge_projections import merge_projections
 from deltic.optimizer.order_joins import order_joins
 from deltic.optimizer.prune_columns import prune_columns
@@ -72,6 +73,7 @@ RULES: Final[tuple[Rule, ...]] = (
     push_time_down,
     drop_distinct,
     drop_limits,
+    merge_left_joins,
     prune_columns,
 )
 JOINS: Final[tuple[Rule, ...]] = (push_semijoins_down, order_joins, form_multiway_joins)
@@ -105,6 +107,7 @@ CONCERNED: Final[Mapping[Rule, frozenset[type[Plan]]]] = MappingProxyType(
         push_time_down: frozenset((TemporalFilter,)),
         drop_distinct: frozenset((Distinct,)),
         drop_limits: frozenset((TopK,)),
+        merge_left_joins: frozenset((Join,)),
         push_semijoins_down: frozenset((Join,)),
         order_joins: frozenset((Join,)),
         form_multiway_joins: frozenset((Join,)),
