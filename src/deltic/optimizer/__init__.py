@@ -48,6 +48,7 @@ from deltic.optimizer.replace_views import replace_views, replaced
 from deltic.optimizer.restrict_groups import restrict_groups
 from deltic.optimizer.row_estimates import UNKNOWN, Sizes
 from deltic.optimizer.simplify import simplify
+from deltic.optimizer.split_cases import split_cases
 from deltic.optimizer.split_filters import split_filters
 from deltic.optimizer.split_left_joins import split_left_joins
 from deltic.plan.columns import reference
@@ -85,6 +86,7 @@ LAST: Final[tuple[Rule, ...]] = (
     merge_projections,
     extract_fields,
     simplify,
+    split_cases,
     split_filters,
     form_range_joins,
     restrict_groups,
@@ -115,6 +117,7 @@ CONCERNED: Final[Mapping[Rule, frozenset[type[Plan]]]] = MappingProxyType(
         forget_aggregated_rows: frozenset((OverTicks,)),
         join_partitions: frozenset((Window,)),
         extract_fields: frozenset((Filter,)),
+        split_cases: frozenset((Join,)),
         split_filters: frozenset((Join,)),
         form_range_joins: frozenset((Join,)),
         restrict_groups: frozenset((Join,)),
