@@ -42,7 +42,7 @@ from deltic.plan.nodes import (
 from deltic.plan.relation import Relation
 from deltic.plan.show import show
 from deltic.plan.walk import expressions, kinds, nodes
-from deltic.schema import BIGINT, DAY_TO_SECOND, INT, STRING, TIMESTAMP, Field, Lateness, Schema, StreamSchema
+from deltic.schema import BIGINT, BOOLEAN, DAY_TO_SECOND, INT, STRING, TIMESTAMP, Field, Lateness, Schema, StreamSchema
 from parts import slow
 from program_data import INSTANTS
 from programs import Case, applied, case, daring, empty, expected, mixed, outcome
@@ -146,7 +146,17 @@ def test_each_rule_alone_keeps_the_relation(rule: object, seeds: range) -> None:
         tables = applied(empty(program.tables), program.ticks[0])
         tables["events"] = events(seed)
         made = (
-            *(of_times, of_disjunctions, of_sides, of_limits, of_left_joins, of_unmatched_rows, of_partitions, of_few_groups),
+            *(
+                of_times,
+                of_disjunctions,
+                of_sides,
+                of_limits,
+                of_left_joins,
+                of_same_groups,
+                of_unmatched_rows,
+                of_partitions,
+                of_few_groups,
+            ),
             of_first_rows,
         )
         timed = (timed for view in program.views.values() for timed in (view, *(plan for make in made for plan in make(view))))
@@ -193,6 +203,22 @@ def of_left_joins(plan: Plan) -> Iterator[Plan]:
     key = Column(0, plan.schema[0].type, plan.schema[0].nullable, "k")
     groups = Aggregate(plan, (("k", key),), (("n", AggregateCall("count", (), BIGINT, False)),))
     yield Join(Join(groups, groups, "left", ((key, key),)), groups, "inner", ((key, key),))
+
+
+def of_same_groups(plan: Plan) -> Iterator[Plan]:
+    """The rows of the plan beside values of their groups by a column, in several LEFT joins."""
+    key = Column(0, plan.schema[0].type, plan.schema[0].nullable, "k")
+    count = AggregateCall("count", (), BIGINT, False)
+    present = AggregateCall("count", (Column(len(plan.schema) - 1, plan.schema[-1].type, plan.schema[-1].nullable, "c"),), BIGINT, False)
+    counts, others = (Aggregate(plan, (("k", key),), calls) for calls in ((("n", count),), (("m", present), ("n", count))))
+    first = Join(plan, counts, "left", ((key, key),))
+    of_rows = Join(first, Project(counts, (("k", key),)), "left", ((key, key),), Literal(True, BOOLEAN))
+    for rows in (first, of_rows):
+        yield Join(rows, others, "left", ((key, key),))
+        turned = Project(
+            others, tuple((name, Column(i, others.schema[i].type, others.schema[i].nullable, name)) for i, name in ((2, "n"), (0, "k")))
+        )
+        yield Filter(Join(rows, turned, "left", ((key, Column(1, key.type, key.nullable, "k")),)), resolve("is_null", [key]))
 
 
 def of_unmatched_rows(plan: Plan) -> Iterator[Plan]:

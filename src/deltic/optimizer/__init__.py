@@ -36,6 +36,7 @@ from deltic.optimizer.form_range_joins import form_range_joins
 from deltic.optimizer.join_partitions import join_partitions
 from deltic.optimizer.limit_ranks import limit_ranks
 from deltic.optimizer.limit_windows import limit_windows
+from deltic.optimizer.merge_left_joins import merge_left_joins
 from deltic.optimizer.merge_projections import merge_projections
 from deltic.optimizer.order_joins import order_joins
 from deltic.optimizer.prune_columns import prune_columns
@@ -47,6 +48,7 @@ from deltic.optimizer.replace_views import replace_views, replaced
 from deltic.optimizer.restrict_groups import restrict_groups
 from deltic.optimizer.row_estimates import UNKNOWN, Sizes
 from deltic.optimizer.simplify import simplify
+from deltic.optimizer.split_cases import split_cases
 from deltic.optimizer.split_filters import split_filters
 from deltic.optimizer.split_left_joins import split_left_joins
 from deltic.plan.columns import reference
@@ -72,6 +74,7 @@ RULES: Final[tuple[Rule, ...]] = (
     push_time_down,
     drop_distinct,
     drop_limits,
+    merge_left_joins,
     prune_columns,
 )
 JOINS: Final[tuple[Rule, ...]] = (push_semijoins_down, order_joins, form_multiway_joins)
@@ -83,6 +86,7 @@ LAST: Final[tuple[Rule, ...]] = (
     merge_projections,
     extract_fields,
     simplify,
+    split_cases,
     split_filters,
     form_range_joins,
     restrict_groups,
@@ -105,6 +109,7 @@ CONCERNED: Final[Mapping[Rule, frozenset[type[Plan]]]] = MappingProxyType(
         push_time_down: frozenset((TemporalFilter,)),
         drop_distinct: frozenset((Distinct,)),
         drop_limits: frozenset((TopK,)),
+        merge_left_joins: frozenset((Join,)),
         push_semijoins_down: frozenset((Join,)),
         order_joins: frozenset((Join,)),
         form_multiway_joins: frozenset((Join,)),
@@ -112,6 +117,7 @@ CONCERNED: Final[Mapping[Rule, frozenset[type[Plan]]]] = MappingProxyType(
         forget_aggregated_rows: frozenset((OverTicks,)),
         join_partitions: frozenset((Window,)),
         extract_fields: frozenset((Filter,)),
+        split_cases: frozenset((Join,)),
         split_filters: frozenset((Join,)),
         form_range_joins: frozenset((Join,)),
         restrict_groups: frozenset((Join,)),

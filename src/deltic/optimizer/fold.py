@@ -1,5 +1,7 @@
 """Constant folding: expressions without columns, and NULL tests of NOT NULL expressions, are computed once, unless they fail.
 
+A call of which an argument is the constant NULL is NULL, if it is for any NULL, and no argument can fail.
+
 `<=>` of two NOT NULL expressions is `=`, which can be the key of a join. Many comparisons with constants are one IN or NOT IN, which
 costs a hash probe for any number of them.
 
@@ -20,7 +22,7 @@ from deltic.expr.functions.signature import flattened
 from deltic.expr.interpreter import evaluate
 from deltic.expr.nodes import Call, Case, Cast, Constants, Expr, Lambda, Literal, Value, children, is_fixed, unwidened, user_functions
 from deltic.expr.typing import MANY_CONSTANTS
-from deltic.optimizer.rejected_nulls import without_null_tests
+from deltic.optimizer.rejected_nulls import is_strict, without_null_tests
 from deltic.plan.columns import conjunction, conjuncts, disjunction, is_null, map_children
 from deltic.schema import BOOLEAN
 from deltic.stacks import unbounded
@@ -42,11 +44,17 @@ def fold(expr: Expr) -> Expr:
     >>> both = Call("and", (Literal(True, BOOLEAN), b), BOOLEAN, True)
     >>> show_expr(both), show_expr(fold(both))
     ('(true and b#0)', 'b#0')
+    >>> show_expr(fold(Call("equal", (b, Literal(None, BOOLEAN)), BOOLEAN, True)))
+    'null'
     """
     expr = map_children(expr, lambda part: unwidened(fold(part)))
     match expr:
         case Call() | Cast() if children(expr) and all(_is_known(part) for part in children(expr)):
             return _computed(expr)
+        case Call() if (
+            expr.nullable and is_strict(expr) and any(map(_is_missing, expr.arguments)) and not any(map(can_fail, expr.arguments))
+        ):
+            return Literal(None, expr.type, expr.span)
         case Call(function="widened", arguments=(argument,)) if argument.nullable:
             return argument
         case Call(function="same", arguments=(left, right)) if not (left.nullable or right.nullable):
@@ -64,6 +72,10 @@ def fold(expr: Expr) -> Expr:
 def _is_known(part: Expr) -> bool:
     """A constant, or a lambda over constants and its parameters alone."""
     return isinstance(part, Literal | Constants) or (isinstance(part, Lambda) and is_fixed(part) and not any(user_functions(part)))
+
+
+def _is_missing(part: Expr) -> bool:
+    return isinstance(part, Literal) and part.value is None
 
 
 def fold_condition(expr: Expr) -> Expr:
@@ -183,18 +195,19 @@ def _condition(expr: Expr) -> Expr:
             return _condition(negated)
         case Call(function="or"):
             branches = tuple(_condition(part) for part in flattened("or", expr.arguments))
-            said = tuple(part for part in branches if not _is_never(part))
+            said = tuple(part for part in branches if not is_never(part))
             return _fold_logic(_with(expr, said)) if said else Literal(False, BOOLEAN, expr.span)
         case Call(function="and"):
             parts = tuple(_condition(part) for part in flattened("and", expr.arguments))
-            if any(map(_is_never, parts)) and not any(map(can_fail, parts)):
+            if any(map(is_never, parts)) and not any(map(can_fail, parts)):
                 return Literal(False, BOOLEAN, expr.span)
             return _fold_logic(_with(expr, parts))
         case _:
             return expr
 
 
-def _is_never(expr: Expr) -> bool:
+def is_never(expr: Expr) -> bool:
+    """Whether a condition, folded, is TRUE of no row."""
     return isinstance(expr, Literal) and expr.value is not True
 
 

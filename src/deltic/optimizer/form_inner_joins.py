@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from deltic.expr.functions import resolve
-from deltic.expr.nodes import WIDENED
+from deltic.expr.nodes import WIDENED, Expr, Literal, columns_of
+from deltic.optimizer.fold import fold_condition, is_never
 from deltic.optimizer.rejected_nulls import NONE, nulls_passed, nulls_rejected, union
-from deltic.plan.columns import reference
+from deltic.plan.columns import all_columns, reference, substitute
 from deltic.plan.node import once_per_node
 from deltic.plan.nodes import (
     Aggregate,
@@ -63,8 +64,27 @@ def _formed(plan: Plan, rejected: frozenset[int]) -> Plan:
     """The plan without the padded rows in which a rejected column is NULL."""
     if isinstance(plan, Join):
         return _formed_join(plan, rejected)
+    if isinstance(plan, Filter):
+        plan = _with_matches_alone(plan)
     below = iter(_rejected_below(plan, rejected))
     return map_inputs(plan, lambda part: _formed(part, next(below)))
+
+
+def _with_matches_alone(plan: Filter) -> Filter:
+    """The filter over an inner join, if it is over a left join and TRUE of no row without a match, whose right columns are all NULL.
+
+    In `x > hi OR x < lo` no column alone is rejected.
+    """
+    project = plan.input if isinstance(plan.input, Project) else None
+    join = plan.input if project is None else project.input
+    condition = plan.predicate if project is None else substitute(plan.predicate, [expr for _, expr in project.columns])
+    if not isinstance(join, Join) or join.kind != "left" or max(columns_of(condition), default=0) < len(join.left.schema):
+        return plan
+    missing: list[Expr] = [*all_columns(join.left.schema), *(Literal(None, field.type) for field in join.right.schema)]
+    if not is_never(fold_condition(substitute(condition, missing))):
+        return plan
+    inner = _widened(replace(join, kind="inner"), join)
+    return replace(plan, input=inner if project is None else replace(project, input=inner))
 
 
 def _rejected_below(plan: Plan, rejected: frozenset[int]) -> Sequence[frozenset[int]]:

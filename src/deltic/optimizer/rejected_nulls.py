@@ -50,10 +50,15 @@ def nulls_passed(expr: Expr) -> frozenset[int]:
             return nulls_passed(expr.argument)
         case Call(function="in", arguments=(value, *_)):
             return nulls_passed(value)
-        case Call() if (function := FUNCTIONS.get(expr.function)) is not None and function.nulls in _STRICT:
+        case Call() if is_strict(expr):
             return union(map(nulls_passed, expr.arguments))
         case _:
             return NONE
+
+
+def is_strict(call: Call) -> bool:
+    """Whether the call is NULL if any of its arguments is."""
+    return (function := FUNCTIONS.get(call.function)) is not None and function.nulls in _STRICT
 
 
 def union(parts: Iterable[frozenset[int]]) -> frozenset[int]:

@@ -20,7 +20,7 @@ from deltic.plan.guarded_keys import is_guarded
 from deltic.plan.guarded_ranges import has_one_row
 from deltic.plan.join_nodes import Join
 from deltic.plan.nodes import Aggregate, Filter, Plan, Project
-from deltic.plan.ranges import Inequality, comparison, range_of
+from deltic.plan.ranges import Inequality, comparison, on_one_point, range_of
 from deltic.stacks import unbounded
 
 
@@ -99,8 +99,9 @@ def _outside(join: Join) -> _Outside | None:
         match both:
             case [Inequality(open=None) as one, Inequality(open=None) as other]:
                 for above, below in ((one, other), (other, one)):
-                    if above.greater == below.lesser and above.left != below.left and has_value(join, left=above.left):
-                        return _Outside(i, above, below)
+                    of_point = on_one_point(above, below)
+                    if of_point is not None and has_value(join, left=above.left):
+                        return _Outside(i, *of_point)
     return None
 
 

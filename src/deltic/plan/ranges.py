@@ -12,11 +12,13 @@ from dataclasses import dataclass, replace
 from itertools import permutations
 from typing import Final, NamedTuple
 
+from deltic.expr import cast
 from deltic.expr.failing import can_fail
-from deltic.expr.nodes import Call, Expr, Literal, calls_python, columns_of, outer_columns
+from deltic.expr.nodes import Call, Cast, Expr, Literal, calls_python, columns_of, outer_columns
+from deltic.expr.typing import cast_can_fail
 from deltic.plan.columns import compared, conjunction, conjuncts, shift
 from deltic.plan.join_nodes import Join, is_word
-from deltic.schema import NULL, Type
+from deltic.schema import BIGINT, DOUBLE, FLOAT, NULL, Type
 
 LESSER_FIRST: Final = {"less": True, "less_equal": False}
 GREATER_FIRST: Final = {"greater": True, "greater_equal": False}
@@ -71,14 +73,48 @@ def range_of(join: Join) -> Range | None:
         return None
     width, parts = len(join.left.schema), conjuncts(join.residual)
     compared = _comparisons(parts, width)
-    for low, high in permutations(compared, 2):
-        if low.greater == high.lesser and low.left == (not high.left) and _is_point(low.greater, low, high):
-            return _range(low.greater, (low, high), parts, width)
+    for pair in permutations(compared, 2):
+        if (of_point := on_one_point(*pair)) is not None and _is_point(of_point[0].greater, *of_point):
+            return _range(of_point[0].greater, of_point, parts, width)
     for each in compared:
         point = each.lesser if each.greater == each.open else each.greater
         if each.open is None or not point.nullable:  # the condition is TRUE of a NULL where there is no bound
             return _range(point, (each,), parts, width)
     return None
+
+
+def on_one_point(low: Inequality, high: Inequality) -> tuple[Inequality, Inequality] | None:
+    """Both as comparisons of one value with a bound below it and one above it, of one type; None if they compare others.
+
+    An INT above an INT and below a DOUBLE is compared with both as a DOUBLE: as long as no two values become one, nothing else changes.
+    """
+    if low.left == high.left:
+        return None
+    if low.greater == high.lesser:
+        return low, high
+    if low.open is not None or high.open is not None or _uncast(low.greater) != _uncast(high.lesser):
+        return None
+    if _keeps_values(low.greater, high.lesser.type):
+        return low._replace(lesser=cast(low.lesser, high.lesser.type), greater=high.lesser), high
+    if _keeps_values(high.lesser, low.greater.type):
+        return low, high._replace(lesser=low.greater, greater=cast(high.greater, low.greater.type))
+    return None
+
+
+def _uncast(expr: Expr) -> Expr:
+    return expr.argument if isinstance(expr, Cast) and not expr.lenient and _keeps_values(expr.argument, expr.type) else expr
+
+
+def _keeps_values(expr: Expr, target: Type) -> bool:
+    """Whether a cast of the number to this type neither fails nor rounds."""
+    source = expr.type
+    if not (source.is_numeric and target.is_numeric) or cast_can_fail(source, target):
+        return False
+    if target.is_decimal:
+        return source.is_integer or (source.is_decimal and source.scale <= target.scale)
+    if target == DOUBLE:
+        return source == FLOAT or (source.is_integer and source != BIGINT)
+    return source == target or (source.is_integer and target.is_integer)
 
 
 def overlap_of(join: Join) -> tuple[Join, Join] | None:
