@@ -160,6 +160,11 @@ def test_mapped_state_is_verified_before_it_is_read(
     engine.tick({"edges": [((9, 10), -1)]})
     assert sum(weight for _, weight in engine.view("v").pairs()) == 45 + 55
     assert read and len(done) == runs
+    monkeypatch.setattr("deltic.trace.guard.OFTEN", 0)
+    for tick in ([((9, 10), 1)], [((9, 10), -1)]):  # a state that is often read is verified to its end
+        engine.tick({"edges": tick})
+    assert sum(weight for _, weight in engine.view("v").pairs()) == 45 + 55
+    assert len(done) == runs + 2
 
 
 def mapped(batch: Batch, read: list[int]) -> Spine:

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from deltic.expr.nodes import calls_python
 from deltic.optimizer.merge_projections import merged
-from deltic.plan.columns import below_projection, choose_columns, columns_of_all, conjunction, remap
+from deltic.plan.columns import choose_columns, columns_of_all, conjunction, formed_below, remap
 from deltic.plan.divided_joins import has_range, is_divided
 from deltic.plan.nodes import Aggregate, Filter, Join, Plan, Project
 from deltic.plan.ranges import range_of
@@ -41,10 +40,8 @@ def _formed(plan: Plan) -> Plan:
             parts = [plan.predicate] if join.residual is None else [join.residual, plan.predicate]
             ranged = replace(join, residual=conjunction(parts))
             return plan if range_of(ranged) is None and not is_divided(ranged) else ranged
-        case Filter(input=Project(input=Join(kind="inner")) as project) if not calls_python(plan.predicate):
-            moved = below_projection(plan, project)
-            formed = _formed(moved.input)
-            return plan if formed is moved.input else replace(moved, input=formed)
+        case Filter(input=Project(input=Join(kind="inner")) as project):
+            return formed_below(plan, project, _formed)
         case Project(input=Project(input=Join(kind="inner") as join)) if has_range(join):
             return merged(plan)
         case Aggregate(input=Project(input=Join(kind="inner") as join)) if has_range(join) and (below := merged(plan)) is not plan:

@@ -6,12 +6,10 @@ The window has the value beside each row, so that all rows of the partition were
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from deltic.expr.nodes import Expr, calls_python
+from deltic.expr.nodes import Expr
 from deltic.optimizer.prune_columns import prune_columns
 from deltic.optimizer.push_filters_down import push_filters_down
-from deltic.plan.columns import below_projection, map_columns, reference, shift
+from deltic.plan.columns import formed_below, map_columns, reference, shift
 from deltic.plan.divided_joins import is_divided
 from deltic.plan.equalities import null_safe, split
 from deltic.plan.nodes import Aggregate, Filter, Join, Plan, Project, Reference, Window
@@ -47,9 +45,7 @@ def join_partitions(plan: Plan) -> Plan:
 
 def _joined(plan: Plan) -> Plan:
     if isinstance(plan, Filter) and isinstance(project := plan.input, Project) and isinstance(project.input, Window):
-        below = below_projection(plan, project)
-        joined = _joined(below.input)
-        return plan if joined is below.input or calls_python(plan.predicate) else replace(below, input=joined)
+        return formed_below(plan, project, _joined)
     if not isinstance(plan, Filter) or not isinstance(window := plan.input, Window) or is_stream(window):
         return plan
     aggregates = [(name, call.aggregate) for name, call in window.calls if call.is_of_partition and call.aggregate is not None]

@@ -27,6 +27,7 @@ from deltic.expr.nodes import (
     Literal,
     OuterColumn,
     PythonFunction,
+    calls_python,
     children,
     columns_of,
     distinct_parts,
@@ -116,6 +117,15 @@ def below_projection(plan: Filter, project: Project) -> Project:
     """The filter of a projection as a projection of the filter's own input: its errors stay, those of other columns on other rows go."""
     exprs = [expr for _, expr in project.columns]
     return replace(project, input=Filter(project.input, substitute(plan.predicate, exprs)))
+
+
+def formed_below(plan: Filter, project: Project, form: Callable[[Plan], Plan]) -> Plan:
+    """What `form` makes of the filter below its projection, which then follows; the filter if that is nothing, or if it calls Python."""
+    if calls_python(plan.predicate):
+        return plan
+    below = below_projection(plan, project)
+    formed = form(below.input)
+    return plan if formed is below.input else replace(below, input=formed)
 
 
 def reference(schema: Schema, index: int, span: Span | None = None) -> Column:

@@ -81,12 +81,18 @@ class Spine:
     @property
     def located(self) -> tuple[int, int]:
         """(the address of its directory, how many batches it has), or (0, -1) if readers must verify pages: see `expect`."""
-        for guard in self.guards:
-            if not guard.passes():
-                return 0, -1
+        if not self.passes():
+            return 0, -1
         if self._located is None:
             self._located = address(self.view[1]), len(self.view[0])
         return self._located
+
+    def passes(self) -> bool:
+        """Whether readers need not call `expect`; see Guard."""
+        for guard in self.guards:
+            if not guard.passes():
+                return False
+        return True
 
     @property
     def rows(self) -> int:

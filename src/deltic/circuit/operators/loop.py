@@ -143,7 +143,7 @@ def kernel_may_run(arrangements: Iterable[str], context: Context) -> bool:
     for spine in _state(arrangements, context):
         if spine.share is not None:
             return False
-        if spine.guards:
+        if not spine.passes():
             unverified += spine.unverified
     return unverified <= VERIFIED_AT_ONCE
 
