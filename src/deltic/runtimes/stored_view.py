@@ -86,7 +86,7 @@ class StoredView(ReadableView):
         for shards in self._layout.homes(sought.keys if sought.is_leading else None, self._shards):
             spines, strings = self._spines(self._reader.manifest, shards)
             batch = sought.rows(spines, strings)
-            matches += listed(self._columns.table(copied(batch.columns, batch.weights[0]), strings))
+            matches += listed(self._columns.content(batch, strings))
         return matches
 
     def changes(self, epoch: int | None = None) -> pa.Table:

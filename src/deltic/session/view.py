@@ -81,7 +81,7 @@ class View(ReadableView):
     def _table(self, stored: Stored, spines: Sequence[Spine], sought: SoughtValues) -> pa.Table:
         strings = self._contents.strings
         matches = sought.rows(spines, SoughtStrings(strings) if sought.has_strings else strings)
-        return stored.reader.table(copied(matches.columns, matches.weights[0]), strings)
+        return stored.reader.content(matches, strings)
 
     @property
     def _leading(self) -> tuple[Field, ...]:

@@ -12,7 +12,7 @@ from deltic.errors import CorruptState, TooManyRows
 from deltic.schema import BIGINT, Field, Schema
 from deltic.trace.batch import Batch
 from deltic.trace.encoding import Layout, decode_values, decoder
-from deltic.trace.export import FrameExport
+from deltic.trace.export import SMALL, FrameExport
 from deltic.trace.strings import StringTable
 
 WEIGHT: Final = "_weight"
@@ -57,8 +57,9 @@ class Reader:
         self._arrow = self.schema.arrow
         self._changes = self._arrow.append(pa.field(WEIGHT, pa.int64(), False))
         self._no_changes = self._changes.empty_table()
-        weights = _WEIGHTS, Layout.of(stored).width
-        self._export = FrameExport.of([*((f, part.start) for f, part in self._fields), weights], self._changes)
+        places = [(f, part.start) for f, part in self._fields]
+        self._rows_export = FrameExport.of(places, self._arrow)
+        self._export = FrameExport.of([*places, (_WEIGHTS, Layout.of(stored).width)], self._changes)
 
     def table(self, words: Sequence[np.ndarray], strings: StringTable) -> pa.Table:
         """Rows as the user's columns."""
@@ -69,7 +70,11 @@ class Reader:
         return [decode_values(words[part], f, strings) for f, part in self._fields]
 
     def content(self, whole: Batch, strings: StringTable) -> pa.Table:
-        """A whole relation as the user's columns; a row of weight w is repeated w times."""
+        """Rows as the user's columns; a row of weight w is repeated w times."""
+        if whole.length <= SMALL and self._rows_export is not None and (whole.weights[0] == 1).all():
+            table = self._rows_export.table(whole, strings)
+            if table is not None:
+                return table
         return self.table(copied(whole.columns, whole.weights[0]), strings)
 
     def changes(self, change: Batch | None, strings: StringTable) -> pa.Table:

@@ -28,6 +28,8 @@ ENTRY_BYTES: Final = 32
 """Per string, besides its own bytes: its id, its start, and two slots."""
 SPARE: Final = 1 << 28
 """Bytes of strings up to which they get four times their room, not twice: memory that is not used yet is only addresses."""
+ONE_BY_ONE: Final = 8
+"""So many strings are compared by Python: Arrow's calls would take longer."""
 PREFIX_BYTES: Final = text.PREFIX_BYTES
 LONG: Final = text.LONG
 
@@ -275,11 +277,19 @@ class StringTable:
             ids = self.identity.ids(run)
             if self.parent is not None:
                 self._inherit(ids)
-            stored = self._look_up(ids).texts(pa.large_binary())
-            same = pc.fill_null(pc.equal(stored, run.array.cast(pa.large_binary())), False)
-            for i in np.flatnonzero(~np.asarray(same) & (ids != MARKER)).tolist():
+            for i in self._differing(run, ids):
                 ids[i] = self._unused(run.bytes_of(i))
         return ids
+
+    def _differing(self, run: StringColumn, ids: Words) -> list[int]:
+        """The positions of strings that are not what is stored under these ids."""
+        located = self._look_up(ids)
+        if run.n > ONE_BY_ONE:
+            same = pc.fill_null(pc.equal(located.texts(pa.large_binary()), run.array.cast(pa.large_binary())), False)
+            return np.flatnonzero(~np.asarray(same) & (ids != MARKER)).tolist()
+        stored, ends = located.joined()[0].tobytes(), located.offsets.tolist()
+        places = enumerate(located.places.tolist())
+        return [i for i, place in places if place < -1 or (place >= 0 and stored[ends[i] : ends[i + 1]] != run.bytes_of(i))]
 
     def find(self, ids: Words) -> tuple[npt.NDArray[np.bool_], pa.BinaryArray]:
         """(bool[n] whether id i is present, the bytes of those that are, in order): a table can be another's parent."""
