@@ -78,7 +78,7 @@ def test_ticks_on_a_state_that_is_often_read_run_as_those_in_memory(tmp_path: Pa
         session.sql(script)
         tables = table(session)
         assert [spine.located for spine in tables] == [(0, -1)]
-        for i in range(OFTEN + 60_000 // (AHEAD * PAGE_WORDS) + 100):
+        for i in range(OFTEN + 60_000 * 6 // (AHEAD * PAGE_WORDS) + 100):
             session.upsert("sales", [{"id": 60_000 + i % 7, "shop": i % 7, "label": "x", "amount": i}])
         assert all(spine.located[1] > 0 for spine in table(session))
         newest = i - (i - 3) % 7

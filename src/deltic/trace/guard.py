@@ -30,8 +30,8 @@ PAGE_WORDS = PAGE_BYTES // 8
 WIDE: Final = 4 * PAGE_WORDS
 """Buckets of more rows are searched by the guard."""
 OFTEN: Final = 64
-"""After so many calls of `passes`, each verifies AHEAD pages."""
-AHEAD: Final = 16
+"""After so many calls of `passes`, each verifies AHEAD pages of the file."""
+AHEAD: Final = 64
 _AT_ONCE: Final = 512
 """Keys that are searched together, which takes a megabyte for each of their words."""
 
@@ -74,7 +74,9 @@ class Guard:
         if not self.done:
             with self._lock:
                 self._calls += 1
-                self.done = self._calls > OFTEN and self._row_pages.none_left() and self._index_pages.none_left()
+                if not self.done and self._calls > OFTEN:  # unless another thread has verified all of it meanwhile
+                    words = len(self._columns) + 1
+                    self.done = self._row_pages.none_left(max(AHEAD // words, 1)) and self._index_pages.none_left(AHEAD)
         return self.done
 
     def _waits(self) -> bool:
@@ -216,14 +218,14 @@ class Guard:
 class Pages:
     """The pages of one block, or of several blocks read together; each is verified once."""
 
-    __slots__ = ("_next", "_verify", "seen")
+    __slots__ = ("_ends", "_next", "_verify", "seen")
 
     def __init__(self, count: int, verify: Verify) -> None:
         self.seen = np.zeros(count, bool)
         """Which have been verified."""
         self._verify = verify
-        self._next = 0
-        """All before it have been verified."""
+        self._next, self._ends = 0, False
+        """All before it have been verified. Whether no more are verified ahead."""
 
     def need(self, pages: Words) -> None:
         """Verifies these pages, which may repeat."""
@@ -233,12 +235,15 @@ class Pages:
             self._verify(new.tolist())
             self.seen[new] = True
 
-    def none_left(self) -> bool:
-        """Verifies AHEAD pages more; whether all are verified then. A damaged one is left to who reads it."""
-        end = self._next + AHEAD
+    def none_left(self, ahead: int) -> bool:
+        """Verifies so many pages more; whether all are verified then. A damaged one ends that, and is left to who reads it."""
+        if self._ends:
+            return False
+        end = self._next + ahead
         try:
             self.need(self._next + np.flatnonzero(~self.seen[self._next : end]))
-        except CorruptState:
+        except (CorruptState, OSError):
+            self._ends = True
             return False
         self._next = end
         return end >= len(self.seen)
