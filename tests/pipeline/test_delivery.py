@@ -155,7 +155,7 @@ def test_idle_runs_retain_no_more_epochs_than_the_option(shop: Shop) -> None:
 def test_the_sum_is_exact_after_resharding(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     shop.fill()
     with shop.pipeline(shards=2) as pipeline, monkeypatch.context() as patched:
-        patched.setattr(Delivery, "deliver", lambda *_: None)
+        patched.setattr(Delivery, "deliver", lambda _: None)
         pipeline.tick()
     assert shop.run(shards=3) == EXPECTED
     assert shop.summed() == EXPECTED["spend"] and shop.snapshot() == EXPECTED["top"]

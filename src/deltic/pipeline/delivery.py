@@ -18,10 +18,9 @@ import pyarrow as pa
 from deltic.connectors.net import difference, net, weighed
 from deltic.connectors.sink import Mode, Sink
 from deltic.connectors.source import Json
-from deltic.errors import SinkError, Span, StateError
+from deltic.errors import SinkError, StateError
 from deltic.pipeline.history import History
 from deltic.pipeline.notes import SINKS, SinkOffset, sink_offsets
-from deltic.schema import Schema
 from deltic.session import Session
 from deltic.storage.manifest import KEEP
 
@@ -80,11 +79,10 @@ class Delivery:
         """By sink, how many committed epochs it has not received."""
         return {name: max(0, self._session.epoch - max(offset.epoch, offset.first - 1)) for name, offset in self._offsets.items()}
 
-    def deliver(self, last: int | None = None) -> None:
-        """Brings every sink up to epoch `last`, that of the session by default. Raises SinkError."""
-        last = self._session.epoch if last is None else last
+    def deliver(self) -> None:
+        """Brings every sink up to the session's epoch. Raises SinkError."""
         for open_sink in self._outlets:
-            self._offsets[open_sink.name] = self._delivered(open_sink, self._offsets[open_sink.name], last)
+            self._offsets[open_sink.name] = self._delivered(open_sink, self._offsets[open_sink.name], self._session.epoch)
 
     def _opened(self, open_sink: OpenSink, offset: SinkOffset | None, following: int) -> SinkOffset:
         """The offset of the sink. If the sink or its view is new, its first delivery is that of the epoch `following`."""
@@ -94,19 +92,8 @@ class Delivery:
             if not open_sink.snapshot:
                 check_empty(open_sink.name, open_sink.sink)
             return SinkOffset(view, arrangement, following - 1, following)
-        if not open_sink.snapshot and offset.epoch >= offset.first and not self._history.is_lost:
-            try:
-                before = self._history.schema(offset.view, offset.epoch)
-            except StateError as error:
-                raise _too_late(open_sink, offset.epoch, error) from error
-            check_columns(open_sink.name, open_sink.view, before, self._session.view(open_sink.view).schema)
         redefined = self._redefined(open_sink, offset)
         if redefined is None:
-            if self._history.is_lost and offset.arrangement != arrangement:
-                raise SinkError(
-                    f"sink {open_sink.name}: view {open_sink.view} was redefined, and what it contained before is not known",
-                    remedy="give the pipeline a state folder; or restart it, with an empty location for the sink",
-                )
             return offset
         last = self._delivered(open_sink, offset, redefined - 1)
         return SinkOffset(view, arrangement, last.epoch, following, last.epoch)
@@ -186,16 +173,11 @@ class Delivery:
         after = self._history.content(offset.view, offset.first)
         if offset.base is None:
             return weighed(after)
-        return difference(self._named(offset.view, self._history.content(offset.view, offset.base)), after)
-
-    def _named(self, view: str, rows: pa.Table) -> pa.Table:
-        """Rows of the view, under the names that its columns have now: a definition in between may have had others."""
-        names = self._session.view(view).schema.names
-        return rows if rows.column_names[: len(names)] == list(names) else rows.rename_columns([*names, *rows.column_names[len(names) :]])
+        return difference(self._history.content(offset.view, offset.base), after)
 
     def _change(self, open_sink: OpenSink, view: str, epoch: int) -> pa.Table:
         try:
-            return self._named(view, self._history.change(view, epoch))
+            return self._history.change(view, epoch)
         except StateError as error:
             raise _too_late(open_sink, epoch, error) from error
 
@@ -207,19 +189,6 @@ def check_empty(name: str, sink: Sink) -> None:
             f"sink {name}: {sink.location} contains changes for a sink of this name that was dropped",
             expected="an empty location for a new sink, which first receives the whole content of its view",
             remedy="empty it, or choose another location",
-        )
-
-
-def check_columns(sink: str, view: str, before: Schema, now: Schema, span: Span | None = None) -> None:
-    """Raises SinkError if the view of a `changes` sink has other columns than before."""
-    columns = [[(field.name, field.type.sql) for field in schema] for schema in (before, now)]
-    if columns[0] != columns[1]:
-        was, shown = (", ".join(f"{name} {type_}" for name, type_ in listed) for listed in columns)
-        raise SinkError(
-            f"sink {sink} contains changes of view {view} with the columns {was}; now it has {shown}",
-            span=span,
-            expected="the same columns, since the content of a sink is never altered",
-            remedy="give the sink a new name and an empty location: it then receives the whole content of the view",
         )
 
 

@@ -9,7 +9,6 @@ import pyarrow as pa
 
 from deltic.errors import StateError
 from deltic.runtimes.stored_view import StoredView
-from deltic.schema import Schema
 from deltic.session import Session
 from deltic.storage.reader import StateReader
 
@@ -56,16 +55,6 @@ class History:
             return self._session.view(view).to_arrow()
         with self._stored(view, epoch) as stored:
             return stored.to_arrow()
-
-    def schema(self, view: str, epoch: int) -> Schema:
-        """The columns of the view after an epoch that the session's state has retained."""
-        with self._stored(view, epoch) as stored:
-            return stored.schema
-
-    @property
-    def is_lost(self) -> bool:
-        """Whether there are no past epochs."""
-        return self._root is None
 
     @contextmanager
     def _stored(self, view: str, epoch: int) -> Iterator[StoredView]:

@@ -27,7 +27,6 @@ from deltic.pipeline.refused import listings, without_refused_rows
 from deltic.reentrant import ReentrantEvent
 from deltic.runtimes.view_errors import is_errors
 from deltic.session import Program, Session
-from deltic.session.catalog import Catalog
 from deltic.session.clock import due_s
 from deltic.session.options import PIPELINE_RETAINS, OnViewError, RunOptions
 
@@ -119,25 +118,15 @@ class Pipeline:
         return pipeline
 
     def _attach(self, bound: BoundProgram, state: str | None, rows_per_tick: int | None) -> None:
-        self._lock, self._stopping = RLock(), ReentrantEvent()
-        self._base, self._state, self._rows_per_tick = bound.base, state, rows_per_tick
-        self._connect(bound, self.session._catalog)
-
-    def _connect(self, bound: BoundProgram, catalog: Catalog) -> None:
-        """Opens the sources and sinks that the session defines, and brings the sinks up to date. catalog: the definitions of `bound`."""
-        session, rows = self.session, self._rows_per_tick
-        feeds = [bound.feed(session.table(name), rows or ROWS_PER_TICK).spread(session, rows) for name in session.sources]
-        letters = DeadLetters(bound.letter_paths(), session.notes)
-        delivery = Delivery(session, bound.open_sinks(session._state_id), History(session, self._state))
-        delivery.begin()
-        self._feeds, self._letters, self._delivery, self._connected = feeds, letters, delivery, catalog
+        session = self.session
+        self._lock, self._stopping, self._idle = RLock(), ReentrantEvent(), True
+        self._feeds = [
+            bound.feed(session.table(name), rows_per_tick or ROWS_PER_TICK).spread(session, rows_per_tick) for name in session.sources
+        ]
+        self._letters = DeadLetters(bound.letter_paths(), session.notes)
+        self._delivery = Delivery(session, bound.open_sinks(session._state_id), History(session, state))
+        self._delivery.begin()
         self._restore()
-
-    def _deliver(self) -> None:
-        """Brings the sinks up to date; those of other definitions are opened by the next tick, so these get no epochs of those."""
-        epoch = self.session.epoch
-        if self._connected is self.session._catalog:
-            self._delivery.deliver(epoch)
 
     def run_once(self, on_progress: Listener | None = None) -> Summary:
         """Reads everything that is available, tick by tick, unless `stop` is called; rows that are due count too. Calls `on_progress` after
@@ -190,9 +179,7 @@ class Pipeline:
 
     def _tick(self, changes: Mapping[str, Any], notes: Mapping[str, Json]) -> Progress | None:
         clock = StageClock()
-        if self._connected is not (catalog := self.session._catalog):
-            self._connect(BoundProgram.of(self.session, self._base), catalog)
-        self._deliver()
+        self._delivery.deliver()
         self._letters.settle(self.session.notes)
         loads = self._read()
         clock.lap("read")
@@ -202,7 +189,7 @@ class Pipeline:
         loads = self._commit(loads, changes, notes)
         clock.lap("tick")
         self._letters.settle(self.session.notes)
-        self._deliver()
+        self._delivery.deliver()
         clock.lap("sinks")
         return self._progress(loads, clock.seconds)
 
