@@ -13,7 +13,6 @@ from deltic.connectors.files.portions import FIX_OR_SKIP, ParsedBlock, Portion, 
 from deltic.errors import SourceError
 from deltic.schema import Field, TableSchema
 
-
 _NOT_TEXT: Final = {
     b"\x1f\x8b": "is compressed with gzip",
     b"\x28\xb5\x2f\xfd": "is compressed with zstd",
