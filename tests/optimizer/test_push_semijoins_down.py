@@ -119,6 +119,16 @@ def test_by_sizes_that_are_known() -> None:
     assert push_semijoins_down(plan, SMALL) == plan
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_key_that_can_fail_is_compared_with_joined_rows_alone(kind: JoinKind) -> None:
+    inner = joined(M, A, "inner", (1, 0))
+    more = resolve("+", [reference(N.schema, 0), Literal(1, BIGINT)])
+    plan = Join(inner, N, kind, ((reference(inner.schema, 0), more),))
+    assert push_semijoins_down(plan) == plan
+    tables = {"m": Relation([((1, 1), 1)]), "a": Relation([]), "n": Relation([((2**63 - 1, 1), 1)])}
+    assert not dict(evaluate(optimize(plan), tables).pairs())
+
+
 def test_plans_that_read_streams_stay() -> None:
     both = joined(M, OverTicks(A, "delay"), "inner", (1, 0))
     plan = joined(both, N, "semi", (0, 0))

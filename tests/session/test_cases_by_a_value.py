@@ -24,7 +24,7 @@ SPLIT = {
     "two columns": """SELECT CASE WHEN a < m THEN a ELSE b END AS c, b + if(a < m, 1, 0) AS d FROM t, (SELECT avg(a) AS m FROM u)""",
     "with errors": f"SELECT CASE WHEN a > {MEAN} THEN a + 1 ELSE b END AS c FROM t",
     "errors of others": f"SELECT CASE WHEN a > {MEAN} THEN b ELSE a + 1 END AS c FROM t",
-    "with more": f"SELECT a, CASE WHEN a > {MEAN} AND b = 1 THEN 1 ELSE 0 END AS c FROM t",
+    "with an alternative": f"SELECT a, CASE WHEN a > {MEAN} OR b = 1 THEN 1 ELSE 0 END AS c FROM t",
     "of a group": f"SELECT a, b, CASE WHEN a > {OF_GROUP} THEN 'above' ELSE 'below' END AS c FROM t",
     "of a group with a default": f"SELECT a, b, CASE WHEN a > coalesce({OF_GROUP}, 1) THEN b ELSE -1 END AS c FROM t",
     "joined": "SELECT t.a, CASE WHEN t.a <= q.m THEN t.b END AS c FROM (SELECT b, avg(a) AS m FROM u GROUP BY b) AS q JOIN t ON t.b = q.b",
@@ -34,6 +34,7 @@ SPLIT = {
     "grouped with another": f"SELECT b, if(a > {MEAN}, 1, NULL) AS c, max(a) AS n FROM t GROUP BY 1, 2",
 }
 WHOLE = {
+    "with more": f"SELECT a, CASE WHEN a > {MEAN} AND b = 1 THEN 1 ELSE 0 END AS c FROM t",
     "both": f"SELECT a, CASE WHEN a > {MEAN} THEN 'above' ELSE 'below' END AS c, {MEAN} AS m FROM t",
     "three labels": f"SELECT a, CASE WHEN a > {MEAN} + 1 THEN 'above' WHEN a < {MEAN} THEN 'below' ELSE 'near' END AS c FROM t",
     "can fail": "SELECT a, CASE WHEN b = 0 THEN 0 WHEN a + 1 > (SELECT max(a) FROM u) THEN 1 ELSE 2 END AS c FROM t",

@@ -2,7 +2,8 @@
 
 A row of an inner join has a match by columns of one side if that side's row has one. Only where the side has at most as many rows as the
 join, by estimates, since the rows of the side are stored for the SEMI or ANTI join in place of those of the join. A join that others read,
-too, stays as it is: it would be computed once more. The inner join's conditions are then tested on fewer rows.
+too, stays as it is: it would be computed once more. So does one by a key that can fail, which is compared with the rows of the inner join
+alone. The inner join's conditions are then tested on fewer rows.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import NamedTuple
 
+from deltic.expr.failing import can_fail
 from deltic.expr.nodes import Column
 from deltic.optimizer.drop_distinct import unique_key
 from deltic.optimizer.join_tree import side_places
@@ -66,7 +68,7 @@ def _is_movable(plan: Plan) -> bool:
         and plan.kind in ("semi", "anti")
         and plan.residual is None
         and bool(plan.keys)
-        and all(isinstance(key, Column) for key, _ in plan.keys)
+        and all(isinstance(key, Column) and not can_fail(other) for key, other in plan.keys)
         and not reads_ticks(plan)
     )
 

@@ -11,7 +11,8 @@ from dataclasses import replace
 
 from deltic.expr.failing import can_fail
 from deltic.expr.functions import resolve
-from deltic.expr.nodes import WIDENED, Expr, calls_python, columns_of
+from deltic.expr.functions.signature import flattened
+from deltic.expr.nodes import WIDENED, Call, Expr, calls_python, columns_of
 from deltic.optimizer.fold import fold, fold_condition
 from deltic.optimizer.split_filters import assuming, beside_a_value, conditions_of
 from deltic.plan.columns import columns_of_all, named_columns, reference, remap
@@ -77,10 +78,16 @@ def _in_parts(plan: Project, join: Join) -> Plan | None:
     parts = []
     for holds, where in ((True, condition), (False, other)):
         values = [_as_wide(fold(assuming(expr, condition, holds)), expr) for expr in columns]
-        if not columns_of_all(values) <= own or not has_range(replace(join, kind="inner", residual=where)):
+        if not columns_of_all(values) <= own or not has_range(replace(join, kind="inner", residual=where)) or _is_of_most(where, own):
             return None
         parts.append(Project(Filter(join, where), tuple((name, value) for (name, _), value in zip(plan.columns, values, strict=True))))
     return Union(tuple(parts))
+
+
+def _is_of_most(condition: Expr, own: frozenset[int]) -> bool:
+    """Whether a negation of the row's own columns decides it: the rows for which `x <> 1`, most as a rule, are listed at each change."""
+    parts = flattened("or", (condition,))
+    return any(isinstance(part, Call) and part.function in ("not_equal", "not") and columns_of(part) <= own for part in parts)
 
 
 def _own(join: Join) -> frozenset[int] | None:
