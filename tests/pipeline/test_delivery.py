@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections import Counter
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -232,3 +233,36 @@ def test_a_snapshot_of_a_stream_has_the_rows_of_the_last_tick(shop: Shop) -> Non
         assert shop.snapshot("odd") == Counter([(9,)])
     with shop.pipeline(script) as pipeline:
         assert shop.snapshot("odd") == views(pipeline)["odd"] == Counter(), "opening a state is no tick"
+
+
+BESIDE = """
+CREATE TABLE orders (id BIGINT NOT NULL, customer BIGINT NOT NULL, amount INT, PRIMARY KEY (id));
+CREATE MATERIALIZED VIEW spend AS SELECT customer, {total} AS total FROM orders GROUP BY customer;
+CREATE MATERIALIZED VIEW top AS SELECT customer, {total} AS total FROM orders GROUP BY customer;
+"""
+
+
+@pytest.mark.parametrize("total", ["count(*)", "sum(100 % amount)"], ids=["exact", "can fail"])
+def test_epochs_are_delivered_as_committed_while_another_thread_commits(shop: Shop, monkeypatch: pytest.MonkeyPatch, total: str) -> None:
+    looked_up, lookups = deltic.Session.view, 0
+    with shop.pipeline(BESIDE.format(total=total) + SPEND_OUT + TOP_OUT) as pipeline:
+        for at in range(1, 13):
+
+            def view(session: deltic.Session, name: str, at: int = at) -> deltic.View:
+                """Commits once in a tick, between two steps of a delivery that look the view up."""
+                nonlocal lookups
+                lookups += 1
+                if lookups == at:
+                    row = {"id": 100 + at, "customer": at % 5, "amount": 7}
+                    thread = Thread(target=lambda: session.insert("orders", [row]))
+                    thread.start()
+                    thread.join()
+                return looked_up(session, name)
+
+            lookups = 0
+            with monkeypatch.context() as patched:
+                patched.setattr(deltic.Session, "view", view)
+                pipeline.tick({"orders": [{"id": at, "customer": at % 3, "amount": at, "_op": "insert"}]})
+            pipeline.run_once()
+            assert shop.summed() == views(pipeline)["spend"] and shop.snapshot() == views(pipeline)["top"]
+        assert len(views(pipeline)["spend"]) == 5, "rows of both threads"

@@ -37,22 +37,22 @@ class History:
         return [epoch for epoch in epochs if not self._has_errors(view, epoch)] if self._session._isolates(view) else epochs
 
     def _has_errors(self, view: str, epoch: int) -> bool:
-        if epoch == self._session.epoch:
-            return len(self._session.view(view).errors()) > 0
+        if (last := self._session.view(view)._has_errors_if_last(epoch)) is not None:
+            return last
         with self._stored(view, epoch) as stored:
             return len(stored.errors()) > 0
 
     def change(self, view: str, epoch: int) -> pa.Table:
         """The view's change in an epoch, with `_weight`, also if it has errors."""
-        if epoch == self._session.epoch:
-            return self._session._change(view)
+        if (last := self._session.view(view)._change_if_last(epoch)) is not None:
+            return last
         with self._stored(view, epoch) as stored:
             return stored.changes(epoch)
 
     def content(self, view: str, epoch: int) -> pa.Table:
         """The view after an epoch. O(view). Raises FailedView if it has errors."""
-        if epoch == self._session.epoch:
-            return self._session.view(view).to_arrow()
+        if (last := self._session.view(view)._content_if_last(epoch)) is not None:
+            return last
         with self._stored(view, epoch) as stored:
             return stored.to_arrow()
 
