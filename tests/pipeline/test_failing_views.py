@@ -114,3 +114,32 @@ def test_the_command_reports_failing_views(shop: Shop, capsys: pytest.CaptureFix
     assert "; views with errors: spend 1, top 1" in capsys.readouterr().err
     assert main(["state", "show", str(shop.folder / "shop.state")]) == 0
     assert "view spend has 1 error\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("after", ["100 / (amount - 1)", "amount"], ids=["can fail", "exact"])
+def test_a_new_sink_of_a_failing_view_that_is_then_redefined_receives_the_whole_view(shop: Shop, after: str) -> None:
+    before, after = SHARE.replace("100 % amount", "100 / amount"), SHARE.replace("100 % amount", f"CAST({after} AS DOUBLE)")
+    shop.orders("a.csv", "insert,1,1,0", "insert,2,1,51")
+    with shop.pipeline(before[: before.index("CREATE SINK")]) as pipeline:
+        pipeline.run_once()
+    with shop.pipeline(before) as pipeline:
+        pipeline.run_once()
+        assert pipeline.session.failing == {"spend": 1, "top": 1} and shop.delivered() == []
+    shop.run(after)
+    with shop.pipeline(after) as pipeline:
+        assert sum(shop.summed().values()) == 2 and shop.summed() == shop.snapshot() == views(pipeline)["spend"]
+
+
+@pytest.mark.parametrize("after", ["7 % amount", "amount"], ids=["can fail", "exact"])
+def test_a_failing_view_that_is_redefined_is_delivered_as_the_difference_from_what_the_sink_has(shop: Shop, after: str) -> None:
+    shop.orders("a.csv", "insert,1,1,30")
+    with shop.pipeline(SHARE) as pipeline:
+        pipeline.run_once()
+        shop.orders("b.csv", "insert,2,1,0")
+        pipeline.run_once()
+        assert pipeline.session.failing == {"spend": 1, "top": 1} and shop.summed() == Counter({(1, 10): 1})
+        shop.orders("c.csv", "update,2,1,9")
+    for share in (after, "8 + amount"):  # the first run ends before its delivery if the view has errors
+        shop.run(SHARE.replace("100 % amount", share))
+    with shop.pipeline(SHARE.replace("100 % amount", "8 + amount")) as pipeline:
+        assert shop.summed() == shop.snapshot() == views(pipeline)["spend"] == Counter({(1, 38): 1, (2, 17): 1})

@@ -95,17 +95,18 @@ class Delivery:
         redefined = self._redefined(open_sink, offset)
         if redefined is None:
             return offset
-        last = self._delivered(open_sink, offset, redefined - 1)
-        return SinkOffset(view, arrangement, last.epoch, following, last.epoch)
+        offset = self._delivered(open_sink, offset, redefined - 1)
+        if offset.epoch < offset.first:
+            return replace(offset, arrangement=arrangement, first=following)
+        return SinkOffset(view, arrangement, offset.epoch, following, offset.epoch)
 
     def _redefined(self, open_sink: OpenSink, offset: SinkOffset) -> int | None:
         """The first epoch that the sink lacks in which its view has another definition."""
-        since = max(offset.epoch + 1, offset.first)
         try:
-            arrangements = self._history.arrangements(offset.view, since, self._session.epoch)
+            arrangements = self._history.arrangements(offset.view, offset.following, self._session.epoch)
             return next((epoch for epoch, arrangement in arrangements if arrangement != offset.arrangement), None)
         except StateError as error:
-            raise _too_late(open_sink, since, error) from error
+            raise _too_late(open_sink, offset.following, error) from error
 
     def _delivered(self, open_sink: OpenSink, offset: SinkOffset, last: int) -> SinkOffset:
         """Delivers the epochs up to `last` that changed the view; returns the sink's offset.
@@ -114,25 +115,24 @@ class Delivery:
         next one without.
         """
         readable = self._readable(open_sink, offset, last)
-        if offset.epoch < offset.first <= last:
-            readable = [epoch for epoch in readable if epoch >= offset.first]
-            offset = replace(offset, first=readable[0]) if readable else offset
-        if last > offset.epoch and not readable:
+        if not readable:
             return offset
-        last = readable[-1] if readable else last
+        if offset.epoch < offset.first:
+            offset = replace(offset, first=readable[0])
+        last = readable[-1]
         due = self._states(open_sink, offset, last) if open_sink.snapshot else self._readable_changes(open_sink, offset, last, readable)
         for epoch, rows in due:
             open_sink.sink.deliver(epoch, rows)
             self._offsets[open_sink.name] = offset = replace(offset, epoch=epoch)
             self.unnoted = True
-        return replace(offset, epoch=max(last, offset.epoch))
+        return replace(offset, epoch=last)
 
     def _readable(self, open_sink: OpenSink, offset: SinkOffset, last: int) -> Sequence[int]:
         """The epochs that the sink lacks, up to `last`, in which the view has no errors."""
         try:
-            return self._history.readable(offset.view, offset.epoch + 1, last)
+            return self._history.readable(offset.view, offset.arrangement, offset.following, last)
         except StateError as error:
-            raise _too_late(open_sink, offset.epoch + 1, error) from error
+            raise _too_late(open_sink, offset.following, error) from error
 
     def _readable_changes(
         self, open_sink: OpenSink, offset: SinkOffset, last: int, readable: Sequence[int]

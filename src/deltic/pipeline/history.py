@@ -31,10 +31,15 @@ class History:
             for epoch in range(first, last + 1):
                 yield epoch, reader.manifest_at(epoch).program.arrangement_of(view)
 
-    def readable(self, view: str, first: int, last: int) -> Sequence[int]:
-        """The epochs from `first` to `last` in which the view has no errors, ascending. O(errors) for each, if it can have some."""
-        epochs = range(first, last + 1)
-        return [epoch for epoch in epochs if not self._has_errors(view, epoch)] if self._session._isolates(view) else epochs
+    def readable(self, view: str, arrangement: str, first: int, last: int) -> Sequence[int]:
+        """The epochs from `first` to `last` in which the view has no errors, ascending. O(errors) for each, if it can have some.
+
+        arrangement: that of the view in these epochs; the session's view may have another definition, which cannot fail.
+        """
+        epochs, exact = range(first, last + 1), not self._session._isolates(view)
+        if exact and self._session.view(view)._arrangement == arrangement:
+            return epochs
+        return [epoch for epoch in epochs if not self._has_errors(view, epoch)]
 
     def _has_errors(self, view: str, epoch: int) -> bool:
         if (last := self._session.view(view)._has_errors_if_last(epoch)) is not None:
