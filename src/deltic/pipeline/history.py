@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from deltic.errors import StateError
 from deltic.runtimes.stored_view import StoredView
+from deltic.schema import Schema
 from deltic.session import Session
 from deltic.storage.reader import StateReader
 
@@ -22,9 +23,13 @@ class History:
     def arrangements(self, view: str, first: int, last: int) -> Iterator[tuple[int, str | None]]:
         """For each epoch from `first` to `last`, the id of the view's arrangement; None if the view did not exist.
 
-        Raises StateError for epochs that are not retained. Cost: reads the manifest of each epoch.
+        Raises StateError for epochs that are not retained. Cost: reads the manifest of each epoch, but not that of the last
+        commit alone.
         """
         if self._root is None or last < first:
+            return
+        if first == last and (arrangement := self._session.view(view)._arrangement_if_last(last)) is not None:
+            yield last, arrangement
             return
         self._session._fold()
         with StateReader.open(self._root) as reader:
@@ -60,6 +65,11 @@ class History:
             return last
         with self._stored(view, epoch) as stored:
             return stored.to_arrow()
+
+    def schema(self, view: str, epoch: int) -> Schema:
+        """The columns of the view after an epoch before the last one."""
+        with self._stored(view, epoch) as stored:
+            return stored.schema
 
     @contextmanager
     def _stored(self, view: str, epoch: int) -> Iterator[StoredView]:

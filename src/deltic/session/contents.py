@@ -94,6 +94,10 @@ class Contents:
         """As `read`, of the commit of an epoch; None unless that is the last commit."""
         return self._if_last(epoch, lambda committed: self._taken(committed, view, take))
 
+    def arrangement_if_last(self, epoch: int, view: str) -> str | None:
+        """The id of a view's arrangement after the commit of an epoch; None unless that is the last commit."""
+        return self._if_last(epoch, lambda committed: definitions_of(committed).stored(view).spec.id)
+
     def has_errors_if_last(self, epoch: int, view: str) -> bool | None:
         """Whether a view has errors after the commit of an epoch; None unless that is the last commit. O(errors)."""
         return self._if_last(epoch, lambda committed: has_errors(definitions_of(committed), view, committed))

@@ -478,8 +478,12 @@ class Session:
 
     def _note(self, notes: Mapping[str, Any]) -> None:
         """Commits notes, as of `apply`, without a tick."""
+        self._note_at(lambda epoch: notes)
+
+    def _note_at(self, notes: Callable[[int], Mapping[str, Any]]) -> None:
+        """The same for notes that depend on the epoch that they are committed in."""
         with self._commits.turn():
-            self._commits.note(checked(notes))
+            self._commits.note(checked(notes(self.epoch + 1)))
 
     def _replace(
         self, contents: Mapping[str, Any], changes: Mapping[str, Any], before: Callable[[Mapping[str, int]], Mapping[str, Any]]

@@ -100,6 +100,10 @@ class View(ReadableView):
             return NO_ERRORS
         return listed_errors(self._contents.read(errors_of(self.name), self._content), places[self.name])
 
+    def _arrangement_if_last(self, epoch: int) -> str | None:
+        """`_arrangement` after the commit of an epoch; None unless that is the last commit."""
+        return self._contents.arrangement_if_last(epoch, self.name)
+
     def _content_if_last(self, epoch: int) -> pa.Table | None:
         """The content after the commit of an epoch; None unless that is the last commit."""
         return self._contents.read_if_last(epoch, self.name, self._content)
