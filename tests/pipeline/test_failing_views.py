@@ -10,6 +10,8 @@ import pytest
 
 from deltic.cli import main
 from deltic.errors import EvaluationError, FailedView
+from deltic.storage.manifest import Manifest
+from deltic.storage.reader import StateReader
 from shop import Shop, views
 
 SHARE = """
@@ -143,3 +145,25 @@ def test_a_failing_view_that_is_redefined_is_delivered_as_the_difference_from_wh
         shop.run(SHARE.replace("100 % amount", share))
     with shop.pipeline(SHARE.replace("100 % amount", "8 + amount")) as pipeline:
         assert shop.summed() == shop.snapshot() == views(pipeline)["spend"] == Counter({(1, 38): 1, (2, 17): 1})
+
+
+def test_a_tick_looks_up_only_its_own_definitions_while_a_sink_waits(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_up, read = list[int](), StateReader.manifest_at
+
+    def manifest_at(self: StateReader, epoch: int) -> Manifest:
+        looked_up.append(epoch)
+        return read(self, epoch)
+
+    monkeypatch.setattr(StateReader, "manifest_at", manifest_at)
+    shop.orders("a.csv", "insert,1,1,0")
+    with shop.pipeline(SHARE) as pipeline:
+        for number in range(5):
+            shop.orders(f"b{number}.csv", f"insert,{10 + number},1,7")
+            pipeline.run_once()
+            assert pipeline.session.failing == {"spend": 1, "top": 1}
+        assert looked_up == []
+        pipeline.session.insert("orders", [{"id": 2, "customer": 1, "amount": 5}])
+        pipeline.session.insert("orders", [{"id": 3, "customer": 1, "amount": 5}])
+        note, last = pipeline.session.epoch - 2, pipeline.session.epoch  # an idle run has noted the offsets
+        pipeline.run_once()
+        assert Counter(looked_up) == dict.fromkeys(range(note, last + 1), 3), "once for each sink"

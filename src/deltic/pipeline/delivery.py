@@ -53,6 +53,8 @@ class Delivery:
         """Whether a sink has received an epoch that its offset in the state does not include."""
         self._empty = set[str]()
         """Sinks of snapshots of streams that are known to be empty."""
+        self._same: dict[str, int] = {}
+        """By sink, the epoch up to which its view is known to have the arrangement of its offset."""
 
     def begin(self) -> None:
         """Brings every sink up to date, and notes the first delivery of sinks that are new or whose view is. Raises SinkError.
@@ -118,11 +120,14 @@ class Delivery:
 
     def _redefined(self, open_sink: OpenSink, offset: SinkOffset, last: int) -> int | None:
         """The first epoch that the sink lacks, up to `last`, in which its view has another definition, or does not exist."""
+        unknown = max(offset.following, self._same.get(open_sink.name, -1) + 1)
         try:
-            arrangements = self._history.arrangements(offset.view, offset.following, last)
-            return next((epoch for epoch, arrangement in arrangements if arrangement != offset.arrangement), None)
+            arrangements = self._history.arrangements(offset.view, unknown, last)
+            redefined = next((epoch for epoch, arrangement in arrangements if arrangement != offset.arrangement), None)
         except StateError as error:
-            raise _too_late(open_sink, offset.following, error) from error
+            raise _too_late(open_sink, unknown, error) from error
+        self._same[open_sink.name] = last if redefined is None else redefined - 1
+        return redefined
 
     def _delivered(self, open_sink: OpenSink, offset: SinkOffset, last: int) -> SinkOffset:
         """Delivers the epochs up to `last` that changed the view; returns the sink's offset.
