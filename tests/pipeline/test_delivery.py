@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -12,7 +14,7 @@ import pytest
 import deltic
 from deltic.errors import SinkError
 from deltic.pipeline.delivery import Delivery
-from shop import EXPECTED, SCRIPT, SPEND_OUT, TOP_OUT, Shop, views
+from shop import EXPECTED, ORDERS, SCRIPT, SPEND_OUT, TOP_OUT, Shop, views
 
 WITHOUT_SINKS = SCRIPT.replace(SPEND_OUT, "").replace(TOP_OUT, "")
 DOUBLE = SCRIPT.replace("SUM(o.amount) AS total", "SUM(2 * o.amount) AS total")
@@ -232,3 +234,123 @@ def test_a_snapshot_of_a_stream_has_the_rows_of_the_last_tick(shop: Shop) -> Non
         assert shop.snapshot("odd") == Counter([(9,)])
     with shop.pipeline(script) as pipeline:
         assert shop.snapshot("odd") == views(pipeline)["odd"] == Counter(), "opening a state is no tick"
+
+
+BESIDE = """
+CREATE TABLE orders (id BIGINT NOT NULL, customer BIGINT NOT NULL, amount INT, PRIMARY KEY (id));
+CREATE MATERIALIZED VIEW spend AS SELECT customer, {total} AS total FROM orders GROUP BY customer;
+CREATE MATERIALIZED VIEW top AS SELECT customer, {total} AS total FROM orders GROUP BY customer;
+"""
+
+
+@pytest.mark.parametrize("total", ["count(*)", "sum(100 % amount)"], ids=["exact", "can fail"])
+def test_epochs_are_delivered_as_committed_while_another_thread_commits(shop: Shop, monkeypatch: pytest.MonkeyPatch, total: str) -> None:
+    looked_up, lookups = deltic.Session.view, 0
+    with shop.pipeline(BESIDE.format(total=total) + SPEND_OUT + TOP_OUT) as pipeline:
+        for at in range(1, 13):
+
+            def view(session: deltic.Session, name: str, at: int = at) -> deltic.View:
+                """Commits once in a tick, between two steps of a delivery that look the view up."""
+                nonlocal lookups
+                lookups += 1
+                if lookups == at:
+                    row = {"id": 100 + at, "customer": at % 5, "amount": 7}
+                    thread = Thread(target=lambda: session.insert("orders", [row]))
+                    thread.start()
+                    thread.join()
+                return looked_up(session, name)
+
+            lookups = 0
+            with monkeypatch.context() as patched:
+                patched.setattr(deltic.Session, "view", view)
+                pipeline.tick({"orders": [{"id": at, "customer": at % 3, "amount": at, "_op": "insert"}]})
+            pipeline.run_once()
+            assert shop.summed() == views(pipeline)["spend"] and shop.snapshot() == views(pipeline)["top"]
+        assert len(views(pipeline)["spend"]) == 5, "rows of both threads"
+
+
+SHARE = "CREATE {}MATERIALIZED VIEW {} AS SELECT customer, {} AS share FROM orders;\n"
+EXACT, CAN_FAIL = "amount + 1", "100 % amount"
+
+
+def _shares(share: str, replace: str = "") -> str:
+    return SHARE.format(replace, "spend", share) + SHARE.format(replace, "top", share)
+
+
+@pytest.mark.parametrize("share", [EXACT, CAN_FAIL])
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_view_that_was_dropped_and_created_again_is_delivered_as_a_difference(shop: Shop, share: str, restarts: bool) -> None:
+    script = ORDERS.format(letters="") + _shares(share) + SPEND_OUT + TOP_OUT
+    shop.orders("a.csv", "insert,1,1,30", "insert,2,2,40")
+    with shop.pipeline(script) as pipeline:
+        pipeline.run_once()
+        before = len(shop.delivered())
+        pipeline.session.sql("DROP SINK spend_out; DROP SINK top_out; DROP VIEW spend; DROP VIEW top")
+        pipeline.session.sql("DELETE FROM orders WHERE id = 1")
+        pipeline.session.sql(_shares(share) + SPEND_OUT + TOP_OUT)
+        if not restarts:
+            pipeline.tick()
+            assert shop.summed() == shop.snapshot() == views(pipeline)["spend"] and len(views(pipeline)["spend"]) == 1
+            assert len(shop.delivered()) == before + 1
+    shop.orders("b.csv", "insert,3,3,60")
+    with shop.pipeline(script) as pipeline:
+        pipeline.run_once()
+        assert shop.summed() == shop.snapshot() == views(pipeline)["spend"] and len(views(pipeline)["spend"]) == 2
+
+
+@pytest.mark.parametrize(("before", "after"), [(EXACT, CAN_FAIL), (CAN_FAIL, EXACT), (EXACT, "amount + 2")])
+def test_a_view_that_is_redefined_in_a_running_pipeline_is_delivered_as_a_difference(shop: Shop, before: str, after: str) -> None:
+    script = ORDERS.format(letters="") + _shares(before) + SPEND_OUT + TOP_OUT
+    shop.orders("a.csv", "insert,1,1,30", "insert,2,2,40")
+    with shop.pipeline(script) as pipeline:
+        pipeline.run_once()
+        for number, share in enumerate([after, before, after]):
+            pipeline.session.sql(_shares(share, "OR REPLACE "))
+            shop.orders(f"b{number}.csv", f"insert,{10 + number},3,{60 + number}", f"update,1,1,{31 + number}")
+            pipeline.run_once()
+            assert shop.summed() == shop.snapshot() == views(pipeline)["spend"] and len(views(pipeline)["spend"]) == 3 + number
+        content = views(pipeline)["spend"]
+    assert shop.run(script.replace(before, after))["spend"] == content == shop.summed() == shop.snapshot()
+
+
+def test_a_running_pipeline_refuses_other_columns_of_a_view_before_it_delivers_them(shop: Shop) -> None:
+    script = ORDERS.format(letters="") + _shares(EXACT) + SPEND_OUT + TOP_OUT
+    shop.orders("a.csv", "insert,1,1,30")
+    with shop.pipeline(script) as pipeline:
+        pipeline.run_once()
+        before = shop.delivered()
+        pipeline.session.sql(_shares(f"1 AS one, {EXACT}", "OR REPLACE "))
+        for _ in range(2):
+            with pytest.raises(SinkError) as error:
+                pipeline.run_once()
+            assert error.value.message == (
+                "sink spend_out contains changes of view spend with the columns "
+                "customer BIGINT, share INT; now it has customer BIGINT, one INT, share INT"
+            )
+        assert shop.delivered() == before
+        pipeline.session.sql(_shares(CAN_FAIL, "OR REPLACE "))
+        pipeline.run_once()
+        assert shop.summed() == shop.snapshot() == views(pipeline)["spend"] == Counter({(1, 10): 1})
+
+
+def test_a_view_that_another_thread_redefines_while_its_first_delivery_is_noted(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = ORDERS.format(letters="") + _shares(EXACT) + SPEND_OUT + TOP_OUT
+    shop.orders("a.csv", "insert,1,1,30")
+    with shop.pipeline(script) as pipeline:
+        pipeline.run_once()
+        noted, session = deltic.Session._note_at, pipeline.session
+        for share in ("amount + 3", CAN_FAIL):
+            session.sql(_shares("amount + 2", "OR REPLACE "))
+
+            def note(self: deltic.Session, notes: Callable[[int], Mapping[str, Any]], share: str = share) -> None:
+                monkeypatch.setattr(deltic.Session, "_note_at", noted)
+                thread = Thread(target=lambda: session.sql(_shares(share, "OR REPLACE ")))
+                thread.start()
+                thread.join()
+                noted(self, notes)
+
+            monkeypatch.setattr(deltic.Session, "_note_at", note)
+            pipeline.tick()
+            pipeline.tick()
+            assert deltic.Session._note_at is noted
+            assert shop.summed() == shop.snapshot() == views(pipeline)["spend"]

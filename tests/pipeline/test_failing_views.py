@@ -10,6 +10,8 @@ import pytest
 
 from deltic.cli import main
 from deltic.errors import EvaluationError, FailedView
+from deltic.storage.manifest import Manifest
+from deltic.storage.reader import StateReader
 from shop import Shop, views
 
 SHARE = """
@@ -114,3 +116,54 @@ def test_the_command_reports_failing_views(shop: Shop, capsys: pytest.CaptureFix
     assert "; views with errors: spend 1, top 1" in capsys.readouterr().err
     assert main(["state", "show", str(shop.folder / "shop.state")]) == 0
     assert "view spend has 1 error\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("after", ["100 / (amount - 1)", "amount"], ids=["can fail", "exact"])
+def test_a_new_sink_of_a_failing_view_that_is_then_redefined_receives_the_whole_view(shop: Shop, after: str) -> None:
+    before, after = SHARE.replace("100 % amount", "100 / amount"), SHARE.replace("100 % amount", f"CAST({after} AS DOUBLE)")
+    shop.orders("a.csv", "insert,1,1,0", "insert,2,1,51")
+    with shop.pipeline(before[: before.index("CREATE SINK")]) as pipeline:
+        pipeline.run_once()
+    with shop.pipeline(before) as pipeline:
+        pipeline.run_once()
+        assert pipeline.session.failing == {"spend": 1, "top": 1} and shop.delivered() == []
+    shop.run(after)
+    with shop.pipeline(after) as pipeline:
+        assert sum(shop.summed().values()) == 2 and shop.summed() == shop.snapshot() == views(pipeline)["spend"]
+
+
+@pytest.mark.parametrize("after", ["7 % amount", "amount"], ids=["can fail", "exact"])
+def test_a_failing_view_that_is_redefined_is_delivered_as_the_difference_from_what_the_sink_has(shop: Shop, after: str) -> None:
+    shop.orders("a.csv", "insert,1,1,30")
+    with shop.pipeline(SHARE) as pipeline:
+        pipeline.run_once()
+        shop.orders("b.csv", "insert,2,1,0")
+        pipeline.run_once()
+        assert pipeline.session.failing == {"spend": 1, "top": 1} and shop.summed() == Counter({(1, 10): 1})
+        shop.orders("c.csv", "update,2,1,9")
+    for share in (after, "8 + amount"):  # the first run ends before its delivery if the view has errors
+        shop.run(SHARE.replace("100 % amount", share))
+    with shop.pipeline(SHARE.replace("100 % amount", "8 + amount")) as pipeline:
+        assert shop.summed() == shop.snapshot() == views(pipeline)["spend"] == Counter({(1, 38): 1, (2, 17): 1})
+
+
+def test_a_tick_looks_up_only_its_own_definitions_while_a_sink_waits(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_up, read = list[int](), StateReader.manifest_at
+
+    def manifest_at(self: StateReader, epoch: int) -> Manifest:
+        looked_up.append(epoch)
+        return read(self, epoch)
+
+    monkeypatch.setattr(StateReader, "manifest_at", manifest_at)
+    shop.orders("a.csv", "insert,1,1,0")
+    with shop.pipeline(SHARE) as pipeline:
+        for number in range(5):
+            shop.orders(f"b{number}.csv", f"insert,{10 + number},1,7")
+            pipeline.run_once()
+            assert pipeline.session.failing == {"spend": 1, "top": 1}
+        assert looked_up == []
+        pipeline.session.insert("orders", [{"id": 2, "customer": 1, "amount": 5}])
+        pipeline.session.insert("orders", [{"id": 3, "customer": 1, "amount": 5}])
+        note, last = pipeline.session.epoch - 2, pipeline.session.epoch  # an idle run has noted the offsets
+        pipeline.run_once()
+        assert Counter(looked_up) == dict.fromkeys(range(note, last + 1), 3), "once for each sink"

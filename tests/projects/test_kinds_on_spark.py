@@ -34,6 +34,11 @@ dp.create_sink("exported", "json", {"path": "FOLDER/exported"})
 def export():
     return spark.readStream.table("clicks").where("page <> 'home'")
 """
+GROWING = """
+CREATE STREAMING TABLE plain AS SELECT * FROM STREAM source_clicks;
+CREATE STREAMING TABLE parted PARTITIONED BY (page) AS SELECT * FROM STREAM source_clicks;
+CREATE MATERIALIZED VIEW by_page AS SELECT page, count(*) AS n FROM (SELECT * FROM plain UNION ALL SELECT * FROM parted) GROUP BY page;
+"""
 INPUTS = (
     "CREATE TABLE trips (id BIGINT, fare DOUBLE)",
     "INSERT INTO trips VALUES (1, 2.5), (2, 4.0), (2, 4.0)",
@@ -124,6 +129,46 @@ def test_live_tables_and_sinks(remote: str, server: Any, tmp_path: Path, capsys:
     assert "pages: table created" in ours(spec, remote, capsys)
     assert rows_of(reader.table("pages")) == {("home", 2): 1, ("blog", 2): 1, ("shop", 1): 1}
     reader.close()
+
+
+@pytest.mark.parametrize("remote_storage", [False, True], ids=["local storage", "object store"])
+def test_streaming_tables_of_files_are_emptied_and_read_again(
+    remote: str, server: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, remote_storage: bool
+) -> None:
+    """Also those that were created over their files, in a catalog that outlives the run."""
+    spec = written(tmp_path, {"spark-pipeline.yml": SPEC, "transformations/a.sql": GROWING})
+    if remote_storage:  # as far as the project can see
+        for module in ("tables", "flows", "running"):
+            monkeypatch.setattr(f"deltic.projects.{module}.local", lambda url: None)
+    server.sql("CREATE TABLE source_clicks (page STRING, n INT)")
+
+    def run(*options: str) -> None:
+        assert main(["pipelines", "run", "--spec", str(spec), "--remote", remote, *options]) == 0
+        expected = rows_of(server.table("source_clicks"))
+        for table in ("plain", "parted"):
+            server.session.catalog.refreshTable(table)
+            assert rows_of(server.table(table).select("page", "n")) == expected, table
+        capsys.readouterr()
+
+    def type_of(table: str) -> str:
+        return next(row[1] for row in server.sql(f"DESCRIBE EXTENDED {table}") if row[0] == "Type")
+
+    for number in range(2):  # two batches, that the log of the first checkpoint has
+        server.sql(f"INSERT INTO source_clicks VALUES ('home', {number}), ('blog', {number})")
+        run()
+    for number in range(2, 4):
+        server.sql(f"INSERT INTO source_clicks VALUES ('shop', {number})")
+        run("--full-refresh", "plain,parted", "--refresh", "by_page")
+        run()
+    for table in ("plain", "parted"):
+        server.sql(f"ALTER TABLE {table} SET LOCATION '{tmp_path}/elsewhere'")
+        server.sql(f"DROP TABLE {table}")
+    run("--refresh", "by_page")
+    assert {type_of("plain"), type_of("parted")} == {"EXTERNAL"}
+    server.sql("INSERT INTO source_clicks VALUES ('home', 9)")
+    run("--full-refresh", "plain,parted")
+    run()
+    assert sum(n for (_, n) in rows_of(server.table("by_page")).elements()) == 2 * server.table("source_clicks").count()
 
 
 def test_a_fresh_project_under_both_commands(remote: str, server: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -110,6 +110,9 @@ class FakeTables:
     def remove_rows(self, dataset: Dataset) -> None:
         shutil.rmtree(self.location(dataset), ignore_errors=True)
 
+    def empty(self, dataset: Dataset) -> None:
+        self.remove_rows(dataset)
+
     def begin_again(self, dataset: Dataset) -> None:
         pass
 
@@ -257,7 +260,7 @@ def test_a_stream_that_was_being_emptied_starts_from_nothing(project: Project, m
     def events(*arguments: Any) -> None:
         emptied.extend(["keyed"] * arguments[-1])
 
-    monkeypatch.setattr(running, "reset", lambda server, tables, one, flow, first: emptied.append(one.dataset.key))
+    monkeypatch.setattr(running, "reset", lambda tables, one, flow, first: emptied.append(one.dataset.key))
     monkeypatch.setattr(running, "run_events", events)
     monkeypatch.setattr(running, "run_flow", lambda *_: 0)
     monkeypatch.setattr(running.SourceReads, "dataset", lambda self, key: None)
@@ -280,7 +283,7 @@ def test_a_stream_that_was_being_emptied_starts_from_nothing(project: Project, m
 
 def test_a_streaming_table_whose_files_were_removed_is_fed_again(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     emptied = list[str]()
-    monkeypatch.setattr(running, "reset", lambda server, tables, one, flow, first: emptied.append(one.dataset.key))
+    monkeypatch.setattr(running, "reset", lambda tables, one, flow, first: emptied.append(one.dataset.key))
     for name in ("run_events", "run_flow"):
         monkeypatch.setattr(running, name, lambda *_: 0)
     monkeypatch.setattr(running.SourceReads, "dataset", lambda self, key: None)
@@ -411,12 +414,12 @@ def test_files_of_another_checkpoint_are_not_appended_to(project: Project, monke
 
 
 def test_a_streaming_table_that_is_emptied_forgets_the_flows_that_it_no_longer_has(tmp_path: Path) -> None:
-    tables, server = FakeTables(tmp_path / "tables"), SimpleNamespace(sql=lambda text: None)
+    tables = FakeTables(tmp_path / "tables")
     spec = written(tmp_path, {"spark-pipeline.yml": SPEC, "transformations/a.py": flows("fb")})
     one = planned(spec).datasets["stream"]
     for name in ("fa", "fb"):
         (tmp_path / "tables" / "checkpoints" / "stream" / name / "commits").mkdir(parents=True)
-    reset(cast(Any, server), cast(Any, tables), one, one.flows[0], True)
+    reset(cast(Any, tables), one, one.flows[0], True)
     assert not (tmp_path / "tables" / "checkpoints" / "stream").exists(), "fa would continue after rows that are gone"
 
 
@@ -425,7 +428,7 @@ def test_a_streaming_table_with_commits_that_was_dropped_is_fed_again(
     project: Project, monkeypatch: pytest.MonkeyPatch, found: list[int]
 ) -> None:
     emptied = list[str]()
-    monkeypatch.setattr(running, "reset", lambda server, tables, one, flow, first: emptied.append(one.dataset.key))
+    monkeypatch.setattr(running, "reset", lambda tables, one, flow, first: emptied.append(one.dataset.key))
     for name in ("run_events", "run_flow"):
         monkeypatch.setattr(running, name, lambda *_: 0)
     monkeypatch.setattr(running.SourceReads, "dataset", lambda self, key: None)
@@ -539,12 +542,13 @@ def test_tables_that_are_read_and_not_refreshed_are_created_over_their_rows(proj
         project.run("largest")
 
 
-def test_checkpoints_that_cannot_be_removed_are_exchanged(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Flows that are read from the beginning do not resume at a checkpoint of before, or at that of a run that was killed."""
+def test_checkpoints_and_rows_that_cannot_be_removed_are_exchanged(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Flows that are read from the beginning do not resume at a checkpoint of before, or at that of a run that was killed, and do not
+    append to files of before, whose log would skip their first batches."""
     used, killed = set[str](), [False]
 
     def flow(server: Any, tables: Any, one: Any, flow: Any) -> int:
-        used.add(tables.checkpoint(one.dataset, flow.flow.name))
+        used.update((tables.location(one.dataset), tables.checkpoint(one.dataset, flow.flow.name)))
         if killed[0]:
             raise KeyboardInterrupt
         return 0
@@ -564,13 +568,14 @@ def test_checkpoints_that_cannot_be_removed_are_exchanged(project: Project, monk
         project.run(*refresh, full=full)
         return {place.removeprefix("s3://bucket/shop/_deltic_") for place in used}
 
-    first = {"checkpoints/stream/stream", "tables/keyed/events", "checkpoints/keyed/events"}
+    first = {"tables/stream/rows", "checkpoints/stream/stream", "tables/keyed/events", "checkpoints/keyed/events"}
     assert places() == places() == first
     killed[0] = True
     with pytest.raises(KeyboardInterrupt):
         places("stream", full=True)
-    assert used == {"s3://bucket/shop/_deltic_checkpoints@1/stream/stream"}
+    assert used == {f"s3://bucket/shop/_deltic_{place}" for place in ("tables/stream/rows@1", "checkpoints@1/stream/stream")}
     killed[0] = False
-    second = {"checkpoints@2/stream/stream", "tables/keyed/events", "checkpoints/keyed/events"}
+    second = {"tables/stream/rows@2", "checkpoints@2/stream/stream", "tables/keyed/events", "checkpoints/keyed/events"}
     assert places() == places() == second
-    assert places(full=True) == {"checkpoints@3/stream/stream", "tables/keyed/events@1", "checkpoints@1/keyed/events"}
+    third = {"tables/stream/rows@3", "checkpoints@3/stream/stream", "tables/keyed/events@1", "checkpoints@1/keyed/events"}
+    assert places(full=True) == places() == third

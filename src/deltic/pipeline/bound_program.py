@@ -14,7 +14,7 @@ from deltic.connectors.files.folder import under
 from deltic.connectors.sink import Owner, Sink
 from deltic.connectors.source import Json
 from deltic.errors import QueryError, SinkError
-from deltic.pipeline.delivery import OpenSink, check_empty
+from deltic.pipeline.delivery import OpenSink, check_columns, check_empty
 from deltic.pipeline.feeds import Feed
 from deltic.pipeline.notes import SINKS, SinkOffset, sink_offsets
 from deltic.pipeline.progress import Start
@@ -153,15 +153,13 @@ class BoundProgram:
 
     def _check_columns(self, notes: Notes) -> None:
         """Raises SinkError if a view whose changes a sink has received would have other columns than these."""
-        views = ProgramDescription.of(notes).views
-        before = {view.lower(): [(f.name, f.type.sql) for f in entry.columns] for view, entry in views.items()}
+        before = {view.lower(): Schema(tuple(entry.columns)) for view, entry in ProgramDescription.of(notes).views.items()}
         for name, offset in sink_offsets(notes).items():
             definition = self.sinks.get(name)
             if definition is None or definition.sink.mode != "changes" or definition.view.lower() != offset.view:
                 continue
-            now = [(field.name, field.type.sql) for field in self.views[definition.view][1]]
-            if before.get(offset.view, now) != now:
-                raise _other_columns(definition, before[offset.view], now)
+            now = self.views[definition.view][1]
+            check_columns(definition.name, definition.view, before.get(offset.view, now), now, definition.sink.span)
 
     def sink_offsets(self, notes: Notes) -> dict[str, SinkOffset]:
         """The offsets of the sinks after a state with these notes has taken the program."""
@@ -184,16 +182,3 @@ class BoundProgram:
 def state_is_there(state: str) -> bool:
     """Whether the folder or URL has a state already. Raises StateError."""
     return bool(open_folder(state).names(MANIFESTS))
-
-
-def _other_columns(definition: SinkDefinition, before: list[tuple[str, str]], now: list[tuple[str, str]]) -> SinkError:
-    return SinkError(
-        f"sink {definition.name} contains changes of view {definition.view} with the columns {_listed(before)}; now it has {_listed(now)}",
-        span=definition.sink.span,
-        expected="the same columns, since the content of a sink is never altered",
-        remedy="give the sink a new name and an empty location: it then receives the whole content of the view",
-    )
-
-
-def _listed(columns: list[tuple[str, str]]) -> str:
-    return ", ".join(f"{name} {type_}" for name, type_ in columns)

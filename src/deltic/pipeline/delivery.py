@@ -18,9 +18,10 @@ import pyarrow as pa
 from deltic.connectors.net import difference, net, weighed
 from deltic.connectors.sink import Mode, Sink
 from deltic.connectors.source import Json
-from deltic.errors import SinkError, StateError
+from deltic.errors import SinkError, Span, StateError
 from deltic.pipeline.history import History
 from deltic.pipeline.notes import SINKS, SinkOffset, sink_offsets
+from deltic.schema import Schema
 from deltic.session import Session
 from deltic.storage.manifest import KEEP
 
@@ -52,14 +53,28 @@ class Delivery:
         """Whether a sink has received an epoch that its offset in the state does not include."""
         self._empty = set[str]()
         """Sinks of snapshots of streams that are known to be empty."""
+        self._same: dict[str, int] = {}
+        """By sink, the epoch up to which its view is known to have the arrangement of its offset."""
 
     def begin(self) -> None:
-        """Brings every sink up to date, and notes the first delivery of sinks that are new or whose view is. Raises SinkError."""
+        """Brings every sink up to date, and notes the first delivery of sinks that are new or whose view is. Raises SinkError.
+
+        Another thread may commit meanwhile: if it redefines a view again, the next call takes that into account.
+        """
         before, following = self._offsets, self._session.epoch + 1
-        self._offsets = {open_sink.name: self._opened(open_sink, before.get(open_sink.name), following) for open_sink in self._outlets}
-        if before.keys() != self._offsets.keys() or any(offset.first == following for offset in self._offsets.values()):
-            self._session._note(self.notes())
-            assert self._session.epoch == following
+        opened = {open_sink.name: self._opened(open_sink, before.get(open_sink.name), following) for open_sink in self._outlets}
+        new = [name for name, offset in opened.items() if offset.first == following]
+
+        def notes_of(epoch: int) -> dict[str, Json]:
+            self._offsets = opened | {name: replace(opened[name], first=epoch) for name in new}
+            return self.notes()
+
+        if new or before.keys() != opened.keys():
+            try:
+                self._session._note_at(notes_of)
+            except BaseException:
+                self._offsets = before
+                raise
             self.unnoted = False
         self.deliver()
 
@@ -80,9 +95,11 @@ class Delivery:
         return {name: max(0, self._session.epoch - max(offset.epoch, offset.first - 1)) for name, offset in self._offsets.items()}
 
     def deliver(self) -> None:
-        """Brings every sink up to the session's epoch. Raises SinkError."""
+        """Brings every sink up to the session's epoch, or up to that before its view was redefined. Raises SinkError."""
         for open_sink in self._outlets:
-            self._offsets[open_sink.name] = self._delivered(open_sink, self._offsets[open_sink.name], self._session.epoch)
+            offset, last = self._offsets[open_sink.name], self._session.epoch
+            redefined = self._redefined(open_sink, offset, last)
+            self._offsets[open_sink.name] = self._delivered(open_sink, offset, last if redefined is None else redefined - 1)
 
     def _opened(self, open_sink: OpenSink, offset: SinkOffset | None, following: int) -> SinkOffset:
         """The offset of the sink. If the sink or its view is new, its first delivery is that of the epoch `following`."""
@@ -92,20 +109,25 @@ class Delivery:
             if not open_sink.snapshot:
                 check_empty(open_sink.name, open_sink.sink)
             return SinkOffset(view, arrangement, following - 1, following)
-        redefined = self._redefined(open_sink, offset)
+        redefined = self._redefined(open_sink, offset, following - 1)
         if redefined is None:
             return offset
-        last = self._delivered(open_sink, offset, redefined - 1)
-        return SinkOffset(view, arrangement, last.epoch, following, last.epoch)
+        offset = self._delivered(open_sink, offset, redefined - 1)
+        base = offset.base if offset.epoch < offset.first else offset.epoch
+        if base is not None and not open_sink.snapshot:
+            check_columns(open_sink.name, open_sink.view, self._history.schema(view, base), self._session.view(open_sink.view).schema)
+        return SinkOffset(view, arrangement, offset.epoch, following, base)
 
-    def _redefined(self, open_sink: OpenSink, offset: SinkOffset) -> int | None:
-        """The first epoch that the sink lacks in which its view has another definition."""
-        since = max(offset.epoch + 1, offset.first)
+    def _redefined(self, open_sink: OpenSink, offset: SinkOffset, last: int) -> int | None:
+        """The first epoch that the sink lacks, up to `last`, in which its view has another definition, or does not exist."""
+        unknown = max(offset.following, self._same.get(open_sink.name, -1) + 1)
         try:
-            arrangements = self._history.arrangements(offset.view, since, self._session.epoch)
-            return next((epoch for epoch, arrangement in arrangements if arrangement != offset.arrangement), None)
+            arrangements = self._history.arrangements(offset.view, unknown, last)
+            redefined = next((epoch for epoch, arrangement in arrangements if arrangement != offset.arrangement), None)
         except StateError as error:
-            raise _too_late(open_sink, since, error) from error
+            raise _too_late(open_sink, unknown, error) from error
+        self._same[open_sink.name] = last if redefined is None else redefined - 1
+        return redefined
 
     def _delivered(self, open_sink: OpenSink, offset: SinkOffset, last: int) -> SinkOffset:
         """Delivers the epochs up to `last` that changed the view; returns the sink's offset.
@@ -114,25 +136,24 @@ class Delivery:
         next one without.
         """
         readable = self._readable(open_sink, offset, last)
-        if offset.epoch < offset.first <= last:
-            readable = [epoch for epoch in readable if epoch >= offset.first]
-            offset = replace(offset, first=readable[0]) if readable else offset
-        if last > offset.epoch and not readable:
+        if not readable:
             return offset
-        last = readable[-1] if readable else last
+        if offset.epoch < offset.first:
+            offset = replace(offset, first=readable[0])
+        last = readable[-1]
         due = self._states(open_sink, offset, last) if open_sink.snapshot else self._readable_changes(open_sink, offset, last, readable)
         for epoch, rows in due:
             open_sink.sink.deliver(epoch, rows)
             self._offsets[open_sink.name] = offset = replace(offset, epoch=epoch)
             self.unnoted = True
-        return replace(offset, epoch=max(last, offset.epoch))
+        return replace(offset, epoch=last)
 
     def _readable(self, open_sink: OpenSink, offset: SinkOffset, last: int) -> Sequence[int]:
         """The epochs that the sink lacks, up to `last`, in which the view has no errors."""
         try:
-            return self._history.readable(offset.view, offset.epoch + 1, last)
+            return self._history.readable(offset.view, offset.arrangement, offset.following, last)
         except StateError as error:
-            raise _too_late(open_sink, offset.epoch + 1, error) from error
+            raise _too_late(open_sink, offset.following, error) from error
 
     def _readable_changes(
         self, open_sink: OpenSink, offset: SinkOffset, last: int, readable: Sequence[int]
@@ -189,6 +210,19 @@ def check_empty(name: str, sink: Sink) -> None:
             f"sink {name}: {sink.location} contains changes for a sink of this name that was dropped",
             expected="an empty location for a new sink, which first receives the whole content of its view",
             remedy="empty it, or choose another location",
+        )
+
+
+def check_columns(sink: str, view: str, before: Schema, now: Schema, span: Span | None = None) -> None:
+    """Raises SinkError if the view of a `changes` sink has other columns than before."""
+    columns = [[(field.name, field.type.sql) for field in schema] for schema in (before, now)]
+    if columns[0] != columns[1]:
+        was, shown = (", ".join(f"{name} {type_}" for name, type_ in listed) for listed in columns)
+        raise SinkError(
+            f"sink {sink} contains changes of view {view} with the columns {was}; now it has {shown}",
+            span=span,
+            expected="the same columns, since the content of a sink is never altered",
+            remedy="give the sink a new name and an empty location: it then receives the whole content of the view",
         )
 
 

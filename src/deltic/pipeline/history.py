@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from deltic.errors import StateError
 from deltic.runtimes.stored_view import StoredView
+from deltic.schema import Schema
 from deltic.session import Session
 from deltic.storage.reader import StateReader
 
@@ -22,39 +23,53 @@ class History:
     def arrangements(self, view: str, first: int, last: int) -> Iterator[tuple[int, str | None]]:
         """For each epoch from `first` to `last`, the id of the view's arrangement; None if the view did not exist.
 
-        Raises StateError for epochs that are not retained. Cost: reads the manifest of each epoch.
+        Raises StateError for epochs that are not retained. Cost: reads the manifest of each epoch, but not that of the last
+        commit alone.
         """
         if self._root is None or last < first:
+            return
+        if first == last and (arrangement := self._session.view(view)._arrangement_if_last(last)) is not None:
+            yield last, arrangement
             return
         self._session._fold()
         with StateReader.open(self._root) as reader:
             for epoch in range(first, last + 1):
                 yield epoch, reader.manifest_at(epoch).program.arrangement_of(view)
 
-    def readable(self, view: str, first: int, last: int) -> Sequence[int]:
-        """The epochs from `first` to `last` in which the view has no errors, ascending. O(errors) for each, if it can have some."""
-        epochs = range(first, last + 1)
-        return [epoch for epoch in epochs if not self._has_errors(view, epoch)] if self._session._isolates(view) else epochs
+    def readable(self, view: str, arrangement: str, first: int, last: int) -> Sequence[int]:
+        """The epochs from `first` to `last` in which the view has no errors, ascending. O(errors) for each, if it can have some.
+
+        arrangement: that of the view in these epochs; the session's view may have another definition, which cannot fail.
+        """
+        epochs, exact = range(first, last + 1), not self._session._isolates(view)
+        if exact and self._session.view(view)._arrangement == arrangement:
+            return epochs
+        return [epoch for epoch in epochs if not self._has_errors(view, epoch)]
 
     def _has_errors(self, view: str, epoch: int) -> bool:
-        if epoch == self._session.epoch:
-            return len(self._session.view(view).errors()) > 0
+        if (last := self._session.view(view)._has_errors_if_last(epoch)) is not None:
+            return last
         with self._stored(view, epoch) as stored:
             return len(stored.errors()) > 0
 
     def change(self, view: str, epoch: int) -> pa.Table:
         """The view's change in an epoch, with `_weight`, also if it has errors."""
-        if epoch == self._session.epoch:
-            return self._session._change(view)
+        if (last := self._session.view(view)._change_if_last(epoch)) is not None:
+            return last
         with self._stored(view, epoch) as stored:
             return stored.changes(epoch)
 
     def content(self, view: str, epoch: int) -> pa.Table:
         """The view after an epoch. O(view). Raises FailedView if it has errors."""
-        if epoch == self._session.epoch:
-            return self._session.view(view).to_arrow()
+        if (last := self._session.view(view)._content_if_last(epoch)) is not None:
+            return last
         with self._stored(view, epoch) as stored:
             return stored.to_arrow()
+
+    def schema(self, view: str, epoch: int) -> Schema:
+        """The columns of the view after an epoch before the last one."""
+        with self._stored(view, epoch) as stored:
+            return stored.schema
 
     @contextmanager
     def _stored(self, view: str, epoch: int) -> Iterator[StoredView]:

@@ -29,6 +29,11 @@ class SinkOffset:
     base: int | None = None
 
     @property
+    def following(self) -> int:
+        """The first epoch whose delivery it lacks."""
+        return max(self.epoch + 1, self.first)
+
+    @property
     def needs(self) -> int:
         """The first epoch that must stay readable."""
         return self.epoch if self.base is None or self.epoch >= self.first else min(self.base, self.epoch)

@@ -179,7 +179,7 @@ class Pipeline:
 
     def _tick(self, changes: Mapping[str, Any], notes: Mapping[str, Json]) -> Progress | None:
         clock = StageClock()
-        self._delivery.deliver()
+        self._delivery.begin()
         self._letters.settle(self.session.notes)
         loads = self._read()
         clock.lap("read")

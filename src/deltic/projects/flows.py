@@ -16,7 +16,7 @@ from deltic.projects.definitions import SINK, Dataset, Flow
 from deltic.projects.direct import local
 from deltic.projects.planning import DatasetPlan, EventsPlan, FlowPlan
 from deltic.projects.server import Server, first_line
-from deltic.projects.tables import TRANSACTIONAL, CatalogTables
+from deltic.projects.tables import CatalogTables
 
 SINK_LOG: Final = "_spark_metadata"
 """The folder in which Spark's file sink keeps its log: the files of each batch."""
@@ -122,13 +122,11 @@ def _last_batch(log: Path) -> int:
     return max((int(file.name.partition(".")[0]) for file in log.glob("[0-9]*")), default=-1)
 
 
-def reset(server: Server, tables: CatalogTables, one: DatasetPlan, flow: FlowPlan, first: bool) -> None:
+def reset(tables: CatalogTables, one: DatasetPlan, flow: FlowPlan, first: bool) -> None:
     """Forgets how far a flow has read. The first flow of a table empties it, and forgets flows that it no longer has."""
     dataset = one.dataset
     checkpoint = tables.checkpoints(dataset) if first else tables.checkpoint(dataset, flow.flow.name)
     if dataset.kind != SINK and first:
-        server.sql(f"TRUNCATE TABLE {dataset.identifier}")
-        if tables.format(dataset) not in TRANSACTIONAL:
-            tables.remove_rows(dataset)
+        tables.empty(dataset)
     if (folder := local(checkpoint)) is not None:
         shutil.rmtree(folder, ignore_errors=True)

@@ -16,8 +16,8 @@ class ProjectNotes:
     """By key: of views that are written, arrangement and epoch; of tables that grow, the files that have been read; the locations of the
     files of views; the versions of Delta tables of which Deltic holds the rows; the ids of Delta tables that views are written to;
     what tables say about themselves, as of `layout.TableAnnotations`; of what is fed by streams, whether it is being emptied;
-    the names of the flows that feed a streaming table of files by one checkpoint; and how often checkpoints that cannot be removed were
-    exchanged for new ones."""
+    the names of the flows that feed a streaming table of files by one checkpoint; and how often checkpoints, and rows or events,
+    that cannot be removed were exchanged for new ones."""
 
     published: dict[str, list[Any]] = field(default_factory=dict)
     files: dict[str, list[str]] = field(default_factory=dict)

@@ -379,7 +379,7 @@ class ProjectRun:
             for one in datasets:
                 self.notes.files.pop(one.dataset.key, None)
                 for i, flow in enumerate(self._flows(one)):
-                    reset(self.server, self.tables, one, flow, i == 0)
+                    reset(self.tables, one, flow, i == 0)
 
     def _begins(self, events: EventsPlan, level: int, selection: Selection) -> bool:
         """Runs a stream of events, if its dataset is refreshed on this level."""

@@ -35,6 +35,8 @@ Creation: TypeAlias = Literal["kept", "extended", "new", "again", "pending"]
 """pending: the table has other columns, until `replace` exchanges it."""
 TRANSACTIONAL: Final = ("delta", "iceberg")
 """Formats with commits of their own."""
+MANAGED: Final = "MANAGED"
+"""The type of tables that Spark truncates; one that was created with a location is EXTERNAL."""
 TRANSACTION: Final = "spark.databricks.delta.write"
 DEFAULT_FORMAT: Final = "spark.sql.sources.default"
 CREATING: Final = {
@@ -325,8 +327,17 @@ class CatalogTables:
         self._server.forget(dataset.identifier)
 
     def location(self, dataset: Dataset) -> str:
-        """The location of a streaming table's files, which stays."""
-        return f"{self._folder(dataset)}/rows"
+        """The location of a streaming table's files, which stays until it starts from nothing."""
+        return f"{self._folder(dataset)}/rows{self._generation(dataset)}"
+
+    def empty(self, dataset: Dataset) -> None:
+        """Empties a streaming table. Of one of files, the log of Spark's file sink goes with them, or stays where they were."""
+        format = self.format(dataset)
+        if format in TRANSACTIONAL or self._server.described(dataset.identifier).get("Type") == MANAGED:
+            self._server.sql(f"TRUNCATE TABLE {dataset.identifier}")
+        if format not in TRANSACTIONAL:
+            self.remove_rows(dataset)
+            self.locate(dataset, self.location(dataset))
 
     def remove_rows(self, dataset: Dataset) -> None:
         """Removes a streaming table's files, if they are on this machine."""
@@ -346,7 +357,7 @@ class CatalogTables:
         return f"{self._storage}/_deltic_checkpoints{self._generation(dataset)}/{dataset.key.replace('`', '')}"
 
     def begin_again(self, dataset: Dataset) -> None:
-        """Gives a dataset new checkpoints and events if the old ones cannot be removed, as in an object store.
+        """Gives a dataset new checkpoints, and a new place for rows or events, if the old ones cannot be removed, as in an object store.
 
         To be noted before a flow runs: half of a run that reads from the beginning must not be resumed by the next one.
         """

@@ -13,7 +13,7 @@ from deltic.errors import ClosedError, CorruptState, SubscriberError
 from deltic.purity import shown
 from deltic.runtimes import Committed, Runtime
 from deltic.session.definitions import Definitions, Stored, definitions_of
-from deltic.session.failing_views import WithheldChanges, check_readable, failing_views
+from deltic.session.failing_views import WithheldChanges, check_readable, failing_views, has_errors
 from deltic.session.precedence import Precedence
 from deltic.session.subscribers import EpochSubscriber, Subscriber, Subscribers
 from deltic.trace.spine import Spine
@@ -82,11 +82,45 @@ class Contents:
     def _read(self, view: str, take: Callable[[Stored, list[Spine]], T]) -> T:
         self.check_open()
         with self.strings.stable():
-            committed = self._runtime.committed
-            definitions = definitions_of(committed)
-            stored = definitions.stored(view)
-            check_readable(definitions, view, committed, self.strings)
-            return take(stored, content_of_view(committed, view, stored.spec))
+            return self._taken(self._runtime.committed, view, take)
+
+    def _taken(self, committed: Committed, view: str, take: Callable[[Stored, list[Spine]], T]) -> T:
+        definitions = definitions_of(committed)
+        stored = definitions.stored(view)
+        check_readable(definitions, view, committed, self.strings)
+        return take(stored, content_of_view(committed, view, stored.spec))
+
+    def read_if_last(self, epoch: int, view: str, take: Callable[[Stored, list[Spine]], T]) -> T | None:
+        """As `read`, of the commit of an epoch; None unless that is the last commit."""
+        return self._if_last(epoch, lambda committed: self._taken(committed, view, take))
+
+    def arrangement_if_last(self, epoch: int, view: str) -> str | None:
+        """The id of a view's arrangement after the commit of an epoch; None unless that is the last commit."""
+        return self._if_last(epoch, lambda committed: definitions_of(committed).stored(view).spec.id)
+
+    def has_errors_if_last(self, epoch: int, view: str) -> bool | None:
+        """Whether a view has errors after the commit of an epoch; None unless that is the last commit. O(errors)."""
+        return self._if_last(epoch, lambda committed: has_errors(definitions_of(committed), view, committed))
+
+    def change_if_last(self, epoch: int, view: str) -> pa.Table | None:
+        """The change of a view in the commit of an epoch, also if it has errors; of one that is no tick, nothing. None unless that is the
+        last commit."""
+
+        def change(committed: Committed) -> pa.Table:
+            last = committed.last
+            own = None if last is None or last.epoch < epoch else last.changes.get(view)
+            return definitions_of(committed).stored(view).reader.changes(own, self.strings)
+
+        return self._if_last(epoch, change)
+
+    def _if_last(self, epoch: int, read: Callable[[Committed], T]) -> T | None:
+        def read_last() -> T | None:
+            self.check_open()
+            with self.strings.stable():
+                committed = self._runtime.committed
+                return read(committed) if committed.epoch == epoch else None
+
+        return self._repeated(read_last)
 
     def read_table(self, table: str, take: Callable[[Stored, list[Spine]], T]) -> T:
         """The same for the layout and the rows of a table. Raises UnknownName for one that has been dropped."""
@@ -152,14 +186,6 @@ class Contents:
                 check_readable(definitions, view, committed, self.strings)
                 table = decoded[view] = self._shown(definitions, view, stored.reader.changes(change, self.strings))
         return table
-
-    def change_of_commit(self, view: str) -> pa.Table:
-        """The change of the last commit, also if the view has errors; of one that is no tick, nothing."""
-        with self._lock, self.strings.stable():
-            committed = self._runtime.committed
-            last = committed.last
-            change = None if last is None or last.epoch < committed.epoch else last.changes.get(view)
-            return self.stored(view).reader.changes(change, self.strings)
 
     def _shown(self, definitions: Definitions, view: str, change: pa.Table) -> pa.Table:
         """The last change of a view as it is shown."""

@@ -27,6 +27,11 @@ def _errors(definitions: Definitions, view: str, committed: Committed) -> Batch:
     return merge([spine.scan(Counters()) for spine in spines])
 
 
+def has_errors(definitions: Definitions, view: str, committed: Committed) -> bool:
+    """Whether a view has errors. O(errors)."""
+    return view in definitions.places and len(_errors(definitions, view, committed)) > 0
+
+
 def check_readable(definitions: Definitions, view: str, committed: Committed, strings: StringTable) -> None:
     """Raises FailedView, with the least error, for a view that has errors."""
     if view in definitions.places and len(errors := _errors(definitions, view, committed)):

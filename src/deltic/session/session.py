@@ -63,7 +63,6 @@ from deltic.session.view_definitions import SinkDefinition
 from deltic.session.watermark import Watermark
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     import pyspark.sql
 
     from deltic.frontends.dataframes import Frames
@@ -479,8 +478,12 @@ class Session:
 
     def _note(self, notes: Mapping[str, Any]) -> None:
         """Commits notes, as of `apply`, without a tick."""
+        self._note_at(lambda epoch: notes)
+
+    def _note_at(self, notes: Callable[[int], Mapping[str, Any]]) -> None:
+        """The same for notes that depend on the epoch that they are committed in."""
         with self._commits.turn():
-            self._commits.note(checked(notes))
+            self._commits.note(checked(notes(self.epoch + 1)))
 
     def _replace(
         self, contents: Mapping[str, Any], changes: Mapping[str, Any], before: Callable[[Mapping[str, int]], Mapping[str, Any]]
@@ -748,10 +751,6 @@ class Session:
     def _isolates(self, view: str) -> bool:
         """Whether errors of a view are isolated, and it can have some."""
         return self.view(view).name in self._definitions.places
-
-    def _change(self, view: str) -> pa.Table:
-        """The change of a view in the last commit, also if it has errors."""
-        return self._contents.change_of_commit(self.view(view).name)
 
     def _undeclared(self) -> frozenset[str]:
         """The tables of the state, in lower case, that no definition of this session declares."""

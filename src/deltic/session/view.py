@@ -100,6 +100,22 @@ class View(ReadableView):
             return NO_ERRORS
         return listed_errors(self._contents.read(errors_of(self.name), self._content), places[self.name])
 
+    def _arrangement_if_last(self, epoch: int) -> str | None:
+        """`_arrangement` after the commit of an epoch; None unless that is the last commit."""
+        return self._contents.arrangement_if_last(epoch, self.name)
+
+    def _content_if_last(self, epoch: int) -> pa.Table | None:
+        """The content after the commit of an epoch; None unless that is the last commit."""
+        return self._contents.read_if_last(epoch, self.name, self._content)
+
+    def _change_if_last(self, epoch: int) -> pa.Table | None:
+        """The change in the commit of an epoch, also if the view has errors; None unless that is the last commit."""
+        return self._contents.change_if_last(epoch, self.name)
+
+    def _has_errors_if_last(self, epoch: int) -> bool | None:
+        """Whether the view has errors after the commit of an epoch; None unless that is the last commit."""
+        return self._contents.has_errors_if_last(epoch, self.name)
+
     def subscribe(self, callback: Subscriber) -> Callable[[], None]:
         """Calls `callback(changes)` after each commit that changes the view. Returns a function that ends the subscription."""
         return self._contents.subscribe(self.name, callback)
