@@ -75,7 +75,7 @@ def test_damaged_files_are_named_and_compiled_again(tmp_path: Path, monkeypatch:
     files = sorted(copy.glob("*.kernel"))
     assert len(files) >= 20 and not damaged()
     torn, flipped, empty = (
-        next(path for path in files if path.name.startswith(name)) for name in ("table.start", "sort.consolidate", "text.gather")
+        next(path for path in files if path.name.startswith(name)) for name in ("table.start", "sort.consolidate", "text.hash_strings")
     )
     whole = {path: path.read_bytes() for path in (torn, flipped, empty)}
     torn.write_bytes(whole[torn][:-100])
