@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -354,3 +355,28 @@ def test_a_view_that_another_thread_redefines_while_its_first_delivery_is_noted(
             pipeline.tick()
             assert deltic.Session._note_at is noted
             assert shop.summed() == shop.snapshot() == views(pipeline)["spend"]
+
+
+@pytest.mark.parametrize("in_memory", [False, True])
+@pytest.mark.parametrize(
+    "statement", ["DROP VIEW IF EXISTS nothing", "CREATE OR REPLACE VIEW q AS SELECT 1 AS a", "CREATE TABLE IF NOT EXISTS t (id INT)"]
+)
+def test_a_commit_is_delivered_although_definitions_follow_it(tmp_path: Path, in_memory: bool, statement: str) -> None:
+    """They make no epoch of their own: it is still that of the commit."""
+    script = """
+        CREATE TABLE t (id INT NOT NULL, s STRING NOT NULL, PRIMARY KEY (id));
+        CREATE MATERIALIZED VIEW v AS SELECT s, count(*) AS n FROM t GROUP BY s;
+        CREATE SINK out FROM v USING json OPTIONS (path 'out', mode 'changes');
+        CREATE SINK now FROM v USING json OPTIONS (path 'now', mode 'snapshot')
+    """
+    with deltic.Pipeline(script, state=None if in_memory else tmp_path / "state", base=tmp_path) as pipeline:
+        pipeline.session.insert("t", [{"id": 0, "s": "a"}])
+        for _ in range(2):
+            pipeline.session.sql(statement)
+        pipeline.run_once()
+        for i, letter in enumerate("bc", start=1):
+            pipeline.tick({"t": [{"id": i, "s": letter, "_op": "insert"}]})
+    changes = [json.loads(line) for path in sorted((tmp_path / "out").glob("changes-*")) for line in path.read_text().splitlines()]
+    assert [(row["s"], row["_weight"]) for row in changes] == [("a", 1), ("b", 1), ("c", 1)]
+    snapshot = (tmp_path / "now" / "snapshot.json").read_text()
+    assert sorted(json.loads(line)["s"] for line in snapshot.splitlines()) == ["a", "b", "c"]

@@ -42,7 +42,7 @@ class History:
         arrangement: that of the view in these epochs; the session's view may have another definition, which cannot fail.
         """
         epochs, exact = range(first, last + 1), not self._session._isolates(view)
-        if exact and self._session.view(view)._arrangement == arrangement:
+        if exact and (self._root is None or self._session.view(view)._arrangement == arrangement):  # in memory nothing is known of others
             return epochs
         return [epoch for epoch in epochs if not self._has_errors(view, epoch)]
 

@@ -36,6 +36,14 @@ class TickResult:
     counters: Mapping[str, Counters] = field(repr=False)
     seconds: float
     installs: bool = False
+    tick: TickResult | None = field(default=None, repr=False)
+    """Of definitions that make no epoch: the commit that made this one."""
+
+    @staticmethod
+    def of_definitions(circuit: Dataflow, epoch: int, before: TickResult | None) -> TickResult:
+        """Of definitions that fill nothing, and make no epoch. before: the last result."""
+        tick = None if before is None else before.tick or before
+        return TickResult(circuit, epoch, {}, {}, 0.0, installs=True, tick=None if tick is None or tick.epoch < epoch else tick)
 
     @property
     def rows_in(self) -> dict[str, int]:

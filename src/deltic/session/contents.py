@@ -108,7 +108,8 @@ class Contents:
 
         def change(committed: Committed) -> pa.Table:
             last = committed.last
-            own = None if last is None or last.epoch < epoch else last.changes.get(view)
+            made = last if last is None or last.tick is None else last.tick
+            own = None if made is None or made.epoch < epoch else made.changes.get(view)
             return definitions_of(committed).stored(view).reader.changes(own, self.strings)
 
         return self._if_last(epoch, change)

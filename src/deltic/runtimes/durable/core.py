@@ -134,11 +134,11 @@ class Durable(ABC):
         if fresh:
             tick = backfill(manifest.epoch, manifest.notes, notes, fresh)
             return self._run(version, {}, tick, base, stale, installs=True)
-        result = TickResult(circuit, manifest.epoch, {}, {}, 0.0, installs=True)
         if dropped_segments or base.notes or self._streams_have_rows(manifest):
-            result = replace(result, epoch=manifest.epoch + 1)
+            result = TickResult(circuit, manifest.epoch + 1, {}, {}, 0.0, installs=True)
             self._finish(replace(version, last=result), base)
         else:
+            result = TickResult.of_definitions(circuit, manifest.epoch, before.last)
             self._version = replace(version, last=result)
         return result
 

@@ -103,7 +103,7 @@ class Embedded:
         if fresh:
             tick = backfill(before.epoch, before.notes, notes, fresh)
             return self._run(installed, tick, [{} for _ in range(self.shards)], notes, program, installs=True)
-        result = TickResult(circuit, before.epoch, {}, {}, 0.0, installs=True)
+        result = TickResult.of_definitions(circuit, before.epoch, before.last)
         self._version = installed._replace(notes=applied(before.notes, notes), program=program, last=result)
         return result
 
