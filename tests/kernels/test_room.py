@@ -49,6 +49,7 @@ def test_what_is_held_is_lent_to_no_other() -> None:
 
 def test_as_much_is_kept_as_a_share_of_what_is_lent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(room, "KEPT_BYTES", LARGE_BYTES)
+    monkeypatch.setattr(room, "KEPT_RECENT", 0)
     lender = Room()
     lent = [lender.lend(LARGE)[0] for _ in range(40)]
     del lent[:24]
@@ -60,6 +61,36 @@ def test_as_much_is_kept_as_a_share_of_what_is_lent(monkeypatch: pytest.MonkeyPa
     del lent, held, again
     _, used = lender.lend(LARGE)
     assert used and lender._lent_bytes == LARGE_BYTES and sum(map(len, lender._kept)) < LARGE_BYTES
+
+
+def test_what_the_last_loans_needed_at_a_time_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "KEPT_BYTES", LARGE_BYTES)
+    monkeypatch.setattr(room, "KEPT_RECENT", 10 * LARGE_BYTES)
+    lender = Room()
+    for lent, kept in (8, 8), (20, 10):
+        for _ in range(3):
+            together = [lender.lend(LARGE)[0] for _ in range(lent)]
+            del together
+            held, _ = lender.lend(PAGE // 8)
+            assert (kept - 1) * LARGE_BYTES < sum(map(len, lender._kept)) <= kept * LARGE_BYTES
+            del held
+    for _ in range(2 * room.RECENT_LOANS):
+        lender.lend(PAGE // 8)
+    assert sum(map(len, lender._kept)) <= LARGE_BYTES
+
+
+def test_what_is_kept_for_large_ticks_is_released_after_the_last_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "KEPT_BYTES", LARGE_BYTES)
+    monkeypatch.setattr(room, "IDLE_S", 0.0)
+    lender = Room()
+    lender.release_idle()
+    together = [lender.lend(LARGE)[0] for _ in range(8)]
+    del together
+    held, _ = lender.lend(LARGE)
+    assert sum(map(len, lender._kept)) == 7 * LARGE_BYTES
+    lender.release_idle()
+    assert sum(map(len, lender._kept)) == LARGE_BYTES and not held.any()
+    lender.release_idle()
 
 
 def test_a_small_array_takes_no_large_mapping() -> None:

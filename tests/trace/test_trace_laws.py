@@ -181,6 +181,36 @@ def test_merge_of_long_and_short_runs(sizes: tuple[int, ...], spread: int, fuel:
     assert_same(lookup(Spine.of(merged), keys, Counters()), lookup(Spine.over(2, 1, batches), keys, Counters()))
 
 
+@pytest.mark.parametrize("fuel", [1, 300, 10**9])
+@pytest.mark.parametrize("weights", [1, 2])
+def test_merge_of_rows_that_cancel_in_long_runs(weights: int, fuel: int) -> None:
+    """Runs of all lengths cancel, between rows that only one side has and rows whose weights add up to something else."""
+    rng = np.random.default_rng([weights, 7])
+    numbers = np.arange(6000)
+    pairs = [numbers // 100, numbers % 100]
+    added = Batch.trusted(pairs, [np.where(numbers % 997 == 0, LOW + 1, 2)] * weights)
+    kept, partial = np.zeros(6000, np.bool_), np.zeros(6000, np.bool_)
+    for length in (1, 7, 8, 9, 40, 700):
+        start = int(rng.integers(6000 - length))
+        kept[start : start + length] = True
+        partial[rng.integers(0, 6000, 2)] = True
+    removed = Batch.trusted(
+        [each[~kept] for each in pairs],
+        [-added.weights[0][~kept], *([-added.weights[0][~kept] + partial[~kept]] if weights == 2 else [])],
+    )
+    running = Merge([added, removed])
+    while running.work(fuel) == 0:
+        pass
+    rows = [listed(added), listed(removed)]
+    assert listed(running.result()) == list(content(flat(rows)).items())
+
+
+def test_the_least_weight_cancels_nothing() -> None:
+    rows = [[((n, 1), (LOW if n == 12 else 1,)) for n in range(20)], [((n, 1), (LOW if n == 12 else -1,)) for n in range(20)]]
+    with pytest.raises(WeightOverflow):
+        merge([consolidate(make(part, 2, 1)) for part in rows])
+
+
 @pytest.mark.parametrize("spread", [20, 3000, 2**62])
 def test_many_keys_on_several_batches(spread: int) -> None:
     """More keys than a block has, on batches of all sizes: short and long buckets, heavy and missing keys."""

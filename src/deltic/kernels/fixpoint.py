@@ -34,6 +34,7 @@ from deltic.kernels.seen import (
     PAST,
     ROOM,
     ROWS,
+    SLOTS,
     SOUGHT_JOINS,
     STATE,
     TOUCHED_JOINS,
@@ -46,6 +47,7 @@ from deltic.kernels.seen import (
     grown_columns,
     grown_heads,
     grown_rows,
+    key_hits,
     read_histories,
     renewed,
     step_row,
@@ -74,6 +76,31 @@ SHARE, SHARES, PASSED, MOST_ROWS, DIVISION = range(5)
 share any), and beyond how many rows the kernel ends, since it has more to do than one thread should. And how many words that are."""
 
 DONE, OVERFLOW, DIVERGED, LARGE_TICK = range(4)
+
+
+@part
+def scratch_words(width: int) -> int:
+    """Words of scratch for a row: its record, its slots of the hash table and an entry of its history."""
+    return STATE + width + SLOTS + PAST
+
+
+@part
+def result_words(width: int) -> int:
+    """Words of results for a row: a derivation, a change and a sum."""
+    return 2 * (width + 2) + width + 1
+
+
+@part
+def lent_tables(scratch: Words, results: Words, width: int) -> tuple[Words, Words, Words, Words, Words, Words]:
+    """(records, slots, history, derivations, changes, room for sums) in memory that is lent, or in small memory of their own."""
+    rows = len(scratch) // scratch_words(width)
+    if rows == 0:
+        scratch, results, rows = np.empty(ROOM * scratch_words(width), np.int64), np.empty(ROOM * result_words(width), np.int64), ROOM
+    first, second, size = rows * (STATE + width), rows * (STATE + width + SLOTS), rows * (width + 2)
+    records, slots, history = scratch[:first].reshape((rows, STATE + width)), scratch[first:second], scratch[second:].reshape((rows, PAST))
+    derivations, changes = results[:size].reshape((width + 2, rows)), results[size : 2 * size].reshape((width + 2, rows))
+    slots[:] = NOTHING
+    return records, slots, history, derivations, changes, results[2 * size :]
 
 
 @part
@@ -141,6 +168,8 @@ def join_past(
             matches, inspected = seek_block(directories, entry, change, chain[KEY], first, block, hits.keys, hits.low, hits.high)
             rows = total(hits.low, hits.high, matches)
             report[TOUCHED_JOINS] += inspected + rows
+            if rows == 0:
+                continue
             derived = grown_rows(derived, rows)
             recursive, other, row = address_of(directories[entry + DIRECTORY_HEADER :]), address_of(change), address_of(derived)
             filled = 0
@@ -175,10 +204,7 @@ def join_changes(
     columns, other_columns, key_moves = chain[RECURSIVE_COLUMNS], chain[OTHER_COLUMNS], chain[MOVES]
     stride, step = DIRECTORY_HEADER + other_columns + 1, 8 * (width + 2)
     output_moves = address_of(moves) + 8 * (key_moves + columns - 1)
-    arranged = np.empty((columns + 1, min(changes, BLOCK)), np.int64)
-    keys = np.empty(columns + 1, np.int64)
-    for c in range(columns + 1):
-        keys[c] = address_of(arranged[c])
+    arranged, keys = hits.words, hits.table
     for first in range(0, changes, BLOCK):
         block = min(BLOCK, changes - first)
         report[SOUGHT_JOINS] += block
@@ -192,6 +218,8 @@ def join_changes(
             matches, inspected = seek_block(directories, entry, keys, chain[KEY], 0, block, hits.keys, hits.low, hits.high)
             rows = total(hits.low, hits.high, matches)
             report[TOUCHED_JOINS] += inspected + rows
+            if rows == 0:
+                continue
             derived = grown_rows(derived, rows)
             recursive, other, row = address_of(keys), address_of(directories[entry + DIRECTORY_HEADER :]), address_of(derived)
             for h in range(matches):
@@ -266,18 +294,22 @@ def next_due(heads: Words, iteration: int) -> int:
 
 
 @part
-def cut(columns: Words, start: int, end: int) -> Words:
-    """Columns that begin with rows start to end; copied unless these are most of the columns."""
-    return columns if start == 0 and 2 * end > columns.shape[1] else columns[:, start:end].copy()
+def cut(columns: Words, start: int, end: int, rows: int, division: Words) -> Words:
+    """Columns that begin with rows start to end. Those of one share among several are read at once, others may be kept in a batch: they
+    are copied if most are spare, or if they are lent, with room for `rows`.
+    """
+    own = columns.shape[1] > rows and 2 * end > columns.shape[1]
+    return columns if start == 0 and (own or division[SHARES] > 1) else columns[:, start:end].copy()
 
 
 @part
-def summed(records: Words, count: int, width: int) -> Words:
-    """Columns of the rows whose presence has changed over all iterations, and by how much."""
+def summed(records: Words, count: int, width: int, room: Words, division: Words) -> Words:
+    """Columns of the rows whose presence has changed over all iterations, and by how much; of one share among several in `room`."""
     rows = 0
     for r in range(count):
         rows += np.int64(records[r, CHANGE] != 0)
-    sums = np.empty((width + 1, rows), np.int64)
+    size = rows * (width + 1)
+    sums = room[:size].reshape((width + 1, rows)) if division[SHARES] > 1 and size <= len(room) else np.empty((width + 1, rows), np.int64)
     k = 0
     for r in range(count):
         if records[r, CHANGE] != 0:
@@ -290,7 +322,8 @@ def summed(records: Words, count: int, width: int) -> Words:
 
 @kernel(
     "Tuple((int64, int64[:,::1], int64[:,::1], int64[:,::1], int64[::1]))"
-    "(int64[::1], int64[:,::1], int64[::1], int64[::1], int64, int64, int64, int64, int64, int64[::1], int64, int64[::1])"
+    "(int64[::1], int64[:,::1], int64[::1], int64[::1], int64, int64, int64, int64, int64, int64[::1], int64, "
+    "int64[::1], int64[::1], int64[::1])"
 )
 def fixpoint(
     directories: Words,
@@ -304,21 +337,23 @@ def fixpoint(
     limit: int,
     division: Words,
     hash_key: int,
+    scratch: Words,
+    results: Words,
     report: Words,
 ) -> tuple[int, Words, Words, Words, Words]:
     """Runs to the fixed point: (outcome, derivations, changes by iteration, their sums, how many rows changed in each iteration).
 
     base: columns of `width` words and a weight, the change of what is derived at iteration 0. past_entry: the position of the directory of
     past derivations, by row and iteration. division: of the tick into shares; only the rows of this one are derived. hash_key: any number
-    that users cannot guess. Derivations are columns (row, iteration, weight), changes (row, iteration at which the joins see them, weight),
-    sums (row, weight); none are in order, and columns may be longer than the report says. On divergence the changes are those of the first
-    iteration beyond the limit; of a large tick nothing counts.
+    that users cannot guess. scratch, results: memory for a power of two of rows, `scratch_words` and `result_words` each, or none; what one
+    share among several returns is in it, while there is room. Derivations are columns (row, iteration, weight), changes (row, iteration at
+    which the joins see them, weight), sums (row, weight); none are in order, and columns may be longer than the report says. On divergence
+    the changes are those of the first iteration beyond the limit; of a large tick nothing counts.
     """
-    seen = Seen(np.empty((ROOM, STATE + width), np.int64), np.full(2 * ROOM, NOTHING, np.int64), hash_key)
+    records, slots, history, derivations, changes, room = lent_tables(scratch, results, width)
+    seen, lent = Seen(records, slots, hash_key), len(records)
     waiting = Waiting(np.empty((ROOM, WAITING), np.int64), np.full(64, NOTHING, np.int64))
-    hits = KeyHits(np.empty(BLOCK, np.int64), np.empty(BLOCK, np.int64), np.empty(BLOCK, np.int64))
-    derivations, changes = np.empty((width + 2, ROOM), np.int64), np.empty((width + 2, ROOM), np.int64)
-    history, changed = np.empty((ROOM, PAST), np.int64), np.empty((ROOM, CHANGED), np.int64)
+    hits, changed = key_hits(width + 2), np.empty((ROOM, CHANGED), np.int64)
     visited, fresh, growth = np.empty(ROOM, np.int64), np.empty(ROOM, np.int64), np.empty(64, np.int64)
     report[FREE] = NOTHING
     past = directories[past_entry:]
@@ -359,8 +394,8 @@ def fixpoint(
         outcome = OVERFLOW
     return (
         outcome,
-        cut(derivations, 0, report[DERIVATIONS]),
-        cut(changes, start if outcome == DIVERGED else 0, report[CHANGES]),
-        summed(seen.records, report[ROWS], width),
+        cut(derivations, 0, report[DERIVATIONS], lent, division),
+        cut(changes, start if outcome == DIVERGED else 0, report[CHANGES], lent, division),
+        summed(seen.records, report[ROWS], width, room, division),
         growth[: report[ITERATIONS]].copy(),
     )

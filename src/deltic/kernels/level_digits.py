@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from deltic.kernels.compiler import kernel, part
-from deltic.kernels.floats import GROWN, NAN, ROOM, add_limb, is_digit, ordered, rounded_sum
+from deltic.kernels.floats import GROWN, NAN, ROOM, add_limb, bits_of, is_digit, ordered, rounded_sum
 from deltic.kernels.instructions import (
     DECLINED,
     DONE,
@@ -101,12 +101,11 @@ def take_apart(code: Words, at: int, registers: Words, state: Words, entries: Wo
 
 
 @part
-def real_word(value: float, count: int, is_mean: bool, number: Words) -> int:
-    """The word of a sum, or of its mean. number: a word of scratch."""
+def real_word(value: float, count: int, is_mean: bool) -> int:
+    """The word of a sum, or of its mean."""
     if is_mean and value != 0:  # a sum of 0.0 has the mean 0.0, whatever the sign of the count
         value /= np.float64(count)
-    number.view(np.float64)[0] = value
-    return ordered(number[0])
+    return ordered(bits_of(value))
 
 
 @part
@@ -137,7 +136,7 @@ def write_reals(
     if found[0] == 0:
         return FULL
     count_read(counters, state, spines, spine, n, batches, report[TOUCHED])
-    digits, counts, number, row = np.empty(ROOM, np.int64), np.empty(3, np.int64), np.empty(1, np.int64), 0
+    digits, counts, row = np.empty(ROOM, np.int64), np.empty(3, np.int64), 0
     for i in range(n):
         end = row
         while end < report[MATCHES] and load(found[0], end) == i:
@@ -157,6 +156,6 @@ def write_reals(
             elif rows == 0 and code[own + IS_MEAN] != 0:
                 return DECLINED
             else:
-                store(new[code[own + PLACE]], i, real_word(rounded_sum(digits, counts), rows, code[own + IS_MEAN] != 0, number))
+                store(new[code[own + PLACE]], i, real_word(rounded_sum(digits, counts), rows, code[own + IS_MEAN] != 0))
         row = end
     return DONE

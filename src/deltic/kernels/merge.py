@@ -15,7 +15,7 @@ import numpy as np
 
 from deltic.kernels.compiler import kernel, part
 from deltic.kernels.index import count_nulls, index_end, index_header, index_rows, rows_below, second_serves
-from deltic.kernels.memory import Words, address_of, choose, load, store
+from deltic.kernels.memory import WORD_MIN, Words, address_of, choose, load, store
 
 BATCH_ROWS, BATCH_INDEX, DIRECTORY_HEADER = range(3)
 """Words of an entry: how many rows; the address of the index. And how many words precede the addresses of columns and weights."""
@@ -86,6 +86,25 @@ def add_tied(directory: Words, stride: int, columns: int, weights: int, i: int, 
         if total != 0:
             live = 1
     return live
+
+
+@part
+def cancelling(directory: Words, stride: int, i: int, j: int, most: int, columns: int, weights: int) -> int:
+    """How many rows from i on, at most `most`, are equal to as many of the right from j on, with opposite weights."""
+    rows = most
+    for c in range(columns):
+        left, right = directory[DIRECTORY_HEADER + c], directory[stride + DIRECTORY_HEADER + c]
+        k = 0
+        while k < rows and load(left, i + k) == load(right, j + k):
+            k += 1
+        rows = k
+    for w in range(columns, columns + weights):
+        left, right = directory[DIRECTORY_HEADER + w], directory[stride + DIRECTORY_HEADER + w]
+        k = 0
+        while k < rows and load(left, i + k) == -load(right, j + k) != WORD_MIN:
+            k += 1
+        rows = k
+    return rows
 
 
 @part
@@ -183,6 +202,13 @@ def pick_rows(
             count += live
             i += 1
             j += 1
+            more = np.int64(8) if live == 0 else 0
+            while more > 0:  # what is removed is often many rows in a row
+                most = min(more, n - i, m - j)
+                gone = cancelling(directory, stride, i, j, most, columns, weights)
+                i += gone
+                j += gone
+                more = 2 * more if gone == more else 0
         elif order < 0:
             picks[count] = i
             count += 1

@@ -24,6 +24,9 @@ EXPANSION = 512
 LARGE = 1 << 14
 """Batches of fewer rows are in the processor's cache, where prefetching costs more than it saves."""
 
+MANY = 16
+"""More rows of one key than are in two cache lines."""
+
 TOUCHED, OVERFLOW, MATCHES, REPORT = range(4)
 """Words of a reader's report: what was inspected; whether a weight left 64 bits; rows in the hits, or written. And how many they are."""
 
@@ -42,6 +45,13 @@ def _noted(column: int, row: int, trail: int) -> int:
     store(trail, 0, count)
     store(trail, count, row)
     return load(column, row)
+
+
+@part
+def place_of(word: int, least: int, most: int, low: int, high: int) -> int:
+    """Where a word would be in the sorted rows [low, high), from `least` to `most`, which differ, if words grew evenly."""
+    share = np.float64(np.uint64(word) - np.uint64(least)) / np.float64(np.uint64(most) - np.uint64(least))
+    return min(low + np.int64(share * np.float64(high - 1 - low)), high - 1)
 
 
 Look = Callable[[int, int, int], int]
@@ -87,8 +97,7 @@ def _searched_by(look: Look) -> Search:
             return low, low, 2
         if least == most:
             return low, high, 2
-        share = np.float64(np.uint64(word) - np.uint64(least)) / np.float64(np.uint64(most) - np.uint64(least))
-        guess = min(low + np.int64(share * np.float64(high - 1 - low)), high - 1)
+        guess = place_of(word, least, most, low, high)
         start, touched = not_below(column, low, high, guess, word, trail)
         if start == high or look(column, start, trail) != word:
             return start, start, touched + 3
@@ -124,6 +133,7 @@ def list_key(key: int, start: int, end: int, column: int, large: bool, listed: i
     high[listed] = end
     if large:
         prefetch(column, start)
+        prefetch(column, end - 1)
     return np.int64(start < end)
 
 
@@ -198,12 +208,25 @@ def seek_second(
 
 
 @part
-def narrow(column: int, key: int, first: int, listed: int, hits: Words, low: Words, high: Words) -> tuple[int, int]:
+def prefetch_places(column: int, key: int, first: int, listed: int, hits: Words, low: Words, high: Words) -> None:
+    """Requests the words with which the searches of `narrow` begin, for keys with many rows."""
+    for h in range(listed):
+        start, end = low[h], high[h]
+        if end - start > MANY:
+            word, least, most = load(key, first + hits[h]), load(column, start), load(column, end - 1)
+            if least < word < most:
+                prefetch(column, place_of(word, least, most, start, end))
+
+
+@part
+def narrow(column: int, key: int, large: bool, first: int, listed: int, hits: Words, low: Words, high: Words) -> tuple[int, int]:
     """Keeps those of the listed keys whose word is among their rows, with these rows: (how many, words compared).
 
     Up to four rows are compared without branches, since they could not be predicted. A word with many rows often repeats in successive
     keys: the result of its last search is used again.
     """
+    if large:
+        prefetch_places(column, key, first, listed, hits, low, high)
     touched = kept = 0
     last_word = last_start = last_end = 0
     last_low = last_high = -1
@@ -262,7 +285,8 @@ def seek_block(
         if large and c > known:
             for h in range(listed):
                 prefetch(column, low[h])
-        listed, compared = narrow(column, keys[c], first, listed, hits, low, high)
+                prefetch(column, high[h] - 1)
+        listed, compared = narrow(column, keys[c], large, first, listed, hits, low, high)
         touched += compared
     return listed, touched
 

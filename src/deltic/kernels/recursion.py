@@ -32,7 +32,6 @@ from deltic.kernels.added import (
 from deltic.kernels.compiler import kernel, part
 from deltic.kernels.fixpoint import DIVERGED, DONE, OVERFLOW, next_due
 from deltic.kernels.memory import Words, address_of, load, store
-from deltic.kernels.read import BLOCK
 from deltic.kernels.rules import (
     ADDS_TO,
     COLLECTION_WIDTH,
@@ -67,6 +66,7 @@ from deltic.kernels.seen import (
     grown,
     grown_heads,
     grown_rows,
+    key_hits,
     read_histories,
     step_row,
     take_due,
@@ -266,7 +266,7 @@ def recursion(
     seen = Seen(np.empty((ROOM, STATE + 1 + width), np.int64), np.full(2 * ROOM, NOTHING, np.int64), hash_key)
     waiting = Waiting(np.empty((ROOM, WAITING), np.int64), np.full(64, NOTHING, np.int64))
     added = Added(np.empty((ROOM, WORDS + width), np.int64), np.full(2 * ROOM, NOTHING, np.int64), keys, hash_key)
-    hits = KeyHits(np.empty(BLOCK, np.int64), np.empty(BLOCK, np.int64), np.empty(BLOCK, np.int64))
+    hits = key_hits(width)
     derivations, history = np.empty((ROOM, DERIVED_WORDS + width), np.int64), np.empty((ROOM, HISTORY_WORDS), np.int64)
     growth = np.empty(64, np.int64)
     spans, coming = np.zeros((len(collections), SPAN), np.int64), np.zeros((recursive, SPAN), np.int64)

@@ -5,8 +5,9 @@ hypervisor gives memory on demand, and a third of a load. A large array is there
 the pages of a shared one cost a third more.
 
 Merges release as much as they fill, and each page of new memory costs a fault, which takes longer than a merge takes to fill it. So
-mappings whose arrays are gone are kept, up to a share of those in use, and lent again. A mapping is cut or extended to what is asked for,
-which moves no page.
+mappings whose arrays are gone are kept, up to a share of those in use, and lent again. Large ticks need more, again and again: up to
+KEPT_RECENT is kept of what was lent at a time of late, until no loan has been made for IDLE_S. A mapping is cut or extended to what is
+asked for, which moves no page.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from __future__ import annotations
 import mmap
 import sys
 from collections import deque
+from math import inf
 from threading import RLock
+from time import monotonic
 from typing import Final
 from weakref import ref
 
@@ -31,6 +34,10 @@ KEPT_BYTES: Final = 1 << 26
 """So much is kept in any case."""
 KEPT_SHARE: Final = 8
 """And as much as this part of what is lent."""
+KEPT_RECENT: Final = 1 << 28
+RECENT_LOANS: Final = 64
+"""What the last RECENT_LOANS to 2 · RECENT_LOANS loans needed at a time is recent."""
+IDLE_S: Final = 10.0
 PAGE: Final = mmap.PAGESIZE
 _RESIZABLE: Final = sys.platform == "linux"
 
@@ -52,6 +59,9 @@ class Room:
         self._kept: list[mmap.mmap] = []
         """Those that came back first are first."""
         self._lent_bytes = 0
+        self._peaks, self._loans_since = (0, 0), 0
+        """The most that was lent at a time, before the last RECENT_LOANS loans were complete and since; how many there are since."""
+        self._idle_from = inf
         self._loans: dict[int, _Loan] = {}
         """By id(), those whose arrays live."""
         self._ended: deque[_Loan] = deque()
@@ -64,6 +74,7 @@ class Room:
             self._take_back()
             mapping = self._fitting(size)
             self._lent_bytes += size
+            self._note_loan()
         used = 0 if mapping is None else min(len(mapping), size)
         try:
             if mapping is not None and len(mapping) != size:
@@ -75,6 +86,19 @@ class Room:
         loan = _Loan(words, self._ended.append)
         loan.mapping, self._loans[id(loan)] = mapping, loan
         return words, min(used >> 3, length)
+
+    def release_idle(self) -> None:
+        """Keeps no more than a share if the last loan was IDLE_S ago."""
+        if self._idle_from < monotonic():
+            with self._lock:
+                self._peaks, self._loans_since, self._idle_from = (0, 0), 0, inf
+                self._take_back()
+
+    def _note_loan(self) -> None:
+        before, now = self._peaks
+        self._peaks, self._loans_since, self._idle_from = (before, max(now, self._lent_bytes)), self._loans_since + 1, monotonic() + IDLE_S
+        if self._loans_since >= RECENT_LOANS:
+            self._peaks, self._loans_since = (self._peaks[1], self._lent_bytes), 0
 
     def _mapped(self, size: int) -> mmap.mmap:
         """A new mapping; if there is no room for it, what is kept is released first."""
@@ -102,7 +126,8 @@ class Room:
             if hasattr(loan, "mapping"):  # else it was interrupted before
                 self._lent_bytes -= len(loan.mapping)
                 self._kept.append(loan.mapping)
-        spare = sum(map(len, self._kept)) - max(KEPT_BYTES, self._lent_bytes // KEPT_SHARE)
+        recent = min(max(self._peaks) - self._lent_bytes, KEPT_RECENT)
+        spare = sum(map(len, self._kept)) - max(KEPT_BYTES, self._lent_bytes // KEPT_SHARE, recent)
         while self._kept and spare > 0:
             oldest = self._kept.pop(0)
             left = (len(oldest) - spare) // PAGE * PAGE
@@ -129,6 +154,11 @@ def fresh(length: int) -> Words:
     if 8 * length < LARGE_BYTES:
         return np.empty(length, INT64)
     return _ROOM.lend(length)[0] if _RESIZABLE else np.frombuffer(mapped(8 * length), INT64)
+
+
+def release_idle() -> None:
+    """Gives memory back to the system that large ticks have needed, some time after the last of them."""
+    _ROOM.release_idle()
 
 
 def zeros(length: int) -> Words:

@@ -13,7 +13,7 @@ import numpy as np
 
 from deltic.kernels.compiler import part
 from deltic.kernels.memory import Words, address_of, load, prefetch, store
-from deltic.kernels.merge import DIRECTORY_HEADER
+from deltic.kernels.merge import BATCH_ROWS, DIRECTORY_HEADER
 from deltic.kernels.read import BLOCK, LARGE, seek_block
 
 TOUCHED_ROWS, TOUCHED_JOINS, SOUGHT_ROWS, SOUGHT_JOINS, DERIVED, ITERATIONS = range(6)
@@ -45,6 +45,9 @@ PROBE_STEP = (1 << LINE_BITS) + 1
 ROOM = 256
 """Rows for which tables have room at first."""
 
+SLOTS = 2
+"""Slots of the hash table for a row, at least."""
+
 NUMBER_BITS = 32
 """Bits of a row's number; the rest of a slot of the hash table is the tag."""
 
@@ -68,11 +71,24 @@ class Waiting(NamedTuple):
 
 
 class KeyHits(NamedTuple):
-    """Room for a block of keys: the positions of those that a batch has, and their rows [low, high) there."""
+    """Room for a block of keys: their words, int64[most words, BLOCK], and the addresses of these; the positions of those that a batch has,
+    and their rows [low, high) there.
+    """
 
+    words: Words
+    table: Words
     keys: Words
     low: Words
     high: Words
+
+
+@part
+def key_hits(width: int) -> KeyHits:
+    """For keys of at most so many words."""
+    words, table = np.empty((width, BLOCK), np.int64), np.empty(width, np.int64)
+    for c in range(width):
+        table[c] = address_of(words[c])
+    return KeyHits(words, table, np.empty(BLOCK, np.int64), np.empty(BLOCK, np.int64), np.empty(BLOCK, np.int64))
 
 
 @part
@@ -161,9 +177,9 @@ def with_room(seen: Seen, count: int, width: int, room: int) -> Seen:
     """The table of `count` rows with room for at least `room`."""
     records = grown_rows(seen.records, room)
     size = len(seen.slots)
-    if 2 * room <= size:
+    if SLOTS * room <= size:
         return Seen(records, seen.slots, seen.key)
-    while size < 2 * room:
+    while size < SLOTS * room:
         size *= 4  # entering all rows again costs more than memory
     slots = np.full(size, NOTHING, np.int64)
     words, step = address_of(records) + 8 * STATE, 8 * (STATE + width)
@@ -303,11 +319,7 @@ def read_histories(
     lead: how many words of a record precede the row. Iteration i of the relation is i * relations + relation in the histories.
     """
     stride = DIRECTORY_HEADER + width + 2
-    keys = np.empty((width, min(count, BLOCK)), np.int64)
-    table = np.empty(width, np.int64)
-    for c in range(width):
-        table[c] = address_of(keys[c])
-    low, high = hits.low, hits.high
+    keys, low, high = hits.words, hits.low, hits.high
     used, latest = report[KNOWN], report[LATEST]
     report[SOUGHT_ROWS] += count
     for first in range(0, count, BLOCK):
@@ -317,9 +329,13 @@ def read_histories(
             for c in range(width):
                 keys[c, i] = records[fresh[first + i], STATE + lead + c]
         for b in range(batches):
-            matches, inspected = seek_block(past, b * stride, table, width, 0, block, hits.keys, low, high)
+            matches, inspected = seek_block(past, b * stride, hits.table, width, 0, block, hits.keys, low, high)
             iterations = past[b * stride + DIRECTORY_HEADER + width]
             weights = past[b * stride + DIRECTORY_HEADER + width + 1]
+            if past[b * stride + BATCH_ROWS] >= LARGE:
+                for h in range(matches):
+                    prefetch(iterations, low[h])
+                    prefetch(weights, low[h])
             rows = total(low, high, matches)
             report[TOUCHED_ROWS] += inspected + rows
             history = grown_rows(history, used + rows)

@@ -11,6 +11,7 @@ import numpy as np
 from deltic.kernels import fixpoint as kernel
 from deltic.kernels import seen
 from deltic.kernels.memory import Words
+from deltic.kernels.room import fresh
 from deltic.trace import interrupts
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import overflow
@@ -22,7 +23,10 @@ from deltic.trace.workers import ALONE, Workers
 DIVIDED_ROWS: Final = 1 << 13
 """So many rows of a tick are derived before it is divided among threads, which begin again: fewer take less time than threads take to
 start."""
+SHARES: Final = 3
+"""Of a divided tick for each thread: the tables of smaller ones are nearer, and their memory is used again."""
 _MOST: Final = 2**63 - 1
+_NO_ROOM: Final = (np.empty(0, np.int64),) * 2
 
 _HASH_KEY: Final = secrets.randbits(63)
 """Of the kernel's hash table, which decides no result."""
@@ -48,15 +52,17 @@ class LinearJoin(NamedTuple):
 class LinearRecursion:
     """X(n+1) = distinct(base ⊎ what the joins derive from X(n)), of rows of `width` words."""
 
-    __slots__ = ("joins", "moves", "passed", "places", "width")
+    __slots__ = ("joins", "moves", "passed", "places", "rows", "width")
 
     moves: Words
     """The words that joins arrange and derive, those of each after `places`."""
     passed: int | None
     """A word that all joins pass on, by which large ticks are divided."""
+    rows: int
+    """How many rows the largest share of the last tick had: for so many the next large one has room from the start."""
 
     def __init__(self, width: int, joins: Sequence[LinearJoin]) -> None:
-        self.width, self.joins = width, tuple(joins)
+        self.width, self.joins, self.rows = width, tuple(joins), 0
         moves: list[int] = []
         places: list[int] = []
         for join in joins:
@@ -65,6 +71,13 @@ class LinearRecursion:
         self.moves, self.places = np.array(moves, np.int64), tuple(places)
         # The last of them: a flag of a NULL and the high word of a decimal come before words that tell rows apart.
         self.passed = max((word for word in range(width) if all(join.passes_on(word) for join in joins)), default=None)
+
+    def room(self) -> tuple[Words, Words]:
+        """Memory for the scratch and the results of a large tick, such as the last one; none after a small one."""
+        if self.rows < DIVIDED_ROWS:
+            return _NO_ROOM
+        rows = 1 << self.rows.bit_length()
+        return fresh(rows * kernel.scratch_words(self.width)), fresh(rows * kernel.result_words(self.width))
 
 
 class Joined(NamedTuple):
@@ -131,19 +144,22 @@ def fixpoint(
 
     def run(share: int, shares: int, most: int) -> _Share:
         report, division = np.zeros(seen.REPORT, np.int64), np.array((share, shares, recursion.passed or 0, most), np.int64)
+        scratch, results = recursion.room() if most == _MOST else _NO_ROOM
         given = directories, tables, recursion.moves, base.table, len(base), 0, len(batches), recursion.width, limit
-        outcome, derivations, changes, sums, growth = interrupts.run(kernel.fixpoint, *given, division, _HASH_KEY, report)
+        outcome, derivations, changes, sums, growth = interrupts.run(kernel.fixpoint, *given, division, _HASH_KEY, scratch, results, report)
         changed = int(growth[-1] if outcome == kernel.DIVERGED else report[seen.CHANGES])
         derived = _rows(derivations, int(report[seen.DERIVATIONS]))
         return _Share(outcome, derived, _rows(changes, changed), _rows(sums, sums.shape[1]), growth, report)
 
     shares = [run(0, 1, DIVIDED_ROWS if threads > 1 else _MOST)]
     if shares[0].outcome == kernel.LARGE_TICK:
-        shares = workers.map(lambda share, _: run(share, threads, _MOST), range(threads))
+        count = SHARES * threads
+        shares = workers.map(lambda share, _: run(share, count, _MOST), range(count))
         if any(share.outcome != kernel.DONE for share in shares):  # the error is that of all rows
             shares = [run(0, 1, _MOST)]
     if shares[0].outcome == kernel.OVERFLOW:
         raise overflow("a derivation")
+    recursion.rows = max([int(share.report[seen.ROWS]) for share in shares])
     report = (shares[0].report if len(shares) == 1 else np.sum([share.report for share in shares], axis=0)).tolist()
     rows.touched += report[seen.TOUCHED_ROWS]
     rows.batches += len(batches)

@@ -29,8 +29,10 @@ BASE = 1 << 14
 RATIO = 4
 SMALL_BATCHES = 8
 SMALL_BATCHES_UNSOUGHT = 24
-SOUGHT_KEYS = 256
-"""If at least so many keys are sought between two appends, at most SMALL_BATCHES small batches are kept, else SMALL_BATCHES_UNSOUGHT."""
+SMALL_BATCHES_SOUGHT = 4
+SOUGHT_KEYS, MANY_SOUGHT_KEYS = 256, 1 << 15
+"""If at least so many keys are sought between two appends, at most SMALL_BATCHES small batches are kept, or SMALL_BATCHES_SOUGHT, else
+SMALL_BATCHES_UNSOUGHT."""
 
 FUEL = 8
 """Rows merged per appended row and level. 2 would suffice; with more, merges end sooner, so that most appends have none to continue and
@@ -67,7 +69,7 @@ class Levels(NamedTuple):
         """With one more small batch if that merges nothing, as most appends do; else None. sought: keys, since the last append."""
         small, small_rows, runs, merges = self
         rows, count = batch.length, len(small) + 1
-        if merges or not rows or small_rows + rows >= BASE or (count >= SMALL_BATCHES and count >= _allowed(sought)):
+        if merges or not rows or small_rows + rows >= BASE or (count >= SMALL_BATCHES_SOUGHT and count >= _allowed(sought)):
             return None
         if self._cancelled_by(batch):
             return None
@@ -182,6 +184,8 @@ def _rows(batches: Iterable[Batch]) -> int:
 
 def _allowed(sought: int) -> int:
     """How many small batches are allowed."""
+    if sought >= MANY_SOUGHT_KEYS:
+        return SMALL_BATCHES_SOUGHT
     return SMALL_BATCHES if sought >= SOUGHT_KEYS else SMALL_BATCHES_UNSOUGHT
 
 

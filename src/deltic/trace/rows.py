@@ -14,6 +14,7 @@ import numpy as np
 
 from deltic.kernels.build import CHECKED
 from deltic.kernels.memory import Words
+from deltic.kernels.room import fresh
 from deltic.kernels.table import address, addresses
 
 
@@ -125,8 +126,12 @@ class Rows:
             return full[0]
         if not CHECKED and all(part._packed is not None for part in full):
             return _joined(full)
-        columns = [np.concatenate(arrays) for arrays in zip(*(part.columns for part in full), strict=True)]
-        return Rows(columns, [np.concatenate(arrays) for arrays in zip(*(part.weights for part in full), strict=True)])
+        columns, weights = full[0].shape
+        arrays = [(*part.columns, *part.weights) for part in full]
+        words = fresh((columns + weights) * (length := sum([part.length for part in full]))).reshape(columns + weights, length)
+        for target, pieces in zip(words, zip(*arrays, strict=True), strict=True):
+            np.concatenate(pieces, out=target)
+        return Rows(tuple(words[:columns]), tuple(words[columns:]))
 
 
 def _joined(parts: Sequence[Rows]) -> Rows:

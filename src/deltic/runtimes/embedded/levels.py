@@ -9,6 +9,7 @@ from deltic.circuit.nodes import Dataflow
 from deltic.circuit.operator import Delta, Tick
 from deltic.circuit.pending import PendingRows
 from deltic.circuit.stage import LARGE_TICK, LevelResult, route, run_level
+from deltic.kernels.room import release_idle
 from deltic.reentrant import ReentrantEvent
 from deltic.trace.batch import Batch
 from deltic.trace.counters import Counters
@@ -78,6 +79,7 @@ def run_levels(
     what turns out to be much work.
     budget: is checked after each level of each shard; raises BudgetExceeded.
     """
+    release_idle()
     shards = len(state)
     ordinary = tick.fresh is None
     if circuit.rests and ordinary and not tick.amends and not _rows(arrived):
