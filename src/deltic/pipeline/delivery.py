@@ -49,12 +49,15 @@ class Delivery:
     def __init__(self, session: Session, open_sinks: Sequence[OpenSink], history: History) -> None:
         self._session, self._outlets, self._history = session, open_sinks, history
         self._offsets = sink_offsets(session.notes)
-        self.unnoted = False
+        self._unnoted = False
         """Whether a sink has received an epoch that its offset in the state does not include."""
         self._empty = set[str]()
         """Sinks of snapshots of streams that are known to be empty."""
         self._same: dict[str, int] = {}
         """By sink, the epoch up to which its view is known to have the arrangement of its offset."""
+
+    def close(self) -> None:
+        """Nothing is open between two calls."""
 
     def begin(self) -> None:
         """Brings every sink up to date, and notes the first delivery of sinks that are new or whose view is. Raises SinkError.
@@ -75,7 +78,7 @@ class Delivery:
             except BaseException:
                 self._offsets = before
                 raise
-            self.unnoted = False
+            self.noted()
         self.deliver()
 
     def notes(self) -> dict[str, Json]:
@@ -83,11 +86,15 @@ class Delivery:
         offsets = {name: offset.json() for name, offset in self._offsets.items()}
         return {SINKS: offsets or None, KEEP: min((offset.needs for offset in self._offsets.values()), default=None)}
 
+    def noted(self) -> None:
+        """The notes are committed."""
+        self._unnoted = False
+
     @property
     def unrecorded(self) -> bool:
         """Whether the offsets of the sinks require a commit of their own."""
         kept = self._session.notes.get(KEEP)
-        return self.unnoted or (kept is not None and kept != self.notes()[KEEP] and self._session.epoch - kept >= _KEPT_AT_MOST)
+        return self._unnoted or (kept is not None and kept != self.notes()[KEEP] and self._session.epoch - kept >= _KEPT_AT_MOST)
 
     @property
     def lag(self) -> dict[str, int]:
@@ -145,7 +152,7 @@ class Delivery:
         for epoch, rows in due:
             open_sink.sink.deliver(epoch, rows)
             self._offsets[open_sink.name] = offset = replace(offset, epoch=epoch)
-            self.unnoted = True
+            self._unnoted = True
         return replace(offset, epoch=last)
 
     def _readable(self, open_sink: OpenSink, offset: SinkOffset, last: int) -> Sequence[int]:

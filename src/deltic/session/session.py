@@ -677,6 +677,11 @@ class Session:
         return state_id
 
     @property
+    def _root(self) -> str | None:
+        """The state folder; None if the state is in memory."""
+        return self._runtime.root
+
+    @property
     def epoch(self) -> int:
         """The number of the last commit: ticks, and definitions that filled a view, count."""
         return self._runtime.epoch
