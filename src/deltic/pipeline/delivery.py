@@ -220,11 +220,16 @@ def check_empty(name: str, sink: Sink) -> None:
         )
 
 
+def other_columns(before: Schema, now: Schema) -> tuple[str, str] | None:
+    """Both lists of columns, as errors show them, if names or types differ."""
+    was, shown = (", ".join(f"{field.name} {field.type.sql}" for field in schema) for schema in (before, now))
+    return None if was == shown else (was, shown)
+
+
 def check_columns(sink: str, view: str, before: Schema, now: Schema, span: Span | None = None) -> None:
     """Raises SinkError if the view of a `changes` sink has other columns than before."""
-    columns = [[(field.name, field.type.sql) for field in schema] for schema in (before, now)]
-    if columns[0] != columns[1]:
-        was, shown = (", ".join(f"{name} {type_}" for name, type_ in listed) for listed in columns)
+    if (differing := other_columns(before, now)) is not None:
+        was, shown = differing
         raise SinkError(
             f"sink {sink} contains changes of view {view} with the columns {was}; now it has {shown}",
             span=span,

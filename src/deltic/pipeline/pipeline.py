@@ -23,6 +23,7 @@ from deltic.pipeline.feeds import Load, located
 from deltic.pipeline.held_delivery import HeldDelivery
 from deltic.pipeline.history import History
 from deltic.pipeline.late import without_late_rows
+from deltic.pipeline.opened_definitions import OpenedDefinitions
 from deltic.pipeline.progress import Progress, StageClock, Summary
 from deltic.pipeline.refused import listings, without_refused_rows
 from deltic.reentrant import ReentrantEvent
@@ -102,6 +103,7 @@ class Pipeline:
             notes, epoch = self.session.notes, self.session.epoch
             bound.check(notes)
             self.session.program(program, notes=bound.renewed(notes))
+            self._keep_definitions()
             self.start = BoundProgram.of(self.session, base).start(notes, epoch)
             self._attach(bound, options.rows_per_tick)
         except BaseException:
@@ -113,10 +115,19 @@ class Pipeline:
         """The sources and sinks of a session, which stays open when the pipeline is closed."""
         pipeline = cls.__new__(cls)
         pipeline.session, pipeline._owned = session, False
-        bound = BoundProgram.of(session, base)
-        pipeline.start = bound.start(session.notes, session.epoch)
-        pipeline._attach(bound, rows_per_tick)
+        pipeline._keep_definitions()
+        try:
+            bound = BoundProgram.of(session, base)
+            pipeline.start = bound.start(session.notes, session.epoch)
+            pipeline._attach(bound, rows_per_tick)
+        except BaseException:
+            pipeline._release()
+            raise
         return pipeline
+
+    def _keep_definitions(self) -> None:
+        """The session refuses statements that change its sources or sinks."""
+        self._release = self.session._guard(lambda catalog: OpenedDefinitions(catalog).check)
 
     def _attach(self, bound: BoundProgram, rows_per_tick: int | None) -> None:
         session = self.session
@@ -179,6 +190,7 @@ class Pipeline:
         the same content."""
         with self._lock:
             self._delivery.close()
+            self._release()
             if self._owned:
                 self.session.close()
 
