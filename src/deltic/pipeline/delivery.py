@@ -55,6 +55,8 @@ class Delivery:
         """Sinks of snapshots of streams that are known to be empty."""
         self._same: dict[str, int] = {}
         """By sink, the epoch up to which its view is known to have the arrangement of its offset."""
+        self._failing: dict[str, int] = {}
+        """By sink, the epoch up to which its view is known to have errors in all that it lacks."""
 
     def close(self) -> None:
         """Nothing is open between two calls."""
@@ -156,11 +158,15 @@ class Delivery:
         return replace(offset, epoch=last)
 
     def _readable(self, open_sink: OpenSink, offset: SinkOffset, last: int) -> Sequence[int]:
-        """The epochs that the sink lacks, up to `last`, in which the view has no errors."""
+        """The epochs that the sink lacks, up to `last`, in which the view has no errors. Each epoch with errors is looked up once."""
+        unknown = max(offset.following, self._failing.get(open_sink.name, -1) + 1)
         try:
-            return self._history.readable(offset.view, offset.arrangement, offset.following, last)
+            readable = self._history.readable(offset.view, offset.arrangement, unknown, last)
         except StateError as error:
-            raise _too_late(open_sink, offset.following, error) from error
+            raise _too_late(open_sink, unknown, error) from error
+        if not readable:
+            self._failing[open_sink.name] = max(last, unknown - 1)
+        return readable
 
     def _readable_changes(
         self, open_sink: OpenSink, offset: SinkOffset, last: int, readable: Sequence[int]
