@@ -10,8 +10,9 @@ import pytest
 
 import deltic
 from deltic.connectors.files.source import FileSource
-from deltic.errors import CatalogError
+from deltic.errors import CatalogError, SinkError
 from deltic.pipeline import Pipeline
+from deltic.pipeline.held_delivery import HeldDelivery
 from shop import CUSTOMERS, EXPECTED, ORDERS, SCRIPT, SPEND, SPEND_OUT, TOP, TOP_OUT, Shop, views
 
 READS = "table {} cannot be {}: a running pipeline reads its source"
@@ -120,6 +121,19 @@ def test_a_closed_pipeline_refuses_nothing(shop: Shop) -> None:
         session.sql(ORDERS.format(letters="") + CUSTOMERS + SPEND + TOP + SPEND_OUT)
         with Pipeline.over(session, base=shop.folder), pytest.raises(CatalogError, match="close the pipeline first"):
             session.sql("DROP SINK spend_out")
+        session.sql("DROP SINK spend_out")
+
+
+def test_a_pipeline_that_cannot_start_leaves_nothing_in_the_session(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise SinkError("no room")
+
+    with deltic.Session(clock="wall") as session:
+        session.sql(ORDERS.format(letters="") + CUSTOMERS + SPEND + TOP + SPEND_OUT)
+        monkeypatch.setattr(HeldDelivery, "begin", fail)
+        with pytest.raises(SinkError, match="no room"):
+            Pipeline.over(session, base=shop.folder)
+        assert session._contents._observers == session._commits.guards == ()
         session.sql("DROP SINK spend_out")
 
 

@@ -138,8 +138,12 @@ class Pipeline:
         self._letters = DeadLetters(bound.letter_paths(), session.notes)
         sinks, root = bound.open_sinks(session._state_id), session._root
         self._delivery = HeldDelivery(session, sinks) if root is None else Delivery(session, sinks, History(session, root))
-        self._delivery.begin()
-        self._restore()
+        try:
+            self._delivery.begin()
+            self._restore()
+        except BaseException:
+            self._delivery.close()
+            raise
 
     def run_once(self, on_progress: Listener | None = None) -> Summary:
         """Reads everything that is available, tick by tick, unless `stop` is called; rows that are due count too. Calls `on_progress` after
