@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -167,3 +168,35 @@ def test_a_tick_looks_up_only_its_own_definitions_while_a_sink_waits(shop: Shop,
         note, last = pipeline.session.epoch - 2, pipeline.session.epoch  # an idle run has noted the offsets
         pipeline.run_once()
         assert Counter(looked_up) == dict.fromkeys(range(note, last + 1), 3), "once for each sink"
+
+
+@pytest.mark.parametrize("retain", [2, 100])
+def test_a_tick_opens_only_its_own_epochs_while_a_sink_waits(shop: Shop, monkeypatch: pytest.MonkeyPatch, retain: int) -> None:
+    opened, opens = list[int | None](), StateReader.open.__func__
+
+    def counted(cls: type[StateReader], root: str, epoch: int | None = None, *arguments: Any, **options: Any) -> StateReader:
+        opened.append(epoch)
+        return opens(cls, root, epoch, *arguments, **options)
+
+    monkeypatch.setattr(StateReader, "open", classmethod(counted))
+    shop.orders("a.csv", "insert,1,1,30")
+    with shop.pipeline(SHARE, retain=retain) as pipeline:
+        pipeline.run_once()
+        shop.orders("b.csv", "insert,2,1,0")
+        pipeline.run_once()
+        for number in range(6):
+            before = pipeline.session.epoch
+            for id in (100 + number, 200 + number):
+                pipeline.session.insert("orders", [{"id": id, "customer": 1, "amount": 5}])
+            opened.clear()
+            shop.orders(f"c{number}.csv", f"insert,{10 + number},1,7")
+            pipeline.run_once()
+            epochs = Counter(epoch for epoch in opened if epoch is not None)
+            assert min(epochs) >= before and max(epochs.values()) <= 3, "once for each sink"
+            pipeline.run_once()
+        shop.orders("d.csv", "delete,2,,")
+        pipeline.run_once()
+        assert shop.summed() == shop.snapshot() == views(pipeline)["spend"] and len(views(pipeline)["spend"]) == 19
+    with shop.pipeline(SHARE, retain=retain) as pipeline:
+        pipeline.run_once()
+        assert shop.summed() == shop.snapshot() == views(pipeline)["spend"]

@@ -579,3 +579,22 @@ def test_checkpoints_and_rows_that_cannot_be_removed_are_exchanged(project: Proj
     assert places() == places() == second
     third = {"tables/stream/rows@3", "checkpoints@3/stream/stream", "tables/keyed/events@1", "checkpoints@1/keyed/events"}
     assert places(full=True) == places() == third
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [(["rows/part-0.parquet"], "rows"), ([], "rows"), (["rows@2/_1/part-0.parquet"], "rows@2"), (["rows@1/part-0.parquet"], "rows")],
+)
+def test_rows_stay_where_a_version_that_exchanged_checkpoints_alone_wrote_them(tmp_path: Path, files: list[str], expected: str) -> None:
+    folder = "s3://bucket/shop/_deltic_tables/stream"
+    noted = {"generations": {"stream": 2}, "files": {"stream": [f"{folder}/{file}" for file in files]}}
+    spec = written(tmp_path, {"spark-pipeline.yml": SPEC, "transformations/a.py": flows("fb")})
+    dataset, tables = planned(spec).datasets["stream"].dataset, RemoteTables(tmp_path)
+    for _ in range(2):
+        tables._notes = ProjectNotes.of(cast(Any, SimpleNamespace(notes={"pipelines": noted})))
+        assert tables.location(dataset) == f"{folder}/{expected}"
+        assert tables.checkpoint(dataset, "fb") == "s3://bucket/shop/_deltic_checkpoints@2/stream/fb"
+        noted = tables._notes.json()["pipelines"]
+    tables.begin_again(dataset)
+    assert tables.location(dataset) == f"{folder}/rows@3"
+    assert ProjectNotes.of(cast(Any, SimpleNamespace(notes=tables._notes.json()))).rows == {"stream": 3}

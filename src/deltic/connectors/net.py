@@ -22,8 +22,12 @@ def difference(before: pa.Table, after: pa.Table) -> pa.Table:
 
 
 def net(changes: Sequence[pa.Table]) -> pa.Table:
-    """The sum of changes of the same columns: each row whose weights do not add up to 0, once, where it came first. O(rows)."""
-    whole = pa.concat_tables(changes)
+    """The sum of changes of the same columns: each row whose weights do not add up to 0, once, where it came first. O(rows).
+
+    A column that is nullable in one of them is so in the sum.
+    """
+    schema = pa.unify_schemas([change.schema for change in changes])
+    whole = pa.concat_tables(change.cast(schema) for change in changes)
     place = whole.column_names.index(WEIGHT)
     keys = [_comparable(column) for column in whole.drop_columns(WEIGHT).columns]
     names = [str(i) for i in range(len(keys))]

@@ -49,12 +49,17 @@ class Delivery:
     def __init__(self, session: Session, open_sinks: Sequence[OpenSink], history: History) -> None:
         self._session, self._outlets, self._history = session, open_sinks, history
         self._offsets = sink_offsets(session.notes)
-        self.unnoted = False
+        self._unnoted = False
         """Whether a sink has received an epoch that its offset in the state does not include."""
         self._empty = set[str]()
         """Sinks of snapshots of streams that are known to be empty."""
         self._same: dict[str, int] = {}
         """By sink, the epoch up to which its view is known to have the arrangement of its offset."""
+        self._failing: dict[str, int] = {}
+        """By sink, the epoch up to which its view is known to have errors in all that it lacks."""
+
+    def close(self) -> None:
+        """Nothing is open between two calls."""
 
     def begin(self) -> None:
         """Brings every sink up to date, and notes the first delivery of sinks that are new or whose view is. Raises SinkError.
@@ -75,7 +80,7 @@ class Delivery:
             except BaseException:
                 self._offsets = before
                 raise
-            self.unnoted = False
+            self.noted()
         self.deliver()
 
     def notes(self) -> dict[str, Json]:
@@ -83,11 +88,15 @@ class Delivery:
         offsets = {name: offset.json() for name, offset in self._offsets.items()}
         return {SINKS: offsets or None, KEEP: min((offset.needs for offset in self._offsets.values()), default=None)}
 
+    def noted(self) -> None:
+        """The notes are committed."""
+        self._unnoted = False
+
     @property
     def unrecorded(self) -> bool:
         """Whether the offsets of the sinks require a commit of their own."""
         kept = self._session.notes.get(KEEP)
-        return self.unnoted or (kept is not None and kept != self.notes()[KEEP] and self._session.epoch - kept >= _KEPT_AT_MOST)
+        return self._unnoted or (kept is not None and kept != self.notes()[KEEP] and self._session.epoch - kept >= _KEPT_AT_MOST)
 
     @property
     def lag(self) -> dict[str, int]:
@@ -145,15 +154,19 @@ class Delivery:
         for epoch, rows in due:
             open_sink.sink.deliver(epoch, rows)
             self._offsets[open_sink.name] = offset = replace(offset, epoch=epoch)
-            self.unnoted = True
+            self._unnoted = True
         return replace(offset, epoch=last)
 
     def _readable(self, open_sink: OpenSink, offset: SinkOffset, last: int) -> Sequence[int]:
-        """The epochs that the sink lacks, up to `last`, in which the view has no errors."""
+        """The epochs that the sink lacks, up to `last`, in which the view has no errors. Each epoch with errors is looked up once."""
+        unknown = max(offset.following, self._failing.get(open_sink.name, -1) + 1)
         try:
-            return self._history.readable(offset.view, offset.arrangement, offset.following, last)
+            readable = self._history.readable(offset.view, offset.arrangement, unknown, last)
         except StateError as error:
-            raise _too_late(open_sink, offset.following, error) from error
+            raise _too_late(open_sink, unknown, error) from error
+        if not readable:
+            self._failing[open_sink.name] = max(last, unknown - 1)
+        return readable
 
     def _readable_changes(
         self, open_sink: OpenSink, offset: SinkOffset, last: int, readable: Sequence[int]
@@ -213,11 +226,16 @@ def check_empty(name: str, sink: Sink) -> None:
         )
 
 
+def other_columns(before: Schema, now: Schema) -> tuple[str, str] | None:
+    """Both lists of columns, as errors show them, if names or types differ."""
+    was, shown = (", ".join(f"{field.name} {field.type.sql}" for field in schema) for schema in (before, now))
+    return None if was == shown else (was, shown)
+
+
 def check_columns(sink: str, view: str, before: Schema, now: Schema, span: Span | None = None) -> None:
     """Raises SinkError if the view of a `changes` sink has other columns than before."""
-    columns = [[(field.name, field.type.sql) for field in schema] for schema in (before, now)]
-    if columns[0] != columns[1]:
-        was, shown = (", ".join(f"{name} {type_}" for name, type_ in listed) for listed in columns)
+    if (differing := other_columns(before, now)) is not None:
+        was, shown = differing
         raise SinkError(
             f"sink {sink} contains changes of view {view} with the columns {was}; now it has {shown}",
             span=span,

@@ -7,7 +7,6 @@ from contextlib import ExitStack, contextmanager
 
 import pyarrow as pa
 
-from deltic.errors import StateError
 from deltic.runtimes.stored_view import StoredView
 from deltic.schema import Schema
 from deltic.session import Session
@@ -15,9 +14,9 @@ from deltic.storage.reader import StateReader
 
 
 class History:
-    """root: the state folder; None if the state is in memory, which has no past epochs."""
+    """root: the state folder of the session."""
 
-    def __init__(self, session: Session, root: str | None) -> None:
+    def __init__(self, session: Session, root: str) -> None:
         self._session, self._root = session, root
 
     def arrangements(self, view: str, first: int, last: int) -> Iterator[tuple[int, str | None]]:
@@ -26,7 +25,7 @@ class History:
         Raises StateError for epochs that are not retained. Cost: reads the manifest of each epoch, but not that of the last
         commit alone.
         """
-        if self._root is None or last < first:
+        if last < first:
             return
         if first == last and (arrangement := self._session.view(view)._arrangement_if_last(last)) is not None:
             yield last, arrangement
@@ -42,7 +41,7 @@ class History:
         arrangement: that of the view in these epochs; the session's view may have another definition, which cannot fail.
         """
         epochs, exact = range(first, last + 1), not self._session._isolates(view)
-        if exact and (self._root is None or self._session.view(view)._arrangement == arrangement):  # in memory nothing is known of others
+        if exact and self._session.view(view)._arrangement == arrangement:
             return epochs
         return [epoch for epoch in epochs if not self._has_errors(view, epoch)]
 
@@ -73,8 +72,6 @@ class History:
 
     @contextmanager
     def _stored(self, view: str, epoch: int) -> Iterator[StoredView]:
-        if self._root is None:
-            raise StateError(f"epoch {epoch} of view {view} cannot be read: a session without a state folder retains no epochs")
         self._session._fold()
         with ExitStack() as stack:
             yield StoredView(stack.enter_context(StateReader.open(self._root, epoch)), view)

@@ -20,8 +20,10 @@ from deltic.pipeline.bound_program import BoundProgram
 from deltic.pipeline.dead_letters import DeadLetters
 from deltic.pipeline.delivery import Delivery
 from deltic.pipeline.feeds import Load, located
+from deltic.pipeline.held_delivery import HeldDelivery
 from deltic.pipeline.history import History
 from deltic.pipeline.late import without_late_rows
+from deltic.pipeline.opened_definitions import OpenedDefinitions
 from deltic.pipeline.progress import Progress, StageClock, Summary
 from deltic.pipeline.refused import listings, without_refused_rows
 from deltic.reentrant import ReentrantEvent
@@ -96,37 +98,52 @@ class Pipeline:
         bound = BoundProgram.bind(program, base, options.on_view_error)
         if options.folder is not None:
             bound.check_new(options.folder)
-        self.session = Session._of(options)
+        self.session, self._owned = Session._of(options), True
         try:
             notes, epoch = self.session.notes, self.session.epoch
             bound.check(notes)
             self.session.program(program, notes=bound.renewed(notes))
+            self._keep_definitions()
             self.start = BoundProgram.of(self.session, base).start(notes, epoch)
-            self._attach(bound, options.folder, options.rows_per_tick)
+            self._attach(bound, options.rows_per_tick)
         except BaseException:
             self.session.close()
             raise
 
     @classmethod
-    def over(cls, session: Session, *, state: str | None, rows_per_tick: int | None = None, base: str | Path | None = None) -> Self:
-        """The sources and sinks of a session, which stays open when the pipeline is closed. state: its folder."""
+    def over(cls, session: Session, *, rows_per_tick: int | None = None, base: str | Path | None = None) -> Self:
+        """The sources and sinks of a session, which stays open when the pipeline is closed."""
         pipeline = cls.__new__(cls)
-        pipeline.session = session
-        bound = BoundProgram.of(session, base)
-        pipeline.start = bound.start(session.notes, session.epoch)
-        pipeline._attach(bound, state, rows_per_tick)
+        pipeline.session, pipeline._owned = session, False
+        pipeline._keep_definitions()
+        try:
+            bound = BoundProgram.of(session, base)
+            pipeline.start = bound.start(session.notes, session.epoch)
+            pipeline._attach(bound, rows_per_tick)
+        except BaseException:
+            pipeline._release()
+            raise
         return pipeline
 
-    def _attach(self, bound: BoundProgram, state: str | None, rows_per_tick: int | None) -> None:
+    def _keep_definitions(self) -> None:
+        """The session refuses statements that change its sources or sinks."""
+        self._release = self.session._guard(lambda catalog: OpenedDefinitions(catalog).check)
+
+    def _attach(self, bound: BoundProgram, rows_per_tick: int | None) -> None:
         session = self.session
         self._lock, self._stopping, self._idle = RLock(), ReentrantEvent(), True
         self._feeds = [
             bound.feed(session.table(name), rows_per_tick or ROWS_PER_TICK).spread(session, rows_per_tick) for name in session.sources
         ]
         self._letters = DeadLetters(bound.letter_paths(), session.notes)
-        self._delivery = Delivery(session, bound.open_sinks(session._state_id), History(session, state))
-        self._delivery.begin()
-        self._restore()
+        sinks, root = bound.open_sinks(session._state_id), session._root
+        self._delivery = HeldDelivery(session, sinks) if root is None else Delivery(session, sinks, History(session, root))
+        try:
+            self._delivery.begin()
+            self._restore()
+        except BaseException:
+            self._delivery.close()
+            raise
 
     def run_once(self, on_progress: Listener | None = None) -> Summary:
         """Reads everything that is available, tick by tick, unless `stop` is called; rows that are due count too. Calls `on_progress` after
@@ -173,9 +190,13 @@ class Pipeline:
                 )
 
     def close(self) -> None:
-        """Closes the state. The next start repeats deliveries that no commit has noted, with the same content."""
+        """Closes the state, unless it is that of a session that was given. The next start repeats deliveries that no commit has noted, with
+        the same content."""
         with self._lock:
-            self.session.close()
+            self._delivery.close()
+            self._release()
+            if self._owned:
+                self.session.close()
 
     def _tick(self, changes: Mapping[str, Any], notes: Mapping[str, Json]) -> Progress | None:
         clock = StageClock()
@@ -205,7 +226,7 @@ class Pipeline:
             if (without := self._try_commit(loads, changes, notes, listed)) is None:
                 break
             loads = without
-        self._delivery.unnoted = False
+        self._delivery.noted()
         for feed, load in ((feed, load) for feed in self._feeds for load in loads if load.table is feed.table):
             feed.source.committed(load.batch)
         return loads
@@ -271,7 +292,7 @@ class Pipeline:
         with self._lock:
             if self._delivery.unrecorded:
                 self.session._note(self._delivery.notes())
-                self._delivery.unnoted = False
+                self._delivery.noted()
 
     def _restore(self) -> None:
         """Returns to the offsets in the state."""

@@ -328,7 +328,7 @@ class CatalogTables:
 
     def location(self, dataset: Dataset) -> str:
         """The location of a streaming table's files, which stays until it starts from nothing."""
-        return f"{self._folder(dataset)}/rows{self._generation(dataset)}"
+        return f"{self._folder(dataset)}/rows{_suffix(self._notes.rows.get(dataset.key, 0))}"
 
     def empty(self, dataset: Dataset) -> None:
         """Empties a streaming table. Of one of files, the log of Spark's file sink goes with them, or stays where they were."""
@@ -363,10 +363,10 @@ class CatalogTables:
         """
         if local(self._storage) is None:
             self._notes.generations[dataset.key] = self._notes.generations.get(dataset.key, 0) + 1
+            self._notes.rows[dataset.key] = self._notes.generations[dataset.key]
 
     def _generation(self, dataset: Dataset) -> str:
-        number = self._notes.generations.get(dataset.key, 0)
-        return f"@{number}" if number else ""
+        return _suffix(self._notes.generations.get(dataset.key, 0))
 
     def _folder(self, dataset: Dataset) -> str:
         return f"{self._storage}/_deltic_tables/{dataset.key.replace('`', '')}"
@@ -378,6 +378,10 @@ class CatalogTables:
             for version in folder.iterdir():
                 if f"{self._folder(dataset)}/{version.name}" not in keep:
                     shutil.rmtree(version)
+
+
+def _suffix(generation: int) -> str:
+    return f"@{generation}" if generation else ""
 
 
 def _same(path: str, url: str) -> bool:

@@ -100,6 +100,11 @@ class Runtime(Protocol):
     shards: int
 
     @property
+    def root(self) -> str | None:
+        """The state folder; None if the state is in memory."""
+        ...
+
+    @property
     def inherited(self) -> bool:
         """Whether the state is in a folder that another process opened, from which this one was forked."""
         ...

@@ -29,6 +29,7 @@ from deltic.session.column_defaults import defaults_note
 from deltic.session.compiling import Compiler
 from deltic.session.contents import Contents
 from deltic.session.definitions import NOTHING, Definitions
+from deltic.session.draft import DefinitionGuard
 from deltic.session.earlier_ticks import check_earlier_ticks, queries_of
 from deltic.session.functions import check_functions
 from deltic.session.group_commit import TickQueue, WaitingTick
@@ -63,6 +64,8 @@ class Commits:
         """The sizes by which another state planned its views, if definitions are to be planned as there."""
         self.tables: Mapping[str, TableDescription] | None = None
         """The tables of another state, if definitions are to be compiled as there."""
+        self.guards: tuple[DefinitionGuard, ...] = ()
+        """What must allow definitions: each statement of a draft, and each catalog as a whole."""
         self._settled = NOTHING
         """The definitions for which all that follows their commit has been done."""
         self._stated: Mapping[str, Collection[str]] | None = runtime.committed.program.functions
@@ -198,6 +201,8 @@ class Commits:
     ) -> None:
         """Makes a catalog the session's, in a turn. dropped: tables whose rows go. replace: whether views by other functions may go.
         replanned: views, in lower case, whose joins are ordered by the sizes that tables have now."""
+        for guard in self.guards:
+            guard(catalog, None)
         forms, transitions = self._altered(catalog, dropped)
         circuit = self.compiler.circuit(catalog, self._sizes(replanned, self.compiler.sizes_of_views if transitions else NO_SIZES), forms)
         warn_of_plans(self.compiler.optimized_plans)

@@ -20,6 +20,8 @@ from deltic.trace.spine import Spine
 from deltic.trace.strings import StringsBelow, StringTable, UnknownString
 
 T = TypeVar("T")
+Observer = Callable[[Committed, StringTable], None]
+"""Gets a commit and its strings, perhaps more than once."""
 
 
 def content_of_view(committed: Committed, view: str, spec: ArrangementSpec) -> list[Spine]:
@@ -41,6 +43,7 @@ class Contents:
         self._queued: tuple[object, object] = (self, self)
         """The result and the definitions of the commit whose calls were queued last."""
         self.subscribers = Subscribers()
+        self._observers: tuple[Observer, ...] = ()
         self.precedence = Precedence()
         self.closed = False
 
@@ -223,9 +226,30 @@ class Contents:
                 self.stored(view)
             return self.subscribers.add(views, read, callback, self._runtime.epoch).end
 
+    def observe(self, observer: Observer) -> Callable[[], None]:
+        """Calls `observer` with each commit of rows or definitions before the next one is made, under the lock. Returns a function that
+        ends this."""
+
+        def end() -> None:
+            with self._lock:
+                self._observers = tuple(other for other in self._observers if other is not observer)
+
+        with self._lock:
+            self._observers = (*self._observers, observer)
+        return end
+
+    def at_last_commit(self, read: Callable[[Committed, StringTable], T]) -> T:
+        """The result of `read` for the last commit and its strings, under the lock."""
+        with self._lock:
+            self.check_open()
+            return read(self._runtime.committed, self.strings)
+
     def queue(self) -> None:
-        """Queues the calls of subscribers for the last commit, unless it is one of definitions. Under the lock."""
+        """Shows the last commit to the observers, and queues the calls of subscribers for it unless it is one of definitions. Under the
+        lock."""
         committed = self._runtime.committed
+        for observer in self._observers:
+            observer(committed, self.strings)
         last, definitions = committed.last, committed.definitions
         if self._queued[0] is last and self._queued[1] is definitions:
             return

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
 
 from deltic.errors import CatalogError, Span
 from deltic.frontends.statements import (
@@ -21,6 +21,9 @@ from deltic.plan.nodes import Plan
 from deltic.schema import TableSchema
 from deltic.session.catalog import Catalog
 
+DefinitionGuard: TypeAlias = Callable[[Catalog, Span | None], None]
+"""Raises CatalogError, with the place of the statement, for a catalog that must not become the session's."""
+
 
 class DraftedPart(NamedTuple):
     """The definitions of a part of a script: the catalog with them, and of a `Draft` what is `dropped` and `replanned`."""
@@ -34,11 +37,11 @@ class Draft:
     """The catalog as it grows while a script is read.
 
     undeclared: tables of the state that the catalog lacks. dropped: the tables, in lower case, whose rows the script drops. replanned: the
-    views, in lower case, that it plans again, and the place of each.
+    views, in lower case, that it plans again, and the place of each. guards: of the session.
     """
 
-    def __init__(self, catalog: Catalog, undeclared: frozenset[str] = frozenset()) -> None:
-        self.catalog = catalog
+    def __init__(self, catalog: Catalog, undeclared: frozenset[str] = frozenset(), guards: Sequence[DefinitionGuard] = ()) -> None:
+        self.catalog, self._guards = catalog, guards
         self.dropped: set[str] = set()
         self.replanned: dict[str, Span] = {}
         self._dropped_columns: set[tuple[str, str]] = set()
@@ -59,7 +62,10 @@ class Draft:
             self.replanned[statement.name.lower()] = statement.span
         dropped = isinstance(statement, DropTable | DropStream) and name.lower() in self._stored
         if not dropped or name.lower() in self.catalog.tables:
-            self.catalog = self.catalog.apply(statement)
+            catalog = self.catalog.apply(statement)
+            for guard in self._guards:
+                guard(catalog, statement.span)
+            self.catalog = catalog
         if dropped:
             self.dropped.add(name.lower())
 

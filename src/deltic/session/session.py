@@ -39,7 +39,7 @@ from deltic.session.compiling import Compiler
 from deltic.session.contents import Contents
 from deltic.session.datalog import Datalog, datalog_statements
 from deltic.session.definitions import Definitions
-from deltic.session.draft import Draft
+from deltic.session.draft import DefinitionGuard, Draft
 from deltic.session.edn import EdnReport, EdnStore, Prepare
 from deltic.session.edn_stores import EdnStores
 from deltic.session.edn_view import EdnView
@@ -548,8 +548,20 @@ class Session:
                 draft.apply(statement)
             self._commits.install(draft.catalog, draft.dropped, notes(), replace=replace)
 
+    def _guard(self, guard: Callable[[Catalog], DefinitionGuard]) -> Callable[[], None]:
+        """Checks all further definitions by the guard of the current ones. Returns a function that ends this."""
+        with self._lock:
+            check = guard(self._catalog)
+            self._commits.guards = (*self._commits.guards, check)
+
+        def end() -> None:
+            with self._lock:
+                self._commits.guards = tuple(other for other in self._commits.guards if other is not check)
+
+        return end
+
     def _draft(self) -> Draft:
-        return Draft(self._catalog, self._undeclared())
+        return Draft(self._catalog, self._undeclared(), self._commits.guards)
 
     def _commit_prepared(self, prepare: Prepare) -> int:
         """Makes changes that depend on the content one tick; returns its epoch."""
@@ -675,6 +687,11 @@ class Session:
         state_id = self._runtime.committed.program.id
         assert state_id is not None
         return state_id
+
+    @property
+    def _root(self) -> str | None:
+        """The state folder; None if the state is in memory."""
+        return self._runtime.root
 
     @property
     def epoch(self) -> int:

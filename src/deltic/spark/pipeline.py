@@ -127,9 +127,7 @@ class StreamingPipeline:
         self.spark = session.spark
         self._tables, self._sources = {name: session.table(name) for name in session.tables}, tuple(session.sources)
         self._state = state
-        self._opened = OpenedPipeline(
-            Pipeline.over(session, state=state, rows_per_tick=rows_per_tick, base=None if base is None else Path(base))
-        )
+        self._opened = OpenedPipeline(Pipeline.over(session, rows_per_tick=rows_per_tick, base=None if base is None else Path(base)))
 
     @property
     def session(self) -> Session:
@@ -209,10 +207,10 @@ class StreamingPipeline:
         return list(self._journal.recent)
 
     def close(self) -> None:
-        """Closes and unlocks the state folder. Stop running queries first."""
+        """Closes and unlocks the state folder; a session that was given stays open. Stop running queries first."""
         with self._lock:
             opened, self._opened = self._opened, None
-            if opened is not None and self._definition is not None:
+            if opened is not None:
                 opened.files.close()
 
     @contextmanager

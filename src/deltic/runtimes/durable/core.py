@@ -95,6 +95,11 @@ class Durable(ABC):
         """Runs merges concurrently with ticks, on another thread; see merges.Perform."""
 
     @property
+    def root(self) -> str:
+        """See Runtime."""
+        return self._state.root
+
+    @property
     def inherited(self) -> bool:
         """See Runtime."""
         return self._state.inherited

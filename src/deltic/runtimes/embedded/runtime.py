@@ -71,6 +71,11 @@ class Embedded:
         self._version = MemoryVersion(Dataflow.empty(), tuple({} for _ in range(shards)), 0, notes, ProgramDescription.of(notes), {})
 
     @property
+    def root(self) -> None:
+        """See Runtime."""
+        return None
+
+    @property
     def inherited(self) -> bool:
         """See Runtime. The memory of a process is its own."""
         return False
