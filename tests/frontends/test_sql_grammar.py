@@ -182,6 +182,11 @@ def test_a_star_among_arguments_is_the_columns() -> None:
         ("SELECT struct(*)", "requires a FROM clause"),
         ("SELECT struct(q.*) FROM t", "no table 'q'"),
         ("SELECT struct(* EXCEPT (nope)) FROM t", "no column 'nope' to exclude"),
+        ("SELECT * EXCEPT (u.k) FROM t", "no column 'u' to exclude"),
+        ("SELECT * EXCEPT (k, t.k) FROM t", "leaves it out twice"),
+        ("SELECT * EXCEPT (q.k, q) FROM (SELECT struct(id, k) AS q FROM t)", "leaves it out twice"),
+        ("SELECT * EXCEPT (q.nope) FROM (SELECT struct(id, k) AS q FROM t)", "no field 'nope' to exclude"),
+        ("SELECT * EXCEPT (q.k, q.id) FROM (SELECT struct(id, k) AS q FROM t)", "would have no fields"),
         ("SELECT struct(*) FROM t JOIN u ON t.id = u.id", "two fields of a STRUCT are called id"),
         ("SELECT count(t.*) FROM t", "is not supported here"),
         ("SELECT id FROM t WHERE hash(*) > 0", "is not an argument of a function"),
@@ -190,6 +195,41 @@ def test_a_star_among_arguments_is_the_columns() -> None:
 def test_a_star_among_arguments_is_refused(query: str, message: str) -> None:
     with pytest.raises(QueryError, match=message):
         values(query)
+
+
+def test_stars_leave_out_columns_of_one_table_and_fields() -> None:
+    assert values("SELECT * EXCEPT (w.k) FROM u JOIN w ON u.k = w.k WHERE u.id = 1 AND z = 2") == [(1, 1, 10, "one", 2)]
+    structs = "SELECT IF(b, named_struct('id', id, 'r', struct(id, k)), NULL) AS q, id FROM t WHERE id IN (1, 3)"
+    assert values(f"SELECT * EXCEPT (q.r.id) FROM ({structs})") == [((1, (1,)), 1), ((None, (None,)), 3)]
+    assert values(f"SELECT q.* EXCEPT (r.k) FROM ({structs})") == [(1, (1,)), (None, (None,))]
+    (column,) = bound(f"SELECT struct(* EXCEPT (q.id)) AS s FROM ({structs})").schema
+    assert column.type.sql == "STRUCT<q: STRUCT<r: STRUCT<id: BIGINT, k: INT>>, id: BIGINT>"
+
+
+def test_names_in_qualify_are_those_of_a_select_list_with_windows() -> None:
+    assert values("SELECT id, k + 1 AS k FROM t QUALIFY k = 1 AND rank() OVER (ORDER BY id) < 9") == [(1, 2), (2, 2)]
+    assert values("SELECT id, k + 1 AS k, rank() OVER (ORDER BY id) AS r FROM t QUALIFY k = 2 AND r < 9") == [(1, 2, 1), (2, 2, 2)]
+    assert values("SELECT id, rank() OVER (ORDER BY id DESC) AS k FROM t QUALIFY k = 1") == [(8, 1)]
+    assert values("SELECT id, k + 1 AS k, rank() OVER (ORDER BY id) AS r FROM t QUALIFY t.k = 2") == [(3, 3, 3), (4, 3, 4)]
+
+
+def test_defaults_of_lag_become_the_type_of_its_value() -> None:
+    first = "FROM t QUALIFY row_number() OVER (ORDER BY id) = 1"
+    assert values(f"SELECT lag(k, 1, 1.5) OVER (ORDER BY id), lag(k, 1, '7') OVER (ORDER BY id) {first}") == [(1, 7)]
+    assert values(f"SELECT lag(m, 1, k) OVER (ORDER BY id), lag(d, 1, ts) OVER (ORDER BY id) {first}") == [
+        (Decimal("1.00"), datetime.date(2020, 1, 31))
+    ]
+    for call in ("lag(k, 1, b)", "lag(d, 1, k)", "lag(array(k), 1, array('1'))", "lag(INTERVAL 1 DAY, 1, INTERVAL 1 HOUR)"):
+        with pytest.raises(QueryError, match="the default of lag is of another type"):
+            values(f"SELECT {call} OVER (ORDER BY id) FROM t")
+
+
+def test_a_union_has_the_names_of_fields_of_its_first_query() -> None:
+    query = "SELECT array(struct(id, k)) AS a FROM t WHERE id = 1 UNION ALL SELECT array(struct(id, y)) FROM u WHERE id = 1"
+    assert values(query) == [(((1, 1),),), (((1, 10),),)]
+    assert bound(query).schema[0].type.sql == "ARRAY<STRUCT<id: BIGINT, k: INT>>"
+    with pytest.raises(QueryError, match="no common type"):
+        values("SELECT struct(id, k) FROM t UNION SELECT struct(id, name) FROM u")
 
 
 def test_limits_of_relations_of_one_row_keep_it() -> None:

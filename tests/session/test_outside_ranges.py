@@ -37,6 +37,10 @@ QUERIES = {
     "is true": f"SELECT t.a, t.b FROM t, {ENDS} AS q WHERE (t.a > q.hi) IS TRUE",
     "is not true": f"SELECT t.a, t.b FROM t, {ENDS} AS q WHERE (t.a > q.hi) IS NOT TRUE",
     "neither is true": f"SELECT t.a, t.b FROM t, {ENDS} AS q WHERE (t.a > q.hi) IS NOT TRUE AND (t.a < q.lo) IS NOT TRUE",
+    "or false": f"SELECT t.a, t.b FROM t, {ENDS} AS q WHERE coalesce(t.a > q.hi, FALSE)",
+    "not or false": f"SELECT t.a, t.b FROM t, {ENDS} AS q WHERE NOT coalesce(t.a > q.hi, FALSE)",
+    "or true": f"SELECT t.a, t.b FROM t, {ENDS} AS q WHERE ifnull(t.a > q.hi, TRUE)",
+    "or false, and an error": f"SELECT t.a, t.b FROM t, {ENDS} AS q WHERE coalesce(t.a > q.hi, FALSE) AND t.a + 1 > t.b",
     "is not true, and a value": f"SELECT t.a, q.hi FROM t, {ENDS} AS q WHERE (coalesce(t.a, 1) >= q.hi) IS NOT TRUE",
     "no bound": f"SELECT t.a, t.b FROM t, {ENDS} AS q WHERE q.hi IS NULL OR t.a <= q.hi",
     "no bound after": f"SELECT t.a, t.b FROM t, {ENDS} AS q WHERE t.a > q.hi OR q.hi IS NULL",
@@ -55,9 +59,10 @@ def test_queries_have_the_rows_of_the_oracle(seed: int, shards: int, tmp_path: P
     assert False in check(QUERIES, plans, seed, shards, 8, tmp_path)
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in QUERIES if name not in ("of a partition", "between types", "is true", "neither is true")]
-)
+NOT_DIVIDED = ("of a partition", "between types", "is true", "neither is true", "or false", "or false, and an error")
+
+
+@pytest.mark.parametrize("name", [name for name in QUERIES if name not in NOT_DIVIDED])
 def test_the_parts_of_a_join_denote_it(name: str) -> None:
     joins = [node for node in nodes(optimize(bind_query(QUERIES[name], "test", Catalog()))) if isinstance(node, Join)]
     parts = [(join, split) for join in joins if join.kind == "inner" and (split := divided(join)) is not None]
@@ -85,6 +90,9 @@ WORK = {
     "is not true": f"SELECT id FROM t, ({MEAN}) AS q WHERE (x > m) IS NOT TRUE",
     "is true": f"SELECT id FROM t, ({MEAN}) AS q WHERE (x > m) IS TRUE",
     "no bound": f"SELECT id FROM t, ({MEAN}) AS q WHERE m IS NULL OR x <= m",
+    "or false": f"SELECT id FROM t, ({MEAN}) AS q WHERE coalesce(x > m, FALSE)",
+    "or true": f"SELECT id FROM t, ({MEAN}) AS q WHERE coalesce(x > m, TRUE)",
+    "or another condition": f"SELECT id FROM t, ({MEAN}) AS q WHERE x > m OR g = 2",
     "no bound after": f"SELECT id FROM t, ({MEAN}) AS q WHERE x > m + s OR m IS NULL",
     "no value": f"SELECT id FROM t, ({MEAN}) AS q WHERE x < m OR x IS NULL",
 }

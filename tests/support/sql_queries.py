@@ -264,6 +264,11 @@ SELECT 1 AS a, 'x' b, NULL + 1 AS c
 SELECT * FROM t
 SELECT t.* FROM t
 SELECT * EXCEPT (ts, m) FROM t
+SELECT t.* EXCEPT (t.k, x), u.y FROM t JOIN u ON t.id = u.id
+SELECT * EXCEPT (t.k, u.id) FROM t JOIN u ON t.id = u.id
+SELECT q.* EXCEPT (q.r.k, s), r.* EXCEPT (id) FROM (SELECT IF(b, struct(id, k), NULL) AS r, s, d FROM t) AS q
+SELECT * EXCEPT (q.r.k) FROM (SELECT struct(IF(b, struct(id, k), NULL) AS r, s) AS q FROM t)
+SELECT to_json(struct(* EXCEPT (r.k, s))) FROM (SELECT struct(id, k) AS r, s, d FROM t)
 SELECT T.ID, `t`.`k` FROM T
 SELECT id AS a, a + 1 AS n, n * 2 AS c FROM t
 SELECT k AS id, id FROM t
@@ -313,6 +318,7 @@ SELECT k FROM t ORDER BY id LIMIT 1 + 1 OFFSET 2 - 1
 SELECT DISTINCT k FROM t ORDER BY k LIMIT 2 OFFSET 1
 SELECT k, SUM(id) AS n FROM t GROUP BY k ORDER BY k LIMIT 2 OFFSET 1
 SELECT id FROM t UNION ALL SELECT id FROM u ORDER BY id LIMIT 4 OFFSET 2
+SELECT array(struct(id, k)) AS a FROM t UNION SELECT array(struct(id, y)) FROM u
 SELECT count(*) FROM (SELECT id FROM t LIMIT 3)
 SELECT count(*) FROM (SELECT id FROM t OFFSET 3)
 SELECT k FROM (SELECT k FROM t WHERE k = 1 LIMIT 1)

@@ -67,6 +67,14 @@ SELECT id FROM t QUALIFY row_number() OVER (PARTITION BY b ORDER BY id DESC) <= 
 SELECT id, row_number() OVER (ORDER BY id) AS n FROM t QUALIFY n - 1
 SELECT id, row_number() OVER (ORDER BY id) AS n FROM t QUALIFY NULL
 SELECT id, k FROM t QUALIFY k = max(k) OVER (PARTITION BY b)
+SELECT id, k + 1 AS k FROM t QUALIFY k = 1 AND row_number() OVER (ORDER BY id) < 80
+SELECT id, k + 1 AS k, row_number() OVER (ORDER BY id) AS n FROM t QUALIFY k = 2 AND n < 80
+SELECT id, rank() OVER (ORDER BY x) AS k FROM t QUALIFY k <= 2
+SELECT -k AS k, b, count(*) OVER () AS n FROM t QUALIFY sum(k) OVER (PARTITION BY b) < 0
+SELECT k, sum(id) AS x, rank() OVER (ORDER BY k) AS r FROM t GROUP BY k QUALIFY x > 3
+SELECT id, lag(k, 1, 1.5) OVER (ORDER BY id) AS a, lead(m, 1, k) OVER (ORDER BY id) AS c, lag(s, 1, ts) OVER (ORDER BY id) AS e FROM t
+SELECT id, lag(k, 1, '7') OVER w AS a, lag(d, 1, ts) OVER w AS c, lag(ts, 1, '2020-01-01') OVER w AS e FROM t WINDOW w AS (ORDER BY id)
+SELECT id, lag(array(k), 1, array()) OVER (ORDER BY id) AS a, lag(struct(k, s), 1, struct(m, k)) OVER (ORDER BY id) AS c FROM t
 SELECT k, sum(id), rank() OVER (ORDER BY sum(id) DESC) FROM t GROUP BY k
 SELECT k, sum(sum(id)) OVER () AS total, sum(id) / sum(sum(id)) OVER () AS share FROM t GROUP BY k
 SELECT k, b, count(*) AS n, sum(count(*)) OVER (PARTITION BY k) AS m FROM t GROUP BY k, b HAVING count(*) > 0 ORDER BY k, b

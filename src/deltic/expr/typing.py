@@ -99,6 +99,11 @@ def compared_type(types: Sequence[Type]) -> Type | None:
     return common_type([types[0], *(_renamed(type, types[0]) for type in types[1:])])
 
 
+def differ_in_names(left: Type, right: Type) -> bool:
+    """Whether two types are equal but for the names of the fields of STRUCTs."""
+    return left != right and _renamed(right, left) == left
+
+
 def _renamed(type: Type, like: Type) -> Type:
     if type.name != like.name or len(type.parts) != len(like.parts):
         return type

@@ -20,6 +20,7 @@ from deltic.circuit.operators.order import Sort
 from deltic.circuit.operators.reweigh import Reweigh, Rule
 from deltic.circuit.operators.top_k import TopKOperator
 from deltic.circuit.terms import Term
+from deltic.expr.nodes import Column
 from deltic.lowering.aggregates import added_rows, lower_aggregate
 from deltic.lowering.by_watermark import lower_by_watermark
 from deltic.lowering.expand import lower_expand
@@ -35,7 +36,7 @@ from deltic.lowering.scopes import ScopeStreams
 from deltic.lowering.streams import Arranged, Streams
 from deltic.lowering.temporal import lower_temporal_filter
 from deltic.lowering.windows import lower_window
-from deltic.plan.columns import all_columns, columns_of_all, normalized, reference, remap
+from deltic.plan.columns import all_columns, columns_of_all, normalized, reference, remap, substitute
 from deltic.plan.divided_joins import by_ranges
 from deltic.plan.fingerprint import EnclosingNames, column_names, fingerprint
 from deltic.plan.nodes import (
@@ -135,7 +136,7 @@ class Lowering:
             case Project(input=Join() as join) if (ranged := lower_range_join(self, join, plan)) is not None:
                 return ranged
             case Project(input=Join() as join) if (parts := by_ranges(join)) is not None:
-                return self.streams.plus([self.relation(replace(plan, input=part)) for part in parts])
+                return self.streams.plus([self.relation(_over_part(plan, part)) for part in parts])
             case Project():
                 return self.streams.map(self.relation(plan.input), [e for _, e in plan.columns], plan.schema)
             case Filter():
@@ -425,3 +426,11 @@ class TickRecursionLowering(Lowering):
 def lower_recursion(lowering: Lowering, plan: Recursion) -> int:
     """The recursion's result: a scope that runs to its fixed point."""
     return ScopeLowering(lowering, plan).close(plan)
+
+
+def _over_part(plan: Project, part: Plan) -> Project:
+    """The projection of a part of a join, of which one that only orders columns is left out, so that its join has only those read."""
+    if isinstance(part, Project) and all(isinstance(expr, Column) for _, expr in part.columns):
+        columns = tuple((name, substitute(expr, [each for _, each in part.columns])) for name, expr in plan.columns)
+        return replace(plan, input=part.input, columns=columns)
+    return replace(plan, input=part)

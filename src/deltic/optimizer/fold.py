@@ -111,6 +111,8 @@ def _without_tests(expr: Expr) -> Expr:
             return _with(expr, tuple(map(_without_tests, expr.arguments)))
         case Call(function="not", arguments=(argument,)) if (tested := _tested(argument)) is not None:
             return _unless(*tested) or expr
+        case Call(function="coalesce", arguments=(condition, Literal(value=True))):  # IS NOT FALSE
+            return _unless(condition, False) or expr
         case _ if (tested := _tested(expr)) is not None:
             return _without_tests(tested[0] if tested[1] else _not(tested[0]))
         case _:
@@ -118,8 +120,10 @@ def _without_tests(expr: Expr) -> Expr:
 
 
 def _tested(expr: Expr) -> tuple[Expr, bool] | None:
-    """The condition and the value of IS TRUE or IS FALSE."""
+    """The condition and the value of IS TRUE or IS FALSE; `coalesce(condition, FALSE)` is IS TRUE."""
     match expr:
+        case Call(function="coalesce", arguments=(condition, Literal(value=False))):
+            return condition, True
         case Call(function="same", arguments=(condition, Literal(value=bool(value)))):
             return condition, value
         case _:

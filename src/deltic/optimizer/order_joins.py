@@ -5,6 +5,8 @@ products of relations that no equality connects, or less than half of the rows i
 plans, and the state that they have, do not depend on small differences of estimates. Equality is transitive here: of `a.x = c.x AND
 b.x = c.x`, a and b can be joined first.
 
+Values with which rows are compared, relations of one row without a key, are joined with the rows in turn (ADR 0386).
+
 A join with the hint BINARY_JOIN stays as it is written. Cycles are left to form_multiway_joins. Conditions are tested above the joins, and
 other rules push them down again; a condition that can fail is tested on rows of the whole join, as join_tree.py explains.
 """
@@ -12,7 +14,7 @@ other rules push them down again; a condition that can fail is tested on rows of
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Final
@@ -20,6 +22,7 @@ from typing import Final
 from deltic.errors import Span
 from deltic.expr.nodes import Call, Column, Expr, columns_of
 from deltic.optimizer.drop_distinct import unique_key
+from deltic.optimizer.drop_limits import has_one_row
 from deltic.optimizer.hypergraph import cyclic_core
 from deltic.optimizer.join_orders import GraphCondition, GraphRelation, JoinGraph, Order, scaled
 from deltic.optimizer.join_tree import LARGEST, JoinTree, join_tree, over_joined, over_leaves, tree_size
@@ -27,10 +30,13 @@ from deltic.optimizer.row_estimates import UNKNOWN, Sizes, column_values, has_un
 from deltic.plan.columns import compared, is_equality, remap
 from deltic.plan.node import once_per_node
 from deltic.plan.nodes import Join, Plan, inputs
+from deltic.plan.ranges import GREATER_FIRST, LESSER_FIRST, without_cast
 from deltic.plan.streams import is_of_ticks
 from deltic.plan.walk import map_inputs
 from deltic.stacks import unbounded
 
+Bounds = dict[Expr, frozenset[int]]
+"""By expressions over rows, the values that bound them."""
 BETTER: Final = 0.5
 """The share of the rows of the written order that another order may have to replace it."""
 
@@ -118,9 +124,53 @@ class _Ordering:
         written, products = _written(plan, self.tree)
         order = self.graph.ordered()
         before, after = self.graph.cost(written), self.graph.cost(order)
-        if after.products < before.products or (after.products == before.products and after.rows < before.rows * BETTER):
+        cheaper = after.products < before.products or (after.products == before.products and after.rows < before.rows * BETTER)
+        order = self._apart(order if cheaper else written)
+        return order if order != written or before.products < products else None
+
+    def _apart(self, order: Order) -> Order:
+        """The order with each value that rows are compared with joined by itself, as in `x > (SELECT …) AND y < (SELECT …)`.
+
+        Joined with one another first, all but one of them would be tested on all rows that satisfy the first comparison, at each change.
+        """
+        if isinstance(order, int):
             return order
-        return written if before.products < products else None
+        left, right = map(self._apart, order)
+        for rows, values, is_right in ((left, right, True), (right, left, False)):
+            single = _members(values)
+            if len(single) > 1 and all(map(self._has_one_row, single)) and not all(map(self._has_one_row, _members(rows))):
+                for part in self._compared_apart(_members(rows), single):
+                    rows = (rows, part) if is_right else (part, rows)
+                return rows
+        return left, right
+
+    def _has_one_row(self, leaf: int) -> bool:
+        return has_one_row(self.tree.leaves[leaf]) and not self.members[leaf]
+
+    def _compared_apart(self, rows: frozenset[int], values: frozenset[int]) -> list[Order]:
+        """The values in parts that are joined with the rows in turn. Those of one condition are one part, and so are bounds of an interval.
+
+        Values without a condition on the rows are with the last part.
+        """
+        parts: list[frozenset[int]] = [frozenset((value,)) for value in sorted(values)]
+        tested: frozenset[int] = frozenset()
+        lower, upper = dict[Expr, frozenset[int]](), dict[Expr, frozenset[int]]()
+        for condition in self.tree.conditions:
+            read = frozenset(self._leaves(condition))
+            own = read & values
+            parts = _united(parts, own)
+            if not read & rows:
+                continue
+            tested |= own
+            for point, bounds in _bounded(condition, lower, upper):
+                if own and self._leaves(point) <= rows:
+                    bounds[point] = bounds.get(point, frozenset()) | own
+        for point in lower.keys() & upper.keys():
+            parts = _united(parts, lower[point] | upper[point])
+        apart = [part for part in parts if part & tested]
+        if len(apart) < 2:
+            return [_product(values)]
+        return [*map(_product, apart[:-1]), _product(values.difference(*apart[:-1]))]
 
     def joined(self, order: Order, plan: Plan) -> Plan:
         """The tree of `plan` in that order."""
@@ -153,6 +203,36 @@ class _Ordering:
 
     def _leaves(self, expr: Expr) -> set[int]:
         return {bisect_right(self.starts, column) - 1 for column in columns_of(expr)}
+
+
+def _bounded(condition: Expr, lower: Bounds, upper: Bounds) -> list[tuple[Expr, Bounds]]:
+    """Both operands of a comparison, each with the bounds of which the other operand is one."""
+    if not isinstance(condition, Call) or condition.function not in {**LESSER_FIRST, **GREATER_FIRST}:
+        return []
+    lesser, greater = condition.arguments if condition.function in LESSER_FIRST else reversed(condition.arguments)
+    return [(without_cast(lesser), upper), (without_cast(greater), lower)]
+
+
+def _united(parts: Sequence[frozenset[int]], whole: frozenset[int]) -> list[frozenset[int]]:
+    """The parts, of which those with a member of the whole are one."""
+    met = [part for part in parts if part & whole]
+    if len(met) < 2:
+        return [*parts]
+    at = parts.index(met[0])
+    return [frozenset().union(*met) if i == at else part for i, part in enumerate(parts) if i == at or part not in met]
+
+
+def _product(values: Iterable[int]) -> Order:
+    """The values joined with one another, in the written order."""
+    first, *others = sorted(values)
+    order: Order = first
+    for value in others:
+        order = order, value
+    return order
+
+
+def _members(order: Order) -> frozenset[int]:
+    return frozenset((order,)) if isinstance(order, int) else _members(order[0]) | _members(order[1])
 
 
 def _written(plan: Plan, tree: JoinTree) -> tuple[Order, int]:

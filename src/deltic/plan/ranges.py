@@ -92,7 +92,7 @@ def on_one_point(low: Inequality, high: Inequality) -> tuple[Inequality, Inequal
         return None
     if low.greater == high.lesser:
         return low, high
-    if low.open is not None or high.open is not None or _uncast(low.greater) != _uncast(high.lesser):
+    if low.open is not None or high.open is not None or without_cast(low.greater) != without_cast(high.lesser):
         return None
     if _keeps_values(low.greater, high.lesser.type):
         return low._replace(lesser=cast(low.lesser, high.lesser.type), greater=high.lesser), high
@@ -101,7 +101,8 @@ def on_one_point(low: Inequality, high: Inequality) -> tuple[Inequality, Inequal
     return None
 
 
-def _uncast(expr: Expr) -> Expr:
+def without_cast(expr: Expr) -> Expr:
+    """The number of which it is a cast that keeps values apart, or the expression itself."""
     return expr.argument if isinstance(expr, Cast) and not expr.lenient and _keeps_values(expr.argument, expr.type) else expr
 
 

@@ -129,7 +129,7 @@ class ExpressionBinder:
                 return self._fields(self._placed(node.value), [node.field])
             case tree.UpdatedField():
                 value = None if node.value is None else self._placed(node.value)
-                return updated_field(self._placed(node.struct), node.path, value, node.span)
+                return updated_field(self._placed(node.struct), node.path, value, node.span, in_null=node.in_null)
             case tree.PathOf():
                 variant = self._placed(node.value)
                 if variant.type.name == "STRING":

@@ -12,6 +12,7 @@ from typing import Final
 from deltic.errors import Span, TypeMismatch, Unsupported
 from deltic.expr import Expr, cast, common_type
 from deltic.expr.functions.comparison import check_ordered
+from deltic.expr.typing import differ_in_names
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.base_terms import reads
 from deltic.frontends.sql.bind_expression import ExpressionBinder
@@ -201,6 +202,8 @@ def _common_types(word: str, left: Plan, right: Plan, span: Span) -> list[Type]:
     types = []
     for i, (field, other) in enumerate(zip(left.schema, right.schema, strict=True), 1):
         type = common_type([field.type, other.type])
+        if type is None and word == "UNION" and differ_in_names(field.type, other.type):
+            type = field.type
         if type is None:
             raise TypeMismatch(
                 f"column {i} of {word} has no common type",

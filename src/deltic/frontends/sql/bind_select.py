@@ -107,7 +107,7 @@ def bind_block(node: tree.SelectQuery, terms: tuple[tree.OrderTerm, ...], env: E
         _bind_item(select, item)
     _bind_keys(select)
     having = _having(select)
-    qualify = None if node.qualify is None else select.binder("QUALIFY").condition(node.qualify)
+    qualify = None if node.qualify is None else _qualify(select, node.qualify)
     binder = select.binder("ORDER BY", [term.expression for term in terms])
     order = bind_order(terms, replace(binder, aliases_first=True), select.outputs)
     plan = _made(select, apply(relation.plan, where, subqueries))
@@ -120,6 +120,11 @@ def bind_block(node: tree.SelectQuery, terms: tuple[tree.OrderTerm, ...], env: E
     names = [name for name, _ in outputs]
     listed = tuple(zip(names, exprs, strict=False))
     return SelectBlock(plan, listed, tuple(replace(term, expr=expr) for term, expr in zip(order, exprs[len(names) :], strict=True)))
+
+
+def _qualify(select: _Select, node: tree.Expression) -> Expr:
+    """The condition. As in Spark, names of the select list hide columns where the list has window functions."""
+    return replace(select.binder("QUALIFY"), aliases_first=bool(select.windows.calls)).condition(node)
 
 
 def _is_grouped_itself(select: _Select, order: tuple[Order, ...]) -> bool:

@@ -5,26 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from deltic.errors import TypeMismatch, UnknownName, Unsupported, did_you_mean
+from deltic.errors import Span, TypeMismatch, UnknownName, Unsupported, did_you_mean
 from deltic.expr import Expr
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_expression import ExpressionBinder
+from deltic.frontends.sql.bind_updated_field import updated_field
 from deltic.frontends.sql.scope import Outer, Scope, ScopeColumn
+from deltic.schema import Type
 
 
 def outputs_of_star(star: tree.Star, binder: ExpressionBinder, scope: Scope) -> Iterator[tuple[str, Expr]]:
     """The name and the value of each column of a star in a select list."""
     if (fields := _fields(star, scope)) is not None:
-        for field in fields:
-            yield field.field.text, binder.bind(field)
+        for name, field in fields:
+            yield name, binder.bind(field)
         return
     replaced = {name.text.lower(): expression for expression, name in star.replaced}
     renamed = {old.text.lower(): new.text for old, new in star.renamed}
     outer = _enclosing(star, scope)
-    for column in columns_of_star(star, scope if outer is None else outer.scope):
+    for column, dropped in _columns(star, scope if outer is None else outer.scope):
         name = column.name.lower()
         own = scope.column(column) if outer is None else outer.column(outer.scope.column(column))
-        yield renamed.get(name, column.name), binder.bind(replaced[name]) if name in replaced else replace(own, span=star.span)
+        value: Expr = binder.bind(replaced[name]) if name in replaced else replace(own, span=star.span)
+        for path in dropped:
+            value = updated_field(value, path, None, star.span, in_null=True)
+        yield renamed.get(name, column.name), value
 
 
 def _enclosing(star: tree.Star, scope: Scope) -> Outer | None:
@@ -38,8 +43,8 @@ def _qualifier(star: tree.Star) -> str | None:
     return None if star.qualifier is None else ".".join(name.text for name in (star.qualifier, *star.path))
 
 
-def columns_of_star(star: tree.Star, scope: Scope) -> tuple[ScopeColumn, ...]:
-    """The columns, in order. Raises UnknownName."""
+def _columns(star: tree.Star, scope: Scope) -> Iterator[tuple[ScopeColumn, list[tuple[str, ...]]]]:
+    """The columns that EXCEPT keeps, in order, each with the paths of the fields that it leaves out. Raises UnknownName."""
     qualifier = _qualifier(star)
     columns = scope.star(qualifier)
     if not columns:
@@ -47,25 +52,62 @@ def columns_of_star(star: tree.Star, scope: Scope) -> tuple[ScopeColumn, ...]:
         message = f"there is no table {qualifier!r} in FROM" if qualifier else "* requires a FROM clause"
         raise UnknownName(message, span=star.span, remedy=did_you_mean(qualifier or "", qualifiers))
     names = [column.name for column in columns]
-    for what, named in (
-        ("exclude", star.excluded),
-        ("replace", [name for _, name in star.replaced]),
-        ("rename", [name for name, _ in star.renamed]),
-    ):
-        _check_columns(what, named, names)
-    excluded = {part.text.lower() for part in star.excluded}
-    return tuple(column for column in columns if column.name.lower() not in excluded)
+    excluded = _excluded(star, [(column.name, tuple(column.qualifiers()), scope.schema[column.index].type) for column in columns])
+    for what, named in (("replace", [name for _, name in star.replaced]), ("rename", [name for name, _ in star.renamed])):
+        for part in named:
+            _check_column(what, part, names)
+    return ((column, dropped) for column, dropped in zip(columns, excluded, strict=True) if () not in dropped)
 
 
-def _check_columns(what: str, named: Sequence[tree.Name], columns: Sequence[str]) -> None:
-    folded = [column.lower() for column in columns]
-    for part in named:
-        if part.text.lower() not in folded:
-            raise UnknownName(f"there is no column {part.text!r} to {what}", span=part.span, remedy=did_you_mean(part.text, columns))
+def _excluded(star: tree.Star, columns: Sequence[tuple[str, Sequence[str | None], Type]]) -> list[list[tuple[str, ...]]]:
+    """For each column, the paths of the fields that EXCEPT leaves out; the empty path is the whole column.
+
+    columns: their names, what may be before them, and types. table.column is meant where there is one, else column.field.
+    Raises UnknownName, and TypeMismatch for what is left out twice.
+    """
+    excluded: list[list[tuple[str, ...]]] = [[] for _ in columns]
+    for named in star.excluded:
+        words = [part.text.lower() for part in named.parts]
+        for length in range(len(words) - 1, -1, -1):
+            before = ".".join(words[:length]) or None
+            meant = [
+                i
+                for i, (name, qualifiers, _) in enumerate(columns)
+                if name.lower() == words[length] and (before is None or before in qualifiers)
+            ]
+            if meant:
+                break
+        else:
+            _check_column("exclude", named.parts[0], [name for name, _, _ in columns])
+        path = tuple(words[length + 1 :])
+        for i in meant:
+            _check_field(columns[i][2], named.parts[length + 1 :])
+            if any(path[: len(other)] == other or other[: len(path)] == path for other in excluded[i]):
+                raise TypeMismatch(
+                    "EXCEPT leaves it out twice", span=named.span, expected="different columns, and none with a field of its own"
+                )
+            excluded[i].append(path)
+    return excluded
 
 
-def _fields(star: tree.Star, scope: Scope) -> list[tree.FieldOf] | None:
-    """The fields of the struct that the star's qualifiers name; None if they name a table, or nothing."""
+def _check_column(what: str, name: tree.Name, columns: Sequence[str]) -> None:
+    if name.text.lower() not in [column.lower() for column in columns]:
+        raise UnknownName(f"there is no column {name.text!r} to {what}", span=name.span, remedy=did_you_mean(name.text, columns))
+
+
+def _check_field(type: Type, path: Sequence[tree.Name]) -> None:
+    for name in path:
+        if type.name != "STRUCT":
+            raise TypeMismatch(f"{type.sql} has no fields to exclude", span=name.span, expected="a STRUCT")
+        types = [part.type for part in type.parts if part.name.lower() == name.text.lower()]
+        if not types:
+            remedy = did_you_mean(name.text, [part.name for part in type.parts])
+            raise UnknownName(f"there is no field {name.text!r} to exclude", span=name.span, remedy=remedy)
+        type = types[0]
+
+
+def _fields(star: tree.Star, scope: Scope) -> list[tuple[str, tree.Expression]] | None:
+    """The names and values of the fields of the struct that the star's qualifiers name; None if they name a table, or nothing."""
     if star.qualifier is None or scope.star(_qualifier(star)):
         return None
     names = (star.qualifier, *star.path)
@@ -78,9 +120,19 @@ def _fields(star: tree.Star, scope: Scope) -> list[tree.FieldOf] | None:
     if star.replaced or star.renamed:
         raise Unsupported("REPLACE and RENAME of the fields of a STRUCT", span=star.span, remedy="name the fields")
     fields = [part.name for part in value.type.parts]
-    _check_columns("exclude", star.excluded, fields)
-    excluded = {part.text.lower() for part in star.excluded}
-    return [tree.FieldOf(named, tree.Name(field, star.span), star.span) for field in fields if field.lower() not in excluded]
+    excluded = _excluded(star, [(part.name, (None,), part.type) for part in value.type.parts])
+    return [
+        (field, _without(tree.FieldOf(named, tree.Name(field, star.span), star.span), dropped))
+        for field, dropped in zip(fields, excluded, strict=True)
+        if () not in dropped
+    ]
+
+
+def _without(value: tree.Expression, dropped: Sequence[tuple[str, ...]]) -> tree.Expression:
+    """The STRUCT without the fields at these paths; as in Spark, NULL becomes a STRUCT of NULLs."""
+    for path in dropped:
+        value = tree.UpdatedField(value, path, None, value.span, in_null=True)
+    return value
 
 
 def with_columns(node: tree.Expression, scope: Scope) -> tree.Expression:
@@ -108,11 +160,15 @@ def _expanded(argument: tree.Expression, scope: Scope) -> tuple[tree.Expression,
     if not isinstance(argument, tree.Star):
         return (argument,)
     if (fields := _fields(argument, scope)) is not None:
-        return tuple(fields)
+        return tuple(field for _, field in fields)
     if argument.replaced or argument.renamed:
         raise Unsupported("REPLACE and RENAME in the arguments of a function", span=argument.span, remedy="name the columns")
-    names = ([word for word in (c.qualifier, c.name) if word is not None] for c in columns_of_star(argument, scope))
-    return tuple(tree.ColumnName(tuple(tree.Name(word, argument.span) for word in words), argument.span) for words in names)
+    return tuple(_without(_named(column, argument.span), dropped) for column, dropped in _columns(argument, scope))
+
+
+def _named(column: ScopeColumn, span: Span) -> tree.ColumnName:
+    words = (word for word in (column.qualifier, column.name) if word is not None)
+    return tree.ColumnName(tuple(tree.Name(word, span) for word in words), span)
 
 
 def _check_names(arguments: tuple[tree.Expression, ...]) -> None:

@@ -22,11 +22,12 @@ from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_aggregate import aggregate_call, aggregate_of
 from deltic.frontends.sql.bind_frame import bind_frame
 from deltic.frontends.sql.scope import WINDOWED, reads_windows
+from deltic.frontends.sql.store_assignment import may_store
 from deltic.plan.columns import reference
 from deltic.plan.nodes import Order
 from deltic.plan.whole_rows import whole_rows
 from deltic.plan.window_nodes import UNBOUNDED, WHOLE, Edge, WindowCall, WindowFrame, WindowFunction
-from deltic.schema import DOUBLE, INT, NULL, Schema
+from deltic.schema import DOUBLE, INT, NULL, STRING, Schema
 
 if TYPE_CHECKING:
     from deltic.frontends.sql.bind_expression import ExpressionBinder
@@ -198,7 +199,7 @@ def _ranked(binder: ExpressionBinder, node: tree.OverCall) -> WindowCall:
 
 
 def _offset(binder: ExpressionBinder, node: tree.OverCall) -> WindowCall:
-    """lag or lead: the value, the number of rows, and the default in the value's type."""
+    """lag or lead: the value, the number of rows, and the default, cast to the value's type as a column's value is; texts to any."""
     name, arguments = node.call.name, node.call.arguments
     check_count(name, arguments, 1, 3, node.call.span)
     value = binder.bind(arguments[0])
@@ -208,10 +209,10 @@ def _offset(binder: ExpressionBinder, node: tree.OverCall) -> WindowCall:
     values: tuple[Expr, ...] = (value,)
     if len(arguments) == 3:
         value, default = agreed_values(name, [value, binder.bind(arguments[2])], node.call.span)
-        fits = default.type == value.type or (default.type.is_numeric and common_type([value.type, default.type]) == value.type)
-        if default.type != NULL and not fits:
+        fits = may_store(default.type, value.type) or (default.type.plain == STRING and not value.type.is_nested)
+        if not fits or (default.type.is_interval and value.type.is_interval and default.type != value.type):
             expected = f"{value.type.sql}, found {default.type.sql}"
-            raise TypeMismatch(f"the default of {name} is of another type", span=default.span, expected=expected)
+            raise TypeMismatch(f"the default of {name} is of another type", span=default.span, expected=expected, remedy="CAST the default")
         values = (value, cast(default, value.type, default.span))
     nullable = value.nullable or len(values) == 1 or values[1].nullable
     return WindowCall(OFFSETS[name], value.type, nullable, values, number, node.ignore_nulls)

@@ -51,6 +51,8 @@ def field_name(node: tree.Expression) -> str:
     match tree.unnest(node):
         case tree.NamedValue(name=name) | tree.FieldOf(field=name):
             return name.text
+        case tree.UpdatedField(struct=struct, in_null=True):  # of EXCEPT, which keeps the name
+            return field_name(struct)
         case tree.ColumnName(parts=(*_, name)):
             return name.text
         case tree.Subscript(index=index) if isinstance(key := tree.unnest(index), tree.StringText):

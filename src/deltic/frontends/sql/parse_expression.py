@@ -274,7 +274,7 @@ class ExpressionParser(WindowParser, ABC):
         return tree.ParameterValue(self.arguments.value(name.text, span), span)
 
     def star(self, names: Sequence[tree.Name], start: int) -> tree.Star:
-        """* [EXCEPT (column, …)] [REPLACE (expression AS column, …)] [RENAME (column AS name, …)], after its qualifiers."""
+        """* [EXCEPT (column or field, …)] [REPLACE (expression AS column, …)] [RENAME (column AS name, …)], after its qualifiers."""
         self.expect("*")
         excluded = self.listed(self._excluded) if self.sees("EXCEPT", "(") and self.passes("EXCEPT") else ()
         replaced = self.listed(self._replaced) if self.sees("REPLACE", "(") and self.passes("REPLACE") else ()
@@ -292,11 +292,11 @@ class ExpressionParser(WindowParser, ABC):
         self.expect("AS")
         return name, self.identifier("the new name of the column")
 
-    def _excluded(self) -> tree.Name:
-        name = self.identifier()
-        if self.word == ".":
-            raise Unsupported("EXCEPT leaves out whole columns", span=self.span, expected="EXCEPT (column, …)")
-        return name
+    def _excluded(self) -> tree.ColumnName:
+        start, names = self.token.start, [self.identifier()]
+        while self.passes("."):
+            names.append(self.identifier())
+        return tree.ColumnName(tuple(names), self.since(start))
 
     def _field(self) -> tree.Expression:
         """An argument of struct(…), which may have a name."""

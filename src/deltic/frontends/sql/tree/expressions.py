@@ -40,11 +40,12 @@ class ColumnName:
 class Star:
     """* or qualifier.*, except some columns.
 
-    path: the names after the qualifier, in `table.struct.*`. replaced: (expression, column) of REPLACE. renamed: (column, name) of RENAME.
+    path: the names after the qualifier, in `table.struct.*`. excluded: columns, and fields of them.
+    replaced: (expression, column) of REPLACE. renamed: (column, name) of RENAME.
     """
 
     qualifier: Name | None
-    excluded: tuple[Name, ...]
+    excluded: tuple[ColumnName, ...]
     span: Span
     path: tuple[Name, ...] = ()
     replaced: tuple[tuple[Expression, Name], ...] = ()
@@ -279,12 +280,16 @@ class FieldOf:
 
 @dataclass(frozen=True, slots=True)
 class UpdatedField:
-    """A STRUCT with another value of the field at a path of names, or without it (None). No text is one: DataFrames have it."""
+    """A STRUCT with another value of the field at a path of names, or without it (None). No text is one: DataFrames and EXCEPT have it.
+
+    in_null: a STRUCT that is NULL becomes one whose fields are NULL.
+    """
 
     struct: Expression
     path: tuple[str, ...]
     value: Expression | None
     span: Span
+    in_null: bool = False
 
 
 @dataclass(frozen=True, slots=True)
